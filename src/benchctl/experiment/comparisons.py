@@ -129,10 +129,10 @@ class Judged(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Lack(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What an open expectation takes, if its estimates and their spread stay as they are.
+    """What an open expectation lacks, if its estimates and their spread stay as they are.
 
     Attributes:
-        sides: `MEASUREMENT/VARIANT` of its open comparisons, and of those that they are held against.
+        sides: `MEASUREMENT/VARIANT` of its open comparisons, and of those that they are compared with.
         forks: that each of these lacks; None for more than can be judged.
         block_s: of one fork of each, seconds.
     """
@@ -143,7 +143,7 @@ class Lack(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def seconds(self) -> float:
-        """Of all these forks; infinite where their number is not known."""
+        """Of all these forks; infinite if their number is unknown."""
         return math.inf if self.forks is None else self.forks * self.block_s
 
 
@@ -280,7 +280,7 @@ class ExperimentAnalysis(msgspec.Struct, frozen=True, forbid_unknown_fields=True
 
     @property
     def numbered(self) -> tuple[tuple[int, ExpectationResult | FateResult], ...]:
-        """What was expected of figures and of call sites in the order of the file, numbered from 1."""
+        """Expectations of figures and of call sites in the order of the file, numbered from 1."""
         both: list[ExpectationResult | FateResult] = [*self.expectations, *self.fates]
         return tuple(enumerate(sorted(both, key=attrgetter("place")), 1))
 
@@ -293,9 +293,8 @@ class _TaskSide(msgspec.Struct, frozen=True):
 
     Attributes:
         reference: the task.
-        label: `MEASUREMENT/VARIANT`, which notes call it by.
-        task: as it was planned; None where its measurement has no run yet.
-        challenge: its challenge.
+        label: `MEASUREMENT/VARIANT`, its name in notes.
+        task: as it was planned; None if its measurement has no run yet.
         forks: finished ones that count, in block order.
         found: its summaries in them.
     """
@@ -353,7 +352,7 @@ class _TaskSide(msgspec.Struct, frozen=True):
         )
 
     def scale(self, run: RunRecord | None) -> ScaleNote | None:
-        """How far it is from the blog, by exact counts where there are any."""
+        """Distance from the blog, by exact counts if there are any."""
         measured = [summary for summary in self.summaries if summary.samples > 0]
         if run is None or self.task is None or not measured:
             return None
@@ -375,12 +374,8 @@ class _TaskSide(msgspec.Struct, frozen=True):
 def compare_row(spec: ComparisonSpec, runs: Mapping[str, RunRecord]) -> ExperimentRow:
     """Compare, p-values not yet adjusted.
 
-    All measurements take turns block after block: the two sides of a block are a pair, unless the runs were
-    declared to be unpaired. Two tasks of the same forks are pairs in any case.
-
-    Args:
-        spec: what is compared.
-        runs: measurement -> its run.
+    All measurements take turns block after block: the two sides of a block are a pair, unless the runs
+    were declared to be unpaired. Two tasks of the same forks are pairs in any case.
 
     Raises:
         UsageError: a measurement has no such task.
@@ -433,13 +428,13 @@ def _published_change(published: Published | None) -> float | None:
 
 
 def finished(row: ExperimentRow, comparison: Comparison) -> ExperimentRow:
-    """The row with its comparison's verdict, and with the comparison's doubts among its own."""
+    """The row with its comparison's verdict and doubts."""
     caveats = tuple(dict.fromkeys((*row.caveats, *comparison.caveats)))
     return msgspec.structs.replace(row, comparison=comparison, caveats=caveats)
 
 
 def _judged(metric: Metric, sides: tuple[_TaskSide, _TaskSide], doubts: list[Caveat]) -> bool:
-    """Whether a verdict would be about the engines, and not about the load."""
+    """Whether a verdict would be about the engines, not about the load."""
     if any(doubt.code in WITHHOLDING for doubt in doubts):
         return False
     checks = [check_load(side.task, side.summaries) for side in sides if side.task is not None]
@@ -455,7 +450,7 @@ def _with_extremes(comparison: Comparison, metric: Metric, sides: tuple[_TaskSid
 def _doubts(
     metric: Metric, sides: tuple[_TaskSide, _TaskSide], runs: Mapping[str, RunRecord]
 ) -> Iterator[Caveat]:
-    """Those of each side on its own, and answers that differ where the sides are different variants."""
+    """Those of each side on its own, and answers that differ if the sides are different variants."""
     others = (sides[1], sides[0])
     for side, other in zip(sides, others, strict=True):
         run = runs.get(side.reference.measurement)

@@ -34,12 +34,7 @@ _RESUME_RUN: Final = re.compile(r"benchctl run --resume \S+")
 
 
 class Named:
-    """Passes everything on, with the measurement's name where there is room for it.
-
-    Args:
-        observer: that is told.
-        name: of the measurement.
-    """
+    """Forwards to an observer, with the measurement's name where there is room for it."""
 
     def __init__(self, observer: Observer, name: str) -> None:
         self._observer = observer
@@ -90,7 +85,7 @@ class More:
     """What an execution gets beyond the forks that it has.
 
     Attributes:
-        forks: of every side, but where the experiment says that fewer are enough; the most of a side with
+        forks: of every side, except where the experiment says that fewer are enough; the most of a side with
             `until_decided`.
         until_decided: give them to open expectations.
     """
@@ -100,7 +95,7 @@ class More:
 
 
 def plans_to_open(record: ExperimentRecord, home: Home) -> Plans:
-    """Plans of the measurements that an execution was cut off before it opened.
+    """Plans of the measurements that an interrupted execution had not opened.
 
     Raises:
         UsageError: what they need is not there any more.
@@ -130,21 +125,21 @@ def conduct(
     more: More | None = None,
     laboratory: Laboratory | None = None,
 ) -> ExperimentRecord:
-    """Open what is not open yet, measure what is missing, then what is open, and say how it ended.
+    """Open what is not open yet, measure what is missing, then what is open, and record how it ended.
 
     Args:
-        folder: of the execution; its record is in there.
+        folder: of the execution, with its record.
         bench: what runs have in common.
         plans: of the measurements that have no run yet.
         budget_s: for the forks from now on; None for as long as they take.
-        more: what is added to an execution that is complete; None for nothing.
+        more: what is added to a complete execution; None for nothing.
         laboratory: what runs are measured with.
 
     Returns:
         The record. What failed is in it, and in those of the runs.
 
     Raises:
-        NotResumable: what is measured, or where, is not what it was; the record stays as it is.
+        NotResumable: what is measured, or where, has changed; the record stays as it is.
         BenchctlError: it was interrupted, or cannot go on; the record says so.
     """
     return _Conduct(folder, bench, plans, laboratory or Laboratory()).all(budget_s, more)
@@ -189,7 +184,7 @@ class _Conduct:
         return self._record
 
     def _measure(self, names: Collection[str], left_s: Callable[[], float]) -> str:
-        """What is missing of some measurements; why not all of it, if so."""
+        """Measure what is missing of some measurements; return why not all of it, if so."""
         # The order within blocks depends on these numbers: it is the same when some are complete.
         numbers = [number for number, one in enumerate(self._record.spec.measurements) if one.name in names]
         runs = [self._open[self._record.spec.measurements[number].name] for number in numbers]
@@ -204,7 +199,7 @@ class _Conduct:
         )
 
     def _decide(self, left_s: Callable[[], float]) -> str:
-        """Block after block of the sides of the expectation that is nearest to its outcome; why it ends."""
+        """Measure blocks of the sides of the expectation nearest to its outcome; return why it ends."""
         while True:
             runs = {name: run.record for name, run in self._open.items()}
             analysis = analyse_experiment(self._record, runs)
@@ -233,7 +228,7 @@ class _Conduct:
             yield (measurement, variant), self._open[measurement]
 
     def _can_grow(self, lack: Lack) -> bool:
-        """Whether more forks can be had: not of sides that fail, or have as many as they may."""
+        """Whether more forks are possible: not of sides that fail, or have as many as they may."""
         failing = any(self._failures.get(side, 0) >= MAX_FAILURES_IN_A_ROW for side, _ in self._sides(lack))
         return not failing and not self._full(lack)
 
@@ -287,7 +282,7 @@ class _Conduct:
         )
 
     def _reopen_all(self, more: More | None) -> None:
-        """What went on before; all of it before anything is opened, which may take long."""
+        """Reopen earlier runs, before opening new ones, which may take long."""
         self._update(status="running", stopped="")
         folders = {name: self._find(name, run_id) for name, run_id in self._record.runs.items()}
         growing = more is not None or self._record.spec.until_decided
@@ -365,7 +360,7 @@ class _Conduct:
         )
 
     def _advice(self, hint: str) -> str:
-        """A run's own advice would go on with that run alone."""
+        """Advice to resume the experiment: a run's own would go on with that run alone."""
         advice = _RESUME_RUN.sub(self._resume, hint)
         if self._resume in advice:
             return advice
@@ -394,7 +389,7 @@ class _Conduct:
 
 
 def _blocks(runs: Iterable[RunRecord]) -> int:
-    """The number behind those of all blocks."""
+    """The first number after all blocks."""
     return 1 + max(block for run in runs for block in run.block_numbers)
 
 
@@ -403,7 +398,7 @@ def _spent_s(runs: Sequence[OpenRun]) -> float:
 
 
 def _end_early(run: OpenRun, reason: str) -> None:
-    """Have a run's record say that the blocks which were not begun do not belong to it."""
+    """Have a run's record say that blocks which were not begun do not belong to it."""
     record = run.record
     if not record.missing():
         return
@@ -413,7 +408,7 @@ def _end_early(run: OpenRun, reason: str) -> None:
 
 
 def _going_on(folder: RunFolder, record: RunRecord) -> RunFolder:
-    """A run's folder, with the blocks belonging to it again that there was no time for."""
+    """A run's folder, with the blocks added again that there was no time for."""
     if record.stopped:
         caveats = tuple(one for one in record.caveats if one != record.stopped)
         folder.save(msgspec.structs.replace(record, stopped="", caveats=caveats, status="failed"))

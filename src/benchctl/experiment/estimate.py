@@ -59,7 +59,7 @@ class ForkCost(msgspec.Struct, frozen=True):
         basis: earlier forks of this variant, of its engine, its operations in other forks, or the rule.
         forks: planned ones whose figures count: blocks that it is in.
         extra: those for evidence alone, which are run whatever a budget is.
-        most: of those that count, where open expectations may get further ones; else as many as `forks`.
+        most: of those that count, if open expectations may get further ones; else as many as `forks`.
     """
 
     measurement: str
@@ -71,21 +71,21 @@ class ForkCost(msgspec.Struct, frozen=True):
     most: int = 0
 
     def forks_within(self, blocks: int) -> int:
-        """How many are run when all of an experiment ends after so many blocks."""
+        """How many are run if the experiment ends after so many blocks."""
         return min(blocks, self.forks) + self.extra
 
 
 class Sight(msgspec.Struct, frozen=True):
-    """The least difference that a comparison will see, or one comparison over another.
+    """The least difference that a comparison, or one comparison over another, will detect.
 
-    It is that of Welch's test with as many independent forks a side, in every case: what tasks of the same
-    forks have in common, and a test of pairs cancels, nobody knows before they were run.
+    It is that of Welch's test with as many independent forks a side, in every case: what tasks of the
+    same forks have in common, and a test of pairs cancels, is unknown before they are run.
 
     Attributes:
-        comparison: its name; `ONE over OTHER` of an expectation that holds two against each other.
+        comparison: its name; `ONE over OTHER` of an expectation about two of them.
         metric: machine name.
-        least: as a ratio - 1, found with 80 % power; None where nothing is known about its forks.
-        similar: what is known is of other sizes or settings, or of another variant of the engine.
+        least: as a ratio - 1, found with 80 % power; None if nothing is known about its forks.
+        similar: known from other sizes or settings, or from another variant of the engine.
         shared: some of what is compared are tasks of the same forks.
     """
 
@@ -97,11 +97,11 @@ class Sight(msgspec.Struct, frozen=True):
 
 
 class Estimate(msgspec.Struct, frozen=True):
-    """What an experiment is expected to take and to see.
+    """Expected duration and precision of an experiment.
 
     Attributes:
-        planned: blocks, as the experiment has them: forks of every variant, but where fewer are enough.
-        blocks: as many as are expected to be run: fewer than planned where a budget ends it.
+        planned: blocks, as the experiment has them: forks of every variant, except where fewer are enough.
+        blocks: expected to be run: fewer than planned if a budget ends it.
         budget_s: of the forks; None without one.
         costs: of every variant of every measurement.
         sights: of every comparison, then of every one over another, with as many forks as blocks.
@@ -132,24 +132,24 @@ class Estimate(msgspec.Struct, frozen=True):
 
     @property
     def total_s(self) -> float:
-        """Of all forks that are expected to be run, seconds; preparing is not in it."""
+        """Of all forks that are expected to be run, seconds, without preparation."""
         return _seconds(self.costs, self.blocks)
 
     @property
     def longest_s(self) -> float | None:
-        """Of all forks that there may be until all is decided, seconds; None where it has no further ones."""
+        """Of all forks that there may be until all is decided, seconds; None if it has no further ones."""
         if all(one.most <= one.forks for one in self.costs):
             return None
         return sum(one.seconds * (max(one.forks, one.most) + one.extra) for one in self.costs)
 
     @property
     def expected_s(self) -> float | None:
-        """The same; None where nothing but the rule says so."""
+        """The same; None if only the rule says so."""
         return None if all(one.basis == "rule" for one in self.costs) else self.total_s
 
     @property
     def rough(self) -> tuple[ForkCost, ...]:
-        """Those whose likes were never measured here."""
+        """Those without measured ones to compare with here."""
         return tuple(one for one in self.costs if one.basis in ("operations", "rule"))
 
 
@@ -161,14 +161,10 @@ def estimate(
     *,
     budget_s: float | None = None,
 ) -> Estimate:
-    """Look at earlier runs, and work out what an experiment costs and sees.
+    """Work out duration and precision of an experiment from earlier runs, newest first.
 
-    Args:
-        spec: what is asked.
-        plans: of its measurements.
-        records: of runs, newest first.
-        fingerprint: of this host; runs of others say nothing.
-        budget_s: for the forks; None for as long as they take.
+    `fingerprint` is of this host: runs of others do not count. `budget_s` is for the forks; None for as
+    long as they take.
     """
     past = _Past(records, fingerprint)
     growing = spec.expected_sides if spec.until_decided else frozenset()
@@ -190,7 +186,7 @@ def estimate(
 
 
 def _seen(spec: ExperimentSpec) -> Iterator[tuple[str, tuple[ComparisonSpec, ...]]]:
-    """(name, what it is made of) of all differences that are looked for."""
+    """(name, comparisons that it is made of) of all differences that are looked for."""
     rows = {row.name: row for row in spec.comparisons}
     yield from ((name, (row,)) for name, row in rows.items())
     for one in spec.expectations:
@@ -210,7 +206,7 @@ def _seconds(costs: Iterable[ForkCost], blocks: int) -> float:
 
 
 class _Past:
-    """Earlier runs on this machine, as they bear on single variants of plans."""
+    """Earlier runs on this machine, by variants of plans."""
 
     def __init__(self, records: Iterable[RunRecord], fingerprint: str) -> None:
         self._records = [record for record in records if record.environment.fingerprint == fingerprint]
@@ -258,17 +254,13 @@ class _Past:
 
 
 def _related(plan: Plan, other: Plan) -> bool:
-    """Whether two plans have a challenge in common: without, neither says anything about the other."""
+    """Whether two plans have a challenge in common: otherwise neither predicts the other."""
     names = {challenge.name for challenge in other.schedules}
     return plan.track == other.track and any(challenge.name in names for challenge in plan.schedules)
 
 
 class _Requests:
-    """How long requests took by engine and operation, whatever else the forks did.
-
-    Args:
-        records: of runs on this machine.
-    """
+    """Duration of requests by engine and operation in runs on this machine, whatever else the forks did."""
 
     def __init__(self, records: Iterable[RunRecord]) -> None:
         found: dict[tuple[str, str], list[float]] = {}
@@ -327,7 +319,7 @@ _BASES = {
 
 
 def overview_lines(spec: ExperimentSpec) -> Iterator[str]:
-    """What it is about and how large it is, in paragraphs."""
+    """Subject and size, in paragraphs."""
     yield f"{spec.name}: {spec.title}"
     for text in (spec.about, spec.source and f"Source: {spec.source}"):
         yield from filter(None, text.splitlines())
@@ -389,7 +381,7 @@ def variant_text(spec: VariantSpec) -> str:
 
 
 def cost_lines(found: Estimate) -> Iterator[str]:
-    """How long it will take, and what that rests on."""
+    """Duration, and its basis."""
     measurements = len({one.measurement for one in found.costs})
     yield (
         f"{counted(measurements, 'measurement')}, {counted(found.planned_forks, 'fork')}: {_each(found)} of "
@@ -422,7 +414,7 @@ def cost_lines(found: Estimate) -> Iterator[str]:
 
 
 def estimate_lines(found: Estimate) -> Iterator[str]:
-    """An estimate in lines, for whoever watches the run begin: of what is unknown, the number is enough."""
+    """An estimate for whoever watches the run begin; of unknowns, only the number."""
     yield from cost_lines(found)
     known = [one for one in found.sights if _is_known(one)]
     if known:
@@ -444,7 +436,7 @@ def cost_listing(found: Estimate) -> Listing:
 
 
 def sight_listing(found: Estimate) -> Listing:
-    """The least difference that every comparison is going to see."""
+    """The least difference that every comparison will detect."""
     rows = [
         (one.comparison, metric_of(one.metric).title, _least_text(one.least), _marks(one))
         for one in found.sights
@@ -453,7 +445,7 @@ def sight_listing(found: Estimate) -> Listing:
 
 
 def sight_lines(found: Estimate) -> Iterator[str]:
-    """How to read the least differences, and what to make of those that are not known."""
+    """How to read the least differences, and what to make of unknown ones."""
     if not found.sights:
         return
     if found.blocks < FORKS_FOR_VERDICT:
@@ -481,7 +473,6 @@ def sight_lines(found: Estimate) -> Iterator[str]:
 
 
 def _marks(one: Sight) -> str:
-    """What is to be known of a least difference, where it is known."""
     if one.least is None:
         return ""
     return f"{_MARK_SIMILAR if one.similar else ''}{_MARK_SHARED if one.shared else ''}"

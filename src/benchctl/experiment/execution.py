@@ -30,13 +30,9 @@ _MEASUREMENT: Final = "measurement-"
 def begin(
     store: ExperimentStore, spec: ExperimentSpec, expected_s: float | None, now: datetime
 ) -> ExperimentFolder:
-    """Give a new execution its folder and record; nothing is measured yet.
+    """Create the folder and record of a new execution; nothing is measured yet.
 
-    Args:
-        store: where it is kept.
-        spec: what it asks, with what the command line changed.
-        expected_s: what its forks are expected to take; None where nothing is known.
-        now: with its time zone.
+    `expected_s` is the expected duration of its forks, None if unknown; `now` has a time zone.
 
     Raises:
         BenchctlError: it cannot be written.
@@ -55,7 +51,7 @@ def begin(
 
 
 def tags_of(experiment_id: str, measurement: str) -> tuple[str, ...]:
-    """What the run of a measurement can be found by."""
+    """Tags of a measurement's run, to find it by."""
     return (f"{_EXPERIMENT}{experiment_id}", f"{_MEASUREMENT}{measurement}")
 
 
@@ -77,7 +73,7 @@ def adopted(record: ExperimentRecord, store: RunStore) -> ExperimentRecord:
 
 
 def forks_missing(record: ExperimentRecord, runs: Mapping[str, RunRecord]) -> bool:
-    """Whether there is anything left to measure, in blocks that a budget cut off, too, or to be decided."""
+    """Whether anything is left to measure or decide, including blocks that a budget cut off."""
     whole = (runs.get(one.name) for one in record.spec.measurements)
     undecided = record.spec.until_decided and bool(record.stopped)
     return undecided or any(run is None or run.missing() or run.stopped for run in whole)
@@ -86,13 +82,7 @@ def forks_missing(record: ExperimentRecord, runs: Mapping[str, RunRecord]) -> bo
 def runs_of(
     record: ExperimentRecord, store: RunStore, unreadable: Callable[[str], None]
 ) -> dict[str, RunRecord]:
-    """Measurement -> record of its run, as far as they are there.
-
-    Args:
-        record: of the execution.
-        store: of the runs.
-        unreadable: told why, of each that is not.
-    """
+    """Measurement -> record of its run, if readable; `unreadable` is called for the others, and why."""
     found = {}
     for name, run_id in record.runs.items():
         try:
@@ -107,11 +97,6 @@ def runs_of(
 
 def seen_calls(spec: ExperimentSpec, runs: Mapping[str, RunRecord], store: RunStore) -> tuple[SeenCall, ...]:
     """Look at every call site in every finished fork that was to keep a log.
-
-    Args:
-        spec: of the experiment.
-        runs: measurement -> its run, as far as they are there.
-        store: of the runs.
 
     Raises:
         BenchctlError: a run cannot be found, or its tasks are not those that the experiment names.
@@ -136,7 +121,6 @@ def _of_site(site: CallSite, run: RunRecord, logs: Sequence[RunLog]) -> Iterator
 
 
 def _boot_of(plan: Plan, place: Place) -> int:
-    """Which node start of a fork a task runs on."""
     return next(number for number, steps in enumerate(boots(plan)) if any(place in step for step in steps))
 
 

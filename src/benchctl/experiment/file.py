@@ -54,7 +54,7 @@ _SHORT: Final = 3
 
 
 def parse_ref(text: str) -> TaskRef:
-    """Read a reference; whether there is such a task, `TaskRef.place_in` says.
+    """Read a reference; `TaskRef.place_in` checks that there is such a task.
 
     Raises:
         UsageError: it has too few parts, or an empty one.
@@ -78,7 +78,7 @@ _LEAST_CHANGE_PERCENT: Final = -100
 
 
 class _Part:
-    """Something of a file, checked as far as that goes without its challenges; errors name its lines."""
+    """Part of a file, checked without its challenges; errors name its lines."""
 
     def __init__(self, file: ExperimentFile, document: Document) -> None:
         self._file = file
@@ -98,10 +98,7 @@ class _TableReader(_Part):
         return tuple(self._table(place, entry) for place, entry in enumerate(self._file.tables))
 
     def expectations(self, tables: tuple[TableSpec, ...]) -> tuple[Expectation, ...]:
-        """The expectations that are about comparisons, in order.
-
-        Args:
-            tables: that hold the comparisons that they are about.
+        """The expectations that are about comparisons of these tables, in order.
 
         Raises:
             UsageError: two comparisons share a name, or an expectation is about none, or cannot be judged.
@@ -220,7 +217,7 @@ class _TableReader(_Part):
         steps: _Steps,
         known: _Comparisons,
     ) -> None:
-        """The ratio of one comparison against that of another, which must be of the same kind."""
+        """Both comparisons must be of the same kind."""
         self._check_comparison(than, steps, known)
         if len(comparisons) != 1:
             raise self._refuse(
@@ -238,7 +235,7 @@ class _TableReader(_Part):
 
 
 def _metric_hint(metric: str) -> str:
-    """What was probably meant: Rally's words come in another order."""
+    """What was probably meant: Rally's order of words is different."""
     known = [one.key for one in METRICS]
     first, _, rest = metric.partition("_")
     turned = f"{rest}_{first}"
@@ -393,7 +390,7 @@ class Source:
 
     @contextmanager
     def at(self, *steps: Step, key: str | None = None) -> Iterator[None]:
-        """Complaints about a place of the file; see `Document.refuse`.
+        """A context whose errors are reported at a place of the file; see `Document.refuse`.
 
         Raises:
             UsageError: for any other of them.
@@ -415,7 +412,7 @@ def read_experiment(path: Path) -> Source:
 
 
 class _Reader(_Part):
-    """One file; every method checks what it turns into its part of the spec."""
+    """One file; every method checks its part of the spec."""
 
     def __init__(self, file: ExperimentFile, document: Document, path: Path) -> None:
         super().__init__(file, document)
@@ -478,7 +475,7 @@ class _Reader(_Part):
         return found
 
     def _variants(self) -> dict[str, VariantSpec]:
-        """Those of the file, and the built-in ones that measurements name, in that order."""
+        """Variants of the file, and the built-in ones that measurements name, in that order."""
         found = resolve_variants_mapping(self._file.variants, self._document, ("variants",), self._folder)
         for name, spec in found.items():
             if spec.version == LATEST:

@@ -90,12 +90,12 @@ _Values = dict[int, float]
 
 
 def speed_of(row: ExperimentRow) -> Contrast | None:
-    """By how much the contender is faster than the baseline, natural logarithm; None without a spread."""
+    """How much faster the contender is than the baseline, natural logarithm; None without a spread."""
     return _combined([(row, 1.0)])
 
 
 def _speed_over(row: ExperimentRow, than: ExperimentRow) -> Contrast | None:
-    """By how much more the one contender is faster than the other: a difference of differences."""
+    """How much more one contender is faster than the other: a difference of differences."""
     return _combined([(row, 1.0), (than, -1.0)])
 
 
@@ -169,10 +169,10 @@ def judge_relation(relation: Relation, speed: Contrast, margin: float, compariso
 
 
 def support(relation: Relation, speed: Contrast, margin: float) -> float:
-    """How likely an estimate that speaks for the relation as much as this one would be without it.
+    """How likely an estimate that supports the relation this much would be if it did not hold.
 
-    Two-sided for a difference, even where its direction is expected; the greater of the two one-sided tests
-    for `alike`.
+    Two-sided for a difference, even where its direction is expected; the greater of the two one-sided
+    tests for `alike`.
     """
     limit = math.log1p(margin)
     if relation == "alike":
@@ -182,7 +182,7 @@ def support(relation: Relation, speed: Contrast, margin: float) -> float:
 
 
 def together(outcomes: Sequence[Outcome]) -> Outcome:
-    """Of several comparisons that all have to show it, each judged as one of so many."""
+    """The outcome of several comparisons that all have to show it, each judged as one of so many."""
     if "refuted" in outcomes:
         return "refuted"
     return "confirmed" if outcomes and set(outcomes) == {"confirmed"} else "inconclusive"
@@ -202,12 +202,9 @@ def _judge_expectations(
     rows: Mapping[str, ExperimentRow],
     fork_s: Mapping[str, float] = MappingProxyType({}),
 ) -> tuple[ExpectationResult, ...]:
-    """Judge all of them; p-values are adjusted by Holm over those that have one.
+    """Judge all of them, by named rows with verdicts; p-values are adjusted by Holm over those that have one.
 
-    Args:
-        expectations: in order.
-        rows: name -> comparison, with its verdict.
-        fork_s: `MEASUREMENT/VARIANT` -> what a fork of it takes, seconds.
+    `fork_s` is `MEASUREMENT/VARIANT` -> seconds of one fork.
     """
     results = [_judge(one, rows, fork_s) for one in expectations]
     places = [place for place, one in enumerate(results) if one.p is not None]
@@ -247,7 +244,7 @@ def _lack(
     judged: Sequence[Judged],
     fork_s: Mapping[str, float],
 ) -> Lack | None:
-    """What would decide it, foreseen fork by fork: intervals narrow by degrees of freedom, too."""
+    """What would decide it, predicted fork by fork: intervals narrow by degrees of freedom, too."""
     outcomes = [one.outcome for one in judged]
     able = {place: row for place, row in enumerate(own) if judged[place].reason == OPEN}
     if together(outcomes) != "inconclusive" or not able:
@@ -273,7 +270,7 @@ def _lack(
 
 
 def _judged(expectation: Expectation, row: ExperimentRow, than: ExperimentRow | None) -> Judged:
-    """One comparison; it is open where its row, or the one that it is held against, has no verdict."""
+    """One comparison; it is open if its row, or the one that it is compared with, has no verdict."""
     speed = speed_of(row) if than is None else _speed_over(row, than)
     reasons = (_unjudged(one) for one in (row, *([] if than is None else [than])))
     reason = next((text for text in reasons if text), "")
@@ -348,12 +345,9 @@ _OPPOSITE: Mapping[Dispatch, Dispatch] = {"inlined": "virtual", "virtual": "inli
 def site_results(
     sites: Sequence[CallSite], runs: Mapping[str, RunRecord], seen: Sequence[SeenCall]
 ) -> tuple[SiteResult, ...]:
-    """What became of every call site, variant by variant, with the throughput of the forks that fared alike.
+    """The fate of every call site, variant by variant, with the throughput of forks of the same fate.
 
-    Args:
-        sites: in order.
-        runs: measurement -> its run.
-        seen: of all forks that were to keep a log.
+    `seen` is from all forks that were to keep a log.
 
     Raises:
         BenchctlError: a run's tasks are not those that the experiment names.
@@ -387,7 +381,7 @@ def _site(site: CallSite, run: RunRecord | None, seen: Sequence[SeenCall]) -> Si
 
 
 def _summaries(site: CallSite, variant: str, run: RunRecord | None) -> ForkSummaries:
-    """Of its task, in all finished forks: those for evidence alone are the ones with logs, as a rule."""
+    """Of its task, in all finished forks: those for evidence alone usually have the logs."""
     if run is None:
         return []
     place = site.task_of(variant).place_in(run.plan)
@@ -472,14 +466,10 @@ def analyse_experiment(
 ) -> ExperimentAnalysis:
     """Analyse an experiment as its file declared it; an unfinished one as far as it got.
 
-    Comparisons are Welch's t on the logarithms of one value a fork, or t of pairs where both sides are tasks
+    Comparisons are Welch's t on the logarithms of one value a fork, or t of pairs if both sides are tasks
     of the same forks. Their p-values are adjusted within the rows of a table that have the same metric
-    (Benjamini-Hochberg).
-
-    Args:
-        record: what it asks.
-        runs: measurement -> its run; measurements without one are shown as not measured.
-        seen: of the call sites in the forks that kept inlining logs.
+    (Benjamini-Hochberg). Measurements without a run are shown as not measured; `seen` is from the forks
+    that kept inlining logs.
 
     Raises:
         BenchctlError: a run's tasks are not those that the experiment compares.
@@ -554,7 +544,7 @@ def _caveats(
 
 
 def _carried(name: str, runs: Mapping[str, RunRecord]) -> Iterator[Caveat]:
-    """Of evidence in all forks, what it cost is in all figures: how much, where another one did the same."""
+    """Evidence in all forks adds its cost to all figures: how much, if another measurement tells."""
     run = runs[name]
     kinds = ", ".join(run.plan.evidence_in(0))
     if not kinds:

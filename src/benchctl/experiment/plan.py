@@ -44,7 +44,7 @@ class Planned:
     Attributes:
         plan: of the run; its corpus digest may still be empty.
         track: with the operations of its challenges.
-        files: which documents are to come from files.
+        files: which documents come from files.
         unused: parameters of the experiment that its challenges do not know.
     """
 
@@ -61,12 +61,8 @@ Plans = Mapping[str, Planned]
 def plan_measurement(spec: ExperimentSpec, measurement: Measurement, home: Home) -> Planned:
     """Load what a measurement names, check that it fits together, and freeze it.
 
-    It takes those parameters of the experiment that its challenges know, and all of its own.
-
-    Args:
-        spec: that it belongs to.
-        measurement: one of its.
-        home: where consents to execute tracks' plug-ins are remembered.
+    It takes those parameters of the experiment that its challenges know, and all of its own. Consents to
+    execute tracks' plug-ins are remembered in `home`.
 
     Raises:
         UsageError: something is wrong; nothing has been started.
@@ -90,7 +86,7 @@ def plan_measurement(spec: ExperimentSpec, measurement: Measurement, home: Home)
 
 
 def digest_of(plan: Plan) -> str:
-    """SHA-256 over all that a plan says: its track and challenges as rendered, and what they are run with."""
+    """SHA-256 over a whole plan: its track and challenges as rendered, and their settings."""
     said = msgspec.to_builtins(plan)
     for one in run_settings():
         if one.later and getattr(plan, one.name) == one.default:
@@ -123,7 +119,7 @@ def _options(spec: ExperimentSpec, measurement: Measurement, home: Home) -> RunS
 
 @dataclass(frozen=True)
 class Changes:
-    """What replaces what the file says.
+    """What replaces the file's values.
 
     Attributes:
         forks: None for the file's; the most of a side with `until_decided`.
@@ -143,7 +139,7 @@ class Changes:
 
 
 def change(spec: ExperimentSpec, changes: Changes) -> ExperimentSpec:
-    """The experiment with what was asked for; comparisons without both measurements are left out.
+    """The experiment with these changes; comparisons without both measurements are left out.
 
     Raises:
         UsageError: a measurement does not exist, or there would be no fork, or more than can be.
@@ -180,7 +176,7 @@ def _usual_most(spec: ExperimentSpec) -> int:
 
 
 def left_out(before: ExperimentSpec, after: ExperimentSpec) -> str:
-    """What a narrower experiment does not ask any more, for readers; empty for nothing."""
+    """What a narrower experiment no longer asks, for readers; empty for nothing."""
     pairs = (
         ("measurement", len(before.measurements) - len(after.measurements)),
         ("comparison", len(before.comparisons) - len(after.comparisons)),
@@ -195,7 +191,7 @@ def _expectations(spec: ExperimentSpec) -> int:
 
 
 def _overridden(measurement: Measurement, params: Mapping[str, Any]) -> Measurement:
-    """With the command line's values in place of its own; what it does not set is the experiment's."""
+    """Command-line values replace a measurement's own; other parameters are the experiment's."""
     own = {name: params.get(name, value) for name, value in measurement.params.items()}
     return msgspec.structs.replace(measurement, params=own)
 
@@ -241,7 +237,7 @@ def _answerable(expectation: Expectation, compared: set[str]) -> bool:
 
 @dataclass(frozen=True)
 class Experiment:
-    """An experiment that was checked.
+    """A checked experiment.
 
     Attributes:
         spec: what it asks, with what the command line changed.
@@ -255,12 +251,7 @@ class Experiment:
 
 
 def load_experiment(path: Path, changes: Changes, home: Home) -> Experiment:
-    """Read an experiment file, and plan and check all of it.
-
-    Args:
-        path: of the file.
-        changes: of the command line.
-        home: where consents are remembered.
+    """Read an experiment file, and plan and check all of it; consents are remembered in `home`.
 
     Raises:
         UsageError: something is wrong, in the file with line and column; nothing has been started.
@@ -286,7 +277,7 @@ def load_experiment(path: Path, changes: Changes, home: Home) -> Experiment:
 
 
 def _sealed(spec: ExperimentSpec, plans: Plans) -> ExperimentSpec:
-    """With digests of the plans: a measurement that is opened after an interruption has to be as it was."""
+    """Add digests of the plans: a measurement that is opened after an interruption must be unchanged."""
     measurements = tuple(
         msgspec.structs.replace(one, digest=digest_of(plans[one.name].plan)) for one in spec.measurements
     )
@@ -294,7 +285,7 @@ def _sealed(spec: ExperimentSpec, plans: Plans) -> ExperimentSpec:
 
 
 def _check_params(spec: ExperimentSpec, plans: Plans, source: Source, changes: Changes) -> None:
-    """A parameter of the experiment that no measurement made use of is a typing mistake.
+    """Refuse parameters of the experiment that no measurement uses, which are typing mistakes.
 
     One of the file may be for the measurements that were left out.
     """
@@ -319,7 +310,7 @@ def _rows(whole: ExperimentSpec, spec: ExperimentSpec) -> Iterator[tuple[Compari
 
 
 def _check_side(ref: TaskRef, metric: Metric, plans: Plans) -> Place:
-    """Where that task is; there is one, and it will have a figure in the metric.
+    """The place of the only such task, which will have a figure in the metric.
 
     Raises:
         UsageError: there is none, several fit, or it cannot have one.
@@ -340,10 +331,10 @@ def _check_side(ref: TaskRef, metric: Metric, plans: Plans) -> Place:
 
 
 def _check_distinct(row: ComparisonSpec, baseline: Place, contender: Place) -> None:
-    """Both sides are not one task in two spellings.
+    """Refuse to compare one task with itself in two spellings.
 
     Raises:
-        UsageError: they are.
+        UsageError: they are the same.
     """
     one, other = row.baseline, row.contender
     if (one.measurement, one.variant, baseline) == (other.measurement, other.variant, contender):
@@ -351,7 +342,7 @@ def _check_distinct(row: ComparisonSpec, baseline: Place, contender: Place) -> N
 
 
 def _check_evidence(row: ComparisonSpec, plans: Plans) -> None:
-    """Forks that bear the cost of evidence are compared with their likes only.
+    """Refuse to compare forks that bear the cost of evidence with others.
 
     Raises:
         UsageError: one side bears it, and the other does not.
@@ -366,7 +357,7 @@ def _check_evidence(row: ComparisonSpec, plans: Plans) -> None:
 
 
 def _check_call_sites(spec: ExperimentSpec, plans: Plans, source: Source) -> None:
-    """There is the task whose figure stands beside each, and it will have one."""
+    """Check that each task whose figure is shown beside exists, and will have one."""
     asked = {one.name for one in spec.call_sites}
     for place, site in enumerate(source.spec.call_sites):
         if site.name in asked:

@@ -202,7 +202,7 @@ class Expectation(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
 
 
 class CallSite(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_only=True):
-    """Calls of a method of some name in another: what the JVM did with them is the cause that is looked for.
+    """Calls of a method of some name in another: what the JVM did with them is the suspected cause.
 
     Attributes:
         name: by which expectations refer to it; unique in the experiment.
@@ -211,7 +211,7 @@ class CallSite(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="
         variants: of that measurement.
         method: that the calls are in: `Class::method`, with as much of the package as is needed.
         callee: the called method's name, without its class.
-        task: of the measurement: the node start that it ran on is looked at, and its figure stands beside.
+        task: of the measurement, whose node start is examined and whose figure is shown beside.
         challenge: of the task, as in `TaskRef`.
         about: what to see in it.
     """
@@ -400,11 +400,7 @@ class ExperimentStore:
     root: Path
 
     def create(self, name: str, now_text: str) -> ExperimentFolder:
-        """Make the folder of a new execution; its name is the id.
-
-        Args:
-            name: of the experiment.
-            now_text: wall time such as `20261121-070102`.
+        """Make the folder of a new execution; its name, the id, is made of the experiment's and the time.
 
         Raises:
             BenchctlError: it cannot be made.
@@ -417,9 +413,7 @@ class ExperimentStore:
     def find(self, name: str, unreadable: Callable[[str], None]) -> ExperimentFolder:
         """An execution by path, id or a part of it; by an experiment's name its newest; `latest`.
 
-        Args:
-            name: one of these.
-            unreadable: told why, of each that is passed over.
+        `unreadable` is called with the reason for each that is skipped.
 
         Raises:
             UsageError: none fits, or several do.
@@ -434,15 +428,11 @@ class ExperimentStore:
     def records(
         self, unreadable: Callable[[str], None]
     ) -> Iterator[tuple[ExperimentFolder, ExperimentRecord]]:
-        """Every readable execution, oldest first.
-
-        Args:
-            unreadable: told why, of each that is passed over.
-        """
+        """Every readable execution, oldest first; `unreadable` is called with why each other is skipped."""
         return readable(self.folders(), ExperimentFolder.load, unreadable)
 
     def folders(self) -> list[ExperimentFolder]:
-        """The folders of all executions, oldest first; nothing is read of them.
+        """The folders of all executions, oldest first.
 
         Raises:
             BenchctlError: they cannot be looked into.

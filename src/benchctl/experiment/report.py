@@ -86,7 +86,7 @@ _AFTER_THE_FACT = (
 
 
 def _fate_grid(spec: ExperimentSpec, analysis: ExperimentAnalysis) -> Grid | None:
-    """A line for every fate of every call site and variant; None where no call site is asked for."""
+    """A line for every fate of every call site and variant; None without call sites."""
     if not spec.call_sites:
         return None
     results = {one.name: one for one in analysis.call_sites}
@@ -118,7 +118,7 @@ def _fate_lines(spec: ExperimentSpec, analysis: ExperimentAnalysis) -> Iterator[
 
 
 def _measured_text(one: FateResult) -> str:
-    """`virtual call in 3 of 4 forks`; `inlined in 4 of 4 forks (at least 47 %)` where none differs."""
+    """`virtual call in 3 of 4 forks`; `inlined in 4 of 4 forks (at least 47 %)` if all agree."""
     text = f"{FOUND_WORDS[one.is_]} in {one.showing} of {counted(one.forks, 'fork')}"
     if one.at_least is not None:
         return f"{text} (at least {100 * one.at_least:.0f} %)"
@@ -153,7 +153,7 @@ def _receivers(group: FateGroup) -> str:
 
 
 def _short(name: str) -> str:
-    """A class without its package, and a nested one without the class around it, but for a number's."""
+    """A class without its package, and a nested one without its outer class, unless it is numbered."""
     return _AROUND.sub("", name)
 
 
@@ -213,7 +213,7 @@ def _expectation_grid(analysis: ExperimentAnalysis) -> Grid | None:
 
 
 def _expectation_summary(analysis: ExperimentAnalysis) -> str:
-    """`Of 22 expectations, 12 confirmed, 3 refuted, 7 left open`: the first thing to know."""
+    """`Of 22 expectations, 12 confirmed, 3 refuted, 7 left open`."""
     counts = Counter(one.outcome for one in analysis.expectations)
     counts.update(one.outcome for one in analysis.fates)
     total = counted(counts.total(), "expectation")
@@ -224,7 +224,7 @@ def _expectation_summary(analysis: ExperimentAnalysis) -> str:
 
 
 def _expectation_remarks(analysis: ExperimentAnalysis) -> Iterator[str]:
-    """What the grid does not say of expectations, by their numbers; a doubt that several share once."""
+    """Remarks on expectations beyond the grid, by their numbers; shared doubts once."""
     labels = {row.name: row.label for row in analysis.rows}
     doubts: dict[str, list[str]] = {}
     for number, one in analysis.numbered:
@@ -276,7 +276,7 @@ def _wide_grid(table: ExperimentTable, spec: TableSpec, notes: Notes) -> Grid:
 
 
 def _grid_title(table: ExperimentTable) -> str:
-    """The table's title with its metric, where all rows have the same."""
+    """The table's title, with the metric if all rows share it."""
     metrics = dict.fromkeys((row.metric, row.unit) for row in table.rows)
     if len(metrics) != 1:
         return table.title
@@ -309,7 +309,7 @@ def _lacks(one: ExpectationResult | FateResult) -> Iterator[str]:
 
 
 def _measured(one: ExpectationResult, labels: Mapping[str, str]) -> str:
-    """The estimates of an expectation: one by one, or of many their range."""
+    """The estimates of an expectation: one by one, or the range of many."""
     if len(one.judged) <= _LISTED:
         alone = len(one.judged) == 1
         return "; ".join(_estimate(each, "" if alone else labels[each.comparison]) for each in one.judged)
@@ -331,7 +331,7 @@ def _estimate(judged: Judged, label: str) -> str:
 
 
 def _reasons(one: ExpectationResult, labels: Mapping[str, str]) -> Iterator[str]:
-    """Why comparisons are open or what they refute, where the outcome of all does not say it."""
+    """Why comparisons are open or what they refute, if the outcome of all does not say so."""
     grouped: dict[str, list[str]] = {}
     for each in one.judged:
         if each.outcome == "refuted" and len(one.judged) > 1:
@@ -369,7 +369,7 @@ def _figures(row: ExperimentRow) -> tuple[Cell | str, ...]:
 
 
 def _verdict(row: ExperimentRow) -> Cell:
-    """As in tables of runs, but that the second column is always who is faster or slower."""
+    """As in tables of runs, except that the second column is always who is faster or slower."""
     if row.missing:
         return judged(None, "not measured")
     return verdict_cell(row.comparison, row.figures, row.caveats)
@@ -393,7 +393,7 @@ def _setting_lines(record: ExperimentRecord, runs: _Runs, analysis: ExperimentAn
 
 
 def _difference_lines(runs: _Runs) -> Iterator[str]:
-    """What sets variants apart beside what is compared; what several runs say is said once."""
+    """Differences of variants beyond the intended one; what several runs share is said once."""
     yield from dict.fromkeys(
         line for run in runs.values() for line in _section(run, "Differences between variants")
     )
@@ -411,7 +411,7 @@ def run_lines(record: ExperimentRecord) -> Iterator[str]:
 
 
 def _scale_lines(analysis: ExperimentAnalysis) -> Iterator[str]:
-    """Rows that are far below the blog's scale; those of the same distance together."""
+    """Rows far below the blog's scale; those of the same distance together."""
     grouped: dict[str, dict[str, None]] = {}
     for row in analysis.rows:
         if row.scale is not None and row.scale.ratio >= NOTABLE_SCALE:
@@ -478,7 +478,7 @@ def _about_lines(record: ExperimentRecord) -> Iterator[str]:
 
 
 def _forks(record: ExperimentRecord, analysis: ExperimentAnalysis) -> str:
-    """`8 forks of each of 20 sides`, or what is there of them."""
+    """`8 forks of each of 20 sides`, or what there is of them."""
     spec = record.spec
     sides = [
         (count, spec.forks_of(one))
@@ -524,7 +524,7 @@ Format = Literal["text", "markdown", "json"]
 
 
 class ExperimentSource(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """The run of one measurement, as far as a reader of figures needs it."""
+    """The run of one measurement, as far as readers of figures need it."""
 
     run: str
     status: RunStatus
@@ -537,7 +537,7 @@ class ExperimentDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True
 
     Attributes:
         experiment: what it asked, as in experiment.json.
-        analysis: what came of it.
+        analysis: its results.
         sources: measurement -> its run.
     """
 
@@ -556,12 +556,7 @@ def render(
 ) -> str:
     """Write the report.
 
-    Args:
-        record: the experiment.
-        runs: measurement -> its run.
-        analysis: of both.
-        output_format: text and Markdown are for readers, JSON for programs, in full precision.
-        width: columns, for text.
+    Text (of `width` columns) and Markdown are for readers, JSON for programs, in full precision.
 
     Raises:
         UsageError: there is no such format.
@@ -653,16 +648,9 @@ class _Section(msgspec.Struct, frozen=True):
 
 
 def write(folder: Path, record: ExperimentRecord, runs: _Runs, analysis: ExperimentAnalysis) -> Path:
-    """Write the page and the files that it needs; it loads nothing from any network.
+    """Write the page and the files that it needs, without network, and return the path of `index.html`.
 
-    Args:
-        folder: where to; made when there is none.
-        record: the experiment.
-        runs: measurement -> its run.
-        analysis: of both.
-
-    Returns:
-        The path of `index.html`.
+    The folder is made if missing.
 
     Raises:
         UsageError: the folder holds a page that benchctl did not write.
@@ -672,7 +660,7 @@ def write(folder: Path, record: ExperimentRecord, runs: _Runs, analysis: Experim
 
 
 def page(record: ExperimentRecord, runs: _Runs, analysis: ExperimentAnalysis) -> str:
-    """The page as text; style and script lie in a folder beside it."""
+    """The page as text; style and script are in a folder beside it."""
     notes = _collect_notes(analysis)
     expected = _expectation_grid(analysis)
     fates = _fate_grid(record.spec, analysis)

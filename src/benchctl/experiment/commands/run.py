@@ -129,7 +129,7 @@ def _loaded(name: str | None, changes: Changes, home: Home) -> Experiment:
 
 
 def _only_say(experiment: Experiment, store: RunStore, home: Home, budget_s: float | None) -> None:
-    """What an execution would be, once all that can be checked without it has been."""
+    """Describe an execution, after checking all that can be checked without it."""
     spec = experiment.spec
     measurements = counted(len(spec.measurements), "measurement")
     say(f"would measure {spec.name}: {measurements} on {spec.docs:,} documents")
@@ -149,7 +149,7 @@ def _only_say(experiment: Experiment, store: RunStore, home: Home, budget_s: flo
 def _begun(
     experiment: Experiment, store: RunStore, home: Home, budget_s: float | None, observer: Observer
 ) -> ExperimentFolder:
-    """Say what is to be expected, and put the new execution on disk."""
+    """Print what to expect, and put the new execution on disk."""
     found = estimated(experiment, store, budget_s)
     for line in estimate_lines(found):
         observer.note(line)
@@ -180,7 +180,7 @@ def _added(record: ExperimentRecord, size: SizeOptions) -> More:
 def _gone_on(
     folder: ExperimentFolder, bench: Bench, budget_s: float | None, more: More | None
 ) -> ExperimentRecord:
-    """What is missing of an execution, and more; its plans are made before anything is prepared."""
+    """Continue an execution, with more; its plans are made before anything is prepared."""
     record = adopted(folder.load(), bench.store)
     folder.save(record)
     consent = Consent(bench.home)
@@ -191,7 +191,7 @@ def _gone_on(
 
 
 def _conclude(record: ExperimentRecord, runs: Mapping[str, RunRecord]) -> None:
-    """An error where the report does not show all that was asked.
+    """Fail if the report does not show all that was asked.
 
     Raises:
         BenchctlError: forks failed, or all requests of a task did.

@@ -45,11 +45,10 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 @dataclass(frozen=True)
 class SizeOptions:
-    """What replaces what the file says; None or empty for the file's.
+    """What replaces the file's values; None or empty for the file's.
 
     Attributes:
         forks: of every variant; the most of them with `until_decided`.
-        docs: documents.
         heap: of every node, MiB.
         seed: of orders and arrivals.
         measurements: names of those that are made.
@@ -124,7 +123,7 @@ size_options = grouped(
 
 
 def estimated(experiment: Experiment, store: RunStore, budget_s: float | None) -> Estimate:
-    """What an experiment is expected to take and to see on this machine."""
+    """Expected duration and precision of an experiment on this machine."""
     records = itertools.islice(store.newest(), MOST_RECORDS)
     host = describe_host().fingerprint
     return estimate(experiment.spec, experiment.plans, records, host, budget_s=budget_s)
@@ -164,7 +163,7 @@ def report_options(command: F) -> F:
 
 
 def check_page_folder(folder: Path) -> None:
-    """Refuse, before hours of measuring, a folder that the page will not go into.
+    """Refuse, before hours of measuring, a folder that cannot take the page.
 
     Raises:
         UsageError: it is none, or holds somebody else's files of the page's names.
@@ -177,16 +176,10 @@ def check_page_folder(folder: Path) -> None:
 def print_report(
     record: ExperimentRecord, store: RunStore, output_format: Format, html_folder: Path | None
 ) -> dict[str, RunRecord]:
-    """Judge an experiment from what is on disk, and print that.
-
-    Args:
-        record: of it.
-        store: of its runs.
-        output_format: as `--format`.
-        html_folder: for its page; None for no page.
+    """Judge an experiment from what is on disk, print that, and write its page if a folder is given.
 
     Returns:
-        Measurement -> record of its run, as far as they are there.
+        Measurement -> record of its run, if there is one.
     """
     runs = runs_of(record, store, note)
     analysis = analyse_experiment(record, runs, seen_calls(record.spec, runs, store))
