@@ -242,7 +242,7 @@ def _words(value: object) -> str:
 
 _MOST_CHARACTERS = 100
 
-_Said = tuple[str, str]
+_BeforeAfter = tuple[str, str]
 """What it was and what it is, in words."""
 
 
@@ -277,7 +277,7 @@ def changed(before: VariantAnswers, now: VariantAnswers, since: str) -> tuple[An
     found = []
     for new in now.answers:
         old = known.get(new.question)
-        said = None if old is None else _said(old, new)
+        said = None if old is None else _unlike_answer(old, new)
         if said is not None:
             found.append(AnswerChange(now.variant, new.operation, _short(said[0]), _short(said[1]), since))
     return tuple(found)
@@ -297,7 +297,7 @@ def _short(text: str) -> str:
     return text if len(text) <= _MOST_CHARACTERS else text[: _MOST_CHARACTERS - 1] + "…"
 
 
-def _said(old: KeptAnswer, new: KeptAnswer) -> _Said | None:
+def _unlike_answer(old: KeptAnswer, new: KeptAnswer) -> _BeforeAfter | None:
     """How two answers to one question differ; None when they agree, or it is unknown."""
     if old.unsteady or new.unsteady:
         return None
@@ -327,11 +327,11 @@ def _hits(total: int | None) -> str:
     return "hits not counted" if total is None else counted(total, "hit")
 
 
-def _both(old: Any, new: Any, words: Callable[[Any], str]) -> _Said:  # noqa: ANN401 - JSON of any shape
+def _both(old: Any, new: Any, words: Callable[[Any], str]) -> _BeforeAfter:  # noqa: ANN401 - JSON of any shape
     return words(old), words(new)
 
 
-def _buckets(old: KeptAnswer, new: KeptAnswer) -> _Said | None:
+def _buckets(old: KeptAnswer, new: KeptAnswer) -> _BeforeAfter | None:
     if old.aggregations_cut or new.aggregations_cut:
         return _cuts(
             old.aggregations_cut or digested(old.aggregations),
@@ -342,7 +342,7 @@ def _buckets(old: KeptAnswer, new: KeptAnswer) -> _Said | None:
     return None if part is None else _parting(part)
 
 
-def _parting(part: Unlike) -> _Said:
+def _parting(part: Unlike) -> _BeforeAfter:
     where = part.where.removeprefix(".")
     match part.how:
         case "values":
@@ -360,7 +360,7 @@ def _parting(part: Unlike) -> _Said:
             )
 
 
-def _cuts(old: Cut, new: Cut, what: str) -> _Said | None:
+def _cuts(old: Cut, new: Cut, what: str) -> _BeforeAfter | None:
     """Of what is too large to keep, only the number of its parts and a digest are known."""
     if old.digest == new.digest:
         return None
@@ -369,7 +369,7 @@ def _cuts(old: Cut, new: Cut, what: str) -> _Said | None:
     return _both(old, new, lambda cut: f"{counted(cut.entries, what)} with digest {cut.digest}")
 
 
-def _sorting(old: KeptAnswer, new: KeptAnswer) -> _Said | None:
+def _sorting(old: KeptAnswer, new: KeptAnswer) -> _BeforeAfter | None:
     if old.sort_values_cut or new.sort_values_cut:
         return _cuts(
             old.sort_values_cut or digested(old.sort_values),
@@ -388,7 +388,7 @@ def _sorted_by(place: int, values: list[Any]) -> str:
     return f"{_place(place)} sorts by {', '.join(map(str, values))}"
 
 
-def _scores(old: KeptAnswer, new: KeptAnswer) -> _Said | None:
+def _scores(old: KeptAnswer, new: KeptAnswer) -> _BeforeAfter | None:
     if len(old.scores) != len(new.scores):
         return _both(old, new, lambda one: f"{counted(len(one.scores), 'hit')} scored")
     for place, (one, other) in enumerate(zip(old.scores, new.scores, strict=True), 1):
@@ -397,7 +397,7 @@ def _scores(old: KeptAnswer, new: KeptAnswer) -> _Said | None:
     return None
 
 
-def _top(old: KeptAnswer, new: KeptAnswer) -> _Said | None:
+def _top(old: KeptAnswer, new: KeptAnswer) -> _BeforeAfter | None:
     groups = {group.first: group for group in new.top}
     for one in old.top:
         other = groups.get(one.first)
@@ -407,7 +407,7 @@ def _top(old: KeptAnswer, new: KeptAnswer) -> _Said | None:
     return None
 
 
-def _documents(old: TopHits, new: TopHits) -> _Said:
+def _documents(old: TopHits, new: TopHits) -> _BeforeAfter:
     if old.documents > 1:
         places = f"hits {old.first} to {old.first + old.documents - 1}"
         return _both(old, new, lambda group: f"{places} are documents {group.digest}")
