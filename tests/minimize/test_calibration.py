@@ -64,7 +64,7 @@ class Search:
         contender: list[float] = []
         reference: list[float] = []
         pairs: list[float] = []
-        while (verdict := question.said(pairs).verdict) == "measuring":
+        while (verdict := question.judge(pairs).verdict) == "measuring":
             # Host and block are what both forks of a pair share.
             block = 10 * math.exp(self.random.normal(0, DRIFT))
             noise = self.random.normal(0, self.cv, 2) + SLOW_MODE * (self.random.random(2) < self.slow)

@@ -33,7 +33,7 @@ def decision(number: int, *ratios: float, phase: str = "whole", verdict: str = "
 
 
 def odds(decisions: list[Decision], number: int, *ratios: float) -> float:
-    found = RemovalQuestion(SPEC, decisions, number).said([math.log(ratio) for ratio in ratios]).log_odds
+    found = RemovalQuestion(SPEC, decisions, number).judge([math.log(ratio) for ratio in ratios]).log_odds
     assert found is not None
     return found
 
@@ -53,7 +53,7 @@ def test_half_of_the_effect_is_the_threshold_unless_another_is_asked_for() -> No
     half = math.exp(sum(math.log(one) for one in (1.4, 1.5, 1.45, 1.42, 1.48)) / 10)
     assert odds([BEGUN], 2, *(half,) * 3) == pytest.approx(0, abs=1e-6)
     asked_for = RemovalQuestion(msgspec.structs.replace(SPEC, by=0.3), [BEGUN], 2)
-    assert asked_for.said([math.log(1.3)] * 3).log_odds == pytest.approx(0, abs=1e-6)
+    assert asked_for.judge([math.log(1.3)] * 3).log_odds == pytest.approx(0, abs=1e-6)
 
 
 def test_later_questions_may_spend_less() -> None:
@@ -63,6 +63,6 @@ def test_later_questions_may_spend_less() -> None:
 
 
 def test_few_pairs_have_no_odds() -> None:
-    said = RemovalQuestion(SPEC, [BEGUN], 2).said([0.3, 0.3])
+    said = RemovalQuestion(SPEC, [BEGUN], 2).judge([0.3, 0.3])
     assert (said.verdict, said.log_odds) == ("measuring", None)
     assert said.log_odds_needed == pytest.approx(-math.log(RemovalQuestion(SPEC, [BEGUN], 2).alpha))

@@ -26,7 +26,7 @@ _FORMS = "write 'TASK slower than fresh', or 'TASK slower on VARIANT than on VAR
 
 
 def compares_variants(sentence: str) -> bool:
-    """Whether it holds two variants against each other.
+    """Whether it compares two variants.
 
     Raises:
         UsageError: it is not such a sentence.
@@ -35,11 +35,7 @@ def compares_variants(sentence: str) -> bool:
 
 
 def parse_effect(sentence: str, variants: Sequence[str]) -> Effect:
-    """Read the sentence.
-
-    Args:
-        sentence: as given.
-        variants: names of those that are measured.
+    """Read the sentence about measured variants.
 
     Raises:
         UsageError: it is not such a sentence, or the variants are not the ones that it takes.
@@ -92,7 +88,7 @@ class Candidates:
         front: the steps in front of the target, in order: one task, or those of a parallel element.
         target: the task that shows the effect. What comes behind it cannot matter to it, and goes.
         operations: by name, the challenge's own included.
-        iterations: to which counts of tasks in front are cut in short candidates, where no task has a rate,
+        iterations: to which counts of tasks in front are cut in short candidates, which have no target rates
             either; None to have no such.
     """
 
@@ -118,12 +114,9 @@ class Candidates:
         return cut or self._target(short=True) != self.target
 
     def build(self, steps: Sequence[int], name: str, *, short: bool = False) -> Challenge:
-        """A challenge of these steps in front of the target.
+        """A challenge of these steps, by ascending positions, in front of the target.
 
-        Args:
-            steps: their positions, ascending.
-            name: of the challenge.
-            short: cut the counts of tasks in front, and wait for no rate.
+        `short` cuts the counts of tasks in front, and removes their rates.
         """
         chosen = [task for step in steps for task in self.front[step]]
         front = [self._shortened(task) for task in chosen] if short else chosen
@@ -139,13 +132,13 @@ class Candidates:
         return sum(task.planned_s or 0.0 for task in self.build(steps, "", short=short).schedule)
 
     def _target(self, *, short: bool) -> Task:
-        """The target with all its requests: they are what is measured, and fresh or not they are the same."""
+        """The target with all its requests: they are what is measured, the same on fresh nodes and others."""
         if not short or self.iterations is None or self.target.scheduler is not None:
             return self.target
         return msgspec.structs.replace(self.target, **_NO_RATE)
 
     def _shortened(self, task: Task) -> Task:
-        """A task as somebody who looks for a cause would have it: few requests, no warm-up and no waiting.
+        """A task with few requests, no warm-up and no waiting.
 
         What prepares the others, takes its work from the corpus, or asks less often already, stays as it is.
         """
@@ -173,13 +166,7 @@ class Candidates:
 def candidates_of(
     challenge: Challenge, target: str, operations: Mapping[str, TrackOperation], iterations: int | None
 ) -> Candidates:
-    """Find the target in a challenge.
-
-    Args:
-        challenge: the whole of it.
-        target: label of a task.
-        operations: of track and challenge.
-        iterations: as of `Candidates`.
+    """Find the target, by its label, in a challenge.
 
     Raises:
         UsageError: it is not there, is there several times, is part of a parallel element, or there is
@@ -261,15 +248,15 @@ def smallest(count: int, judge: Callable[[Subset], Answer], *, needs_some: bool)
 def most_questions(count: int) -> int:
     """A bound of how often a judge is asked.
 
-    A sweep over parts of size s asks once a part, and removes a part with every yes: all sweeps over larger
-    parts ask less than 2 count together, and those over single tasks at most once for every pair of one that
-    is left and one that went.
+    A sweep over parts of size s asks once a part, and removes a part with every yes: all sweeps over
+    larger parts ask less than 2 count together, and those over single tasks at most once for every pair
+    of one that is left and one that went.
     """
     return 2 * count + count * (count + 1) // 2 + 1
 
 
 def usual_questions(count: int, *, needs_some: bool, needed: int = 2) -> int:
-    """How often a judge is asked when so many tasks are needed, the median over where they stand."""
+    """Number of questions if so many tasks are needed, the median over their positions."""
 
     def asked(wanted: frozenset[int]) -> int:
         questions = 0
@@ -292,7 +279,7 @@ def _counts(choices: Iterable[frozenset[int]], asked: Callable[[frozenset[int]],
 
 
 def _swept(kept: Subset, size: int, persists: Callable[[Subset], bool]) -> Subset:
-    """What is left when every part of that size was tried to be removed, from the front."""
+    """What is left after trying to remove every part of that size, from the front."""
     start = 0
     while start < len(kept):
         rest = kept[:start] + kept[start + size :]

@@ -234,12 +234,9 @@ def _alone(output: Path) -> Path:
 
 
 def _begun(home: Home, asked: RunSpec, spec: MinimizeSpec) -> _Search:
-    """A new search, checked; nothing of it is on disk before it is carried out.
+    """A new search, checked; it is written when it is carried out.
 
-    Args:
-        home: where it is going to be.
-        asked: of the run of the whole schedule.
-        spec: what is searched for; an empty metric means the usual one.
+    `asked` is the run of the whole schedule; an empty metric in `spec` means the usual one.
     """
     plan, track = plan_run(asked)
     candidates = check_search(plan, track, spec)
@@ -267,7 +264,7 @@ def _announce(home: Home, search: _Search, observer: Observer) -> None:
 def _searched(
     home: Home, search: _Search, files: FileOptions, observer: Observer, more_s: float | None
 ) -> MinimizeRecord:
-    """The search, carried out; what is given anew as a budget is for this go."""
+    """Carry out the search; a new budget is for this session."""
     record, store = search.record, search.folder.runs
     endpoints = endpoints_of(record.plan.variants, os.environ)
     bench = Bench(home, store, observer, threading.Event(), endpoints)
@@ -279,7 +276,7 @@ def _searched(
 
 
 def _write_files(search: _Search, record: MinimizeRecord, output: Path | None) -> list[Path]:
-    """The challenge that was found, and beside it the target alone where that is the reference."""
+    """The challenge that was found, and beside it the target alone if that is the reference."""
     if record.found is None:
         return []
     path = output or search.folder.path / f"{record.found.name}.json"

@@ -55,17 +55,14 @@ _LEAST_FORKS = 3
 
 
 def default_metric(target: Task) -> str:
-    """What shows an effect unless something else is asked for: a rate that was offered shows none."""
+    """The figure that shows an effect by default: not the throughput of an offered rate."""
     return "service_time_p50" if target.throttled else "throughput"
 
 
 def check_search(plan: Plan, track: Track, spec: MinimizeSpec) -> Candidates:
-    """Whether a search makes sense; what it can try.
+    """Check that a search makes sense, and return what it can try.
 
-    Args:
-        plan: of a run of the whole schedule.
-        track: of the plan.
-        spec: what is searched for; an empty metric means the usual one.
+    The plan is of a run of the whole schedule; an empty metric means the usual one.
 
     Raises:
         UsageError: it makes none; nothing has been started.
@@ -108,13 +105,7 @@ def check_search(plan: Plan, track: Track, spec: MinimizeSpec) -> Candidates:
 
 
 def new_search(folder_of: MinimizeFolder, plan: Plan, spec: MinimizeSpec) -> MinimizeRecord:
-    """The record of a search that is about to start.
-
-    Args:
-        folder_of: its folder, which is named after the search.
-        plan: of a run of the whole schedule.
-        spec: what is searched for.
-    """
+    """The record of a search that is about to start; the plan is of a run of the whole schedule."""
     return MinimizeRecord(
         id=folder_of.path.name,
         created=datetime.now(UTC).isoformat(timespec="seconds"),
@@ -131,7 +122,7 @@ _ROOT_TWO = 2**0.5
 
 
 def start_forecast(spec: MinimizeSpec, candidates: Candidates, plan: Plan, history: History) -> Iterator[str]:
-    """Lines before the first fork: how many questions, how long a block, what the first one would see."""
+    """Lines before the first fork: number of questions, duration of a block, precision of the first one."""
     count = len(candidates.front)
     needs_some = not spec.effect.against
     usual = 2 + usual_questions(count, needs_some=needs_some)
@@ -163,7 +154,7 @@ def start_forecast(spec: MinimizeSpec, candidates: Candidates, plan: Plan, histo
 def removal_forecast(
     begun: Decision, question: RemovalQuestion, count: int, *, needs_some: bool
 ) -> Iterator[str]:
-    """Lines once the effect is known: how many questions are left, of how many pairs, how long that is."""
+    """Lines once the effect is known: number of remaining questions, their pairs, and how long that takes."""
     questions = usual_questions(count, needs_some=needs_some)
     if not questions:
         return
@@ -191,8 +182,8 @@ class Job:
     Attributes:
         plans: of its runs; a block has one fork of every variant of each, in random order.
         runs: where the same runs were begun before, relative to the store; empty for new ones.
-        started: told the names of the runs before the first fork.
-        enough: asked before every block what the runs say so far: why no more is needed; empty to go on.
+        started: called with the names of the runs before the first fork.
+        enough: called before every block with the runs so far: why no more is needed; empty to go on.
         left_s: seconds that are left, asked before every block but the first; None for as long as it takes.
     """
 
@@ -204,7 +195,7 @@ class Job:
 
 
 class Measurer(Protocol):
-    """What measures."""
+    """Measures jobs."""
 
     def measure(self, job: Job) -> tuple[RunRecord, ...]:
         """Measure until it is enough, all forks are there, or the time is up.
@@ -218,16 +209,10 @@ class Measurer(Protocol):
 
 
 class Nodes:
-    """Measures on nodes of this host.
+    """Measures on nodes of this host, with the store replaced by that of the search's own runs.
 
-    The reference is measured anew in every block of every question, beside its candidate: a host that gets
-    slower over the hours of a search would otherwise make effects.
-
-    Args:
-        bench: where; its store is replaced.
-        store: of the search's own runs.
-        track: of the plans.
-        files: which documents are to come from files.
+    The reference is measured anew in every block of every question, beside its candidate: a host that
+    gets slower over the hours of a search would otherwise create effects.
     """
 
     def __init__(self, bench: Bench, store: RunStore, track: Track, files: FileOptions) -> None:
@@ -256,7 +241,7 @@ class Nodes:
         return [open_run(self._bench, plan, self._track, extras)[0] for plan in job.plans]
 
     def _again(self, job: Job) -> list[OpenRun]:
-        """Those that were begun before; all anew where one of them cannot go on."""
+        """Those that were begun before; all anew if one of them cannot go on."""
         root: Path = self._bench.store.root
         folders = [RunFolder(root / name) for name in job.runs]
         gone = [folder.path.name for folder in folders if not folder.record_path.is_file()]
@@ -271,7 +256,7 @@ class Nodes:
 
 
 class _CalmObserver:
-    """An observer that is spared what every run says of itself before its first fork.
+    """An observer without what every run says before its first fork.
 
     Attributes:
         prepared: what runs need was fetched and built once: from then on it is only looked up.
@@ -337,9 +322,7 @@ class SearchContext:
     Attributes:
         folder: of the search.
         candidates: schedules to try.
-        measurer: what measures.
-        observer: told what happens.
-        budget_s: seconds that this go may take from its first fork on; None for as long as it takes.
+        budget_s: seconds for this session from its first fork on; None for as long as it takes.
         clock: seconds, monotonic.
     """
 
@@ -356,7 +339,7 @@ class _OutOfTimeError(Exception):
 
 
 def conduct(context: SearchContext, record: MinimizeRecord) -> MinimizeRecord:
-    """Search, or go on with a search, until the schedule is minimal, the time is up, or there is no effect.
+    """Search, or continue, until the schedule is minimal, the time is up, or there is no effect.
 
     Returns:
         The final record, which is on disk as well.
@@ -418,7 +401,7 @@ class _Search:
         """The decision that found the effect.
 
         With counts cut first: that takes minutes where the whole schedule may take an hour, and if the effect
-        is there, nobody needs the rest.
+        is there, the rest is not needed.
         """
         every = self._context.candidates.every
         if self._context.candidates.can_shorten:
@@ -429,7 +412,7 @@ class _Search:
         return whole if whole.verdict == "present" else None
 
     def _removed(self, subset: Subset, begun: Decision) -> Answer:
-        """What a judge of the search says; what it says yes to is the smallest schedule so far."""
+        """The judge's answer; a schedule that shows the effect is the smallest so far."""
         present = [one for one in self._decided() if one.verdict == "present"]
         removed = tuple(step for step in present[-1].steps if step not in subset)
         decision = self._asked("remove", subset, removed, short=begun.short)
@@ -505,12 +488,12 @@ class _Search:
         return decision
 
     def _seen(self, decision: Decision, records: Sequence[RunRecord], question: Question) -> Decision:
-        """A decision with what its runs say so far."""
+        """A decision updated from its runs."""
         values = values_of(records, self._effect, self._metric)
         pairs = log_ratios(values, self._effect, self._metric)
         mean, low, high = interval_percent(pairs, self._effect, self._metric)
-        said = question.said(pairs)
-        verdict, reason = said.verdict, ""
+        judged = question.judge(pairs)
+        verdict, reason = judged.verdict, ""
         if verdict == "undecided":
             reason = f"no answer after {len(pairs)} pairs of forks"
         elif verdict == "measuring" and (broken := failure(records)):
@@ -524,13 +507,13 @@ class _Search:
             effect_percent=mean,
             low_percent=low,
             high_percent=high,
-            log_odds=said.log_odds,
-            log_odds_needed=said.log_odds_needed,
+            log_odds=judged.log_odds,
+            log_odds_needed=judged.log_odds_needed,
             seconds=seconds_of(records),
         )
 
     def _require_same_documents(self, plan: Plan) -> None:
-        """Which documents there are is known once the first run is prepared; it holds for all of them."""
+        """The documents are known once the first run is prepared; they are the same for all."""
         known = self._record.plan.corpus.digest
         if not known:
             self._save(plan=msgspec.structs.replace(self._record.plan, corpus=plan.corpus))
@@ -564,11 +547,7 @@ class _Search:
         self._save(found=found)
 
     def _require_time(self, least_s: float) -> None:
-        """Do not begin a question whose first block is not expected to fit.
-
-        Args:
-            least_s: that a fork of it takes by its own rates.
-        """
+        """Do not begin a question whose first block will not fit; a fork takes `least_s` by its own rates."""
         if self._context.budget_s is None or self._began is None:
             return
         blocks = [one.seconds / len(one.contender) for one in self._decided() if one.contender]

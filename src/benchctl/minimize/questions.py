@@ -47,7 +47,7 @@ _NO_DIFFERENCE = 1e-9  # a log ratio; what is less comes of rounding
 
 
 class Rule(msgspec.Struct, frozen=True):
-    """What an answer takes.
+    """When a question is answered.
 
     Attributes:
         threshold: of the mean of pairs, a log ratio: above it the effect counts as there.
@@ -75,7 +75,7 @@ class Estimate(msgspec.Struct, frozen=True):
 
 
 def spent_alpha(alpha: float, number: int) -> float:
-    """What the question with this number, from 1, may spend: the sum over all of them is alpha.
+    """The share of alpha of the question with this number, from 1: the sum over all of them is alpha.
 
     A search does not know how many questions it is going to have, so they get 6 / (pi k)^2 each.
     """
@@ -96,10 +96,8 @@ def log_odds(pairs: Sequence[float], threshold: float, standardised_gap: float) 
     noncentral t, with noncentralities +- gap sqrt(n), is I(a) / I(-a), where I(a) is the integral over y > 0
     of y^(n-1) exp(a y - y^2/2).
 
-    Args:
-        pairs: log ratios.
-        threshold: in the middle between the two.
-        standardised_gap: from it to each, in SDs of pairs, above 0.
+    Pairs are log ratios; the threshold is in the middle between the two means, and the gap from it to each is
+    in SDs of pairs, above 0.
     """
     shifted = np.asarray(pairs, dtype=float) - threshold
     norm = math.sqrt(float(shifted @ shifted))
@@ -113,13 +111,10 @@ def log_odds(pairs: Sequence[float], threshold: float, standardised_gap: float) 
 def cautious_log_odds(pairs: Sequence[float], rule: Rule) -> float:
     """Log odds at the lesser of two standardised gaps: the rule's, and that by the SD of these very pairs.
 
-    A smaller gap only moves the odds towards even, whatever the pairs are, so that the bounds on errors hold
-    as for the rule's own gap. It helps where pairs of this schedule differ more than those before: in two
-    groups, for instance, by which state the JIT landed in.
-
-    Args:
-        pairs: log ratios, two at least.
-        rule: of the question.
+    A smaller gap only moves the odds towards even, whatever the pairs are, so that the bounds on errors
+    hold as for the rule's own gap. It helps where pairs of this schedule differ more than those before:
+    in two groups, for instance, by which state the JIT landed in. There are at least two pairs, log
+    ratios.
     """
     sd = float(np.std(pairs, ddof=1))
     gap = min(rule.standardised_gap, rule.gap / sd) if sd else rule.standardised_gap
@@ -127,7 +122,7 @@ def cautious_log_odds(pairs: Sequence[float], rule: Rule) -> float:
 
 
 def answer(pairs: Sequence[float], rule: Rule) -> Answer | None:
-    """What the pairs so far say; None to go on measuring."""
+    """The answer by the pairs so far; None to go on measuring."""
     if len(pairs) >= LEAST_PAIRS:
         odds = cautious_log_odds(pairs, rule)
         if odds >= -math.log(rule.alpha):
@@ -140,7 +135,7 @@ def answer(pairs: Sequence[float], rule: Rule) -> Answer | None:
 def confirm(pairs: Sequence[float], least_effect: float, alpha: float, most: int) -> Answer | None:
     """Is there an effect to begin with? None to go on measuring.
 
-    Nothing is known of the spread yet, so this is a t-test at a few looks that were fixed before, which share
+    The spread is not known yet, so this is a t-test at a few looks that were fixed before, which share
     alpha (Bonferroni): it holds for any spread.
 
     Args:
@@ -166,14 +161,10 @@ def level_of_look(alpha: float, most: int) -> float:
 
 
 def standardised_gap(gap: float, groups: Sequence[Sequence[float]]) -> float:
-    """A gap in SDs of pairs, from pairs that were measured before, each group about a mean of its own.
+    """A gap, a log ratio above 0, in SDs of earlier pairs, each group about a mean of its own.
 
-    The SD is taken at its upper 80 % bound: that pairs differ more than the test was told is what would break
-    its promise; that they differ less only makes it slower.
-
-    Args:
-        gap: log ratio, above 0.
-        groups: of pairs; at least one has two.
+    The SD is taken at its upper 80 % bound: pairs that differ more than assumed would break the test's
+    promise; pairs that differ less only make it slower. At least one group has two pairs.
     """
     squares = sum(float(np.var(group)) * len(group) for group in groups if len(group) > 1)
     df = sum(len(group) - 1 for group in groups if len(group) > 1)
@@ -183,12 +174,7 @@ def standardised_gap(gap: float, groups: Sequence[Sequence[float]]) -> float:
 
 
 def expected_pairs(gap: float, alpha: float) -> int:
-    """About how many pairs an answer of `present` takes when it is right (Wald 1947): for forecasts only.
-
-    Args:
-        gap: standardised.
-        alpha: of the question.
-    """
+    """Rough number of pairs of a correct `present` at a standardised gap (Wald 1947), for forecasts only."""
     return max(LEAST_PAIRS, math.ceil(-math.log(alpha) / (2 * gap**2)))
 
 
@@ -231,13 +217,7 @@ class Values(msgspec.Struct, frozen=True):
 
 
 def values_of(records: Sequence[RunRecord], effect: Effect, metric: Metric) -> Values:
-    """Read them from runs.
-
-    Args:
-        records: the schedule's; behind it the fresh node's, unless variants are compared.
-        effect: whose sides they are.
-        metric: of the values.
-    """
+    """Read them from runs: the schedule's, and after it the fresh node's, unless variants are compared."""
     whole = records[0]
     place = (0, len(whole.plan.schedules[0].schedule) - 1)
     task = task_at(whole.plan, place)
@@ -255,7 +235,7 @@ def values_of(records: Sequence[RunRecord], effect: Effect, metric: Metric) -> V
 
 
 def log_ratios(values: Values | Decision, effect: Effect, metric: Metric) -> tuple[float, ...]:
-    """ln(contender / reference), turned so that more of the effect is more."""
+    """ln(contender / reference), with the sign of the effect: more of it is more."""
     sign = -1.0 if (effect.direction == "slower") == metric.higher_is_better else 1.0
     return tuple(
         sign * math.log(left / right) for left, right in zip(values.contender, values.reference, strict=True)
@@ -263,7 +243,7 @@ def log_ratios(values: Values | Decision, effect: Effect, metric: Metric) -> tup
 
 
 def percent_of(log_ratio: float, effect: Effect, metric: Metric) -> float:
-    """A log ratio of those, as contender / reference - 1 in percent."""
+    """Such a log ratio, as contender / reference - 1 in percent."""
     sign = -1.0 if (effect.direction == "slower") == metric.higher_is_better else 1.0
     return 100 * math.expm1(sign * log_ratio)
 
@@ -271,7 +251,7 @@ def percent_of(log_ratio: float, effect: Effect, metric: Metric) -> float:
 def interval_percent(
     pairs: Sequence[float], effect: Effect, metric: Metric
 ) -> tuple[float | None, float | None, float | None]:
-    """Effect, lower and upper end of its 95 % interval, percent; None what cannot be told."""
+    """Effect, lower and upper end of its 95 % interval, percent; None if unknown."""
     if not pairs:
         return None, None, None
     found = estimate(pairs)
@@ -283,7 +263,7 @@ def interval_percent(
 
 
 def failure(records: Sequence[RunRecord]) -> str:
-    """Why nothing more is to be expected of these runs; empty while there is hope."""
+    """Why these runs cannot get any further; empty while they can."""
     for record in records:
         failed = [fork for fork in record.forks if fork.status == "failed"]
         if len(failed) >= _MOST_FAILURES:
@@ -292,17 +272,17 @@ def failure(records: Sequence[RunRecord]) -> str:
 
 
 def all_begun(records: Sequence[RunRecord]) -> bool:
-    """Whether no block is left to be measured, whatever became of its forks."""
+    """Whether every block has been begun, whatever became of its forks."""
     return all(len({fork.block for fork in record.forks}) >= record.plan.forks for record in records)
 
 
 def seconds_of(records: Sequence[RunRecord]) -> float:
-    """That their forks took, failed ones included."""
+    """Duration of their forks, failed ones included."""
     return sum(fork.wall_s for record in records for fork in record.forks)
 
 
 def require_values(values: Values, task: str) -> None:
-    """A target that was never answered shows nothing.
+    """Refuse a target that was never answered.
 
     Raises:
         BenchctlError: no block has a value.
@@ -323,8 +303,8 @@ ALPHA = 0.05
 """Chance that any question of a search says `present` where the effect is gone."""
 
 
-class Said(msgspec.Struct, frozen=True):
-    """What pairs say. `verdict` is `measuring` while more are needed."""
+class Judgement(msgspec.Struct, frozen=True):
+    """The judgement of pairs. `verdict` is `measuring` while more are needed."""
 
     verdict: Verdict
     log_odds: float | None = None
@@ -339,18 +319,15 @@ class FirstQuestion:
         self._least = math.log1p(spec.by or 0.0)
         self._most = spec.most_forks
 
-    def said(self, pairs: Sequence[float]) -> Said:
-        """What these pairs say."""
-        return Said(confirm(pairs, self._least, self.alpha, self._most) or "measuring")
+    def judge(self, pairs: Sequence[float]) -> Judgement:
+        """Judge these pairs."""
+        return Judgement(confirm(pairs, self._least, self.alpha, self._most) or "measuring")
 
 
 class RemovalQuestion:
-    """Does it persist? A sequential test between what it was and none, about the threshold between them.
+    """Does it persist? A sequential test between the earlier effect and none, about their threshold.
 
-    Args:
-        spec: of the search.
-        decisions: those before it; one of them found the effect.
-        number: of the question.
+    Of the decisions before it, one found the effect.
     """
 
     def __init__(self, spec: MinimizeSpec, decisions: Sequence[Decision], number: int) -> None:
@@ -370,21 +347,21 @@ class RemovalQuestion:
             most=spec.most_forks,
         )
 
-    def said(self, pairs: Sequence[float]) -> Said:
-        """What these pairs say."""
+    def judge(self, pairs: Sequence[float]) -> Judgement:
+        """Judge these pairs."""
         odds = None
         if len(pairs) >= LEAST_PAIRS:
             odds = cautious_log_odds(pairs, self._rule)
-        return Said(answer(pairs, self._rule) or "measuring", odds, -math.log(self.alpha))
+        return Judgement(answer(pairs, self._rule) or "measuring", odds, -math.log(self.alpha))
 
     @property
     def expected_pairs(self) -> int:
-        """About how many pairs it takes; as many as it may have at most."""
+        """Rough number of pairs that it takes, at most its limit."""
         return min(expected_pairs(self._rule.standardised_gap, self.alpha), self._rule.most)
 
     @property
     def hopeless(self) -> bool:
-        """Whether pairs differ so much that the bound will usually come before an answer."""
+        """Whether pairs differ so much that the limit will usually come before an answer."""
         return expected_pairs(self._rule.standardised_gap, self.alpha) > self._rule.most
 
 

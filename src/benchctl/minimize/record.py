@@ -24,14 +24,14 @@ MinimizeStatus = Literal["running", "complete", "interrupted", "failed"]
 
 
 class Effect(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """What is to stay while tasks go.
+    """The effect that must persist while tasks are removed.
 
     Attributes:
         task: label of the task that shows it.
         direction: what the task is, behind the rest of the schedule or on the variant.
         variant: whose task it is.
-        against: the variant that it is held against in the same schedule; empty for the task alone on a fresh
-            node of its own variant.
+        against: the variant that it is compared with in the same schedule; empty for the task alone on a
+            fresh node of its own variant.
     """
 
     task: str
@@ -188,11 +188,7 @@ class MinimizeFolder:
 
 
 def find_search(root: Path, name: str) -> MinimizeFolder:
-    """A search by id, by a beginning of it that only one has, or by path; `latest` for the newest.
-
-    Args:
-        root: folder of all searches.
-        name: as given.
+    """A search in `root` by id, by a beginning of it that only one has, or by path; `latest` for the newest.
 
     Raises:
         UsageError: none or several fit.
@@ -202,11 +198,9 @@ def find_search(root: Path, name: str) -> MinimizeFolder:
 
 
 def all_searches(root: Path, unreadable: Callable[[str], None]) -> Iterator[MinimizeRecord]:
-    """The records of all readable searches, oldest first.
+    """The records of all readable searches in `root`, if it exists, oldest first.
 
-    Args:
-        root: folder of all searches; it need not be there.
-        unreadable: told why, of each that is passed over.
+    `unreadable` is called with the reason for each that is skipped.
 
     Raises:
         BenchctlError: they cannot be looked into.

@@ -26,13 +26,13 @@ _ASKED = {"whole": "the whole schedule", "shorten": "counts cut"}
 
 
 class Ended(msgspec.Struct, frozen=True, rename="kebab"):
-    """What a search came to, as it is printed.
+    """The result of a search, as it is printed.
 
     Attributes:
         search: its record.
-        files: challenge files that were written: the schedule found, and where the effect is held against a
-            fresh node, the target alone.
-        commands: what can be run next, by what for.
+        files: challenge files that were written: the schedule found, and if the effect is relative to a fresh
+            node, the target alone.
+        commands: what can be run next, by purpose.
     """
 
     search: MinimizeRecord
@@ -41,13 +41,10 @@ class Ended(msgspec.Struct, frozen=True, rename="kebab"):
 
 
 def render_minimize(ended: Ended, output_format: str = "text", *, width: int = WIDE) -> str:
-    """Write what a search came to.
+    """Write the result of a search.
 
-    Args:
-        ended: it.
-        output_format: text, Markdown and HTML (a page) for readers; CSV (one line a question) and JSON
-            (everything) for programs.
-        width: columns, for text.
+    Text (of `width` columns), Markdown and HTML (a page) are for readers; CSV (one line a question) and
+    JSON (everything) for programs.
     """
     if output_format == "csv":
         return _csv(ended.search)
@@ -172,7 +169,7 @@ def _odds(one: Decision) -> str:
 
 
 def _ratio(log_odds: float) -> str:
-    """`812`, `0.03`; beyond a million nobody is surer."""
+    """`812`, `0.03`; at most a million."""
     if log_odds > _MOST_LOG_ODDS:
         return ">1,000,000"
     if log_odds < _LEAST_LOG_ODDS:
