@@ -111,10 +111,10 @@ def _events(folder: Path) -> int:
 def _query(folder: Path) -> int:
     from benchctl.nightly.folder import SuiteFolder  # noqa: PLC0415 - imports are part of a step
     from benchctl.nightly.hooks import nights_view  # noqa: PLC0415 - likewise
-    from benchctl.results.sql import asked  # noqa: PLC0415 - likewise
+    from benchctl.results.sql import answered  # noqa: PLC0415 - likewise
 
     query = "SELECT night, task, avg(value) FROM nights WHERE metric = 'throughput' GROUP BY ALL"
-    with asked(query, [], [nights_view(lambda: [SuiteFolder(folder)])]) as found:
+    with answered(query, [], [nights_view(lambda: [SuiteFolder(folder)])]) as found:
         return sum(1 for _ in found.rows)
 
 

@@ -11,7 +11,7 @@ from benchctl.errors import BenchctlError
 from benchctl.results.evidence import JIT_DTYPES, write_evidence
 from benchctl.results.model import RunRecord, StoredFile
 from benchctl.results.reading import UnknownTimesError, fork_sources, task_windows
-from benchctl.results.sql import StoredRun, asked
+from benchctl.results.sql import StoredRun, answered
 from benchctl.results.telemetry import GC_DTYPES, SERIES_DTYPES, empty_telemetry
 from stored import ROWS, described
 
@@ -42,7 +42,7 @@ def run(tmp_path: Path) -> StoredRun:
 
 
 def samples_of(run: StoredRun) -> list[tuple[object, ...]]:
-    with asked("SELECT count(*) FROM samples", [run]) as found:
+    with answered("SELECT count(*) FROM samples", [run]) as found:
         return list(found.rows)
 
 

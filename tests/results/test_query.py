@@ -6,7 +6,7 @@ from benchctl.errors import BenchctlError, UsageError
 from benchctl.nightly.folder import SuiteFolder
 from benchctl.nightly.hooks import nights_view
 from benchctl.results.parquet import quoted
-from benchctl.results.sql import StoredRun, asked
+from benchctl.results.sql import StoredRun, answered
 from stored import ROWS, stored
 from three_years import make_store
 
@@ -18,7 +18,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> StoredRun:
 
 
 def answer(query: str, *runs: StoredRun) -> list[tuple[object, ...]]:
-    with asked(query, runs) as found:
+    with answered(query, runs) as found:
         return list(found.rows)
 
 
@@ -39,7 +39,7 @@ def test_queries_are_answered(run: StoredRun, query: str, expected: list[tuple[o
 
 
 def test_columns_have_names_and_numbers_are_known(run: StoredRun):
-    with asked("SELECT run, block, service_ms, tags FROM samples JOIN runs USING (run)", [run]) as found:
+    with answered("SELECT run, block, service_ms, tags FROM samples JOIN runs USING (run)", [run]) as found:
         assert found.columns == ("run", "block", "service_ms", "tags")
         assert found.numeric == frozenset({1, 2})
 
@@ -116,7 +116,7 @@ def test_samples_are_opened_for_those_only_who_ask_for_them(tmp_path: Path):
 def test_times_with_a_zone_are_text_and_need_no_further_package(run: StoredRun):
     query = """SELECT TIMESTAMPTZ '2026-01-02 03:04:05+00' AS "a ""b", 7 AS n, [now()] AS n -- and that is all
         ;"""
-    with asked(query, [run]) as found:
+    with answered(query, [run]) as found:
         assert found.columns[:2] == ('a "b', "n")
         assert found.numeric == frozenset({1})
         ((when, number, several),) = found.rows
@@ -150,17 +150,17 @@ def suite(tmp_path_factory: pytest.TempPathFactory) -> SuiteFolder:
 def test_the_nights_of_suites_can_be_asked(
     run: StoredRun, suite: SuiteFolder, query: str, expected: list[tuple[object, ...]]
 ):
-    with asked(query, [run], [nights_view(lambda: [suite])]) as found:
+    with answered(query, [run], [nights_view(lambda: [suite])]) as found:
         assert list(found.rows) == expected
 
 
 def test_figures_are_opened_for_those_only_who_ask_for_nights(tmp_path: Path):
     suite = make_store(tmp_path / "big5", nights=1, tasks=1, variants=1, forks=1)
     suite.figure_files()[0].write_bytes(b"rubbish")
-    with asked("SELECT count(*) FROM runs", [], [nights_view(lambda: [suite])]) as found:
+    with answered("SELECT count(*) FROM runs", [], [nights_view(lambda: [suite])]) as found:
         assert list(found.rows) == [(0,)]
     damaged = pytest.raises(BenchctlError, match=r"figures\.parquet is damaged: ")
-    with damaged, asked("SELECT * FROM nights", [], [nights_view(lambda: [suite])]):
+    with damaged, answered("SELECT * FROM nights", [], [nights_view(lambda: [suite])]):
         pass
 
 
@@ -168,11 +168,11 @@ def test_nights_can_be_read_and_nothing_beside_them(suite: SuiteFolder):
     other = suite.night_path("00001-20240225-0300") / "night.json"
     with (
         pytest.raises(UsageError),
-        asked(f"FROM nights, read_text({quoted(other)})", [], [nights_view(lambda: [suite])]),
+        answered(f"FROM nights, read_text({quoted(other)})", [], [nights_view(lambda: [suite])]),
     ):
         pass
 
 
 def test_a_home_without_suites_has_no_nights():
-    with asked("SELECT * FROM nights", [], [nights_view(list)]) as found:
+    with answered("SELECT * FROM nights", [], [nights_view(list)]) as found:
         assert list(found.rows) == []

@@ -11,7 +11,7 @@ from benchctl.cli.tables import TableFormat, print_listing, table_format_option
 from benchctl.errors import UsageError
 from benchctl.home import Home, resolve_home
 from benchctl.report.listing import Listing
-from benchctl.results.sql import ONE_ROW, FileView, StoredRun, asked, export_parquet, moment, view_columns
+from benchctl.results.sql import ONE_ROW, FileView, StoredRun, answered, export_parquet, moment, view_columns
 from benchctl.results.store import RunStore
 from benchctl.slices import hooks
 
@@ -42,7 +42,7 @@ def sql_command(
         raise UsageError("sql needs a query", hint='for example: benchctl sql "select * from runs"')
     home = resolve_home()
     stored = stored_runs(open_store(home, runs_folder), runs)
-    with asked(query, stored, _slice_views(home)) as answer:
+    with answered(query, stored, _slice_views(home)) as answer:
         print_listing(
             Listing(answer.columns, answer.rows, answer.numeric, title="Answer of a query"), output_format
         )
@@ -74,7 +74,7 @@ def _describe(output_format: TableFormat, views: Sequence[FileView]) -> None:
     if output_format != "text":
         rows = [(name, *column) for name, _, columns in described for column in columns]
         heads = ("view", "column", "type", "meaning")
-        print_listing(Listing(heads, rows, title="What benchctl sql can be asked"), output_format)
+        print_listing(Listing(heads, rows, title="What benchctl sql can be answered"), output_format)
         return
     for name, one_row, columns in described:
         say(f"{name}: {one_row}")

@@ -17,10 +17,10 @@ _DIGEST: Final = 12
 
 @dataclass(frozen=True)
 class Resolved:
-    """A variant with what it came to be.
+    """A variant and what it resolved to.
 
     Attributes:
-        label: how tables call it.
+        label: its name in tables.
         spec: as it was asked for.
         facts: what it resolved to; None while no node of it was up.
     """
@@ -37,13 +37,10 @@ def resolved(record: RunRecord) -> tuple[Resolved, ...]:
 
 
 def variant_differences(variants: Sequence[Resolved]) -> tuple[str, ...]:
-    """`os-17 differs from os in: JDK 17.0.15 instead of 21.0.8`, for every variant that its name leaves open.
+    """`os-17 differs from os in: JDK 17.0.15 instead of 21.0.8`, for every variant whose name is not enough.
 
-    A variant is held against the first plain one of its engine and version, else against the first of that
-    engine at all; where there is no other, it is said what it is.
-
-    Args:
-        variants: in table order.
+    A variant is compared with the first plain one of its engine and version, else with the first of that
+    engine at all; without any other, it is described.
     """
     return tuple(line for one in variants if (line := _line(one, variants)))
 
@@ -66,7 +63,7 @@ def _line(one: Resolved, variants: Sequence[Resolved]) -> str:
 
 
 def _base(one: Resolved, variants: Sequence[Resolved]) -> Resolved | None:
-    """What a variant is held against; the one that all others are held against has none."""
+    """The variant that one is compared with; None for the base of all others."""
     if _is_plain(one.spec) and not _versionless(one.spec):
         return None
     akin = [other for other in variants if other.spec.engine == one.spec.engine and other.spec.target is None]
@@ -76,7 +73,7 @@ def _base(one: Resolved, variants: Sequence[Resolved]) -> Resolved | None:
 
 
 def _versionless(spec: VariantSpec) -> bool:
-    """Whether the name says less than what is measured: a runtime or distribution given by an option."""
+    """Whether the name does not determine the version: a runtime or distribution given by an option."""
     return spec.jdk is not None or spec.distribution is not None
 
 
@@ -87,14 +84,14 @@ def _is_plain(spec: VariantSpec) -> bool:
 
 
 def _own(one: Resolved) -> Iterator[str]:
-    """What a variant is made of beyond its engine and version."""
+    """What a variant adds to its engine and version."""
     if one.spec.jdk is not None:
         yield f"JDK {_jdk(one)}"
     yield from _against(one, Resolved("", _bare(one.spec), _bare_facts(one.facts)))
 
 
 def _against(one: Resolved, other: Resolved) -> Iterator[str]:
-    """What of a variant is not as in another."""
+    """How a variant differs from another."""
     here, there = one.spec, other.spec
     # What a node says is held against what a node says.
     if one.facts is None or other.facts is None:
@@ -122,14 +119,14 @@ def _against(one: Resolved, other: Resolved) -> Iterator[str]:
 
 
 def _jdk(one: Resolved) -> str:
-    """Its version as the runtime says, with the vendor only where that is all there is."""
+    """The runtime's version, or its vendor if that is all there is."""
     if one.facts is not None:
         return one.facts.jdk.rpartition(" ")[2]
     return one.spec.jdk or "bundled"
 
 
 def _jars(one: Resolved, other: Resolved) -> Iterator[str]:
-    """What replaces what; by digest where only that tells two of them apart."""
+    """What replaces what; by digest if only that tells two of them apart."""
     if one.facts is None or other.facts is None:
         yield from _lists("jars", one.spec.jars, other.spec.jars)
         return
@@ -171,7 +168,7 @@ def _text(value: object) -> str:
 
 
 def _short(text: str) -> str:
-    """A file by its name: where it lies makes no difference."""
+    """A file by its name: its folder makes no difference."""
     return PurePath(text).name if text.startswith("/") else _bare_url(text)
 
 

@@ -66,12 +66,7 @@ OS_DTYPES: Dtypes = {
 
 
 def write_evidence(columns: Columns, dtypes: Dtypes, path: Path) -> None:
-    """Write one kind of evidence.
-
-    Args:
-        columns: those of `dtypes`, each of shape (n,).
-        dtypes: of the kind.
-        path: of the file.
+    """Write one kind of evidence: the columns of its `dtypes`, each of shape (n,).
 
     Raises:
         BenchctlError: something is there already, or the disk is full or cannot be written.
@@ -111,14 +106,10 @@ def read_evidence(path: Path, dtypes: Dtypes) -> Columns:
 def fork_evidence(folder: RunFolder, fork: ForkRecord, name: str, dtypes: Dtypes) -> Columns | None:
     """One kind of evidence of all node starts of a fork, on the clock of its samples.
 
-    Args:
-        folder: of the run.
-        fork: of it.
-        name: of the file in the folder of each start.
-        dtypes: of the kind.
+    `name` is that of the file in the folder of each start.
 
     Returns:
-        The columns of `dtypes`, but `t_ns` in the place of `uptime_ns`, each of shape (n,) and in order of
+        The columns of `dtypes`, except `t_ns` instead of `uptime_ns`, each of shape (n,) and in order of
         time; None when nothing was kept.
 
     Raises:

@@ -19,12 +19,9 @@ Record = TypeVar("Record")
 def readable(
     folders: Iterable[Folder], load: Callable[[Folder], Record], unreadable: Callable[[str], None]
 ) -> Iterator[tuple[Folder, Record]]:
-    """Every folder whose record can be read, with that.
+    """Every folder whose record `load` can read, with that, in the order given.
 
-    Args:
-        folders: in any order, which is kept.
-        load: reads the record of one.
-        unreadable: told why, of each that is passed over.
+    `unreadable` is called with the reason for each that is skipped.
     """
     for folder in folders:
         try:
@@ -40,7 +37,7 @@ class Shelf:
     """Folders of one kind, whose names are their ids and sort by time.
 
     Attributes:
-        root: what they lie in; it need not be there.
+        root: the folder above; may be missing.
         record: name of the file that makes a folder one of them.
         one, several: what messages call them.
         hint: what to do when nothing fits.
@@ -53,7 +50,7 @@ class Shelf:
     hint: str
 
     def folders(self) -> list[Path]:
-        """All of them, oldest first; nothing is read of them, and those that we may not read are passed over.
+        """All of them, oldest first, without reading any; those without permission are skipped.
 
         Raises:
             BenchctlError: they cannot be looked into.
@@ -66,7 +63,7 @@ class Shelf:
             return sorted(path for path in found if self._holds_record(path))
 
     def fitting(self, name: str) -> list[Path]:
-        """Those that a name may mean: the one that it surely means, else all that begin or end with it.
+        """Folders that a name may mean: the one that it certainly means, else all that begin or end with it.
 
         An end is whole parts between hyphens, such as the four digits at the end of every id.
 

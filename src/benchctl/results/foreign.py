@@ -36,8 +36,7 @@ class TaskResult(msgspec.Struct, frozen=True):
     """What both tools keep of one task.
 
     Attributes:
-        task: its name.
-        operation: the operation's name; empty where the file has none.
+        operation: the operation's name; empty if the file has none.
         throughput: min, mean, median and max over one-second buckets.
         latency, service_time, processing_time: percentiles by name (`90_0`), and the mean.
         error_rate: share of the measured requests that failed, 0 to 1.
@@ -53,12 +52,11 @@ class TaskResult(msgspec.Struct, frozen=True):
 
 
 class Race(msgspec.Struct, frozen=True):
-    """One race: a pass of one variant, as far as its file says.
+    """One race: a pass of one variant, according to its file.
 
     Attributes:
         path: of the file.
-        tool: that measured it.
-        tool_version: of that tool; empty when unknown, as all that follows.
+        tool_version: empty when unknown, as all that follows.
         id: the tool's own.
         created: when it began, ISO 8601 in UTC.
         environment: the tool's name for where it ran.
@@ -126,12 +124,10 @@ class _Document(msgspec.Struct, frozen=True, rename="kebab"):
 
 
 def read_race(path: Path, tool: Tool | None = None) -> Race:
-    """Read one file.
+    """Read a race file, by default of the tool that the file tells.
 
-    Args:
-        path: `race.json` of Rally, `test_run.json` or `test_execution.json` of OpenSearch Benchmark, or their
-            `results` alone.
-        tool: which tool wrote it; None to tell from the file.
+    That is `race.json` of Rally, `test_run.json` or `test_execution.json` of OpenSearch Benchmark, or their
+    `results` alone.
 
     Raises:
         BenchctlError: it cannot be read, is of another kind, or has no results.
@@ -174,11 +170,9 @@ def read_race(path: Path, tool: Tool | None = None) -> Race:
 
 
 def read_races(paths: tuple[Path, ...], tool: Tool | None = None) -> tuple[Race, ...]:
-    """Read the files of one variant; every one becomes a fork, so they must be races of one kind.
+    """Read the files of one variant, in the order of the forks that they become: races of one kind.
 
-    Args:
-        paths: of the files, in the order of the forks.
-        tool: which tool wrote them; None to tell from each.
+    Without `tool`, each file tells.
 
     Raises:
         UsageError: some cannot be taken; all of them are named, with the reason.
@@ -247,7 +241,7 @@ def _tool(document: _Document, path: Path, wanted: Tool | None) -> Tool:
 
 
 def _created(document: _Document, path: Path) -> str:
-    """Both tools write `20261121T070102Z`; the file's own time stands in where there is none."""
+    """Both tools write `20261121T070102Z`; without that, the file's own time stands in."""
     text = _first(
         document.race_timestamp,
         document.test_run_timestamp,
@@ -293,13 +287,9 @@ _LEAST_SAMPLES = {"99_99": 10_000, "99_9": 1_000, "99_0": 100, "90_0": 10, "50_0
 def record_of(
     races: Sequence[Race], variant: VariantSpec, run_id: str, *, tags: Sequence[str] = ()
 ) -> RunRecord:
-    """Make a run of races.
+    """Make a run of races of one variant and of one kind (see `read_races`), in the order of the forks.
 
-    Args:
-        races: of one variant and of one kind (see `read_races`), in the order of the forks.
-        variant: what they measured; its version is that of the files where they say it.
-        run_id: of the new run.
-        tags: words to find it by.
+    The variant's version is that of the files, if they have one.
     """
     first = races[0]
     spec = msgspec.structs.replace(variant, version=first.engine_version or variant.version)
@@ -340,7 +330,7 @@ def _plan(race: Race, spec: VariantSpec, tasks: tuple[Task, ...], forks: int) ->
 
 
 def _environment(race: Race) -> Environment:
-    """All that a file says of the host is what its user called the environment."""
+    """All that a file says of the host is the user's name for the environment."""
     return Environment(
         fingerprint=f"{race.tool}:{race.environment or UNKNOWN}:{race.car}",
         hostname=UNKNOWN,
@@ -430,7 +420,7 @@ def _all_failed(task: TaskResult) -> bool:
 
 
 def _quantiles(found: Statistics) -> Quantiles | None:
-    """By the tool's own definition; the next greater percentile stands in for one that it left out."""
+    """By the tool's own definition; the next greater percentile stands in for a missing one."""
     p50, p90, p99 = (_at_least(found, percentile) for percentile in (50, 90, 99))
     if p50 is None or p90 is None or p99 is None:
         return None
@@ -438,7 +428,7 @@ def _quantiles(found: Statistics) -> Quantiles | None:
 
 
 def _at_least(found: Statistics, percentile: float) -> float | None:
-    """The value of the least percentile that is not below; nanoseconds."""
+    """The value of the least percentile that is not below, nanoseconds."""
     known = {float(name.replace("_", ".")): name for name in found if _PERCENTILE.fullmatch(name)}
     return next((_ns(found, known[key]) for key in sorted(known) if key >= percentile), None)
 
@@ -453,13 +443,13 @@ def _positive(value: float | str | None) -> float | None:
 
 
 def _least_samples(found: Statistics) -> int:
-    """Requests that there must have been, by the percentiles that the tool gave."""
+    """The least number of requests for the percentiles that the tool gave."""
     by_percentile = (count for name, count in _LEAST_SAMPLES.items() if found.get(name) is not None)
     return next(by_percentile, 1 if found.get("100_0") is not None else 0)
 
 
 def _contradictions(race: Race, spec: VariantSpec) -> Iterator[str]:
-    """What of the file speaks against the engine that the user says was measured."""
+    """What in the file contradicts the engine that the user names."""
     title = f"{spec.name} is taken to be {spec.engine}, as the user says"
     if race.tool == "opensearch-benchmark" and spec.engine == "elasticsearch":
         yield f"{title}, although {TITLES[race.tool]} measured it"
@@ -472,7 +462,7 @@ def _contradictions(race: Race, spec: VariantSpec) -> Iterator[str]:
 
 
 def _remarks(races: Sequence[Race], variant: str) -> Iterator[str]:
-    """What was done to the figures, and what is the matter with them, task by task."""
+    """How the figures were converted, and their defects, task by task."""
     title = TITLES[races[0].tool]
     unthrottled = dict.fromkeys(
         task.task for race in races for task in race.tasks if task.latency and not throttled(task)
@@ -512,16 +502,10 @@ def _listed(names: dict[str, None]) -> str:
 
 
 def aligned(forks: Sequence[ForkRecord], plan: Plan) -> tuple[ForkRecord, ...]:
-    """Give every summary the place of the task of its name.
+    """Give every summary of an imported run the place of the task of its name in a plan.
 
     Other tools leave administrative tasks out of their results, so that places do not agree; names do.
-
-    Args:
-        forks: of an imported run.
-        plan: of the run that they are to stand beside.
-
-    Returns:
-        The forks with the summaries whose task the plan has exactly once.
+    Only summaries remain whose task the plan has exactly once.
     """
     places: dict[str, list[tuple[int, int]]] = {}
     for schedule, challenge in enumerate(plan.schedules):

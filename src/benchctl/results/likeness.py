@@ -39,13 +39,10 @@ Variant = tuple[str, RunRecord]
 
 
 def imported_reasons(one: RunRecord, other: RunRecord) -> Iterator[str]:
-    """Why the results of two runs cannot be compared, when at least one of them was imported.
+    """Reasons why results of two runs, at least one of them imported, cannot be compared.
 
-    Races of one tool are alike when all that their files say is: tool and version, environment, car, track
-    with its parameters, challenge and tasks. That their hosts were the same, no file says.
-
-    Yields:
-        The reasons; none when they can.
+    Races of one tool are alike when all that their files say is: tool and version, environment, car,
+    track with its parameters, challenge and tasks. That their hosts were the same, no file says.
     """
     measured = [_measured_by(record) for record in (one, other)]
     if measured[0] != measured[1]:
@@ -66,7 +63,7 @@ def imported_reasons(one: RunRecord, other: RunRecord) -> Iterator[str]:
 
 
 def _named(record: RunRecord) -> str:
-    """What the user called environment and nodes: all that a file says of a host."""
+    """The user's names of environment and nodes: all that a file says of a host."""
     return record.environment.fingerprint.split(":", 1)[1]
 
 
@@ -95,7 +92,7 @@ def unlike(one: RunRecord, other: RunRecord) -> tuple[str, ...]:
 
 
 def unlike_variants(one: Variant, other: Variant) -> tuple[str, ...]:
-    """As `unlike`, and the Java runtimes: within a run they were chosen, across runs they happened."""
+    """As `unlike`, with Java runtimes: within a run they were chosen, across runs they happened."""
     return tuple(_variant_reasons(one, other))
 
 
@@ -116,9 +113,9 @@ def _variant_reasons(one: Variant, other: Variant) -> Iterator[str]:
 
 
 def _changed_parts(one: Variant, other: Variant) -> Iterator[str]:
-    """A name stands for one thing: what differs is another variant, whatever it is called.
+    """A name stands for one thing: different parts make another variant, whatever its name.
 
-    Version and distribution are not among it: to compare those of one name is what runs are tagged for.
+    Version and distribution are excepted: comparing those of one name is what runs are tagged for.
     """
     first, second = _parts(*one), _parts(*other)
     for name, part in first.items():
@@ -127,7 +124,7 @@ def _changed_parts(one: Variant, other: Variant) -> Iterator[str]:
 
 
 def _parts(variant: str, record: RunRecord) -> dict[str, object]:
-    """What makes a variant more than its engine, by name; jars and plug-ins as they were found to be."""
+    """Parts of a variant beyond its engine, by name; jars and plug-ins as found."""
     spec = next((spec for spec in record.plan.variants if spec.name == variant), None)
     facts = next((facts for facts in record.engines if facts.variant == variant), None)
     if spec is None:
@@ -166,7 +163,7 @@ def _reasons(one: RunRecord, other: RunRecord) -> Iterator[str]:
 
 
 def deciding(plan: Plan) -> dict[str, object]:
-    """Everything of a plan that decides its figures, by name; without the words that decide nothing."""
+    """Everything of a plan that decides its figures, by name."""
     found = {name: _bare(_deciding(plan, name)) for name in _ALIKE}
     if not found["evidence"]:
         # A digest of all this was made before there was any.
@@ -189,7 +186,7 @@ def _deciding(plan: Plan, name: str) -> object:
 
 
 def _bare(value: object) -> object:
-    """Challenges without the words that describe them."""
+    """Challenges without their descriptions."""
     if not isinstance(value, tuple):
         return value
     return tuple(
@@ -205,7 +202,7 @@ def _bare(value: object) -> object:
 
 
 def _difference(first: object, second: object) -> str:
-    """The first thing that is not the same in both, with the way to it: `documents: 1, 2`."""
+    """The first difference, with the way to it: `documents: 1, 2`."""
     if isinstance(first, tuple) and isinstance(second, tuple):
         names = ["+".join(one.name for one in challenges) or "none" for challenges in (first, second)]
         if names[0] != names[1]:
@@ -256,7 +253,7 @@ def _text(value: object) -> str:
 
 
 def _excerpts(one: str, other: str) -> tuple[str, str]:
-    """Both in brief, from shortly before they begin to differ."""
+    """Both in brief, from shortly before the first difference."""
     same = next(
         (place for place, (a, b) in enumerate(zip(one, other, strict=False)) if a != b),
         min(len(one), len(other)),

@@ -381,20 +381,20 @@ class RunRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=
         return tuple(sorted(found, key=lambda fork: fork.block))
 
     def compared(self, variant: str) -> tuple[ForkRecord, ...]:
-        """The finished forks whose figures count, in block order: not those that are there for evidence."""
+        """The finished forks whose figures count, in block order, without those for evidence."""
         return tuple(fork for fork in self.done(variant) if not self.plan.is_extra(fork.block))
 
     @property
     def unfinished(self) -> str:
-        """What keeps it from being finished, in words; empty when it is."""
+        """Why it is not finished, in words; empty when it is."""
         if self.status == "running":
             return "running, or cut off"
         return "" if self.status == "complete" else self.status
 
     def unsound(self, variant: str) -> str:
-        """Why others are to be preferred to its results of a variant; empty when they are sound.
+        """Why other results of a variant are preferred; empty when these are sound.
 
-        Sound is what comes from a finished run, from as many forks as a verdict takes, which were plain.
+        Sound are results of a finished run, from as many plain forks as a verdict takes.
         """
         if self.unfinished:
             return self.unfinished
@@ -426,7 +426,7 @@ class RunRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=
 
     @property
     def blocks(self) -> int:
-        """How many these are."""
+        """How many blocks these are."""
         return len(self.block_numbers)
 
     @property
@@ -442,12 +442,10 @@ class RunRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=
     def with_blocks(
         self, blocks: Iterable[int], stop: StopSpec | None, variants: Collection[str] | None = None
     ) -> "RunRecord":
-        """The same to be gone on with: what was said of its end is taken back.
+        """The same run, to be continued: its recorded end is removed.
 
-        Args:
-            blocks: that are added, all behind its own so far; the numbers that these leave are left out.
-            stop: the rule from now on.
-            variants: that have forks in the new blocks; None for all.
+        `blocks` are added behind its own so far, and block numbers that they skip are left out. `stop` is the
+        rule from now on; `variants` None all have forks in the new blocks.
         """
         own, added = self.own_blocks, [block for block in blocks if not self.plan.is_extra(block)]
         passed = set(range(1 + max(own, default=-1), 1 + max(added, default=-1))) - set(added)
@@ -490,9 +488,9 @@ class RunRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=
 def stray_boots(fork: ForkRecord) -> tuple[BootRecord, ...]:
     """Node starts whose node counted other searches than it was sent.
 
-    A node does not count what it refuses to run, nor surely what was cut off, so after failed and cancelled
-    requests fewer are no surprise; more are, always: a search that nobody sent is one that the JIT learned
-    from.
+    A node does not count what it refuses to run, nor reliably what was cut off, so fewer are no surprise
+    after failed and cancelled requests; more always are: a search that nobody sent is one that the JIT
+    learned from.
     """
     refused = any(one.failures or one.cancelled or one.unsupported is not None for one in fork.summaries)
     return tuple(
@@ -509,7 +507,7 @@ def stray_boots(fork: ForkRecord) -> tuple[BootRecord, ...]:
 def unanswered(record: RunRecord) -> tuple[str, ...]:
     """Tasks of which every measured request of some fork failed, as `task of variant`.
 
-    Operations that a node cannot do are not among them: those are expected of some distributions.
+    Without operations that a node cannot do: those are expected of some distributions.
     """
     found = [
         f"{summary.label} of {fork.variant}"

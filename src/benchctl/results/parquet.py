@@ -25,7 +25,7 @@ _numbers = itertools.count()
 
 
 class DuckError(Exception):
-    """DuckDB could not do what it was asked for; the text is its own."""
+    """DuckDB failed; the text is its own."""
 
 
 class DuckDiskError(DuckError):
@@ -36,8 +36,7 @@ class DuckDiskError(DuckError):
 def database(threads: int | None = None) -> Iterator["DuckDBPyConnection"]:
     """A database in memory, within the block.
 
-    Args:
-        threads: 1 passes rows on in their order and holds the least memory; None for one a CPU.
+    One thread keeps the order of rows and takes the least memory; None means one a CPU.
 
     Raises:
         DuckError: something in the block failed.
@@ -49,7 +48,7 @@ def database(threads: int | None = None) -> Iterator["DuckDBPyConnection"]:
         shared = _opened.get(threads)
         if shared is None:
             shared = _opened[threads] = connect(threads)
-        with shared.cursor() as connection, _alone(connection):
+        with shared.cursor() as connection, _own_database(connection):
             _silence(connection)
             yield connection
     except duckdb.Error as err:
@@ -60,8 +59,8 @@ def database(threads: int | None = None) -> Iterator["DuckDBPyConnection"]:
 
 
 @contextmanager
-def _alone(connection: "DuckDBPyConnection") -> Iterator[None]:
-    """Give a cursor a database that no other one looks into."""
+def _own_database(connection: "DuckDBPyConnection") -> Iterator[None]:
+    """Give a cursor a database of its own."""
     import duckdb  # noqa: PLC0415 - see `database`
 
     name = f"alone{next(_numbers)}"
@@ -74,7 +73,7 @@ def _alone(connection: "DuckDBPyConnection") -> Iterator[None]:
 
 
 def connect(threads: int | None = None) -> "DuckDBPyConnection":
-    """One of one's own, with DuckDB's own errors."""
+    """A new connection, with DuckDB's own errors."""
     import duckdb  # noqa: PLC0415 - see `database`
 
     connection = duckdb.connect(config={} if threads is None else {"threads": threads})
@@ -86,19 +85,16 @@ def connect(threads: int | None = None) -> "DuckDBPyConnection":
 
 
 def _silence(connection: "DuckDBPyConnection") -> None:
-    """Where Python looks interactive, DuckDB would draw its progress on the standard output."""
+    """DuckDB would draw its progress on the standard output if Python looks interactive."""
     connection.execute("SET enable_progress_bar = false")
 
 
 def typed(
     found: Mapping[str, npt.NDArray[Any]], dtypes: Mapping[str, np.dtype[Any]], path: Path
 ) -> dict[str, npt.NDArray[Any]]:
-    """What a query gave, as the columns of `dtypes` and no others.
+    """The result of a query, as from `fetchnumpy`, as the columns of `dtypes` and no others, shape (n,).
 
-    Args:
-        found: column -> values, shape (n,), as `fetchnumpy` gives them.
-        dtypes: column -> type.
-        path: of the file that was asked, for messages.
+    `path` is that of the queried file, for messages.
 
     Raises:
         BenchctlError: a column is missing.
@@ -132,12 +128,8 @@ SINCE_SCHEMA_2 = {"part": 0, "attempt": 0, "weight": 1}
 def write_parquet(chunks: Iterable[Columns], path: Path) -> None:
     """Write samples to one file, in order.
 
-    Every chunk becomes a file beside it; several are joined to one, group by group. Memory is bounded by the
-    largest chunk.
-
-    Args:
-        chunks: the samples.
-        path: of the file; what is made beside it for a while has its name at the beginning.
+    Every chunk becomes a temporary file beside it, whose name begins like its own; several are joined to
+    one, group by group. Memory is bounded by the largest chunk.
 
     Raises:
         DuckDiskError: the disk is full or cannot be written.
@@ -194,7 +186,7 @@ def parquet_rows(path: Path) -> int:
 
 
 def _at_least_one(chunks: Iterable[Columns]) -> Iterator[Columns]:
-    """A fork without a request has a file with columns and no rows."""
+    """A fork without requests has a file with columns and no rows."""
     none = True
     for chunk in chunks:
         none = False

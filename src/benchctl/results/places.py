@@ -12,11 +12,7 @@ from benchctl.results.plan import Place, Plan
 
 
 def task_named(plan: Plan, name: str) -> Place:
-    """Find the one task that a name means.
-
-    Args:
-        plan: that has it.
-        name: `[CHALLENGE[#N]/]TASK[#N]`; both may hold slashes.
+    """Find the one task that a name, `[CHALLENGE[#N]/]TASK[#N]`, means; both parts may hold slashes.
 
     Raises:
         UsageError: there is none, or there are several.
@@ -35,13 +31,7 @@ def task_named(plan: Plan, name: str) -> Place:
 
 
 def task_of_challenge(plan: Plan, challenge: str, task: str, called: str) -> Place:
-    """The same, where challenge and task are known apart.
-
-    Args:
-        plan: that has it.
-        challenge: `CHALLENGE[#N]`; empty for any.
-        task: `TASK[#N]`.
-        called: how messages call it.
+    """Find the one task by `CHALLENGE[#N]`, empty for any, and `TASK[#N]`; messages call it `called`.
 
     Raises:
         UsageError: there is none, or there are several.
@@ -70,7 +60,7 @@ def _places(plan: Plan) -> Iterator[Place]:
 
 
 def _schedules(plan: Plan, challenge: str) -> list[int]:
-    """Positions of the challenges that are meant: all of them where none is named."""
+    """Positions of the challenges of this name, or all if it is empty."""
     names = [one.name for one in plan.schedules]
     return [place for place in range(len(names)) if not challenge or _means(challenge, names, place)]
 
@@ -84,14 +74,14 @@ def _fitting(plan: Plan, schedules: Sequence[int], task: str) -> list[Place]:
 
 
 def _means(text: str, names: Sequence[str], place: int) -> bool:
-    """Whether a text is the name at a place, or that with its number; where it is alone, it is number 1."""
+    """Whether a text is the name at a place, or that with its number; a unique one is number 1."""
     name = names[place]
     # A name may itself end like a number.
     return text == name or (text not in names and text == f"{name}#{names[: place + 1].count(name)}")
 
 
 def _way(plan: Plan, place: Place) -> str:
-    """How a task is named so that nothing else is meant."""
+    """An unambiguous name of a task."""
     schedule, task = place
     labels = [one.label for one in plan.schedules[schedule].schedule]
     return f"{_numbered([one.name for one in plan.schedules], schedule)}/{_numbered(labels, task)}"

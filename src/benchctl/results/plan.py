@@ -334,7 +334,7 @@ class Plan(RunSettings, frozen=True, forbid_unknown_fields=True, rename="kebab",
         return (*self.variant_warmups.get(variant, ()), *self.warmup_challenges)
 
     def is_extra(self, block: int) -> bool:
-        """Whether the forks of a block are there for evidence alone, and enter no comparison."""
+        """Whether the forks of a block are for evidence alone, and enter no comparison."""
         return block in self.extra_blocks
 
     @property

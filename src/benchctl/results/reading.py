@@ -31,7 +31,7 @@ FROM read_parquet(?) WHERE schedule >= 0 GROUP BY ALL ORDER BY ALL
 
 
 class UnknownTimesError(BenchctlError):
-    """What says when the tasks of a fork ran is not there any more."""
+    """The samples that say when the tasks of a fork ran are gone."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ def task_windows(folder: RunFolder, fork: ForkRecord) -> dict[Place, TaskWindow]
     """The tasks of a fork that measured anything, in their order.
 
     Raises:
-        UnknownTimesError: its samples are not there: nothing else says when tasks ran.
+        UnknownTimesError: its samples are gone: nothing else says when tasks ran.
         BenchctlError: they cannot be read.
     """
     absent = "none were kept" if fork.samples is None else folder.damage(fork, fork.samples)
@@ -108,7 +108,7 @@ CHART_COLUMNS = (
 
 @dataclass(frozen=True)
 class SampleFile:
-    """The samples of one fork on disk; every iteration reads them anew, so that it can be looked at twice."""
+    """The samples of one fork on disk, read anew by every iteration."""
 
     path: Path
 
@@ -150,7 +150,7 @@ class SampleFile:
 
 @dataclass(frozen=True)
 class Telemetry:
-    """What a fork's nodes and the driver used.
+    """Resource use of a fork's nodes and the driver.
 
     Attributes:
         series: readings, with the columns of `telemetry.SERIES_DTYPES`.
@@ -163,14 +163,12 @@ class Telemetry:
 
 @dataclass(frozen=True)
 class ForkSource:
-    """One finished fork, with what was kept of it.
+    """One finished fork and its files.
 
     Attributes:
         label: what tables call its variant.
-        block: which block.
         samples: chunks of CHART_COLUMNS, to be read as often as needed; None when there are none.
-        absent: what of it is not there or cannot be read; empty when nothing is missing.
-        summaries: of its tasks.
+        absent: what of it is missing or unreadable; empty when nothing is.
         telemetry: of its nodes; None when none was kept or it cannot be read.
     """
 
@@ -185,12 +183,9 @@ class ForkSource:
 def fork_sources(
     folder: RunFolder, forks: Iterable[ForkRecord], *, label: str | None = None
 ) -> Iterator[ForkSource]:
-    """The finished forks of a run, each with a way to its samples, if these are what was measured.
+    """The finished ones of a run's forks, each with its samples, if these are what was measured.
 
-    Args:
-        folder: of the run.
-        forks: those that are wanted, in any order; failed ones are passed over.
-        label: what tables call them; None for the names of their variants.
+    `label` is what tables call them; None for the names of their variants.
 
     Raises:
         BenchctlError: the record names files outside of the run's folder.
@@ -234,7 +229,7 @@ def _group_sizes(connection: "DuckDBPyConnection", name: str) -> list[int]:
 
 
 def _possible(rows: Columns) -> bool:
-    """Whether times and weights can be those of requests; a file may be damaged and still be read."""
+    """Whether times and weights can be those of requests; a damaged file may still be readable."""
     clocks = (rows[name] for name in ("intended_ns", "start_ns", "end_ns"))
     ok = rows["outcome"] == Outcome.OK
     service_ns = (rows["end_ns"] - rows["start_ns"])[ok]

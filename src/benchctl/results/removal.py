@@ -18,9 +18,6 @@ _ASIDE: Final = ".removed-"
 class References:
     """Who refers to which runs: experiments, nights, and searches for the smallest schedule.
 
-    Args:
-        home: whose experiments, suites and searches count.
-
     Raises:
         BenchctlError: one of them cannot be read, and might refer to any run.
     """
@@ -44,7 +41,7 @@ class References:
 
 @dataclass(frozen=True)
 class Age:
-    """Which runs are old: those for which everything that is given holds.
+    """Which runs are old: those that meet all given conditions.
 
     Attributes:
         keep: so many of the newest are not; None for no such number.
@@ -55,7 +52,7 @@ class Age:
     before: datetime | None = None
 
     def old(self, runs: Iterable[tuple[RunFolder, RunRecord]]) -> list[tuple[RunFolder, RunRecord]]:
-        """The old ones, in the order given, which is from oldest to newest."""
+        """The old ones among runs from oldest to newest, in that order."""
         ordered = list(runs)
         if self.keep is not None:
             ordered = ordered[: max(len(ordered) - self.keep, 0)]
@@ -71,10 +68,7 @@ class Age:
 
 
 def remove_run(folder: RunFolder) -> int:
-    """Delete a run; of one that is only linked here, the link.
-
-    Returns:
-        Bytes that are free then.
+    """Delete a run, or the link to one that is only linked here; return the bytes freed.
 
     Raises:
         BenchctlError: the disk refuses.

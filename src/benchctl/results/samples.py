@@ -115,14 +115,9 @@ class Place:
 
 
 def columns_of(rows: Rows, place: Place) -> Columns:
-    """Turn packed rows into sample columns.
+    """Turn packed rows, shape (n,), of ROW_DTYPE, into sample columns.
 
-    Args:
-        rows: shape (n,), of ROW_DTYPE.
-        place: whose they are.
-
-    Returns:
-        Arrays of shape (n,) of their own, in the order and types of SAMPLE_DTYPES.
+    The arrays of shape (n,) are copies, in the order and types of SAMPLE_DTYPES.
     """
     constant = {
         "schedule": place.schedule,
@@ -140,14 +135,7 @@ def columns_of(rows: Rows, place: Place) -> Columns:
 
 
 def empty_columns(rows: int) -> Columns:
-    """Preallocate every sample column.
-
-    Args:
-        rows: how many samples fit.
-
-    Returns:
-        Arrays of shape (rows,), zeroed, in the order and types of SAMPLE_DTYPES.
-    """
+    """Preallocate sample columns: zeroed, shape (rows,), in the order and types of SAMPLE_DTYPES."""
     return {name: np.zeros(rows, dtype) for name, dtype in SAMPLE_DTYPES.items()}
 
 
@@ -159,14 +147,10 @@ def concatenate(parts: list[Columns]) -> Columns:
 
 
 def gathered(pieces: Iterable[Columns], rows: int = CHUNK_ROWS) -> Iterator[Columns]:
-    """Join small pieces to chunks, in order: ten requests a task are not worth a chunk each.
+    """Join small pieces of at most `rows` rows to chunks, in order.
 
-    Args:
-        pieces: of at most `rows` rows each.
-        rows: that a chunk has at most.
-
-    Yields:
-        Chunks that hold as many whole pieces as fit; none that is empty.
+    Ten requests a task are not worth a chunk each. Chunks hold as many whole pieces as fit in `rows` rows;
+    none is empty.
     """
     waiting: list[Columns] = []
     count = 0
@@ -187,7 +171,7 @@ def _joined(pieces: list[Columns]) -> Columns:
 
 
 def select(columns: Columns, rows: npt.NDArray[np.bool_]) -> Columns:
-    """Keep the rows where the mask, shape (n,), is true; copies nothing where that is all of them."""
+    """Keep the rows where the mask, shape (n,), is true; copies nothing if that is all of them."""
     return columns if rows.all() else {name: values[rows] for name, values in columns.items()}
 
 
@@ -197,17 +181,13 @@ def select(columns: Columns, rows: npt.NDArray[np.bool_]) -> Columns:
 class RowFile:
     """The rows of one client in one task.
 
-    Used by that client's thread while the task runs, and by the fork's after it.
+    Used by that client's thread while the task runs, and by the fork's after it. The file is made with
+    the first rows, and written by the thread of `disk`; None if another process has written all rows.
 
     Attributes:
         place: whose rows they are.
         waits: how often a full buffer had to wait because the disk had not taken the one before.
         waited_ns: for how long, altogether.
-
-    Args:
-        path: of the file; made with the first rows.
-        place: whose rows they are.
-        disk: the one thread that writes; None where another process has written them all.
     """
 
     def __init__(self, path: Path, place: Place, disk: ThreadPoolExecutor | None) -> None:
@@ -221,7 +201,7 @@ class RowFile:
         self._finished = False
 
     def __reduce__(self) -> tuple[Callable[..., "RowFile"], tuple[Path, Place, int, int]]:
-        """Sent to another process, it can be read there.
+        """Another process can read it.
 
         Raises:
             RuntimeError: `finish` was not called: there may be more rows.
@@ -230,13 +210,10 @@ class RowFile:
         return (_written_elsewhere, (self._path, self.place, self.waits, self.waited_ns))
 
     def hand_over(self, full: bytearray) -> bytearray | None:
-        """Have a full buffer written by another thread.
+        """Have a full buffer of whole rows, not to be touched any more, written by another thread.
 
         Returns at once, unless the buffer handed over before is still being written: one of each client is on
         its way at most, so the disk bounds the driver instead of filling its memory, and `waits` says so.
-
-        Args:
-            full: whole rows; not to be touched any more.
 
         Returns:
             The buffer handed over before, free again; None the first time.
@@ -251,10 +228,7 @@ class RowFile:
         return free
 
     def finish(self, rest: bytearray | memoryview) -> None:
-        """Write the last rows in the caller's thread; rows can be read afterwards.
-
-        Args:
-            rest: whole rows; may be empty.
+        """Write the last whole rows, if any, in the caller's thread; rows can be read afterwards.
 
         Raises:
             BenchctlError: they, or rows before, could not be written.
@@ -268,7 +242,7 @@ class RowFile:
         self._finished = True
 
     def close(self) -> None:
-        """Let go of the file; harmless when repeated."""
+        """Close the file; harmless when repeated."""
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
@@ -333,11 +307,7 @@ def _written_elsewhere(path: Path, place: Place, waits: int, waited_ns: int) -> 
 
 @dataclass(frozen=True)
 class Chunks:
-    """Samples in chunks of at most CHUNK_ROWS rows; every iteration reads them from disk anew.
-
-    Attributes:
-        files: whose rows these are, one after the other.
-    """
+    """Samples of files in chunks of at most CHUNK_ROWS rows; every iteration reads them from disk anew."""
 
     files: tuple[RowFile, ...]
 
@@ -348,10 +318,8 @@ class Chunks:
 class SampleSpool:
     """Where the samples of one fork are until it ends; a context manager that leaves nothing behind.
 
-    Used by the fork's thread, but for the files that it gives to clients.
-
-    Args:
-        folder: to be made for this, and to be removed with all that is in it.
+    Used by the fork's thread, except for the files that it gives to clients. The folder is made for this,
+    and removed with all that is in it.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -394,7 +362,7 @@ class SampleSpool:
         return self._folder
 
     def adopt(self, samples: Iterable[Columns]) -> None:
-        """Count in the files of another process, which have been written to their ends.
+        """Add the files of another process, which have been written to their ends.
 
         Raises:
             TypeError: the samples are not in files.
@@ -404,14 +372,9 @@ class SampleSpool:
         self._files += samples.files
 
     def task_chunks(self, schedule: int, task: int) -> Chunks:
-        """What one task left, client after client, each in the order of its requests.
-
-        Args:
-            schedule: which of the fork's schedules.
-            task: which task of that schedule.
-        """
+        """The rows of one task of a schedule, client after client, each in the order of its requests."""
         return Chunks(tuple(f for f in self._files if f.place.schedule == schedule and f.place.task == task))
 
     def all_chunks(self) -> Chunks:
-        """What the whole fork left, in the order in which files were asked for."""
+        """The rows of the whole fork, in the order in which files were asked for."""
         return Chunks(tuple(self._files))

@@ -17,13 +17,9 @@ from benchctl.results.store import RunFolder, RunStore
 class Archive:
     """Runs to choose from.
 
-    Args:
-        store: where they are.
-        only: names of the runs that count, as `RunStore.find` takes them; empty for all of the store.
-
     Attributes:
-        only: as given.
-        unreadable: why runs of the store were passed over, as far as it has been read.
+        only: names of the runs that count, as `RunStore.find` takes them; empty for all of the store.
+        unreadable: why runs of the store were skipped, as far as it has been read.
 
     Raises:
         BenchctlError: one of `only` cannot be found or read.
@@ -41,7 +37,7 @@ class Archive:
         self._rest = iter([] if only else reversed(store.folders()))
 
     def __iter__(self) -> Iterator[RunRecord]:
-        """Newest first. Several iterations at a time share what has been read."""
+        """Newest first. Concurrent iterations share what has been read."""
         place = 0
         while place < len(self._newest) or self._read_next():
             yield self._newest[place]
@@ -63,11 +59,11 @@ class Archive:
         return self._store.names(name)
 
     def folder_of(self, record: RunRecord) -> RunFolder:
-        """Where a run that came from here is."""
+        """The folder of a run from here."""
         return self._folders[record.id]
 
     def _read_next(self) -> bool:
-        """Read one more run; False when there is none."""
+        """Read one more run; False at the end."""
         for folder in self._rest:
             try:
                 self._newest.append(self._load(folder))
@@ -96,7 +92,7 @@ class Side:
         label: the column's name; no two sides of a selection have the same.
         run: the record they come from.
         forks: the finished forks.
-        variant: what the run calls it.
+        variant: its name in the run.
     """
 
     label: str
@@ -139,7 +135,7 @@ class Wanted:
     tag: str = ""
 
     def variant_in(self, record: RunRecord) -> str | None:
-        """What a run calls it, where it has results of it; None where it has none.
+        """Its name in a run, if that has results of it; else None.
 
         Raises:
             UsageError: several variants of the run fit.
@@ -168,7 +164,7 @@ class Wanted:
 
 
 def _is_plain(spec: VariantSpec) -> bool:
-    """A version as it was published: flags, settings or another build make it something else."""
+    """A version as published: flags, settings or another build make it something else."""
     return not (spec.jvm_flags or spec.settings or spec.distribution)
 
 
@@ -181,9 +177,9 @@ def select_sides(
 ) -> Selection:
     """Choose the newest sound results of each side that may stand side by side; without any, the newest.
 
-    A run that holds all sides comes first, because its forks were interleaved; else, from newest to oldest, a
-    run of the first side with the newest comparable run of every other one. `RunRecord.unsound` says what is
-    sound; runs that a side names are taken as they are.
+    A run that holds all sides comes first, because its forks were interleaved; else, from newest to
+    oldest, a run of the first side with the newest comparable run of every other one. `RunRecord.unsound`
+    says what is sound; runs that a side names are taken as they are.
 
     Args:
         records: candidate runs, newest first; iterated several times, and no further than needed.
@@ -192,8 +188,8 @@ def select_sides(
         force: take unlike runs when there are no others, and say how they differ.
 
     Raises:
-        UsageError: a side has no results at all, fits several variants, or is the same as another.
-        UsageError: there are only unlike results and `force` was not given.
+        UsageError: a side has no results at all, fits several variants, or is the same as another; or there
+            are only unlike results and `force` was not given.
     """
     named = frozenset(side.run.id for side in wanted if side.run is not None)
     newest = _Candidates(records, challenge, named)
@@ -226,7 +222,7 @@ def with_baseline(selection: Selection, name: str) -> Selection:
     """The same sides, the one of that label first.
 
     Raises:
-        UsageError: no side is called so.
+        UsageError: no side has that label.
     """
     ordered = sorted(selection.sides, key=lambda side: side.label != name)
     if ordered[0].label != name:
@@ -236,13 +232,9 @@ def with_baseline(selection: Selection, name: str) -> Selection:
 
 
 class _Candidates:
-    """The runs that may be chosen, newest first.
+    """The runs that may be chosen, newest first: those of a challenge, or all.
 
-    Args:
-        records: to choose from, newest first.
-        challenge: only runs of this challenge.
-        named: ids of runs that are taken as they are.
-        sound: only sound results of all others.
+    Runs with ids in `named` are taken as they are; `sound` excludes unsound results of all others.
     """
 
     def __init__(
@@ -268,7 +260,7 @@ class _Candidates:
         return ((name, record) for name, record in found if name is not None)
 
     def name_in(self, record: RunRecord, side: Wanted) -> str | None:
-        """What a run calls a side, where its results of it may be chosen."""
+        """The name of a side in a run whose results of it may be chosen."""
         name = side.variant_in(record)
         passed = self._sound and name is not None and record.id not in self._named and record.unsound(name)
         return None if passed else name
@@ -301,7 +293,7 @@ def _comparable(newest: _Candidates, wanted: Sequence[Wanted]) -> list[Variant] 
 
 
 def _passed_over(plain: Sequence[Variant], chosen: Sequence[Variant]) -> Iterator[str]:
-    """What would have been compared, were it not for sounder results."""
+    """What would have been compared without sounder results."""
     used = {record.id for _, record in chosen}
     over = {record.id: (name, record.unsound(name)) for name, record in reversed(plain)}
     for run, (name, reason) in over.items():
@@ -310,7 +302,7 @@ def _passed_over(plain: Sequence[Variant], chosen: Sequence[Variant]) -> Iterato
 
 
 def _within_one_run(newest: _Candidates, wanted: Sequence[Wanted]) -> list[Variant] | None:
-    """The newest run that holds all sides."""
+    """The newest run with all sides."""
     pinned = next((side for side in wanted if side.run is not None), None)
     for _, record in newest.of(pinned or wanted[0]):
         names = [newest.name_in(record, side) for side in wanted]
@@ -320,7 +312,7 @@ def _within_one_run(newest: _Candidates, wanted: Sequence[Wanted]) -> list[Varia
 
 
 def _across_runs(newest: _Candidates, wanted: Sequence[Wanted]) -> list[Variant] | None:
-    """From newest to oldest, the first side's results with the newest ones that are like them."""
+    """The first side's results, from newest to oldest, with the newest ones that are like them."""
     for first in newest.of(wanted[0]):
         like = _like(newest, first, wanted)
         if all(like):
@@ -339,7 +331,7 @@ def _like(newest: _Candidates, first: Variant, wanted: Sequence[Wanted]) -> list
 def _unlike(
     newest: _Candidates, wanted: Sequence[Wanted], *, force: bool
 ) -> tuple[list[Variant], tuple[str, ...]]:
-    """The newest results of all sides where none are alike, and how they differ."""
+    """The newest results of all sides if none are alike, and how they differ."""
     first = next(newest.of(wanted[0]))
     like = zip(_like(newest, first, wanted), wanted[1:], strict=True)
     fallback = [first, *(found or next(newest.of(side)) for found, side in like)]
@@ -359,7 +351,7 @@ def _unlike(
 
 
 def _labels(wanted: Sequence[Wanted], chosen: Sequence[Variant]) -> list[str]:
-    """Names of columns: the variant's, or a version as asked for; with the run where that is not enough."""
+    """Names of columns: the variant's, or a version as asked for; with the run if that is not enough."""
     labels = [
         side.text if side.version is not None else name
         for side, (name, _) in zip(wanted, chosen, strict=True)
@@ -417,9 +409,9 @@ def choose_sides(
     baseline: str | None = None,
     force: bool = False,
 ) -> Selection:
-    """Find what a user wants to see side by side.
+    """Find the sides of a comparison.
 
-    Where the archive is of some runs only, one variant stands for its results in each of these, and no text
+    If the archive is of some runs only, one variant stands for its results in each of these, and no text
     at all for the runs themselves.
 
     Args:
@@ -455,11 +447,7 @@ def choose_sides(
 
 
 def parse_side(text: str, archive: Archive) -> Wanted:
-    """Read one side.
-
-    Args:
-        text: as in the first line of this module; `variant:NAME` and `run:NAME` are always clear.
-        archive: where runs are looked up.
+    """Read one side; `variant:NAME` and `run:NAME` are always unambiguous.
 
     Raises:
         UsageError: it fits nothing, or several things.
@@ -478,7 +466,7 @@ def parse_side(text: str, archive: Archive) -> Wanted:
 
 
 def _over_runs(texts: Sequence[str], runs: Sequence[str]) -> list[str]:
-    """Sides of the named runs, where they are not named one by one."""
+    """Sides of the named runs, unless they are named one by one."""
     if len(runs) >= _LEAST_SIDES and len(texts) <= 1:
         return [f"run:{run}:{texts[0]}" if texts else f"run:{run}" for run in runs]
     return list(texts)
@@ -503,7 +491,7 @@ def _bare(text: str, archive: Archive) -> Wanted:
 
 
 def _run_named(text: str, archive: Archive) -> RunRecord | None:
-    """The run of this name; None when there is no such."""
+    """The run of this name, if any."""
     try:
         return archive.find(text)
     except UsageError:
@@ -535,7 +523,7 @@ def _tagged(text: str, rest: str, archive: Archive) -> Wanted:
 
 
 def _unused(archive: Archive, selection: Selection) -> list[str]:
-    """Runs that were named and not needed: nobody should think that they are in the figures."""
+    """Runs that were named and not used: nobody should think that they are in the figures."""
     used = {side.run.id for side in selection.sides}
     told = " ".join(selection.remarks)
     named = [archive.find(run).id for run in archive.only]

@@ -32,10 +32,10 @@ class Column(Generic[T]):
     """One column of a table.
 
     Attributes:
-        name: of the column, with its unit.
+        name: with its unit.
         sql_type: DuckDB's.
-        meaning: for readers; with the unit where the name has none.
-        value: what a row has there; None for NULL.
+        meaning: for readers; with the unit if the name has none.
+        value: of a row; None for NULL.
     """
 
     name: str
@@ -232,7 +232,6 @@ def _quantiles(prefix: str, field: str, meaning: str) -> tuple[Column[TaskRow], 
 
 
 def _driver(name: str, sql_type: str, meaning: str) -> Column[TaskRow]:
-    """A figure of DriverFigures."""
     return Column(name, sql_type, meaning, lambda row: row.task.driver and getattr(row.task.driver, name))
 
 
@@ -241,7 +240,7 @@ def _challenge(row: TaskRow) -> str:
 
 
 def _compared(figure: Figure) -> tuple[Column[TaskRow], ...]:
-    """Of a figure that has no columns by another name."""
+    """Columns of a figure without columns of another name."""
     if not figure.meaning:
         return ()
     if figure.quantiles:
@@ -440,12 +439,7 @@ def view_columns(view: ViewName | FileView) -> tuple[tuple[str, str, str], ...]:
 
 
 def create_tables(connection: duckdb.DuckDBPyConnection, runs: Iterable[StoredRun]) -> None:
-    """Fill `runs`, `forks` and `tasks`.
-
-    Args:
-        connection: a database in memory.
-        runs: in the order of the rows.
-    """
+    """Fill `runs`, `forks` and `tasks`, in the order of the runs."""
     stored = list(runs)
     _create(connection, "runs", RUNS, [RunRow(one.record, str(one.folder.path.absolute())) for one in stored])
     forks = [ForkRow(one.record, fork) for one in stored for fork in one.record.forks]
@@ -455,11 +449,7 @@ def create_tables(connection: duckdb.DuckDBPyConnection, runs: Iterable[StoredRu
 
 
 def create_samples(connection: duckdb.DuckDBPyConnection, runs: Iterable[StoredRun]) -> tuple[str, ...]:
-    """Make the view `samples`; its files are opened now, and read when they are asked for.
-
-    Args:
-        connection: a database in memory.
-        runs: whose samples.
+    """Make the view `samples`; its files are opened now, and read on use.
 
     Returns:
         The absolute paths of the files.
@@ -481,11 +471,7 @@ def create_samples(connection: duckdb.DuckDBPyConnection, runs: Iterable[StoredR
 
 
 def create_file_view(connection: duckdb.DuckDBPyConnection, view: FileView) -> tuple[str, ...]:
-    """Make a view over files, which are read when they are asked for.
-
-    Args:
-        connection: a database in memory.
-        view: which.
+    """Make a view over files, which are read on use.
 
     Returns:
         The absolute paths of the files.
@@ -512,7 +498,7 @@ def create_file_view(connection: duckdb.DuckDBPyConnection, view: FileView) -> t
 
 @contextmanager
 def damage_named(paths: Iterable[str]) -> Iterator[None]:
-    """Name the file that makes the block fail: DuckDB says in many ways what is wrong, and often not where.
+    """Name the file that makes the block fail: DuckDB's errors vary, and often do not say where.
 
     Raises:
         BenchctlError: DuckDB fails, and one of the files cannot be read to its end.
@@ -530,7 +516,7 @@ def damage_named(paths: Iterable[str]) -> Iterator[None]:
 
 
 def _samples_query(paths: Sequence[str]) -> str:
-    """Names come by joins, so that a condition on them passes over whole files."""
+    """Names come by joins, so that a condition on them skips whole files."""
     typed = ", ".join(f"NULL::{sql_type} AS {name}" for name, (sql_type, _) in SAMPLES.items())
     # Files of schema 1 lack columns: an empty relation that has all of them comes first.
     source = f"SELECT {typed}, NULL::VARCHAR AS filename WHERE false"
@@ -582,7 +568,7 @@ _ZONED = "WITH TIME ZONE"
 
 @dataclass(frozen=True)
 class Answer:
-    """What a query gave.
+    """The result of a query.
 
     Attributes:
         columns: their names.
@@ -596,13 +582,8 @@ class Answer:
 
 
 @contextmanager
-def asked(query: str, runs: Sequence[StoredRun], views: Sequence[FileView] = ()) -> Iterator[Answer]:
-    """Answer a query on the views of `benchctl.results.sql`.
-
-    Args:
-        query: one SELECT statement of DuckDB; also FROM, WITH, DESCRIBE and SUMMARIZE.
-        runs: what it may see.
-        views: further ones that it may see.
+def answered(query: str, runs: Sequence[StoredRun], views: Sequence[FileView] = ()) -> Iterator[Answer]:
+    """Answer a query, one SELECT statement of DuckDB (or FROM, WITH, DESCRIBE, SUMMARIZE), on runs and views.
 
     Raises:
         UsageError: it is something else, or DuckDB cannot do it.
@@ -633,7 +614,7 @@ def _mentions(query: str, view: str) -> bool:
 
 
 def _checked(connection: duckdb.DuckDBPyConnection, query: str) -> str:
-    """Only what reads: DuckDB's own lock would still let a query write over the files that it may read."""
+    """Allow only reading: DuckDB's own lock would still let a query overwrite the files that it may read."""
     statements = connection.extract_statements(query)
     if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
         raise UsageError(
@@ -664,7 +645,7 @@ def _identifier(name: str) -> str:
 
 
 def _lock(connection: duckdb.DuckDBPyConnection, paths: Sequence[str]) -> None:
-    """From here on, no other file can be read, nothing be loaded, and nothing of this be undone."""
+    """Afterwards no other file can be read, nothing loaded, and nothing of this undone."""
     listed = ", ".join(quoted(path) for path in paths)
     connection.execute(f"SET allowed_paths = [{listed}]")
     connection.execute("SET temp_directory = ''")
@@ -696,12 +677,8 @@ _TAIL_BYTES = 8
 def export_parquet(runs: Sequence[StoredRun], folder: Path) -> dict[Path, int]:
     """Write runs.parquet, forks.parquet, tasks.parquet and samples.parquet, all or none of them.
 
-    Samples are passed on row group by row group, so that memory does not grow with their number. Files of
-    an earlier export are replaced; until all four are complete, nothing is.
-
-    Args:
-        runs: what to write, in this order.
-        folder: where; made if it is not there.
+    Samples are copied row group by row group, so that memory does not grow with their number. Files of an
+    earlier export are replaced once all four are complete. The folder is made if missing.
 
     Returns:
         path -> rows.
@@ -741,13 +718,13 @@ def _write(runs: Sequence[StoredRun], paths: dict[ViewName, Path]) -> dict[ViewN
 
 
 def _refuse_foreign(path: Path) -> None:
-    """Nobody's own file is lost because it is called `tasks.parquet`, too."""
+    """Never overwrite somebody else's `tasks.parquet`."""
     if path.exists() and not (path.is_file() and _is_export(path)):
         raise UsageError(f"{path} is there and was not written by benchctl", hint="name another folder")
 
 
 def _is_export(path: Path) -> bool:
-    """Whether its metadata have our mark; they are read as bytes, so that no damage is in the way."""
+    """Whether its metadata have our mark; they are read as bytes, to work for damaged files."""
     with path.open("rb") as file:
         size = file.seek(0, os.SEEK_END)
         file.seek(max(0, size - _TAIL_BYTES))

@@ -63,7 +63,7 @@ def _planned(summary: TaskSummary, plan: Plan) -> bool:
 
 
 def _sound(course: Course) -> bool:
-    """Whether every segment begins after the one before and has a level, which is a time."""
+    """Whether segments are in order, and each has a level, which is a time."""
     return (
         len(course.bounds) == len(course.levels_ns) > 0
         and course.bounds[0] == 0
@@ -76,12 +76,7 @@ def _sound(course: Course) -> bool:
 
 
 def new_run_id(label: str, now_text: str) -> str:
-    """A folder name that sorts by time and says what was run.
-
-    Args:
-        label: usually the challenges' names.
-        now_text: wall time such as `20261121-070102`.
-    """
+    """A folder name that sorts by time, such as `20261121-070102`, and says what was run."""
     safe = "".join(char if char.isalnum() or char in "-_." else "-" for char in label)
     # File systems count bytes, and characters may have four.
     safe = safe.encode()[:_MOST_OF_LABEL_BYTES].decode(errors="ignore")
@@ -90,7 +85,7 @@ def new_run_id(label: str, now_text: str) -> str:
 
 @dataclass(frozen=True)
 class RunFolder:
-    """One run's folder; it can be moved and copied as it is."""
+    """One run's folder; it can be moved and copied."""
 
     path: Path
 
@@ -140,12 +135,7 @@ class RunFolder:
         return self.path / "forks" / f"{block:03d}-{variant}.parquet"
 
     def write_samples(self, chunks: Iterable[Columns], variant: str, block: int) -> str:
-        """Write one fork's samples as Parquet; holds one chunk at a time.
-
-        Args:
-            chunks: the samples, in the order in which they are to be kept.
-            variant: whose fork it is.
-            block: which block.
+        """Write one fork's samples as Parquet, in order; holds one chunk at a time.
 
         Returns:
             The file's path relative to the run.
@@ -163,10 +153,7 @@ class RunFolder:
         return self.path / "evidence" / f"{block:03d}-{variant}" / f"boot-{boot}"
 
     def write_telemetry(self, series: Columns, pauses: Columns, variant: str, block: int) -> str:
-        """Write what the nodes and the driver of one fork used; see `results.telemetry`.
-
-        Returns:
-            The file's path relative to the run.
+        """Write what the nodes and the driver of one fork used; return the path relative to the run.
 
         Raises:
             BenchctlError: the disk is full or cannot be written.
@@ -177,7 +164,7 @@ class RunFolder:
         return str(target.relative_to(self.path))
 
     def read_samples(self, relative: str) -> Columns:
-        """Read one fork's samples back, all of them; what schema 1 did not keep is put in its place.
+        """Read all of one fork's samples; what schema 1 lacked is filled in.
 
         Raises:
             BenchctlError: the file is missing or no sample file of this benchctl.
@@ -185,7 +172,7 @@ class RunFolder:
         return read_parquet(self.path / relative)
 
     def described(self, fork: ForkRecord) -> ForkRecord:
-        """The record of a fork that has just ended, with what its files are like.
+        """The record of a fork that has just ended, with facts about its files.
 
         Raises:
             BenchctlError: one cannot be read.
@@ -198,13 +185,10 @@ class RunFolder:
         return msgspec.structs.replace(fork, files=files)
 
     def damage(self, fork: ForkRecord, relative: str, *, content: bool = True) -> str:
-        """What is wrong with a file of a fork, in words; empty where it is the one that was written.
+        """What is wrong with a file of a fork, in words; empty if it is the one that was written.
 
-        Args:
-            fork: of the run.
-            relative: path of the file.
-            content: compare its digest, too, which takes about a second a gigabyte. A file in a record from
-                before these were kept need only be there.
+        `content` compares its digest, too, which takes about a second a gigabyte. A file in a record from
+        before these were kept must only exist.
 
         Raises:
             BenchctlError: the file lies outside of the run's folder.
@@ -226,10 +210,10 @@ class RunFolder:
         return ""
 
     def require_files(self, record: RunRecord) -> None:
-        """Make sure that every file of the finished forks is there, in its size; nothing is read of them.
+        """Check that every file of the finished forks exists with its size, without reading any.
 
         Raises:
-            BenchctlError: some are not; names them.
+            BenchctlError: some do not; names them.
         """
         wrong = [
             problem
@@ -242,7 +226,7 @@ class RunFolder:
             raise damaged_files(self.path, wrong)
 
     def write_answers(self, answers: VariantAnswers) -> None:
-        """Keep what a variant answered; what was kept of it before is replaced.
+        """Write a variant's answers, replacing earlier ones.
 
         Raises:
             BenchctlError: the disk is full or cannot be written.
@@ -251,7 +235,7 @@ class RunFolder:
             partial.write_bytes(msgspec.json.encode(answers))
 
     def read_answers(self, variant: str) -> VariantAnswers | None:
-        """What a variant answered; None when it was not asked, or by a benchctl that did not keep it.
+        """A variant's answers; None when it was not asked, or by a benchctl that did not keep it.
 
         Raises:
             BenchctlError: the file cannot be read, is damaged, or of another version.
@@ -279,12 +263,7 @@ def _described(path: Path) -> StoredFile:
 
 
 def reference(folder: RunFolder, usual: Path) -> str:
-    """How a command line names a run so that it is found again, whatever `--runs` was.
-
-    Args:
-        folder: of the run.
-        usual: where runs are looked for by default.
-    """
+    """How a command line names a run, whatever `--runs` was; `usual` is the default folder of runs."""
     path = folder.path.absolute()
     return path.name if path.parent == usual.absolute() else shlex.quote(str(path))
 
@@ -298,15 +277,14 @@ class RunStore:
     """A folder of runs.
 
     Attributes:
-        root: the folder.
-        note: told what a reader should know of which run was found.
+        note: called with what a reader should know of which run was found.
     """
 
     root: Path
     note: Callable[[str], None] = _unsaid
 
     def open(self) -> None:
-        """Make sure that runs can be kept here, before hours are spent on one.
+        """Check that runs can be kept here, before hours are spent on one.
 
         Raises:
             BenchctlError: they cannot.
@@ -321,13 +299,9 @@ class RunStore:
             ) from err
 
     def new_id(self, label: str, now: datetime) -> str:
-        """An id that sorts behind those that are there, though the clock may have been set back since.
+        """An id that sorts behind existing ones, though the clock may have been set back since; `now` is UTC.
 
         It is a second behind the newest then, up to a day ahead: what is further ahead was never the time.
-
-        Args:
-            label: usually the challenges' names.
-            now: UTC.
         """
         newest = max(
             (found[0] for run in self.folders() if (found := _TIME.match(run.path.name))), default=""
@@ -355,9 +329,7 @@ class RunStore:
     def find(self, name: str, *, finished: bool = True) -> RunFolder:
         """A run by path, by id, or by a beginning or end of its id that only one run has; or `latest`.
 
-        Args:
-            name: of it.
-            finished: `latest` is the newest finished run, and newer ones are told of; else the newest of all.
+        `latest` is the newest finished run, and newer ones are noted; without `finished`, the newest of all.
 
         Raises:
             UsageError: none or several runs fit.
@@ -392,21 +364,17 @@ class RunStore:
         )
 
     def runs(self, unreadable: Callable[[str], None]) -> Iterator[tuple[RunFolder, RunRecord]]:
-        """Every readable run, oldest first.
-
-        Args:
-            unreadable: told why, of each that is passed over.
-        """
+        """Every readable run, oldest first; `unreadable` is called with why each other is skipped."""
         return readable(self.folders(), RunFolder.load, unreadable)
 
     def newest(self) -> Iterator[RunRecord]:
-        """Every readable record, newest first, each read when it is asked for."""
+        """Every readable record, newest first, each read on demand."""
         for folder in reversed(self.folders()):
             with contextlib.suppress(BenchctlError):
                 yield folder.load()
 
     def folders(self) -> list[RunFolder]:
-        """The folders of all runs, oldest first; nothing is read of them.
+        """The folders of all runs, oldest first, without reading any.
 
         Raises:
             BenchctlError: the store cannot be looked into.
@@ -425,7 +393,7 @@ def _listed(runs: list[str]) -> str:
 
 @contextlib.contextmanager
 def _writing(target: Path) -> Iterator[Path]:
-    """A temporary file beside the target that replaces it when the block ends well and is gone otherwise."""
+    """A temporary file that replaces the target when the block succeeds and is removed otherwise."""
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         with replacing(target) as partial:

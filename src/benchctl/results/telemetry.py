@@ -59,10 +59,8 @@ def empty_telemetry(dtypes: Mapping[str, np.dtype[Any]]) -> Columns:
 def write_telemetry(series: Columns, pauses: Columns, path: Path) -> None:
     """Write both kinds of rows to one file, each in order of time.
 
-    Args:
-        series: the columns of SERIES_DTYPES, each of shape (n,).
-        pauses: the columns of GC_DTYPES, each of shape (m,).
-        path: of the file.
+    Readings have the columns of SERIES_DTYPES, each of shape (n,), pauses those of GC_DTYPES, each of
+    shape (m,).
 
     Raises:
         DuckDiskError: the disk is full or cannot be written.

@@ -12,13 +12,9 @@ T = TypeVar("T")
 
 
 def read_versioned(path: Path, kind: type[T], what: str, version: int) -> T | None:
-    """Read a file; None when there is none.
+    """Read a file of the only supported version; None when there is none.
 
-    Args:
-        path: of the file.
-        kind: type of what is in it.
-        what: `record` for a version that stands at `record-version`; also in messages.
-        version: the only one that is read.
+    `what` is `record` for a version at `record-version`; also in messages.
 
     Raises:
         BenchctlError: it cannot be read, is damaged, or of another version.
@@ -42,11 +38,7 @@ def read_versioned(path: Path, kind: type[T], what: str, version: int) -> T | No
 
 
 def write_versioned(path: Path, content: msgspec.Struct) -> None:
-    """Replace a file: whoever reads it meanwhile, or after a power cut, finds the old or the new one.
-
-    Args:
-        path: of the file; its folder is made where it is missing.
-        content: with its version.
+    """Replace a file, making its folder: readers, also after a power cut, find the old or the new one.
 
     Raises:
         BenchctlError: the disk is full or cannot be written.
@@ -59,7 +51,7 @@ def write_versioned(path: Path, content: msgspec.Struct) -> None:
 
 
 def _version(raw: bytes, what: str) -> int:
-    """What stands at the version's key; nothing else is read yet."""
+    """The value of the version's key; nothing else is read yet."""
     key = f"{what}-version"
     typed = msgspec.defstruct("Versioned", [("version", int)], rename={"version": key})
     return int(msgspec.structs.astuple(msgspec.json.decode(raw, type=typed))[0])
