@@ -263,7 +263,7 @@ def show_command(
                 operation.type_name,
                 str(task.clients),
                 _bound(task.warmup_iterations, task.warmup_time_period) or _NOTHING,
-                _bound(task.iterations, task.time_period) or _unbounded(operation),
+                _bound(task.iterations, task.time_period) or ("to its end" if operation.ends else "1 x"),
                 _rate(task),
             )
     say(f"{track.name}, challenge {challenge.name}")
@@ -376,10 +376,6 @@ def _bound(iterations: int | None, seconds: float | None) -> str:
     if iterations is not None:
         return f"{iterations:,} x"
     return f"{seconds:g} s" if seconds is not None else ""
-
-
-def _unbounded(operation: Operation) -> str:
-    return "to its end" if operation.ends else "1 x"
 
 
 def _rate(task: Task) -> str:

@@ -208,7 +208,11 @@ def _narrowed(spec: ExperimentSpec, only: Iterable[str]) -> ExperimentSpec:
     tables = tuple(
         msgspec.structs.replace(table, rows=rows)
         for table in spec.tables
-        if (rows := tuple(row for row in table.rows if _measured(row, wanted)))
+        if (
+            rows := tuple(
+                row for row in table.rows if {row.baseline.measurement, row.contender.measurement} <= wanted
+            )
+        )
     )
     compared = {row.name for table in tables for row in table.rows}
     sites = {one.name: one for one in spec.call_sites}
@@ -222,10 +226,6 @@ def _narrowed(spec: ExperimentSpec, only: Iterable[str]) -> ExperimentSpec:
         call_sites=tuple(one for one in spec.call_sites if one.measurement in wanted),
         fates=tuple(one for one in spec.fates if sites[one.call_site].measurement in wanted),
     )
-
-
-def _measured(row: ComparisonSpec, names: set[str]) -> bool:
-    return {row.baseline.measurement, row.contender.measurement} <= names
 
 
 def _answerable(expectation: Expectation, compared: set[str]) -> bool:

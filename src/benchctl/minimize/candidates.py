@@ -3,7 +3,7 @@
 import itertools
 import re
 import statistics
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
@@ -271,11 +271,7 @@ def usual_questions(count: int, *, needs_some: bool, needed: int = 2) -> int:
 
     choices = list(itertools.combinations(range(count), min(needed, count)))
     step = max(1, len(choices) // _MOST_TRIED)
-    return round(statistics.median(_counts(map(frozenset, choices[::step]), asked)))
-
-
-def _counts(choices: Iterable[frozenset[int]], asked: Callable[[frozenset[int]], int]) -> list[int]:
-    return [asked(choice) for choice in choices]
+    return round(statistics.median(asked(frozenset(choice)) for choice in choices[::step]))
 
 
 def _swept(kept: Subset, size: int, persists: Callable[[Subset], bool]) -> Subset:

@@ -73,7 +73,7 @@ def _conclusion(record: MinimizeRecord) -> list[str]:
         seen = "" if first is None else f" ({_effect_words(first)})"
         ended = "" if record.status == "complete" else f"; {record.stopped}"
         return [f"{effect} is not confirmed{seen}: there is nothing to keep while tasks go{ended}."]
-    left = _left(record)
+    left = [one for one in record.decisions if one.verdict == "present"][-1]
     names = ", ".join(left.tasks) or "nothing"
     lines = [
         f"{effect} persists with {len(left.steps)} of {len(begun.steps)} steps before it: {names}.",
@@ -132,10 +132,6 @@ def _below(ended: Ended) -> list[str | Command]:
     files = [f"Challenge file: {path}" for path in ended.files]
     commands = [Command(purpose, line) for purpose, line in ended.commands.items()]
     return [explained, f"Its forks took {duration(record.spent_s)}.", *files, *commands]
-
-
-def _left(record: MinimizeRecord) -> Decision:
-    return [one for one in record.decisions if one.verdict == "present"][-1]
 
 
 def _effect_words(decision: Decision) -> str:

@@ -133,7 +133,9 @@ class Desk:
 
     def of_host(self, first: int) -> list[Raised]:
         """An alarm that the canary has been off so long that findings are held every night; raised once."""
-        if not self._blind or any(alarm.raised.kind == "host" for alarm in self._alarms if _lasts(alarm)):
+        if not self._blind or any(
+            alarm.raised.kind == "host" for alarm in self._alarms if alarm.recovered is None
+        ):
             return []
         since = self._moved_in_a_row[-1]
         return [
@@ -192,7 +194,7 @@ class Desk:
         """Nights in which the canary was off, tonight's first, without a quiet one between."""
         found = []
         earlier = [night for night in self._earlier if night.status == "done"]
-        for night in sorted((*earlier, self.tonight), key=_number, reverse=True):
+        for night in sorted((*earlier, self.tonight), key=lambda night: night.number, reverse=True):
             if not night.canary_moved:
                 break
             found.append(night)
@@ -291,13 +293,5 @@ def _title(finding: Finding, effect: float | None, low: float | None, high: floa
     )
 
 
-def _lasts(alarm: Alarm) -> bool:
-    return alarm.recovered is None
-
-
 def _variant(change: AnswerChange) -> str:
     return change.variant
-
-
-def _number(night: NightRecord) -> int:
-    return night.number

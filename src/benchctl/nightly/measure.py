@@ -301,7 +301,7 @@ class Measuring:
         self, record: NightRecord, tags: tuple[str, ...]
     ) -> tuple[RunFolder, RunRecord, Track, tuple[NightVariant, ...]]:
         resolved = resolve(self.suite)
-        variants = tuple(_variant(one) for one in resolved)
+        variants = tuple(NightVariant(one.spec.name, one.role, one.asked, one.spec) for one in resolved)
         # Known before the first node starts: what is cut off is gone on with as it was meant.
         self.keep(variants=variants, forks_planned=self.suite.forks)
         options = plan_options(
@@ -387,10 +387,6 @@ def _own_runs(store: RunStore, tags: tuple[str, ...]) -> Iterator[tuple[RunFolde
     for record in store.newest():
         if set(tags) <= set(record.tags) and CONFIRM_TAG not in record.tags:
             yield store.find(record.id), record
-
-
-def _variant(resolved: Resolved) -> NightVariant:
-    return NightVariant(resolved.spec.name, resolved.role, resolved.asked, resolved.spec)
 
 
 def _failed_requests(run: RunRecord) -> Iterator[str]:

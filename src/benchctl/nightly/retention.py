@@ -16,7 +16,7 @@ from benchctl.home import Home
 from benchctl.nightly.folder import SuiteFolder, suites
 from benchctl.nightly.model import Alarm, NightRecord, alarms_of
 from benchctl.report.numbers import mebibytes
-from benchctl.results.model import ForkRecord, RunRecord
+from benchctl.results.model import ForkRecord
 from benchctl.results.store import RunFolder, RunStore
 
 # Which nights are old, and whose a run is.
@@ -318,15 +318,13 @@ def _strip_runs(store: RunStore, old: Sequence[NightRecord]) -> Iterator[str]:
             if night is not None:
                 record = folder.load()
                 # The record first: should we be killed here, the next night removes the rest.
-                folder.save(_without_raw(record))
+                folder.save(
+                    msgspec.structs.replace(record, forks=tuple(map(_fork_without_raw, record.forks)))
+                )
                 freed = sum(map(remove_folder, raw))
                 yield f"samples and logs of night {night.id}, run {record.id}, removed, {mebibytes(freed)}"
         except BenchctlError as err:
             yield f"run {folder.path.name} stays as it is: {err.message}"
-
-
-def _without_raw(record: RunRecord) -> RunRecord:
-    return msgspec.structs.replace(record, forks=tuple(map(_fork_without_raw, record.forks)))
 
 
 def _fork_without_raw(fork: ForkRecord) -> ForkRecord:

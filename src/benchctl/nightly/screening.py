@@ -305,7 +305,7 @@ def _drift(
     nights: Nights, baseline: Integers, later: Integers, least: float, resets: Collection[int]
 ) -> tuple[_Test, int] | None:
     """What the CUSUM found, and the place of the night in which it began."""
-    centre = _centre(nights, baseline)
+    centre = float(nights.means[baseline].mean())
     # Without any spread every deviation is beyond all limits, and the margin alone decides.
     sd = max(float(nights.means[baseline].std(ddof=1)), _NO_SPREAD)
     scores = (nights.means[later] - centre) / sd
@@ -376,10 +376,6 @@ def _forks(nights: Nights, before: Integers, tonight: int) -> _Test:
     if error < _NO_SPREAD:
         return _Test(mean, effect, error, 1)
     return _Test(mean, effect, error, (mine + theirs) ** 2 / (mine**2 / (own - 1) + theirs**2 / (forks - 1)))
-
-
-def _centre(nights: Nights, places: Integers) -> float:
-    return float(nights.means[places].mean())
 
 
 # Whether the canary moved tonight: a variant that never changes, so that what moves it is the host.

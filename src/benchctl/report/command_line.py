@@ -82,11 +82,6 @@ def _stop_words(stop: StopSpec | None) -> list[str]:
     ]
 
 
-def _starts_nodes(plan: Plan) -> bool:
-    """Whether any variant is benchctl's own: clusters that run already have their memory."""
-    return any(spec.target is None for spec in plan.variants)
-
-
 def _says_documents(corpus: CorpusSpec, wanted: int) -> bool:
     """Whether `--docs` is needed: without it, all documents of the files are taken."""
     held = sum(file.held for file in corpus.files)
@@ -129,7 +124,8 @@ def _setting_words(plan: Plan) -> list[str]:
     )
     words = [word for name, value, ordinary in options if value != ordinary for word in (name, str(value))]
     words += setting_words(plan)
-    if _starts_nodes(plan):
+    # Running clusters have their memory already.
+    if any(spec.target is None for spec in plan.variants):
         words += ["--heap", f"{plan.heap_mb}m"]
     if plan.pin is not None:
         words += ["--pin", f"node={cpu_list(plan.pin.node)},driver={cpu_list(plan.pin.driver)}"]

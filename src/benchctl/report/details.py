@@ -233,11 +233,11 @@ def adjusted_grids(analysis: Analysis) -> list[Grid]:
     metrics = dict.fromkeys(row.metric for row in analysis.rows)
     groups = [[row for row in analysis.rows if row.metric == metric] for metric in metrics]
     grid = _alone if len(analysis.variants) == 1 else _compared
-    return [grid(rows, analysis) for rows in groups if _adjustable(rows)]
-
-
-def _adjustable(rows: Sequence[Row]) -> bool:
-    return any(figures.cv_adjusted_percent is not None for row in rows for figures in row.figures)
+    return [
+        grid(rows, analysis)
+        for rows in groups
+        if any(figures.cv_adjusted_percent is not None for row in rows for figures in row.figures)
+    ]
 
 
 def _compared(rows: Sequence[Row], analysis: Analysis) -> Grid:

@@ -153,7 +153,8 @@ def _run_lines(record: RunRecord) -> Iterator[str]:
         yield record.stopped
     names = ", ".join(one.name for one in plan.schedules)
     if plan.redline is None:
-        yield f"challenges: {names}; fresh node: {_restart(plan.restart)}"
+        restart = "once a fork" if plan.restart == "never" else f"for every {plan.restart}"
+        yield f"challenges: {names}; fresh node: {restart}"
     else:
         yield from _redline_lines(plan.redline)
     if plan.warmup_challenges:
@@ -226,10 +227,6 @@ def _cache_lines(record: RunRecord) -> Iterator[str]:
     if resident:
         bounds = f"{100 * min(resident):.1f} to {100 * max(resident):.1f} % of it resident"
         yield f"page cache of the index before nodes start: {record.plan.page_cache}, {bounds}"
-
-
-def _restart(policy: str) -> str:
-    return "once a fork" if policy == "never" else f"for every {policy}"
 
 
 def _host_lines(host: Environment) -> Iterator[str]:

@@ -171,18 +171,17 @@ def _csv(analysis: Analysis) -> str:
     for row in analysis.rows:
         figures = {one.variant: one for one in row.figures}
         for comparison in row.comparisons:
-            writer.writerow(_csv_line(row, _compared(comparison), *_sides(comparison, figures)))
+            writer.writerow(
+                _csv_line(
+                    row,
+                    {name: getattr(comparison, name) for name in _COMPARISON_COLUMNS},
+                    figures[comparison.baseline],
+                    figures[comparison.contender],
+                )
+            )
         if not row.comparisons:
             writer.writerow(_csv_line(row, _alone(row.figures[0]), row.figures[0], None))
     return stream.getvalue()
-
-
-def _sides(comparison: Comparison, figures: dict[str, Figures]) -> tuple[Figures, Figures]:
-    return figures[comparison.baseline], figures[comparison.contender]
-
-
-def _compared(comparison: Comparison) -> dict[str, object]:
-    return {name: getattr(comparison, name) for name in _COMPARISON_COLUMNS}
 
 
 def _alone(figures: Figures) -> dict[str, object]:

@@ -85,7 +85,9 @@ def result_grids(analysis: Analysis, notes: Notes) -> list[Grid]:
         _result_grid(analysis, section, metric, rows, notes)
         for section in analysis.sections
         for metric in map(metric_of, dict.fromkeys(row.metric for row in analysis.rows))
-        for rows in _by_unit([row for row in analysis.rows if _belongs(row, section, metric)])
+        for rows in _by_unit(
+            [row for row in analysis.rows if row.schedule == section.schedule and row.metric == metric.key]
+        )
     ]
 
 
@@ -197,10 +199,6 @@ def _by_unit(rows: Sequence[Row]) -> list[list[Row]]:
     for row in rows:
         grouped.setdefault(row.unit, []).append(row)
     return list(grouped.values())
-
-
-def _belongs(row: Row, section: Section, metric: Metric) -> bool:
-    return row.schedule == section.schedule and row.metric == metric.key
 
 
 def _result_grid(

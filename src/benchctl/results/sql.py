@@ -235,10 +235,6 @@ def _driver(name: str, sql_type: str, meaning: str) -> Column[TaskRow]:
     return Column(name, sql_type, meaning, lambda row: row.task.driver and getattr(row.task.driver, name))
 
 
-def _challenge(row: TaskRow) -> str:
-    return row.record.plan.schedules[row.task.schedule].name
-
-
 def _compared(figure: Figure) -> tuple[Column[TaskRow], ...]:
     """Columns of a figure without columns of another name."""
     if not figure.meaning:
@@ -258,7 +254,12 @@ TASKS: tuple[Column[TaskRow], ...] = (
     Column("status", "VARCHAR", "of the fork: only those done are compared", lambda row: row.fork.status),
     Column("evidence", "VARCHAR[]", "collected beside its figures", lambda row: list(row.fork.evidence)),
     Column("compared", "BOOLEAN", "done, and not there for evidence alone", _is_compared),
-    Column("challenge", "VARCHAR", "name of the challenge", _challenge),
+    Column(
+        "challenge",
+        "VARCHAR",
+        "name of the challenge",
+        lambda row: row.record.plan.schedules[row.task.schedule].name,
+    ),
     _summary("schedule", "INTEGER", "position of the challenge in the fork, from 0"),
     _summary("task", "INTEGER", "position of the task in the challenge, from 0"),
     _summary("label", "VARCHAR", "name of the task"),

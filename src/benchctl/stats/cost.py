@@ -86,7 +86,9 @@ def verdict_costs(
     duration is not known, and several index builds: those need more builds, which do not cost what a fork
     does.
     """
-    typical = {label: _median_s(forks) for label, forks in done.items()}
+    typical = {
+        label: median(fork.wall_s for fork in forks) if forks else 0.0 for label, forks in done.items()
+    }
     block_s = sum(typical.values())
     costs = []
     for each in compared:
@@ -181,7 +183,3 @@ def _adjusted_forks(each: Compared) -> int | None:
         return None
     squares = [sd_of(cv / 100) ** 2 for cv in (first, second)]
     return forks_needed(math.log1p(EFFECT), math.sqrt(sum(squares) / 2))
-
-
-def _median_s(forks: Sequence[ForkRecord]) -> float:
-    return median(fork.wall_s for fork in forks) if forks else 0.0

@@ -406,7 +406,12 @@ def general_doubts(
         for label, group in forks.items()
         if len(group) > len(done[label])
     ]
-    running = [label for label, group in done.items() if _ran_already(group)]
+    # A start by benchctl takes time: in 0 s, a running cluster was used as it was.
+    running = [
+        label
+        for label, group in done.items()
+        if any(boot.start_s == 0 for fork in group for boot in fork.boots)
+    ]
     if running:
         doubts.append(caveat.not_restarted(running))
     furthest = max((row.scale.ratio for row in rows if row.scale), default=0.0)
@@ -422,11 +427,6 @@ def _builds(done: Mapping[str, Sequence[ForkRecord]]) -> Caveat:
     if several_builds(done):
         return caveat.builds({label: forks_by_build(group) for label, group in done.items()})
     return caveat.one_index_build()
-
-
-def _ran_already(forks: Sequence[ForkRecord]) -> bool:
-    """Whether any of the forks used a running cluster: a start by benchctl takes time."""
-    return any(boot.start_s == 0 for fork in forks for boot in fork.boots)
 
 
 def _coarse(metric: Metric, found: Mapping[str, ForkSummaries]) -> Iterator[Caveat]:

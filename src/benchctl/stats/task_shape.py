@@ -352,7 +352,7 @@ def task_usage(telemetry: Telemetry, begin_ns: int, end_ns: int, origin_ns: int)
     stop = int(np.searchsorted(times_ns, end_ns, side="left"))
     if stop < times_ns.size and times_ns[stop] < end_ns + _READ_EVERY_NS:
         stop += 1
-    group = np.arange(stop - first) // _per_point(stop - first)
+    group = np.arange(stop - first) // max(1, -(-(stop - first) // _MOST_POINTS))
     series = {name: values[first:stop] for name, values in telemetry.series.items()}
     lasts = np.flatnonzero(np.diff(group, append=-1))
     began_ns = telemetry.pauses["t_ns"]
@@ -373,10 +373,6 @@ def task_usage(telemetry: Telemetry, begin_ns: int, end_ns: int, origin_ns: int)
         pauses_ms=float(pauses["pause_ns"].sum()) / _NS_PER_MS,
         longest="" if longest is None else str(pauses["what"][longest]),
     )
-
-
-def _per_point(readings: int) -> int:
-    return max(1, -(-readings // _MOST_POINTS))
 
 
 def _means(values: Floats, group: Integers) -> Floats:

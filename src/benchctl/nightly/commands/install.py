@@ -64,7 +64,7 @@ def install_command(
         raise UsageError("--at is missing", hint="say when, such as --at 03:00")
     check_challenges(suite_file, suite)
     job = _job(suite, suite_file, Daily.parse(at, days))
-    missing = missing_secrets(job.secrets, _variables(suite))
+    missing = missing_secrets(job.secrets, [name for spec in suite.notify for name in spec.variables])
     if write:
         _write(job, kind)
         if missing:
@@ -125,10 +125,6 @@ def _write(job: Job, kind: Kind) -> None:
 def _remove(suite: str, kind: Kind) -> None:
     removed = Crontab(os.environ).remove(suite) if kind == "cron" else Units.usual(os.environ).remove(suite)
     say(f"{suite}: {kind} {'no longer starts it' if removed else 'did not start it'}")
-
-
-def _variables(suite: Suite) -> list[str]:
-    return [name for spec in suite.notify for name in spec.variables]
 
 
 def _advise(job: Job, kind: Kind, missing: tuple[str, ...]) -> None:

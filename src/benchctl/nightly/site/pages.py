@@ -226,7 +226,7 @@ def _alarm(alarm: Alarm, pages: Collection[str]) -> _Alarm:
         ("Confirmed", "" if raised.confirmation is None else _confirmation(raised.confirmation)),
         ("More", raised.detail),
     ]
-    run = _run(raised)
+    run = "" if raised.confirmation is None else raised.confirmation.run
     return _Alarm(
         number=raised.alarm,
         state=alarm.state,
@@ -237,10 +237,6 @@ def _alarm(alarm: Alarm, pages: Collection[str]) -> _Alarm:
         run=run if run in pages else "",
         command=raised.command,
     )
-
-
-def _run(raised: Raised) -> str:
-    return "" if raised.confirmation is None else raised.confirmation.run
 
 
 def _finding(one: Finding, pages: Collection[str]) -> _Finding:
@@ -502,7 +498,7 @@ def suite_page(suite: SuitePages, pages: Collection[str]) -> str:
         styles=list(suite.styles.values()),
         tasks=[_line(suite, task) for task in suite.tasks],
         spark_nights=min(_SPARK_NIGHTS, len(suite.nights)),
-        nights=_newest(rows),
+        nights=rows[-_LAST_NIGHTS:][::-1],
         more=max(0, len(suite.nights) - _LAST_NIGHTS),
     )
 
@@ -521,10 +517,6 @@ def suites_page(cards: Sequence[Card], unreadable: Sequence[str]) -> str:
 
 def _open(suite: SuitePages) -> list[Alarm]:
     return [alarm for alarm in suite.alarms if alarm.state == "open"]
-
-
-def _newest(rows: Sequence[NightRow]) -> list[NightRow]:
-    return list(reversed(rows[-_LAST_NIGHTS:]))
 
 
 def _subtitle(suite: SuitePages) -> tuple[str, ...]:

@@ -22,11 +22,10 @@ from benchctl.nightly.model import (
     Raised,
     Recovered,
     Series,
-    SeriesKey,
     alarms_of,
 )
 from benchctl.nightly.screening import nights_of
-from benchctl.nightly.site.charts import Locate, Mark, change_point_marks, night_data, suite_marks
+from benchctl.nightly.site.charts import Locate, change_point_marks, night_data, suite_marks
 from benchctl.nightly.site.history import SuitePages
 from benchctl.nightly.site.pages import (
     ASSETS,
@@ -287,7 +286,7 @@ def write_top(folder: Path) -> Path:
 
 def _write_tasks(folder: Path, suite: SuitePages, pages: Collection[str], locate: Locate) -> None:
     common = suite_marks(suite.nights, suite.events)
-    shifts = _shifts(suite.series, locate)
+    shifts = {series.key: list(change_point_marks(series, locate(series))) for series in suite.series}
     nights = night_data(suite, pages)
     names = set()
     for task in suite.tasks:
@@ -295,10 +294,6 @@ def _write_tasks(folder: Path, suite: SuitePages, pages: Collection[str], locate
         names.add(name)
         write_changed(folder / name, task_page(suite, task, common=common, shifts=shifts, nights=nights))
     remove_stale(folder, names)
-
-
-def _shifts(every: Iterable[Series], locate: Locate) -> dict[SeriesKey, list[Mark]]:
-    return {series.key: list(change_point_marks(series, locate(series))) for series in every}
 
 
 # The pages of a suite, and those of the runs that they link to.

@@ -207,7 +207,10 @@ def render_page(subject: Subject, *, inline: bool = False, folder: str = FOLDER)
         notes=[doubt.text for doubt in notes.numbered],
         general=[doubt.text for doubt in notes.general],
         effects=[figure(chart) for chart in charts if chart.group == OVERVIEW],
-        groups=groups([chart for chart in charts if chart.group != OVERVIEW], _tasks(analysis)),
+        groups=groups(
+            [chart for chart in charts if chart.group != OVERVIEW],
+            list(dict.fromkeys(task_name(row, analysis) for row in analysis.rows)),
+        ),
         without_samples=not_drawn(subject.without_samples),
         left_out=f"Plots of fewer than {LEAST_POINTS} points, and telemetry of fewer than {LEAST_READINGS} "
         "readings, are left out.",
@@ -246,10 +249,6 @@ def _rendered(template: str, *, inline: bool, **context: object) -> str:
 def _unbroken(text: str) -> str:
     """A number stays on the line of its percent sign, and a p on that of its number."""
     return text.replace(" %", "\u00a0%").replace(", p ", ", p\u00a0")
-
-
-def _tasks(analysis: Analysis) -> list[str]:
-    return list(dict.fromkeys(task_name(row, analysis) for row in analysis.rows))
 
 
 def _part(record: RunRecord) -> _Part:
