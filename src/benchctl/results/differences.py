@@ -73,7 +73,7 @@ def _base(one: Resolved, variants: Sequence[Resolved]) -> Resolved | None:
 
 
 def _versionless(spec: VariantSpec) -> bool:
-    """Whether the name does not determine the version: a runtime or distribution given by an option."""
+    """Whether the name says less than what is measured: a runtime or distribution is given by an option."""
     return spec.jdk is not None or spec.distribution is not None
 
 

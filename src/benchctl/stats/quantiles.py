@@ -290,7 +290,10 @@ def magnitudes(hits: Integers) -> Integers:
 
 
 def boxes(service_ns: GroupedCounts) -> tuple[Box, ...]:
-    """One box for every order of magnitude that has requests, ascending."""
+    """One box for every order of magnitude that has requests, ascending.
+
+    Service times are grouped by `magnitudes` of their hits.
+    """
     found = []
     for magnitude, values, counts in service_ns.groups():
         quartiles = linear_quantiles(values, counts, (0.0, 0.25, 0.5, 0.75, 0.95)).tolist()

@@ -69,7 +69,8 @@ def growth(due_ns: Integers, latency_ns: Integers) -> Growth:
     exactly 100 %, 68 to 100 % at 110 % and 95 to 100 % at 120 %. More than that 250 requests cannot say: by
     chance alone, so many move a queue by as much as 6 % of overload does. Longer steps see smaller ones.
 
-    Both arrays have shape (n,), in any order; under six requests there is no growth.
+    Both arrays have shape (n,), in any order; latency counts from when requests were due. Under six requests
+    there is no growth.
     """
     batches = min(_BATCHES, due_ns.size // _LEAST_PER_BATCH)
     if batches < _LEAST_BATCHES:
