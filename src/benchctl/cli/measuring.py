@@ -66,14 +66,7 @@ def measuring(*, wait: bool, quiet: bool) -> Iterator[Observer]:
 def conclude(
     folder: RunFolder, record: RunRecord, home: Home, output_format: "Format", *, details: bool
 ) -> None:
-    """Print a run.
-
-    Args:
-        folder: of the run.
-        record: of it.
-        home: where runs usually are.
-        output_format: how to print it.
-        details: host, engines, indices and times as well, for readers.
+    """Print a run; `details` adds host, engines, indices and times.
 
     Raises:
         BenchctlError: forks failed, or all requests of a task did.
