@@ -184,7 +184,7 @@ class Figure(msgspec.Struct, frozen=True):
         margin: relative difference that does not matter in practice.
         quantiles: whether the field holds `Quantiles`.
         loop: that of the tasks of which it says something: a throttled task's throughput was asked for, and a
-            closed loop has no latency of its own.
+            closed loop has no latency of its own; `cost` is that of an operation, at whatever rate they came.
         usual: whether tasks are compared by it unless something else is asked for.
         counts: whether the unit follows what the task counts, such as documents.
         resolution: step in which it is counted, in `unit`; 0 for none that matters.
@@ -200,7 +200,7 @@ class Figure(msgspec.Struct, frozen=True):
     higher_is_better: bool = False
     margin: float = 0.05
     quantiles: bool = False
-    loop: Literal["any", "open", "closed", "search"] = "any"
+    loop: Literal["any", "open", "closed", "search", "cost"] = "any"
     usual: bool = False
     counts: bool = False
     resolution: float = 0.0
@@ -216,7 +216,7 @@ class Figure(msgspec.Struct, frozen=True):
 
 
 def _metered(name: str, title: str, unit: str, meaning: str, *, additive: bool = True) -> Figure:
-    return Figure(name, title, "", unit, meaning, additive=additive)
+    return Figure(name, title, "", unit, meaning, loop="cost", additive=additive)
 
 
 _PER_SECOND = Figure("", "", "", unit="queries/s", higher_is_better=True, margin=0.03)

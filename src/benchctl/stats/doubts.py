@@ -474,8 +474,9 @@ def _few(needed: int, found: Mapping[str, ForkSummaries]) -> dict[int, list[str]
 
 def _load_doubts(metric: Metric, task: Task, found: Mapping[str, ForkSummaries]) -> Iterator[Caveat]:
     """Was the load of the task offered and served? If not, its figures say little about the engine."""
-    if metric.key == REDLINE.key:
-        return  # a search judges the load of each of its steps
+    if metric.key == REDLINE.key or metric.figure.loop == "cost":
+        # A search judges the load of each of its steps; and how fast operations came is not what each cost.
+        return
     target = task.rate_per_s
     overloaded = False
     for label, forks in found.items():
