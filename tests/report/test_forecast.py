@@ -2,11 +2,12 @@
 
 from collections.abc import Mapping
 
+import msgspec
 import pytest
 
 from benchctl.report.forecast import forecast_lines
 from benchctl.results.plan import EvidenceSpec, Plan, StopSpec
-from benchctl.stats.history import History, Match, Noise, kind_of
+from benchctl.stats.history import History, Match, Noise, kind_of, metrics_of
 from benchctl.stats.metrics import SERVICE_TIME, THROUGHPUT
 from benchctl.track.model import Challenge, Task
 from builders import ES, OS, make_plan
@@ -69,11 +70,18 @@ def test_other_sizes_and_unknown_tasks_are_said():
     assert "about" not in text
 
 
+def test_nothing_is_foretold_of_what_may_be_0():
+    plan = msgspec.structs.replace(plan_of("range"), metrics="gc,storage_read")
+    (line,) = forecast_lines(NOTHING, plan)
+    assert line.endswith(": what it can detect is not known beforehand: its metrics may be 0")
+    assert metrics_of(plan, plan.schedules[0].schedule[0]) == ()
+
+
 def test_without_earlier_runs_nothing_is_promised():
     (line,) = forecast_lines(NOTHING, plan_of("range"))
     assert line == (
-        "this run (10 forks a side): no earlier run of this on this machine; "
-        "the first 6 forks will tell what it sees"
+        "this run (10 forks a side): never made here before, so its first 6 forks will show what it can "
+        "detect"
     )
 
 

@@ -47,6 +47,7 @@ def test_differences_carry_their_sign(value: float | None, text: str):
 def test_intervals_and_sizes():
     assert interval(-1.25, 3.44) == "-1.2 to +3.4"
     assert interval(None, None) == "n/a"
+    assert interval(11.04, None) == "+11.0 or more"
     assert percent(3.44) == "3.4 %"
     assert percent(None) == "n/a"
 

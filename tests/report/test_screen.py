@@ -6,11 +6,14 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
+from benchctl.report.charts.effects import forest_charts
+from benchctl.report.formats import render
 from benchctl.report.screen import LINES, render_screen
 from benchctl.results.figures import TaskSummary
 from benchctl.results.model import RunRecord
 from benchctl.stats.analyse import analyse_run
 from benchctl.stats.analysis import Analysis
+from benchctl.stats.metrics import metric
 from report.conftest import complete_record
 
 MORE = "benchctl show 20260101-000000-big5rangedebug-abcd -v"
@@ -101,3 +104,21 @@ def test_control_characters_of_names_are_made_visible(build: Callable[..., RunRe
     analysis = analyse_run(build())
     rows = tuple(msgspec.structs.replace(row, label="range\x1b[31m") for row in analysis.rows)
     assert "\x1b" not in render_screen(msgspec.structs.replace(analysis, rows=rows)).plain
+
+
+def test_what_may_be_0_is_shown_with_an_interval_that_may_have_no_upper_end():
+    def paused(summary: TaskSummary, variant: str, block: int) -> TaskSummary:
+        pause = 0.9 + 0.1 * block if variant == "os" else 0.004 * (block % 2)
+        return msgspec.structs.replace(summary, meters={"gc": pause})
+
+    record = complete_record(edit=paused)
+    found = analyse_run(record, metrics=[metric("gc")])
+    (one,) = found.rows[0].comparisons
+    assert (one.verdict, one.high_percent) == ("different", None)
+    assert f"{one.low_percent:+,.0f}..%" in render_screen(found, plan=record.plan).plain
+    for kind in ("text", "markdown", "csv", "json"):
+        assert "Infinity" not in render(found, kind, records=[record])
+    assert "or more" in render(found, "markdown", records=[record])
+    assert not any("separate groups" in doubt.text for row in found.rows for doubt in row.caveats)
+    assert all(side.cv_adjusted_percent is None for row in found.rows for side in row.figures)
+    assert forest_charts(found)

@@ -46,7 +46,7 @@ def test_the_rule_that_ends_it_comes_first(tmp_path: Path):
     notes = Notes()
     announce(RunStore(tmp_path), make_plan(forks=50, stop=StopSpec(budget_s=600.0)), HOST, notes)
     assert notes.notes[0].startswith("ends when the next block")
-    assert "no earlier run of this on this machine; the first 6 forks will tell" in notes.notes[1]
+    assert "never made here before, so its first 6 forks will show what it can detect" in notes.notes[1]
 
 
 def test_only_the_newest_runs_are_looked_at(tmp_path: Path):

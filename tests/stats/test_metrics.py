@@ -16,6 +16,7 @@ from benchctl.stats.metrics import (
     THROUGHPUT,
     Metric,
     MetricKey,
+    kept_metric_of,
     metric,
     metric_of,
     percentile,
@@ -53,6 +54,13 @@ def test_other_names_are_refused(key: str):
         metric_of(key)
     with pytest.raises(msgspec.ValidationError):
         msgspec.convert(key, MetricKey)
+
+
+@pytest.mark.parametrize("key", ["gc", "cpu_compilers"])
+def test_what_may_be_0_is_compared_and_no_more(key: str):
+    assert metric_of(key).figure.additive
+    with pytest.raises(ValueError, match="may be 0"):
+        kept_metric_of(key)
 
 
 @pytest.mark.parametrize("quantile", [0, 1, -0.5, 1.5])

@@ -68,7 +68,12 @@ if TYPE_CHECKING:
     from benchctl.report.formats import Format
 
 _LOOPS = ("any", "closed", "cost")
-_METRICS = [key for one in FIGURES if one.loop in _LOOPS and not one.resolution for key in kept_keys(one)]
+_METRICS = [
+    key
+    for one in FIGURES
+    if one.loop in _LOOPS and not (one.resolution or one.additive)
+    for key in kept_keys(one)
+]
 # What may stand beside --resume: it says where things are and what to show, not what to measure.
 _WITH_RESUME = frozenset(
     {

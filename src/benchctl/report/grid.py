@@ -102,8 +102,10 @@ def judged(verdict: str | None, *remarks: str) -> Cell:
 
 def bounds(low: float | None, high: float | None) -> Cell:
     """An interval in per cent: `-1.2 to +3.4`."""
-    if low is None or high is None:
+    if low is None:
         return Cell((NOT_AVAILABLE,))
+    if high is None:
+        return Cell((signed_percent(low), "or more"))
     return Cell((f"{signed_percent(low)} to", signed_percent(high)))
 
 

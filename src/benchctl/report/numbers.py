@@ -75,10 +75,10 @@ def percent(value: float | None) -> str:
 
 
 def interval(low: float | None, high: float | None) -> str:
-    """`-1.2 to +3.4`, in percent."""
-    if low is None or high is None:
+    """`-1.2 to +3.4`, in percent; `-1.2 or more` without an upper end."""
+    if low is None:
         return NOT_AVAILABLE
-    return f"{signed_percent(low)} to {signed_percent(high)}"
+    return f"{signed_percent(low)} {'or more' if high is None else f'to {signed_percent(high)}'}"
 
 
 def p_value(p: float | None) -> str:

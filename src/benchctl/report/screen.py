@@ -259,10 +259,10 @@ def _change(value: float | None) -> str:
 
 def _interval(one: Comparison) -> str:
     """Integer per cent from ten on: an interval's ends are not known better."""
-    if one.low_percent is None or one.high_percent is None:
+    if one.low_percent is None:
         return "n/a"
     low, high = (
-        signed_percent(end, 0 if abs(end) >= _COARSE_PERCENT else 1)
+        "" if end is None else signed_percent(end, 0 if abs(end) >= _COARSE_PERCENT else 1)
         for end in (one.low_percent, one.high_percent)
     )
-    return f"{low}..{high}%"
+    return f"{low}..{high}%"  # without an upper end there is nothing behind the dots

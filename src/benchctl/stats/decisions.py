@@ -145,9 +145,10 @@ _WITHOUT_VERDICT = frozenset(
 def _size(comparison: Comparison) -> str:
     """How far, with the interval and p that decided."""
     effect, low, high = comparison.effect_percent, comparison.low_percent, comparison.high_percent
-    if effect is None or low is None or high is None or comparison.p_adjusted is None:
+    if effect is None or low is None or comparison.p_adjusted is None:
         return ""
-    return f", {effect:+.1f} % ({low:+.1f} to {high:+.1f}), p {comparison.p_adjusted:.2g}"
+    reach = f"{low:+.1f} or more" if high is None else f"{low:+.1f} to {high:+.1f}"
+    return f", {effect:+.1f} % ({reach}), p {comparison.p_adjusted:.2g}"
 
 
 def _summary(counts: Counter[str]) -> str:

@@ -539,9 +539,9 @@ def _value_doubts(metric: Metric, label: str, measured: Sequence[TaskSummary]) -
     values = [value for summary in measured if (value := metric.value(summary)) is not None]
     if not values and not metric.figure.usual:
         yield caveat.unknown_figure(label, metric.title)
-    # Whole steps are groups by nature.
+    # Whole steps are groups by nature, and so are few pauses.
     error = metric.error_factor * within_fork_error(measured)
-    gap = None if metric.figure.resolution else separate_groups(values, error)
+    gap = None if metric.figure.resolution or metric.figure.additive else separate_groups(values, error)
     if gap is not None:
         yield caveat.bimodal(label, values, metric.unit, gap)
 

@@ -118,9 +118,14 @@ def kind_of(spec: VariantSpec) -> Kind:
 
 
 def metrics_of(plan: Plan, task: Task) -> tuple[Metric, ...]:
-    """What forks of a task are judged by: a throttled one by latency, since its throughput was asked for."""
+    """What forks of a task are judged by: a throttled one by latency, since its throughput was asked for.
+
+    Without what may be 0: spreads of forks are those of logarithms.
+    """
     return tuple(
-        metric for metric in metrics_in(plan) if plan.redline is not None or not metric.lacking(task)
+        metric
+        for metric in metrics_in(plan)
+        if not metric.figure.additive and (plan.redline is not None or not metric.lacking(task))
     )
 
 

@@ -228,6 +228,8 @@ def forks_without_host(sides: Iterable[Side]) -> dict[str, float]:
     """Variant -> coefficient of variation of its forks, in percent, that the host probe leaves."""
     logs, probes = {}, {}
     for side in sides:
+        if side.additive:
+            continue
         series = Series.of(side.values)
         logs[side.label], probes[side.label] = series.points, side.probes[series.kept]
     return adjusted_cvs(logs, probes)
