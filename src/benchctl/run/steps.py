@@ -8,7 +8,7 @@ from functools import partial
 
 import msgspec
 
-from benchctl.engine.declared import EVERYTHING, WHAT_TO_DO, places
+from benchctl.engine.declared import EVERYTHING, WHAT_TO_DO, Places, places, with_settings
 from benchctl.engine.meter import Meter, Reading
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Home
@@ -20,7 +20,7 @@ from benchctl.load.transport import open_client
 from benchctl.load.work.programs import open_workload
 from benchctl.load.workload import WorkContext
 from benchctl.results.figures import DriverFigures, TaskSummary
-from benchctl.results.plan import EngineName, Plan
+from benchctl.results.plan import EngineName, Plan, VariantSpec
 from benchctl.results.samples import Outcome, SampleSpool
 from benchctl.run.bench import Observer
 from benchctl.run.building import NODE_DEATH_S
@@ -37,7 +37,7 @@ from benchctl.track.operations.search import Bulk
 
 
 def work_context(
-    plan: Plan, track: Track, home: Home, engine: EngineName, session: int = 0, version: str = ""
+    plan: Plan, track: Track, home: Home, variant: VariantSpec, session: int = 0, version: str = ""
 ) -> WorkContext:
     """The context of a plan's tasks.
 
@@ -47,7 +47,9 @@ def work_context(
     share the
     state of the plug-in's modules; `version` is the engine's, empty while no node is up.
     """
-    bodies = {one.name: msgspec.to_builtins(one.body) for one in track.indices}
+    plan = plan.of(variant)
+    declared = with_settings(Places(track.indices, ()), variant.index_settings)
+    bodies = {one.name: msgspec.to_builtins(one.body) for one in declared.indices}
     return WorkContext(
         index_name=default_target(plan, track),
         index_body=next(iter(bodies.values())) if len(bodies) == 1 else {},
@@ -58,7 +60,7 @@ def work_context(
         documents=GeneratedReader(home, plan.corpus) if is_generated(plan) else None,
         document_count=plan.corpus.documents,
         sources=sources(plan, track, home),
-        engine=engine,
+        engine=variant.engine,
         assertions=plan.assertions,
         plugin=plugin_use(plan, track, session),
         version=version,
@@ -77,7 +79,7 @@ def check_work(plan: Plan, track: Track, home: Home) -> None:
     Raises:
         UsageError: something that an operation needs is missing.
     """
-    context = work_context(plan, track, home, plan.variants[0].engine)
+    context = work_context(plan, track, home, plan.variants[0])
     for challenge in (*plan.all_warmups, *plan.schedules):
         operations = {**track.operations, **challenge.operations}
         for task in challenge.schedule:
@@ -205,12 +207,12 @@ class StepRunner:
         self._workers = workers
 
     def stage(
-        self, serving: Serving, engine: EngineName, boot: int, origin_ns: int, spool: SampleSpool
+        self, serving: Serving, variant: VariantSpec, boot: int, origin_ns: int, spool: SampleSpool
     ) -> Stage:
         """The stage for one node start of a fork; `origin_ns` is the fork's on the monotonic clock."""
         return Stage(
-            open_wire=self._opener(serving, engine),
-            context=work_context(self._plan, self._track, self._home, engine, origin_ns, serving.version),
+            open_wire=self._opener(serving, variant.engine),
+            context=work_context(self._plan, self._track, self._home, variant, origin_ns, serving.version),
             origin_ns=origin_ns,
             boot=boot,
             spool=spool,

@@ -235,6 +235,7 @@ def analyse(
     paired = plan.paired and len(runs) <= 1
     own_margin = None if plan.stop is None else plan.stop.margin
     noisy = disturbances(done)
+    groups = [{label: done[label] for label in group} for group in plan.compared_together(done)]
     rows: list[Row] = []
     orders: list[OrderEffect] = []
     for default in metrics or metrics_in(plan):
@@ -247,8 +248,9 @@ def analyse(
             or open_loop(task_at(plan, place), collect(done, place, task_at(plan, place)))
         ]
         rows += [
-            _row(metric, done, plan, place, answers, calibration, noisy=noisy, paired=paired, looks=looks)
+            _row(metric, group, plan, place, answers, calibration, noisy=noisy, paired=paired, looks=looks)
             for place in shown
+            for group in groups
         ]
         orders += order_effects(metric, done, plan, shown, looks)
     rows = _adjusted(rows, method)
@@ -309,10 +311,10 @@ def _sections(plan: Plan) -> tuple[Section, ...]:
     """The challenges, each with what its node had run before."""
     warmups = tuple(challenge.name for challenge in plan.warmup_challenges)
     names = tuple(challenge.name for challenge in plan.schedules)
+    # The points of a sweep have no order.
+    ordered = plan.restart == "never" and (plan.swept is None or len(plan.swept.rounds()) == 1)
     return tuple(
-        Section(
-            place, challenge_title(plan, place), warmups + (names[:place] if plan.restart == "never" else ())
-        )
+        Section(place, challenge_title(plan, place), warmups + (names[:place] if ordered else ()))
         for place in range(len(names))
     )
 

@@ -117,13 +117,14 @@ class ForkPlan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 def prospects(history: History, plan: Plan) -> list[Prospect]:
     """Every comparison of a plan that both sides have earlier forks for, in the order of the tables."""
-    baseline, *contenders = plan.variants
     found = []
+    known = {spec.name: spec for spec in plan.variants}
+    pairs = [(known[group[0]], known[name]) for group in plan.compared_together(known) for name in group[1:]]
     for place in places(plan):
         task = task_at(plan, place)
         for metric in metrics_of(plan, task):
-            first = history.noise(place, metric, baseline)
-            for spec in contenders:
+            for baseline, spec in pairs:
+                first = history.noise(place, metric, baseline)
                 second = history.noise(place, metric, spec)
                 if first is None or second is None:
                     continue
