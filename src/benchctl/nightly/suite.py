@@ -293,6 +293,12 @@ def _check_amounts(typed: Typed[Suite]) -> None:
     confirm = suite.confirm
     _check_metrics(suite, document)
     rules: tuple[tuple[bool, tuple[Step, ...], str, str], ...] = (
+        (
+            bool(suite.sweep),
+            ("sweep",),
+            "a night watches figures, and a sweep draws curves",
+            "name the variants and challenges to watch; sweep by hand when one of them moves",
+        ),
         (suite.budget_s == 0, ("budget",), "a night needs more than no time", ""),
         (
             suite.heap is not None and suite.heap_mb < MIN_HEAP_MB,

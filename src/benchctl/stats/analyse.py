@@ -1,7 +1,7 @@
 """What must be said of figures that another tool measured."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import groupby
 from operator import attrgetter
 from statistics import median
@@ -52,6 +52,7 @@ from benchctl.stats.redline import needed_samples, percentile_name, redline_curv
 from benchctl.stats.scale import ScaleNote, operation_scale
 from benchctl.stats.sides import Side, compare_sides, forks_without_host
 from benchctl.stats.steady import steadiness
+from benchctl.stats.sweep import ByBlock, SweepAxis, SweepCurve, sweep_curve
 
 
 def with_imports(analysis: Analysis, imported: Mapping[str, Imported | None]) -> Analysis:
@@ -156,6 +157,9 @@ def _times_row(place: tuple[int, int], label: str, kind: TimeKind, forks: ForkSu
 
 # Forks in, analysis out.
 
+_Curve = tuple[str, int, str, MetricKey, str]
+"""(challenge, task, label, metric, the other axes) of a curve."""
+
 
 def analyse_run(
     record: RunRecord,
@@ -192,9 +196,18 @@ def analyse_run(
         caveats=(*own, *found.caveats),
         differences=variant_differences(resolved(record)),
         evidence=evidence_cost(record),
-        versions={facts.variant: facts.version for facts in record.engines if facts.variant in forks},
+        versions=_versions(record, forks),
     )
     return with_imports(found, dict.fromkeys(forks, record.imported))
+
+
+def _versions(record: RunRecord, labels: Collection[str]) -> dict[str, str]:
+    """Of the engines of variants, and of what a sweep made them of, where that stays one version."""
+    found = {facts.variant: facts.version for facts in record.engines if facts.variant in labels}
+    families: dict[str, set[str]] = {}
+    for name, swept in record.plan.swept.variants.items() if record.plan.swept else ():
+        families.setdefault(swept.of, set()).add(found.get(name, ""))
+    return found | {name: min(known) for name, known in families.items() if len(known) == 1 and min(known)}
 
 
 def analyse(
@@ -277,7 +290,47 @@ def analyse(
         costs=verdict_costs(_compared(rows), done),
         method=method,
         disturbed=dict(Counter(one.variant for one in noisy)),
+        curves=tuple(_curves(rows, plan, paired=paired, looks=looks)) if len(runs) <= 1 else (),
     )
+
+
+def _curves(rows: Sequence[Row], plan: Plan, *, paired: bool, looks: int) -> Iterator[SweepCurve]:
+    """Every task and metric of a sweep along its first axis, at each point of the others."""
+    swept = plan.swept
+    if swept is None or any(side.variant not in swept.variants for row in rows for side in row.figures):
+        return
+    first, *others = swept.axes
+    found: dict[_Curve, dict[str, dict[str, ByBlock]]] = {}
+    comparisons: dict[_Curve, dict[str, list[Comparison]]] = {}
+    units: dict[_Curve, str] = {}
+    for row in rows:
+        of = swept.schedules[row.schedule]
+        for side in row.figures:
+            variant = swept.variants[side.variant]
+            at = {**of.at, **variant.at}
+            fixed = ", ".join(f"{axis.name} {at[axis.name]}" for axis in others)
+            key = (of.of, row.task, row.label, row.metric, fixed)
+            units[key] = row.unit
+            values = dict(zip(side.blocks, side.values, strict=True))
+            found.setdefault(key, {}).setdefault(variant.of, {})[at[first.name]] = values
+            own = [one for one in row.comparisons if one.contender == side.variant]
+            if len(swept.bases) > 1:
+                comparisons.setdefault(key, {}).setdefault(at[first.name], []).extend(own)
+    for key, lines in found.items():
+        challenge, _, task, metric, fixed = key
+        yield sweep_curve(
+            {name: [points.get(value, {}) for value in first.values] for name, points in lines.items()},
+            SweepAxis(first.name, first.values, first.numbers, fixed),
+            task=task,
+            metric=metric,
+            challenge=challenge,
+            unit=units[key],
+            comparisons=[comparisons[key].get(value, []) for value in first.values]
+            if key in comparisons
+            else (),
+            paired=paired,
+            looks=looks,
+        )
 
 
 def _compared(rows: Sequence[Row]) -> Iterator[Compared]:

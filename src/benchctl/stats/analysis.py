@@ -15,6 +15,7 @@ from benchctl.stats.order import OrderEffect
 from benchctl.stats.redline import RedlineCurves
 from benchctl.stats.scale import ScaleNote
 from benchctl.stats.steady import Steadiness
+from benchctl.stats.sweep import SweepCurve
 
 SCHEMA_VERSION: Final = 2
 
@@ -188,6 +189,7 @@ class Analysis(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         differences: how variants differ beyond engine and version, in words: a line for each that does.
         evidence: what collecting it cost, where extra forks did; None elsewhere.
         versions: variant -> version of its engine, where the record says it.
+        curves: of a sweep: every task and metric along the first axis, at each point of the others.
     """
 
     schema_version: int
@@ -210,3 +212,4 @@ class Analysis(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     differences: tuple[str, ...] = ()
     evidence: EvidenceCost | None = None
     versions: dict[str, str] = {}
+    curves: tuple[SweepCurve, ...] = ()

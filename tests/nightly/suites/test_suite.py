@@ -256,6 +256,11 @@ def test_a_file_whose_name_cannot_be_a_suites_needs_one_within(tmp_path: Path):
     assert load_suite(path).name == "mine"
 
 
+def test_a_night_does_not_sweep(tmp_path: Path):
+    with pytest.raises(UsageError, match="a night watches figures, and a sweep draws curves"):
+        suite_of(tmp_path, f"{LEAST}sweep: ['clients=1,2']\n")
+
+
 def test_the_template_is_a_suite(tmp_path: Path):
     text = resources.files("benchctl.nightly").joinpath("template.yml").read_text(encoding="utf-8")
     suite = suite_of(tmp_path, text)
@@ -285,9 +290,9 @@ def test_everything_that_the_template_has_in_comments_can_be_taken_in(tmp_path: 
         "mine",
         "canary",
     ]
-    # All that a suite has is in the template.
+    # All that a suite has is in the template, but for what it refuses.
     assert {name for name in text.replace("#", " ").split() if name.endswith(":")} >= {
-        f"{field}:" for field in _keys(Suite)
+        f"{field}:" for field in _keys(Suite) if field != "sweep"
     }
 
 
