@@ -586,15 +586,20 @@ def block_order(plan: Plan, block: int) -> tuple[VariantSpec, ...]:
 def boots(plan: Plan, block: int = 0) -> tuple[tuple[Step, ...], ...]:
     """Which steps share a node start, in order, according to the restart policy; `task` restarts per step.
 
-    The points of a sweep come in random order, the same for all variants of a block.
+    The points of a sweep come in random order, the same for all variants of a block; so do tasks that only
+    differ in their clients.
     """
+    dice = random.Random(f"{plan.seed}/{block}/points")  # noqa: S311 - reproducible, not secret
     order = list(range(len(plan.schedules)))
     if plan.swept is not None:
         rounds = list(plan.swept.rounds())
-        random.Random(f"{plan.seed}/{block}/points").shuffle(rounds)  # noqa: S311 - reproducible, not secret
+        dice.shuffle(rounds)
         order = [schedule for one in rounds for schedule in one]
     by_schedule = [
-        tuple(tuple((schedule, task) for task in step) for step in plan.schedules[schedule].steps)
+        tuple(
+            tuple((schedule, task) for task in step)
+            for step in _shuffled_steps(plan.schedules[schedule], dice)
+        )
         for schedule in order
     ]
     steps = tuple(step for own in by_schedule for step in own)
@@ -603,6 +608,19 @@ def boots(plan: Plan, block: int = 0) -> tuple[tuple[Step, ...], ...]:
     if plan.restart == "task":
         return tuple((step,) for step in steps)
     return tuple(by_schedule)
+
+
+def _shuffled_steps(challenge: Challenge, dice: random.Random) -> list[tuple[int, ...]]:
+    """The steps of a challenge, the points of each of its curves in random order among their places."""
+    steps = list(challenge.steps)
+    tasks = challenge.schedule
+    for curve in dict.fromkeys(task.swept for task in tasks if task.swept):
+        places = [place for place, step in enumerate(steps) if tasks[step[0]].swept == curve]
+        points = [steps[place] for place in places]
+        dice.shuffle(points)
+        for place, point in zip(places, points, strict=True):
+            steps[place] = point
+    return steps
 
 
 def operations_used(plan: Plan, track: Track) -> tuple[Asking, ...]:

@@ -12,7 +12,7 @@ from benchctl.results.differences import resolved, variant_differences
 from benchctl.results.figures import Calibration, Quantiles, TaskSummary
 from benchctl.results.foreign import TITLES
 from benchctl.results.model import AnswerCheck, ForkRecord, Imported, RunRecord
-from benchctl.results.plan import Place, Plan, RedlineSpec
+from benchctl.results.plan import Axis, Place, Plan, RedlineSpec, SweepSpec, Swept
 from benchctl.stats import caveat
 from benchctl.stats.analysis import SCHEMA_VERSION, Analysis, Figures, Row, Section, TimeKind, TimeRow
 from benchctl.stats.caveat import SAMPLES_FOR_P90, Caveat, separate_runs
@@ -157,8 +157,8 @@ def _times_row(place: tuple[int, int], label: str, kind: TimeKind, forks: ForkSu
 
 # Forks in, analysis out.
 
-_Curve = tuple[str, int, str, MetricKey, str]
-"""(challenge, task, label, metric, the other axes) of a curve."""
+_Curve = tuple[str, int, str, MetricKey, str, str]
+"""(challenge, task, label, metric, unit, the other axes) of a curve."""
 
 
 def analyse_run(
@@ -295,42 +295,53 @@ def analyse(
 
 
 def _curves(rows: Sequence[Row], plan: Plan, *, paired: bool, looks: int) -> Iterator[SweepCurve]:
-    """Every task and metric of a sweep along its first axis, at each point of the others."""
-    swept = plan.swept
-    if swept is None or any(side.variant not in swept.variants for row in rows for side in row.figures):
+    """Every task and metric of a sweep along its first axis, at each point of the others.
+
+    So is every `clients_list` of a challenge, a sweep over clients within a fork.
+    """
+    swept = plan.swept or SweepSpec((), plan.variants, {}, ())
+    if swept.variants and any(side.variant not in swept.variants for row in rows for side in row.figures):
         return
-    first, *others = swept.axes
-    found: dict[_Curve, dict[str, dict[str, ByBlock]]] = {}
-    comparisons: dict[_Curve, dict[str, list[Comparison]]] = {}
-    units: dict[_Curve, str] = {}
+    found: dict[tuple[_Curve, Axis], dict[str, dict[str, ByBlock]]] = {}
+    tested: dict[tuple[_Curve, Axis], dict[str, list[Comparison]]] = {}
     for row in rows:
-        of = swept.schedules[row.schedule]
-        for side in row.figures:
-            variant = swept.variants[side.variant]
-            at = {**of.at, **variant.at}
+        task = task_at(plan, (row.schedule, row.task))
+        of = swept.schedules[row.schedule] if swept.schedules else Swept(row.challenge)
+        axes = [*_clients_axis(plan, row), *swept.axes]
+        for side in row.figures if axes else ():
+            first, *others = axes
+            variant = swept.variants.get(side.variant, Swept(side.variant))
+            at = {"clients": str(task.clients), **of.at, **variant.at}
             fixed = ", ".join(f"{axis.name} {at[axis.name]}" for axis in others)
-            key = (of.of, row.task, row.label, row.metric, fixed)
-            units[key] = row.unit
+            place = 0 if task.swept else row.task
+            key = (of.of, place, task.swept or row.label, row.metric, row.unit, fixed), first
             values = dict(zip(side.blocks, side.values, strict=True))
             found.setdefault(key, {}).setdefault(variant.of, {})[at[first.name]] = values
             own = [one for one in row.comparisons if one.contender == side.variant]
-            if len(swept.bases) > 1:
-                comparisons.setdefault(key, {}).setdefault(at[first.name], []).extend(own)
+            tested.setdefault(key, {}).setdefault(at[first.name], []).extend(own)
     for key, lines in found.items():
-        challenge, _, task, metric, fixed = key
+        (challenge, _, label, metric, unit, fixed), axis = key
+        compared = [tested[key].get(value, []) for value in axis.values]
         yield sweep_curve(
-            {name: [points.get(value, {}) for value in first.values] for name, points in lines.items()},
-            SweepAxis(first.name, first.values, first.numbers, fixed),
-            task=task,
+            {name: [points.get(value, {}) for value in axis.values] for name, points in lines.items()},
+            SweepAxis(axis.name, axis.values, axis.numbers, fixed),
+            task=label,
             metric=metric,
             challenge=challenge,
-            unit=units[key],
-            comparisons=[comparisons[key].get(value, []) for value in first.values]
-            if key in comparisons
-            else (),
+            unit=unit,
+            # Of a single variant, points are compared with the first one.
+            comparisons=compared if len(lines) > 1 else (),
             paired=paired,
             looks=looks,
         )
+
+
+def _clients_axis(plan: Plan, row: Row) -> Iterator[Axis]:
+    tasks = plan.schedules[row.schedule].schedule
+    name = tasks[row.task].swept
+    counts = sorted({task.clients for task in tasks if task.swept == name})
+    if name and len(counts) > 1:
+        yield Axis("clients", tuple(map(str, counts)), tuple(map(float, counts)))
 
 
 def _compared(rows: Sequence[Row]) -> Iterator[Compared]:
