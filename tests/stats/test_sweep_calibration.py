@@ -1,4 +1,4 @@
-"""Do sweeps keep their promises? Lines with a known exponent and a known crossing are drawn, again and again, seeded."""
+"""Do sweeps keep their promises? Lines with a known exponent and crossing are drawn again and again."""
 
 import numpy as np
 import pytest

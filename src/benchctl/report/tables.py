@@ -26,12 +26,14 @@ from benchctl.report.layout import (
 )
 from benchctl.report.numbers import visible
 from benchctl.report.planning import planning_lines
+from benchctl.report.sweep import sweep_answer, sweep_grids, sweep_title
 from benchctl.results.plan import Plan
 from benchctl.stats.analysis import Analysis
 from benchctl.stats.compare import Comparison
 from benchctl.stats.metrics import metric_of
 from benchctl.stats.multiplicity import after_every_block, strictest
 from benchctl.stats.redline import RedlineCurves
+from benchctl.stats.sweep import SweepCurve
 
 WIDE = 100
 _TITLE_WIDTH = 20
@@ -71,6 +73,18 @@ def render_page(
     parts += [_planning_paragraph(line, width) for line in sentences]
     if notes is not None:
         parts += _note_paragraphs(notes, width)
+    return _plain(Group(*parts), width)
+
+
+def render_sweeps(curves: Iterable[SweepCurve], width: int = WIDE) -> str:
+    """Sweeps as plain text: of each, the answer, then its tables."""
+    parts: list[RenderableType] = []
+    for curve in curves:
+        parts.append(paragraph(sweep_title(curve), width, style="bold"))
+        parts += [paragraph(sentence, width) for sentence in sweep_answer(curve)]
+        for grid in sweep_grids(curve):
+            parts += [Text(), paragraph(grid.title, width, style="bold"), _table(grid, width)]
+        parts.append(Text())
     return _plain(Group(*parts), width)
 
 

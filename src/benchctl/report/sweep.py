@@ -1,0 +1,309 @@
+"""Sweeps for readers: the answer in sentences, and tables of points, of growth and of crossings."""
+
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+
+from benchctl.report.grid import (
+    ABOVE,
+    INTERVAL,
+    NOTES,
+    VARIANT,
+    VERDICT,
+    Cell,
+    Column,
+    Grid,
+    bounds,
+    judged,
+    named,
+    worded,
+)
+from benchctl.report.layout import Notes, better, verdict_cell
+from benchctl.report.numbers import NOT_AVAILABLE, counted, figure, interval, p_value, percent, signed_percent
+from benchctl.stats.compare import VERDICT_WORDS, Comparison
+from benchctl.stats.metrics import metric_of
+from benchctl.stats.sweep import Bounded, Crossing, PowerLaw, SweepAxis, SweepCurve, SweepPair
+
+_TWO = 2
+_WHOLE = 100
+
+
+def sweep_title(curve: SweepCurve) -> str:
+    """`range-only: range, p90 service time by clients, docs 1m`."""
+    where = f"{curve.challenge}: {curve.task}" if curve.challenge else curve.task
+    fixed = f", {curve.axis.fixed}" if curve.axis.fixed else ""
+    return f"{where}, {metric_of(curve.metric).title} by {curve.axis.name}{fixed}"
+
+
+# The answer.
+
+
+def sweep_answer(curve: SweepCurve) -> list[str]:
+    """Which variant is faster where and by how much, where they cross, and how fast each grows."""
+    found = [_pair_text(curve, place, pair) for place, pair in enumerate(curve.pairs)]
+    return [*filter(None, found), *_growth_sentences(curve)]
+
+
+def _pair_text(curve: SweepCurve, place: int, pair: SweepPair) -> str:
+    """`os against es by clients: slower at 1 (+20.1 %), inconclusive at 2. A crossing is ...`."""
+    told = " ".join(filter(None, (_where(curve, place), _crossing_text(pair, curve.axis))))
+    return f"{pair.contender} against {pair.baseline} by {curve.axis.name}: {told}" if told else ""
+
+
+def _where(curve: SweepCurve, place: int) -> str:
+    """Neighbouring points with the same verdict are told together."""
+    points = [
+        (label, comparisons[place])
+        for label, comparisons in zip(curve.axis.labels, curve.comparisons, strict=bool(curve.comparisons))
+    ]
+    parts = []
+    for word, group in groupby(points, key=lambda point: _word(point[1])):
+        labels, comparisons = zip(*group, strict=True)
+        effects = [one.effect_percent for one in comparisons if one.effect_percent is not None]
+        size = ""
+        if effects and comparisons[0].verdict in {"faster", "slower", "different"}:
+            low, high = min(effects), max(effects)
+            size = f" ({signed_percent(low) if low == high else interval(low, high)} %)"
+        parts.append(f"{word} {_stretch(labels)}{size}")
+    return f"{', '.join(parts)}." if parts else ""
+
+
+def _word(comparison: Comparison) -> str:
+    word = VERDICT_WORDS.get(comparison.verdict, comparison.verdict)
+    doubt = "?" if comparison.provisional else ""
+    if comparison.verdict == "different":
+        return f"{comparison.direction}{doubt}, perhaps by too little to matter,"
+    return {"insufficient": "without a verdict", "n/a": "without a verdict"}.get(word, f"{word}{doubt}")
+
+
+def _stretch(labels: Sequence[str]) -> str:
+    return f"at {labels[0]}" if len(labels) == 1 else f"from {labels[0]} to {labels[-1]}"
+
+
+def _crossing_text(pair: SweepPair, axis: SweepAxis) -> str:
+    if pair.ahead:
+        return f"They do not cross: {pair.ahead} is faster at and between all points."
+    sentences = [
+        f"They cross at {_at(one)} {axis.name} (95 % {_place(one.low)} to {_place(one.high)}): "
+        f"{one.below} is faster below, {one.above} above."
+        for one in pair.crossings
+        if _shown(pair, one)
+    ]
+    open_ = [one for one in pair.crossings if not _shown(pair, one)]
+    if open_:
+        where = " and ".join(_within(one) for one in open_)
+        means = " and ".join(_at(one) for one in open_ if one.estimates)
+        crossed = f", and the means cross at {means}" if means else ""
+        sentences.append(f"A crossing is not excluded {where} {axis.name}{crossed}.")
+    return " ".join(sentences)
+
+
+def _shown(pair: SweepPair, one: Crossing) -> bool:
+    """Whether the lines cross in this stretch beyond chance."""
+    return bool(pair.crosses and one.estimates and one.below and one.above and one.below != one.above)
+
+
+def _at(one: Crossing) -> str:
+    return " and ".join(map(_place, one.estimates))
+
+
+def _within(one: Crossing) -> str:
+    if one.low is None and one.high is None:
+        return "at any"
+    if one.low is None:
+        return f"below {_place(one.high)}"
+    if one.high is None:
+        return f"above {_place(one.low)}"
+    return f"between {_place(one.low)} and {_place(one.high)}"
+
+
+def _growth_sentences(curve: SweepCurve) -> Iterator[str]:
+    fitted = [(line.variant, line.growth) for line in curve.lines]
+    known = [f"{name} {_bounded(law.exponent)}" for name, law in fitted if law.exponent is not None]
+    if not known:
+        return
+    known += [
+        f"{pair.contender} against {pair.baseline} {_bounded(pair.growth.exponent, signed=True)}"
+        for pair in curve.pairs
+        if pair.growth.exponent is not None
+    ]
+    yield f"Growth as a power of {curve.axis.name}: {', '.join(known)}."
+    for name, law in fitted:
+        if law.misfit:
+            (first, after, low), (before, last, high) = law.steps[0], law.steps[-1]
+            yield (
+                f"{name} is no power law (p {p_value(law.misfit_p)}): its exponent {law.misfit}, "
+                f"{low.value:.2f} from {first} to {after}, {high.value:.2f} from {before} to {last}."
+            )
+
+
+def _difference(pair: SweepPair) -> str:
+    return f"{pair.contender} - {pair.baseline}"
+
+
+def _bounded(found: Bounded, *, signed: bool = False) -> str:
+    sign = "+" if signed else ""
+    if found.low is None or found.high is None:
+        return f"{found.value:{sign}.2f} (no interval)"
+    return f"{found.value:{sign}.2f} ({found.low:{sign}.2f} to {found.high:{sign}.2f})"
+
+
+def _place(number: float | None) -> str:
+    """A place on the axis, in three digits."""
+    if number is None:
+        return ""
+    rounded = float(f"{number:.3g}")
+    return f"{rounded:,.0f}" if abs(rounded) >= _WHOLE else f"{rounded:g}"
+
+
+# The tables.
+
+
+def sweep_grids(curve: SweepCurve, notes: Notes | None = None) -> list[Grid]:
+    """All points; then growth and crossings, where there are any.
+
+    `notes` are those that the doubts about comparisons are numbered by; without, there is no such column.
+    """
+    return [grid for grid in (_points(curve, notes), _growth(curve), _crossings(curve)) if grid.lines]
+
+
+def _points(curve: SweepCurve, notes: Notes | None) -> Grid:
+    known = metric_of(curve.metric)
+    title = f"{sweep_title(curve)}, {curve.unit} ({better(known)}; ± 95 % interval of the mean)"
+    head = named(curve.axis.name)
+    variants = [line.variant for line in curve.lines]
+    tested: tuple[Column | str, ...] = ("Diff %", INTERVAL, "p", VERDICT, NOTES)
+    if len(variants) <= _TWO:
+        shown = tested if curve.comparisons and len(variants) == _TWO else ()
+        columns = (head, *variants, "Forks", *shown)
+        lines = [
+            (
+                label,
+                *_values(curve, place),
+                _forks(curve, place),
+                *(_tested(curve, place, 0, notes) if shown else ()),
+            )
+            for place, label in enumerate(curve.axis.labels)
+        ]
+    else:
+        columns = (head, VARIANT, "Value", "Forks", *(tested if curve.comparisons else ()))
+        lines = [
+            line
+            for place, label in enumerate(curve.axis.labels)
+            for line in _stacked(curve, place, label, notes)
+        ]
+    grid = Grid.of(title, columns, lines).without_empty(NOTES.title)
+    same = len({count for line in curve.lines for count in line.forks}) == 1
+    return grid.without("Forks") if same else grid
+
+
+def _values(curve: SweepCurve, place: int) -> list[Cell]:
+    return [_value(line.means[place]) for line in curve.lines]
+
+
+def _value(mean: Bounded | None) -> Cell:
+    if mean is None:
+        return Cell((NOT_AVAILABLE,))
+    if mean.high is None or not mean.value:
+        return Cell((figure(mean.value), "(one fork)" if mean.high is None else ""))
+    return Cell((figure(mean.value), f"±{percent(100 * (mean.high / mean.value - 1))}"))
+
+
+def _forks(curve: SweepCurve, place: int) -> str:
+    return ", ".join(str(line.forks[place]) for line in curve.lines)
+
+
+def _tested(
+    curve: SweepCurve, place: int, contender: int, notes: Notes | None, *, who: bool = True
+) -> tuple[Cell | str, ...]:
+    one = curve.comparisons[place][contender]
+    return (
+        signed_percent(one.effect_percent),
+        bounds(one.low_percent, one.high_percent),
+        p_value(one.p_adjusted),
+        verdict_cell(one, who=one.contender if who else ""),
+        "" if notes is None else notes.cell(one.caveats),
+    )
+
+
+def _stacked(
+    curve: SweepCurve, place: int, label: str, notes: Notes | None
+) -> Iterator[tuple[Cell | str, ...]]:
+    for number, line in enumerate(curve.lines):
+        tested: tuple[Cell | str, ...] = ("", "", "", judged(None, "baseline"), "")
+        if number:
+            tested = _tested(curve, place, number - 1, notes, who=False) if curve.comparisons else ()
+        yield (
+            ABOVE if number else label,
+            line.variant,
+            _value(line.means[place]),
+            str(line.forks[place]),
+            *(tested if curve.comparisons else ()),
+        )
+
+
+def _growth(curve: SweepCurve) -> Grid:
+    axis = curve.axis.name
+    fitted = [(line.variant, line.growth, False) for line in curve.lines]
+    fitted += [(_difference(pair), pair.growth, True) for pair in curve.pairs]
+    columns = (VARIANT, named(axis), "Exponent", INTERVAL, worded("One power of it all along?"))
+    lines = [
+        line for name, law, signed in fitted if law.steps for line in _law_lines(name, law, signed=signed)
+    ]
+    return Grid.of(f"{sweep_title(curve)}: growth, b of {axis}^b", columns, lines)
+
+
+def _law_lines(name: str, law: PowerLaw, *, signed: bool) -> Iterator[tuple[Cell | str, ...]]:
+    sign = "+" if signed else ""
+
+    def cells(found: Bounded) -> tuple[str, str]:
+        known = found.low is not None and found.high is not None
+        return f"{found.value:{sign}.2f}", (
+            f"{found.low:{sign}.2f} to {found.high:{sign}.2f}" if known else NOT_AVAILABLE
+        )
+
+    if law.exponent is not None:
+        yield name, f"{law.steps[0][0]} to {law.steps[-1][1]}", *cells(law.exponent), _fit_text(law)
+    if len(law.steps) > 1 and not signed:
+        for low, high, step in law.steps:
+            yield ABOVE, f"{low} to {high}", *cells(step), ""
+
+
+def _fit_text(law: PowerLaw) -> str:
+    remarks = [law.reason]
+    if law.misfit:
+        remarks.append(f"no, b {law.misfit} (p {p_value(law.misfit_p)})")
+    elif law.misfit_p is not None:
+        remarks.append(f"not refuted (p {p_value(law.misfit_p)})")
+    if law.left_out:
+        remarks.append(f"{counted(law.left_out, 'block')} without all points left out")
+    if law.without:
+        remarks.append(f"without {', '.join(law.without)}, which most blocks lack")
+    return "; ".join(filter(None, remarks))
+
+
+def _crossings(curve: SweepCurve) -> Grid:
+    columns = (
+        named("Variants"), "Means cross at", INTERVAL, named("Faster below"), named("Faster above"),
+        worded("Crossing"),
+    )  # fmt: skip
+    lines = [line for pair in curve.pairs if curve.axis.numbers for line in _crossing_lines(pair)]
+    return Grid.of(f"{sweep_title(curve)}: where lines cross, {curve.axis.name}", columns, lines)
+
+
+def _crossing_lines(pair: SweepPair) -> Iterator[tuple[Cell | str, ...]]:
+    name = f"{pair.contender}, {pair.baseline}"
+    if pair.reason:
+        yield name, NOT_AVAILABLE, NOT_AVAILABLE, "", "", f"not looked for: {pair.reason}"
+    if pair.ahead:
+        yield name, "", "", pair.ahead, pair.ahead, "none between the points"
+    for number, one in enumerate(pair.crossings):
+        yield (
+            ABOVE if number else name,
+            _at(one) or "nowhere",
+            _within(one)
+            if one.low is None or one.high is None
+            else f"{_place(one.low)} to {_place(one.high)}",
+            one.below,
+            one.above,
+            f"shown (p {p_value(pair.p)})" if _shown(pair, one) else "not excluded",
+        )
