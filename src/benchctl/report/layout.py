@@ -86,7 +86,11 @@ def result_grids(analysis: Analysis, notes: Notes) -> list[Grid]:
         for section in analysis.sections
         for metric in map(metric_of, dict.fromkeys(row.metric for row in analysis.rows))
         for rows in _by_unit(
-            [row for row in analysis.rows if row.schedule == section.schedule and row.metric == metric.key]
+            [
+                row
+                for row in analysis.rows
+                if row.schedule == section.schedule and row.metric == metric.key and not row.swept
+            ]
         )
     ]
 

@@ -232,6 +232,8 @@ def render_styled(
     """
     if len(analysis.variants) < _LEAST_VARIANTS:
         raise UsageError(f"--style {style} compares variants, and there is only {analysis.variants[0]}")
+    if analysis.curves:
+        raise UsageError(f"--style {style} has no place for a sweep", hint="leave --style out")
     notes = collect_notes(analysis)
     grids, legend = _GRIDS[style](analysis, notes), _LEGENDS[style](analysis)
     if output_format == "text":

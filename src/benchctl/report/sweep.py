@@ -1,5 +1,6 @@
 """Sweeps for readers: the answer in sentences, and tables of points, of growth and of crossings."""
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
@@ -17,8 +18,9 @@ from benchctl.report.grid import (
     named,
     worded,
 )
-from benchctl.report.layout import Notes, better, verdict_cell
+from benchctl.report.layout import Notes, better, result_grids, verdict_cell, verdict_sentence
 from benchctl.report.numbers import NOT_AVAILABLE, counted, figure, interval, p_value, percent, signed_percent
+from benchctl.stats.analysis import Analysis
 from benchctl.stats.compare import VERDICT_WORDS, Comparison
 from benchctl.stats.metrics import metric_of
 from benchctl.stats.sweep import Bounded, Crossing, PowerLaw, SweepAxis, SweepCurve, SweepPair
@@ -90,10 +92,10 @@ def _crossing_text(pair: SweepPair, axis: SweepAxis) -> str:
     ]
     open_ = [one for one in pair.crossings if not _shown(pair, one)]
     if open_:
-        where = " and ".join(_within(one) for one in open_)
+        where = " and ".join(_within(one, f" {axis.name}") for one in open_)
         means = " and ".join(_at(one) for one in open_ if one.estimates)
         crossed = f", and the means cross at {means}" if means else ""
-        sentences.append(f"A crossing is not excluded {where} {axis.name}{crossed}.")
+        sentences.append(f"A crossing is not excluded {where}{crossed}.")
     return " ".join(sentences)
 
 
@@ -106,14 +108,14 @@ def _at(one: Crossing) -> str:
     return " and ".join(map(_place, one.estimates))
 
 
-def _within(one: Crossing) -> str:
+def _within(one: Crossing, unit: str = "") -> str:
     if one.low is None and one.high is None:
-        return "at any"
+        return "anywhere"
     if one.low is None:
-        return f"below {_place(one.high)}"
+        return f"below {_place(one.high)}{unit}"
     if one.high is None:
-        return f"above {_place(one.low)}"
-    return f"between {_place(one.low)} and {_place(one.high)}"
+        return f"above {_place(one.low)}{unit}"
+    return f"between {_place(one.low)} and {_place(one.high)}{unit}"
 
 
 def _growth_sentences(curve: SweepCurve) -> Iterator[str]:
@@ -155,7 +157,44 @@ def _place(number: float | None) -> str:
     return f"{rounded:,.0f}" if abs(rounded) >= _WHOLE else f"{rounded:g}"
 
 
+def verdict(analysis: Analysis, *, brief: bool = False) -> str:
+    """What a report says first: curve by curve where there are some, else task by task.
+
+    `brief` only counts the points of curves, for where the answer of each stands beside its table.
+    """
+    if brief:
+        return verdict_sentence(analysis, list(_counted(analysis.curves)))
+    answers = [(curve, sweep_answer(curve)) for curve in analysis.curves]
+    told = [f"{sweep_title(curve)}: {' '.join(found)}" for curve, found in answers if found]
+    return verdict_sentence(analysis, told)
+
+
+def _counted(curves: Sequence[SweepCurve]) -> Iterator[str]:
+    """`os against es: throughput slower at 3 of 4 points, inconclusive at 1; ...`, contender by contender."""
+    found: dict[tuple[str, str], dict[str, Counter[str]]] = {}
+    for curve in curves:
+        for place, pair in enumerate(curve.pairs):
+            words = (_word(point[place]) for point in curve.comparisons)
+            by_metric = found.setdefault((pair.contender, pair.baseline), {})
+            by_metric.setdefault(metric_of(curve.metric).title, Counter()).update(words)
+    for (contender, baseline), by_metric in found.items():
+        parts = []
+        for title, counts in by_metric.items():
+            (first, most), *rest = counts.most_common()
+            others = "".join(f", {word} at {count}" for word, count in rest)
+            parts.append(f"{title} {first} at {most} of {counted(counts.total(), 'point')}{others}")
+        yield f"{contender} against {baseline}: {'; '.join(parts)}."
+    if curves and not found:
+        yield "One variant: how its figures change along the axis."
+
+
 # The tables.
+
+
+def all_grids(analysis: Analysis, notes: Notes) -> list[Grid]:
+    """The results: curves, then tasks that are points of none."""
+    curves = [grid for curve in analysis.curves for grid in sweep_grids(curve, notes)]
+    return [*curves, *result_grids(analysis, notes)]
 
 
 def sweep_grids(curve: SweepCurve, notes: Notes | None = None) -> list[Grid]:

@@ -20,20 +20,17 @@ from benchctl.report.layout import (
     Notes,
     collect_notes,
     headline,
-    result_grids,
     task_name,
-    verdict_sentence,
 )
 from benchctl.report.numbers import visible
 from benchctl.report.planning import planning_lines
-from benchctl.report.sweep import sweep_answer, sweep_grids, sweep_title
+from benchctl.report.sweep import all_grids, verdict
 from benchctl.results.plan import Plan
 from benchctl.stats.analysis import Analysis
 from benchctl.stats.compare import Comparison
 from benchctl.stats.metrics import metric_of
 from benchctl.stats.multiplicity import after_every_block, strictest
 from benchctl.stats.redline import RedlineCurves
-from benchctl.stats.sweep import SweepCurve
 
 WIDE = 100
 _TITLE_WIDTH = 20
@@ -76,18 +73,6 @@ def render_page(
     return _plain(Group(*parts), width)
 
 
-def render_sweeps(curves: Iterable[SweepCurve], width: int = WIDE) -> str:
-    """Sweeps as plain text: of each, the answer, then its tables."""
-    parts: list[RenderableType] = []
-    for curve in curves:
-        parts.append(paragraph(sweep_title(curve), width, style="bold"))
-        parts += [paragraph(sentence, width) for sentence in sweep_answer(curve)]
-        for grid in sweep_grids(curve):
-            parts += [Text(), paragraph(grid.title, width, style="bold"), _table(grid, width)]
-        parts.append(Text())
-    return _plain(Group(*parts), width)
-
-
 def render_part(
     analysis: Analysis, part: Literal["notes", "precision"], *, plan: Plan | None = None, width: int = WIDE
 ) -> str:
@@ -121,8 +106,8 @@ def terminal_report(
     notes = collect_notes(analysis)
     parts: list[RenderableType] = []
     parts += [paragraph(headline(analysis), width, style="bold"), Text()]
-    parts += [paragraph(verdict_sentence(analysis), width, lead="VERDICT  ", style="bold"), Text()]
-    for result in result_grids(analysis, notes):
+    parts += [paragraph(verdict(analysis), width, lead="VERDICT  ", style="bold"), Text()]
+    for result in all_grids(analysis, notes):
         parts += [paragraph(result.title, width, style="bold"), _table(result, width), Text()]
     for line in legend(analysis):
         parts.append(paragraph(line, width))
@@ -144,9 +129,10 @@ def legend(analysis: Analysis) -> list[str]:
         comparisons = [one for row in analysis.rows for one in row.comparisons]
         by_build = any(one.replicate == "build" for one in comparisons)
         units = ("pairs of index builds", "index builds") if by_build else ("blocks", "forks")
+        baseline = "the first one at the same point" if analysis.curves else analysis.variants[0]
         test = f"paired t over {units[0]}" if analysis.paired else f"Welch's t over {units[1]}"
         lines.append(
-            f"Diff %: variant / {analysis.variants[0]} - 1. Interval and p: {test}, on logarithms; intervals "
+            f"Diff %: variant / {baseline} - 1. Interval and p: {test}, on logarithms; intervals "
             f"are unadjusted, p is adjusted {adjustment(analysis)}{in_spite_of_looks(comparisons)}."
         )
     if any(metric_of(row.metric).figure.additive for row in analysis.rows):

@@ -447,6 +447,7 @@ def _row(
         ),
         scale=_scale(task.operation, challenge.name, found, plan, answers),
         caveats=caveats,
+        swept=bool(task.swept) or plan.swept is not None,
     )
 
 

@@ -76,6 +76,7 @@ class Row(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         comparisons: every other variant against the baseline.
         scale: distance from the blog; None when the blog has no such task.
         caveats: doubts about this row, those of its comparisons included.
+        swept: it is a point of a curve, and is shown there.
     """
 
     schedule: int
@@ -90,6 +91,7 @@ class Row(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     comparisons: tuple[Comparison, ...]
     scale: ScaleNote | None = None
     caveats: tuple[Caveat, ...] = ()
+    swept: bool = False
 
 
 class DriverRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
