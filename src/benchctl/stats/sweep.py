@@ -414,7 +414,7 @@ class _Fit(msgspec.Struct, frozen=True):
         logarithmic = bool(numbers[0] > 0)
         nodes = np.log(numbers) if logarithmic else numbers
         at_nodes = _Tested.at(nodes, nodes, blocks, self.looks)
-        if at_nodes.error.max() < NO_SPREAD:
+        if at_nodes.error.max() <= NO_SPREAD:
             return msgspec.structs.replace(blank, reason="nothing varies between blocks")
         between = np.linspace(nodes[:-1], nodes[1:], _STEPS, endpoint=False).ravel()
         roots = _roots(nodes, at_nodes.mean)
@@ -475,11 +475,12 @@ class _Tested(msgspec.Struct, frozen=True):
         sizes = [len(side) for side in sides]
         mean = sides[0].mean(axis=0) - sum(side.mean(axis=0) for side in sides[1:])
         parts = [side.var(axis=0, ddof=1) / size for side, size in zip(sides, sizes, strict=True)]
-        # Where nothing varies any number of degrees of freedom will do.
-        variance = np.maximum(sum(parts), NO_SPREAD**2)
+        variance = np.asarray(sum(parts))
         spread = sum(part**2 / (size - 1) for part, size in zip(parts, sizes, strict=True))
-        df = np.where(spread > 0, variance**2 / np.maximum(spread, NO_SPREAD**4), 1.0)
-        error = np.sqrt(variance)
+        # Where nothing varies, any number of degrees of freedom will do.
+        varies = variance > NO_SPREAD**2
+        df = np.where(varies, variance**2 / np.where(varies, spread, 1.0), 1.0)
+        error = np.where(varies, np.sqrt(variance), NO_SPREAD)
         confidence = confidence_in_spite_of_looks(_CONFIDENCE, looks)
         return cls(mean, error, df, np.abs(mean) - stdtrit(df, (1 + confidence) / 2) * error)
 

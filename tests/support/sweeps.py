@@ -1,0 +1,72 @@
+"""Sweeps with plain values: noise-free lines times the luck of every fork."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from benchctl.stats.compare import Comparison, compare
+from benchctl.stats.metrics import metric_of
+from benchctl.stats.sweep import ByBlock, SweepAxis, SweepCurve, sweep_curve
+
+AXIS = SweepAxis("clients", ("1", "2", "4", "8"), (1.0, 2.0, 4.0, 8.0))
+BLOCKS = 6
+
+
+def forks(
+    truth: Callable[[float], float] | float,
+    axis: SweepAxis = AXIS,
+    *,
+    seed: int = 1,
+    sd: float = 0.02,
+    blocks: int = BLOCKS,
+) -> list[ByBlock]:
+    """By point, one value a block: of a line, or a constant; points without numbers are 1, 2, 3..."""
+    places = axis.numbers or range(1, len(axis.labels) + 1)
+    luck = np.exp(np.random.default_rng(seed).normal(0, sd, (len(places), blocks)))
+    return [
+        dict(enumerate(((truth(place) if callable(truth) else truth) * factors).tolist()))
+        for place, factors in zip(places, luck, strict=True)
+    ]
+
+
+def compared(values: Mapping[str, Sequence[ByBlock]], metric: str) -> list[list[Comparison]]:
+    """What runs compute anyway: every further variant against the first, point by point."""
+    known = metric_of(metric)
+    (baseline, first), *others = values.items()
+    return [
+        [
+            compare(
+                list(first[place].values()),
+                list(points[place].values()),
+                higher_is_better=known.higher_is_better,
+                margin=known.margin,
+                paired=True,
+                metric=metric,
+                baseline=baseline,
+                contender=name,
+                additive=known.figure.additive,
+            )
+            for name, points in others
+        ]
+        for place in range(len(first))
+    ]
+
+
+def make_curve(
+    values: Mapping[str, Sequence[ByBlock]],
+    axis: SweepAxis = AXIS,
+    *,
+    metric: str = "service_time_p90",
+    **more: Any,
+) -> SweepCurve:
+    """A curve of whole blocks, compared."""
+    more = {"task": "range", "challenge": "big5", "comparisons": compared(values, metric)} | more
+    return sweep_curve(values, axis, metric=metric, **more)
+
+
+def crossing_curve(**more: Any) -> SweepCurve:
+    """os grows more slowly than es, and is faster from 3 clients on."""
+    return make_curve(
+        {"es": forks(lambda x: 4 * x**0.9), "os": forks(lambda x: 4 * 3**0.3 * x**0.6, seed=2)}, **more
+    )
