@@ -3,11 +3,15 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import msgspec
 import numpy as np
 
+from benchctl.results.model import RunRecord
+from benchctl.run.plan import RunSpec, plan_run
 from benchctl.stats.compare import Comparison, compare
 from benchctl.stats.metrics import metric_of
 from benchctl.stats.sweep import ByBlock, SweepAxis, SweepCurve, sweep_curve
+from builders import CORPUS, ES, OS, make_fork, make_record, make_summary
 
 AXIS = SweepAxis("clients", ("1", "2", "4", "8"), (1.0, 2.0, 4.0, 8.0))
 BLOCKS = 6
@@ -70,3 +74,37 @@ def crossing_curve(**more: Any) -> SweepCurve:
     return make_curve(
         {"es": forks(lambda x: 4 * x**0.9), "os": forks(lambda x: 4 * 3**0.3 * x**0.6, seed=2)}, **more
     )
+
+
+def swept_record(
+    run_id: str = "sweep", *, sweep: Sequence[str] = (), blocks: int = BLOCKS, **changes: Any
+) -> RunRecord:
+    """A run over 1, 2 and 4 clients and 1,000 and 2,000 documents: os is slower, but grows more slowly."""
+    options: dict[str, Any] = {
+        "variants": (ES, OS),
+        "challenges": ("range-only-short",),
+        "forks": blocks,
+        "seed": 1,
+        "heap_mb": 512,
+        "track": "big5",
+        "corpus": CORPUS,
+        "params": {},
+        "sweep": tuple(sweep) or ("clients=1,2,4", "docs=1k,2k"),
+    }
+    plan, _ = plan_run(RunSpec(**{**options, **changes}))
+    assert plan.swept is not None
+    luck = np.random.default_rng(1)
+    made = []
+    for spec in plan.variants:
+        thousands = (spec.documents or 1000) / 1000
+        for block in range(blocks):
+            summaries = []
+            for schedule, challenge in enumerate(plan.schedules):
+                for place, task in enumerate(challenge.schedule):
+                    power, first_ms = (1.0, 2.0) if spec.engine == "elasticsearch" else (0.5, 3.0)
+                    typical_ms = first_ms * task.clients**power * thousands**0.8
+                    own = make_summary(task.operation, typical_ms * float(np.exp(luck.normal(0, 0.02))))
+                    placed = {"schedule": schedule, "task": place, "label": task.label}
+                    summaries.append(msgspec.structs.replace(own, **placed))
+            made.append(make_fork(spec.name, block, *summaries))
+    return make_record(run_id, status="complete", plan=plan, forks=tuple(made))

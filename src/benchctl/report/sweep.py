@@ -191,10 +191,14 @@ def _counted(curves: Sequence[SweepCurve]) -> Iterator[str]:
 # The tables.
 
 
-def all_grids(analysis: Analysis, notes: Notes) -> list[Grid]:
-    """The results: curves, then tasks that are points of none."""
-    curves = [grid for curve in analysis.curves for grid in sweep_grids(curve, notes)]
-    return [*curves, *result_grids(analysis, notes)]
+def all_results(analysis: Analysis, notes: Notes) -> Iterator[Grid | str]:
+    """The results: of each curve its tables and what they add up to, then tasks that are points of none."""
+    for curve in analysis.curves:
+        points, *others = sweep_grids(curve, notes)
+        yield points
+        yield from sweep_answer(curve)
+        yield from others
+    yield from result_grids(analysis, notes)
 
 
 def sweep_grids(curve: SweepCurve, notes: Notes | None = None) -> list[Grid]:
@@ -259,7 +263,7 @@ def _tested(
         signed_percent(one.effect_percent),
         bounds(one.low_percent, one.high_percent),
         p_value(one.p_adjusted),
-        verdict_cell(one, who=one.contender if who else ""),
+        verdict_cell(one, who=curve.lines[1 + contender].variant if who else ""),
         "" if notes is None else notes.cell(one.caveats),
     )
 

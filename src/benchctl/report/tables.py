@@ -24,7 +24,7 @@ from benchctl.report.layout import (
 )
 from benchctl.report.numbers import visible
 from benchctl.report.planning import planning_lines
-from benchctl.report.sweep import all_grids, verdict
+from benchctl.report.sweep import all_results, verdict
 from benchctl.results.plan import Plan
 from benchctl.stats.analysis import Analysis
 from benchctl.stats.compare import Comparison
@@ -106,9 +106,12 @@ def terminal_report(
     notes = collect_notes(analysis)
     parts: list[RenderableType] = []
     parts += [paragraph(headline(analysis), width, style="bold"), Text()]
-    parts += [paragraph(verdict(analysis), width, lead="VERDICT  ", style="bold"), Text()]
-    for result in all_grids(analysis, notes):
-        parts += [paragraph(result.title, width, style="bold"), _table(result, width), Text()]
+    parts += [paragraph(verdict(analysis, brief=True), width, lead="VERDICT  ", style="bold"), Text()]
+    for result in all_results(analysis, notes):
+        if isinstance(result, str):
+            parts += [paragraph(result, width), Text()]
+        else:
+            parts += [paragraph(result.title, width, style="bold"), _table(result, width), Text()]
     for line in legend(analysis):
         parts.append(paragraph(line, width))
     parts += _note_paragraphs(notes, width)

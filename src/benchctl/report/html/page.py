@@ -44,7 +44,7 @@ from benchctl.report.layout import Command, collect_notes, headline, task_name
 from benchctl.report.numbers import counted
 from benchctl.report.planning import planning_lines
 from benchctl.report.profile.stored import profile_grids
-from benchctl.report.sweep import all_grids, verdict
+from benchctl.report.sweep import all_results, verdict
 from benchctl.report.tables import legend
 from benchctl.results.model import RunRecord
 from benchctl.results.plan import Plan
@@ -204,7 +204,7 @@ def render_page(subject: Subject, *, inline: bool = False, folder: str = FOLDER)
         subtitle=subject.subtitle,
         headline=headline(analysis),
         verdict=_unbroken(verdict(analysis)),
-        results=[*all_grids(analysis, notes), *orders],
+        results=[*(one for one in all_results(analysis, notes) if isinstance(one, Grid)), *orders],
         curves=curves,
         legend=legend(analysis),
         notes=[doubt.text for doubt in notes.numbered],
