@@ -111,11 +111,17 @@ def test_where_a_set_ends_the_t_test_is_at_its_level(left: list[list[float]], ri
     assume(np.std(difference, axis=0).min() > 1e-2)
     pair = fitted(by_point(left[:blocks]), by_point(right[:blocks])).pairs[0]
     for end in (end for one in pair.crossings for end in (one.low, one.high) if end is not None):
-        near = []
-        for place in (end * 0.98, end, end * 1.02):
-            weights = [np.interp(math.log(place), np.log(AXIS.numbers), unit) for unit in np.eye(4)]
-            near.append(ttest_1samp(difference @ weights, 0).pvalue)
-        assert min(near) - 0.02 <= 0.05 <= max(near) + 0.02
+        weights = [np.interp(math.log(end), np.log(AXIS.numbers), unit) for unit in np.eye(4)]
+        assert ttest_1samp(difference @ weights, 0).pvalue == pytest.approx(0.05, abs=0.01)
+
+
+def test_a_crossing_is_tested_by_the_clearest_point_on_either_side():
+    es, os = forks(lambda x: x, sd=0.2), forks(2, seed=2, sd=0.2)
+    p = [
+        ttest_1samp(np.log(list(right.values())) - np.log(list(left.values())), 0).pvalue
+        for left, right in zip(es, os, strict=True)
+    ]
+    assert fitted(es, os).pairs[0].p == pytest.approx(3 * max(min(p[:2]), min(p[2:])))
 
 
 def test_where_lines_cross_has_an_interval_and_says_who_is_faster():

@@ -97,7 +97,6 @@ def test_intervals_hold_the_truth_as_often_as_promised(
     [
         ("equal everywhere", (0, 0, 0, 0, 0)),
         ("equal at all points but one", (0, 0, 0, 0, 1)),
-        ("one SD apart", (FORK_SD,) * 5),
     ],
 )
 def test_lines_that_do_not_cross_are_seldom_said_to(
@@ -106,7 +105,7 @@ def test_lines_that_do_not_cross_are_seldom_said_to(
     truths = {"es": np.zeros(5), "os": np.array(gaps, np.float64)}
     curves = swept(truths, calibration.repetitions, (19, blocks, round(100 * sum(gaps))), blocks)
     crossed = float(np.mean([curve.pairs[0].crosses for curve in curves]))
-    calibration.check("sweep: false crossings", f"{blocks} blocks, {name}", crossed, most=MOST)
+    calibration.check("sweep: false crossings", f"{blocks} blocks, {name}", crossed, most=0.05)
 
 
 def test_a_true_crossing_and_a_true_misfit_are_found(calibration: Table):

@@ -65,7 +65,9 @@ def make_curve(
     **more: Any,
 ) -> SweepCurve:
     """A curve of whole blocks, compared."""
-    more = {"task": "range", "challenge": "big5", "comparisons": compared(values, metric)} | more
+    more = {"task": "range", "challenge": "big5"} | more
+    if "comparisons" not in more:
+        more["comparisons"] = compared(values, metric)
     return sweep_curve(values, axis, metric=metric, **more)
 
 

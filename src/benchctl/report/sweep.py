@@ -128,13 +128,13 @@ def _growth_sentences(curve: SweepCurve) -> Iterator[str]:
         for pair in curve.pairs
         if pair.growth.exponent is not None
     ]
-    yield f"Growth as a power of {curve.axis.name}: {', '.join(known)}."
+    yield f"Growth exponent in {curve.axis.name}: {', '.join(known)}."
     for name, law in fitted:
         if law.misfit:
             (first, after, low), (before, last, high) = law.steps[0], law.steps[-1]
             yield (
                 f"{name} is no power law (p {p_value(law.misfit_p)}): its exponent {law.misfit}, "
-                f"{low.value:.2f} from {first} to {after}, {high.value:.2f} from {before} to {last}."
+                f"{_bounded(low)} from {first} to {after}, {_bounded(high)} from {before} to {last}."
             )
 
 
@@ -288,7 +288,7 @@ def _growth(curve: SweepCurve) -> Grid:
     axis = curve.axis.name
     fitted = [(line.variant, line.growth, False) for line in curve.lines]
     fitted += [(_difference(pair), pair.growth, True) for pair in curve.pairs]
-    columns = (VARIANT, named(axis), "Exponent", INTERVAL, worded("One power of it all along?"))
+    columns = (VARIANT, named(axis), "Exponent", INTERVAL, worded("Constant exponent?"))
     lines = [
         line for name, law, signed in fitted if law.steps for line in _law_lines(name, law, signed=signed)
     ]
@@ -314,7 +314,7 @@ def _law_lines(name: str, law: PowerLaw, *, signed: bool) -> Iterator[tuple[Cell
 def _fit_text(law: PowerLaw) -> str:
     remarks = [law.reason]
     if law.misfit:
-        remarks.append(f"no, b {law.misfit} (p {p_value(law.misfit_p)})")
+        remarks.append(f"no, it {law.misfit} (p {p_value(law.misfit_p)})")
     elif law.misfit_p is not None:
         remarks.append(f"not refuted (p {p_value(law.misfit_p)})")
     if law.left_out:

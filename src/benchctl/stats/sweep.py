@@ -6,7 +6,7 @@ model of how the points of a block hang together.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Literal
 
 import msgspec
@@ -22,11 +22,14 @@ from benchctl.stats.multiplicity import confidence_in_spite_of_looks, holm, p_in
 
 _TWO = 2
 _CONFIDENCE = 0.95
-# Between neighbouring points, where a crossing is looked for; ends of sets are interpolated between these.
+# Between neighbouring points, where a crossing is looked for; between two of these, for the end of a set.
 _STEPS = 32
 
 ByBlock = Mapping[int, float | None]
-"""Block -> the value of that block's fork; None, or absent, where it has none."""
+"""Block -> the value of that block's fork; None, or absent, where it has none.
+
+Where index builds are the unit of replication: build -> the mean of its forks.
+"""
 
 
 class SweepAxis(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -421,6 +424,9 @@ class _Fit(msgspec.Struct, frozen=True):
         grid = np.unique(np.concatenate([between, nodes, roots]))
         found = _Tested.at(grid, nodes, blocks, self.looks)
 
+        def beyond(places: Floats) -> Floats:
+            return _Tested.at(places, nodes, blocks, self.looks).beyond
+
         def told(place: float) -> float:
             return math.exp(place) if logarithmic else place
 
@@ -432,8 +438,8 @@ class _Fit(msgspec.Struct, frozen=True):
         edges = np.flatnonzero(np.diff(np.concatenate([[False], inside, [False]]).astype(np.int8)))
         crossings = []
         for first, last in zip(edges[::2].tolist(), (edges[1::2] - 1).tolist(), strict=True):
-            low = None if first == 0 else _zero(grid, found.beyond, first - 1, first)
-            high = None if last == grid.size - 1 else _zero(grid, found.beyond, last, last + 1)
+            low = None if first == 0 else _end(beyond, grid[first - 1], grid[first])
+            high = None if last == grid.size - 1 else _end(beyond, grid[last + 1], grid[last])
             own = roots[(roots >= grid[first]) & (roots <= grid[last])]
             crossings.append(
                 Crossing(
@@ -509,8 +515,12 @@ def _roots(nodes: Floats, means: Floats) -> Floats:
     return np.sort(np.concatenate([nodes[crossed] + share * np.diff(nodes)[crossed], at_nodes]))
 
 
-def _zero(places: Floats, heights: Floats, left: int, right: int) -> float:
-    """Where a straight line between two places is 0."""
-    rise = float(heights[right] - heights[left])
-    share = 0.5 if rise == 0 else min(1.0, max(0.0, float(-heights[left]) / rise))
-    return float(places[left] + share * (places[right] - places[left]))
+def _end(beyond: Callable[[Floats], Floats], outside: float, inside: float) -> float:
+    """Where `beyond` falls to 0 between two places: looked for closely, and interpolated."""
+    places = np.linspace(outside, inside, _STEPS + 1)
+    heights = beyond(places)
+    heights[-1] = min(heights[-1], 0.0)  # but for rounding, it is
+    first = max(1, int(np.argmax(heights <= 0)))
+    fall = float(heights[first - 1] - heights[first])
+    share = min(1.0, float(heights[first - 1]) / fall) if fall > 0 else 1.0
+    return float(places[first - 1] + share * (places[first] - places[first - 1]))
