@@ -139,6 +139,26 @@ def test_forks_that_failed_are_counted_in_the_tables():
     assert lines["os"][4].text.endswith("1 block without all points left out")
 
 
+def test_why_there_is_no_exponent_is_said():
+    values = {"es": forks(lambda x: x - 1), "os": forks(lambda x: x, seed=2)}
+    curve = make_curve(values, metric="gc")
+    assert sweep_answer(curve)[1:] == [
+        "No growth exponent of es, os: values may be 0, and nothing is a multiple of 0."
+    ]
+    points, crossings = sweep_grids(curve)
+    assert points.lines[0][1].text == "0"
+    assert len(crossings.lines) == 1
+
+
+def test_a_point_that_most_blocks_lack_is_named_where_it_matters():
+    os = [*forks(lambda x: 2 * x, seed=2)[:3], {0: 16.0}]
+    curve = make_curve({"es": forks(lambda x: x), "os": os}, comparisons=())
+    assert sweep_answer(curve)[0].endswith("es is faster at and between all points but 8.")
+    (line,) = sweep_grids(curve)[2].lines
+    assert line[5].text.startswith("none between the points; ")
+    assert line[5].text.endswith("without 8, which most blocks lack")
+
+
 def test_what_is_one_fork_has_no_interval_and_what_is_missing_no_value():
     points = [{0: 1.0}, {0: 2.0}, {0: None}, {}]
     (values, growth) = sweep_grids(make_curve({"es": points}, comparisons=()))

@@ -83,7 +83,8 @@ def _stretch(labels: Sequence[str]) -> str:
 
 def _crossing_text(pair: SweepPair, axis: SweepAxis) -> str:
     if pair.ahead:
-        return f"They do not cross: {pair.ahead} is faster at and between all points."
+        but = f" but {', '.join(pair.growth.without)}" if pair.growth.without else ""
+        return f"They do not cross: {pair.ahead} is faster at and between all points{but}."
     sentences = [
         f"They cross at {_at(one)} {axis.name} (95 % {_place(one.low)} to {_place(one.high)}): "
         f"{one.below} is faster below, {one.above} above."
@@ -121,14 +122,17 @@ def _within(one: Crossing, unit: str = "") -> str:
 def _growth_sentences(curve: SweepCurve) -> Iterator[str]:
     fitted = [(line.variant, line.growth) for line in curve.lines]
     known = [f"{name} {_bounded(law.exponent)}" for name, law in fitted if law.exponent is not None]
-    if not known:
-        return
     known += [
         f"{pair.contender} against {pair.baseline} {_bounded(pair.growth.exponent, signed=True)}"
         for pair in curve.pairs
         if pair.growth.exponent is not None
     ]
-    yield f"Growth exponent in {curve.axis.name}: {', '.join(known)}."
+    if known:
+        yield f"Growth exponent in {curve.axis.name}: {', '.join(known)}."
+    lacking = dict.fromkeys(law.reason for _, law in fitted if law.exponent is None and curve.axis.numbers)
+    for reason in lacking:
+        names = [name for name, law in fitted if law.exponent is None and law.reason == reason]
+        yield f"No growth exponent of {', '.join(names)}: {reason}."
     for name, law in fitted:
         if law.misfit:
             (first, after, low), (before, last, high) = law.steps[0], law.steps[-1]
@@ -246,8 +250,10 @@ def _values(curve: SweepCurve, place: int) -> list[Cell]:
 def _value(mean: Bounded | None) -> Cell:
     if mean is None:
         return Cell((NOT_AVAILABLE,))
-    if mean.high is None or not mean.value:
-        return Cell((figure(mean.value), "(one fork)" if mean.high is None else ""))
+    if mean.high is None:
+        return Cell((figure(mean.value), "(one fork)"))
+    if not mean.value:
+        return Cell(("0",))
     return Cell((figure(mean.value), f"±{percent(100 * (mean.high / mean.value - 1))}"))
 
 
@@ -317,11 +323,13 @@ def _fit_text(law: PowerLaw) -> str:
         remarks.append(f"no, it {law.misfit} (p {p_value(law.misfit_p)})")
     elif law.misfit_p is not None:
         remarks.append(f"not refuted (p {p_value(law.misfit_p)})")
-    if law.left_out:
-        remarks.append(f"{counted(law.left_out, 'block')} without all points left out")
-    if law.without:
-        remarks.append(f"without {', '.join(law.without)}, which most blocks lack")
-    return "; ".join(filter(None, remarks))
+    return "; ".join(filter(None, (*remarks, _left_out(law))))
+
+
+def _left_out(law: PowerLaw) -> str:
+    blocks = f"{counted(law.left_out, 'block')} without all points left out" if law.left_out else ""
+    points = f"without {', '.join(law.without)}, which most blocks lack" if law.without else ""
+    return "; ".join(filter(None, (blocks, points)))
 
 
 def _crossings(curve: SweepCurve) -> Grid:
@@ -335,10 +343,15 @@ def _crossings(curve: SweepCurve) -> Grid:
 
 def _crossing_lines(pair: SweepPair) -> Iterator[tuple[Cell | str, ...]]:
     name = f"{pair.contender}, {pair.baseline}"
+    left_out = _left_out(pair.growth)
+
+    def remarks(said: str) -> str:
+        return "; ".join(filter(None, (said, left_out)))
+
     if pair.reason:
-        yield name, NOT_AVAILABLE, NOT_AVAILABLE, "", "", f"not looked for: {pair.reason}"
+        yield name, NOT_AVAILABLE, NOT_AVAILABLE, "", "", remarks(f"not looked for: {pair.reason}")
     if pair.ahead:
-        yield name, "", "", pair.ahead, pair.ahead, "none between the points"
+        yield name, "nowhere", "", pair.ahead, pair.ahead, remarks("none between the points")
     for number, one in enumerate(pair.crossings):
         yield (
             ABOVE if number else name,
@@ -348,5 +361,5 @@ def _crossing_lines(pair: SweepPair) -> Iterator[tuple[Cell | str, ...]]:
             else f"{_place(one.low)} to {_place(one.high)}",
             one.below,
             one.above,
-            f"shown (p {p_value(pair.p)})" if _shown(pair, one) else "not excluded",
+            remarks(f"shown (p {p_value(pair.p)})" if _shown(pair, one) else "not excluded"),
         )

@@ -320,12 +320,6 @@ class _Fit(msgspec.Struct, frozen=True):
 
     def _growth(self, groups: Sequence[_Points]) -> PowerLaw:
         """Fit one group; of two, the first minus the second."""
-        if self.additive:
-            return PowerLaw(reason="values may be 0, and nothing is a multiple of 0")
-        if not self.axis.numbers:
-            return PowerLaw(reason=f"points of {self.axis.name} are no numbers")
-        if self.axis.numbers[0] <= 0:
-            return PowerLaw(reason=f"{self.axis.name} {self.axis.labels[0]} has no logarithm")
         blocks = self._common(groups)
         places = list(blocks[0].places)
         labels = [self.axis.labels[place] for place in places]
@@ -334,6 +328,8 @@ class _Fit(msgspec.Struct, frozen=True):
             left_out=max(one.left_out for one in blocks),
             without=tuple(label for label in self.axis.labels if label not in labels),
         )
+        if refused := self._no_power():
+            return msgspec.structs.replace(told, reason=refused)
         if len(places) < _TWO or not told.blocks:
             lacking = (
                 "no block has all points" if len(places) >= _TWO else "fewer than two points have values"
@@ -357,6 +353,14 @@ class _Fit(msgspec.Struct, frozen=True):
             misfit=misfit,
             reason=reason,
         )
+
+    def _no_power(self) -> str:
+        """Why this metric on this axis cannot be a power of it; empty when it can."""
+        if self.additive:
+            return "values may be 0, and nothing is a multiple of 0"
+        if not self.axis.numbers:
+            return f"points of {self.axis.name} are no numbers"
+        return f"{self.axis.name} {self.axis.labels[0]} has no logarithm" if self.axis.numbers[0] <= 0 else ""
 
     def _estimate(self, blocks: Sequence[_Blocks], weights: Floats) -> Bounded:
         """A weighted sum of a block's points, over blocks."""
