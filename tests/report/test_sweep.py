@@ -6,7 +6,7 @@ import pytest
 from benchctl.report.grid import grid_table
 from benchctl.report.layout import Notes
 from benchctl.report.sweep import sweep_answer, sweep_grids
-from benchctl.report.tables import render_sweeps
+from benchctl.report.tables import render_page
 from benchctl.stats import caveat
 from benchctl.stats.compare import adjust
 from benchctl.stats.sweep import SweepAxis, SweepCurve
@@ -25,15 +25,12 @@ def three() -> SweepCurve:
     )
 
 
-def test_the_screen_answers_first_and_shows_every_point():
-    assert render_sweeps([crossing_curve()], 80).splitlines() == [
-        "big5: range, p90 service time by clients",
-        "os against es by clients: slower from 1 to 2 (+12.8 to +38.2 %), faster from 4",
-        "to 8 (-25.5 to -8.2 %). They cross at 3 clients (95 % 2.87 to 3.13): es is",
-        "faster below, os above.",
-        "Growth exponent in clients: es 0.90 (0.89 to 0.91), os 0.60 (0.59 to 0.62), os",
-        "against es -0.30 (-0.31 to -0.28).",
-        "",
+def shown(curve: SweepCurve, width: int) -> list[str]:
+    return render_page(sweep_grids(curve), sweep_answer(curve), width).splitlines()
+
+
+def test_every_point_is_shown_and_what_they_add_up_to():
+    assert shown(crossing_curve(), 80) == [
         "big5: range, p90 service time by clients, ms (lower is better; ± 95 % interval",
         "of the mean)",
         "clients     es     os Diff % 95 % interval      p Verdict",
@@ -64,6 +61,12 @@ def test_the_screen_answers_first_and_shows_every_point():
         "Variants Means cross at 95 % interval Faster below Faster above Crossing",
         "────────────────────────────────────────────────────────────────────────────────",
         "os, es                3  2.87 to 3.13 es           os           shown (p <0.001)",
+        "",
+        "os against es by clients: slower from 1 to 2 (+12.8 to +38.2 %), faster from 4",
+        "to 8 (-25.5 to -8.2 %). They cross at 3 clients (95 % 2.87 to 3.13): es is",
+        "faster below, os above.",
+        "Growth exponent in clients: es 0.90 (0.89 to 0.91), os 0.60 (0.59 to 0.62), os",
+        "against es -0.30 (-0.31 to -0.28).",
     ]
 
 
@@ -85,8 +88,8 @@ def test_each_further_variant_has_its_answer_and_lines():
 
 @pytest.mark.parametrize("width", [80, 100, 200])
 def test_it_keeps_to_the_width(width: int):
-    curves = [crossing_curve(), three(), by_name()]
-    assert max(map(len, render_sweeps(curves, width).splitlines())) <= width
+    lines = [line for curve in (crossing_curve(), three(), by_name()) for line in shown(curve, width)]
+    assert max(map(len, lines)) <= width
 
 
 def by_name() -> SweepCurve:
@@ -118,7 +121,7 @@ def test_one_variant_has_values_and_growth():
 
 def test_what_is_not_known_of_a_crossing_is_said():
     equal = make_curve({"es": forks(lambda x: x, sd=0.2), "os": forks(lambda x: x, seed=2, sd=0.2)})
-    assert "A crossing is not excluded at any clients" in sweep_answer(equal)[0]
+    assert "A crossing is not excluded anywhere" in sweep_answer(equal)[0]
     beyond = make_curve({"es": forks(lambda x: x), "os": forks(7.95, seed=2)})
     assert "A crossing is not excluded above 7" in sweep_answer(beyond)[0]
     (line,) = sweep_grids(beyond)[2].lines

@@ -411,15 +411,22 @@ class Plan(RunSettings, frozen=True, forbid_unknown_fields=True, rename="kebab",
     def compared_together(self, labels: Iterable[str]) -> list[list[str]]:
         """Variants in groups whose first is the baseline of the others: all of them, or those of a point.
 
-        In a sweep of a single variant the first point is the baseline.
+        In a sweep of a single variant the first point is the baseline, and of some variants the first one.
         """
         labels = list(labels)
-        if self.swept is None or len(self.swept.bases) == 1 or set(labels) - self.swept.variants.keys():
+        if self.swept is None or len(self.swept.bases) == 1 or set(labels) != self.swept.variants.keys():
             return [labels]
         groups: dict[tuple[str, ...], list[str]] = {}
         for label in labels:
             groups.setdefault(tuple(self.swept.variants[label].at.values()), []).append(label)
         return list(groups.values())
+
+    def point(self, variant: str, schedule: int) -> str:
+        """Where in a sweep a variant's challenge is: `clients=2,docs=1k`; empty without one."""
+        if self.swept is None:
+            return ""
+        at = self.swept.schedules[schedule].at | self.swept.variants[variant].at
+        return ",".join(f"{axis.name}={at[axis.name]}" for axis in self.swept.axes)
 
     def is_extra(self, block: int) -> bool:
         """Whether the forks of a block are for evidence alone, and enter no comparison."""

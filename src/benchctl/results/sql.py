@@ -260,6 +260,12 @@ TASKS: tuple[Column[TaskRow], ...] = (
         "name of the challenge",
         lambda row: row.record.plan.schedules[row.task.schedule].name,
     ),
+    Column(
+        "point",
+        "VARCHAR",
+        "where in a sweep, such as clients=2,docs=1k; empty without one",
+        lambda row: row.record.plan.point(row.fork.variant, row.task.schedule),
+    ),
     _summary("schedule", "INTEGER", "position of the challenge in the fork, from 0"),
     _summary("task", "INTEGER", "position of the task in the challenge, from 0"),
     _summary("label", "VARCHAR", "name of the task"),

@@ -1,5 +1,6 @@
 """What must be said of figures that another tool measured."""
 
+import math
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import groupby
@@ -40,6 +41,7 @@ from benchctl.stats.metrics import (
     challenge_title,
     collect,
     fork_values,
+    metric_of,
     metrics_in,
     open_loop,
     places,
@@ -300,7 +302,7 @@ def _curves(rows: Sequence[Row], plan: Plan, *, paired: bool, looks: int) -> Ite
     So is every `clients_list` of a challenge, a sweep over clients within a fork.
     """
     swept = plan.swept or SweepSpec((), plan.variants, {}, ())
-    if swept.variants and any(side.variant not in swept.variants for row in rows for side in row.figures):
+    if swept.variants and {side.variant for row in rows for side in row.figures} != swept.variants.keys():
         return
     found: dict[tuple[_Curve, Axis], dict[str, dict[str, ByBlock]]] = {}
     tested: dict[tuple[_Curve, Axis], dict[str, list[Comparison]]] = {}
@@ -315,7 +317,7 @@ def _curves(rows: Sequence[Row], plan: Plan, *, paired: bool, looks: int) -> Ite
             fixed = ", ".join(f"{axis.name} {at[axis.name]}" for axis in others)
             place = 0 if task.swept else row.task
             key = (of.of, place, task.swept or row.label, row.metric, row.unit, fixed), first
-            values = dict(zip(side.blocks, side.values, strict=True))
+            values = _by_unit(side, additive=metric_of(row.metric).figure.additive)
             found.setdefault(key, {}).setdefault(variant.of, {})[at[first.name]] = values
             own = [one for one in row.comparisons if one.contender == side.variant]
             tested.setdefault(key, {}).setdefault(at[first.name], []).extend(own)
@@ -334,6 +336,16 @@ def _curves(rows: Sequence[Row], plan: Plan, *, paired: bool, looks: int) -> Ite
             paired=paired,
             looks=looks,
         )
+
+
+def _by_unit(side: Figures, *, additive: bool) -> ByBlock:
+    """The values of a side by block, or where builds of the index are what counts, their means by build."""
+    if not side.builds:
+        return dict(zip(side.blocks, side.values, strict=True))
+    by_build: dict[int, list[float]] = {}
+    for build, value in zip(side.builds, side.values, strict=True):
+        by_build.setdefault(build, []).append(math.nan if value is None else value)
+    return {build: Series.of(values, additive=additive).value for build, values in by_build.items()}
 
 
 def _clients_axis(plan: Plan, row: Row) -> Iterator[Axis]:
