@@ -33,7 +33,7 @@ def runs_command(runs_folder: Path | None, output_format: TableFormat) -> None:
         (
             record.id,
             record.status,
-            [variant.name for variant in record.plan.variants],
+            list(record.plan.families),
             record.plan.corpus.documents or None,  # 0 stands for unknown in imported runs
             f"{record.total - len(record.missing())}/{record.total}",
             record.tags,

@@ -147,7 +147,7 @@ def render(
 
 def _markdown(analysis: Analysis, plan: Plan | None, *, details: bool) -> str:
     notes = collect_notes(analysis)
-    parts = [escaped(headline(analysis)), f"**Verdict:** {escaped(verdict(analysis, brief=True))}"]
+    parts = [escaped(headline(analysis)), f"**Verdict:** {escaped(verdict(analysis))}"]
     parts += [
         escaped(result) if isinstance(result, str) else grid_table(result)
         for result in all_results(analysis, notes)

@@ -121,7 +121,7 @@ def _top(analysis: Analysis, plan: Plan | None, width: int) -> list[Text]:
     """What was compared, the verdict, and what was asked for."""
     top = [paragraph(headline(analysis), width, style="bold"), Text()]
     trial = " A trial (--test-mode): its figures mean nothing." if plan is not None and plan.test_mode else ""
-    found = f"{verdict(analysis, brief=True)}{trial}"
+    found = f"{verdict(analysis)}{trial}"
     top += [paragraph(found, width, lead="VERDICT  ", style="bold"), Text()]
     if plan is not None and plan.stop is not None:
         ended = decide(analysis.rows, plan.stop, min(analysis.forks.values(), default=0)).text

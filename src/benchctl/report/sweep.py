@@ -161,16 +161,9 @@ def _place(number: float | None) -> str:
     return f"{rounded:,.0f}" if abs(rounded) >= _WHOLE else f"{rounded:g}"
 
 
-def verdict(analysis: Analysis, *, brief: bool = False) -> str:
-    """What a report says first: curve by curve where there are some, else task by task.
-
-    `brief` only counts the points of curves, for where the answer of each stands beside its table.
-    """
-    if brief:
-        return verdict_sentence(analysis, list(_counted(analysis.curves)))
-    answers = [(curve, sweep_answer(curve)) for curve in analysis.curves]
-    told = [f"{sweep_title(curve)}: {' '.join(found)}" for curve, found in answers if found]
-    return verdict_sentence(analysis, told)
+def verdict(analysis: Analysis) -> str:
+    """What a report says first: task by task, or counted over the points of curves, which have answers."""
+    return verdict_sentence(analysis, list(_counted(analysis.curves)))
 
 
 def _counted(curves: Sequence[SweepCurve]) -> Iterator[str]:

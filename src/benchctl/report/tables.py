@@ -106,7 +106,7 @@ def terminal_report(
     notes = collect_notes(analysis)
     parts: list[RenderableType] = []
     parts += [paragraph(headline(analysis), width, style="bold"), Text()]
-    parts += [paragraph(verdict(analysis, brief=True), width, lead="VERDICT  ", style="bold"), Text()]
+    parts += [paragraph(verdict(analysis), width, lead="VERDICT  ", style="bold"), Text()]
     for result in all_results(analysis, notes):
         if isinstance(result, str):
             parts += [paragraph(result, width), Text()]

@@ -19,7 +19,7 @@ from benchctl.report.charts.panels import (
 )
 from benchctl.report.layout import better
 from benchctl.report.numbers import figure
-from benchctl.report.sweep import sweep_title
+from benchctl.report.sweep import sweep_answer, sweep_title
 from benchctl.stats.metrics import metric_of
 from benchctl.stats.sweep import Bounded, SweepCurve, SweepLine
 
@@ -51,6 +51,7 @@ def sweep_chart(curve: SweepCurve, key: str) -> Chart:
         group=OVERVIEW,
         title=sweep_title(curve),
         about=(
+            f"{' '.join([*sweep_answer(curve), ''])}"
             f"Each mark is the mean over forks, with its 95 % interval ({better(known)}). Whether two "
             "variants differ at a point is in the table, not in whether these intervals overlap."
             f"{_ABOUT_CROSSINGS if marks else ''}"

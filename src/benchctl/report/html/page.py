@@ -95,7 +95,7 @@ def run_subject(
     forks = ", ".join(f"{counted(count, 'fork')} of {name}" for name, count in analysis.forks.items())
     imported = "" if record.imported is None else f", imported from {record.imported.tool}"
     return Subject(
-        title=f"{_challenges(analysis)}: {' and '.join(analysis.variants)}",
+        title=f"{', '.join(record.plan.challenges)}: {' and '.join(record.plan.families)}",
         analysis=analysis,
         records=(record,),
         plan=record.plan if record.imported is None else None,
