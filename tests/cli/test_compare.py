@@ -12,8 +12,10 @@ import pytest
 
 from benchctl.cli import root
 from benchctl.cli.boundary import guarded
+from benchctl.cli.comparison import Measures
+from benchctl.errors import UsageError
 from benchctl.results.model import AnswerCheck, AnswerFinding, ForkRecord, Imported, RunRecord
-from benchctl.results.plan import StopSpec
+from benchctl.results.plan import StopSpec, TargetSpec
 from benchctl.results.store import RunFolder, RunStore
 from benchctl.stats.summary import summarise
 from benchctl.track.model import Challenge, Task
@@ -330,6 +332,13 @@ def test_styles_are_for_readers(compare: Compare, style: str):
     status, _, error = compare("es", "slow", "--style", style, "--format", "json")
     assert status == 2
     assert "--style is for readers" in error
+
+
+def test_what_running_clusters_cannot_tell_is_refused():
+    running = msgspec.structs.replace(ES, target=TargetSpec(("http://search-1:9200",)))
+    with pytest.raises(UsageError, match="--metric cpu: only a node that benchctl starts can tell it"):
+        Measures(("took", "cpu")).metrics(make_plan(variants=(running,)))
+    assert Measures(("cpu",)).metrics(make_plan(variants=(running, OS)))
 
 
 def test_one_side_is_none(compare: Compare):

@@ -19,6 +19,7 @@ from benchctl.stats.metrics import (
     REDLINE,
     SUMMARISED,
     Metric,
+    check_told_by_clusters,
     metric,
     metrics_in,
     percentile,
@@ -57,7 +58,8 @@ class Measures:
             plan: of what is compared; red-line searches have a metric of their own.
 
         Raises:
-            UsageError: red-line searches have none of those asked for, or there is no such quantile.
+            UsageError: red-line searches or running clusters have none of those asked for, or there is no
+                such quantile.
         """
         unknown = [one for one in self.quantiles if not _LEAST_QUANTILE <= one <= _GREATEST_QUANTILE]
         if unknown:
@@ -65,6 +67,8 @@ class Measures:
                 f"--quantile {unknown[0]:g} is not between {_LEAST_QUANTILE} and {_GREATEST_QUANTILE}",
                 hint="0.5 is the median, 0.99 the 99th percentile",
             )
+        if all(spec.target is not None for spec in plan.variants):
+            check_told_by_clusters(self.figures)
         if plan.redline is not None and (self.figures or self.quantiles):
             raise UsageError(
                 "red-line searches are compared by the rates that they found",
