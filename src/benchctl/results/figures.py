@@ -523,6 +523,24 @@ class PacedLag(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="
     lag_max_ns: int
 
 
+class ReadingCost(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
+    """What reading a process costs the driver: CPU time on this machine, nanoseconds.
+
+    Attributes:
+        threads: of the process.
+        bound_p50_ns, bound_p99_ns: of a reading at a bound of a task.
+        telemetry_p50_ns, telemetry_p99_ns: of one of the readings that go on while a task runs.
+        share: of one CPU, for the latter, 0 to 1.
+    """
+
+    threads: int
+    bound_p50_ns: int
+    bound_p99_ns: int
+    telemetry_p50_ns: int
+    telemetry_p99_ns: int
+    share: float
+
+
 class Calibration(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
     """What the driver costs on this machine, against a server that does nothing: no figure can be better.
 
@@ -535,6 +553,7 @@ class Calibration(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
         clients_per_s: the most requests a second by so many; the server shares the machine with them.
         paced: open loops at several rates.
         seconds: that all of it took.
+        reading: of a process with as many threads as a node; None in records from before it was measured.
     """
 
     error_p50_ns: int
@@ -545,3 +564,4 @@ class Calibration(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
     clients_per_s: float
     paced: tuple[PacedLag, ...]
     seconds: float
+    reading: ReadingCost | None = None
