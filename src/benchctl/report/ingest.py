@@ -6,7 +6,7 @@ from operator import attrgetter
 from benchctl.report.numbers import counted, figure, interval, p_value, signed_percent
 from benchctl.results.figures import BUILD_FIGURES, Figure
 from benchctl.results.model import IndexFacts, RunRecord
-from benchctl.stats.compare import VERDICT_WORDS, compare
+from benchctl.stats.compare import HELD_WORDS, VERDICT_WORDS, compare
 
 _LEAST_BUILDS = 2
 # Of the index: smaller files and fields are many, and decide nothing.
@@ -75,4 +75,5 @@ def _compared(
     if found.p is None:
         return f"{text}, without a spread to test with"
     reach = interval(found.low_percent, found.high_percent)
-    return f"{text} ({reach}), p {p_value(found.p)}, {VERDICT_WORDS.get(found.verdict, found.verdict)}"
+    words = HELD_WORDS if measured.level == "index" else VERDICT_WORDS
+    return f"{text} ({reach}), p {p_value(found.p)}, {words.get(found.verdict, found.verdict)}"

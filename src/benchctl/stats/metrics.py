@@ -172,6 +172,10 @@ FIGURE_NAMES: Final = tuple(figure.name for figure in FIGURES if figure.loop != 
 """What challenges can be compared by."""
 
 
+HELD: Final = frozenset(figure.name for figure in FIGURES if figure.level == "node")
+"""What a node holds; how fast it is, is another matter."""
+
+
 def figure_names(text: str) -> tuple[str, ...]:
     """Names of figures with commas in between, each once.
 
