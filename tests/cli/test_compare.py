@@ -341,6 +341,21 @@ def test_what_running_clusters_cannot_tell_is_refused():
     assert Measures(("cpu",)).metrics(make_plan(variants=(running, OS)))
 
 
+def test_a_side_on_a_running_cluster_is_not_asked_for_what_it_cannot_tell(compare: Compare, store: RunStore):
+    folder = store.find(NEWER)
+    record = folder.load()
+    running = TargetSpec(("http://search-1:9200",))
+    variants = tuple(
+        msgspec.structs.replace(one, target=running) if one.name == "slow" else one
+        for one in record.plan.variants
+    )
+    folder.save(msgspec.structs.replace(record, plan=msgspec.structs.replace(record.plan, variants=variants)))
+    status, _, error = compare("es", "slow", "--metric", "took,gc")
+    assert (status, "--metric gc: only a node that benchctl starts can tell it" in error) == (2, True)
+    assert compare("es", "os", "--metric", "service_time,gc")[0] == 0
+    assert compare("es", "slow", "--metric", "service_time")[0] == 0
+
+
 def test_one_side_is_none(compare: Compare):
     status, _, error = compare("es")
     assert status == 2

@@ -94,9 +94,11 @@ def compared(
     """Analyse the sides of a selection from an archive, which knows where their samples are.
 
     Raises:
-        UsageError: there is nothing of what is to be compared.
+        UsageError: there is nothing of what is to be compared, or a running cluster cannot tell it.
         BenchctlError: a quantile needs samples, and there are none.
     """
+    if any(_on_target(side) for side in selection.sides):
+        check_told_by_clusters(measures.figures)
     metrics = measures.metrics(selection.sides[0].run.plan)
     if measures.beyond_summaries:
         selection = replace(
@@ -117,6 +119,10 @@ def compared(
             else "",
         )
     return found
+
+
+def _on_target(side: Side) -> bool:
+    return any(spec.target is not None for spec in side.run.plan.variants if spec.name == side.variant)
 
 
 def comparison_analysis(

@@ -412,6 +412,7 @@ def _fill(shop: Workshop, key: IndexKey, root: Path, title: str, resumption: Res
             raise
         shop.observer.stage(f"{title}: refresh, force-merge, flush")
         facts = finish(node.client, key, intervals, resumption.total(sent))
+        shop.observer.stage(f"{title}: how large every field is")
         facts = _with_fields(facts, node.client, key.places.target)
         shop.observer.stage(f"{title}: stopping the node that built the index")
         node.stop()
