@@ -517,3 +517,37 @@ def test_ratios_of_what_is_often_zero_cover(
         calibration.check(name, cell, float(np.mean(rejected)), most=0.08)
     name = "Fieller: coverage of the 95 % interval, values that may be 0"
     calibration.check(name, f"{cell}, ratio {truth:g}", float(np.mean(covered)), least=0.915)
+
+
+@pytest.mark.parametrize("paired", [False, True])
+@pytest.mark.parametrize("events", [0.1, 0.3, 1.0])
+@pytest.mark.parametrize("forks", [3, 6, 10])
+def test_what_rarely_happens_is_rarely_found_different(
+    calibration: Table, forks: int, events: float, *, paired: bool
+):
+    """Whether or not a side happens to be 0 in every fork."""
+    generator = seeded(31, forks, events, paired)
+    verdicts = []
+    for _ in range(max(calibration.repetitions // 10, 100)):
+        host = np.exp(generator.normal(0, 0.2, forks))
+        happened = generator.poisson(events, (2, forks))
+        sides = np.where(happened > 0, generator.gamma(2.0 * np.maximum(happened, 1)) * host, 0.0)
+        found = compare(*sides, higher_is_better=False, margin=MARGIN, paired=paired, additive=True)
+        verdicts.append(found.verdict in ("faster", "slower", "different"))
+    cell = f"n {forks}, {events:g} events a fork, {'pairs' if paired else 'apart'}"
+    name = "a side may be 0 in every fork, no difference: faster, slower or different"
+    calibration.check(name, cell, float(np.mean(verdicts)), most=0.08)
+
+
+@pytest.mark.parametrize("forks", [3, 6, 10])
+def test_equal_because_nothing_happened_misses_no_more_than_it_says(calibration: Table, forks: int):
+    """The share of forks that the caveat names happens on one side, and never on the other."""
+    share = 1 - 0.05 ** (1 / forks)
+    happened = seeded(37, forks).random((calibration.repetitions, forks)) < share
+    never = [0.0] * forks
+    missed = np.mean(~happened.any(axis=1))
+    found = compare(never, never, higher_is_better=False, margin=MARGIN, additive=True)
+    assert f"what happens in {100 * share:.0f} % of forks or fewer" in found.caveats[0].text
+    calibration.check(
+        "equal, since 0 in every fork: missed what it says", f"n {forks}", float(missed), most=0.065
+    )
