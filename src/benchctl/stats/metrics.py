@@ -160,8 +160,6 @@ def kept_metric_of(key: MetricKey) -> Metric:
         ValueError: there is none, or it takes samples.
     """
     found = metric_of(key)
-    if found.figure.additive:
-        raise ValueError(f"'{key}' may be 0, and then has no ratio: only run, show and compare take it")
     if found.quantile not in (None, *SUMMARISED):
         kept = ", ".join(map(percentile, SUMMARISED))
         raise ValueError(f"'{key}' is not kept of forks, only {kept} are")
