@@ -110,6 +110,8 @@ class TaskSummary(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
         service_time: send to last byte; None without samples.
         latency: intended start to last byte; None for a closed loop, which has none of its own.
         took: the engine's own time for the same requests.
+        took_sum: of a batch of searches, the sum of the engine's own times of all; None for other requests.
+        took_parts: of a batch, the engine's own time of each search, in order.
         processing_time: send until the driver had read the answer; None in records from before it was kept.
         first_byte: send to first byte; None where that is not known.
         pages: service time of the single requests of operations that have several; None for all others.
@@ -166,6 +168,8 @@ class TaskSummary(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
     course: Course | None = None
     failed_share: float = 0.0
     meters: dict[str, float] = {}
+    took_sum: Quantiles | None = None
+    took_parts: tuple[Quantiles, ...] = ()
 
 
 # What variants can be compared by: the one place that says so, beside the summaries that hold the figures.
@@ -233,6 +237,14 @@ FIGURES = (
     Figure("service_time", "service time", "service_time", quantiles=True, usual=True),
     Figure("latency", "latency", "latency", quantiles=True, loop="open", usual=True),
     Figure("took", "engine's own time", "took", quantiles=True, resolution=1.0),
+    Figure(
+        "took_sum",
+        "sum of the searches' own times",
+        "took_sum",
+        meaning="the sum over the searches of a batch of the engine's own time",
+        quantiles=True,
+        resolution=1.0,
+    ),
     Figure("first_byte", "time to the first byte", "first_byte", quantiles=True),
     Figure("mean", "mean service time", "mean_ns", per_unit=1e6),
     _metered(

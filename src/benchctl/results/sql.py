@@ -231,6 +231,16 @@ def _quantiles(prefix: str, field: str, meaning: str) -> tuple[Column[TaskRow], 
     return tuple(column(name) for name in ("p50", "p90", "p99"))
 
 
+def _of_parts(name: str) -> Column[TaskRow]:
+    """One quantile of every search of a batch."""
+
+    def values(row: TaskRow) -> list[float]:
+        return [getattr(one, name) / _NS_PER_MS for one in row.task.took_parts]
+
+    meaning = f"{name} of the engine's own time of each search of a batch, ms"
+    return Column(f"took_parts_{name}_ms", "DOUBLE[]", meaning, values)
+
+
 def _driver(name: str, sql_type: str, meaning: str) -> Column[TaskRow]:
     return Column(name, sql_type, meaning, lambda row: row.task.driver and getattr(row.task.driver, name))
 
@@ -277,6 +287,8 @@ TASKS: tuple[Column[TaskRow], ...] = (
     *_quantiles("", "service_time", "service time: send to last byte"),
     *_quantiles("latency_", "latency", "latency: intended start to last byte; NULL for a closed loop"),
     *_quantiles("took_", "took", "the engine's own time"),
+    _of_parts("p50"),
+    _of_parts("p90"),
     *_quantiles("first_byte_", "first_byte", "the time to the first byte"),
     *_quantiles("processing_", "processing_time", "the time until the driver had read the answer"),
     *_quantiles("page_", "pages", "service time of the single requests of longer operations"),

@@ -316,7 +316,7 @@ def _within(challenge: Challenge, stage: Stage) -> Stage:
 
 def _summary(outcome: MeasuredTask) -> TaskSummary:
     # Imported when the first node is gone: nothing needs statistics before.
-    from benchctl.stats.summary import summarise  # noqa: PLC0415 - see above
+    from benchctl.stats.summary import summarise, took_quantiles  # noqa: PLC0415 - see above
 
     job, result = outcome.job, outcome.result
     summary = summarise(
@@ -326,8 +326,11 @@ def _summary(outcome: MeasuredTask) -> TaskSummary:
         task=job.task,
         unsupported=result.unsupported,
     )
+    took_sum, *took_parts = took_quantiles(result.tooks) or (None,)
     return msgspec.structs.replace(
         summary,
+        took_sum=took_sum,
+        took_parts=tuple(took_parts),
         unit=result.unit or job.operation.unit,
         reported=job.operation.reported,
         failure_reasons=tuple(detail for failure in result.failures for detail in failure.details),
