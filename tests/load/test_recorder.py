@@ -175,7 +175,7 @@ def append_many(recorder: Recorder) -> None:
         recorder.append(EXCHANGE, Answer(Outcome.OK), 0, warmup=False)
 
 
-BATCHES = st.lists(st.lists(st.integers(0, 5), max_size=4), max_size=6)
+BATCHES = st.lists(st.lists(st.integers(0, 5), min_size=1, max_size=4), max_size=6)
 
 
 @given(BATCHES, BATCHES)

@@ -216,6 +216,7 @@ class Client:
         ended_ns: when it completed its assignment; 0 before.
         unit: what its operations' weights count, where they say so; else empty.
         tooks: of its measured batches of searches, as `recorder.Tooks`.
+        sent_bytes: bodies of its measured requests that succeeded.
     """
 
     def __init__(
@@ -234,6 +235,7 @@ class Client:
         self.ended_ns = 0
         self.unit = ""
         self.tooks: list[Counter[int]] = []
+        self.sent_bytes = 0
         self._wire = wire
         self._shared = SharedWires((wire, *spares))
         self._pool: ThreadPoolExecutor | None = None
@@ -324,7 +326,8 @@ class Client:
             self.searches_sent += request.searches
             if answer.outcome is not Outcome.OK:
                 self.tally.add(answer.outcome, answer.reason)
-            elif answer.tooks_ms and not warmup:
+            elif not warmup:
+                self.sent_bytes += len(request.body)
                 count_tooks(self.tooks, answer.tooks_ms)
         self._operations += len(waiting)
         self._lost_in_a_row = 0
@@ -368,8 +371,10 @@ class Client:
             )
             if answer.outcome is Outcome.OK:
                 self._lost_in_a_row = 0
-                if answer.tooks_ms and not warmup and part == 0:
-                    count_tooks(self.tooks, answer.tooks_ms)
+                if not warmup:
+                    self.sent_bytes += len(request.body)
+                    if part == 0:
+                        count_tooks(self.tooks, answer.tooks_ms)
                 return exchange, answer
             if answer.outcome in _CONNECTION_LOST:
                 self._lose()

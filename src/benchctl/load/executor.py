@@ -515,6 +515,7 @@ class TaskResult:
         stops: when one of the driver's processes did not run, on the clock of the samples.
         suspended_ns: for how long the host was suspended during the step.
         tooks: of batches of searches, successful and measured.
+        sent_bytes: bodies of measured requests that succeeded.
     """
 
     samples: Iterable[Columns]
@@ -531,6 +532,7 @@ class TaskResult:
     stops: tuple[Span, ...] = ()
     suspended_ns: int = 0
     tooks: Tooks = ()
+    sent_bytes: int = 0
 
     @property
     def columns(self) -> Columns:
@@ -619,6 +621,7 @@ def _result(number: int, done: Sequence[Done], origin_ns: int) -> TaskResult:
         stops=tuple((begin - origin_ns, end - origin_ns) for one in done for begin, end in one.stops),
         suspended_ns=max(one.suspended_ns for one in done),
         tooks=merge_tooks(share.tooks for share in shares),
+        sent_bytes=sum(share.sent_bytes for share in shares),
     )
 
 

@@ -78,7 +78,9 @@ Tooks = tuple[Counter[int], ...]
 
 
 def count_tooks(counts: list[Counter[int]], tooks_ms: Sequence[int]) -> None:
-    """Count one batch that was answered."""
+    """Count one batch that was answered; of other requests there are no times."""
+    if not tooks_ms:
+        return
     while len(counts) <= len(tooks_ms):
         counts.append(Counter())
     for one, took_ms in zip(counts, (sum(tooks_ms), *tooks_ms), strict=False):

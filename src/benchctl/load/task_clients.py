@@ -480,6 +480,7 @@ class Share:
         disk_waits: how often a client had to wait until its samples were on disk.
         unit: what its operations' weights count, where they say so; else empty.
         tooks: of batches of searches.
+        sent_bytes: bodies of measured requests that succeeded.
     """
 
     samples: Iterable[Columns]
@@ -490,6 +491,7 @@ class Share:
     disk_waits: int
     unit: str = ""
     tooks: Tooks = ()
+    sent_bytes: int = 0
 
 
 @dataclass(frozen=True)
@@ -606,6 +608,7 @@ def _share(run: TaskRun) -> Share:
         disk_waits=disk_waits,
         unit=next((client.unit for client in clients if client.unit), ""),
         tooks=merge_tooks(client.tooks for client in clients),
+        sent_bytes=sum(client.sent_bytes for client in clients),
     )
 
 

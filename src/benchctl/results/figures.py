@@ -4,6 +4,10 @@ from typing import Literal
 
 import msgspec
 
+DOCUMENTS = "docs"
+"""The unit of what indexes documents."""
+_COSTED_DOCUMENTS = 1_000
+
 CourseKind = Literal["flat", "warm-up", "slowdown", "no steady state"]
 """How the service time went while it was measured; Barrett et al. 2017 call the third `slowdown`, too."""
 StepVerdict = Literal["pass", "fail", "driver-limited"]
@@ -171,6 +175,16 @@ class TaskSummary(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
     took_sum: Quantiles | None = None
     took_parts: tuple[Quantiles, ...] = ()
 
+    @property
+    def costed(self) -> float | None:
+        """How many operations costs are told of: 1, or as many as index 1,000 documents; None if unknown."""
+        if self.unit != DOCUMENTS:
+            return 1.0
+        window_s = None if self.driver is None else self.driver.window_s
+        if not self.throughput_per_s or not window_s:
+            return None
+        return _COSTED_DOCUMENTS * self.samples / (self.throughput_per_s * window_s)
+
 
 # What variants can be compared by: the one place that says so, beside the summaries that hold the figures.
 
@@ -188,7 +202,8 @@ class Figure(msgspec.Struct, frozen=True):
         margin: relative difference that does not matter in practice.
         quantiles: whether the field holds `Quantiles`.
         loop: that of the tasks of which it says something: a throttled task's throughput was asked for, and a
-            closed loop has no latency of its own; `cost` is that of an operation, at whatever rate they came.
+            closed loop has no latency of its own; `cost` is that of an operation, at whatever rate they came,
+            and of 1,000 documents where those are counted: bodies may be of any size.
         usual: whether tasks are compared by it unless something else is asked for.
         counts: whether the unit follows what the task counts, such as documents.
         resolution: step in which it is counted, in `unit`; 0 for none that matters.
@@ -214,7 +229,9 @@ class Figure(msgspec.Struct, frozen=True):
     def of(self, summary: TaskSummary) -> "float | Quantiles | None":
         """Its value in a fork, in `unit`; quantiles in nanoseconds."""
         if not self.field:
-            return summary.meters.get(self.name)
+            cost = summary.meters.get(self.name)
+            each = summary.costed if self.loop == "cost" else 1.0
+            return None if cost is None or each is None else cost * each
         found: float | Quantiles | None = getattr(summary, self.field)
         return found / self.per_unit if isinstance(found, int | float) else found
 
@@ -286,11 +303,26 @@ FIGURES = (
     _metered(
         "major_faults", "major page faults", "faults", "page faults that read from storage, an operation"
     ),
-    _metered("indexing", "indexing", "ms", "by the engine's clock over its threads, a bulk request"),
-    _metered("refresh", "refresh", "ms", "by the engine's clock, a bulk request"),
-    _metered("merge", "merging", "ms", "by the engine's clock, of merges that ended in time, a bulk request"),
-    _metered("flush", "flush", "ms", "by the engine's clock, a bulk request"),
-    _metered("throttled", "throttled indexing", "ms", "by the engine's clock, a bulk request"),
+    _metered("indexing", "indexing", "ms", "by the engine's clock over its threads, an operation"),
+    _metered("refresh", "refresh", "ms", "by the engine's clock, an operation"),
+    _metered("merge", "merging", "ms", "by the engine's clock, of merges that ended in time, an operation"),
+    _metered("flush", "flush", "ms", "by the engine's clock, an operation"),
+    _metered("throttled", "throttled indexing", "ms", "by the engine's clock, an operation"),
+    _metered("engine_time", "engine's own time, mean", "ms", "took, mean of the successful operations"),
+    _metered(
+        "client_time",
+        "time outside the engine",
+        "ms",
+        "service time beyond took, mean of the successful operations",
+    ),
+    msgspec.structs.replace(
+        _PER_SECOND,
+        name="sent",
+        title="data sent",
+        unit="MB/s",
+        meaning="bulk bodies a second",
+        loop="closed",
+    ),
     _metered(
         "answer", "answer", "kB", "size of an answer, mean of the successful operations", additive=False
     ),

@@ -253,7 +253,8 @@ def _compared(figure: Figure) -> tuple[Column[TaskRow], ...]:
         return _quantiles(f"{figure.name}_", figure.field, figure.meaning)
     if figure.field:
         return (_summary(figure.field, "DOUBLE", figure.meaning),)
-    meaning = f"{figure.meaning}, {figure.unit}"
+    of_bulk = "; of bulk tasks, of 1,000 documents" if figure.loop == "cost" else ""
+    meaning = f"{figure.meaning}, {figure.unit}{of_bulk}"
     return (Column(figure.name, "DOUBLE", meaning, lambda row: figure.of(row.task)),)
 
 

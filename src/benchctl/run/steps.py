@@ -25,7 +25,7 @@ from benchctl.results.samples import Outcome, SampleSpool
 from benchctl.run.bench import Observer
 from benchctl.run.building import NODE_DEATH_S
 from benchctl.run.documents import GeneratedReader, is_generated, sources
-from benchctl.run.metering import Node, meters
+from benchctl.run.metering import Node, meters, sent_per_s
 from benchctl.run.plan import Step
 from benchctl.run.plugin import plugin_use
 from benchctl.run.session import Serving
@@ -176,9 +176,12 @@ class Load:
         """
         return tuple(
             msgspec.structs.replace(
-                _summary(one), meters=meters(one.readings, one.result, origin_ns, node, one.written)
+                summary,
+                meters=meters(one.readings, one.result, origin_ns, node, one.written)
+                | sent_per_s(summary, one.result.sent_bytes),
             )
             for one in self.outcomes
+            for summary in (_summary(one),)
         )
 
 

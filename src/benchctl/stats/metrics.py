@@ -11,7 +11,7 @@ import msgspec
 
 from benchctl.errors import UsageError
 from benchctl.nearest import suggestion
-from benchctl.results.figures import FIGURES, Figure, Quantiles, TaskSummary
+from benchctl.results.figures import DOCUMENTS, FIGURES, Figure, Quantiles, TaskSummary
 from benchctl.results.model import ForkRecord
 from benchctl.results.plan import Place, Plan
 from benchctl.track.model import Task
@@ -90,7 +90,10 @@ class Metric(msgspec.Struct, frozen=True):
 
     def counting(self, unit: str) -> "Metric":
         """The metric for tasks whose throughput counts something else, such as documents."""
-        return msgspec.structs.replace(self, unit=f"{unit}/s") if self.figure.counts else self
+        if self.figure.counts:
+            return msgspec.structs.replace(self, unit=f"{unit}/s")
+        costs = self.figure.loop == "cost" and unit == DOCUMENTS
+        return msgspec.structs.replace(self, unit=f"{self.unit}/1k docs") if costs else self
 
     def value(self, summary: TaskSummary) -> float | None:
         """One fork's value in `unit`; None when the fork has none."""
