@@ -44,7 +44,7 @@ from benchctl.results.model import ForkRecord, RunRecord
 from benchctl.results.plan import Plan
 from benchctl.stats import caveat
 from benchctl.stats.analysis import Figures
-from benchctl.stats.arrays import Floats
+from benchctl.stats.arrays import Floats, log_points
 from benchctl.stats.caveat import Caveat, CaveatCode
 from benchctl.stats.compare import Series, adjust, as_percent
 from benchctl.stats.disturbed import disturbances
@@ -56,6 +56,7 @@ from benchctl.stats.metrics import (
     challenge_title,
     collect,
     fork_values,
+    metric_of,
     task_at,
     unit_of,
 )
@@ -70,7 +71,7 @@ OPEN = "the interval leaves it open"
 # Why a row has no verdict: what is said of an expectation that rests on it, in this order.
 _WITHHOLDING: tuple[CaveatCode, ...] = (
     "unsupported", "missing-values", "saturated", "offered-rate", "driver-limited", "coarse", "few-samples",
-    "single-fork", "few-forks", "no-spread",
+    "single-fork", "few-forks", "no-spread", "no-ratio",
 )  # fmt: skip
 _WEAKENING: Mapping[CaveatCode, str] = MappingProxyType(
     {
@@ -109,20 +110,25 @@ def _combined(terms: Iterable[tuple[ExperimentRow, float]]) -> Contrast | None:
     blocked = all(row.blocked for row, _ in terms)
     groups_of: dict[tuple[str, str] | None, list[_Values]] = {}
     for row, weight in terms:
+        additive = metric_of(row.comparison.metric).figure.additive
         towards_speed = weight if row.higher_is_better else -weight
         sides = zip((row.baseline, row.contender), row.figures, (-towards_speed, towards_speed), strict=True)
         for reference, figures, factor in sides:
             forks = None if blocked else (reference.measurement, reference.variant)
-            groups_of.setdefault(forks, []).append({block: factor * log for block, log in _logs(figures)})
+            groups_of.setdefault(forks, []).append(
+                {block: factor * log for block, log in _logs(figures, additive=additive)}
+            )
     groups = [_sums(values) for values in groups_of.values()]
     looks = strictest(row.comparison.counted_looks for row, _ in terms)
     return contrast(groups, [1.0] * len(groups), looks)
 
 
-def _logs(figures: Figures) -> Iterable[tuple[int, float]]:
-    for block, value in zip(figures.blocks, figures.values, strict=True):
-        if value is not None and np.isfinite(value) and value > 0:
-            yield block, float(np.log(value))
+def _logs(figures: Figures, *, additive: bool) -> Iterable[tuple[int, float]]:
+    """Of usable values; none where all are 0."""
+    series = Series.of([math.nan if one is None else one for one in figures.values], additive=additive)
+    blocks = np.asarray(figures.blocks)[series.kept].tolist()
+    points = log_points(series.points, additive=True) if additive else series.points
+    return zip(blocks, points.tolist(), strict=True) if np.isfinite(points).all() else ()
 
 
 def _sums(values: list[_Values]) -> Floats:
@@ -308,7 +314,8 @@ def _percent(speed: Contrast | None) -> float | None:
 
 
 def _unjudged(row: ExperimentRow) -> str:
-    if row.missing or row.comparison.verdict not in ("n/a", "insufficient"):
+    withheld = row.comparison.verdict in ("n/a", "insufficient") or row.comparison.has_zero
+    if row.missing or not withheld:
         return row.missing
     doubts = {doubt.code: doubt.text for doubt in reversed(row.caveats)}
     return next((doubts[code] for code in _WITHHOLDING if code in doubts), "there are no figures to compare")

@@ -268,9 +268,6 @@ def _check_metrics(suite: Suite, document: Document) -> None:
         chosen = [metric(name) for name in figure_names(suite.metrics)] or METRICS
     except UsageError as err:
         raise document.refuse(("metrics",), err.message, hint=err.hint) from err
-    for one in chosen:
-        if one.figure.additive:
-            raise document.refuse(("metrics",), f"{one.key} may be 0, and nights are compared by ratios")
     judging = {one.figure.name for one in chosen}
     for key, margin in suite.margins.items():
         try:

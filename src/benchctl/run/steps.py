@@ -25,7 +25,7 @@ from benchctl.results.samples import Outcome, SampleSpool
 from benchctl.run.bench import Observer
 from benchctl.run.building import NODE_DEATH_S
 from benchctl.run.documents import GeneratedReader, is_generated, sources
-from benchctl.run.metering import Node, meters
+from benchctl.run.metering import Node, meters, sent_per_s
 from benchctl.run.plan import Step
 from benchctl.run.plugin import plugin_use
 from benchctl.run.session import Serving
@@ -180,9 +180,12 @@ class Load:
         nodes = [*(earlier for _ in self.outcomes[1:]), node]
         return tuple(
             msgspec.structs.replace(
-                _summary(one), meters=meters(one.readings, one.result, origin_ns, known, one.written)
+                summary,
+                meters=meters(one.readings, one.result, origin_ns, known, one.written)
+                | sent_per_s(summary, one.result.sent_bytes),
             )
             for one, known in zip(self.outcomes, nodes, strict=False)
+            for summary in (_summary(one),)
         )
 
 
@@ -320,7 +323,7 @@ def _within(challenge: Challenge, stage: Stage) -> Stage:
 
 def _summary(outcome: MeasuredTask) -> TaskSummary:
     # Imported when the first node is gone: nothing needs statistics before.
-    from benchctl.stats.summary import summarise  # noqa: PLC0415 - see above
+    from benchctl.stats.summary import summarise, took_quantiles  # noqa: PLC0415 - see above
 
     job, result = outcome.job, outcome.result
     summary = summarise(
@@ -330,8 +333,11 @@ def _summary(outcome: MeasuredTask) -> TaskSummary:
         task=job.task,
         unsupported=result.unsupported,
     )
+    took_sum, *took_parts = took_quantiles(result.tooks) or (None,)
     return msgspec.structs.replace(
         summary,
+        took_sum=took_sum,
+        took_parts=tuple(took_parts),
         unit=result.unit or job.operation.unit,
         reported=job.operation.reported,
         failure_reasons=tuple(detail for failure in result.failures for detail in failure.details),

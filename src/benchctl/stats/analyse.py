@@ -120,6 +120,7 @@ _NS_PER_MS = 1e6
 
 _KINDS: Mapping[TimeKind, Callable[[TaskSummary], Quantiles | None]] = {
     "took": lambda summary: summary.took,
+    "took sum": lambda summary: summary.took_sum,
     "first byte": lambda summary: summary.first_byte,
     "service": lambda summary: summary.service_time,
     "processing": lambda summary: summary.processing_time,
@@ -134,13 +135,25 @@ def time_rows(done: Mapping[str, Sequence[ForkRecord]], plan: Plan) -> tuple[Tim
         row
         for place in places(plan)
         for label, forks in collect(done, place, task_at(plan, place)).items()
-        for kind in _KINDS
-        if (row := _times_row(place, label, kind, forks)) is not None
+        for kind, search in [
+            *((kind, 0) for kind in _KINDS),
+            *(
+                ("took", 1 + part)
+                for part in range(max((len(one.took_parts) for _, one in forks), default=0))
+            ),
+        ]
+        if (row := _times_row(place, label, kind, search, forks)) is not None
     )
 
 
-def _times_row(place: tuple[int, int], label: str, kind: TimeKind, forks: ForkSummaries) -> TimeRow | None:
-    known = [(summary, found) for _, summary in forks if (found := _KINDS[kind](summary)) is not None]
+def _times_row(
+    place: tuple[int, int], label: str, kind: TimeKind, search: int, forks: ForkSummaries
+) -> TimeRow | None:
+    def times(summary: TaskSummary) -> Quantiles | None:
+        parts = (_KINDS[kind](summary), *summary.took_parts)
+        return parts[search] if search < len(parts) else None
+
+    known = [(summary, found) for _, summary in forks if (found := times(summary)) is not None]
     if not known:
         return None
     # Of pages there are at least as many as of operations.
@@ -154,6 +167,7 @@ def _times_row(place: tuple[int, int], label: str, kind: TimeKind, forks: ForkSu
         p50_ms=median(found.p50 for _, found in known) / _NS_PER_MS,
         p90_ms=median(found.p90 for _, found in known) / _NS_PER_MS if fewest >= LEAST_FOR_P90 else None,
         p99_ms=median(found.p99 for _, found in known) / _NS_PER_MS if fewest >= LEAST_FOR_P99 else None,
+        search=search,
     )
 
 

@@ -125,9 +125,10 @@ class DriverRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     load: tuple[LoadState, ...] = ()
 
 
-TimeKind = Literal["took", "first byte", "service", "processing", "latency", "page"]
+TimeKind = Literal["took", "took sum", "first byte", "service", "processing", "latency", "page"]
 """The engine's own time, and the driver's: to the first byte, to the last, until it was read, from when it
-was due; a page is one of the requests of an operation that has several."""
+was due; a page is one of the requests of an operation that has several, a took sum is over the searches of a
+batch."""
 
 
 class TimeRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -140,6 +141,7 @@ class TimeRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         variant: whose forks.
         kind: which time.
         p50_ms, p90_ms, p99_ms: milliseconds; None where a fork has too few requests for it.
+        search: which one of a batch, from 1; 0 for the request.
     """
 
     schedule: int
@@ -150,6 +152,7 @@ class TimeRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     p50_ms: float
     p90_ms: float | None
     p99_ms: float | None
+    search: int = 0
 
 
 class Section(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

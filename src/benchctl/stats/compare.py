@@ -22,6 +22,7 @@ from benchctl.stats.multiplicity import (
     adjusted_p,
     after_every_block,
     every_block,
+    p_in_spite_of_looks,
 )
 
 
@@ -277,7 +278,8 @@ class Comparison(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         effect_percent: contender / baseline - 1.
         low_percent, high_percent: 95 % interval of the effect; the upper end is None without any.
         low90_percent, high90_percent: 90 % interval, which decides on equivalence.
-        p: two-sided, Welch's t or paired t on the logarithms.
+        p: two-sided, Welch's t or paired t on the logarithms; the permutation test's where a side is 0 in
+            every fork, and None where both are.
         p_adjusted: for the other tasks of this metric; None when it gets no verdict.
         p_permutation: cross-check by rearranging forks.
         p_permutation_least: the smallest value that p_permutation can take with this number of forks.
@@ -353,10 +355,17 @@ class Comparison(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def direction(self) -> Literal["faster", "slower"] | None:
-        """Which way the contender differs; None without an effect."""
-        if not self.effect_percent:
-            return None
-        return "faster" if (self.effect_percent > 0) == self.higher_is_better else "slower"
+        """Which way the contender differs; None where nothing says so."""
+        change = self.effect_percent
+        if self.has_zero:
+            change = (self.contender_value or 0.0) - (self.baseline_value or 0.0)
+        return None if not change else "faster" if (change > 0) == self.higher_is_better else "slower"
+
+    @property
+    def has_zero(self) -> bool:
+        """Whether a side is 0 in every fork: then there is no ratio, but there may be a verdict."""
+        values = self.baseline_value, self.contender_value
+        return None not in values and 0.0 in values
 
 
 def compare(  # noqa: PLR0913 - what was declared about two sides, by name
@@ -472,6 +481,10 @@ def judge(comparison: Comparison, p_adjusted: float | None = None) -> Comparison
 
 def _verdict(comparison: Comparison, p: float | None) -> Verdict:
     low, high = comparison.low90_percent, comparison.high90_percent
+    if comparison.has_zero:
+        low, high = _zero_bounds(comparison)
+        # Nothing but zeros cannot be told apart whatever the truth is: it is no test, and adjusts no other.
+        p = 1.0 if p is None else p
     if p is None or low is None:
         return "insufficient"
     high = math.inf if high is None else high
@@ -491,13 +504,23 @@ def _verdict(comparison: Comparison, p: float | None) -> Verdict:
     return "different"
 
 
+def _zero_bounds(comparison: Comparison) -> tuple[float, float]:
+    """The ratio to or of 0 in percent, which it is if the test says that there is a difference.
+
+    A side of zeros is the same times any factor, so that rearranging forks rejects all other ratios or none.
+    """
+    if comparison.baseline_value == comparison.contender_value:
+        return 0.0, 0.0
+    ratio = math.inf if comparison.baseline_value == 0 else as_percent(-math.inf)
+    return ratio, ratio
+
+
 def _tested(blank: Comparison, baseline: Floats, contender: Floats, *, additive: bool) -> Comparison:
     """Fill in the effect, and with two replicates a side and more, everything that rests on their spread."""
     if baseline.size == 0 or contender.size == 0:
         return blank
-    named = ((blank.baseline, baseline), (blank.contender, contender))
-    if additive and (never := [name for name, side in named if not side.any()]):
-        return _doubting(blank, caveat.all_zero(never))
+    if blank.has_zero:
+        return _with_zeros(blank, baseline, contender)
     means = float(baseline.mean()), float(contender.mean())
     effect = math.log(means[1] / means[0]) if additive else means[1] - means[0]
     blank = msgspec.structs.replace(blank, effect_percent=as_percent(effect))
@@ -529,6 +552,24 @@ def _tested(blank: Comparison, baseline: Floats, contender: Floats, *, additive:
     return _cross_checked(tested, fewest)
 
 
+def _with_zeros(blank: Comparison, baseline: Floats, contender: Floats) -> Comparison:
+    """Where a side is 0 in every fork, nothing is assumed of the spread: forks are rearranged."""
+    named = ((blank.baseline, baseline), (blank.contender, contender))
+    never = [name for name, side in named if not side.any()]
+    fewest = min(baseline.size, contender.size)
+    tested = _doubting(blank, caveat.all_zero(never, fewest, blank.replicate))
+    if len(never) == 1 and fewest > 1:
+        cross = permutation_p(baseline, contender, paired=blank.paired)
+        tested = msgspec.structs.replace(
+            tested,
+            p=p_in_spite_of_looks(cross.p, blank.counted_looks),
+            p_permutation=cross.p,
+            p_permutation_least=cross.least,
+            p_permutation_exact=cross.exact,
+        )
+    return _cross_checked(tested, fewest)
+
+
 def _cross_checked(tested: Comparison, fewest: int) -> Comparison:
     if fewest < FORKS_FOR_VERDICT:
         few = caveat.few_builds if tested.replicate == "build" else caveat.few_forks
@@ -542,17 +583,21 @@ def _cross_checked(tested: Comparison, fewest: int) -> Comparison:
 
 
 def _testable(comparison: Comparison) -> bool:
-    return comparison.judged and comparison.effect_percent is not None and not _too_few(comparison)
+    return _measured(comparison) and not _too_few(comparison)
+
+
+def _measured(comparison: Comparison) -> bool:
+    return comparison.judged and (comparison.effect_percent is not None or comparison.has_zero)
 
 
 def _too_few(comparison: Comparison) -> bool:
     """Something was measured that deserves a verdict, but not well enough for one."""
-    if not comparison.judged or comparison.effect_percent is None:
+    if not _measured(comparison):
         return False
     few = min(comparison.replicates) < FORKS_FOR_VERDICT
     # Few requests are a doubt about the row, unless a side's figure is the extreme of them.
     unfit = any(doubt.code in {"few-samples", "missing-values"} for doubt in comparison.caveats)
-    return few or unfit or comparison.p is None
+    return few or unfit or (comparison.p is None and not comparison.has_zero)
 
 
 def looked(looks: int) -> tuple[int, int]:

@@ -220,7 +220,6 @@ def test_notifiers_are_what_the_notifiers_say(tmp_path: Path):
         (f"{LEAST}margins:\n  cpu: 3%\n", "4:3: margins: no night is judged by cpu", "service_time_p90"),
         (f"{LEAST}metrics: cpu\nmargins:\n  mean: 3%\n", "5:3: margins: no night is judged by mean", "cpu"),
         (f"{LEAST}metrics: cpus\n", "3:10: metrics: there is no metric 'cpus'", "'cpu'"),
-        (f"{LEAST}metrics: gc\n", "3:10: metrics: gc may be 0", ""),
         (f"{LEAST}margins:\n  latency_p95: 3%\n", "4:3: margins: 'latency_p95' is not kept", "latency_p90"),
         (f"{LEAST}margins:\n  throughput: 3\n", "4:15: margins, throughput: expected a percentage", ""),
         (f"{LEAST}margins:\n  throughput: 0%\n", "4:15: margins, throughput: a margin is more than 0 %", ""),
