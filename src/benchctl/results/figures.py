@@ -272,7 +272,7 @@ def _metered(
 
 
 def _writing(name: str, title: str, meaning: str) -> Figure:
-    return _metered(name, title, "ms", f"{meaning}, per bulk request", level="ingest", own_nodes=_ASKED)
+    return _metered(name, title, "ms", f"{meaning}, per operation", level="ingest", own_nodes=_ASKED)
 
 
 _PER_SECOND = Figure("", "", "", unit="queries/s", higher_is_better=True, margin=0.03, level="task")
