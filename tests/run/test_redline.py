@@ -1,8 +1,11 @@
 """The search on a node, with a simulated queue in the node's place."""
 
 import heapq
+import socket
 import threading
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +14,13 @@ import numpy as np
 import pytest
 
 from benchctl.errors import UsageError
-from benchctl.load.executor import TaskResult
+from benchctl.load.executor import Stage, TaskResult, run_step
 from benchctl.load.pace import Waiter, turns
 from benchctl.load.recorder import Failure
 from benchctl.load.redline import MOST_STEPS
 from benchctl.load.task_clients import Job
+from benchctl.load.transport import WireClient
+from benchctl.load.workload import WorkContext
 from benchctl.results.figures import CurvePoint, TaskSummary
 from benchctl.results.model import unanswered
 from benchctl.results.plan import Plan, RedlineSpec
@@ -26,6 +31,7 @@ from benchctl.track.load import load_track
 from benchctl.track.model import Challenge, Task
 from benchctl.track.operations.search import Bulk
 from builders import CORPUS, ES, OS, make_fork, make_record
+from load.stub_server import Received, Reply, StubServer
 from plugins import write_track
 from redlines import SEARCH, redline_plan
 
@@ -565,3 +571,81 @@ def test_clients_that_do_not_send_at_once_make_no_red_line():
 def test_a_range_of_clients_goes_up(least: int):
     with pytest.raises(UsageError, match="--clients: a range"):
         plan_redline(options(), msgspec.structs.replace(CLIENTS, least_clients=least))
+
+
+# With the load generator itself, against a server that rejects what is too much at once.
+
+
+class Bounded(StubServer):
+    """Answers after a while, and rejects a request while so many others are under way."""
+
+    def __init__(self, most: int, delay_s: float) -> None:
+        super().__init__(default=Reply(delay_s=delay_s))
+        self._most = most
+        self._delay_s = delay_s
+        self._under_way = 0
+
+    def _reply(self, request: Received) -> Reply:
+        if request.is_search:
+            answer = super()._reply(request)
+        elif request.target.endswith("/_bulk"):
+            answer = Reply(body=b'{"took":1,"errors":false,"items":[]}', delay_s=self._delay_s)
+        else:
+            return super()._reply(request)
+        # Called with the lock held.
+        self._under_way += 1
+        return answer if self._under_way <= self._most else Reply(status=429, body=b'{"error":"full"}')
+
+    def _send(self, connection: socket.socket, reply: Reply) -> None:
+        if reply.status == HTTPStatus.TOO_MANY_REQUESTS or reply.delay_s:
+            with self._lock:
+                self._under_way -= 1
+        super()._send(connection, reply)
+
+
+def measured_on(server: StubServer) -> Callable[[Sequence[Job], int], Sequence[TaskResult]]:
+    context = WorkContext("i", documents=lambda: iter([b'{"a":1}\n' * 25]), document_count=25)
+
+    def measure(jobs: Sequence[Job], seed: int) -> Sequence[TaskResult]:
+        stage = Stage(lambda _client: WireClient(server.url), replace(context, seed=seed), 0, 0)
+        return run_step(jobs, stage, stop=threading.Event())
+
+    return measure
+
+
+SHORT = msgspec.structs.replace(CLIENTS, warm_up_s=0.5, settle_s=0.0, step_s=0.5, limit_ns=10_000 * MS)
+
+
+def test_the_most_clients_are_those_of_which_none_is_rejected():
+    with Bounded(3, 0.1) as server:
+        found = search_redline(
+            redline_plan(msgspec.structs.replace(SHORT, clients=9)), TRACK, 0, measured_on(server)
+        )
+    (summary,) = found.summaries()
+    assert (summary.redline_per_s, summary.redline_end) == (3.0, "found")
+    assert {point.verdict for point in found.curve if point.rate_per_s <= 3} == {"pass"}
+    assert all(" of them rejected" in point.reason for point in found.curve if point.rate_per_s > 3)
+    assert summary.failures["rejected"] == sum(point.failures for point in found.curve)
+
+
+def test_bulk_requests_are_offered_until_the_node_rejects_them_and_begin_the_corpus_again():
+    spec = msgspec.structs.replace(SHORT, by="rate", operation="bulk", clients=6, tolerance=0.3)
+    spec = msgspec.structs.replace(spec, schedule="deterministic")
+    plan, _ = plan_redline(options(), spec)
+    (task,) = plan.schedules[0].schedule
+    bulk = Bulk(name="bulk", bulk_size=10)
+    challenge = Challenge(
+        "redline-bulk", (msgspec.structs.replace(task, per_request=10.0),), operations={"bulk": bulk}
+    )
+    with Bounded(2, 0.02) as server:
+        found = search_redline(
+            msgspec.structs.replace(plan, schedules=(challenge,)), TRACK, 0, measured_on(server)
+        )
+        sent = [request.body.count(b'{"a":1}') for request in server.received if request.body]
+    (summary,) = found.summaries()
+    # Two at a time of 20 ms each: 100 requests, or 1,000 documents, a second.
+    assert summary.redline_end == "found"
+    assert 300 < summary.redline_per_s < 1500
+    assert any(" of them rejected" in point.reason for point in found.curve)
+    assert set(sent) == {10, 5}
+    assert sum(sent) > 25 * 10

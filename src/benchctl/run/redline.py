@@ -222,8 +222,9 @@ LEAST_FACTOR = 0.05
 WARM_UP_CLIENTS = 4
 _FIRST_SHARE = 0.75
 _LEAP = 1.4
-# At any rate.
+# At any rate. Where no latency is bounded, the trend of latency is all there is, which takes more.
 _LEAST_REQUESTS = 20
+_LEAST_FOR_TREND = 100
 
 Measure = Callable[[Sequence[Job], int], Sequence[TaskResult]]
 """Runs tasks at the same time on the running node, with this seed."""
@@ -411,7 +412,8 @@ class _NodeSearch:
             }
         scaled = {place: _at_load(self._tasks[place], load, spec) for place in places}
         rates = [scaled[place].rate_per_s or math.inf for place in places if place in self._judged]
-        step_s = max(spec.step_s, _LEAST_REQUESTS / min(rates, default=math.inf))
+        least = _LEAST_REQUESTS if spec.limit_ns else _LEAST_FOR_TREND
+        step_s = max(spec.step_s, least / min(rates, default=math.inf))
         return {
             place: _timed(task, spec.settle_s, step_s)
             if task.throttled or self._operation(place).reported
