@@ -174,7 +174,10 @@ def test_a_factor_says_which_rates_it_means():
     assert rates.titles == ("Task", "Unit", "As written: 1x", "es: 2.5x", "os: 1.25x")
     assert rates.texts[0] == ("range", "queries/s", "20.00", "50.00", "25.00")
     assert rates.texts[1] == ("send", "units/s", "200.0", "500.0", "250.0")
-    assert first.title == "es: mixed by factor of all rates; latency in ms, median over forks (range)"
+    assert first.title == (
+        "es: mixed by factor of all rates; latency of the task closest to its limit in ms, "
+        "median over forks (range)"
+    )
     assert first.titles[:2] == ("Factor", "Achieved")
     assert curve_plot(analysis.redline, 80)[0].startswith("p90 of latency, ms, against factor of all rates: ")
     screen = render_screen(analysis, plan=plan, width=100).plain
@@ -195,8 +198,10 @@ def test_a_factor_says_which_rates_it_means():
 
 def test_clients_and_documents_are_called_what_they_are():
     clients = msgspec.structs.replace(SEARCH, by="clients", clients=64)
-    (grid,) = curve_grids(redline_curves({"es": forks("es", 100.0)}, clients))
+    twelve = [redline_fork("es", 0, 12.0, [make_point(11, 40.0, rate_per_s=12.0)])]
+    (grid,) = curve_grids(redline_curves({"es": twelve}, clients))
     assert grid.titles[:2] == ("Clients", "Throughput/s")
+    assert grid.texts[0][0] == "12"
     lines = fact_lines(make_record(plan=redline_plan(clients)))
     assert (
         "  10 s warm-up, then 5 s a step after 2 s in a closed loop, 1 to 64 clients, 3 % apart or by one"

@@ -23,7 +23,7 @@ from benchctl.load.transport import WireClient
 from benchctl.load.workload import WorkContext
 from benchctl.results.figures import CurvePoint, TaskSummary
 from benchctl.results.model import unanswered
-from benchctl.results.plan import Plan, RedlineSpec
+from benchctl.results.plan import Plan, RedlineSpec, TargetSpec, VariantSpec
 from benchctl.results.samples import Columns, Outcome, concatenate, empty_columns
 from benchctl.run.plan import RunSpec, reload_track
 from benchctl.run.redline import capacity_per_s, plan_redline, search_redline
@@ -442,6 +442,14 @@ def test_a_rejected_request_of_any_task_fails_the_step():
     assert searching.redline_per_s * 50 * 4.5 <= 401
 
 
+def test_a_task_that_is_due_too_seldom_for_a_step_fails_none():
+    rare = msgspec.structs.replace(SENDING, target_throughput=20.0)
+    named = msgspec.structs.replace(FACTOR, tasks=("range",), max_per_s=1.2)
+    curve, (searching, sending) = search_factor(Queue(), SEARCHING, rare, spec=named)
+    assert (searching.redline_end, sending.samples) == ("max-rate", 0)
+    assert {point.task for point in curve} == {"range"}
+
+
 def test_a_challenge_that_cannot_be_started_says_which_task():
     node = Queue()
     node.unsupported = "no bulk here"
@@ -515,6 +523,13 @@ def test_the_red_line_of_bulk_requests_is_what_is_kept_up_with():
     assert len({one.redline_per_s for one in found}) == 4
 
 
+def test_the_trend_of_latency_takes_a_hundred_requests_a_step():
+    node = Queue(100.0)
+    search_bulk(node, msgspec.structs.replace(SENT, step_s=1.0))
+    offered = [job.task for job, _ in node.jobs if job.task.rate_per_s is not None]
+    assert all((task.time_period or 0) * (task.rate_per_s or 0) >= 99.9 for task in offered)
+
+
 def test_an_objective_beside_bounds_bulk_requests_like_searches():
     bounded = msgspec.structs.replace(SENT, limit_ns=150 * MS, schedule="poisson")
     summary = search_bulk(Queue(100.0), bounded)
@@ -536,6 +551,21 @@ def test_a_plan_of_bulk_requests_adds_to_the_prepared_index_whatever_the_track_d
     plan, _ = plan_redline(options(track=str(tmp_path)), own)
     assert (plan.origin, plan.schedules[0].schedule[0].per_request) == ("prepared", 7.0)
     assert plan.schedules[0].operations == {}
+
+
+def test_nothing_is_written_to_a_cluster_that_runs_already(tmp_path: Path):
+    prod = VariantSpec("prod", "opensearch", "2.11.0", target=TargetSpec(("http://a:1",), fill=True))
+    there = options(variants=(ES, prod))
+    with pytest.raises(UsageError, match="would change the cluster prod: operation 'bulk'"):
+        plan_redline(there, SENT)
+    sending = (
+        '{"operation": {"operation-type": "bulk", "name": "send", "bulk-size": 5}, "target-throughput": 9}'
+    )
+    path = challenge_file(tmp_path, THROTTLED, sending)
+    with pytest.raises(UsageError, match="would change the cluster prod: operation 'send'"):
+        plan_redline(there, msgspec.structs.replace(FACTOR, operation=path))
+    plan, _ = plan_redline(there, SEARCH)
+    assert plan.variants == (ES, prod)
 
 
 CLIENTS = msgspec.structs.replace(QUICK, by="clients", clients=64, least_clients=1)

@@ -87,22 +87,24 @@ def _load_columns(found: RedlineCurves) -> tuple[str, str]:
 
 def _grid(curve: Curve, found: RedlineCurves) -> Grid:
     search = found.search
+    # Each step has the figures of one task.
+    whose = " of the task closest to its limit" if search.by == "factor" else ""
     title = (
         f"{curve.variant}: {search.operation} by {load_title(search)}; "
-        "latency in ms, median over forks (range)"
+        f"latency{whose} in ms, median over forks (range)"
     )
     extra = percentile_name(search.percentile)
     columns = ["p50", "p90", "p99"]
     if extra not in columns:
         columns.append(extra)
     titles = (*_load_columns(found), *columns, "Met", "Forks")
-    return Grid.of(title, titles, (_line(row, columns) for row in curve.rows))
+    return Grid.of(title, titles, (_line(row, columns, search) for row in curve.rows))
 
 
-def _line(row: CurveRow, columns: Sequence[str]) -> tuple[str, ...]:
+def _line(row: CurveRow, columns: Sequence[str], search: RedlineSpec) -> tuple[str, ...]:
     latencies = {"p50": row.p50_ms, "p90": row.p90_ms, "p99": row.p99_ms}
     return (
-        figure(row.rate_per_s),
+        f"{row.rate_per_s:.0f}" if search.by == "clients" else figure(row.rate_per_s),
         _spread(row.achieved_per_s),
         *(_spread(latencies.get(name, row.objective_ms)) for name in columns),
         f"{row.passed} of {row.steps}{', driver-limited' if row.driver_limited else ''}",

@@ -20,6 +20,7 @@ from benchctl.results.plan import Plan, RedlineSpec
 from benchctl.results.samples import Columns, Outcome
 from benchctl.run.plan import RunSpec, check_options, freeze, plan_run
 from benchctl.run.steps import WARMUP_SCHEDULE
+from benchctl.run.targets import refuse_writes
 from benchctl.stats.redline import Offer, hardest, judge_step
 from benchctl.stats.summary import summarise
 from benchctl.track.load import load_track, reject_unused
@@ -56,7 +57,11 @@ def plan_redline(options: RunSpec, search: RedlineSpec) -> tuple[Plan, Track]:
             f"variant '{warmed}' has warm-up challenges, and a red-line search warms up by itself",
             hint="name a variant without, or raise --warm-up",
         )
-    return (_plan_factor if search.by == "factor" else _plan_operation)(options, search)
+    plan, track = (_plan_factor if search.by == "factor" else _plan_operation)(options, search)
+    for spec in options.variants:
+        if spec.target is not None:
+            refuse_writes(spec.name, plan.schedules, track)
+    return plan, track
 
 
 def _plan_operation(options: RunSpec, search: RedlineSpec) -> tuple[Plan, Track]:
@@ -367,7 +372,9 @@ class _NodeSearch:
             offer = Offer(step, rung, phase, rate_per_s, period_ns)
             think_share = _think_share(job, result) if self._spec.by == "clients" else None
             point = judge_step(result.columns, offer, objective, think_share)
-            judged.append((task, point, objective.limit_ns))
+            # A rare task that had nothing to do in a step says nothing of it.
+            if bounded or point.samples or point.failures:
+                judged.append((task, point, objective.limit_ns))
         point = judged[0][1] if self._spec.by != "factor" else hardest(judged, load)
         self._curve.append(point)
         self._results.append(results)
