@@ -116,7 +116,7 @@ def test_a_challenge_is_searched_for_the_factor_that_all_its_rates_bear(
 ):
     path = tmp_path / "mixed.json"
     path.write_text(
-        """{"name": "mixed", "cluster-settings": {"transient": {"search.max_buckets": "70000"}}, "schedule": [
+        """{"name": "mixed", "cluster-settings": {"search.max_buckets": "70000"}, "schedule": [
         {"operation": "range", "name": "before", "iterations": 3},
         {"parallel": {"tasks": [
             {"operation": "range", "clients": 2, "target-throughput": 40},

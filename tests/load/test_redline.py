@@ -237,6 +237,8 @@ def test_clients_are_whole_numbers_no_further_apart_than_asked_for(
         above == int(above) and below < above <= max(below + 1, below * (1 + tolerance))
         for below, above in pairwise(counts)
     )
+    # Nor closer, but for the last.
+    assert all(above >= int(below * (1 + tolerance)) for below, above in pairwise(counts[:-1]))
     load = data.draw(st.floats(1, 2 * most))
     assert ladder.at_most(load) == max(0, sum(count <= load for count in counts) - 1)
     assert ladder.rungs(1.4, load) >= 1

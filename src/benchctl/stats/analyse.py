@@ -101,7 +101,7 @@ def _whole_clients(search: RedlineSpec, found: Mapping[str, ForkSummaries]) -> I
         for label, forks in found.items()
     }
     means = {label: geometric_mean(known) for label, known in values.items() if known}
-    step = max(1.0, search.tolerance * max(means.values(), default=0.0))
+    step = max(1, int(search.tolerance * max(means.values(), default=0.0)))
     if len(means) > 1 and max(means.values()) - min(means.values()) < _STEPS_APART * step:
         yield caveat.close_clients(list(means), step)
     for label, known in values.items():
@@ -373,10 +373,7 @@ def _row(
         if plan.redline.by == "clients" and metric.key == REDLINE.key:
             caveats = (*caveats, *_whole_clients(plan.redline, found))
     judged = not any(doubt.code in WITHHOLDING for doubt in caveats)
-    # A search judges the load of each of its steps by itself.
-    judged &= plan.redline is not None or not any(
-        check.withholds(metric.figure.name) for check in checks.values()
-    )
+    judged &= not any(check.withholds(metric.figure.name) for check in checks.values())
     sides = {label: Side.of(metric, label, done[label], forks) for label, forks in found.items()}
     by_build = several_builds(done)
     extremes = extreme_doubts(metric, found)
