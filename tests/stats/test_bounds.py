@@ -1,6 +1,7 @@
 """Red-lines in an analysis: compared like everything else, and never a bound taken for a rate."""
 
 import msgspec
+import numpy as np
 import pytest
 
 from benchctl.results.model import ForkRecord
@@ -199,3 +200,29 @@ def test_documents_are_counted_where_they_are_what_is_sent():
     assert row.caveats == ()
     assert analysis.redline is not None
     assert analysis.redline.unit == "docs/s"
+
+
+def decided_by_clients(ratio: float, cv: float, runs: int = 150) -> float:
+    """The share of runs with a verdict between variants whose true limits are that far apart.
+
+    A true limit lies between whole numbers, and varies from fork to fork.
+    """
+    rng, found = np.random.default_rng(5), 0
+    for _ in range(runs):
+        limits = [rng.uniform(6, 30) * np.exp(rng.normal(0, cv, 5))]
+        limits.append(limits[0].mean() * ratio * np.exp(rng.normal(0, cv, 5)))
+        sides = dict(zip(("es", "os"), (by_clients("x", *np.floor(one)) for one in limits), strict=True))
+        (row, _) = analyse(sides, redline_plan(CLIENTS, paired=True)).rows
+        found += row.comparisons[0].verdict in {"faster", "slower", "different"}
+    return found / runs
+
+
+@pytest.mark.parametrize(
+    ("ratio", "cv"), [(1.0, 0.005), (1.0, 0.03), (1.0, 0.1), (1.03, 0.005), (1.03, 0.03)]
+)
+def test_whole_numbers_of_clients_make_no_verdict_of_what_may_be_the_grid(ratio: float, cv: float):
+    assert decided_by_clients(ratio, cv) <= 0.025
+
+
+def test_a_third_more_clients_are_found_by_five_forks():
+    assert decided_by_clients(1.35, 0.03) >= 0.9
