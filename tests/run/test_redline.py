@@ -457,6 +457,17 @@ def test_a_challenge_that_cannot_be_started_says_which_task():
     assert (curve, summary.task, summary.unsupported) == ((), 0, "no bulk here")
 
 
+def test_a_task_that_the_node_cannot_do_is_no_part_of_a_mix_even_where_its_latency_does_not_count():
+    class NoBulk(Queue):
+        def measure_one(self, job: Job, seed: int) -> TaskResult:
+            found = super().measure_one(job, seed)
+            return replace(found, unsupported="no bulk here") if isinstance(job.operation, Bulk) else found
+
+    named = msgspec.structs.replace(FACTOR, tasks=("range",))
+    curve, (summary,) = search_factor(NoBulk(), SEARCHING, SENDING, spec=named)
+    assert (curve, summary.label, summary.unsupported) == ((), "range", "send: no bulk here")
+
+
 def challenge_file(folder: Path, *tasks: str) -> str:
     path = folder / "mixed.json"
     path.write_text(f'{{"name": "mixed", "schedule": [{", ".join(tasks)}]}}', encoding="utf-8")
@@ -484,7 +495,7 @@ def test_a_plan_of_a_factor_has_the_challenge_as_it_is_written(tmp_path: Path):
         (['{"operation": "range"}'], {}, "no task of challenge 'mixed' has a target-throughput"),
         ([THROTTLED], {"tasks": ("rnage",)}, "--task rnage: challenge 'mixed' has no task of that name"),
         ([THROTTLED], {"limit_ns": 0}, "'range' needs an objective"),
-        ([THROTTLED], {"max_per_s": 0.01}, "--max-factor must be more than 0.05"),
+        ([THROTTLED], {"max_per_s": 0.09}, "--max-factor must be from 0.1 to"),
         (
             [THROTTLED, '{"operation": "asc_sort_timestamp"}'],
             {},
@@ -534,6 +545,14 @@ def test_an_objective_beside_bounds_bulk_requests_like_searches():
     bounded = msgspec.structs.replace(SENT, limit_ns=150 * MS, schedule="poisson")
     summary = search_bulk(Queue(100.0), bounded)
     assert summary.redline_per_s < 0.9 * 20_000
+
+
+def test_the_highest_rate_of_bulk_requests_leaves_room_for_two_a_second():
+    with pytest.raises(UsageError, match="--max-rate must be at least 2,000 documents a second"):
+        plan_redline(options(), msgspec.structs.replace(SENT, max_per_s=1999.0))
+    bound = search_bulk(Queue(100.0), msgspec.structs.replace(SENT, max_per_s=2000.0, limit_ns=900 * MS))
+    assert bound.redline_end == "max-rate"
+    assert 1900 < (bound.redline_per_s or 0) <= 2000
 
 
 def test_a_plan_of_bulk_requests_adds_to_the_prepared_index_whatever_the_track_declares(tmp_path: Path):

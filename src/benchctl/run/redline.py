@@ -33,6 +33,9 @@ from benchctl.track.schedule import MOST_CLIENTS, MOST_PER_S
 _MOST_TOLERANCE = 0.5
 _LEAST_TOLERANCE = 0.001
 _LEAST_MAX_PER_S = 2.0
+LEAST_FACTOR = 0.05
+# On no grid of factors this is below the least.
+_LEAST_MAX_FACTOR = 2 * LEAST_FACTOR
 _LEAST_WARM_UP_S = 0.5
 _LEAST_STEP_S = 0.5
 _NS_PER_S = 10**9
@@ -96,6 +99,11 @@ def _plan_operation(options: RunSpec, search: RedlineSpec) -> tuple[Plan, Track]
         schedule=search.schedule,
         per_request=float(operation.bulk_size) if isinstance(operation, Bulk) else 1.0,
     )
+    least = _LEAST_MAX_PER_S * task.per_request
+    if search.max_per_s is not None and search.max_per_s < least:
+        raise UsageError(
+            f"--max-rate must be at least {least:,g} documents a second: two requests of '{search.operation}'"
+        )
     challenge = Challenge(
         name=f"redline-{search.operation}",
         schedule=(task,),
@@ -210,8 +218,8 @@ def _check(search: RedlineSpec) -> None:
         (
             search.by == "factor"
             and search.max_per_s is not None
-            and not LEAST_FACTOR < search.max_per_s <= MOST_PER_S,
-            f"--max-factor must be more than {LEAST_FACTOR:g}, and at most {MOST_PER_S:,}",
+            and not _LEAST_MAX_FACTOR <= search.max_per_s <= MOST_PER_S,
+            f"--max-factor must be from {_LEAST_MAX_FACTOR:g} to {MOST_PER_S:,}",
         ),
     )
     for broken, text in rules:
@@ -222,7 +230,6 @@ def _check(search: RedlineSpec) -> None:
 NS_PER_S = 1_000_000_000
 # One request a second: below that a step takes too long.
 LEAST_RUNG = 0
-LEAST_FACTOR = 0.05
 # A closed loop of few clients approaches a node's capacity without building a queue.
 WARM_UP_CLIENTS = 4
 _FIRST_SHARE = 0.75
@@ -307,9 +314,10 @@ class _NodeSearch:
         warmed: dict[int, tuple[Job, TaskResult]] = {}
         for places in self._elements:
             warmed |= self._run({place: self._warm_up(place) for place in places}, step=0)
-        for place in self._judged:
+        for place in self._loaded:
             job, result = warmed[place]
-            if result.unsupported is not None or capacity_per_s(result.columns) is None:
+            silent = place in self._judged and capacity_per_s(result.columns) is None
+            if result.unsupported is not None or silent:
                 return RedlineResult((), partial(self._unsearched, job, result))
         found = self._search(warmed)
         curve = tuple(self._curve)
@@ -330,7 +338,7 @@ class _NodeSearch:
         return Search(
             self._attempt,
             least=least,
-            most=None if most is None else max(ladder.at_most(most), least),
+            most=None if most is None else ladder.at_most(most),
             leap=ladder.rungs(_LEAP),
         ).run(ladder.at_most(first))
 
@@ -486,7 +494,11 @@ class _NodeSearch:
         if job.schedule != self._judged[0]:
             task = self._tasks[self._judged[0]]
             summary = msgspec.structs.replace(
-                summary, task=self._judged[0], label=task.label, operation=task.operation
+                summary,
+                task=self._judged[0],
+                label=task.label,
+                operation=task.operation,
+                unsupported=result.unsupported and f"{job.task.label}: {result.unsupported}",
             )
         if result.unsupported is not None:
             return (summary,)
