@@ -20,6 +20,8 @@ RestartPolicy = Literal["challenge", "task", "never"]
 ErrorPolicy = Literal["continue", "abort"]
 TransportName = Literal["wire", "client"]
 PageCache = Literal["as-is", "cold", "warm"]
+ComparedAs = Literal["ratio", "ratio-of-sums", "difference"]
+"""Of geometric means over forks, unless values may be 0; of arithmetic ones; and their difference."""
 
 
 def _said(
@@ -100,6 +102,15 @@ class RunSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
             later=True,
         ),
     ] = ""
+    compared_as: Annotated[
+        Literal["ratio", "difference"],
+        _said(
+            "Whether tables say by how many per cent variants differ, or by how much in the metric's unit.",
+            "Output",
+            option="--as",
+            later=True,
+        ),
+    ] = "ratio"
     page_cache: Annotated[
         PageCache,
         _said(

@@ -10,9 +10,10 @@ from scipy.stats import ttest_ind, ttest_rel
 
 from benchctl.experiment.comparisons import ExpectationResult, ExperimentRow
 from benchctl.experiment.judge import analyse_experiment, judge_relation, speed_of
-from benchctl.experiment.record import TableSpec
+from benchctl.experiment.record import TableSpec, TaskRef, Term
+from benchctl.experiment.report import render
 from benchctl.results.figures import Course
-from benchctl.results.model import AnswerCheck, AnswerFinding, HostProbe, RunRecord
+from benchctl.results.model import AnswerCheck, AnswerFinding, ForkRecord, HostProbe, RunRecord
 from benchctl.results.plan import EvidenceSpec, StopSpec
 from benchctl.stats.cost import forks_to_verdict
 from benchctl.track.model import Challenge, Task
@@ -347,7 +348,7 @@ class TestWhatIsOpen:
         speed = speed_of(first_row(made_runs(NEAR), ENGINES))
         assert speed is not None
         for further, outcome in ((found.lacks.forks, "confirmed"), (found.lacks.forks - 1, "inconclusive")):
-            assert judge_relation("alike", speed.foreseen(5, further), 0.05) == outcome
+            assert judge_relation("alike", speed.foreseen(5, further), math.log1p(0.05)) == outcome
 
     def test_it_lacks_what_the_same_row_of_a_run_lacks(self):
         """For both, whoever adds forks has looked once more."""
@@ -380,3 +381,151 @@ class TestWhatIsOpen:
         assert first_row(edited(runs, "after", looks=3)).comparison.looks == 3
         decided = made_plan(forks=5, stop=StopSpec(decided=True))
         assert first_row(edited(runs, "after", plan=decided)).comparison.counted_looks == -50
+
+
+def sums(*forks: tuple[float, float], variant: str = "es") -> list[ForkRecord]:
+    """Forks of two tasks, `with` and `without`, by their mean service times."""
+    return [
+        make_fork(
+            variant,
+            block,
+            make_summary("with", with_ms),
+            make_summary("without", without_ms, task=1),
+        )
+        for block, (with_ms, without_ms) in enumerate(forks)
+    ]
+
+
+ES_COSTS = ((12.0, 10.1), (13.1, 11.0), (11.2, 9.3), (12.6, 10.4), (11.9, 10.0))
+OS_COSTS = ((13.2, 10.0), (14.0, 10.9), (12.4, 9.5), (13.7, 10.6), (13.1, 10.1))
+
+
+def cost_runs(*, paired: bool = True, **changes: Any) -> dict[str, RunRecord]:
+    tasks = (Task("with", iterations=300), Task("without", iterations=300))
+    plan = made_plan(Challenge("costs", tasks), forks=5, paired=paired, **changes)
+    runs = made_runs({"fresh": TIMES["fresh"]})
+    forks = (*sums(*ES_COSTS), *sums(*OS_COSTS, variant="os"))
+    return edited(runs, "fresh", plan=plan, forks=forks)
+
+
+def cost(variant: str) -> tuple[Term, ...]:
+    return tuple(
+        Term(TaskRef("fresh", variant, task), minus=task == "without") for task in ("with", "without")
+    )
+
+
+def cost_row(**changes: Any) -> Any:
+    base = comparison("cost", "fresh/es/with", "fresh/os/with", metric="mean", compared_as="difference")
+    return msgspec.structs.replace(base, **{"baseline": cost("es"), "contender": cost("os"), **changes})
+
+
+class TestDerived:
+    def test_a_cost_is_subtracted_block_by_block(self):
+        row = first_row(cost_runs(), cost_row())
+        costs = [np.subtract(*np.array(side).T) for side in (ES_COSTS, OS_COSTS)]
+        expected = ttest_rel(costs[1], costs[0])
+        assert row.figures[0].values == pytest.approx(costs[0])
+        assert row.figures[0].variant == "fresh/es/with - fresh/es/without"
+        comparison = row.comparison
+        assert (comparison.paired, comparison.p) == (True, pytest.approx(expected.pvalue))
+        interval = expected.confidence_interval(0.95)
+        assert (comparison.difference_low, comparison.difference_high) == pytest.approx(
+            (interval.low, interval.high)
+        )
+        assert comparison.verdict == "slower"
+
+    def test_apart_it_is_welchs_t(self):
+        row = first_row(cost_runs(paired=False), cost_row())
+        costs = [np.subtract(*np.array(side).T) for side in (ES_COSTS, OS_COSTS)]
+        assert row.comparison.p == pytest.approx(ttest_ind(*costs, equal_var=False).pvalue)
+
+    def test_sides_that_share_forks_are_pairs_even_where_blocks_are_not(self):
+        shared = (Term(TaskRef("fresh", "os", "with")), Term(TaskRef("fresh", "es", "without")))
+        row = first_row(cost_runs(paired=False), cost_row(contender=shared))
+        assert row.comparison.paired
+
+    def test_a_fork_without_one_of_the_tasks_has_no_sum(self):
+        runs = cost_runs()
+        first, *others = runs["fresh"].forks
+        lacking = msgspec.structs.replace(first.summaries[1], mean_ns=None)
+        forks = (msgspec.structs.replace(first, summaries=(first.summaries[0], lacking)), *others)
+        row = first_row(edited(runs, "fresh", forks=forks), cost_row())
+        assert row.figures[0].values[0] is None
+        assert row.comparison.n_baseline == 4
+        assert row.comparison.verdict == "insufficient"
+
+    def test_builds_are_what_counts_where_there_are_several(self):
+        runs = cost_runs(index_builds=2)
+        forks = tuple(
+            msgspec.structs.replace(fork, index_build=fork.block % 2) for fork in runs["fresh"].forks
+        )
+        row = first_row(edited(runs, "fresh", forks=forks), cost_row())
+        assert (row.comparison.replicate, row.comparison.replicates) == ("build", (2, 2))
+        speed = speed_of(row)
+        assert speed is not None
+        assert speed.interval(0.95) == pytest.approx(
+            (-(row.comparison.difference_high or 0.0), -(row.comparison.difference_low or 0.0))
+        )
+
+    @pytest.mark.parametrize(
+        ("is_", "margin", "outcome"),
+        [
+            ("slower", 0.5, "confirmed"),
+            ("faster", 0.5, "refuted"),
+            ("alike", 2.0, "confirmed"),
+            ("alike", 0.5, "refuted"),
+        ],
+    )
+    def test_expectations_go_by_the_margin_in_the_unit(self, is_: str, margin: float, outcome: str):
+        expected = expect("so it is", is_, "cost", margin=margin, unit="ms")
+        found = analyse_experiment(made_record([cost_row()], [expected]), cost_runs()).expectations[0]
+        assert (found.outcome, found.margin_percent, found.unit) == (outcome, None, "ms")
+        (judged,) = found.judged
+        assert judged.speed_percent is None
+        assert judged.difference == pytest.approx(1.1, abs=0.05)
+        assert judged.difference_low is not None
+        assert judged.difference_low > 0.5
+
+    @pytest.mark.parametrize("paired", [True, False])
+    def test_ratios_of_costs_are_judged_by_fiellers_interval(self, *, paired: bool):
+        row = cost_row(compared_as="ratio-of-sums")
+        record = made_record([row], [expect("dearer", "slower", "cost"), expect("alike", "alike", "cost")])
+        found = analyse_experiment(record, cost_runs(paired=paired))
+        assert [one.outcome for one in found.expectations] == ["confirmed", "refuted"]
+        (judged,) = found.expectations[0].judged
+        comparison = found.rows[0].comparison
+        assert judged.low_percent == pytest.approx(100 * (100 / (100 + (comparison.high_percent or 0)) - 1))
+        assert judged.p == pytest.approx(comparison.p)
+
+    def test_no_ratio_to_what_is_not_clearly_above_0(self):
+        row = cost_row(
+            baseline=tuple(msgspec.structs.replace(one, minus=not one.minus) for one in cost("es"))
+        )
+        row = msgspec.structs.replace(row, compared_as="ratio-of-sums")
+        record = made_record([row], [expect("dearer", "slower", "cost")])
+        found = analyse_experiment(record, cost_runs())
+        assert found.rows[0].comparison.verdict == "n/a"
+        assert found.expectations[0].outcome == "inconclusive"
+        assert "is not clearly above 0" in found.expectations[0].judged[0].reason
+
+    def test_a_difference_of_differences(self):
+        rows = [
+            comparison(name, f"fresh/es/{name}", f"fresh/os/{name}", metric="mean", compared_as="difference")
+            for name in ("with", "without")
+        ]
+        expected = expect("dearer", "slower", "with", than="without", margin=0.1, unit="ms")
+        found = analyse_experiment(made_record(rows, [expected]), cost_runs()).expectations[0]
+        direct = first_row(cost_runs(), cost_row()).comparison
+        assert found.judged[0].difference == pytest.approx(direct.difference)
+        assert found.p == pytest.approx(direct.p)
+
+    def test_the_report_has_units(self):
+        expected = expect("dearer", "slower", "cost", margin=0.5, unit="ms")
+        both = [cost_row(), cost_row(name="times", label="times", compared_as="ratio-of-sums")]
+        record, runs = made_record(both, [expected]), cost_runs()
+        text = render(record, runs, analyse_experiment(record, runs), "markdown")
+        assert "| +1.060 ms (+0.8717 to +1.248) |" in text
+        assert "| 2.000 | 3.060 | +1.060 ms | +0.8717 to +1.248 |" in text
+        assert "| 2.000 | 3.060 | +53.0 % | +40.8 to +67.2 |" in text
+        assert "Margins: 0.5 ms" in text
+        assert render(record, runs, analyse_experiment(record, runs), "json")

@@ -23,6 +23,7 @@ from benchctl.experiment.record import (
     FateExpectation,
     Measurement,
     TaskRef,
+    side_text,
 )
 from benchctl.report.listing import Listing, pieces
 from benchctl.report.numbers import counted, documents, duration, mebibytes
@@ -186,11 +187,14 @@ def estimate(
 
 
 def _seen(spec: ExperimentSpec) -> Iterator[tuple[str, tuple[ComparisonSpec, ...]]]:
-    """(name, comparisons that it is made of) of all differences that are looked for."""
-    rows = {row.name: row for row in spec.comparisons}
+    """(name, comparisons that it is made of) of all ratios of single tasks that are looked for.
+
+    How forks of one task spread says little about sums and differences of several.
+    """
+    rows = {row.name: row for row in spec.comparisons if row.compared_as == "ratio"}
     yield from ((name, (row,)) for name, row in rows.items())
     for one in spec.expectations:
-        if one.than:
+        if one.than in rows:
             (first,) = one.comparisons
             yield f"{first} over {one.than}", (rows[first], rows[one.than])
 
@@ -228,7 +232,7 @@ class _Past:
 
     def sight(self, name: str, rows: Sequence[ComparisonSpec], plans: Plans, forks: int) -> Sight:
         metric = rows[0].metric
-        refs = [ref for row in rows for ref in (row.baseline, row.contender)]
+        refs = [ref for row in rows for ref in row.refs]
         shared = len({(ref.measurement, ref.variant) for ref in refs}) < len(refs)
         noises = [self._noise(ref, metric, plans) for ref in refs]
         known = [one for one in noises if one is not None]
@@ -343,7 +347,15 @@ def content_listings(spec: ExperimentSpec) -> Iterator[Listing]:
     if spec.tables:
         yield Listing(
             ("comparison", "metric", "baseline", "contender"),
-            [(one.name, one.metric, str(one.baseline), str(one.contender)) for one in spec.comparisons],
+            [
+                (
+                    one.name,
+                    one.metric if one.compared_as == "ratio" else f"{one.metric}, {one.compared_as}",
+                    side_text(one.baseline),
+                    side_text(one.contender),
+                )
+                for one in spec.comparisons
+            ],
             title="Comparisons",
         )
     if spec.call_sites:
@@ -522,7 +534,8 @@ def _holds(one: Expectation | FateExpectation) -> str:
         return f"{one.call_site}: {one.is_} in {one.variant}"
     than = f" by more than {one.than}" if one.than and one.is_ != "alike" else ""
     than = f" as {one.than}" if one.than and one.is_ == "alike" else than
-    return f"{', '.join(one.comparisons)}: {one.is_}{than} (margin {100 * one.margin:g} %)"
+    margin = f"{one.margin:g} {one.unit}" if one.unit else f"{100 * one.margin:g} %"
+    return f"{', '.join(one.comparisons)}: {one.is_}{than} (margin {margin})"
 
 
 def _is_known(one: Sight) -> bool:

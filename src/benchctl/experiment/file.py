@@ -1,7 +1,8 @@
 """An experiment file into what it asks, as far as that goes without loading its challenges."""
 
 import hashlib
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,8 +33,12 @@ from benchctl.experiment.record import (
     FateExpectation,
     Measurement,
     Published,
+    SideRef,
     TableSpec,
     TaskRef,
+    Term,
+    side_text,
+    terms_of,
 )
 from benchctl.nearest import guess, suggestion
 from benchctl.report.numbers import counted
@@ -51,6 +56,17 @@ _Steps = tuple[Step, ...]
 _BUILT_IN: Final = ("es", "os")
 _FORM: Final = "MEASUREMENT/VARIANT/TASK, or MEASUREMENT/VARIANT/CHALLENGE/TASK"
 _SHORT: Final = 3
+
+
+def parse_side(entry: str | tuple[str, ...]) -> SideRef:
+    """Read a side: a reference, or several, with a sign before each, `+` unless it is given.
+
+    Raises:
+        UsageError: as for `parse_ref`.
+    """
+    if isinstance(entry, str):
+        return parse_ref(entry)
+    return tuple(Term(parse_ref(text.lstrip("+- ")), minus=text.startswith("-")) for text in entry)
 
 
 def parse_ref(text: str) -> TaskRef:
@@ -75,6 +91,8 @@ _USUAL: Final = ", ".join(one.key for one in METRICS)
 _KNOWN: Final = f"known: {_USUAL}, and other percentiles such as service_time_p50"
 _MARGIN: Final = "5%"
 _LEAST_CHANGE_PERCENT: Final = -100
+_TIMES: Final = {"us": 1e-3, "ms": 1.0, "s": 1e3}
+"""Milliseconds."""
 
 
 class _Part:
@@ -113,7 +131,7 @@ class _TableReader(_Part):
     def _table(self, place: int, entry: TableEntry) -> TableSpec:
         steps = ("tables", place)
         if entry.metric is not None:
-            self._metric(entry.metric, (*steps, "metric"))
+            self._metric(entry.metric, (*steps, "metric"), ratio=False)
         rows = tuple(self._row(row, (*steps, "rows", number), entry) for number, row in enumerate(entry.rows))
         return TableSpec(
             title=entry.title,
@@ -128,16 +146,21 @@ class _TableReader(_Part):
         metric = row.metric or table.metric
         if metric is None:
             raise self._refuse(steps, "neither the row nor its table has a 'metric'", _KNOWN)
-        baseline = self._ref(row.baseline, (*steps, "baseline"))
-        contender = self._ref(row.contender, (*steps, "contender"))
+        baseline = self._side(row.baseline, (*steps, "baseline"))
+        contender = self._side(row.contender, (*steps, "contender"))
         if baseline == contender:
-            raise self._refuse((*steps, "contender"), f"'{contender}' is compared with itself")
+            raise self._refuse((*steps, "contender"), f"'{side_text(contender)}' is compared with itself")
+        if row.published is not None and row.as_ == "difference":
+            raise self._refuse((*steps, "published"), "published figures stand beside ratios")
+        derived = not (isinstance(baseline, TaskRef) and isinstance(contender, TaskRef))
+        compared_as = "ratio-of-sums" if derived and row.as_ == "ratio" else row.as_
         return ComparisonSpec(
             name=row.name,
             label=row.label or row.name,
             baseline=baseline,
             contender=contender,
-            metric=self._metric(metric, (*steps, "metric")),
+            metric=self._metric(metric, (*steps, "metric"), ratio=compared_as == "ratio"),
+            compared_as=compared_as,
             published=None
             if row.published is None
             else self._published(row.published, (*steps, "published")),
@@ -153,24 +176,29 @@ class _TableReader(_Part):
                 raise self._refuse((*steps, 2), f"figures above 0 never differ by {percent:g} %")
         return Published(baseline, contender, *change)
 
-    def _metric(self, metric: str, steps: _Steps) -> str:
+    def _metric(self, metric: str, steps: _Steps, *, ratio: bool) -> str:
         try:
-            return kept_metric_of(metric).key
+            return kept_metric_of(metric, ratio=ratio).key
         except ValueError as err:
             raise self._refuse(steps, str(err), _metric_hint(metric)) from err
 
-    def _ref(self, text: str, steps: _Steps) -> TaskRef:
+    def _side(self, entry: str | tuple[str, ...], steps: _Steps) -> SideRef:
         try:
-            ref = parse_ref(text)
+            side = parse_side(entry)
         except UsageError as err:
             raise self._refuse(steps, err.message, err.hint) from err
-        if ref.measurement not in self._file.measurements:
-            raise self._refuse(
-                steps,
-                f"there is no measurement '{ref.measurement}'",
-                suggestion(ref.measurement, self._file.measurements),
-            )
-        return ref
+        refs = [one.ref for one in terms_of(side)]
+        for place, ref in enumerate(refs):
+            own = (*steps, place) if isinstance(side, tuple) else steps
+            if ref.measurement not in self._file.measurements:
+                raise self._refuse(
+                    own,
+                    f"there is no measurement '{ref.measurement}'",
+                    suggestion(ref.measurement, self._file.measurements),
+                )
+            if ref in refs[:place]:
+                raise self._refuse(own, f"'{ref}' is there twice")
+        return side
 
     def _by_name(self, tables: tuple[TableSpec, ...]) -> _Comparisons:
         known: _Comparisons = {}
@@ -193,9 +221,7 @@ class _TableReader(_Part):
                 raise self._refuse((*steps, "comparisons", place), f"'{name}' is there twice")
         if entry.than is not None:
             self._check_than(entry.comparisons, entry.than, (*steps, "than"), known)
-        margin = fraction(entry.margin or _MARGIN)
-        if not 0 < margin < 1:
-            raise self._refuse((*steps, "margin"), "a margin is more than 0 % and less than 100 %")
+        margin, unit = self._margin([known[name] for name in entry.comparisons], entry.margin, steps)
         return Expectation(
             statement=entry.statement,
             comparisons=entry.comparisons,
@@ -204,7 +230,41 @@ class _TableReader(_Part):
             than=entry.than or "",
             needs=entry.needs.strip(),
             place=order,
+            unit=unit,
         )
+
+    def _margin(self, rows: Sequence[ComparisonSpec], margin: str | None, steps: _Steps) -> tuple[float, str]:
+        """A fraction without a unit, or what the differences of the rows are measured in."""
+        steps = (*steps, "margin")
+        metrics = {row.metric if row.compared_as == "difference" else "" for row in rows}
+        if len(metrics) > 1:
+            raise self._refuse(
+                steps[:-1], "ratios and differences have no margin in common", "write an expectation for each"
+            )
+        (metric,) = metrics
+        in_percent = (margin or _MARGIN).endswith("%")
+        if not metric:
+            if not in_percent:
+                raise self._refuse(
+                    steps, "the margin of ratios is in per cent", "or compare `as: difference`"
+                )
+            found = fraction(margin or _MARGIN)
+            if not 0 < found < 1:
+                raise self._refuse(steps, "a margin is more than 0 % and less than 100 %")
+            return found, ""
+        unit = metric_of(metric).unit
+        if margin is None or in_percent:
+            raise self._refuse(steps, f"the margin of a difference is in its unit, such as 2 {unit}")
+        number, _, given = re.sub(r"(?<=[0-9]) ?(?=[A-Za-z])", " ", margin).partition(" ")
+        factor = (
+            _TIMES.get(given) if unit == "ms" else float(given == unit or metric_of(metric).figure.counts)
+        )
+        if not factor:
+            raise self._refuse(steps, f"'{given}' is not what {metric} is in", f"write it in {unit}")
+        amount = factor * float(number)
+        if not amount:
+            raise self._refuse(steps, "a margin is more than 0")
+        return amount, unit if unit == "ms" else given
 
     def _check_comparison(self, name: str, steps: _Steps, known: _Comparisons) -> None:
         if name not in known:
@@ -231,6 +291,13 @@ class _TableReader(_Part):
         if known[first].metric != known[than].metric:
             raise self._refuse(
                 steps, f"'{first}' is in {known[first].metric}, '{than}' in {known[than].metric}"
+            )
+        kinds = {known[first].compared_as, known[than].compared_as}
+        if len(kinds) > 1 or "ratio-of-sums" in kinds:
+            raise self._refuse(
+                steps,
+                "'than' takes two ratios of single tasks, or two differences",
+                "compare both `as: difference`",
             )
 
 

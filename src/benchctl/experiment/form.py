@@ -11,8 +11,8 @@ from benchctl.results.model import DEFAULT_FORKS
 from benchctl.results.plan import EvidenceKind
 from benchctl.run.documents import GENERATED_DOCUMENTS
 from benchctl.run.plan import MAX_SEED
-from benchctl.spec import RestartPolicy, RunSettings
-from benchctl.yaml_file import Documents, HeapSize, Percent
+from benchctl.spec import ComparedAs, RestartPolicy, RunSettings
+from benchctl.yaml_file import Documents, HeapSize
 
 MOST_FORKS_IN_FILE: Final = 10_000
 """Of every variant: months of measuring, and few enough to be listed one by one."""
@@ -26,6 +26,13 @@ Name = Annotated[
     Meta(
         pattern=r"^[a-z0-9][a-z0-9._-]{0,39}$",
         description="a name of at most 40 lower-case letters, digits and . _ - behind a letter or digit",
+    ),
+]
+Margin = Annotated[
+    str,
+    Meta(
+        pattern=r"^[0-9]{1,9}(\.[0-9]{1,9})? ?(%|[A-Za-z][A-Za-z/]{0,19})$",
+        description="a percentage such as 3%, or an amount such as 2 ms",
     ),
 ]
 Figures = Annotated[
@@ -61,16 +68,19 @@ class RowEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="
 
     Attributes:
         name: by which expectations refer to it.
-        baseline, contender: `MEASUREMENT/VARIANT/[CHALLENGE[#N]/]TASK`.
+        baseline, contender: `MEASUREMENT/VARIANT/[CHALLENGE[#N]/]TASK`; or a list of these, whose values are
+            added up, or subtracted behind a `-`.
         label: of the row; its name unless it is given.
+        as_: `ratio`, `ratio-of-sums`, or `difference`.
         metric: machine name; the table's unless it is given.
         published: what the source reported: baseline, contender, and the change as it was printed.
     """
 
     name: Name
-    baseline: Text
-    contender: Text
+    baseline: Text | Texts
+    contender: Text | Texts
     label: str = ""
+    as_: ComparedAs = msgspec.field(name="as", default="ratio")
     metric: Text | None = None
     published: Figures | None = None
 
@@ -117,14 +127,14 @@ class ExpectationEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, 
     """A statement and what shows it: comparisons, see `experiment.record.Expectation`, or a fate.
 
     Attributes:
-        margin: 5 % unless it is given.
+        margin: 5 % unless it is given; of differences in the metric's unit.
         fate: of a call site, in place of all but the statement and `needs`.
     """
 
     statement: Text
     comparisons: Texts | None = None
     is_: Relation | None = msgspec.field(name="is", default=None)
-    margin: Percent | None = None
+    margin: Margin | None = None
     than: Text | None = None
     needs: str = ""
     fate: FateEntry | None = None

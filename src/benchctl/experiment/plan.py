@@ -12,7 +12,16 @@ import msgspec
 from benchctl.errors import UsageError
 from benchctl.experiment.file import Source, read_experiment
 from benchctl.experiment.form import MOST_FORKS_IN_FILE
-from benchctl.experiment.record import ComparisonSpec, Expectation, ExperimentSpec, Measurement, TaskRef
+from benchctl.experiment.record import (
+    ComparisonSpec,
+    Expectation,
+    ExperimentSpec,
+    Measurement,
+    SideRef,
+    TaskRef,
+    side_text,
+    terms_of,
+)
 from benchctl.home import Home
 from benchctl.nearest import suggestion
 from benchctl.plugin.code import Consent
@@ -208,11 +217,7 @@ def _narrowed(spec: ExperimentSpec, only: Iterable[str]) -> ExperimentSpec:
     tables = tuple(
         msgspec.structs.replace(table, rows=rows)
         for table in spec.tables
-        if (
-            rows := tuple(
-                row for row in table.rows if {row.baseline.measurement, row.contender.measurement} <= wanted
-            )
-        )
+        if (rows := tuple(row for row in table.rows if {ref.measurement for ref in row.refs} <= wanted))
     )
     compared = {row.name for table in tables for row in table.rows}
     sites = {one.name: one for one in spec.call_sites}
@@ -264,14 +269,21 @@ def load_experiment(path: Path, changes: Changes, home: Home) -> Experiment:
             plans[measurement.name] = plan_measurement(spec, measurement, home)
     _check_params(spec, plans, source, changes)
     for row, steps in _rows(source.spec, spec):
-        places = []
-        for side in ("baseline", "contender"):
-            with source.at(*steps, side):
-                places.append(_check_side(getattr(row, side), metric_of(row.metric), plans))
+        found: list[list[tuple[bool, str, str, Place]]] = []
+        for name in ("baseline", "contender"):
+            side: SideRef = getattr(row, name)
+            found.append([])
+            for number, one in enumerate(terms_of(side)):
+                with source.at(*steps, name, *([number] if isinstance(side, tuple) else [])):
+                    place = _check_side(one.ref, metric_of(row.metric), plans)
+                found[-1].append((one.minus, one.ref.measurement, one.ref.variant, place))
         with source.at(*steps, "contender"):
-            _check_distinct(row, *places)
+            if sorted(found[0]) == sorted(found[1]):
+                # In two spellings, perhaps.
+                texts = [side_text(side) for side in (row.contender, row.baseline)]
+                raise UsageError(f"'{texts[0]}' is the same as '{texts[1]}': it is compared with itself")
         with source.at(*steps):
-            _check_evidence(row, plans)
+            _check_alike(row, plans)
     _check_call_sites(spec, plans, source)
     return Experiment(_sealed(spec, plans), plans, source.spec)
 
@@ -330,29 +342,26 @@ def _check_side(ref: TaskRef, metric: Metric, plans: Plans) -> Place:
     return place
 
 
-def _check_distinct(row: ComparisonSpec, baseline: Place, contender: Place) -> None:
-    """Refuse to compare one task with itself in two spellings.
+def _check_alike(row: ComparisonSpec, plans: Plans) -> None:
+    """Refuse to compare forks that bear the cost of evidence with others, or builds with forks on one.
 
     Raises:
-        UsageError: they are the same.
+        UsageError: one task's do, and another's do not.
     """
-    one, other = row.baseline, row.contender
-    if (one.measurement, one.variant, baseline) == (other.measurement, other.variant, contender):
-        raise UsageError(f"'{other}' is the same task as '{one}': it is compared with itself")
-
-
-def _check_evidence(row: ComparisonSpec, plans: Plans) -> None:
-    """Refuse to compare forks that bear the cost of evidence with others.
-
-    Raises:
-        UsageError: one side bears it, and the other does not.
-    """
-    carried = [plans[ref.measurement].plan.evidence_in(0) for ref in (row.baseline, row.contender)]
-    if carried[0] != carried[1]:
+    compared = [plans[ref.measurement].plan for ref in row.refs]
+    carried = list(dict.fromkeys(plan.evidence_in(0) for plan in compared))
+    if len(carried) > 1:
         both = " and ".join(", ".join(kinds) or "nothing" for kinds in carried)
         raise UsageError(
             f"the two sides collect different evidence in the forks that are compared: {both}",
             hint="collect it in further forks (`evidence: {forks: 1}`), or in all forks of both",
+        )
+    builds = sorted({plan.index_builds for plan in compared})
+    if len(builds) > 1:
+        counts = " and ".join(map(str, builds))
+        raise UsageError(
+            f"the two sides have different numbers of index builds: {counts}",
+            hint="give their measurements the same `index-builds`",
         )
 
 

@@ -1,5 +1,6 @@
 """Experiments as they are kept: what one asks, what was seen at its call sites, and its folder on disk."""
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +16,7 @@ from benchctl.results.places import task_of_challenge
 from benchctl.results.plan import EvidenceSpec, Place, Plan, VariantSpec
 from benchctl.results.store import new_run_id
 from benchctl.results.versioned import read_versioned, write_versioned
-from benchctl.spec import RestartPolicy, RunSettings
+from benchctl.spec import ComparedAs, RestartPolicy, RunSettings
 
 # What the JVM did at a call site of interest, fork by fork, as its inlining logs say it.
 
@@ -127,6 +128,38 @@ class TaskRef(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="k
         return task_of_challenge(plan, self.challenge, self.task, str(self))
 
 
+class Term(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
+    """A task whose value a derived value adds or, with `minus`, subtracts."""
+
+    ref: TaskRef
+    minus: bool = False
+
+    @property
+    def weight(self) -> int:
+        """1 or -1."""
+        return -1 if self.minus else 1
+
+
+SideRef = TaskRef | tuple[Term, ...]
+"""A side of a comparison: a task, or a value derived from several."""
+
+
+def terms_of(side: SideRef) -> tuple[Term, ...]:
+    """What a side is made of."""
+    return (Term(side),) if isinstance(side, TaskRef) else side
+
+
+def forks_of(side: SideRef) -> frozenset[tuple[str, str]]:
+    """(measurement, variant) of every node start that a side rests on."""
+    return frozenset((one.ref.measurement, one.ref.variant) for one in terms_of(side))
+
+
+def side_text(side: SideRef) -> str:
+    """`m/es/with - m/es/without`."""
+    text = "".join(f" {'-' if one.minus else '+'} {one.ref}" for one in terms_of(side))
+    return text.removeprefix(" + ").lstrip()
+
+
 class Published(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
     """What somebody else reported for a comparison.
 
@@ -146,17 +179,25 @@ class ComparisonSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, re
     Attributes:
         name: by which expectations refer to it; unique in the experiment.
         label: of its row.
-        baseline, contender: tasks of measurements.
+        baseline, contender: tasks of measurements, or values derived from several.
         metric: machine name, such as `throughput` or `service_time_p90`.
         published: what the source reported; None where it reported nothing.
+        compared_as: the ratio of geometric means over forks, or of arithmetic ones, as always of derived
+            values; or the difference, in the metric's unit.
     """
 
     name: str
     label: str
-    baseline: TaskRef
-    contender: TaskRef
+    baseline: SideRef
+    contender: SideRef
     metric: str
     published: Published | None = None
+    compared_as: ComparedAs = "ratio"
+
+    @property
+    def refs(self) -> tuple[TaskRef, ...]:
+        """The tasks of both sides."""
+        return tuple(one.ref for side in (self.baseline, self.contender) for one in terms_of(side))
 
 
 class TableSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_only=True):
@@ -185,11 +226,12 @@ class Expectation(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
         statement: in words.
         comparisons: names of the comparisons that all have to show it; where `than` is given, exactly one.
         is_: what each contender is against its baseline; `is` in the file.
-        margin: relative difference below which two are alike, above 0.
+        margin: relative difference below which two are alike, above 0; in `unit` where that is given.
         than: the name of another comparison: then the ratio of the first is held against the ratio of this
             one (a difference of differences).
         needs: what has to hold for it to be answerable, for the reader.
         place: among all expectations of the file.
+        unit: of comparisons that are differences; empty for ratios.
     """
 
     statement: str
@@ -199,6 +241,12 @@ class Expectation(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
     than: str = ""
     needs: str = ""
     place: int = 0
+    unit: str = ""
+
+    @property
+    def limit(self) -> float:
+        """The margin as effects are judged by it: in the unit, or a natural logarithm."""
+        return self.margin if self.unit else math.log1p(self.margin)
 
 
 class CallSite(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_only=True):
@@ -308,7 +356,7 @@ class ExperimentSpec(RunSettings, frozen=True, forbid_unknown_fields=True, renam
         """(measurement, variant) of all that expectations rest on."""
         rows = {row.name: row for row in self.comparisons}
         names = {name for one in self.expectations for name in (*one.comparisons, one.than) if name}
-        refs = (ref for name in names for ref in (rows[name].baseline, rows[name].contender))
+        refs = (ref for name in names for ref in rows[name].refs)
         return frozenset((ref.measurement, ref.variant) for ref in refs)
 
     def forks_of(self, measurement: Measurement) -> int:

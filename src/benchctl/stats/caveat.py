@@ -162,6 +162,11 @@ def near_zero(variant: str) -> Caveat:
     return Caveat("no-ratio", f"so little on {variant} that the ratio has no upper limit")
 
 
+def not_above_0(variant: str) -> Caveat:
+    """A derived value that a ratio cannot be to."""
+    return Caveat("no-ratio", f"{variant} is not clearly above 0: there is no ratio to it, only a difference")
+
+
 def no_spread() -> Caveat:
     """Identical values cannot be independent measurements."""
     return Caveat("no-spread", "the values of all forks are identical: nothing to test with")

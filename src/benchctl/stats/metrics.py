@@ -14,6 +14,7 @@ from benchctl.nearest import suggestion
 from benchctl.results.figures import FIGURES, Figure, Quantiles, TaskSummary
 from benchctl.results.model import ForkRecord
 from benchctl.results.plan import Place, Plan
+from benchctl.spec import ComparedAs
 from benchctl.track.model import Task
 
 _KINDS: Final = {figure.name: figure for figure in FIGURES}
@@ -44,12 +45,14 @@ class Metric(msgspec.Struct, frozen=True):
         unit: of the per-fork values.
         margin: relative difference that does not matter in practice.
         quantile: of times, between 0 and 1; None for plain figures.
+        compared_as: how two sides are compared.
     """
 
     figure: Figure
     unit: str
     margin: float
     quantile: float | None = None
+    compared_as: ComparedAs = "ratio"
 
     @property
     def key(self) -> MetricKey:
@@ -67,6 +70,11 @@ class Metric(msgspec.Struct, frozen=True):
     def higher_is_better(self) -> bool:
         """Which way is faster."""
         return self.figure.higher_is_better
+
+    @property
+    def additive(self) -> bool:
+        """Whether means over forks are arithmetic."""
+        return self.figure.additive or self.compared_as != "ratio"
 
     @property
     def error_factor(self) -> float:
@@ -153,14 +161,14 @@ def metric_of(key: MetricKey) -> Metric:
     return metric(match["time"], round(float(match["percentile"]) / 100, _DIGITS))
 
 
-def kept_metric_of(key: MetricKey) -> Metric:
-    """The metric of this machine name, whose values are kept with every fork.
+def kept_metric_of(key: MetricKey, *, ratio: bool = True) -> Metric:
+    """The metric of this machine name, whose values are kept with every fork, and have a `ratio`.
 
     Raises:
         ValueError: there is none, or it takes samples.
     """
     found = metric_of(key)
-    if found.figure.additive:
+    if found.figure.additive and ratio:
         raise ValueError(f"'{key}' may be 0, and then has no ratio: only run, show and compare take it")
     if found.quantile not in (None, *SUMMARISED):
         kept = ", ".join(map(percentile, SUMMARISED))
@@ -207,7 +215,8 @@ def metrics_in(plan: Plan) -> tuple[Metric, ...]:
     """What variants of a plan are compared by, in the order of tables."""
     if plan.redline is not None:
         return (REDLINE,)
-    return tuple(map(metric, figure_names(plan.metrics))) or METRICS
+    usual = tuple(map(metric, figure_names(plan.metrics))) or METRICS
+    return tuple(msgspec.structs.replace(one, compared_as=plan.compared_as) for one in usual)
 
 
 THROUGHPUT = metric("throughput")
