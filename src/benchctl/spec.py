@@ -19,6 +19,9 @@ Heading = Literal["What is measured", "How much", "Load", "Nodes and indices", "
 RestartPolicy = Literal["challenge", "task", "never"]
 ErrorPolicy = Literal["continue", "abort"]
 TransportName = Literal["wire", "client"]
+MAX_SEED = 1 << 63
+MOST_WORKERS = 64
+
 PageCache = Literal["as-is", "cold", "warm"]
 ComparedAs = Literal["ratio", "ratio-of-sums", "difference"]
 """Of geometric means over forks, unless values may be 0; of arithmetic ones; and their difference."""

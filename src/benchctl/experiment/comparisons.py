@@ -25,6 +25,7 @@ from benchctl.jvm.call_sites import Found
 from benchctl.results.figures import TaskSummary
 from benchctl.results.model import AnswerFinding, ForkRecord, RunRecord
 from benchctl.stats import caveat
+from benchctl.stats.analyse import any_bound, redline_doubts
 from benchctl.stats.analysis import Figures
 from benchctl.stats.caveat import Caveat
 from benchctl.stats.compare import Comparison, Series, several_builds
@@ -38,6 +39,7 @@ from benchctl.stats.doubts import (
     unsupported_reason,
 )
 from benchctl.stats.metrics import (
+    REDLINE,
     ForkSummaries,
     Metric,
     MetricKey,
@@ -355,7 +357,10 @@ class _TaskSide(msgspec.Struct, frozen=True):
 
     @property
     def doubts_of_load(self) -> LoadCheck | None:
-        return None if self.task is None else check_load(self.task, self.summaries)
+        """Of a red-line search, the load is what was searched for."""
+        if self.task is None or any(one.redline_end is not None for one in self.summaries):
+            return None
+        return check_load(self.task, self.summaries)
 
     def scale(self, run: RunRecord | None) -> ScaleNote | None:
         """Distance from the blog, by exact counts if there are any."""
@@ -423,6 +428,7 @@ class _Sum(msgspec.Struct, frozen=True):
             samples=min((one.samples for task in self.tasks for one in task.summaries), default=0),
             steady=next((one for one in steady if one.trend), steady[0]),
             unsupported=next(filter(None, (unsupported_reason(task.found) for task in self.tasks)), None),
+            at_least=metric.key == REDLINE.key and any(any_bound(task.summaries) for task in self.tasks),
             load=tuple(dict.fromkeys(state for load in loads for state in load.states)),
         )
         return msgspec.structs.replace(figures, **side.build_figures()) if by_build else figures
@@ -520,6 +526,8 @@ def _doubts(metric: Metric, sides: tuple[_Sum, _Sum], runs: Mapping[str, RunReco
             if run is None or task.task is None or not task.found:
                 continue
             found = {task.label: task.found}
+            if run.plan.redline is not None:
+                yield from redline_doubts(run.plan.redline, found)
             yield from row_doubts(metric, task.task, found, None)
             yield from floor_doubts(found, run.calibration)
             yield from _answer_doubts(task, others, run)

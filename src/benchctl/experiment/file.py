@@ -6,8 +6,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Any, Final
 
+import msgspec
 import psutil
 
 from benchctl.corpus.documents import parse_documents
@@ -17,17 +18,20 @@ from benchctl.engine.variant_file import resolve_variants_mapping
 from benchctl.errors import UsageError
 from benchctl.experiment.form import (
     CallSiteEntry,
+    CommonEntry,
     EvidenceEntry,
     ExpectationEntry,
     ExperimentFile,
     FateEntry,
     MeasurementEntry,
+    RedlineEntry,
     RowEntry,
     TableEntry,
 )
 from benchctl.experiment.record import (
     CallSite,
     ComparisonSpec,
+    Conditions,
     Expectation,
     ExperimentSpec,
     FateExpectation,
@@ -42,14 +46,14 @@ from benchctl.experiment.record import (
 )
 from benchctl.nearest import guess, suggestion
 from benchctl.report.numbers import counted
-from benchctl.results.plan import EvidenceSpec, VariantSpec
+from benchctl.results.plan import EvidenceSpec, RedlineSpec, VariantSpec
+from benchctl.run.documents import GENERATED_DOCUMENTS
 from benchctl.run.plan import MIN_HEAP_MB, default_heap_mb
-from benchctl.spec import settings_in
+from benchctl.run.redline import parse_objective
 from benchctl.stats.metrics import METRICS, kept_metric_of, metric_of
 from benchctl.track.library import shipped, track_names
 from benchctl.yaml_file import Document, Step, fraction, mebibytes, read_typed
 
-T = TypeVar("T")
 _Comparisons = dict[str, ComparisonSpec]
 _Steps = tuple[Step, ...]
 
@@ -488,14 +492,6 @@ class _Reader(_Part):
 
     def spec(self) -> ExperimentSpec:
         file = self._file
-        if file.index_builds > 1:
-            raise self._refuse(
-                ("index-builds",),
-                "an experiment compares forks on one build of every index",
-                "measure several builds by `benchctl run`",
-            )
-        if file.metrics:
-            raise self._refuse(("metrics",), "expectations name their metrics one by one")
         variants = self._variants()
         measurements = tuple(
             self._measurement(name, entry, variants) for name, entry in file.measurements.items()
@@ -505,16 +501,13 @@ class _Reader(_Part):
         looking = _FateReader(file, self._document)
         call_sites = looking.call_sites()
         return ExperimentSpec(
-            **settings_in(file),
+            **{one.name: getattr(file, one.name) for one in msgspec.structs.fields(Conditions)}
+            | self._amounts(file, ()),
             name=self._path.stem,
             title=file.title,
             about=file.about.strip(),
             source=file.source.strip(),
             forks=file.forks,
-            docs=self._docs(),
-            heap_mb=self._heap_mb(),
-            seed=file.seed,
-            track=file.track if file.track in track_names() else placed(file.track, self._folder),
             params=file.params,
             variants=tuple(variants.values()),
             measurements=measurements,
@@ -525,21 +518,40 @@ class _Reader(_Part):
             digest=self._digest(measurements, variants.values()),
         )
 
-    def _docs(self) -> int:
-        if isinstance(self._file.docs, int):
-            return self._file.docs
-        try:
-            return parse_documents(self._file.docs)
-        except UsageError as err:
-            raise self._refuse(("docs",), err.message, err.hint) from err
-
-    def _heap_mb(self) -> int:
-        if self._file.heap is None:
-            return default_heap_mb(psutil.virtual_memory().total)
-        found = mebibytes(self._file.heap)
-        if found < MIN_HEAP_MB:
-            raise self._refuse(("heap",), f"a node needs at least {MIN_HEAP_MB}m")
+    def _amounts(self, entry: CommonEntry, steps: _Steps) -> dict[str, Any]:
+        """What of an entry is not kept as it is written: paths, documents and heap."""
+        found: dict[str, Any] = {
+            "track": entry.track if entry.track in track_names() else placed(entry.track, self._folder),
+            "corpus": str(self._folder / entry.corpus) if entry.corpus else "",
+            "corpus_dirs": tuple(str(self._folder / one) for one in entry.corpus_dirs),
+            "docs": entry.docs,
+            "heap_mb": default_heap_mb(psutil.virtual_memory().total),
+        }
+        if isinstance(entry.docs, str):
+            try:
+                found["docs"] = parse_documents(entry.docs)
+            except UsageError as err:
+                raise self._refuse((*steps, "docs"), err.message, err.hint) from err
+        if entry.docs is None and not entry.corpus and entry.track in track_names():
+            found["docs"] = GENERATED_DOCUMENTS
+        if entry.heap is not None:
+            found["heap_mb"] = mebibytes(entry.heap)
+            if found["heap_mb"] < MIN_HEAP_MB:
+                raise self._refuse((*steps, "heap"), f"a node needs at least {MIN_HEAP_MB}m")
         return found
+
+    def _own(self, entry: MeasurementEntry, steps: _Steps) -> dict[str, Any]:
+        """What a measurement says of its own, by field."""
+        said = self._document.value["measurements"][steps[-1]]
+        names = {one.encode_name: one.name for one in msgspec.structs.fields(CommonEntry)}
+        given = {names[key] for key in said if key in names}
+        if given & {"track", "corpus"}:
+            # The experiment's number is of other documents.
+            given.add("docs")
+        amounts = self._amounts(entry, steps)
+        if "heap" in given:
+            given = given - {"heap"} | {"heap_mb"}
+        return {name: amounts[name] if name in amounts else getattr(entry, name) for name in sorted(given)}
 
     def _variants(self) -> dict[str, VariantSpec]:
         """Variants of the file, and the built-in ones that measurements name, in that order."""
@@ -587,18 +599,48 @@ class _Reader(_Part):
                 (*steps, "forks"),
                 f"a measurement has at most the experiment's {counted(self._file.forks, 'fork')}",
             )
+        if bool(entry.challenges) == (entry.redline is not None):
+            both = "either challenges or a red-line search"
+            raise self._refuse(steps, f"a measurement has {both}", "give it `challenges` or `redline`")
+        if entry.redline is not None and (entry.warmup_challenges or entry.evidence is not None):
+            key = "warmup-challenges" if entry.warmup_challenges else "evidence"
+            raise self._refuse(
+                (*steps, key), "a red-line search warms up by itself, and collects no evidence"
+            )
+        own = self._own(entry, steps)
         return Measurement(
             name=name,
             variants=tuple(variants[variant].name for variant in entry.variants),
             challenges=self._challenges(entry.challenges, (*steps, "challenges")),
             warmup_challenges=self._challenges(entry.warmup_challenges, (*steps, "warmup-challenges")),
-            restart=_own(entry.restart, self._file.restart),
+            # In fields of their own, as records had them before there were others.
+            restart=own.pop("restart", self._file.restart),
+            include_tasks=own.pop("include_tasks", self._file.include_tasks),
+            exclude_tasks=own.pop("exclude_tasks", self._file.exclude_tasks),
+            own=own,
+            redline=None if entry.redline is None else self._redline(entry.redline, (*steps, "redline")),
             params=entry.params,
-            include_tasks=_own(entry.include_tasks, self._file.include_tasks),
-            exclude_tasks=_own(entry.exclude_tasks, self._file.exclude_tasks),
             about=entry.about.strip(),
             forks=entry.forks,
             evidence=None if entry.evidence is None else _evidence(entry.evidence),
+        )
+
+    def _redline(self, entry: RedlineEntry, steps: _Steps) -> RedlineSpec:
+        try:
+            percentile, limit_ns = parse_objective(entry.slo)
+        except ValueError as err:
+            raise self._refuse((*steps, "slo"), str(err)) from err
+        return RedlineSpec(
+            operation=entry.operation,
+            percentile=percentile,
+            limit_ns=limit_ns,
+            clients=entry.clients,
+            schedule=entry.schedule,
+            warm_up_s=entry.warm_up,
+            settle_s=entry.settle,
+            step_s=entry.step_time,
+            tolerance=fraction(entry.tolerance),
+            max_per_s=entry.max_rate,
         )
 
     def _challenges(self, texts: tuple[str, ...], steps: _Steps) -> tuple[str, ...]:
@@ -630,10 +672,6 @@ class _Reader(_Part):
             if path.is_file():
                 digest.update(hashlib.sha256(_bytes(path)).digest())
         return digest.hexdigest()
-
-
-def _own(value: T | None, usual: T) -> T:
-    return usual if value is None else value
 
 
 def _evidence(entry: EvidenceEntry) -> EvidenceSpec:

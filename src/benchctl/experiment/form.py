@@ -6,13 +6,11 @@ import msgspec
 from msgspec import Meta
 
 from benchctl.engine.variant import VariantEntry
-from benchctl.experiment.record import Dispatch, Relation
+from benchctl.experiment.record import Conditions, Dispatch, Relation
 from benchctl.results.model import DEFAULT_FORKS
 from benchctl.results.plan import EvidenceKind
-from benchctl.run.documents import GENERATED_DOCUMENTS
-from benchctl.run.plan import MAX_SEED
-from benchctl.spec import ComparedAs, RestartPolicy, RunSettings
-from benchctl.yaml_file import Documents, HeapSize
+from benchctl.spec import ComparedAs
+from benchctl.yaml_file import Documents, HeapSize, Percent
 
 MOST_FORKS_IN_FILE: Final = 10_000
 """Of every variant: months of measuring, and few enough to be listed one by one."""
@@ -48,19 +46,43 @@ class EvidenceEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, ren
     forks: Forks | Literal["all"] = 1
 
 
-class MeasurementEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """A measurement; see `experiment.record.Measurement`. Paths are relative to the file."""
+class RedlineEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
+    """A search for the highest rate that meets an objective, as `benchctl redline` has it; seconds."""
+
+    operation: Text
+    slo: Text
+    clients: int = 16
+    schedule: Literal["deterministic", "poisson"] = "poisson"
+    warm_up: float = 10.0
+    settle: float = 2.0
+    step_time: float = 5.0
+    tolerance: Percent = "3%"
+    max_rate: float | None = None
+
+
+class CommonEntry(Conditions, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_only=True):
+    """What a file says of all measurements, and a measurement of its own. Paths are relative to the file.
+
+    Attributes:
+        docs: a million generated ones, or all of files, unless they are given.
+        heap: of every node; a quarter of memory, at most 4g, unless it is given.
+    """
+
+    docs: Positive | Documents | None = None
+    heap: HeapSize | None = None
+
+
+class MeasurementEntry(CommonEntry, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_only=True):
+    """A measurement; see `experiment.record.Measurement`."""
 
     variants: Texts
-    challenges: Texts
+    challenges: tuple[Text, ...] = ()
     warmup_challenges: tuple[Text, ...] = ()
-    restart: RestartPolicy | None = None
-    params: dict[str, Any] = {}
-    include_tasks: str | None = None
-    exclude_tasks: str | None = None
+    params: dict[str, Any] = msgspec.field(default_factory=dict)
     about: str = ""
     forks: Forks | None = None
     evidence: EvidenceEntry | None = None
+    redline: RedlineEntry | None = None
 
 
 class RowEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
@@ -140,14 +162,13 @@ class ExpectationEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, 
     fate: FateEntry | None = None
 
 
-class ExperimentFile(RunSettings, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_only=True):
+class ExperimentFile(CommonEntry, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_only=True):
     """An experiment file as a whole; see `experiment.record.ExperimentSpec`.
 
-    Its settings are those of every measurement that has none of its own.
+    Its conditions are those of every measurement that has none of its own.
 
     Attributes:
         forks: blocks.
-        heap: of every node; a quarter of memory, at most 4g, unless it is given.
         variants: beside the built-in `es`, `os` and `es@8.19.0`, as in a file of variants.
         params: of all challenges; every measurement takes those that its own challenges know.
     """
@@ -156,10 +177,6 @@ class ExperimentFile(RunSettings, frozen=True, forbid_unknown_fields=True, renam
     about: str = ""
     source: str = ""
     forks: Forks = DEFAULT_FORKS
-    docs: Positive | Documents = GENERATED_DOCUMENTS
-    heap: HeapSize | None = None
-    seed: Annotated[int, Meta(ge=0, le=MAX_SEED - 1)] = 1
-    track: Text = "big5"
     params: dict[str, Any] = msgspec.field(default_factory=dict)
     variants: dict[str, VariantEntry] = msgspec.field(default_factory=dict)
     measurements: Annotated[dict[Name, MeasurementEntry], Meta(min_length=1)]

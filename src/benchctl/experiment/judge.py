@@ -609,7 +609,7 @@ def _caveats(
         yield caveat.small_scale(rounded_ratio(furthest))
     if any(doubt.code == "bimodal" for row in rows for doubt in row.caveats):
         yield caveat.bimodal_interval()
-    if any(forks.values()):
+    if any(runs[label.partition("/")[0]].plan.index_builds == 1 for label, done in forks.items() if done):
         yield caveat.one_index_build()
 
 

@@ -1,8 +1,8 @@
 """An experiment as it is going to be run: changed by the command line, planned, and checked."""
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -27,10 +27,12 @@ from benchctl.nearest import suggestion
 from benchctl.plugin.code import Consent
 from benchctl.report.numbers import counted
 from benchctl.results.plan import CorpusSpec, Place, Plan, StopSpec
-from benchctl.run.documents import FileOptions
-from benchctl.run.plan import RunSpec, plan_run
+from benchctl.run.documents import GENERATED_DOCUMENTS, FileOptions
+from benchctl.run.pin import allowed_cpus, cores_of, pin_of
+from benchctl.run.plan import RunSpec, in_test_mode, plan_run
+from benchctl.run.redline import plan_redline
 from benchctl.spec import run_settings, settings_in
-from benchctl.stats.metrics import THROUGHPUT, Metric, metric_of, task_at
+from benchctl.stats.metrics import REDLINE, THROUGHPUT, Metric, metric_of, task_at
 from benchctl.stats.multiplicity import BLOCKS_FOR_EQUIVALENCE, FIRST_LOOK, MOST_BLOCKS
 from benchctl.track.load import UnusedParameter
 from benchctl.track.model import Task, Track
@@ -38,9 +40,6 @@ from benchctl.yaml_file import Step
 
 # Measurements as plans of ordinary runs, all made before anything is started.
 
-
-_CORPUS_SEED = 1
-"""Of generated documents, as `--corpus-seed` has it by default."""
 
 DECIDED = StopSpec(decided=True, least_forks=1)
 """Of runs that are looked at after every block; whoever looks decides when they end."""
@@ -76,11 +75,14 @@ def plan_measurement(spec: ExperimentSpec, measurement: Measurement, home: Home)
     Raises:
         UsageError: something is wrong; nothing has been started.
     """
-    options = _options(spec, measurement, home)
+    options = _options(spec.of(measurement), measurement, home)
     unused: set[str] = set()
     while True:
         try:
-            plan, track = plan_run(options)
+            if measurement.redline is None:
+                plan, track = plan_run(options)
+            else:
+                plan, track = plan_redline(options, measurement.redline)
         except UnusedParameter as err:
             if err.name in measurement.params or err.name not in spec.params:
                 raise
@@ -89,9 +91,19 @@ def plan_measurement(spec: ExperimentSpec, measurement: Measurement, home: Home)
             options = msgspec.structs.replace(options, params=left)
         else:
             if spec.until_decided:
+                if plan.index_builds > 1:
+                    raise UsageError(
+                        "--until-decided counts forks, and with `index-builds` the build is what counts",
+                        hint="leave one of the two out",
+                    ) from None
                 stop = msgspec.structs.replace(DECIDED, most=spec.most_forks)
                 plan = msgspec.structs.replace(plan, stop=stop)
             return Planned(plan, track, options.files, frozenset(unused))
+
+
+def cut(spec: ExperimentSpec, planned: Planned) -> Planned:
+    """A measurement as it is made: in test mode, what its tasks are compared by may be gone."""
+    return replace(planned, plan=in_test_mode(planned.plan)) if spec.test_mode else planned
 
 
 def digest_of(plan: Plan) -> str:
@@ -104,10 +116,14 @@ def digest_of(plan: Plan) -> str:
 
 
 def _options(spec: ExperimentSpec, measurement: Measurement, home: Home) -> RunSpec:
+    """Of a measurement, from the experiment as it has it."""
     known = {variant.name: variant for variant in spec.variants}
-    own = {name: getattr(measurement, name) for name in ("restart", "include_tasks", "exclude_tasks")}
+    allowed = allowed_cpus()
+    pin = None
+    if spec.pin:
+        pin = pin_of(spec.pin, workers=spec.workers, allowed=allowed, cores=cores_of(allowed))
     return RunSpec(
-        **(settings_in(spec) | own),
+        **settings_in(spec),
         variants=tuple(known[name] for name in measurement.variants),
         challenges=measurement.challenges,
         warmup_challenges=measurement.warmup_challenges,
@@ -115,9 +131,23 @@ def _options(spec: ExperimentSpec, measurement: Measurement, home: Home) -> RunS
         seed=spec.seed,
         heap_mb=spec.heap_mb,
         track=spec.track,
-        corpus=CorpusSpec(seed=_CORPUS_SEED, documents=spec.docs, generator_version=0, digest=""),
+        corpus=CorpusSpec(
+            seed=spec.corpus_seed,
+            documents=spec.docs or GENERATED_DOCUMENTS,
+            generator_version=0,
+            digest="",
+        ),
         params={**spec.params, **measurement.params},
-        files=FileOptions(docs=spec.docs),
+        files=FileOptions(
+            Path(spec.corpus) if spec.corpus else None,
+            spec.corpus_has_actions,
+            tuple(map(Path, spec.corpus_dirs)),
+            spec.docs,
+        ),
+        paired=spec.paired,
+        workers=spec.workers,
+        pin=pin,
+        settle=not spec.as_written,
         evidence=measurement.evidence,
         consent=Consent(home),
     )
@@ -136,6 +166,7 @@ class Changes:
         params: over those of the experiment and of its measurements.
         only: names of the measurements that are made; empty for all.
         until_decided: give forks to open expectations; all begin with as many as the first look takes.
+        test_mode: see whether it works, not how fast.
     """
 
     forks: int | None = None
@@ -145,6 +176,7 @@ class Changes:
     params: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
     only: tuple[str, ...] = ()
     until_decided: bool = False
+    test_mode: bool = False
 
 
 def change(spec: ExperimentSpec, changes: Changes) -> ExperimentSpec:
@@ -172,8 +204,9 @@ def change(spec: ExperimentSpec, changes: Changes) -> ExperimentSpec:
     changed = msgspec.structs.replace(
         spec,
         params={**spec.params, **changes.params},
-        measurements=tuple(_overridden(one, changes.params) for one in spec.measurements),
+        measurements=tuple(_overridden(one, changes.params, sizes) for one in spec.measurements),
         until_decided=decided,
+        test_mode=changes.test_mode,
         **sizes,
     )
     return _narrowed(changed, changes.only) if changes.only else changed
@@ -199,10 +232,13 @@ def _expectations(spec: ExperimentSpec) -> int:
     return len(spec.expectations) + len(spec.fates)
 
 
-def _overridden(measurement: Measurement, params: Mapping[str, Any]) -> Measurement:
+def _overridden(measurement: Measurement, params: Mapping[str, Any], sizes: Collection[str]) -> Measurement:
     """Command-line values replace a measurement's own; other parameters are the experiment's."""
-    own = {name: params.get(name, value) for name, value in measurement.params.items()}
-    return msgspec.structs.replace(measurement, params=own)
+    return msgspec.structs.replace(
+        measurement,
+        params={name: params.get(name, value) for name, value in measurement.params.items()},
+        own={name: value for name, value in measurement.own.items() if name not in sizes},
+    )
 
 
 def _narrowed(spec: ExperimentSpec, only: Iterable[str]) -> ExperimentSpec:
@@ -285,6 +321,7 @@ def load_experiment(path: Path, changes: Changes, home: Home) -> Experiment:
         with source.at(*steps):
             _check_alike(row, plans)
     _check_call_sites(spec, plans, source)
+    plans = {name: cut(spec, planned) for name, planned in plans.items()}
     return Experiment(_sealed(spec, plans), plans, source.spec)
 
 
@@ -336,6 +373,10 @@ def _check_side(ref: TaskRef, metric: Metric, plans: Plans) -> Place:
         )
     place = ref.place_in(plan)
     task = task_at(plan, place)
+    if plan.redline is not None:
+        if metric.key == REDLINE.key:
+            return place
+        raise UsageError(f"'{ref}' is a red-line search", hint=f"compare its {REDLINE.key}")
     reason = metric.lacking(task)
     if reason:
         raise UsageError(f"'{ref}' has no {metric.key}: {reason}", hint=_instead(task))

@@ -4,19 +4,20 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 import msgspec
+from msgspec import Meta
 
 from benchctl.disk import disk_errors
 from benchctl.errors import BenchctlError
 from benchctl.jvm.call_sites import Found
 from benchctl.results.finding import Shelf, readable
 from benchctl.results.places import task_of_challenge
-from benchctl.results.plan import EvidenceSpec, Place, Plan, VariantSpec
+from benchctl.results.plan import EvidenceSpec, Place, Plan, RedlineSpec, VariantSpec
 from benchctl.results.store import new_run_id
 from benchctl.results.versioned import read_versioned, write_versioned
-from benchctl.spec import ComparedAs, RestartPolicy, RunSettings
+from benchctl.spec import MAX_SEED, MOST_WORKERS, ComparedAs, RestartPolicy, RunSettings
 
 # What the JVM did at a call site of interest, fork by fork, as its inlining logs say it.
 
@@ -63,6 +64,38 @@ Dispatch = Literal["inlined", "virtual"]
 EXPERIMENT_VERSION = 1
 
 
+class Conditions(RunSettings, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_only=True):
+    """How measurements are made, in the words of `benchctl run`: all of an experiment, or one of its own.
+
+    Attributes:
+        track: name or path.
+        seed: of the order of variants, arrivals and values.
+        corpus: a file of documents for the track's only index.
+        corpus_has_actions: whether a line before each of its documents says what to do with it.
+        corpus_dirs: where files of the track's documents are, beside its own folder.
+        corpus_seed: of generated documents.
+        workers: processes that clients work in.
+        pin: `auto`, or `node=CPUS,driver=CPUS`; empty to leave CPUs to the kernel.
+        paired: blocks are analysed as pairs.
+        as_written: ask as often as challenges say, however small the corpus is.
+        calibrate: first measure what the driver itself costs.
+        tags: words to find runs by, beside the experiment's own.
+    """
+
+    track: Annotated[str, Meta(min_length=1)] = "big5"
+    seed: Annotated[int, Meta(ge=0, le=MAX_SEED - 1)] = 1
+    corpus: str = ""
+    corpus_has_actions: bool = False
+    corpus_dirs: tuple[str, ...] = ()
+    corpus_seed: Annotated[int, Meta(ge=0, le=MAX_SEED - 1)] = 1
+    workers: Annotated[int, Meta(ge=1, le=MOST_WORKERS)] = 1
+    pin: str = ""
+    paired: bool = True
+    as_written: bool = True
+    calibrate: bool = False
+    tags: tuple[Annotated[str, Meta(pattern=r"^[A-Za-z0-9._-]{1,64}$")], ...] = ()
+
+
 class Measurement(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_only=True):
     """One run of an experiment: variants that do the same.
 
@@ -74,6 +107,8 @@ class Measurement(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
         restart: when a fresh node comes in between.
         params: of its challenges, over the experiment's.
         include_tasks, exclude_tasks: filters, as on the command line.
+        own: what else of the experiment's conditions, documents and heap it has otherwise, by field.
+        redline: the search that it makes instead of challenges; None for these.
         about: what it is for, in a sentence.
         forks: of every variant, where fewer than the experiment's are enough; None for as many.
         evidence: what is collected beside the figures, and in which forks; None for nothing.
@@ -88,6 +123,8 @@ class Measurement(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
     params: dict[str, Any] = {}
     include_tasks: str = ""
     exclude_tasks: str = ""
+    own: dict[str, Any] = {}
+    redline: RedlineSpec | None = None
     about: str = ""
     forks: int | None = None
     evidence: EvidenceSpec | None = None
@@ -299,7 +336,7 @@ class FateExpectation(msgspec.Struct, frozen=True, forbid_unknown_fields=True, r
     place: int = 0
 
 
-class ExperimentSpec(RunSettings, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_only=True):
+class ExperimentSpec(Conditions, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_only=True):
     """An experiment with its settings, validated and complete.
 
     Nothing in it depends on a file any more but challenges by path.
@@ -310,16 +347,15 @@ class ExperimentSpec(RunSettings, frozen=True, forbid_unknown_fields=True, renam
         title, about: for the report.
         source: where published figures come from.
         forks: of every variant of every measurement that does not say otherwise: blocks.
-        docs: documents of the generated corpus.
+        docs: documents; None for all of files.
         heap_mb: of every node whose variant does not say otherwise.
-        seed: of orders and arrivals.
-        track: name or absolute path.
         params: of all challenges.
         variants: by the name under which measurements refer to them.
         measurements, tables, expectations: in the order of the file.
         call_sites: in the order of the file.
         fates: what is expected of them.
         digest: SHA-256 of the file and those that it includes, hexadecimal.
+        test_mode: its tasks are cut to see whether they work; its figures mean nothing.
         until_decided: beyond its forks, sides get more as long as expectations that rest on them are open; it
             is looked at after every block.
         most_forks: of a side, until it is decided; None, in older records, for as many as can be judged.
@@ -331,10 +367,8 @@ class ExperimentSpec(RunSettings, frozen=True, forbid_unknown_fields=True, renam
     about: str = ""
     source: str = ""
     forks: int
-    docs: int
+    docs: int | None
     heap_mb: int
-    seed: int
-    track: str = "big5"
     params: dict[str, Any] = msgspec.field(default_factory=dict)
     variants: tuple[VariantSpec, ...]
     measurements: tuple[Measurement, ...]
@@ -343,6 +377,7 @@ class ExperimentSpec(RunSettings, frozen=True, forbid_unknown_fields=True, renam
     call_sites: tuple[CallSite, ...] = ()
     fates: tuple[FateExpectation, ...] = ()
     digest: str = ""
+    test_mode: bool = False
     until_decided: bool = False
     most_forks: int | None = None
 
@@ -358,6 +393,18 @@ class ExperimentSpec(RunSettings, frozen=True, forbid_unknown_fields=True, renam
         names = {name for one in self.expectations for name in (*one.comparisons, one.than) if name}
         refs = (ref for name in names for ref in rows[name].refs)
         return frozenset((ref.measurement, ref.variant) for ref in refs)
+
+    def of(self, measurement: Measurement) -> "ExperimentSpec":
+        """The experiment as a measurement has it, with what it has otherwise."""
+        own = {
+            name: tuple(value) if isinstance(value, list) else value
+            for name, value in measurement.own.items()
+        }
+        return msgspec.structs.replace(
+            self,
+            **{name: getattr(measurement, name) for name in ("restart", "include_tasks", "exclude_tasks")},
+            **own,
+        )
 
     def forks_of(self, measurement: Measurement) -> int:
         """Forks of each of its variants, without those for evidence alone."""

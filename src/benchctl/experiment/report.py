@@ -384,7 +384,11 @@ def _figures(row: ExperimentRow, table: ExperimentTable) -> tuple[Cell | str, ..
     change, reach = change_cells(comparison)
     if _diff(table) == "Diff" and change != NOT_AVAILABLE:
         change = f"{change} {row.unit if _in_unit(row) else '%'}"
-    return (*map(figure, values), change, reach, p_value(comparison.p_adjusted))
+    told = (
+        f"{'>= ' if side.at_least else ''}{figure(value)}"
+        for side, value in zip(row.figures, values, strict=True)
+    )
+    return (*told, change, reach, p_value(comparison.p_adjusted))
 
 
 def _verdict(row: ExperimentRow) -> Cell:
@@ -403,12 +407,19 @@ def _setting_lines(record: ExperimentRecord, runs: _Runs, analysis: ExperimentAn
     moment = record.created.replace("T", " ").replace("+00:00", " UTC").replace("Z", " UTC")
     yield f"{record.id}, {moment}, {record.status}{ended}."
     yield (
-        f"{spec.docs:,} documents, heap {spec.heap_mb} MiB, order seed {spec.seed}; "
+        f"{documents_text(spec)}, heap {spec.heap_mb} MiB, order seed {spec.seed}; "
         f"{_forks(record, analysis)}{_took(record)}."
     )
+    if spec.test_mode:
+        yield "A trial (--test-mode): its figures mean nothing."
     for host in dict.fromkeys(_host(run) for run in runs.values()):
         yield f"{host}."
     yield from dict.fromkeys(f"{line}." for run in runs.values() for line in _section(run, "Engines"))
+
+
+def documents_text(spec: ExperimentSpec) -> str:
+    """`4,000,000 documents`."""
+    return "all documents" if spec.docs is None else f"{spec.docs:,} documents"
 
 
 def _difference_lines(runs: _Runs) -> Iterator[str]:

@@ -27,7 +27,7 @@ from benchctl.results.plan import (
 )
 from benchctl.run.documents import FileOptions, expected_corpus, needs_documents, origin_of
 from benchctl.run.plugin import allowed_plugin
-from benchctl.spec import RunSettings, check_settings, settings_in
+from benchctl.spec import MAX_SEED, MOST_WORKERS, RunSettings, check_settings, settings_in
 from benchctl.stats.metrics import figure_names
 from benchctl.stats.multiplicity import MOST_BLOCKS
 from benchctl.stats.scale import BLOG_DOCUMENTS
@@ -63,7 +63,6 @@ MAX_DEFAULT_HEAP_MB = 4096
 # (documents, heap that suffices for them in MiB)
 _SMALL_HEAPS = ((5_000_000, 1024), (20_000_000, 2048))
 MIN_HEAP_MB = 256
-MAX_SEED = 1 << 63
 
 SETTLING_DOCUMENTS = 100_000
 """Default corpus when counts are raised."""
@@ -73,7 +72,6 @@ _SETTLES_AFTER = 200
 _LEAST_MEASURED = 100
 # With 100 requests of 3 ms, `range` varies twice as much between forks of a variant as with 500.
 _WARM_UP_PER_MEASURED = 2
-MOST_WORKERS = 64
 
 Step = tuple[Place, ...]
 """Tasks that run concurrently: one, or those of a parallel element."""
