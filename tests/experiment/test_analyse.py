@@ -19,6 +19,7 @@ from benchctl.stats.cost import forks_to_verdict
 from benchctl.track.model import Challenge, Task
 from builders import make_fork, make_summary
 from made_experiment import comparison, expect, made_plan, made_record, made_runs
+from redlines import redline_fork, redline_plan
 
 FAST = (4.0, 4.1, 3.9, 4.05, 3.95)
 SLOW = (6.0, 6.1, 5.9, 6.2, 5.8)
@@ -529,3 +530,26 @@ class TestDerived:
         assert "| 2.000 | 3.060 | +53.0 % | +40.8 to +67.2 |" in text
         assert "Margins: 0.5 ms" in text
         assert render(record, runs, analyse_experiment(record, runs), "json")
+
+
+class TestRedlines:
+    def rates(self, **changes: Any) -> ExperimentRow:
+        forks = tuple(
+            redline_fork(variant, block, rate * factor, **changes)
+            for variant, factor in (("es", 1.0), ("os", 1.4))
+            for block, rate in enumerate((100.0, 103.0, 97.0, 101.0, 99.0))
+        )
+        runs = edited(made_runs({"fresh": TIMES["fresh"]}), "fresh", plan=redline_plan(forks=5), forks=forks)
+        return first_row(runs, comparison("rate", "fresh/es/range", "fresh/os/range", metric="redline"))
+
+    def test_rates_that_were_found_are_compared(self):
+        row = self.rates()
+        assert (row.unit, row.comparison.verdict) == ("queries/s", "faster")
+        assert row.comparison.effect_percent == pytest.approx(40.0)
+        assert not any(side.at_least for side in row.figures)
+
+    def test_bounds_are_told_and_get_no_verdict(self):
+        row = self.rates(redline_end="max-rate", redline_text="the highest rate to be tried")
+        assert all(side.at_least for side in row.figures)
+        assert row.comparison.verdict == "n/a"
+        assert any("the highest rate to be tried" in doubt.text for doubt in row.caveats)
