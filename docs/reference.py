@@ -11,7 +11,9 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 
 from benchctl.cli import root
+from benchctl.cli.listing import metrics_listing
 from benchctl.home import Home
+from benchctl.report.listing import pieces
 from benchctl.report.schema import Schema, schema
 from benchctl.results.sql import ONE_ROW, view_columns
 from benchctl.slices import hooks
@@ -31,6 +33,7 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
     entries += [
         {"Commands": [f"{_FOLDER}/commands/{name}.md" for name in names]},
         {"Schemas": [f"{_FOLDER}/schemas/{name}.md" for name in _SCHEMAS]},
+        f"{_FOLDER}/metrics.md",
         f"{_FOLDER}/tables.md",
     ]
     return config
@@ -46,6 +49,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 def pages() -> dict[str, str]:
     """Path below the reference's folder -> Markdown."""
     made = {f"schemas/{name}.md": _schema_page(title, schema(name)) for name, title in _SCHEMAS.items()}
+    made["metrics.md"] = "# Metrics\n\n" + "".join(pieces(metrics_listing(), "markdown"))
     made["tables.md"] = "\n".join(_tables())
     top = click.Context(root, info_name="benchctl")
     for name in root.list_commands(top):

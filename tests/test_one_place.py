@@ -61,6 +61,8 @@ FIGURE = """
         meaning="energy of the node for a request, J",
         margin=0.1,
         usual=True,
+        level="node",
+        own_nodes="a wattmeter",
     ),
 """
 LOOK_FOR_FIGURE = """
@@ -71,6 +73,8 @@ import msgspec
 
 from benchctl.cli.compare import compare_command
 from benchctl.cli.comparison import Measures
+from benchctl.cli.listing import metrics_listing
+from benchctl.errors import UsageError
 from benchctl.minimize.commands import minimize_command
 from benchctl.nightly.suite import load_suite
 from benchctl.report.formats import render
@@ -78,7 +82,7 @@ from benchctl.report.schema import schema
 from benchctl.results.sql import TASKS
 from benchctl.stats.analyse import analyse
 from benchctl.stats.decisions import gate
-from benchctl.stats.metrics import kept_metric_of
+from benchctl.stats.metrics import check_told_by_clusters, kept_metric_of
 from builders import make_fork, make_plan, make_summary
 
 for command in (compare_command, minimize_command):
@@ -89,6 +93,14 @@ assert load_suite(Path(sys.argv[1])).margins == {"joules": 0.2}
 assert "joules" in schema("analysis")["$defs"]["Row"]["properties"]["metric"]["pattern"]
 (column,) = [one for one in TASKS if one.name == "joules"]
 assert column.meaning == "energy of the node for a request, J"
+(listed,) = [row for row in metrics_listing().rows if row[0] == "joules"]
+assert listed[4:] == ("node", "no", "energy of the node for a request, J; from a wattmeter")
+try:
+    check_told_by_clusters(("took", "joules"))
+except UsageError as err:
+    assert "a wattmeter" in err.message
+else:
+    raise AssertionError
 
 
 def forks(variant, factor):

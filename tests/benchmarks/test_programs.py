@@ -26,6 +26,7 @@ SMALLEST: dict[str, str] = {
     "bench_memory.py": "--rows 20000 --clients 2",
     "bench_nightly_site.py": "--nights 3 --tasks 2",
     "bench_nights.py": "--nights 3",
+    "bench_readings.py": "--threads 5 --readings 3",
 }
 ROWS = ["one", "eight", "error", "stall", "fixed", "start", "warmup", "bulk", "memory"]
 

@@ -12,8 +12,10 @@ import pytest
 
 from benchctl.cli import root
 from benchctl.cli.boundary import guarded
+from benchctl.cli.comparison import Measures
+from benchctl.errors import UsageError
 from benchctl.results.model import AnswerCheck, AnswerFinding, ForkRecord, Imported, RunRecord
-from benchctl.results.plan import StopSpec
+from benchctl.results.plan import StopSpec, TargetSpec
 from benchctl.results.store import RunFolder, RunStore
 from benchctl.stats.summary import summarise
 from benchctl.track.model import Challenge, Task
@@ -330,6 +332,28 @@ def test_styles_are_for_readers(compare: Compare, style: str):
     status, _, error = compare("es", "slow", "--style", style, "--format", "json")
     assert status == 2
     assert "--style is for readers" in error
+
+
+def test_what_running_clusters_cannot_tell_is_refused():
+    running = msgspec.structs.replace(ES, target=TargetSpec(("http://search-1:9200",)))
+    with pytest.raises(UsageError, match="--metric cpu: only a node that benchctl starts can tell it"):
+        Measures(("took", "cpu")).metrics(make_plan(variants=(running,)))
+    assert Measures(("cpu",)).metrics(make_plan(variants=(running, OS)))
+
+
+def test_a_side_on_a_running_cluster_is_not_asked_for_what_it_cannot_tell(compare: Compare, store: RunStore):
+    folder = store.find(NEWER)
+    record = folder.load()
+    running = TargetSpec(("http://search-1:9200",))
+    variants = tuple(
+        msgspec.structs.replace(one, target=running) if one.name == "slow" else one
+        for one in record.plan.variants
+    )
+    folder.save(msgspec.structs.replace(record, plan=msgspec.structs.replace(record.plan, variants=variants)))
+    status, _, error = compare("es", "slow", "--metric", "took,gc")
+    assert (status, "--metric gc: only a node that benchctl starts can tell it" in error) == (2, True)
+    assert compare("es", "os", "--metric", "service_time,gc")[0] == 0
+    assert compare("es", "slow", "--metric", "service_time")[0] == 0
 
 
 def test_one_side_is_none(compare: Compare):

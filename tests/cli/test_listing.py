@@ -10,6 +10,7 @@ from click.testing import CliRunner
 from benchctl.cli.listing import list_group
 from benchctl.cli.listing import places as places_of
 from benchctl.cli.streams import WITHOUT_TERMINAL_WIDTH
+from benchctl.results.figures import BUILD_FIGURES, FIGURES
 from benchctl.track.load import load_track
 from foreign_tracks import BOOKS, write_files
 
@@ -22,6 +23,17 @@ def listed(*arguments: str) -> list[dict[str, str]]:
 @pytest.fixture
 def books(tmp_path: Path) -> str:
     return str(write_files(tmp_path / "books", BOOKS))
+
+
+def test_every_metric_says_what_a_target_tells():
+    rows = {row["metric"]: row for row in listed("metrics")}
+    assert rows.keys() == {one.name for one in (*FIGURES, *BUILD_FIGURES)}
+    assert all(row["meaning"] and row["unit"] and row["level"] for row in rows.values())
+    assert rows["throughput"]["better"] == "higher"
+    assert rows["cpu"]["target"] == "no"
+    assert rows["cpu"]["meaning"].endswith("; from the node's process")
+    given = {name for name, row in rows.items() if row["target"] == "yes"}
+    assert given >= {"throughput", "service_time", "latency", "took", "first_byte", "answer", "cpu_driver"}
 
 
 def test_shipped_tracks_have_their_indices():

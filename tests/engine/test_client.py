@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchctl.engine.client import (
-    CollectorStats,
     IndexStats,
     MergeStats,
     NodeInfo,
@@ -146,17 +145,27 @@ def test_several_indices_are_asked_at_once(client: SearchClient, node: FakeNode)
     assert client.translog_operations("a,b") == 9
 
 
+def test_bytes_of_fields_are_those_of_all_indices(client: SearchClient, node: FakeNode):
+    def usage(**fields: int) -> dict[str, Any]:
+        return {
+            "fields": {name: {"total_in_bytes": size, "points_in_bytes": 1} for name, size in fields.items()}
+        }
+
+    found = {"_shards": {"total": 2}, "a": usage(x=5, y=7), "b": usage(x=9)}
+    node.answers["POST", "/a,b/_disk_usage"] = (200, found)
+    assert list(client.field_bytes("a,b").items()) == [("x", 14), ("y", 7)]
+
+
 def test_counters_of_the_node(client: SearchClient, node: FakeNode):
     searches = {"indices": {"search": {"query_total": 12}}}
-    young = {"collection_count": 3, "collection_time_in_millis": 45}
     node.answers["GET", "/_nodes/_local/stats/indices/search"] = (200, {"nodes": {"x": searches}})
-    collectors = {"jvm": {"gc": {"collectors": {"young": young}}}}
-    node.answers["GET", "/_nodes/_local/stats/jvm"] = (200, {"nodes": {"x": collectors}})
+    buffers = {"jvm": {"buffer_pools": {"direct": {"used_in_bytes": 45}, "mapped": {"used_in_bytes": 7}}}}
+    node.answers["GET", "/_nodes/_local/stats/jvm"] = (200, {"nodes": {"x": buffers}})
     merges = {"indices": {"merges": {"current": 2, "total_time_in_millis": 700, "total": 9}}}
     node.answers["GET", "/_nodes/_local/stats/indices/merge"] = (200, {"nodes": {"x": merges}})
     assert client.node_search_count() == 12
     assert client.merges() == MergeStats(2, 700)
-    assert client.garbage_collection() == {"young": CollectorStats(3, 45)}
+    assert client.direct_buffers() == 45
 
 
 Step = Callable[[SearchClient], None]

@@ -44,10 +44,14 @@ def test_bytes_are_counted_by_what_they_are_for(tmp_path: Path):
     (folder / "_1.cfs").write_bytes(bytes(100))
     within = {".fdt": 60, "_Lucene90_0.dvd": 30, ".nvd": 2}
     (folder / "_1.cfe").write_bytes(made := entries("Lucene90CompoundEntries", "<", within))
+    log = folder.with_name("translog")
+    log.mkdir()
+    for name, size in {"translog-3.tlog": 55, "translog.ckp": 8}.items():
+        (log / name).write_bytes(bytes(size))
     (tmp_path / "index").mkdir()
     (tmp_path / "index" / "other.fdt").write_bytes(bytes(999))
     assert bytes_by_kind(tmp_path) == {
         "stored fields": 90, "doc values": 50, "postings": 7, "points": 5, "norms": 2,
-        "other": 1 + 8 + len(made),
+        "translog": 63, "other": 1 + 8 + len(made),
     }  # fmt: skip
     assert next(iter(bytes_by_kind(tmp_path))) in ("stored fields", "other")

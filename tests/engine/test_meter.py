@@ -1,15 +1,19 @@
 """Readings of real processes: of this one, and of one that answers as a JVM does."""
 
 import os
+import struct
 import subprocess
 import sys
 import threading
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
-from benchctl.engine.meter import Meter, Reading, cpu_by_kind, thread_kinds
+from benchctl.engine.meter import Meter, Reading, counter_places, cpu_by_kind, thread_kinds
 
 BURNT_NS = 50_000_000
 
@@ -116,3 +120,83 @@ def test_a_jvm_that_leaves_signals_alone_survives(tmp_path: Path):
         assert thread_kinds(child.pid, out) == {}
         child.communicate(b"\n")
     assert child.returncode == 0
+
+
+def counters(values: Mapping[str, int | bytes]) -> bytes:
+    """A HotSpot's file of counters: numbers, and texts, which are vectors of bytes."""
+    entries = b""
+    for name, value in values.items():
+        words = name.encode() + b"\0"
+        words += bytes(-(20 + len(words)) % 8)
+        content = struct.pack("=q", value) if isinstance(value, int) else value
+        kind = b"J" if isinstance(value, int) else b"B"
+        size = 20 + len(words) + len(content)
+        length = size + -size % 8
+        count = 0 if isinstance(value, int) else len(value)
+        head = struct.pack("=iiic3xi", length, 20, count, kind, 20 + len(words))
+        entries += (head + words + content).ljust(length, b"\0")
+    used = 32 + len(entries)
+    prologue = struct.pack("=4sBBBBiiqii", b"\xca\xfe\xc0\xc0", 1, 2, 0, 1, used, 0, 0, 32, len(values))
+    return prologue + entries
+
+
+NAMES = st.text(st.characters(min_codepoint=33, max_codepoint=126), min_size=1, max_size=40)
+
+
+@given(st.dictionaries(NAMES, st.integers(0, 2**63 - 1) | st.binary(min_size=1, max_size=30)))
+def test_every_number_is_found_at_its_place(values: dict[str, int | bytes]):
+    data = counters(values)
+    found = {name: struct.unpack_from("=q", data, place)[0] for name, place in counter_places(data).items()}
+    assert found == {name: value for name, value in values.items() if isinstance(value, int)}
+
+
+@given(st.binary(), st.integers(0, 200))
+@example(b"", 0)
+def test_what_is_no_file_of_counters_has_none(data: bytes, length: int):
+    assert counter_places(data) == {}
+    whole = counters({"sun.ci.totalCompiles": 7, "java.ci.totalTime": 8})
+    assert counter_places(whole[:length]).keys() <= {"sun.ci.totalCompiles", "java.ci.totalTime"}
+    counter_places(whole[:40] + data)  # whatever it says
+
+
+# Maps the file of its counters, as a JVM does, and counts on when it is told to.
+COUNTING = """
+import mmap, os, sys
+path = f"{sys.argv[1]}/hsperfdata_me/{os.getpid()}"
+with open(path, "wb") as file:
+    file.write(bytes.fromhex(sys.argv[2]))
+with open(path, "r+b") as file:
+    data = mmap.mmap(file.fileno(), 0)
+print("ready", flush=True)
+for line in sys.stdin:
+    place, value = map(int, line.split())
+    data[place : place + 8] = value.to_bytes(8, sys.byteorder)
+    print("done", flush=True)
+"""
+
+
+def test_a_jvm_counts_what_it_compiles(tmp_path: Path):
+    (tmp_path / "hsperfdata_me").mkdir()
+    data = counters({"java.ci.totalTime": 500, "sun.ci.lastMethod": b"a b", "sun.ci.totalCompiles": 3})
+    command = [sys.executable, "-c", COUNTING, str(tmp_path), data.hex()]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as child:
+        assert child.stdin is not None
+        assert child.stdout is not None
+        assert child.stdout.readline() == "ready\n"
+        with Meter(child.pid) as meter:
+            assert read(meter).compiled == (3, 500)
+            for name, value in (("sun.ci.totalCompiles", 5), ("java.ci.totalTime", 900)):
+                child.stdin.write(f"{counter_places(data)[name]} {value}\n")
+                child.stdin.flush()
+                assert child.stdout.readline() == "done\n"
+            assert read(meter).compiled == (5, 900)
+        child.communicate()
+
+
+def test_what_keeps_no_counters_has_compiled_nothing_that_is_known(tmp_path: Path):
+    with Meter(os.getpid()) as meter:
+        before = read(meter)
+        assert before.compiled is None
+        assert before.open_files is not None
+        with (tmp_path / "one").open("wb"):
+            assert read(meter).open_files == before.open_files + 1

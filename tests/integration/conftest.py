@@ -27,7 +27,6 @@ HEAP_MB = 512
 QUICK_FLAGS = (
     "-XX:TieredStopAtLevel=1",
     "-XX:-AlwaysPreTouch",
-    "-XX:-UsePerfData",
     "-XX:+UnlockDiagnosticVMOptions",
     "-XX:-BytecodeVerificationRemote",
 )

@@ -54,6 +54,21 @@ def test_every_build_of_an_index_is_shown(record: RunRecord):
     assert section(asked, "Answers") == ("alike on the one operation, asked of the first of 2 index builds",)
 
 
+def test_an_index_is_told_by_field_or_why_not(record: RunRecord):
+    facts = record.indices["es"]
+
+    def told(**changes: object) -> list[str]:
+        indices = {"es": msgspec.structs.replace(facts, store_bytes=10_000_000, **changes)}
+        lines = section(msgspec.structs.replace(record, indices=indices), "Indices")
+        return [line for line in lines if line.startswith("  fields: ")]
+
+    assert told() == []
+    unknown = told(fields_unknown="no handler found")
+    assert unknown == ["  fields: the engine does not tell: no handler found"]
+    fields = {"message": 8 * 2**20, "host": 2**20, "tag": 2**16, "_id": 2**15}
+    assert told(fields=fields) == ["  fields: message 8.0 MiB, host 1.0 MiB, 2 more 0.1 MiB"]
+
+
 def test_pinned_cpus_are_shown(record: RunRecord):
     plan = msgspec.structs.replace(record.plan, pin=PinSpec((0, 1, 2), (3,)))
     lines = section(msgspec.structs.replace(record, plan=plan), "Run")

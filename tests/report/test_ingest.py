@@ -24,9 +24,24 @@ def test_what_differs_is_told_with_its_interval():
     assert first.startswith("docs/s: es 100.0, os 49.94: -50.1 % (-50.")
     assert first.endswith("p <0.001, slower")
     # What is the same in every build has no spread to test with.
-    assert indexing == "engine's indexing, s: es 8.000, os 8.000: 0.0 %"
-    assert size == "size, MB: es 2.000, os 2.000: 0.0 %"
+    assert indexing == "engine's indexing, s: es 8.000, os 8.000: 0.0 %, without a spread to test with"
+    assert size == "segments: es 0, os 0"
     assert last == "es 4 builds, os 4 builds; paired t over builds, which were made in turns; p not adjusted"
+
+
+def test_what_both_say_of_their_index_is_compared_part_by_part():
+    def sizes(*bytes_each: int, **files: int) -> tuple[IndexFacts, ...]:
+        return tuple(
+            msgspec.structs.replace(FACTS, fields={"a": size, "b": 19_999}, files={"points": size, **files})
+            for size in bytes_each
+        )
+
+    record = make_record(
+        builds={"es": sizes(10**6, 10**6 + 9), "os": sizes(2 * 10**6, 2 * 10**6 + 5, vectors=10**6)}
+    )
+    *_, files, field, _ = ingest_lines(record)
+    assert files.startswith("files of points, MB: es 1.000, os 2.000: +100.0 % (")
+    assert field.startswith("field a, MB: es 1.000, os 2.000: +100.0 % (")
 
 
 def test_builds_from_the_cache_are_no_pairs():

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchctl.report.layout import _listed, headline, verdict_sentence
+from benchctl.report.layout import _listed, headline, said, verdict_sentence
 from benchctl.results.figures import TaskSummary
 from benchctl.results.model import HostProbe, RunRecord
 from benchctl.stats.analyse import analyse_run
@@ -72,6 +72,24 @@ def test_every_task_is_in_the_sentence(
     build: Callable[..., RunRecord], verdicts: tuple[Verdict, ...], sentence: str
 ):
     assert verdict_sentence(judged(without_findings(build), *verdicts)) == sentence
+
+
+def test_what_a_node_holds_is_neither_fast_nor_slow(build: Callable[..., RunRecord]):
+    def holding(summary: TaskSummary, variant: str, block: int) -> TaskSummary:
+        heap = {"es": 100.0, "os": 60.0}[variant] + block
+        return msgspec.structs.replace(summary, meters={"heap": heap, "cpu": heap / 10})
+
+    record = build(answers=None, edit=holding)
+    for metrics, sentence in {
+        "heap": "os is lighter than es on 3 of 3 tasks.",
+        "heap,cpu": "os is faster than es on 3 of 3 tasks.",
+    }.items():
+        plan = msgspec.structs.replace(record.plan, metrics=metrics)
+        analysis = analyse_run(msgspec.structs.replace(record, plan=plan))
+        assert verdict_sentence(analysis) == sentence
+        words = {row.metric: said(one, one.verdict) for row in analysis.rows for one in row.comparisons}
+        assert words["heap"] == "less"
+        assert words.get("cpu", "faster") == "faster"
 
 
 def test_metrics_that_disagree_are_no_verdict_of_one_kind(build: Callable[..., RunRecord]):

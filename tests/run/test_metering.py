@@ -8,9 +8,13 @@ from hypothesis import strategies as st
 from benchctl.engine.meter import Reading
 from benchctl.jvm.unified_log import GcPause
 from benchctl.load.executor import TaskResult
+from benchctl.load.task_clients import Job
 from benchctl.results.figures import FIGURES
 from benchctl.results.samples import Outcome, empty_columns
 from benchctl.run.metering import Node, allocated_bytes, meters
+from benchctl.run.steps import Load, MeasuredTask
+from benchctl.track.model import Task
+from benchctl.track.operations.search import Search
 
 MS = 1_000_000
 ORIGIN_NS = 7_000 * MS
@@ -28,14 +32,22 @@ def result(starts_ms: list[int], *, warmups: int = 0, failed: int = 0) -> TaskRe
     return TaskResult([columns], None, (), 0, 0, 0, driver_cpu_s=0.01, wall_s=1.0)
 
 
-def reading(at_ms: int, cpu_ms: int, threads: dict[int, int], read_bytes: int | None = 0) -> Reading:
-    return Reading(
-        ORIGIN_NS + at_ms * MS, cpu_ms * MS, {one: ms * MS for one, ms in threads.items()}, read_bytes, 3
-    )
+def reading(
+    at_ms: int,
+    cpu_ms: int,
+    threads: dict[int, int],
+    read_bytes: int | None = 0,
+    compiled: tuple[int, int] | None = (10, 7),
+) -> Reading:
+    times_ns = {one: ms * MS for one, ms in threads.items()}
+    return Reading(ORIGIN_NS + at_ms * MS, cpu_ms * MS, times_ns, read_bytes, 3, compiled, 130)
 
 
 def test_figures_are_those_of_an_operation():
-    ends = reading(100, 50, {1: 20, 2: 30}), reading(900, 130, {1: 60, 2: 40, 3: 10}, 8_000)
+    ends = (
+        reading(100, 50, {1: 20, 2: 30}),
+        reading(900, 130, {1: 60, 2: 40, 3: 10}, 8_000, (12, 7 + 20 * MS)),
+    )
     pauses = [GcPause(50 * MS, 100 * MS, "Young"), GcPause(500 * MS, 4 * MS, "Young")]
     node = Node({1: "search", 2: "compilers", 3: "collector"}, pauses)
     found = meters(ends, result([0, 50, 150, 200, 300, 400], warmups=2, failed=1), ORIGIN_NS, node, {})
@@ -43,27 +55,47 @@ def test_figures_are_those_of_an_operation():
         {
             "cpu": 20, "cpu_search": 10, "cpu_compilers": 2.5, "cpu_collector": 2.5, "cpu_write": 0,
             "cpu_other": 5, "storage_read": 2, "major_faults": 0, "gc": 54 / 4, "answer": 2,
-            "cpu_driver": 10 / 6,
+            "cpu_driver": 10 / 6, "compilations": 2 / 4, "compiling": 20 / 4, "open_files": 130,
         }
     )  # fmt: skip
 
 
 def test_every_figure_is_declared():
     declared = {figure.name for figure in FIGURES if not figure.field}
-    node = Node({1: "search"}, [GcPause(at * MS, 0, "Young", 9, 3) for at in (0, 2000)])
+    node = Node({1: "search"}, [GcPause(at * MS, 0, "Young", 9, 3) for at in (0, 2000)], 5_000_000)
     ends = [reading(1, 1, {1: 1}), reading(9, 9, {1: 3})]
     written = dict.fromkeys(("indexing", "throttled", "refresh", "merge", "flush"), 6)
     found = meters(ends, result([5, 6, 7]), ORIGIN_NS, node, written)
     assert found.keys() == declared
     assert found["merge"] == 2
+    assert found["direct_buffers"] == 5
+
+
+def test_the_heap_is_that_of_the_last_collection_before_the_end():
+    ends = [reading(100, 1, {}), reading(200, 2, {})]
+    pauses = [GcPause(at * MS, MS, "Young", 9_000_000, at * 100_000) for at in (40, 120, 180, 230)]
+    for number, expected in ((1, 4), (3, 18), (4, 18)):
+        found = meters(ends, result([150]), ORIGIN_NS, Node({}, pauses[:number]), {})
+        assert found["heap"] == expected
+    unsized = [*pauses[:1], GcPause(150 * MS, MS, "Remark")]
+    assert meters(ends, result([150]), ORIGIN_NS, Node({}, unsized), {})["heap"] == 4
+    assert "heap" not in meters(ends, result([150]), ORIGIN_NS, Node({}, pauses[3:]), {})
+
+
+def test_what_a_node_is_asked_at_its_end_is_its_last_task_s():
+    job = Job(Task("range"), Search(name="range", body={}), 0, 0, measured=True)
+    ends = reading(1, 1, {}), reading(9, 9, {})
+    load = Load(outcomes=[MeasuredTask(job, result([5]), 0.0, ends) for _ in range(3)])
+    found = load.summaries(ORIGIN_NS, Node({}, None, 5_000_000))
+    assert [one.meters.get("direct_buffers") for one in found] == [None, None, 5]
 
 
 def test_what_cannot_be_known_is_left_out():
     node = Node({}, None)
     assert meters([], result([5]), ORIGIN_NS, node, {}).keys() == {"answer"}
     assert meters([None, None], result([5]), ORIGIN_NS, node, {}).keys() == {"answer", "cpu_driver"}
-    ends = [reading(1, 1, {}, None), reading(9, 9, {}, None)]
-    known = {"answer", "cpu_driver", "cpu", "major_faults"}
+    ends = [reading(1, 1, {}, None, None), reading(9, 9, {}, None, None)]
+    known = {"answer", "cpu_driver", "cpu", "major_faults", "open_files"}
     assert meters(ends, result([5]), ORIGIN_NS, node, {}).keys() == known
     assert meters(ends, result([]), ORIGIN_NS, node, {}) == {}
 

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchctl.errors import UsageError
+from benchctl.results.figures import FIGURES
 from benchctl.results.plan import PinSpec, Plan, TargetSpec
 from benchctl.run.documents import FileOptions
 from benchctl.run.plan import (
@@ -98,6 +99,11 @@ def test_a_parameter_that_only_a_warm_up_knows_needs_its_name(tmp_path: Path, of
         ({"index_builds": 4}, "--index-builds 4 needs at least 4 forks"),
         ({"index_builds": 2, "variants": (ES, RUNNING)}, "--index-builds: a cluster that runs already"),
         ({"metrics": "cpu,cpus"}, "there is no metric 'cpus'"),
+        ({"metrics": "index_size"}, "'index_size' is a metric of an index, not of its tasks"),
+        (
+            {"metrics": "took,answer,heap", "variants": (ES, RUNNING)},
+            "--metric heap: only a node that benchctl starts can tell it: .* the collector's log",
+        ),
         ({"page_cache": "cold", "variants": (ES, RUNNING)}, "--page-cache: benchctl does not start the node"),
         ({"pin": PinSpec((0,), (1,)), "variants": (RUNNING,)}, "--pin: benchctl has no say in the CPUs"),
         ({"params": {"iteration": 3}}, "iteration"),
@@ -115,6 +121,12 @@ def test_a_parameter_that_only_a_warm_up_knows_needs_its_name(tmp_path: Path, of
 def test_what_cannot_be_run_is_refused(changes: dict[str, Any], text: str):
     with pytest.raises(UsageError, match=text):
         plan_run(options(**changes))
+
+
+def test_what_a_running_cluster_tells_is_measured_on_it():
+    told = ",".join(one.name for one in FIGURES if one.loop != "search" and not one.own_nodes)
+    plan, _ = plan_run(options(metrics=told, variants=(ES, RUNNING)))
+    assert plan.metrics == told
 
 
 def test_warm_ups_of_a_variant_come_before_the_common_ones_and_are_its_own():

@@ -23,7 +23,7 @@ from benchctl.run.calibrate import calibrate
     help="How the result is printed.",
 )
 def calibrate_command(output_format: Literal["text", "json"], *, wait: bool, quiet: bool) -> None:
-    """Measure benchctl's own driver against a built-in server, in about three seconds.
+    """Measure what benchctl's own driver and its readings of a node cost, in about four seconds.
 
     No figure of a run on this machine can be better than what this prints. `benchctl run --calibrate` does
     the same before a run and keeps it with the run.

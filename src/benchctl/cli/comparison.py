@@ -20,6 +20,7 @@ from benchctl.stats.metrics import (
     REDLINE,
     SUMMARISED,
     Metric,
+    check_told_by_clusters,
     metric,
     metrics_in,
     percentile,
@@ -60,7 +61,8 @@ class Measures:
             plan: of what is compared; red-line searches have a metric of their own.
 
         Raises:
-            UsageError: red-line searches have none of those asked for, or there is no such quantile.
+            UsageError: red-line searches or running clusters have none of those asked for, or there is no
+                such quantile.
         """
         unknown = [one for one in self.quantiles if not _LEAST_QUANTILE <= one <= _GREATEST_QUANTILE]
         if unknown:
@@ -68,6 +70,8 @@ class Measures:
                 f"--quantile {unknown[0]:g} is not between {_LEAST_QUANTILE} and {_GREATEST_QUANTILE}",
                 hint="0.5 is the median, 0.99 the 99th percentile",
             )
+        if all(spec.target is not None for spec in plan.variants):
+            check_told_by_clusters(self.figures)
         if plan.redline is not None and (self.figures or self.quantiles):
             raise UsageError(
                 "red-line searches are compared by the rates that they found",
@@ -98,9 +102,11 @@ def compared(
     """Analyse the sides of a selection from an archive, which knows where their samples are.
 
     Raises:
-        UsageError: there is nothing of what is to be compared.
+        UsageError: there is nothing of what is to be compared, or a running cluster cannot tell it.
         BenchctlError: a quantile needs samples, and there are none.
     """
+    if any(_on_target(side) for side in selection.sides):
+        check_told_by_clusters(measures.figures)
     metrics = measures.metrics(selection.sides[0].run.plan)
     if measures.beyond_summaries:
         selection = replace(
@@ -121,6 +127,10 @@ def compared(
             else "",
         )
     return found
+
+
+def _on_target(side: Side) -> bool:
+    return any(spec.target is not None for spec in side.run.plan.variants if spec.name == side.variant)
 
 
 def comparison_analysis(

@@ -13,6 +13,7 @@ from benchctl.engine.variant_file import load_variants
 from benchctl.home import resolve_home
 from benchctl.report.listing import Listing
 from benchctl.results.differences import beyond
+from benchctl.results.figures import BUILD_FIGURES, FIGURES
 from benchctl.slices import hooks
 from benchctl.track.library import challenge_names, find_challenge, track_names
 from benchctl.track.load import load_challenge, load_track
@@ -21,7 +22,7 @@ from benchctl.track.model import Task, Track
 
 @click.group("list")
 def list_group() -> None:
-    """List runs, searches, challenges, tracks, variants or operations."""
+    """List runs, searches, challenges, tracks, variants, operations or metrics."""
 
 
 @list_group.command("runs")
@@ -87,6 +88,31 @@ def operations_command(track_name: str, output_format: TableFormat) -> None:
         rows.append((operation.name, operation.type_name, list(body) if isinstance(body, dict) else []))
     columns = ("operation", "type", "body")
     print_listing(Listing(columns, rows, title=f"Operations of {track.name}"), output_format)
+
+
+@list_group.command("metrics")
+@table_format_option
+def metrics_command(output_format: TableFormat) -> None:
+    """Metrics of tasks, nodes and indices: unit, margin, meaning, and whether a target can tell them."""
+    print_listing(metrics_listing(), output_format)
+
+
+def metrics_listing() -> Listing:
+    """All metrics as they are declared."""
+    rows = [
+        (
+            one.name,
+            one.unit,
+            one.better,
+            f"{100 * one.margin:g} %",
+            one.level,
+            "no" if one.own_nodes else "yes",
+            f"{one.meaning}; from {one.own_nodes}" if one.own_nodes else one.meaning,
+        )
+        for one in (*FIGURES, *BUILD_FIGURES)
+    ]
+    columns = ("metric", "unit", "better", "margin", "level", "target", "meaning")
+    return Listing(columns, rows, title="Metrics")
 
 
 @list_group.command("variants")

@@ -1,6 +1,7 @@
 """Unmeasured requests to a node, through the engines' official Python clients."""
 
 import logging
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
@@ -177,14 +178,6 @@ class MergeStats:
     total_ms: int
 
 
-@dataclass(frozen=True)
-class CollectorStats:
-    """What one garbage collector did since the node started."""
-
-    collections: int
-    time_ms: int
-
-
 class SearchClient:
     """Unmeasured requests to a node; a context manager.
 
@@ -328,6 +321,24 @@ class SearchClient:
         order = sorted(found, key=lambda index: (named.index(index) if index in named else len(named), index))
         return [segment for index in order for segment in _segments_of(found[index]["shards"])]
 
+    def field_bytes(self, name: str) -> dict[str, int]:
+        """Bytes of every field of one or several indices, the most first; the node reads all of them.
+
+        Only Elasticsearch from 7.15 on does it.
+        """
+        found = self.request(
+            "POST",
+            f"/{_part(name)}/_disk_usage",
+            # A flush would write another commit.
+            params={"run_expensive_tasks": "true", "flush": "false"},
+            timeout_s=FORCE_MERGE_TIMEOUT_S,
+        )
+        sizes: Counter[str] = Counter()
+        for index, usage in found.items():
+            if index != "_shards":
+                sizes.update({field: size["total_in_bytes"] for field, size in usage["fields"].items()})
+        return dict(sizes.most_common())
+
     def search(
         self,
         index: str,
@@ -362,13 +373,10 @@ class SearchClient:
             },
         }
 
-    def garbage_collection(self) -> dict[str, CollectorStats]:
-        """Collections since the node started, by collector, such as `young` and `old`."""
-        collectors = self._local("/_nodes/_local/stats/jvm")["jvm"]["gc"]["collectors"]
-        return {
-            name: CollectorStats(found["collection_count"], found["collection_time_in_millis"])
-            for name, found in collectors.items()
-        }
+    def direct_buffers(self) -> int:
+        """Bytes of the JVM's direct buffers, now."""
+        pools = self._local("/_nodes/_local/stats/jvm")["jvm"]["buffer_pools"]
+        return int(pools["direct"]["used_in_bytes"])
 
     def _local(self, path: str, timeout_s: float = REQUEST_TIMEOUT_S) -> dict[str, Any]:
         node: dict[str, Any] = next(iter(self.request("GET", path, timeout_s=timeout_s)["nodes"].values()))

@@ -23,7 +23,7 @@ _MOST_ENTRIES_BYTES = 1024 * 1024
 
 
 def bytes_by_kind(data: Path) -> dict[str, int]:
-    """Bytes of all indices in a node's data folder, by what they are for, the most first.
+    """Bytes of all indices in a node's data folder, by what they are for, the most first, translogs included.
 
     Args:
         data: of a node that is stopped.
@@ -32,10 +32,12 @@ def bytes_by_kind(data: Path) -> dict[str, int]:
         OSError: it cannot be read.
     """
     found: Counter[str] = Counter()
-    for folder in data.rglob("index"):
-        if folder.parent.name.isdigit() and folder.is_dir():
-            for name, size in _files(folder):
+    for shard in (folder.parent for folder in data.rglob("index") if folder.is_dir()):
+        if shard.name.isdigit():
+            for name, size in _files(shard / "index"):
                 found[_KIND.get(name.rpartition(".")[2], "other")] += size
+            for file in (shard / "translog").glob("translog*"):
+                found["translog"] += file.stat(follow_symlinks=False).st_size
     return dict(found.most_common())
 
 

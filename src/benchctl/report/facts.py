@@ -11,7 +11,7 @@ import msgspec
 from benchctl.report.calibration import calibration_lines
 from benchctl.report.curve import objective_text
 from benchctl.report.grid import escaped
-from benchctl.report.ingest import ingest_lines
+from benchctl.report.ingest import LEAST_SHARE, ingest_lines
 from benchctl.report.numbers import counted, figure, mebibytes, visible
 from benchctl.results.foreign import TITLES, UNKNOWN
 from benchctl.results.model import (
@@ -346,7 +346,22 @@ def _index_lines(record: RunRecord) -> Iterator[str]:
         if facts.files:
             kinds = ", ".join(f"{kind} {mebibytes(size)}" for kind, size in facts.files.items())
             yield f"  files: {kinds}"
+        if facts.fields or facts.fields_unknown:
+            yield f"  fields: {_fields(facts)}"
         yield from (f"  {line}" for line in _ingest_lines(facts))
+
+
+def _fields(facts: IndexFacts) -> str:
+    """`message 37.5 MiB, @timestamp 2.0 MiB, 12 more 0.4 MiB`; or why not."""
+    if not facts.fields:
+        return f"the engine does not tell: {facts.fields_unknown}"
+    large = {name: size for name, size in facts.fields.items() if size >= LEAST_SHARE * facts.store_bytes}
+    words = [f"{name} {mebibytes(size)}" for name, size in large.items()]
+    rest = len(facts.fields) - len(large)
+    if rest:
+        left = sum(facts.fields.values()) - sum(large.values())
+        words.append(f"{rest} {'more' if large else 'small ones'} {mebibytes(left)}")
+    return ", ".join(words)
 
 
 def _segments(facts: IndexFacts) -> str:
@@ -362,7 +377,7 @@ def _ingest_lines(facts: IndexFacts) -> Iterator[str]:
         return
     if ingest.ingest_s > 0:
         yield (
-            f"ingest: {ingest.documents / ingest.ingest_s:,.0f} docs/s, "
+            f"ingest: {ingest.docs_per_s:,.0f} docs/s, "
             f"{ingest.body_bytes / _BYTES_PER_MB / ingest.ingest_s:,.1f} MB/s "
             f"with {counted(ingest.clients, 'sender')}, {ingest.ingest_s:.1f} s"
         )

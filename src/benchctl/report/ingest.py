@@ -1,32 +1,18 @@
 """How variants compare in filling and keeping an index, where it was built several times."""
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from operator import attrgetter
 
 from benchctl.report.numbers import counted, figure, interval, p_value, signed_percent
+from benchctl.results.figures import BUILD_FIGURES, Figure
 from benchctl.results.model import IndexFacts, RunRecord
-from benchctl.stats.compare import VERDICT_WORDS, compare
+from benchctl.stats.compare import HELD_WORDS, VERDICT_WORDS, compare
 
-_MARGIN = 0.05
-_BYTES_PER_MB = 1e6
 _LEAST_BUILDS = 2
+# Of the index: smaller files and fields are many, and decide nothing.
+LEAST_SHARE = 0.01
 
-
-class _Measure(NamedTuple):
-    title: str
-    of: Callable[[IndexFacts], float]
-    higher_is_better: bool = False
-
-
-_MEASURES = (
-    _Measure("docs/s", lambda facts: facts.ingest.documents / facts.ingest.ingest_s, higher_is_better=True),
-    _Measure("engine's indexing, s", lambda facts: facts.ingest.engine_indexing_s),
-    _Measure("engine's refreshes, s", lambda facts: facts.ingest.engine_refresh_s),
-    _Measure("engine's merges, s", lambda facts: facts.ingest.engine_merge_s),
-    _Measure("engine's flushes, s", lambda facts: facts.ingest.engine_flush_s),
-    _Measure("force-merge, s", lambda facts: facts.ingest.force_merge_s),
-    _Measure("size, MB", lambda facts: facts.store_bytes / _BYTES_PER_MB),
-)
+_Values = Mapping[str, Sequence[float]]
 
 
 def ingest_lines(record: RunRecord) -> Iterator[str]:
@@ -40,9 +26,12 @@ def ingest_lines(record: RunRecord) -> Iterator[str]:
     # Those of one run were made in turns; what the host did when cached ones were made is another matter.
     new = not any(facts.cached for builds in filled.values() for facts in builds)
     paired = new and len({len(builds) for builds in filled.values()}) == 1
-    for measure in _MEASURES:
+    for measured in BUILD_FIGURES:
         for other in others:
-            yield _compared(measure, first, filled[first], other, filled[other], paired=paired)
+            left, right = (_values(measured, filled[name]) for name in (first, other))
+            for name in left:
+                if name in right:
+                    yield _compared(measured, name, first, left, other, right, paired=paired)
     if others:
         counts = ", ".join(f"{name} {counted(len(builds), 'build')}" for name, builds in filled.items())
         test = (
@@ -53,29 +42,38 @@ def ingest_lines(record: RunRecord) -> Iterator[str]:
         yield f"{counts}; {test}; p not adjusted"
 
 
+def _values(measured: Figure, builds: Sequence[IndexFacts]) -> _Values:
+    """A value a build, by what it is of where the figure has several: those that all builds tell."""
+    found = [attrgetter(measured.field)(facts) for facts in builds]
+    named = [one if isinstance(one, dict) else {"": one} for one in found]
+    least = LEAST_SHARE * max(facts.store_bytes for facts in builds)
+    return {
+        name: [one[name] / measured.per_unit for one in named]
+        for name in named[0]
+        if all(name in one for one in named) and not (name and max(one[name] for one in named) < least)
+    }
+
+
 def _compared(
-    measure: _Measure,
-    first: str,
-    left: Sequence[IndexFacts],
-    other: str,
-    right: Sequence[IndexFacts],
-    *,
-    paired: bool,
+    measured: Figure, name: str, first: str, left: _Values, other: str, right: _Values, *, paired: bool
 ) -> str:
     """`docs/s: es 15,601, os 14,949: -4.2 % (-8.1 to +0.2), p 0.051, inconclusive`."""
     found = compare(
-        [measure.of(facts) for facts in left],
-        [measure.of(facts) for facts in right],
-        higher_is_better=measure.higher_is_better,
-        margin=_MARGIN,
+        left[name],
+        right[name],
+        higher_is_better=measured.higher_is_better,
+        margin=measured.margin,
         paired=paired,
-        additive=True,  # an engine need not flush at all
+        additive=measured.additive,
     )
-    text = f"{measure.title}: {first} {figure(found.baseline_value)}, {other} {figure(found.contender_value)}"
+    title = " ".join(filter(None, (measured.title, name)))
+    unit = "" if measured.unit in {title, measured.title} else f", {measured.unit}"
+    text = f"{title}{unit}: {first} {figure(found.baseline_value)}, {other} {figure(found.contender_value)}"
     if found.effect_percent is None:
         return text
     text += f": {signed_percent(found.effect_percent)} %"
     if found.p is None:
-        return text
+        return f"{text}, without a spread to test with"
     reach = interval(found.low_percent, found.high_percent)
-    return f"{text} ({reach}), p {p_value(found.p)}, {VERDICT_WORDS.get(found.verdict, found.verdict)}"
+    words = HELD_WORDS if measured.level == "index" else VERDICT_WORDS
+    return f"{text} ({reach}), p {p_value(found.p)}, {words.get(found.verdict, found.verdict)}"

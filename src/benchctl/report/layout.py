@@ -33,9 +33,9 @@ from benchctl.report.numbers import (
 from benchctl.results.model import FORKS_FOR_VERDICT
 from benchctl.stats.analysis import Analysis, DriverRow, Figures, Row, Section, TimeRow
 from benchctl.stats.caveat import Caveat, CaveatCode
-from benchctl.stats.compare import DECIDED, FORKS_FOR_QUOTING, VERDICT_WORDS, Comparison
+from benchctl.stats.compare import DECIDED, FORKS_FOR_QUOTING, HELD_WORDS, VERDICT_WORDS, Comparison
 from benchctl.stats.cost import VerdictCost
-from benchctl.stats.metrics import Metric, metric_of
+from benchctl.stats.metrics import HELD, Metric, metric_of
 
 # Numbering of caveats: a row carries numbers, and the words stand once below the tables.
 
@@ -185,13 +185,18 @@ def _verdict_word(comparison: Comparison, who: str) -> str:
     lead = f"{who} " if who else ""
     match comparison.verdict:
         case "different":
-            return f"different ({lead}{comparison.direction})"
+            return f"different ({lead}{said(comparison, comparison.direction or '')})"
         case "faster" | "slower":
-            return f"{lead}{comparison.verdict}"
+            return f"{lead}{said(comparison, comparison.verdict)}"
         case "insufficient" if min(comparison.replicates) < FORKS_FOR_VERDICT:
             return f"too few {comparison.replicate}s"
         case _:
-            return VERDICT_WORDS.get(comparison.verdict, comparison.verdict)
+            return said(comparison, comparison.verdict)
+
+
+def said(comparison: Comparison, verdict: str) -> str:
+    """A verdict, or a direction, in the words for its metric."""
+    return (HELD_WORDS if comparison.metric in HELD else VERDICT_WORDS).get(verdict, verdict)
 
 
 def _by_unit(rows: Sequence[Row]) -> list[list[Row]]:
@@ -307,6 +312,11 @@ _NAMED = {
     "mixed": "faster{} by one metric and slower by another on",
     "different": "different{}, perhaps by too little to matter, on",
 }
+_NAMED_HELD = {
+    "slower": "heavier{} on",
+    "faster": "lighter{} on",
+    "mixed": "lighter{} by one metric and heavier by another on",
+}
 _DESIGNS: dict[CaveatCode, str] = {
     "imported": "Measured by another tool.",
     "separate-runs": "From several runs, which did not take turns.",
@@ -357,13 +367,16 @@ def _versioned(name: str, analysis: Analysis) -> str:
 
 def _about(contender: str, analysis: Analysis) -> str:
     tasks: dict[str, list[Comparison]] = {}
-    for row in analysis.rows:
+    # What nodes hold is in the sentence only where nothing else was asked for.
+    fast = [row for row in analysis.rows if row.metric not in HELD]
+    named = _NAMED if fast else {**_NAMED, **_NAMED_HELD}
+    for row in fast or analysis.rows:
         own = [one for one in row.comparisons if one.contender == contender]
         tasks.setdefault(task_name(row, analysis), []).extend(own)
     outcomes = {name: _outcome(comparisons) for name, comparisons in tasks.items()}
     every, baseline = counted(len(tasks), "task"), analysis.variants[0]
     parts: list[str] = []
-    for outcome, words in _NAMED.items():
+    for outcome, words in named.items():
         names = [name for name, found in outcomes.items() if found == outcome]
         if names:
             than = "" if parts else f" {_THAN.get(outcome, 'than')} {baseline}"

@@ -12,6 +12,7 @@ from benchctl.report.grid import Cell, judged
 from benchctl.report.layout import (
     headline,
     metric_title,
+    said,
     task_name,
     value_text,
     verdict_sentence,
@@ -21,7 +22,7 @@ from benchctl.report.planning import next_command
 from benchctl.report.tables import VERDICT_STYLES, break_name, command_lines, paragraph
 from benchctl.results.plan import Plan
 from benchctl.stats.analysis import Analysis, Row
-from benchctl.stats.compare import DECIDED, FORKS_FOR_QUOTING, VERDICT_WORDS, Comparison, Verdict
+from benchctl.stats.compare import DECIDED, FORKS_FOR_QUOTING, Comparison, Verdict
 from benchctl.stats.decisions import decide
 
 LINES = 24
@@ -136,7 +137,7 @@ def _lines(row: Row, analysis: Analysis) -> Iterator[_Line]:
         marks = judged(None, "", *_marks(row, None))
         yield _Line(("", unit), (short[only.variant], "CV of forks"), name, figures, marks, (0, 0.0))
     for one in row.comparisons:
-        word = _WORDS.get(one.verdict) or VERDICT_WORDS.get(one.verdict, one.verdict).upper()
+        word = _WORDS.get(one.verdict) or said(one, one.verdict).upper()
         word += "?" if one.provisional else ""
         yield _Line(
             block=(one.contender, unit),

@@ -171,15 +171,20 @@ class TaskSummary(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
 # What variants can be compared by: the one place that says so, beside the summaries that hold the figures.
 
 
+Level = Literal["request", "task", "ingest", "index", "node"]
+"""What a figure is of: requests, all that a task did, writing, the index at rest, a node after a task."""
+
+
 class Figure(msgspec.Struct, frozen=True):
     """A figure of a task in a fork; whatever compares, shows, gates or stores figures knows it from here.
 
     Attributes:
         name: machine name; that of quantiles goes on with a percentile, as in `latency_p90`.
         title: what tables call it, behind the percentile.
-        field: of `TaskSummary`: a number in `unit`, or `Quantiles`; empty for one of its `meters`.
+        field: of `TaskSummary`: a number in `unit`, or `Quantiles`; empty for one of its `meters`. In
+            `BUILD_FIGURES` of `IndexFacts`: a number, or several by name.
         unit: of a fork's value; of quantiles `ms`.
-        meaning: what its column says of it; empty where `results.sql` lists it by itself.
+        meaning: what it is, for readers.
         higher_is_better: which way is faster.
         margin: relative difference that does not matter in practice.
         quantiles: whether the field holds `Quantiles`.
@@ -190,6 +195,8 @@ class Figure(msgspec.Struct, frozen=True):
         resolution: step in which it is counted, in `unit`; 0 for none that matters.
         per_unit: what the field holds for 1 `unit`.
         additive: whether it may be 0, so that means over forks are arithmetic; all others' are geometric.
+        level: what it is of.
+        own_nodes: what it is read from, if only a node that benchctl starts has that; else empty.
     """
 
     name: str
@@ -206,6 +213,13 @@ class Figure(msgspec.Struct, frozen=True):
     resolution: float = 0.0
     per_unit: float = 1.0
     additive: bool = False
+    level: Level = "request"
+    own_nodes: str = ""
+
+    @property
+    def better(self) -> Literal["higher", "lower"]:
+        """Which way is better, in words."""
+        return "higher" if self.higher_is_better else "lower"
 
     def of(self, summary: TaskSummary) -> "float | Quantiles | None":
         """Its value in a fork, in `unit`; quantiles in nanoseconds."""
@@ -215,78 +229,248 @@ class Figure(msgspec.Struct, frozen=True):
         return found / self.per_unit if isinstance(found, int | float) else found
 
 
-def _metered(name: str, title: str, unit: str, meaning: str, *, additive: bool = True) -> Figure:
-    return Figure(name, title, "", unit, meaning, loop="cost", additive=additive)
+_PROCESS = "the node's process"
+_LOG = "the collector's log"
+_ASKED = "the statistics of a single node that nobody else uses"
+_BUILT = "the node that built the index"
 
 
-_PER_SECOND = Figure("", "", "", unit="queries/s", higher_is_better=True, margin=0.03)
+def _metered(
+    name: str,
+    title: str,
+    unit: str,
+    meaning: str,
+    *,
+    additive: bool = True,
+    level: Level = "task",
+    own_nodes: str = _PROCESS,
+) -> Figure:
+    return Figure(
+        name, title, "", unit, meaning, loop="cost", additive=additive, level=level, own_nodes=own_nodes
+    )
+
+
+def _writing(name: str, title: str, meaning: str) -> Figure:
+    return _metered(name, title, "ms", f"{meaning}, per bulk request", level="ingest", own_nodes=_ASKED)
+
+
+_PER_SECOND = Figure("", "", "", unit="queries/s", higher_is_better=True, margin=0.03, level="task")
 FIGURES = (
     msgspec.structs.replace(
         _PER_SECOND,
         name="throughput",
         title="throughput",
         field="throughput_per_s",
+        meaning="units a second in the measured window",
         loop="closed",
         usual=True,
         counts=True,
     ),
-    Figure("service_time", "service time", "service_time", quantiles=True, usual=True),
-    Figure("latency", "latency", "latency", quantiles=True, loop="open", usual=True),
-    Figure("took", "engine's own time", "took", quantiles=True, resolution=1.0),
-    Figure("first_byte", "time to the first byte", "first_byte", quantiles=True),
-    Figure("mean", "mean service time", "mean_ns", per_unit=1e6),
+    Figure(
+        "service_time",
+        "service time",
+        "service_time",
+        meaning="service time: send to last byte",
+        quantiles=True,
+        usual=True,
+    ),
+    Figure(
+        "latency",
+        "latency",
+        "latency",
+        meaning="latency: intended start to last byte; none in a closed loop",
+        quantiles=True,
+        loop="open",
+        usual=True,
+    ),
+    Figure(
+        "took",
+        "engine's own time",
+        "took",
+        meaning="the engine's own time",
+        quantiles=True,
+        resolution=1.0,
+    ),
+    Figure(
+        "first_byte",
+        "time to the first byte",
+        "first_byte",
+        meaning="the time to the first byte",
+        quantiles=True,
+    ),
+    Figure("mean", "mean service time", "mean_ns", meaning="mean service time", per_unit=1e6),
     _metered(
         "cpu",
         "CPU per operation",
         "ms",
-        "CPU time of the node, over all its threads, an operation",
+        "CPU time of the node, over all its threads, per operation",
         additive=False,
     ),
-    _metered("cpu_search", "CPU of search threads", "ms", "that of its threads that search, an operation"),
+    _metered("cpu_search", "CPU of search threads", "ms", "CPU time of threads that search, per operation"),
     _metered(
-        "cpu_write", "CPU of write threads", "ms", "of those that index, refresh and merge, an operation"
+        "cpu_write",
+        "CPU of write threads",
+        "ms",
+        "CPU time of threads that index, refresh and merge, per operation",
     ),
     _metered(
-        "cpu_collector", "CPU of the collector", "ms", "of those of the garbage collector, an operation"
+        "cpu_collector", "CPU of the collector", "ms", "CPU time of the garbage collector, per operation"
     ),
-    _metered("cpu_compilers", "CPU of compilers", "ms", "of those of the JIT compilers, an operation"),
-    _metered("cpu_other", "CPU of other threads", "ms", "of all other threads, an operation"),
+    _metered("cpu_compilers", "CPU of compilers", "ms", "CPU time of the JIT compilers, per operation"),
+    _metered("cpu_other", "CPU of other threads", "ms", "CPU time of all other threads, per operation"),
+    _metered(
+        "compilations", "compilations", "methods", "methods that the JIT compilers finished, per operation"
+    ),
+    _metered(
+        "compiling",
+        "time compiling",
+        "ms",
+        "wall time that the JIT compilers spent on these methods, per operation",
+    ),
     _metered(
         "cpu_driver",
         "CPU of benchctl",
         "ms",
-        "of benchctl itself, an operation, warm-up included",
+        "CPU time of benchctl itself, warm-up included, per operation",
         additive=False,
+        own_nodes="",
     ),
     _metered(
-        "gc", "collector pauses", "ms", "for how long all threads of the node stood still, an operation"
+        "gc",
+        "collector pauses",
+        "ms",
+        "time that all threads of the node stood still, per operation",
+        own_nodes=_LOG,
     ),
     _metered(
         "allocated",
         "allocation",
         "kB",
-        "allocated on the heap, by the collector's log, an operation",
+        "allocated on the heap, per operation",
         additive=False,
+        own_nodes=_LOG,
     ),
     _metered(
-        "storage_read", "storage reads", "kB", "read from storage, not from the page cache, an operation"
+        "storage_read", "storage reads", "kB", "read from storage, not from the page cache, per operation"
     ),
     _metered(
-        "major_faults", "major page faults", "faults", "page faults that read from storage, an operation"
+        "major_faults", "major page faults", "faults", "page faults that read from storage, per operation"
     ),
-    _metered("indexing", "indexing", "ms", "by the engine's clock over its threads, a bulk request"),
-    _metered("refresh", "refresh", "ms", "by the engine's clock, a bulk request"),
-    _metered("merge", "merging", "ms", "by the engine's clock, of merges that ended in time, a bulk request"),
-    _metered("flush", "flush", "ms", "by the engine's clock, a bulk request"),
-    _metered("throttled", "throttled indexing", "ms", "by the engine's clock, a bulk request"),
     _metered(
-        "answer", "answer", "kB", "size of an answer, mean of the successful operations", additive=False
+        "heap",
+        "heap after collection",
+        "MB",
+        "heap in use after the last collection before the end of a task",
+        additive=False,
+        level="node",
+        own_nodes=_LOG,
+    ),
+    _metered(
+        "direct_buffers",
+        "direct buffers",
+        "MB",
+        "direct buffers of the JVM after the last task on a node",
+        additive=False,
+        level="node",
+        own_nodes=_ASKED,
+    ),
+    _metered(
+        "open_files",
+        "open files",
+        "files",
+        "files and sockets that the node has open at the end of a task",
+        additive=False,
+        level="node",
+    ),
+    _writing("indexing", "indexing", "time indexing, by the engine's clock, over its threads"),
+    _writing("refresh", "refresh", "time refreshing, by the engine's clock"),
+    _writing("merge", "merging", "time of merges that ended during the task, by the engine's clock"),
+    _writing("flush", "flush", "time flushing, by the engine's clock"),
+    _writing("throttled", "throttled indexing", "time that indexing was throttled, by the engine's clock"),
+    _metered(
+        "answer",
+        "answer",
+        "kB",
+        "size of an answer, mean of the successful operations",
+        additive=False,
+        level="request",
+        own_nodes="",
     ),
     msgspec.structs.replace(
-        _PER_SECOND, name="redline", title="red-line", field="redline_per_s", loop="search"
+        _PER_SECOND,
+        name="redline",
+        title="red-line",
+        field="redline_per_s",
+        meaning="highest rate that met the objective, of a red-line search",
+        loop="search",
     ),
 )
 """In the order of tables."""
+
+_FILLING = Figure("", "", "", unit="s", additive=True, level="ingest")
+_AT_REST = Figure("", "", "", unit="MB", per_unit=1e6, additive=True, level="index")
+BUILD_FIGURES = (
+    msgspec.structs.replace(
+        _FILLING,
+        name="build_rate",
+        title="docs/s",
+        field="ingest.docs_per_s",
+        unit="docs/s",
+        meaning="documents indexed a second while an index is built",
+        higher_is_better=True,
+    ),
+    *(
+        msgspec.structs.replace(
+            _FILLING,
+            name=f"build_{name}",
+            title=f"engine's {title}",
+            field=f"ingest.engine_{name}_s",
+            meaning=f"{title} while an index is built, by the engine's clock",
+        )
+        for name, title in (
+            ("indexing", "indexing"),
+            ("refresh", "refreshes"),
+            ("merge", "merges"),
+            ("flush", "flushes"),
+        )
+    ),
+    msgspec.structs.replace(
+        _FILLING,
+        name="force_merge",
+        title="force-merge",
+        field="ingest.force_merge_s",
+        meaning="time of the force-merge when an index has been filled",
+    ),
+    msgspec.structs.replace(
+        _AT_REST, name="index_size", title="size", field="store_bytes", meaning="size of all segments"
+    ),
+    msgspec.structs.replace(
+        _AT_REST,
+        name="index_segments",
+        title="segments",
+        field="segment_count",
+        unit="segments",
+        per_unit=1.0,
+        meaning="segments of all shards",
+    ),
+    msgspec.structs.replace(
+        _AT_REST,
+        name="index_files",
+        title="files of",
+        field="files",
+        meaning="size of the files for postings, points, doc values, translog and so on",
+        own_nodes=_BUILT,
+    ),
+    msgspec.structs.replace(
+        _AT_REST,
+        name="index_fields",
+        title="field",
+        field="fields",
+        meaning="size of every field; only Elasticsearch tells it",
+        own_nodes=_BUILT,
+    ),
+)
+"""Of an index, and compared over its builds: fields of `IndexFacts`, some with several values by name."""
 
 
 class CurvePoint(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
@@ -339,6 +523,24 @@ class PacedLag(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="
     lag_max_ns: int
 
 
+class ReadingCost(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
+    """What reading a process costs the driver: CPU time on this machine, nanoseconds.
+
+    Attributes:
+        threads: of the process.
+        bound_p50_ns, bound_p99_ns: of a reading at a bound of a task.
+        telemetry_p50_ns, telemetry_p99_ns: of one of the readings that go on while a task runs.
+        share: of one CPU, for the latter, 0 to 1.
+    """
+
+    threads: int
+    bound_p50_ns: int
+    bound_p99_ns: int
+    telemetry_p50_ns: int
+    telemetry_p99_ns: int
+    share: float
+
+
 class Calibration(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
     """What the driver costs on this machine, against a server that does nothing: no figure can be better.
 
@@ -351,6 +553,7 @@ class Calibration(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
         clients_per_s: the most requests a second by so many; the server shares the machine with them.
         paced: open loops at several rates.
         seconds: that all of it took.
+        reading: of a process with as many threads as a node; None in records from before it was measured.
     """
 
     error_p50_ns: int
@@ -361,3 +564,4 @@ class Calibration(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
     clients_per_s: float
     paced: tuple[PacedLag, ...]
     seconds: float
+    reading: ReadingCost | None = None

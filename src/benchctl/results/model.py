@@ -166,6 +166,11 @@ class IngestReport(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rena
     checkpoint_s: float = 0.0
     resumed: int = 0
 
+    @property
+    def docs_per_s(self) -> float:
+        """Documents a second of sending; 0 where nothing was sent."""
+        return self.documents / self.ingest_s if self.ingest_s > 0 else 0.0
+
 
 class SegmentFacts(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
     """One segment, as the engine's Lucene sees it.
@@ -195,6 +200,9 @@ class IndexFacts(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename
         cached: whether it was there before the run.
         files: bytes by what they are for, such as `doc values`, the most first; empty where only a cluster
             has the files, and in records from before they were looked at.
+        fields: bytes of every field, the most first; empty where the engine does not tell, and in older
+            records.
+        fields_unknown: why the engine does not tell, in its words; empty when it does.
     """
 
     key: str
@@ -204,6 +212,13 @@ class IndexFacts(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename
     ingest: IngestReport
     cached: bool = False
     files: dict[str, int] = {}
+    fields: dict[str, int] = {}
+    fields_unknown: str = ""
+
+    @property
+    def segment_count(self) -> int:
+        """Segments of all shards."""
+        return len(self.segments)
 
 
 class EngineFacts(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):

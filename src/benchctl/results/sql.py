@@ -235,9 +235,14 @@ def _driver(name: str, sql_type: str, meaning: str) -> Column[TaskRow]:
     return Column(name, sql_type, meaning, lambda row: row.task.driver and getattr(row.task.driver, name))
 
 
+_MEANINGS = {figure.field: figure.meaning for figure in FIGURES}
+# Figures whose columns stand among others, or under other names.
+_LISTED = ("throughput_per_s", "service_time", "latency", "took", "first_byte", "mean_ns", "redline_per_s")
+
+
 def _compared(figure: Figure) -> tuple[Column[TaskRow], ...]:
-    """Columns of a figure without columns of another name."""
-    if not figure.meaning:
+    """Columns of a figure that is not listed by itself."""
+    if figure.field in _LISTED:
         return ()
     if figure.quantiles:
         return _quantiles(f"{figure.name}_", figure.field, figure.meaning)
@@ -271,16 +276,16 @@ TASKS: tuple[Column[TaskRow], ...] = (
     ),
     _summary("cancelled", "BIGINT", "operations that the driver itself ended"),
     _summary("retries", "BIGINT", "requests sent again after a rejection"),
-    _summary("throughput_per_s", "DOUBLE", "units a second in the measured window"),
+    _summary("throughput_per_s", "DOUBLE", _MEANINGS["throughput_per_s"]),
     _summary("unit", "VARCHAR", "what throughput counts"),
     _summary("target_per_s", "DOUBLE", "offered requests a second; NULL for a closed loop"),
-    *_quantiles("", "service_time", "service time: send to last byte"),
-    *_quantiles("latency_", "latency", "latency: intended start to last byte; NULL for a closed loop"),
-    *_quantiles("took_", "took", "the engine's own time"),
-    *_quantiles("first_byte_", "first_byte", "the time to the first byte"),
+    *_quantiles("", "service_time", _MEANINGS["service_time"]),
+    *_quantiles("latency_", "latency", _MEANINGS["latency"]),
+    *_quantiles("took_", "took", _MEANINGS["took"]),
+    *_quantiles("first_byte_", "first_byte", _MEANINGS["first_byte"]),
     *_quantiles("processing_", "processing_time", "the time until the driver had read the answer"),
     *_quantiles("page_", "pages", "service time of the single requests of longer operations"),
-    _in_ms("mean_ms", "mean_ns", "mean service time"),
+    _in_ms("mean_ms", "mean_ns", _MEANINGS["mean_ns"]),
     _in_ms("sd_ms", "sd_ns", "standard deviation of service time"),
     _in_ms("min_ms", "min_ns", "least service time"),
     _in_ms("max_ms", "max_ns", "greatest service time"),
@@ -295,7 +300,7 @@ TASKS: tuple[Column[TaskRow], ...] = (
     ),
     _summary("hits", "BIGINT", "total hits where all answers agree"),
     _summary("unsupported", "VARCHAR", "why the node cannot do it; NULL when it can"),
-    _summary("redline_per_s", "DOUBLE", "highest rate that met the objective, of a red-line search"),
+    _summary("redline_per_s", "DOUBLE", _MEANINGS["redline_per_s"]),
     _driver("offered_per_s", "DOUBLE", "requests a second that the driver sent"),
     _driver("lag_p50_ns", "BIGINT", "how late it sent them, median, ns"),
     _driver("lag_p99_ns", "BIGINT", "how late it sent them, p99, ns"),

@@ -412,9 +412,19 @@ def _fill(shop: Workshop, key: IndexKey, root: Path, title: str, resumption: Res
             raise
         shop.observer.stage(f"{title}: refresh, force-merge, flush")
         facts = finish(node.client, key, intervals, resumption.total(sent))
+        shop.observer.stage(f"{title}: how large every field is")
+        facts = _with_fields(facts, node.client, key.places.target)
         shop.observer.stage(f"{title}: stopping the node that built the index")
         node.stop()
     return facts
+
+
+def _with_fields(facts: IndexFacts, client: SearchClient, target: str) -> IndexFacts:
+    """With the bytes of fields, which only this node is asked: no fork uses it."""
+    try:
+        return msgspec.structs.replace(facts, fields=client.field_bytes(target))
+    except NodeRequestError as err:
+        return msgspec.structs.replace(facts, fields_unknown=err.reason)
 
 
 def _summary(title: str, facts: IndexFacts) -> str:

@@ -252,6 +252,7 @@ class ForkRunner:
                     evidence.measured(serving)
                 kinds = self._thread_kinds(serving, place.block)
                 counted = _searches_counted(serving)
+                direct = serving.client.direct_buffers() if isinstance(serving, Node) else None
                 plain = stand_ins(serving.client, self._streams) if isinstance(serving, Node) else ()
                 # Its index is a copy that is thrown away; evidence, and what flags of users make a JVM write,
                 # come when it ends in peace.
@@ -264,7 +265,7 @@ class ForkRunner:
             place.telemetry.add_pauses(number, pauses)
         progress.requests_s += load.requests_s
         if search is None:
-            progress.summaries += load.summaries(place.origin_ns, metering.Node(kinds, pauses))
+            progress.summaries += load.summaries(place.origin_ns, metering.Node(kinds, pauses, direct))
         else:
             progress.curve += search.curve
             progress.summaries.append(search.summary())

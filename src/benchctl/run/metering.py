@@ -1,4 +1,4 @@
-"""What a task cost its node, from readings at its bounds and the collector's log: figures an operation."""
+"""What a task cost its node and left it with, from readings at its bounds and the collector's log."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,6 +11,7 @@ from benchctl.results.samples import Outcome
 
 _NS_PER_MS = 1e6
 _BYTES_PER_KB = 1e3
+_BYTES_PER_MB = 1e6
 # Between its first and its last collection: outside of these nobody knows what is allocated.
 _LEAST_COVERED = 0.5
 
@@ -22,10 +23,12 @@ class Node:
     Attributes:
         kinds: of its threads, by the kernel's numbers; empty where it was not asked.
         pauses: of its collector, in order, on the clock of the samples; None without a log of them.
+        direct_bytes: of the JVM's direct buffers, asked when the task was over; None where it was not asked.
     """
 
     kinds: Mapping[int, str]
     pauses: Sequence[GcPause] | None
+    direct_bytes: int | None = None
 
 
 def meters(
@@ -62,7 +65,23 @@ def meters(
     if begin is None or end is None or not measured:
         return found
     # What several clients sent as a warm-up while another one was measured already cost the node as much.
-    return found | {name: total / measured for name, total in _totals(begin, end, origin_ns, node).items()}
+    found |= {name: total / measured for name, total in _totals(begin, end, origin_ns, node).items()}
+    return found | _levels(end, origin_ns, node)
+
+
+def _levels(end: Reading, origin_ns: int, node: Node) -> dict[str, float]:
+    """What a node held when a task was over, however many operations that had."""
+    heaps = [
+        pause.after_bytes
+        for pause in node.pauses or ()
+        if pause.after_bytes and pause.start_ns < end.at_ns - origin_ns
+    ]
+    known = {
+        "heap": heaps[-1] / _BYTES_PER_MB if heaps else None,
+        "direct_buffers": None if node.direct_bytes is None else node.direct_bytes / _BYTES_PER_MB,
+        "open_files": end.open_files,
+    }
+    return {name: value for name, value in known.items() if value}
 
 
 def _totals(begin: Reading, end: Reading, origin_ns: int, node: Node) -> dict[str, float]:
@@ -76,6 +95,9 @@ def _totals(begin: Reading, end: Reading, origin_ns: int, node: Node) -> dict[st
         found |= {f"cpu_{kind}": used / _NS_PER_MS for kind, used in by_kind.items()}
     if begin.read_bytes is not None and end.read_bytes is not None:
         found["storage_read"] = (end.read_bytes - begin.read_bytes) / _BYTES_PER_KB
+    if begin.compiled is not None and end.compiled is not None:
+        found["compilations"] = end.compiled[0] - begin.compiled[0]
+        found["compiling"] = (end.compiled[1] - begin.compiled[1]) / _NS_PER_MS
     if node.pauses is not None:
         found["gc"] = sum(_within(_span(pause), window) for pause in node.pauses) / _NS_PER_MS
         allocated = allocated_bytes(node.pauses, window)

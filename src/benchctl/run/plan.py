@@ -28,7 +28,7 @@ from benchctl.results.plan import (
 from benchctl.run.documents import FileOptions, expected_corpus, needs_documents, origin_of
 from benchctl.run.plugin import allowed_plugin
 from benchctl.spec import MAX_SEED, MOST_WORKERS, RunSettings, check_settings, settings_in
-from benchctl.stats.metrics import figure_names
+from benchctl.stats.metrics import check_told_by_clusters, figure_names
 from benchctl.stats.multiplicity import MOST_BLOCKS
 from benchctl.stats.scale import BLOG_DOCUMENTS
 from benchctl.track.library import challenge_names, track_names
@@ -427,7 +427,9 @@ def check_options(options: RunSpec) -> None:
         (not 1 <= options.workers <= MOST_WORKERS, f"--workers must be from 1 to {MOST_WORKERS}", ""),
     )
     check_settings(options)
-    figure_names(options.metrics)
+    figures = figure_names(options.metrics)
+    if on_target:
+        check_told_by_clusters(figures)
     for broken, text, hint in rules:
         if broken:
             raise UsageError(text, hint=hint)

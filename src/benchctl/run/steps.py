@@ -172,13 +172,15 @@ class Load:
 
         Args:
             origin_ns: what the samples count from, on the monotonic clock.
-            node: what is known of it.
+            node: what is known of it; what it was asked when the last task was over is that task's.
         """
+        earlier = replace(node, direct_bytes=None)
+        nodes = [*(earlier for _ in self.outcomes[1:]), node]
         return tuple(
             msgspec.structs.replace(
-                _summary(one), meters=meters(one.readings, one.result, origin_ns, node, one.written)
+                _summary(one), meters=meters(one.readings, one.result, origin_ns, known, one.written)
             )
-            for one in self.outcomes
+            for one, known in zip(self.outcomes, nodes, strict=False)
         )
 
 

@@ -261,6 +261,8 @@ def own_interval(
 
 Verdict = Literal["equivalent", "faster", "slower", "different", "inconclusive", "insufficient", "n/a"]
 VERDICT_WORDS: dict[str, str] = {"equivalent": "equal"}
+HELD_WORDS: dict[str, str] = {**VERDICT_WORDS, "faster": "less", "slower": "more"}
+"""Of what is held, such as memory or bytes on disk: it is neither fast nor slow."""
 """What readers are told, where it is not the verdict's own name."""
 DECIDED: frozenset[Verdict] = frozenset({"equivalent", "faster", "slower", "different"})
 LEVEL = 0.05

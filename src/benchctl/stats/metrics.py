@@ -11,7 +11,7 @@ import msgspec
 
 from benchctl.errors import UsageError
 from benchctl.nearest import suggestion
-from benchctl.results.figures import FIGURES, Figure, Quantiles, TaskSummary
+from benchctl.results.figures import BUILD_FIGURES, FIGURES, Figure, Quantiles, TaskSummary
 from benchctl.results.model import ForkRecord
 from benchctl.results.plan import Place, Plan
 from benchctl.spec import ComparedAs
@@ -180,6 +180,10 @@ FIGURE_NAMES: Final = tuple(figure.name for figure in FIGURES if figure.loop != 
 """What challenges can be compared by."""
 
 
+HELD: Final = frozenset(figure.name for figure in FIGURES if figure.level == "node")
+"""What a node holds; how fast it is, is another matter."""
+
+
 def figure_names(text: str) -> tuple[str, ...]:
     """Names of figures with commas in between, each once.
 
@@ -188,9 +192,29 @@ def figure_names(text: str) -> tuple[str, ...]:
     """
     names = tuple(dict.fromkeys(name.strip() for name in text.split(","))) if text.strip() else ()
     for name in names:
+        if any(name == one.name for one in BUILD_FIGURES):
+            raise UsageError(
+                f"'{name}' is a metric of an index, not of its tasks",
+                hint="see: benchctl show RUN --host; of runs with --index-builds, it compares the builds",
+            )
         if name not in FIGURE_NAMES:
             raise UsageError(f"there is no metric '{name}'", hint=suggestion(name, FIGURE_NAMES))
     return names
+
+
+def check_told_by_clusters(names: Iterable[str]) -> None:
+    """Refuse figures that no running cluster can tell.
+
+    Raises:
+        UsageError: one is among them.
+    """
+    for figure in (_KINDS[name] for name in names):
+        if figure.own_nodes:
+            raise UsageError(
+                f"--metric {figure.name}: only a node that benchctl starts can tell it: it is read from "
+                f"{figure.own_nodes}",
+                hint="leave it out, or measure a --variant; see: benchctl list metrics",
+            )
 
 
 def kept_keys(figure: Figure) -> list[MetricKey]:
