@@ -10,10 +10,18 @@ from scipy.stats import ttest_ind, ttest_rel
 
 from benchctl.experiment.comparisons import ExpectationResult, ExperimentRow
 from benchctl.experiment.judge import analyse_experiment, judge_relation, speed_of
-from benchctl.experiment.record import TableSpec, TaskRef, Term
+from benchctl.experiment.record import ComparisonSpec, TableSpec, TaskRef, Term
 from benchctl.experiment.report import render
 from benchctl.results.figures import Course
-from benchctl.results.model import AnswerCheck, AnswerFinding, ForkRecord, HostProbe, RunRecord
+from benchctl.results.model import (
+    AnswerCheck,
+    AnswerFinding,
+    ForkRecord,
+    HostProbe,
+    IndexFacts,
+    IngestReport,
+    RunRecord,
+)
 from benchctl.results.plan import EvidenceSpec, StopSpec
 from benchctl.stats.cost import forks_to_verdict
 from benchctl.track.model import Challenge, Task
@@ -553,3 +561,59 @@ class TestRedlines:
         assert all(side.at_least for side in row.figures)
         assert row.comparison.verdict == "n/a"
         assert any("the highest rate to be tried" in doubt.text for doubt in row.caveats)
+
+
+def built(docs_per_s: float, size: int, **changes: Any) -> IndexFacts:
+    report = IngestReport(20_000, 18_000_000, 2, 20_000 / docs_per_s, 0.1, 1.0, 0.1, 5.0, 0.5, 1.0, 0.1)
+    return IndexFacts("key", 20_000, size, (), report, **changes)
+
+
+RATES = {"es": (1000.0, 1010.0, 990.0, 1005.0), "os": (800.0, 805.0, 790.0, 810.0)}
+
+
+class TestBuilds:
+    def runs(self, **changes: Any) -> dict[str, RunRecord]:
+        builds = {
+            name: tuple(built(rate, int(2e6 + rate), **changes) for rate in rates)
+            for name, rates in RATES.items()
+        }
+        plan = msgspec.structs.replace(made_plan(index_builds=4), schedules=(), forks=0)
+        indices = {name: own[0] for name, own in builds.items()}
+        runs = made_runs({"fresh": TIMES["fresh"]})
+        return edited(runs, "fresh", plan=plan, forks=(), builds=builds, indices=indices)
+
+    def row(self, runs: dict[str, RunRecord], **changes: Any) -> ExperimentRow:
+        base = comparison("rate", "fresh/es/x", "fresh/os/x", metric="build_rate")
+        sides = {"baseline": TaskRef("fresh", "es", ""), "contender": TaskRef("fresh", "os", "")}
+        return first_row(runs, msgspec.structs.replace(base, **{**sides, **changes}))
+
+    def test_builds_of_one_run_are_pairs(self):
+        row = self.row(self.runs())
+        expected = ttest_rel(RATES["os"], RATES["es"])
+        assert (row.comparison.replicate, row.comparison.replicates) == ("build", (4, 4))
+        assert row.comparison.p == pytest.approx(expected.pvalue)
+        assert (row.comparison.verdict, row.unit) == ("slower", "docs/s")
+        assert [side.variant for side in row.figures] == ["fresh/es", "fresh/os"]
+
+    def test_those_of_the_cache_are_not_and_the_row_says_so(self):
+        row = self.row(self.runs(cached=True))
+        assert not row.comparison.paired
+        assert [doubt.text[:34] for doubt in row.caveats] == ["some index builds are from the cac"]
+
+    def test_differences_of_builds_are_in_their_unit(self):
+        row = self.row(self.runs(), metric="index_size", compared_as="difference")
+        assert row.comparison.difference == pytest.approx(-0.0002, abs=1e-5)
+        assert row.unit == "MB"
+
+    def test_expectations_go_by_builds(self):
+        runs = self.runs()
+        spec = self.row(runs)
+        rate = ComparisonSpec(
+            name="rate", label="rate", metric="build_rate", baseline=spec.baseline, contender=spec.contender
+        )
+        record = made_record([rate], [expect("slower to fill", "slower", "rate")])
+        found = analyse_experiment(record, runs)
+        assert found.expectations[0].outcome == "confirmed"
+        text = render(record, runs, found)
+        assert "docs/s" in text
+        assert "one index build per engine" not in text

@@ -227,3 +227,46 @@ def test_own_conditions_survive_the_record(tmp_path: Path):
     told = spec.of(spec.measurements[0])
     assert (told.tags, told.segments) == (("mine",), 4)
     assert plan_measurement(spec, spec.measurements[0], Home(tmp_path)).plan == found.plans["fresh"].plan
+
+
+INGEST = """
+title: Ingest
+docs: 20k
+index-builds: 5
+measurements:
+  one: {variants: [es, os], ingest: true}
+  two: {variants: [es], ingest: true, segments: 2}
+tables:
+  - title: Builds
+    rows:
+      - {name: rate, metric: build_rate, baseline: one/es, contender: one/os}
+      - {name: size, metric: index_size, as: difference, baseline: one/es, contender: two/es}
+      - {name: work, metric: build_merge, baseline: [one/es, -two/es], contender: one/os}
+"""
+
+
+def test_a_measurement_may_build_indices_and_nothing_else(tmp_path: Path):
+    found = load(tmp_path, INGEST)
+    plan = found.plans["one"].plan
+    assert (plan.schedules, plan.forks, plan.index_builds) == ((), 0, 5)
+    assert (found.spec.total_forks, found.plans["two"].plan.segments) == (0, 2)
+    assert [str(ref) for ref in found.spec.comparisons[0].refs] == ["one/es", "one/os"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("contender: one/os}", "contender: one/oss}", "measurement 'one' has no variant 'oss'"),
+        (
+            "metric: build_rate, baseline: one/es,",
+            "metric: mean, baseline: one/es/range,",
+            "'one/os' is not a task",
+        ),
+        ("ingest: true}", "ingest: true, pin: nonsense}", "pin"),
+        ("docs: 20k", "docs: 20k\nparams: {x: 1}", "no challenge of any measurement uses the parameter 'x'"),
+    ],
+)
+def test_what_no_index_has_is_told(tmp_path: Path, old: str, new: str, message: str):
+    with pytest.raises(UsageError) as caught:
+        load(tmp_path, INGEST.replace(old, new, 1))
+    assert message in str(caught.value)

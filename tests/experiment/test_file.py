@@ -137,6 +137,12 @@ def test_the_digest_is_that_of_the_file_and_its_challenges(tmp_path: Path):
         ("forks: 3", "forks: 3\nindex-builds: 0", "index-builds: expected"),
         ("challenges: [range-only-short]}", "about: x}", "either challenges or a red-line search"),
         ("challenges: [range-only-short]}", "redline: {operation: range, slo: 50ms}}", "write p90=50ms"),
+        ("challenges: [range-only-short]}", "ingest: true, forks: 2}", "nothing has it"),
+        (
+            "contender: fresh/os/range, metric: service_time_p90",
+            "contender: fresh/os, metric: index_size",
+            "is not an index",
+        ),
         (
             "challenges: [range-only-short]}",
             "redline: {operation: range, slo: p90=50ms}, evidence: {kinds: [gc]}}",

@@ -134,6 +134,7 @@ measurements:
   rates:
     variants: [es, os]
     redline: {operation: range, slo: p50=2s, clients: 2, warm-up: 1, settle: 0, step-time: 1, max-rate: 8}
+  built: {variants: [es, os], ingest: true, index-builds: 2}
 tables:
   - title: Costs
     metric: mean
@@ -147,6 +148,7 @@ tables:
         baseline: [wire/es/term, wire/es/range]
         contender: [wire/os/term, wire/os/range]
       - {name: rate, metric: redline, baseline: rates/es/range, contender: rates/os/range}
+      - {name: size, metric: index_size, baseline: built/es, contender: built/os}
 expectations:
   - {statement: Costs are alike, comparisons: [cost], is: alike, margin: 10 s}
 """
@@ -186,6 +188,10 @@ def test_costs_totals_and_rates_over_builds(home: Home, benchctl: Benchctl, tmp_
     assert (found["client"].plan.transport, found["wire"].plan.transport) == ("client", "wire")
     assert (found["client"].plan.index_builds, found["client"].plan.seed) == (1, 5)
     assert {fork.index_build for fork in found["wire"].forks} == {0, 1}
+    assert rows["size"]["comparison"]["builds_baseline"] == 2
+    assert not found["built"].forks
+    shown = benchctl("show", found["built"].id)
+    assert shown.returncode == 0, shown.stderr
     text = benchctl("experiment", "report", "latest").stdout
     assert ">= " in text
     assert " ms" in text

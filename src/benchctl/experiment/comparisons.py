@@ -23,7 +23,7 @@ from benchctl.experiment.record import (
 )
 from benchctl.jvm.call_sites import Found
 from benchctl.results.figures import TaskSummary
-from benchctl.results.model import AnswerFinding, ForkRecord, RunRecord
+from benchctl.results.model import AnswerFinding, ForkRecord, IndexFacts, RunRecord
 from benchctl.stats import caveat
 from benchctl.stats.analyse import any_bound, redline_doubts
 from benchctl.stats.analysis import Figures
@@ -39,10 +39,10 @@ from benchctl.stats.doubts import (
     unsupported_reason,
 )
 from benchctl.stats.metrics import (
+    BUILD_METRICS,
     REDLINE,
     ForkSummaries,
     Metric,
-    MetricKey,
     collect,
     metric_of,
     task_at,
@@ -50,7 +50,7 @@ from benchctl.stats.metrics import (
 )
 from benchctl.stats.multiplicity import looks_at
 from benchctl.stats.scale import ScaleNote, operation_scale
-from benchctl.stats.sides import Side, compare_sides
+from benchctl.stats.sides import KERNELS, Side, compare_sides
 from benchctl.stats.steady import Steadiness, steadiness
 from benchctl.track.model import Task
 
@@ -84,7 +84,7 @@ class ExperimentRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     label: str
     baseline: SideRef
     contender: SideRef
-    metric: MetricKey
+    metric: str
     unit: str
     higher_is_better: bool
     figures: tuple[Figures, Figures]
@@ -447,6 +447,8 @@ def compare_row(spec: ComparisonSpec, runs: Mapping[str, RunRecord]) -> Experime
         UsageError: a measurement has no such task.
         BenchctlError: a fork's tasks are not those of its plan.
     """
+    if spec.metric in BUILD_METRICS:
+        return _build_row(spec, runs)
     sides = (_Sum.of(spec.baseline, runs), _Sum.of(spec.contender, runs))
     tasks = [task for side in sides for task in side.tasks]
     metric = msgspec.structs.replace(
@@ -481,6 +483,72 @@ def compare_row(spec: ComparisonSpec, runs: Mapping[str, RunRecord]) -> Experime
         caveats=tuple(doubts),
         blocked=blocked,
     )
+
+
+def _build_row(spec: ComparisonSpec, runs: Mapping[str, RunRecord]) -> ExperimentRow:
+    """Compare builds of indices: pairs where one run made them in turns."""
+    metric = msgspec.structs.replace(BUILD_METRICS[spec.metric], compared_as=spec.compared_as)
+    facts = {ref: _builds_of(ref, runs) for ref in spec.refs}
+    sides = [_build_side(metric, side, facts) for side in (spec.baseline, spec.contender)]
+    cached = any(one.cached for builds in facts.values() for one in builds)
+    measurements = {ref.measurement for ref in spec.refs}
+    paired = not cached and len(measurements) == 1 and len({len(one) for one in facts.values()}) == 1
+    return ExperimentRow(
+        name=spec.name,
+        label=spec.label,
+        baseline=spec.baseline,
+        contender=spec.contender,
+        metric=metric.key,
+        unit=metric.unit,
+        higher_is_better=metric.higher_is_better,
+        figures=(_build_figures(sides[0]), _build_figures(sides[1])),
+        comparison=compare_sides(metric, *sides, paired=paired, judged=True, by_build=True),
+        published=spec.published,
+        published_percent=_published_change(spec.published),
+        missing="; ".join(f"{one} has not been measured" for one in sorted(measurements - set(runs))),
+        caveats=(caveat.cached_builds(),) if cached else (),
+        blocked=paired,
+    )
+
+
+def _builds_of(ref: TaskRef, runs: Mapping[str, RunRecord]) -> tuple[IndexFacts, ...]:
+    run = runs.get(ref.measurement)
+    if run is None or ref.variant not in run.indices:
+        return ()
+    return run.builds.get(ref.variant, (run.indices[ref.variant],))
+
+
+def _build_side(metric: Metric, side: SideRef, facts: Mapping[TaskRef, Sequence[IndexFacts]]) -> Side:
+    terms = terms_of(side)
+    numbers = tuple(range(min(len(facts[one.ref]) for one in terms)))
+    values = [
+        math.fsum(one.weight * attrgetter(metric.figure.field)(facts[one.ref][number]) for one in terms)
+        / metric.figure.per_unit
+        for number in numbers
+    ]
+    return Side(
+        label=side_text(side),
+        blocks=numbers,
+        values=tuple(values),
+        builds=numbers,
+        probes=np.full((len(numbers), len(KERNELS)), math.nan),
+        additive=metric.additive,
+        signed=any(one.minus for one in terms),
+    )
+
+
+def _build_figures(side: Side) -> Figures:
+    alone = Series.of(side.values, additive=side.additive, signed=side.signed)
+    found = Figures(
+        variant=side.label,
+        blocks=side.blocks,
+        values=side.values,
+        value=alone.value,
+        cv_percent=alone.cv_percent,
+        samples=0,
+        steady=Steadiness("unknown"),
+    )
+    return msgspec.structs.replace(found, **side.build_figures())
 
 
 def same_forks(baseline: SideRef, contender: SideRef) -> bool:

@@ -277,6 +277,8 @@ class _Conduct:
                 bound = stop.most if stop is not None else None
                 fits = bound is not None and most is not None and most <= bound
                 stop = msgspec.structs.replace(DECIDED, most=bound if fits else None)
+            if one.ingest:
+                continue
             found = run.record.with_blocks(added if one.forks is None else (), stop)
             run.extend(msgspec.structs.replace(found, looks=found.looks + 1))
         decided = spec.until_decided or more.until_decided
@@ -406,7 +408,7 @@ class _Conduct:
 
 def _blocks(runs: Iterable[RunRecord]) -> int:
     """The first number after all blocks."""
-    return 1 + max(block for run in runs for block in run.block_numbers)
+    return 1 + max((block for run in runs for block in run.block_numbers), default=-1)
 
 
 def _spent_s(runs: Sequence[OpenRun]) -> float:

@@ -32,7 +32,7 @@ from benchctl.results.plan import EvidenceSpec, Plan, VariantSpec
 from benchctl.run.plan import boots
 from benchctl.stats.history import History, Noise, collect_history, kind_of
 from benchctl.stats.inference import mde, sd_of
-from benchctl.stats.metrics import MetricKey, metric_of
+from benchctl.stats.metrics import BUILD_METRICS, MetricKey, metric_of
 from benchctl.track.model import Challenge, Task
 
 Basis = Literal["variant", "engine", "operations", "rule"]
@@ -172,9 +172,10 @@ def estimate(
     costs = tuple(
         past.cost(name, planned.plan, variant, spec.most_forks or 0 if (name, variant.name) in growing else 0)
         for name, planned in plans.items()
+        if planned.plan.schedules
         for variant in planned.plan.variants
     )
-    planned = max(one.forks for one in costs)
+    planned = max((one.forks for one in costs), default=0)
     blocks = planned if budget_s is None else _blocks_within(costs, planned, budget_s)
     return Estimate(
         planned=planned,
@@ -191,7 +192,8 @@ def _seen(spec: ExperimentSpec) -> Iterator[tuple[str, tuple[ComparisonSpec, ...
 
     How forks of one task spread says little about sums and differences of several.
     """
-    rows = {row.name: row for row in spec.comparisons if row.compared_as == "ratio"}
+    told = (row for row in spec.comparisons if row.compared_as == "ratio" and row.metric not in BUILD_METRICS)
+    rows = {row.name: row for row in told}
     yield from ((name, (row,)) for name, row in rows.items())
     for one in spec.expectations:
         if one.than in rows:
@@ -524,6 +526,7 @@ def _does(one: Measurement) -> str:
         one.exclude_tasks and f"without {one.exclude_tasks}",
         *(f"{name.replace('_', '-')} {value}" for name, value in one.own.items()),
         one.redline and f"red-line of {one.redline.operation}",
+        one.ingest and "index builds",
         one.forks and counted(one.forks, "fork"),
         one.evidence and _evidence(one.evidence),
     ]

@@ -50,7 +50,7 @@ from benchctl.results.plan import EvidenceSpec, RedlineSpec, VariantSpec
 from benchctl.run.documents import GENERATED_DOCUMENTS
 from benchctl.run.plan import MIN_HEAP_MB, default_heap_mb
 from benchctl.run.redline import parse_objective
-from benchctl.stats.metrics import METRICS, kept_metric_of, metric_of
+from benchctl.stats.metrics import BUILD_METRICS, METRICS, any_metric_of, kept_metric_of, metric_of
 from benchctl.track.library import shipped, track_names
 from benchctl.yaml_file import Document, Step, fraction, mebibytes, read_typed
 
@@ -62,15 +62,25 @@ _FORM: Final = "MEASUREMENT/VARIANT/TASK, or MEASUREMENT/VARIANT/CHALLENGE/TASK"
 _SHORT: Final = 3
 
 
-def parse_side(entry: str | tuple[str, ...]) -> SideRef:
+def parse_side(entry: str | tuple[str, ...], *, of_index: bool = False) -> SideRef:
     """Read a side: a reference, or several, with a sign before each, `+` unless it is given.
+
+    `of_index` references are of an index, `MEASUREMENT/VARIANT`.
 
     Raises:
         UsageError: as for `parse_ref`.
     """
+    read = _index_ref if of_index else parse_ref
     if isinstance(entry, str):
-        return parse_ref(entry)
-    return tuple(Term(parse_ref(text.lstrip("+- ")), minus=text.startswith("-")) for text in entry)
+        return read(entry)
+    return tuple(Term(read(text.lstrip("+- ")), minus=text.startswith("-")) for text in entry)
+
+
+def _index_ref(text: str) -> TaskRef:
+    measurement, slash, variant = text.partition("/")
+    if not (measurement and slash and variant) or "/" in variant:
+        raise UsageError(f"'{text}' is not an index", hint="write MEASUREMENT/VARIANT: all of its builds")
+    return TaskRef(measurement, variant, "")
 
 
 def parse_ref(text: str) -> TaskRef:
@@ -150,8 +160,8 @@ class _TableReader(_Part):
         metric = row.metric or table.metric
         if metric is None:
             raise self._refuse(steps, "neither the row nor its table has a 'metric'", _KNOWN)
-        baseline = self._side(row.baseline, (*steps, "baseline"))
-        contender = self._side(row.contender, (*steps, "contender"))
+        baseline = self._side(row.baseline, metric, (*steps, "baseline"))
+        contender = self._side(row.contender, metric, (*steps, "contender"))
         if baseline == contender:
             raise self._refuse((*steps, "contender"), f"'{side_text(contender)}' is compared with itself")
         if row.published is not None and row.as_ == "difference":
@@ -181,14 +191,16 @@ class _TableReader(_Part):
         return Published(baseline, contender, *change)
 
     def _metric(self, metric: str, steps: _Steps, *, ratio: bool) -> str:
+        if metric in BUILD_METRICS:
+            return metric
         try:
             return kept_metric_of(metric, ratio=ratio).key
         except ValueError as err:
             raise self._refuse(steps, str(err), _metric_hint(metric)) from err
 
-    def _side(self, entry: str | tuple[str, ...], steps: _Steps) -> SideRef:
+    def _side(self, entry: str | tuple[str, ...], metric: str, steps: _Steps) -> SideRef:
         try:
-            side = parse_side(entry)
+            side = parse_side(entry, of_index=metric in BUILD_METRICS)
         except UsageError as err:
             raise self._refuse(steps, err.message, err.hint) from err
         refs = [one.ref for one in terms_of(side)]
@@ -256,13 +268,12 @@ class _TableReader(_Part):
             if not 0 < found < 1:
                 raise self._refuse(steps, "a margin is more than 0 % and less than 100 %")
             return found, ""
-        unit = metric_of(metric).unit
+        measured = any_metric_of(metric)
+        unit = measured.unit
         if margin is None or in_percent:
             raise self._refuse(steps, f"the margin of a difference is in its unit, such as 2 {unit}")
         number, _, given = re.sub(r"(?<=[0-9]) ?(?=[A-Za-z])", " ", margin).partition(" ")
-        factor = (
-            _TIMES.get(given) if unit == "ms" else float(given == unit or metric_of(metric).figure.counts)
-        )
+        factor = _TIMES.get(given) if unit == "ms" else float(given == unit or measured.figure.counts)
         if not factor:
             raise self._refuse(steps, f"'{given}' is not what {metric} is in", f"write it in {unit}")
         amount = factor * float(number)
@@ -599,9 +610,19 @@ class _Reader(_Part):
                 (*steps, "forks"),
                 f"a measurement has at most the experiment's {counted(self._file.forks, 'fork')}",
             )
-        if bool(entry.challenges) == (entry.redline is not None):
-            both = "either challenges or a red-line search"
-            raise self._refuse(steps, f"a measurement has {both}", "give it `challenges` or `redline`")
+        if [bool(entry.challenges), entry.redline is not None, entry.ingest].count(True) != 1:
+            raise self._refuse(
+                steps,
+                "a measurement has either challenges or a red-line search, or builds indices only",
+                "give it one of `challenges`, `redline`, and `ingest: true`",
+            )
+        for key, value in (
+            ("warmup-challenges", entry.warmup_challenges),
+            ("evidence", entry.evidence),
+            ("forks", entry.forks),
+        ):
+            if entry.ingest and value:
+                raise self._refuse((*steps, key), "where indices are built and nothing else, nothing has it")
         if entry.redline is not None and (entry.warmup_challenges or entry.evidence is not None):
             key = "warmup-challenges" if entry.warmup_challenges else "evidence"
             raise self._refuse(
@@ -618,6 +639,7 @@ class _Reader(_Part):
             include_tasks=own.pop("include_tasks", self._file.include_tasks),
             exclude_tasks=own.pop("exclude_tasks", self._file.exclude_tasks),
             own=own,
+            ingest=entry.ingest,
             redline=None if entry.redline is None else self._redline(entry.redline, (*steps, "redline")),
             params=entry.params,
             about=entry.about.strip(),

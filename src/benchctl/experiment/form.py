@@ -83,6 +83,7 @@ class MeasurementEntry(CommonEntry, frozen=True, forbid_unknown_fields=True, ren
     forks: Forks | None = None
     evidence: EvidenceEntry | None = None
     redline: RedlineEntry | None = None
+    ingest: bool = False
 
 
 class RowEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
@@ -91,7 +92,7 @@ class RowEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="
     Attributes:
         name: by which expectations refer to it.
         baseline, contender: `MEASUREMENT/VARIANT/[CHALLENGE[#N]/]TASK`; or a list of these, whose values are
-            added up, or subtracted behind a `-`.
+            added up, or subtracted behind a `-`. `MEASUREMENT/VARIANT` in a metric of index builds.
         label: of the row; its name unless it is given.
         as_: `ratio`, `ratio-of-sums`, or `difference`.
         metric: machine name; the table's unless it is given.

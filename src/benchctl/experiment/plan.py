@@ -1,6 +1,7 @@
 """An experiment as it is going to be run: changed by the command line, planned, and checked."""
 
 import hashlib
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -29,10 +30,10 @@ from benchctl.report.numbers import counted
 from benchctl.results.plan import CorpusSpec, Place, Plan, StopSpec
 from benchctl.run.documents import GENERATED_DOCUMENTS, FileOptions
 from benchctl.run.pin import allowed_cpus, cores_of, pin_of
-from benchctl.run.plan import RunSpec, in_test_mode, plan_run
+from benchctl.run.plan import RunSpec, in_test_mode, plan_ingest, plan_run
 from benchctl.run.redline import plan_redline
 from benchctl.spec import run_settings, settings_in
-from benchctl.stats.metrics import REDLINE, THROUGHPUT, Metric, metric_of, task_at
+from benchctl.stats.metrics import BUILD_METRICS, REDLINE, THROUGHPUT, Metric, any_metric_of, task_at
 from benchctl.stats.multiplicity import BLOCKS_FOR_EQUIVALENCE, FIRST_LOOK, MOST_BLOCKS
 from benchctl.track.load import UnusedParameter
 from benchctl.track.model import Task, Track
@@ -79,10 +80,10 @@ def plan_measurement(spec: ExperimentSpec, measurement: Measurement, home: Home)
     unused: set[str] = set()
     while True:
         try:
-            if measurement.redline is None:
-                plan, track = plan_run(options)
-            else:
+            if measurement.redline is not None:
                 plan, track = plan_redline(options, measurement.redline)
+            else:
+                plan, track = plan_ingest(options) if measurement.ingest else plan_run(options)
         except UnusedParameter as err:
             if err.name in measurement.params or err.name not in spec.params:
                 raise
@@ -90,7 +91,7 @@ def plan_measurement(spec: ExperimentSpec, measurement: Measurement, home: Home)
             left = {name: value for name, value in options.params.items() if name != err.name}
             options = msgspec.structs.replace(options, params=left)
         else:
-            if spec.until_decided:
+            if spec.until_decided and plan.schedules:
                 if plan.index_builds > 1:
                     raise UsageError(
                         "--until-decided counts forks, and with `index-builds` the build is what counts",
@@ -305,21 +306,22 @@ def load_experiment(path: Path, changes: Changes, home: Home) -> Experiment:
             plans[measurement.name] = plan_measurement(spec, measurement, home)
     _check_params(spec, plans, source, changes)
     for row, steps in _rows(source.spec, spec):
-        found: list[list[tuple[bool, str, str, Place]]] = []
+        found: list[list[tuple[bool, str, str, Place | None]]] = []
         for name in ("baseline", "contender"):
             side: SideRef = getattr(row, name)
             found.append([])
             for number, one in enumerate(terms_of(side)):
                 with source.at(*steps, name, *([number] if isinstance(side, tuple) else [])):
-                    place = _check_side(one.ref, metric_of(row.metric), plans)
+                    place = _check_side(one.ref, any_metric_of(row.metric), plans)
                 found[-1].append((one.minus, one.ref.measurement, one.ref.variant, place))
         with source.at(*steps, "contender"):
-            if sorted(found[0]) == sorted(found[1]):
+            if Counter(found[0]) == Counter(found[1]):
                 # In two spellings, perhaps.
                 texts = [side_text(side) for side in (row.contender, row.baseline)]
                 raise UsageError(f"'{texts[0]}' is the same as '{texts[1]}': it is compared with itself")
-        with source.at(*steps):
-            _check_alike(row, plans)
+        if row.metric not in BUILD_METRICS:
+            with source.at(*steps):
+                _check_alike(row, plans)
     _check_call_sites(spec, plans, source)
     plans = {name: cut(spec, planned) for name, planned in plans.items()}
     return Experiment(_sealed(spec, plans), plans, source.spec)
@@ -358,8 +360,8 @@ def _rows(whole: ExperimentSpec, spec: ExperimentSpec) -> Iterator[tuple[Compari
                 yield row, ("tables", place, "rows", number)
 
 
-def _check_side(ref: TaskRef, metric: Metric, plans: Plans) -> Place:
-    """The place of the only such task, which will have a figure in the metric.
+def _check_side(ref: TaskRef, metric: Metric, plans: Plans) -> Place | None:
+    """The place of the only such task, which will have a figure in the metric; None for an index.
 
     Raises:
         UsageError: there is none, several fit, or it cannot have one.
@@ -371,6 +373,10 @@ def _check_side(ref: TaskRef, metric: Metric, plans: Plans) -> Place:
             f"measurement '{ref.measurement}' has no variant '{ref.variant}'",
             hint=suggestion(ref.variant, variants),
         )
+    if metric.key in BUILD_METRICS:
+        if plan.origin == "empty":
+            raise UsageError(f"'{ref}' prepares no index: its challenges make their own data")
+        return None
     place = ref.place_in(plan)
     task = task_at(plan, place)
     if plan.redline is not None:

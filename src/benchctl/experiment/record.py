@@ -109,6 +109,7 @@ class Measurement(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
         include_tasks, exclude_tasks: filters, as on the command line.
         own: what else of the experiment's conditions, documents and heap it has otherwise, by field.
         redline: the search that it makes instead of challenges; None for these.
+        ingest: it builds indices, and nothing else.
         about: what it is for, in a sentence.
         forks: of every variant, where fewer than the experiment's are enough; None for as many.
         evidence: what is collected beside the figures, and in which forks; None for nothing.
@@ -125,6 +126,7 @@ class Measurement(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
     exclude_tasks: str = ""
     own: dict[str, Any] = {}
     redline: RedlineSpec | None = None
+    ingest: bool = False
     about: str = ""
     forks: int | None = None
     evidence: EvidenceSpec | None = None
@@ -139,10 +141,12 @@ class Measurement(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
 class TaskRef(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
     """One task of one variant in one measurement: `MEASUREMENT/VARIANT/TASK`, or `.../CHALLENGE/TASK`.
 
+    Or the builds of its index, `MEASUREMENT/VARIANT`.
+
     Attributes:
         measurement: its name.
         variant: name of the variant.
-        task: label of the task.
+        task: label of the task; empty for the index.
         challenge: of it; of one that runs several times, with a number from 1 behind `#`. Empty where the
             measurement has one task of that label only.
     """
@@ -408,6 +412,8 @@ class ExperimentSpec(Conditions, frozen=True, forbid_unknown_fields=True, rename
 
     def forks_of(self, measurement: Measurement) -> int:
         """Forks of each of its variants, without those for evidence alone."""
+        if measurement.ingest:
+            return 0
         return self.forks if measurement.forks is None else min(self.forks, measurement.forks)
 
     def planned(self, measurement: Measurement) -> int:

@@ -64,7 +64,7 @@ from benchctl.report.tables import WIDE, break_name, in_spite_of_looks, render_p
 from benchctl.results.model import EngineFacts, Environment, RunRecord, RunStatus
 from benchctl.results.plan import EVIDENCE_READERS
 from benchctl.stats.compare import Verdict
-from benchctl.stats.metrics import metric_of
+from benchctl.stats.metrics import any_metric_of
 from benchctl.stats.multiplicity import MOST_BLOCKS
 
 # What the JVM did at call sites, beside the figures of the forks in which it did so.
@@ -282,7 +282,7 @@ def _grid_title(table: ExperimentTable) -> str:
     if len(metrics) != 1:
         return table.title
     ((key, unit),) = metrics
-    metric = metric_of(key)
+    metric = any_metric_of(key)
     return f"{table.title}: {metric.title}, {unit} ({better(metric)})"
 
 
@@ -302,7 +302,7 @@ def _in_unit(row: ExperimentRow) -> bool:
 def _row_label(row: ExperimentRow, table: ExperimentTable) -> str:
     if len({(one.metric, one.unit) for one in table.rows}) == 1:
         return row.label
-    return f"{row.label}: {metric_of(row.metric).title}, {row.unit}"
+    return f"{row.label}: {any_metric_of(row.metric).title}, {row.unit}"
 
 
 def _support(one: ExpectationResult | FateResult, labels: Mapping[str, str]) -> tuple[str, str]:
@@ -522,6 +522,7 @@ def _forks(record: ExperimentRecord, analysis: ExperimentAnalysis) -> str:
     sides = [
         (count, spec.forks_of(one))
         for one in spec.measurements
+        if not one.ingest
         for count in analysis.forks.get(one.name, {}).values()
     ]
     if spec.until_decided and sides:
@@ -530,6 +531,8 @@ def _forks(record: ExperimentRecord, analysis: ExperimentAnalysis) -> str:
     if any(count != wanted for count, wanted in sides):
         done, planned = (sum(column) for column in zip(*sides, strict=True))
         return f"{done} of {planned} forks, of {len(sides)} sides"
+    if not sides:
+        return "index builds only"
     numbers = Counter(wanted for _, wanted in sides)
     (most, alike), *rest = numbers.most_common() or [(spec.forks, 0)]
     text = f"{counted(most, 'fork')} of each of {alike} sides"

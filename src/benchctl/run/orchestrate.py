@@ -225,7 +225,7 @@ def open_run(
     if extras.forecast:
         fork_s = announce(bench.store, plan, environment.fingerprint, bench.observer)
     now = datetime.now(UTC)
-    label = "+".join(challenge.name for challenge in plan.schedules)
+    label = "+".join(challenge.name for challenge in plan.schedules) or "ingest"
     folder = bench.store.create(bench.store.new_id(label, now))
     record = RunRecord(
         record_version=RECORD_VERSION,

@@ -184,6 +184,21 @@ def plan_run(options: RunSpec) -> tuple[Plan, Track]:
     return plan, track
 
 
+def plan_ingest(options: RunSpec) -> tuple[Plan, Track]:
+    """A plan without challenges and forks, whose run builds the indices of its variants and ends.
+
+    Raises:
+        UsageError: something is wrong, or the track declares no index to be filled; nothing has been started.
+    """
+    check_options(msgspec.structs.replace(options, forks=options.index_builds))
+    track, used = load_track(options.track, _common(options.params))
+    reject_unused(options.params, used)
+    if origin_of(track, ()) == "empty":
+        raise UsageError(f"track '{track.name}' declares no index that could be filled")
+    check_index_settings(options.variants, track, "prepared")
+    return freeze(msgspec.structs.replace(options, forks=0), track, ()), track
+
+
 def _is_generated(options: RunSpec) -> bool:
     """Whether every variant searches documents that benchctl generates, fewer than the blog had."""
     own = options.track in track_names() and options.files.local is None

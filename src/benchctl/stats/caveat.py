@@ -303,6 +303,11 @@ def answers_wrong(variant: str, detail: str) -> Caveat:
     )
 
 
+def cached_builds() -> Caveat:
+    """Builds that another run made, some other time."""
+    return Caveat("run", "some index builds are from the cache: a drift of the host is in the difference")
+
+
 def one_index_build() -> Caveat:
     """Document order decides the point tree, and it was drawn once."""
     return Caveat(

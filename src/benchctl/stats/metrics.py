@@ -12,7 +12,7 @@ import msgspec
 from benchctl.errors import UsageError
 from benchctl.nearest import suggestion
 from benchctl.results.figures import BUILD_FIGURES, FIGURES, Figure, Quantiles, TaskSummary
-from benchctl.results.model import ForkRecord
+from benchctl.results.model import ForkRecord, IndexFacts
 from benchctl.results.plan import Place, Plan
 from benchctl.spec import ComparedAs
 from benchctl.track.model import Task
@@ -180,8 +180,28 @@ FIGURE_NAMES: Final = tuple(figure.name for figure in FIGURES if figure.loop != 
 """What challenges can be compared by."""
 
 
-HELD: Final = frozenset(figure.name for figure in FIGURES if figure.level == "node")
-"""What a node holds; how fast it is, is another matter."""
+HELD: Final = frozenset(
+    figure.name for figure in (*FIGURES, *BUILD_FIGURES) if figure.level in ("node", "index")
+)
+"""What a node or an index holds; how fast it is, is another matter."""
+
+
+_NAMED = {one.name for one in msgspec.structs.fields(IndexFacts) if one.default_factory is dict}
+BUILD_METRICS: Final = {
+    figure.name: Metric(figure, figure.unit, figure.margin)
+    for figure in BUILD_FIGURES
+    if figure.field not in _NAMED
+}
+"""What builds of an index are compared by, one value each; not all of its files and fields."""
+
+
+def any_metric_of(key: str) -> Metric:
+    """The metric of this machine name, of tasks or of builds.
+
+    Raises:
+        ValueError: none has it.
+    """
+    return BUILD_METRICS[key] if key in BUILD_METRICS else metric_of(key)
 
 
 def figure_names(text: str) -> tuple[str, ...]:
