@@ -210,3 +210,4 @@ def test_the_site_builds_without_warnings_and_loads_nothing_from_elsewhere(tmp_p
     assert "--until-decided" in pages["reference/commands/run.html"]
     assert "benchctl nightly simulate" in pages["reference/commands/nightly.html"]
     assert "schema_version" in pages["reference/schemas/analysis.html"]
+    assert "direct_buffers" in pages["reference/metrics.html"]

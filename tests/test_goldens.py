@@ -28,7 +28,7 @@ from benchctl.results.model import RunRecord
 from benchctl.results.parquet import database
 from benchctl.results.store import RunStore
 from benchctl.run.lock import SHARE_VARIABLE
-from builders import make_environment, make_record
+from builders import ES, make_environment, make_record
 from cli.test_evidence import evident
 from cli.test_inlining import logged
 from cli.test_plan import earlier
@@ -48,6 +48,7 @@ from report.published import BLOG_MS, BLOG_QPS, JVMS, blog_record, talk_record
 from report.test_driver import CALIBRATION, driven
 from report.test_screen import cold
 from report.test_tables import difficult
+from sweeps import swept_record
 
 GOLDEN: Final = Path(__file__).parent / "golden"
 COMMANDS, MISTAKES, HELP = "commands.txt", "mistakes.txt", "help.txt"
@@ -135,6 +136,8 @@ def fill(top: Path, home: Home) -> None:
     write_files(top / "books", BOOKS)
     write_experiment(top, name="experiment.yml")
     write(top / "race.json", race(1, task_of("range", 10)))
+    keep("sweep", swept_record())
+    keep("sweep-heap", swept_record(sweep=("heap=512m,1g",), variants=(ES,)))
 
 
 @pytest.fixture(scope="module")

@@ -47,6 +47,17 @@ def _said(
 class RunSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_only=True):
     """What a run, a suite and an experiment may be told in the same words; each field says what it is."""
 
+    sweep: Annotated[
+        tuple[str, ...],
+        _said(
+            "Measure at each of these values: clients=1,2,4, docs=250k,1m, heap=1g,2g, jvm=FLAG,FLAG, "
+            "setting:KEY=A,B or a parameter of the challenge; repeat it for a grid.",
+            "What is measured",
+            metavar="WHAT=VALUE,...",
+            later=True,
+        ),
+    ] = ()
+
     restart: Annotated[RestartPolicy, _said("When a fresh node comes in between.", "What is measured")] = (
         "challenge"
     )
@@ -135,7 +146,7 @@ class Setting(msgspec.Struct, frozen=True):
     """
 
     name: str
-    default: str | int | bool
+    default: str | int | bool | tuple[str, ...]
     choices: tuple[str, ...]
     meta: Meta
 
@@ -189,7 +200,9 @@ def setting_words(source: RunSettings) -> list[str]:
     words: list[str] = []
     for one in run_settings():
         value = getattr(source, one.name)
-        if value != one.default:
+        if isinstance(value, tuple):
+            words += [word for text in value for word in (one.option, text)]
+        elif value != one.default:
             words += [one.option] if value is True else [one.option, str(value)]
     return words
 

@@ -71,6 +71,10 @@ RUN: Final[Mapping[str, tuple[Words, ...]]] = {
         ("--param", "range-only.iterations=7", "--challenge", "range-only"),
     ),
     "challenges": (("--challenge", "range-only-short"), ("--challenge", "own challenge.json")),
+    "sweep": (
+        ("--sweep", "clients=1,2"),
+        ("--sweep", "clients=1,2", "--sweep", "target_throughput=50,100"),
+    ),
     "restart": (("--restart", "never"), ("--restart", "task")),
     "warmups": (("--warmup-challenge", "warmup", "--param", "warmup.iterations=3"),),
     "as_written": (("--as-written",), ("--as-written", "--challenge", "range-only-short")),
@@ -233,6 +237,19 @@ def test_the_command_that_a_plan_proposes_has_its_files_too(files: Words):
 def test_no_option_is_forgotten(which: click.Command):
     assert which.name is not None
     assert {param.name for param in which.params} - NOT_OF_A_PLAN == set(OPTIONS[which.name])
+
+
+@pytest.mark.parametrize(
+    "swept",
+    ["docs=1k,2k", "heap=512m,1g", "jvm=,-Xint", "jdk=17,21", "setting:index.refresh_interval=1s,30s"],
+)
+def test_what_a_sweep_makes_of_variants_is_made_again(swept: str):
+    plan = planned(
+        *LEAST["run"], "--variant", "mine=os,jvm:-XX:+UseSerialGC", "--variant", "es", "--sweep", swept
+    )
+    program, *words = shlex.split(command(plan))
+    assert program == "benchctl"
+    assert planned(*words) == plan
 
 
 def test_what_is_ordinary_is_not_said():

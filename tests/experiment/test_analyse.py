@@ -617,3 +617,38 @@ class TestBuilds:
         text = render(record, runs, found)
         assert "docs/s" in text
         assert "one index build per engine" not in text
+
+
+def paused(sides: dict[str, tuple[float, ...]]) -> dict[str, RunRecord]:
+    """Runs of which every fork of a measurement's OpenSearch paused so long."""
+    runs = made_runs(TIMES)
+    for name, pauses in sides.items():
+        forks = tuple(
+            msgspec.structs.replace(
+                fork,
+                summaries=tuple(
+                    msgspec.structs.replace(one, meters={"gc": pauses[fork.block]}) for one in fork.summaries
+                ),
+            )
+            for fork in runs[name].forks
+        )
+        runs = edited(runs, name, forks=forks)
+    return runs
+
+
+class TestWhatMayBe0:
+    ROW = comparison("pauses", "fresh/os/range", "after/os/range", metric="gc")
+
+    def judged(self, fresh: tuple[float, ...], after: tuple[float, ...]) -> ExpectationResult:
+        record = made_record([self.ROW], [expect("it pauses more", "slower", "pauses")])
+        return analyse_experiment(record, paused({"fresh": fresh, "after": after})).expectations[0]
+
+    def test_speed_is_the_ratio_of_arithmetic_means(self):
+        found = self.judged((0.0, 1.0, 2.0, 1.0, 1.0), (10.0, 11.0, 9.0, 10.0, 10.0))
+        (one,) = found.judged
+        assert (found.outcome, one.speed_percent) == ("confirmed", pytest.approx(-90))
+
+    def test_without_a_ratio_it_is_open_and_says_why(self):
+        found = self.judged((0.0,) * 5, (10.0, 11.0, 9.0, 10.0, 10.0))
+        assert found.outcome == "inconclusive"
+        assert "0 in every fork of fresh/os, so there is no ratio" in found.judged[0].reason

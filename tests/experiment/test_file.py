@@ -193,7 +193,6 @@ def test_the_digest_is_that_of_the_file_and_its_challenges(tmp_path: Path):
             "published figures stand beside ratios",
         ),
         ("is: slower}", "is: slower, margin: 2 ms}", "the margin of ratios is in per cent"),
-        ("metric: service_time_p90", "metric: gc", "'gc' may be 0, and then has no ratio"),
     ],
 )
 def test_a_mistake_is_told_with_its_line(tmp_path: Path, old: str, new: str, message: str):

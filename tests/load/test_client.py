@@ -232,6 +232,23 @@ def test_a_batch_that_was_rejected_within_an_answer_of_200_is_sent_again_however
     assert [(row[3], row[6]) for row in made.rows] == [("REJECTED", 0), ("OK", 1), ("OK", 0)]
 
 
+def took(*tooks_ms: int) -> Served:
+    """A quick batch whose searches took so long."""
+    found = b",".join(SEARCH_BODY.replace(b'"took":3', b'"took":%d' % one) for one in tooks_ms)
+    return Served(MS // 2, 200, b'{"took": 30, "responses": [%b]}' % found)
+
+
+@pytest.mark.parametrize("rate", [None, 100.0])
+def test_every_search_of_a_measured_batch_keeps_its_own_time_and_they_their_sum(rate: float | None):
+    request = Request("POST", "/_msearch", b"two lines", (), 1.0, judge_multi_search, searches=2)
+    task = Task("range", warmup_iterations=1, iterations=3, target_throughput=rate)
+    failed = Served(MS // 2, 200, b'{"took": 1, "responses": [{"status": 400, "error": "no"}]}')
+    made = run(task, took(900, 900), took(10, 20), failed, took(10, 25), work=request)
+    assert made.client.sent_bytes == 2 * len(b"two lines")
+    assert made.client.tooks == [{30: 1, 35: 1}, {10: 2}, {20: 1, 25: 1}]
+    assert [failure.outcome for failure in made.client.tally.failures()] == [Outcome.HTTP_ERROR]
+
+
 def scroll() -> Script:
     first = yield REQUEST
     assert first is not None

@@ -272,7 +272,8 @@ def batch_body(*responses: bytes) -> bytes:
 def test_a_batch_has_the_hits_of_all_its_searches():
     exact = search_body(hits={"total": {"value": 7, "relation": "eq"}})
     other = search_body(hits={"total": {"value": 5, "relation": "eq"}}, status=200)
-    assert judge_multi_search(200, batch_body(exact, other)) == Answer(Outcome.OK, 9, 12, hits_exact=True)
+    expected = Answer(Outcome.OK, 9, 12, hits_exact=True, tooks_ms=(12, 12))
+    assert judge_multi_search(200, batch_body(exact, other)) == expected
     assert judge_multi_search(200, batch_body(exact, search_body())).hits_exact is False
     uncounted = search_body(hits={"hits": []})
     assert judge_multi_search(200, batch_body(exact, uncounted)).hits == -1

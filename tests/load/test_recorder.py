@@ -1,5 +1,6 @@
 """The recorder gives back what it was given, over buffers' borders, in memory or by way of a file."""
 
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 
 from benchctl.errors import BenchctlError
 from benchctl.load import recorder as recorder_module
-from benchctl.load.recorder import Recorder
+from benchctl.load.recorder import Recorder, count_tooks, merge_tooks
 from benchctl.load.request import Answer, Exchange
 from benchctl.results.samples import (
     ROW_DTYPE,
@@ -172,3 +173,19 @@ def test_a_full_disk_ends_the_task_with_an_error(tmp_path: Path):
 def append_many(recorder: Recorder) -> None:
     for _ in range(20):
         recorder.append(EXCHANGE, Answer(Outcome.OK), 0, warmup=False)
+
+
+BATCHES = st.lists(st.lists(st.integers(0, 5), min_size=1, max_size=4), max_size=6)
+
+
+@given(BATCHES, BATCHES)
+def test_times_of_searches_of_two_clients_are_those_of_one(first: list[list[int]], second: list[list[int]]):
+    def counted(batches: list[list[int]]) -> list[Counter[int]]:
+        found: list[Counter[int]] = []
+        for one in batches:
+            count_tooks(found, one)
+        return found
+
+    merged = merge_tooks([counted(first), counted(second)])
+    assert list(merged) == counted(first + second)
+    assert all(sum(one.values()) == len(first + second) for one in merged[:1])

@@ -2,12 +2,11 @@
 
 from collections.abc import Mapping
 
-import msgspec
 import pytest
 
 from benchctl.report.forecast import forecast_lines
 from benchctl.results.plan import EvidenceSpec, Plan, StopSpec
-from benchctl.stats.history import History, Match, Noise, kind_of, metrics_of
+from benchctl.stats.history import History, Match, Noise, kind_of
 from benchctl.stats.metrics import SERVICE_TIME, THROUGHPUT
 from benchctl.track.model import Challenge, Task
 from builders import ES, OS, make_plan
@@ -68,13 +67,6 @@ def test_other_sizes_and_unknown_tasks_are_said():
     text = forecast_lines(history(plan, {"sort": 0.02}, "similar", None), plan)[-1]
     assert text.endswith("from 20 earlier forks of other sizes or settings); no earlier run has c: range")
     assert "about" not in text
-
-
-def test_nothing_is_foretold_of_what_may_be_0():
-    plan = msgspec.structs.replace(plan_of("range"), metrics="gc,storage_read")
-    (line,) = forecast_lines(NOTHING, plan)
-    assert line.endswith(": what it can detect is not known beforehand: its metrics may be 0")
-    assert metrics_of(plan, plan.schedules[0].schedule[0]) == ()
 
 
 def test_without_earlier_runs_nothing_is_promised():

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 import msgspec
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -122,3 +123,18 @@ def test_what_may_be_0_is_shown_with_an_interval_that_may_have_no_upper_end():
     assert not any("separate groups" in doubt.text for row in found.rows for doubt in row.caveats)
     assert all(side.cv_adjusted_percent is None for row in found.rows for side in row.figures)
     assert forest_charts(found)
+
+
+@pytest.mark.parametrize(("later", "word"), [(0.0, "EQUAL"), (0.9, "SLOWER")])
+def test_what_never_happened_has_a_verdict_without_a_ratio(later: float, word: str):
+    def paused(summary: TaskSummary, variant: str, block: int) -> TaskSummary:
+        return msgspec.structs.replace(
+            summary, meters={"gc": later + block if variant == "os" and later else 0.0}
+        )
+
+    record = complete_record(forks=6, edit=paused)
+    found = analyse_run(record, metrics=[metric("gc")])
+    assert render_screen(found, plan=record.plan).plain.count(f" {word}") == len(found.rows)
+    for kind in ("text", "markdown", "csv", "json"):
+        assert "0 in every fork of es" in render(found, kind, records=[record]) or kind == "csv"
+    assert not forest_charts(found)

@@ -2,15 +2,16 @@
 
 import math
 
+import msgspec
 import pytest
 
 from benchctl.errors import UsageError
 from benchctl.report.grid import Grid
 from benchctl.report.layout import Notes, collect_notes, result_grids
-from benchctl.report.styles import luceneutil_grids, render_styled
+from benchctl.report.styles import Style, luceneutil_grids, render_styled
 from benchctl.stats.analyse import analyse_run
 from benchctl.stats.analysis import Analysis
-from benchctl.stats.metrics import SERVICE_TIME, THROUGHPUT
+from benchctl.stats.metrics import SERVICE_TIME, THROUGHPUT, metric
 from report.conftest import complete_record
 from report.published import (
     BLOG_MS,
@@ -151,3 +152,10 @@ def test_markdown_has_the_same_cells():
 def test_one_variant_cannot_be_compared():
     with pytest.raises(UsageError, match="only es"):
         render_styled(analyse_run(complete_record(("es",))), "blog", "text")
+
+
+@pytest.mark.parametrize("style", ["luceneutil", "blog"])
+def test_what_is_0_is_a_figure_in_the_tables_of_others_too(style: Style):
+    record = complete_record(edit=lambda summary, *_: msgspec.structs.replace(summary, meters={"gc": 0.0}))
+    text = render_styled(analyse_run(record, metrics=[metric("gc")]), style, "text", width=100)
+    assert f" {'0 ms' if style == 'blog' else '0'} " in text

@@ -49,3 +49,12 @@ def test_only_details_show_them(build: Callable[..., RunRecord]):
     found = analysed(build, took=TOOK)
     assert "Times: p50" in render_text(found, details=True)
     assert "Times: p50" not in render_text(found)
+
+
+def test_a_batch_has_a_line_for_every_search(build: Callable[..., RunRecord]):
+    half = Quantiles(MS, 1.5 * MS, 2 * MS, 0, 0, 0)
+    grid = times_grid(analysed(build, took=TOOK, took_sum=TOOK, took_parts=(half, TOOK)))
+    assert grid is not None
+    assert grid.titles == ("Operation", "Variant", "took", "took sum", "service")
+    searches = [line[2:] for line in grid.texts if line[0].endswith("range, search 1")]
+    assert searches == [("1.000 / 1.500 / 2.000", "", "")] * 2

@@ -1,5 +1,6 @@
 """What a task cost its node, from readings and pauses that are known."""
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import given
@@ -9,18 +10,20 @@ from benchctl.engine.meter import Reading
 from benchctl.jvm.unified_log import GcPause
 from benchctl.load.executor import TaskResult
 from benchctl.load.task_clients import Job
-from benchctl.results.figures import FIGURES
+from benchctl.results.figures import FIGURES, DriverFigures
 from benchctl.results.samples import Outcome, empty_columns
-from benchctl.run.metering import Node, allocated_bytes, meters
+from benchctl.run.metering import Node, allocated_bytes, meters, sent_per_s
 from benchctl.run.steps import Load, MeasuredTask
+from benchctl.stats.metrics import metric
 from benchctl.track.model import Task
 from benchctl.track.operations.search import Search
+from builders import make_summary
 
 MS = 1_000_000
 ORIGIN_NS = 7_000 * MS
 
 
-def result(starts_ms: list[int], *, warmups: int = 0, failed: int = 0) -> TaskResult:
+def result(starts_ms: list[int], *, warmups: int = 0, failed: int = 0, took_ms: int = -1) -> TaskResult:
     """Requests that began so long after the fork, each answered by 2 kB."""
     columns = empty_columns(len(starts_ms))
     columns["start_ns"][:] = np.array(starts_ms) * MS
@@ -29,6 +32,8 @@ def result(starts_ms: list[int], *, warmups: int = 0, failed: int = 0) -> TaskRe
     columns["outcome"][:] = Outcome.OK
     columns["outcome"][len(starts_ms) - failed :] = Outcome.HTTP_ERROR
     columns["response_bytes"][:] = 2_000
+    columns["took_ms"][:] = took_ms
+    columns["end_ns"][:] = columns["start_ns"] + 15 * MS
     return TaskResult([columns], None, (), 0, 0, 0, driver_cpu_s=0.01, wall_s=1.0)
 
 
@@ -62,11 +67,12 @@ def test_figures_are_those_of_an_operation():
 
 def test_every_figure_is_declared():
     declared = {figure.name for figure in FIGURES if not figure.field}
+    bulk = make_summary("index", 10.0, unit="docs", driver=DriverFigures(3, window_s=2.0))
     node = Node({1: "search"}, [GcPause(at * MS, 0, "Young", 9, 3) for at in (0, 2000)], 5_000_000)
     ends = [reading(1, 1, {1: 1}), reading(9, 9, {1: 3})]
     written = dict.fromkeys(("indexing", "throttled", "refresh", "merge", "flush"), 6)
-    found = meters(ends, result([5, 6, 7]), ORIGIN_NS, node, written)
-    assert found.keys() == declared
+    found = meters(ends, result([5, 6, 7], took_ms=10), ORIGIN_NS, node, written)
+    assert found.keys() | sent_per_s(bulk, 4_000_000).keys() == declared
     assert found["merge"] == 2
     assert found["direct_buffers"] == 5
 
@@ -122,3 +128,32 @@ def test_too_few_collections_tell_nothing_of_allocation():
     assert allocated_bytes(pauses, (0, 100)) is None
     assert allocated_bytes(pauses[:1], (0, 10)) is None
     assert allocated_bytes([pauses[0], GcPause(80, 0, "Remark")], (0, 80)) is None
+
+
+def test_the_time_outside_the_engine_is_what_took_leaves_of_slow_answers():
+    slow = meters([], result([5, 6, 7], warmups=1, took_ms=10), ORIGIN_NS, Node({}, None), {})
+    assert (slow["engine_time"], slow["client_time"]) == (10, 5)
+    for took_ms in (9, 16):
+        quick = meters([], result([5, 6, 7], took_ms=took_ms), ORIGIN_NS, Node({}, None), {})
+        assert quick.keys() == {"answer", "engine_time"}
+
+
+def test_data_sent_is_known_of_what_indexes_documents():
+    driver = DriverFigures(3, window_s=2.0)
+    assert sent_per_s(make_summary("index", 10.0, unit="docs", driver=driver), 4_000_000) == {"sent": 2.0}
+    assert sent_per_s(make_summary("range", 10.0, driver=driver), 4_000_000) == {}
+    assert sent_per_s(make_summary("index", 10.0, unit="docs", driver=DriverFigures(3)), 4_000_000) == {}
+
+
+@given(st.integers(1, 50), st.integers(1, 5_000), st.floats(0.1, 100))
+def test_costs_of_bulk_tasks_are_those_of_a_thousand_documents(requests: int, each: int, window_s: float):
+    summary = make_summary(
+        "index", 10.0, unit="docs", samples=requests, throughput_per_s=requests * each / window_s,
+        meters={"cpu": 30.0, "sent": 5.0}, driver=DriverFigures(requests, window_s=window_s),
+    )  # fmt: skip
+    cpu = metric("cpu").counting("docs")
+    assert cpu.value(summary) == pytest.approx(30_000 / each)
+    assert cpu.unit == "ms/1k docs"
+    assert metric("sent").value(summary) == 5.0
+    assert cpu.value(msgspec.structs.replace(summary, unit="queries")) == 30.0
+    assert cpu.value(msgspec.structs.replace(summary, driver=None)) is None

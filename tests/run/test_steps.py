@@ -18,7 +18,7 @@ from benchctl.run.session import Serving
 from benchctl.run.steps import Load, StepRunner
 from benchctl.track.load import load_track
 from benchctl.track.model import Challenge, Task
-from builders import make_plan
+from builders import ES, make_plan
 from load.storm import run_step_of
 from load.stub_server import Reply, StubServer
 from waiting import stopped_when
@@ -51,7 +51,7 @@ def test_operations_are_told_the_version_that_the_node_says(tmp_path: Path):
     track, _ = load_track("big5", {})
     runner = StepRunner(make_plan(), track, Home(tmp_path), None, threading.Event())
     node = SimpleNamespace(version="9.2.0", endpoint=None)
-    stage = runner.stage(cast("Serving", node), "elasticsearch", 0, 0, cast("Any", None))
+    stage = runner.stage(cast("Serving", node), ES, 0, 0, cast("Any", None))
     assert (stage.context.engine, stage.context.version) == ("elasticsearch", "9.2.0")
 
 

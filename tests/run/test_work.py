@@ -12,7 +12,7 @@ from benchctl.results.plan import CorpusFile, CorpusSpec, Plan
 from benchctl.run.steps import check_work, default_target, work_context
 from benchctl.track.model import Challenge, Corpus, Documents, Index, IndexBody, Task, Track
 from benchctl.track.operations.catalogue import decode_operation
-from builders import make_plan
+from builders import ES, OS, make_plan
 
 ONE = (Index("a", IndexBody({"number_of_shards": 2})),)
 TWO = (*ONE, Index("b", IndexBody()))
@@ -46,19 +46,19 @@ def test_of_several_indices_all_are_meant_as_far_as_they_are_there():
 
 
 def test_operations_are_told_what_the_track_declares(tmp_path: Path):
-    context = work_context(make_plan(), track(TWO, data_streams=("s",)), Home(tmp_path), "opensearch")
+    context = work_context(make_plan(), track(TWO, data_streams=("s",)), Home(tmp_path), OS)
     assert (context.index_name, context.engine, context.data_streams) == ("a,b,s", "opensearch", ("s",))
     assert context.indices == {"a": {"settings": {"number_of_shards": 2}}, "b": {}}
     # An index that is none of the track's gets nobody else's body.
     assert context.index_body == {}
     assert context.documents is not None
-    single = work_context(make_plan(), track(), Home(tmp_path), "opensearch")
+    single = work_context(make_plan(), track(), Home(tmp_path), OS)
     assert single.index_body == {"settings": {"number_of_shards": 2}}
 
 
 def test_documents_come_from_files_where_there_are_any(tmp_path: Path):
     plan = make_plan(corpus=CorpusSpec(0, 4, 0, "d", (FILE,)))
-    context = work_context(plan, track(), Home(tmp_path), "elasticsearch")
+    context = work_context(plan, track(), Home(tmp_path), ES)
     assert context.documents is None
     assert [(one.corpus, one.index, one.document_count) for one in context.sources] == [("people", "a", 4)]
 
@@ -88,7 +88,7 @@ def test_what_lacks_nothing_passes(raw: dict[str, Any], tmp_path: Path):
 def test_assertions_are_checked_where_the_plan_says_so(tmp_path: Path):
     for assertions in (False, True):
         plan = make_plan(assertions=assertions)
-        assert work_context(plan, track(), Home(tmp_path), "opensearch").assertions is assertions
+        assert work_context(plan, track(), Home(tmp_path), OS).assertions is assertions
 
 
 def test_an_assertion_about_something_unknown_is_found_without_a_node(tmp_path: Path):

@@ -14,6 +14,7 @@ from scipy.stats import t, ttest_ind, ttest_ind_from_stats, ttest_rel
 
 from benchctl.results.plan import StopSpec
 from benchctl.stats.analysis import Row
+from benchctl.stats.arrays import log_points
 from benchctl.stats.compare import Comparison, as_percent, compare
 from benchctl.stats.decisions import decide
 from benchctl.stats.inference import Ratio, difference_of, forks_needed, spread
@@ -585,3 +586,83 @@ def test_differences_sums_and_costs_cover(calibration: Table, what: str, forks: 
     if told:
         cell = f"{cell}, told {len(told) / len(ratios):.0%}"
         calibration.check(f"{name}, where the baseline is clearly above 0", cell, np.mean(told))
+
+
+@pytest.mark.parametrize("paired", [False, True])
+@pytest.mark.parametrize("events", [0.1, 0.3, 1.0])
+@pytest.mark.parametrize("forks", [3, 6, 10])
+def test_what_rarely_happens_is_rarely_found_different(
+    calibration: Table, forks: int, events: float, *, paired: bool
+):
+    """Whether or not a side happens to be 0 in every fork."""
+    generator = seeded(31, forks, events, paired)
+    verdicts = []
+    for _ in range(max(calibration.repetitions // 10, 100)):
+        host = np.exp(generator.normal(0, 0.2, forks))
+        happened = generator.poisson(events, (2, forks))
+        sides = np.where(happened > 0, generator.gamma(2.0 * np.maximum(happened, 1)) * host, 0.0)
+        found = compare(*sides, higher_is_better=False, margin=MARGIN, paired=paired, additive=True)
+        verdicts.append(found.verdict in ("faster", "slower", "different"))
+    cell = f"n {forks}, {events:g} events a fork, {'pairs' if paired else 'apart'}"
+    name = "a side may be 0 in every fork, no difference: faster, slower or different"
+    calibration.check(name, cell, float(np.mean(verdicts)), most=0.08)
+
+
+@pytest.mark.parametrize("forks", [3, 6, 10])
+def test_equal_because_nothing_happened_misses_no_more_than_it_says(calibration: Table, forks: int):
+    """The share of forks that the caveat names happens on one side, and never on the other."""
+    share = 1 - 0.05 ** (1 / forks)
+    happened = seeded(37, forks).random((calibration.repetitions, forks)) < share
+    never = [0.0] * forks
+    missed = np.mean(~happened.any(axis=1))
+    found = compare(never, never, higher_is_better=False, margin=MARGIN, additive=True)
+    assert f"what happens in {100 * share:.0f} % of forks or fewer" in found.caveats[0].text
+    calibration.check(
+        "equal, since 0 in every fork: missed what it says", f"n {forks}", float(missed), most=0.065
+    )
+
+
+def paused(generator: np.random.Generator, events: float, forks: int) -> Values:
+    """Pauses of forks on one host: as many as there happen to be, each of some length."""
+    happened = generator.poisson(events, forks)
+    return np.where(happened > 0, generator.gamma(2.0 * np.maximum(happened, 1)), 0.0)
+
+
+@pytest.mark.parametrize("paired", [False, True])
+@pytest.mark.parametrize(("events", "truth"), [(2.0, 1.0), (2.0, 3.0), (20.0, 1.0), (20.0, 0.5)])
+@pytest.mark.parametrize("forks", [5, 10])
+def test_logarithms_of_means_cover(
+    calibration: Table, forks: int, events: float, truth: float, *, paired: bool
+):
+    """What experiments and nights take in place of logarithms, where values may be 0."""
+    generator = seeded(41, forks, events, truth, paired)
+    covered = []
+    for _ in range(max(calibration.repetitions // 4, 100)):
+        host = np.exp(generator.normal(0, 0.2, forks))
+        sides = [
+            log_points(paused(generator, events * one, forks) * host, additive=True) for one in (1, truth)
+        ]
+        found = spread(*sides, paired=paired) if np.isfinite(sides).all() else None
+        if found is not None:
+            covered.append(found.interval95[0] <= math.log(truth) <= found.interval95[1])
+    cell = f"n {forks}, {events:g} events a fork, ratio {truth:g}, {'pairs' if paired else 'apart'}"
+    name = "logarithms of arithmetic means: coverage of the 95 % interval"
+    calibration.check(name, cell, float(np.mean(covered)), least=0.915)
+
+
+@pytest.mark.parametrize(("events", "effect"), [(5.0, 2.0), (20.0, 1.5), (200.0, 1.1)])
+def test_forks_planned_for_what_may_be_0_find_the_effect(calibration: Table, events: float, effect: float):
+    generator = seeded(43, events, effect)
+    earlier = paused(generator, events, 10_000)
+    forks = forks_needed(math.log(effect), float(log_points(earlier, additive=True).std(ddof=1)))
+    found = [
+        Ratio.of(paused(generator, events, forks), paused(generator, events * effect, forks), paired=False)
+        for _ in range(max(calibration.repetitions // 4, 100))
+    ]
+    power = float(np.mean([one is not None and one.p <= 0.05 for one in found]))
+    calibration.check(
+        "power where values may be 0, planned for 80 %",
+        f"{effect:g} x, {events:g} events, n {forks}",
+        power,
+        least=0.75,
+    )

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from scipy.stats import ttest_rel
 
 from benchctl.stats.compare import adjust, compare
+from benchctl.stats.multiplicity import every_block
 
 BLOG_ROWS = [
     (1964.79, 3537.2, 80.03),
@@ -273,3 +274,60 @@ def test_differences_turn_around_with_the_sides(left: list[float], right: list[f
         pytest.approx(-(back.difference_high or 0.0)),
         pytest.approx(-(back.difference_low or 0.0)),
     )
+
+
+def rare(left: Sequence[float], right: Sequence[float], **options: Any):
+    """Of what may be 0, such as pauses."""
+    return times(left, right, additive=True, **options)
+
+
+def test_what_never_happened_on_either_side_is_equal_and_no_test():
+    found = rare([0.0] * 6, [0.0] * 6)
+    assert (found.verdict, found.p, found.effect_percent, found.low_percent) == (
+        "equivalent",
+        None,
+        None,
+        None,
+    )
+    assert [doubt.code for doubt in found.caveats] == ["no-ratio"]
+    assert "what happens in 39 % of forks or fewer may have been missed" in found.caveats[0].text
+    clear = rare([10.0, 10.4, 9.7, 10.1], [11.6, 11.0, 12.6, 11.3])
+    assert adjust([clear, found])[0].p_adjusted == clear.p
+
+
+@pytest.mark.parametrize("forks", [1, 2])
+def test_nothing_in_few_forks_says_nothing(forks: int):
+    assert rare([0.0] * forks, [0.0] * forks).verdict == "insufficient"
+    assert rare([0.0] * forks, [5.0] * forks).verdict == "insufficient"
+
+
+def test_looking_after_every_block_nothing_is_equal_from_the_eighth_on():
+    verdicts = [rare([0.0] * forks, [0.0] * forks, looks=every_block(12)).verdict for forks in (4, 7, 8)]
+    assert verdicts == ["inconclusive", "inconclusive", "equivalent"]
+
+
+@pytest.mark.parametrize("paired", [False, True])
+def test_what_never_happened_on_one_side_is_told_by_rearranging_forks(*, paired: bool):
+    events = [3.0, 1.0, 4.0, 1.0, 5.0, 9.0]
+    worse = rare([0.0] * 6, events, paired=paired)
+    assert (worse.verdict, worse.direction) == ("slower", "slower")
+    assert worse.p == worse.p_permutation == pytest.approx(2 / 2**6 if paired else 2 / 924)
+    assert (worse.effect_percent, worse.high_percent) == (None, None)
+    assert rare(events, [0.0] * 6, paired=paired).verdict == "faster"
+    assert compare([0.0] * 6, events, higher_is_better=True, margin=0.05, additive=True).verdict == "faster"
+    assert rare([0.0] * 6, [0.0] * 4 + events[:2], paired=paired).verdict == "inconclusive"
+    assert rare([0.0] * 3, events[:3], paired=paired).verdict == "inconclusive"
+
+
+@given(
+    events=st.lists(st.floats(0.001, 1e6) | st.just(0.0), min_size=3, max_size=7).filter(any),
+    paired=st.booleans(),
+)
+def test_one_side_without_any_is_judged_the_same_in_any_unit_and_direction(
+    events: Sequence[float], *, paired: bool
+):
+    never = [0.0] * len(events)
+    worse, better = rare(never, events, paired=paired), rare(events, never, paired=paired)
+    assert worse.p == better.p == rare(never, [1000 * one for one in events], paired=paired).p
+    assert worse.verdict == ("slower" if worse.p <= 0.05 else "inconclusive")
+    assert better.verdict == ("faster" if worse.p <= 0.05 else "inconclusive")

@@ -208,3 +208,20 @@ def test_the_challenge_is_named_where_there_are_several():
     one = analysis((FLAT, NOISY))
     two = msgspec.structs.replace(one, sections=one.sections * 2)
     assert gate(two).reasons[0].startswith("os in c: a, throughput: ")
+
+
+def test_what_never_happened_passes_and_what_began_to_happen_does_not():
+    def judged(after: float) -> GateResult:
+        forks = {
+            variant: [
+                make_fork(variant, block, make_summary("a", 10.0, meters={"gc": pause * (1 + block)}))
+                for block in range(6)
+            ]
+            for variant, pause in (("es", 0.0), ("os", after))
+        }
+        return gate(analyse(forks, plan_of(Task("a")), method="holm", metrics=[metric("gc")]))
+
+    assert judged(0.0) == GateResult("pass", ("no regression in 1 comparison: 1 equal",))
+    worse = judged(2.0)
+    assert worse.outcome == "regression"
+    assert worse.reasons[0] == "os in a, collector pauses: slower, 0 ms against 7 ms, p 0.0022"

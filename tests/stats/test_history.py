@@ -11,7 +11,7 @@ import pytest
 from benchctl.results.model import Imported, RunRecord
 from benchctl.results.plan import PinSpec, Plan, TargetSpec
 from benchctl.stats.history import ENOUGH_FORKS, History, collect_history, kind_of
-from benchctl.stats.metrics import LATENCY, SERVICE_TIME, THROUGHPUT
+from benchctl.stats.metrics import LATENCY, SERVICE_TIME, THROUGHPUT, metric
 from benchctl.track.model import Challenge, Task
 from builders import CORPUS, ES, OS, make_environment, make_fork, make_plan, make_record, make_summary
 
@@ -210,3 +210,17 @@ def test_no_more_runs_are_read_than_needed():
     found = collect_history(endless(), PLAN, HOST)
     assert len(read) + 1 == ENOUGH_FORKS // 4
     assert found.forks == 2 * ENOUGH_FORKS
+
+
+def test_of_what_may_be_0_the_spread_is_a_share_of_the_mean():
+    plan = msgspec.structs.replace(PLAN, metrics="gc")
+    forks = [
+        make_fork(variant, block, make_summary("range", 10.0, meters={"gc": value}))
+        for variant, values in {"es": (0.0, 2.0, 4.0), "os": (0.0, 0.0, 0.0)}.items()
+        for block, value in enumerate(values)
+    ]
+    found = look(make_record("a", plan=plan, forks=tuple(forks)), plan=plan)
+    noise = found.noise(RANGE, metric("gc"), ES)
+    assert noise is not None
+    assert (noise.sd, noise.forks) == (1.0, 3)
+    assert found.noise(RANGE, metric("gc"), OS) is None

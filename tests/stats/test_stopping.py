@@ -203,3 +203,15 @@ def test_further_blocks_are_the_fewest_that_would_tell(
         assert widest(further) < 1.01
         first_to_be_equal = beyond < 0 and pairs + further == BLOCKS_FOR_EQUIVALENCE
         assert further == 1 or first_to_be_equal or widest(further - 1) > 0.99
+
+
+def test_what_is_0_in_every_fork_has_a_verdict_to_wait_for_and_no_width():
+    zero = {"baseline_value": 0.0, "contender_value": 0.0, "effect_percent": None}
+    never = row(comparison(None, verdict="equivalent", **zero), label="pauses", metric="gc")
+    narrow = decide([row(comparison(0.03)), never], FIVE_PERCENT, 8)
+    assert narrow.enough
+    assert "left out, because there can be no verdict: collector pauses of pauses" in narrow.text
+    undecided = row(comparison(None, verdict="inconclusive", **zero), label="pauses", metric="gc")
+    decided = StopSpec(decided=True, most=12)
+    assert decide([never], decided, 8).enough
+    assert "1 of 1 are open" in decide([undecided], decided, 8).text

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from benchctl.results.figures import Quantiles
 from benchctl.results.samples import Columns, Outcome, concatenate, empty_columns, gathered, select
-from benchctl.stats.summary import summarise
+from benchctl.stats.summary import summarise, took_quantiles
 from benchctl.track.model import Task
 from stats.plain_summary import plain_summary
 
@@ -225,3 +225,9 @@ def test_under_twenty_samples_have_no_course(samples: Callable[..., Columns]):
     assert summarised(samples([100] * 19)).course is None
     assert summarised(samples([100] * 20)).course.kind == "flat"
     assert summarised(samples([0] * 20)).course is None
+
+
+def test_milliseconds_and_their_counts_are_quantiles_in_nanoseconds():
+    (total, first) = took_quantiles(({10: 99, 1000: 1}, {5: 2}))
+    assert (total.linear_p50, first.p99) == (10_000_000, pytest.approx(5_000_000))
+    assert took_quantiles(()) == ()

@@ -34,7 +34,7 @@ def runs_command(runs_folder: Path | None, output_format: TableFormat) -> None:
         (
             record.id,
             record.status,
-            [variant.name for variant in record.plan.variants],
+            list(record.plan.families),
             record.plan.corpus.documents or None,  # 0 stands for unknown in imported runs
             f"{record.total - len(record.missing())}/{record.total}",
             record.tags,
@@ -104,15 +104,15 @@ def metrics_listing() -> Listing:
             one.name,
             one.unit,
             one.better,
-            f"{100 * one.margin:g} %",
+            100 * one.margin,
             one.level,
             "no" if one.own_nodes else "yes",
             f"{one.meaning}; from {one.own_nodes}" if one.own_nodes else one.meaning,
         )
         for one in (*FIGURES, *BUILD_FIGURES)
     ]
-    columns = ("metric", "unit", "better", "margin", "level", "target", "meaning")
-    return Listing(columns, rows, title="Metrics")
+    columns = ("metric", "unit", "better", "margin_percent", "level", "target", "meaning")
+    return Listing(columns, rows, frozenset({3}), title="Metrics")
 
 
 @list_group.command("variants")

@@ -35,7 +35,6 @@ from benchctl.run.documents import FileOptions
 from benchctl.run.forecast import earlier_runs
 from benchctl.run.host import describe_host
 from benchctl.run.plan import plan_run
-from benchctl.stats.metrics import metrics_in
 from benchctl.stats.outlook import ForkPlan, plan_forks
 
 
@@ -83,11 +82,6 @@ def plan_command(
     if len(plan.variants) == 1:
         raise UsageError(
             "there is only one variant, and no difference to plan for", hint="give another --variant"
-        )
-    if all(metric.figure.additive for metric in metrics_in(plan)):
-        raise UsageError(
-            f"--metric {plan.metrics} may be 0, and forks are planned for ratios",
-            hint="plan by another metric, such as cpu",
         )
     found = plan_forks(earlier_runs(store, plan, describe_host().fingerprint), plan, effect)
     found = msgspec.structs.replace(found, command=_command(_with_files(plan, subject_options.files), found))

@@ -22,7 +22,8 @@ from benchctl.report.html.page import (
     write_pages,
 )
 from benchctl.report.html.parts import anchor
-from benchctl.report.layout import Command, verdict_sentence
+from benchctl.report.layout import Command
+from benchctl.report.sweep import verdict
 from benchctl.results.model import RunRecord
 from benchctl.results.select import Archive, Selection, choose_sides
 from benchctl.results.store import RunFolder
@@ -118,5 +119,5 @@ def _of_runs(runs: Sequence[tuple[RunFolder, RunRecord]], usual: Path) -> dict[s
         # Runs of different stores may have the same id, and an id is no more than a name in a file.
         name = f"{number}-{anchor(record.id)}.html"
         pages[name] = render_page(subject)
-        entries.append(Entry(name, subject.title, subject.subtitle, verdict_sentence(subject.analysis)))
+        entries.append(Entry(name, subject.title, subject.subtitle, verdict(subject.analysis)))
     return {**pages, INDEX: render_index(f"{len(entries)} runs", entries)}

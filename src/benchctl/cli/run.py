@@ -248,8 +248,11 @@ def run_command(
 def _only_say(plan: Plan, home: Home, store: RunStore, *, require_quiet: bool) -> None:
     """Describe a run, after checking all that can be checked without it."""
     check_host(plan, home)
-    challenges, variants = (", ".join(one.name for one in found) for found in (plan.schedules, plan.variants))
+    challenges, variants = (", ".join(found) for found in (plan.challenges, plan.families))
     documents = f" on {plan.corpus.documents:,} documents" if plan.corpus.documents else ""
+    if plan.swept is not None:
+        points = "; ".join(f"{axis.name} {', '.join(axis.values)}" for axis in plan.swept.axes)
+        documents = f"{documents}, at {points}"
     say(f"would measure {challenges} with {variants}, {counted(plan.forks, 'fork')} each{documents}")
     if plan.settled:
         say(settling_text(plan))

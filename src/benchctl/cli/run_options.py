@@ -77,12 +77,14 @@ def _option(one: Setting) -> Callable[[Any], Any]:
     """A setting as an option of a command; `check_settings` says which numbers it may have."""
     if isinstance(one.default, bool):
         return click.option(one.option, one.name, is_flag=True, help=one.meta.description)
+    several = isinstance(one.default, tuple)
     return click.option(
         one.option,
         one.name,
-        type=click.Choice(one.choices) if one.choices else type(one.default),
+        multiple=several,
+        type=str if several else click.Choice(one.choices) if one.choices else type(one.default),
         default=one.default,
-        show_default=one.default != "",
+        show_default=one.default not in ("", ()),
         metavar=one.metavar,
         help=one.meta.description,
     )

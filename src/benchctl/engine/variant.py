@@ -377,6 +377,8 @@ _LISTS: Final = {"jvm": "jvm", "jar": "jars", "plugin": "plugins", "warmup": "wa
 _MAPPINGS: Final = {"setting": "settings", "env": "environment", "index": "index-settings"}
 _SCALARS: Final = {"jdk": "JDK", "heap": "heap", "distribution": "distribution", "start": "manner"}
 _OPTIONS = (*_LISTS, *_MAPPINGS, *_SCALARS)
+VARIANT_OPTIONS: Final = (*_OPTIONS, "version")
+"""What `with_option` knows."""
 _LABEL = re.compile(r"[a-z0-9][a-z0-9._@-]{0,59}")  # part of file names
 _NO_TEXT = re.compile("[\\ud800-\\udfff]")  # surrogates: undecodable bytes of the command line
 _FORMS = (
@@ -449,6 +451,19 @@ def parse_variant(
         distribution=spec.distribution or _first(distributions, keys),
         jdk=spec.jdk or _first(jdks, keys),
     )
+
+
+def with_option(base: VariantSpec, option: str, value: str) -> VariantSpec:
+    """A variant with one more option, as on the command line, or with another `version`.
+
+    Raises:
+        UsageError: no variant can have that.
+    """
+    entry = VariantEntry(version=value) if option == "version" else _entry([(option, value)], base.name)
+    try:
+        return applied(entry, base, base.name, None)
+    except EntryError as err:
+        raise UsageError(f"variant '{base.name}': {err.message}", hint=err.hint) from err
 
 
 def placed_variant(text: str, folder: Path) -> str:

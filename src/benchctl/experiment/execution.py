@@ -112,16 +112,18 @@ def seen_calls(spec: ExperimentSpec, runs: Mapping[str, RunRecord], store: RunSt
 
 def _of_site(site: CallSite, run: RunRecord, logs: Sequence[RunLog]) -> Iterator[SeenCall]:
     for variant in site.variants:
-        boot = _boot_of(run.plan, site.task_of(variant).place_in(run.plan))
+        place = site.task_of(variant).place_in(run.plan)
         for fork in run.done(variant):
             if "inlining" in run.plan.evidence_in(fork.block):
+                boot = _boot_of(run.plan, place, fork.block)
                 which = (variant, fork.block, boot)
                 log = next((one for one in logs if (one.variant, one.block, one.boot) == which), None)
                 yield _of_fork(site, variant, fork.block, log)
 
 
-def _boot_of(plan: Plan, place: Place) -> int:
-    return next(number for number, steps in enumerate(boots(plan)) if any(place in step for step in steps))
+def _boot_of(plan: Plan, place: Place, block: int) -> int:
+    starts = enumerate(boots(plan, block))
+    return next(number for number, steps in starts if any(place in step for step in steps))
 
 
 def _of_fork(site: CallSite, variant: str, block: int, log: RunLog | None) -> SeenCall:

@@ -145,7 +145,7 @@ class _TableReader(_Part):
     def _table(self, place: int, entry: TableEntry) -> TableSpec:
         steps = ("tables", place)
         if entry.metric is not None:
-            self._metric(entry.metric, (*steps, "metric"), ratio=False)
+            self._metric(entry.metric, (*steps, "metric"))
         rows = tuple(self._row(row, (*steps, "rows", number), entry) for number, row in enumerate(entry.rows))
         return TableSpec(
             title=entry.title,
@@ -173,7 +173,7 @@ class _TableReader(_Part):
             label=row.label or row.name,
             baseline=baseline,
             contender=contender,
-            metric=self._metric(metric, (*steps, "metric"), ratio=compared_as == "ratio"),
+            metric=self._metric(metric, (*steps, "metric")),
             compared_as=compared_as,
             published=None
             if row.published is None
@@ -190,11 +190,11 @@ class _TableReader(_Part):
                 raise self._refuse((*steps, 2), f"figures above 0 never differ by {percent:g} %")
         return Published(baseline, contender, *change)
 
-    def _metric(self, metric: str, steps: _Steps, *, ratio: bool) -> str:
+    def _metric(self, metric: str, steps: _Steps) -> str:
         if metric in BUILD_METRICS:
             return metric
         try:
-            return kept_metric_of(metric, ratio=ratio).key
+            return kept_metric_of(metric).key
         except ValueError as err:
             raise self._refuse(steps, str(err), _metric_hint(metric)) from err
 

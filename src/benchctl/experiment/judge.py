@@ -46,7 +46,7 @@ from benchctl.results.model import ForkRecord, RunRecord
 from benchctl.results.plan import Plan
 from benchctl.stats import caveat
 from benchctl.stats.analysis import Figures
-from benchctl.stats.arrays import Floats
+from benchctl.stats.arrays import Floats, log_points
 from benchctl.stats.caveat import Caveat, CaveatCode
 from benchctl.stats.compare import Series, adjust, as_percent, build_means
 from benchctl.stats.disturbed import disturbances
@@ -55,6 +55,7 @@ from benchctl.stats.inference import Contrast, Ratio, contrast, further_forks
 from benchctl.stats.metrics import (
     THROUGHPUT,
     ForkSummaries,
+    any_metric_of,
     challenge_title,
     collect,
     fork_values,
@@ -147,14 +148,16 @@ def _combined(terms: Iterable[tuple[ExperimentRow, float]]) -> Contrast | None:
 
 def _values(row: ExperimentRow, figures: Figures) -> _Values:
     """Natural logarithms, unless the row is about the values themselves."""
-    known = {
-        block: value
-        for block, value in zip(figures.blocks, figures.values, strict=True)
-        if value is not None and math.isfinite(value)
-    }
+    values = [math.nan if one is None else one for one in figures.values]
     if row.comparison.compared_as != "ratio":
-        return known
-    return {block: math.log(value) for block, value in known.items() if value > 0}
+        known = zip(figures.blocks, values, strict=True)
+        return {block: value for block, value in known if math.isfinite(value)}
+    additive = any_metric_of(row.metric).additive
+    series = Series.of(values, additive=additive)
+    points = log_points(series.points, additive=True) if additive else series.points
+    if not np.isfinite(points).all():
+        return {}
+    return dict(zip(np.asarray(figures.blocks)[series.kept].tolist(), points.tolist(), strict=True))
 
 
 def _builds(rows: Iterable[ExperimentRow]) -> dict[int, int]:
@@ -378,7 +381,8 @@ def _percent(log_ratio: float) -> float | None:
 
 
 def _unjudged(row: ExperimentRow) -> str:
-    if row.missing or row.comparison.verdict not in ("n/a", "insufficient"):
+    withheld = row.comparison.verdict in ("n/a", "insufficient") or row.comparison.has_zero
+    if row.missing or not withheld:
         return row.missing
     doubts = {doubt.code: doubt.text for doubt in reversed(row.caveats)}
     return next((doubts[code] for code in _WITHHOLDING if code in doubts), "there are no figures to compare")

@@ -1,6 +1,7 @@
 """One client of a task: its request loop, the scripts that run beside it, and the samples it keeps."""
 
 import queue
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -8,7 +9,7 @@ from typing import NamedTuple, Protocol
 
 from benchctl.errors import BenchctlError
 from benchctl.load.pace import Timer, Turn
-from benchctl.load.recorder import FailureTally, Recorder
+from benchctl.load.recorder import FailureTally, Recorder, count_tooks
 from benchctl.load.request import Answer, Exchange, Request, is_unsupported
 from benchctl.load.workload import CANCELLED, Driven, Program, Reply, Script, ScriptTotal, Together
 from benchctl.results.samples import Outcome
@@ -214,6 +215,8 @@ class Client:
         unsupported: the node's reason when it cannot do the operation at all.
         ended_ns: when it completed its assignment; 0 before.
         unit: what its operations' weights count, where they say so; else empty.
+        tooks: of its measured batches of searches, as `recorder.Tooks`.
+        sent_bytes: bodies of its measured requests that succeeded.
     """
 
     def __init__(
@@ -231,6 +234,8 @@ class Client:
         self.unsupported: str | None = None
         self.ended_ns = 0
         self.unit = ""
+        self.tooks: list[Counter[int]] = []
+        self.sent_bytes = 0
         self._wire = wire
         self._shared = SharedWires((wire, *spares))
         self._pool: ThreadPoolExecutor | None = None
@@ -321,6 +326,9 @@ class Client:
             self.searches_sent += request.searches
             if answer.outcome is not Outcome.OK:
                 self.tally.add(answer.outcome, answer.reason)
+            elif not warmup:
+                self.sent_bytes += len(request.body)
+                count_tooks(self.tooks, answer.tooks_ms)
         self._operations += len(waiting)
         self._lost_in_a_row = 0
         waiting.clear()
@@ -363,6 +371,10 @@ class Client:
             )
             if answer.outcome is Outcome.OK:
                 self._lost_in_a_row = 0
+                if not warmup:
+                    self.sent_bytes += len(request.body)
+                    if part == 0:
+                        count_tooks(self.tooks, answer.tooks_ms)
                 return exchange, answer
             if answer.outcome in _CONNECTION_LOST:
                 self._lose()

@@ -19,7 +19,7 @@ from benchctl.child import follow_parent
 from benchctl.errors import BenchctlError
 from benchctl.load.client import NodeGone, TaskAborted
 from benchctl.load.driver_overhead import Span
-from benchctl.load.recorder import Failure, merge_failures
+from benchctl.load.recorder import Failure, Tooks, merge_failures, merge_tooks
 from benchctl.load.task_clients import (
     Completion,
     Done,
@@ -514,6 +514,8 @@ class TaskResult:
         unit: what its operations' weights count, where only they know; else empty.
         stops: when one of the driver's processes did not run, on the clock of the samples.
         suspended_ns: for how long the host was suspended during the step.
+        tooks: of batches of searches, successful and measured.
+        sent_bytes: bodies of measured requests that succeeded.
     """
 
     samples: Iterable[Columns]
@@ -529,6 +531,8 @@ class TaskResult:
     unit: str = ""
     stops: tuple[Span, ...] = ()
     suspended_ns: int = 0
+    tooks: Tooks = ()
+    sent_bytes: int = 0
 
     @property
     def columns(self) -> Columns:
@@ -616,6 +620,8 @@ def _result(number: int, done: Sequence[Done], origin_ns: int) -> TaskResult:
         unit=next((share.unit for share in shares if share.unit), ""),
         stops=tuple((begin - origin_ns, end - origin_ns) for one in done for begin, end in one.stops),
         suspended_ns=max(one.suspended_ns for one in done),
+        tooks=merge_tooks(share.tooks for share in shares),
+        sent_bytes=sum(share.sent_bytes for share in shares),
     )
 
 

@@ -1,8 +1,10 @@
 """What is kept of a task while it runs: every sample, and failures by kind with the first few reasons."""
 
 import struct
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 
 import numpy as np
 
@@ -67,6 +69,27 @@ def merge_failures(parts: Iterable[tuple[Failure, ...]]) -> tuple[Failure, ...]:
             failure.outcome, known.count + failure.count, tuple(details)[:_DETAILS_KEPT]
         )
     return tuple(merged[outcome] for outcome in sorted(merged))
+
+
+# The engine's own times of searches that were sent as one; a sample has only that of the whole request.
+
+Tooks = tuple[Counter[int], ...]
+"""Milliseconds -> how often: of the sum over the searches of a batch, then of each search by its place."""
+
+
+def count_tooks(counts: list[Counter[int]], tooks_ms: Sequence[int]) -> None:
+    """Count one batch that was answered; of other requests there are no times."""
+    if not tooks_ms:
+        return
+    while len(counts) <= len(tooks_ms):
+        counts.append(Counter())
+    for one, took_ms in zip(counts, (sum(tooks_ms), *tooks_ms), strict=False):
+        one[took_ms] += 1
+
+
+def merge_tooks(parts: Iterable[Sequence[Counter[int]]]) -> Tooks:
+    """Add up what several clients counted."""
+    return tuple(sum(place, Counter()) for place in zip_longest(*parts, fillvalue=Counter()))
 
 
 # One client's samples while it runs: rows packed into buffers that were sized before its first request.

@@ -21,6 +21,7 @@ class Answer(msgspec.Struct, frozen=True, gc=False):
             empty.
         weight: units of throughput of an operation of several requests, known only at its end.
         unit: of the weight, where the operation says so; else empty.
+        tooks_ms: the engine's own time of every search of a batch, in order; empty for all other requests.
     """
 
     outcome: Outcome
@@ -32,6 +33,7 @@ class Answer(msgspec.Struct, frozen=True, gc=False):
     lacking: str = ""
     weight: int = 1
     unit: str = ""
+    tooks_ms: tuple[int, ...] = ()
 
 
 Judge = Callable[[int, bytes], Answer]
@@ -252,6 +254,7 @@ def judge_multi_search(status: int, body: bytes) -> Answer:
         # Any number says the same as so many of them.
         failed_shards=min(sum(answer.failed_shards for answer in answers), _MOST_SHARDS),
         reason=failed.reason if failed else "",
+        tooks_ms=tuple(answer.took_ms for answer in answers),
     )
 
 

@@ -15,7 +15,7 @@ from benchctl.load.client import Assignment, Client, Wire, greet
 from benchctl.load.driver_overhead import Pulse, Span, suspended_ns
 from benchctl.load.pace import NS_PER_S, Turn, Waiter, endless_turns, extent, open_ended, turns
 from benchctl.load.plugin_work import NewPace, PluginPace, plugin_paces
-from benchctl.load.recorder import Failure, Recorder, merge_failures
+from benchctl.load.recorder import Failure, Recorder, Tooks, merge_failures, merge_tooks
 from benchctl.load.work.programs import open_workload
 from benchctl.load.workload import Program, WorkContext, Workload
 from benchctl.results.samples import Chunks, Columns, Place, RowFile
@@ -479,6 +479,8 @@ class Share:
         ended_ns: when its last client had done all of it; 0 without one.
         disk_waits: how often a client had to wait until its samples were on disk.
         unit: what its operations' weights count, where they say so; else empty.
+        tooks: of batches of searches.
+        sent_bytes: bodies of measured requests that succeeded.
     """
 
     samples: Iterable[Columns]
@@ -488,6 +490,8 @@ class Share:
     ended_ns: int
     disk_waits: int
     unit: str = ""
+    tooks: Tooks = ()
+    sent_bytes: int = 0
 
 
 @dataclass(frozen=True)
@@ -603,6 +607,8 @@ def _share(run: TaskRun) -> Share:
         ended_ns=max((client.ended_ns for client in clients), default=0),
         disk_waits=disk_waits,
         unit=next((client.unit for client in clients if client.unit), ""),
+        tooks=merge_tooks(client.tooks for client in clients),
+        sent_bytes=sum(client.sent_bytes for client in clients),
     )
 
 

@@ -173,10 +173,10 @@ def change_points(
         magnitude: least relative change of the level that is kept.
 
     Returns:
-        Ascending; none under 20 nights.
+        Ascending; none under 20 nights, or where a night was 0 in all forks.
     """
     means = nights.means
-    if means.size < LEAST_NIGHTS:
+    if means.size < LEAST_NIGHTS or not np.isfinite(means).all():
         return ()
     found: dict[int, float] = {}
     parts = [(0, means.size)]

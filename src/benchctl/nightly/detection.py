@@ -24,6 +24,7 @@ from benchctl.nightly.screening import (
     canary_moved,
     forks_to_confirm,
     screen,
+    too_rare,
 )
 
 # Which nights a series is held against: all earlier ones that nobody and nothing has ruled out.
@@ -137,6 +138,8 @@ class Detected:
         canary: what moved of it.
         watched: how many series were compared with earlier nights.
         young: how many have no earlier night to compare with.
+        rare: how many were 0 in all forks of a night that they were compared with, or of this one, so that no
+            screen takes them.
         gone: how many of tonight's variants had a value when last measured, and have none tonight.
         levels: of series with a finding, the mean of ln over the nights before.
     """
@@ -145,6 +148,7 @@ class Detected:
     canary: CanaryReport
     watched: int
     young: int
+    rare: int
     gone: int
     levels: Mapping[SeriesKey, float]
 
@@ -182,10 +186,11 @@ class Detector:
         )
         findings = []
         levels = {}
-        young = 0
+        young = rare = 0
         for one in by_role["watched"]:
             candidates = self.baselines.candidates(one.key)
             young += not any(number in one.nights for number in candidates)
+            rare += too_rare(one, [*candidates, self.tonight.number])
             found = screen(
                 one,
                 self.tonight.number,
@@ -197,7 +202,7 @@ class Detector:
                 findings.append(self._finding(one, found, canary))
                 levels[one.key] = found.baseline_log
         watched = len(by_role["watched"])
-        return Detected(tuple(findings), canary, watched - young, young, gone, levels)
+        return Detected(tuple(findings), canary, watched - young - rare, young, rare, gone, levels)
 
     def margin(self, key: SeriesKey) -> float:
         """Relative change of a series that somebody is told of."""

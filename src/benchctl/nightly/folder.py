@@ -24,6 +24,7 @@ from benchctl.disk import disk_errors, read_file
 from benchctl.errors import BenchctlError
 from benchctl.home import Home
 from benchctl.nightly.model import NIGHT_VERSION, Event, NightRecord, Series, SeriesKey
+from benchctl.results.figures import FIGURES
 from benchctl.results.parquet import DuckDiskError, DuckError, database, quoted
 from benchctl.results.versioned import read_versioned
 
@@ -83,7 +84,7 @@ class FigureRow(NamedTuple):
         unit: of the value.
         higher_is_better: which way is faster.
         fork: number of the fork within its variant, from 0.
-        value: in the unit, positive and finite.
+        value: in the unit, finite; positive, or 0 of a metric that may be.
         samples: measured requests that it rests on.
         disturbed: whether a host probe around the fork was off.
     """
@@ -123,6 +124,9 @@ COLUMNS: Final[Mapping[str, tuple[str, str]]] = {
     "disturbed": ("BOOLEAN", "a host probe around the fork was off"),
 }
 """The columns of a file in their order, those of `FigureRow`: DuckDB's type, and meaning."""
+
+# Names of metrics that may be 0.
+_ADDITIVE: Final = frozenset(figure.name for figure in FIGURES if figure.additive)
 
 _KEY: Final = "variant, challenge, task, metric, unit, higher_is_better"
 _NAMES: Final = ", ".join(COLUMNS)
@@ -195,8 +199,9 @@ def _collect(
     connection.execute(
         f"CREATE OR REPLACE TABLE figures AS SELECT {_KEY}, night, fork, value "  # noqa: S608 - ours
         f"FROM read_parquet([{listed}]) "
-        "WHERE ($1 IS NULL OR list_contains($1, variant)) AND isfinite(value) AND value > 0",
-        [None if variants is None else list(variants)],
+        "WHERE ($1 IS NULL OR list_contains($1, variant)) AND isfinite(value) "
+        "AND (value > 0 OR (value = 0 AND list_contains($2, metric)))",
+        [None if variants is None else list(variants), sorted(_ADDITIVE)],
     )
 
 
@@ -223,7 +228,8 @@ def _split(keys: Sequence[tuple[Any, ...]], found: Mapping[str, npt.NDArray[Any]
     for place, (variant, challenge, task, metric, unit, higher) in enumerate(keys):
         rows = slice(int(ends[place]), int(ends[place + 1]))
         key = SeriesKey(variant, challenge, task, metric)
-        series.append(Series(key, unit, higher, nights[rows], forks[rows], values[rows]))
+        additive = metric in _ADDITIVE
+        series.append(Series(key, unit, higher, nights[rows], forks[rows], values[rows], additive))
     return series
 
 

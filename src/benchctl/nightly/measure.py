@@ -56,7 +56,8 @@ def figure_rows(
     for name, label in labels.items():
         for place, metric, fork, summary in _figures(plan, done.get(name, ())):
             value = metric.value(summary)
-            if value is None or not math.isfinite(value) or value <= 0:
+            usable = value is not None and math.isfinite(value) and (value > 0 or metric.figure.additive)
+            if value is None or not usable:
                 continue
             yield FigureRow(
                 night=night,

@@ -241,6 +241,7 @@ class Series:
         nights: number of the night of each entry, shape (n,), int64.
         forks: number of the fork of each entry, shape (n,), int64.
         values: in the unit, positive and finite, shape (n,), float64.
+        additive: whether values may be 0 as well, so that a night is the arithmetic mean of its forks.
     """
 
     key: SeriesKey
@@ -249,6 +250,7 @@ class Series:
     nights: npt.NDArray[np.int64]
     forks: npt.NDArray[np.int64]
     values: npt.NDArray[np.float64]
+    additive: bool = False
 
 
 # What became of findings, in the order in which it happened: an append-only log, and its state.

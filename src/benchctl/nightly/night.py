@@ -359,6 +359,10 @@ class _Night:
         elif earlier < _NIGHTS_TO_SEE:
             nights = "1 earlier night" if earlier == 1 else f"{earlier} earlier nights"
             texts.append(f"with only {nights} to be held against, only large changes stand out yet")
+        if found.rare:
+            texts.append(
+                f"{found.rare} series were 0 in all forks of a night, and have no ratio to be screened"
+            )
         if found.gone:
             texts.append(f"{found.gone} series that had figures in the night before have none tonight")
         if texts:

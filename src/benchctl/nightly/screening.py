@@ -15,7 +15,7 @@ from benchctl.stats.compare import Comparison, as_percent
 from benchctl.stats.inference import forks_needed
 from benchctl.stats.multiplicity import adjusted_p
 
-# A series night by night: the mean of ln over a night's forks, their spread and number.
+# A series night by night: the mean of ln over a night's forks (`log_points`), their spread and number.
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,7 +24,7 @@ class Nights:
 
     Attributes:
         numbers: of the nights, ascending, shape (n,).
-        means: over the night's forks, shape (n,).
+        means: over the night's forks, shape (n,); minus infinity of a night in which all of them were 0.
         squares: sum of squared deviations of the forks from their night's mean, shape (n,).
         counts: forks, at least 1, shape (n,).
     """
@@ -65,12 +65,23 @@ def nights_of(series: Series) -> Nights:
     if series.nights.size == 0:
         empty = np.empty(0)
         return Nights(series.nights, empty, empty, series.nights)
-    logs = np.log(series.values)
     starts = np.flatnonzero(np.diff(series.nights, prepend=series.nights[0] - 1))
     counts = np.diff(starts, append=series.nights.size)
-    means = np.add.reduceat(logs, starts) / counts
-    squares = np.add.reduceat((logs - np.repeat(means, counts)) ** 2, starts)
-    return Nights(series.nights[starts], means, squares, counts)
+    points = series.values if series.additive else np.log(series.values)
+    means = np.add.reduceat(points, starts) / counts
+    away = points - np.repeat(means, counts)
+    if series.additive:
+        # The same as of `log_points`, night by night.
+        repeated = np.repeat(means, counts)
+        away = np.divide(away, repeated, out=np.zeros_like(away), where=repeated > 0)
+        means = np.log(means, out=np.full_like(means, -np.inf), where=means > 0)
+    return Nights(series.nights[starts], means, np.add.reduceat(away**2, starts), counts)
+
+
+def too_rare(series: Series, numbers: Collection[int]) -> bool:
+    """Whether all forks of one of these nights were 0: there is no ratio to screen."""
+    nights = nights_of(series)
+    return not np.isfinite(nights.means[nights.places_of(numbers)]).all()
 
 
 # Whether a series left its usual range tonight, by as much as matters: what is worth a confirmation.
@@ -208,7 +219,8 @@ def screen(
         resets: nights whose findings were refuted: the sums of the CUSUM begin anew after them.
 
     Returns:
-        None when nothing stands out, the night has no value, or there is nothing to hold it against.
+        None when nothing stands out, the night has no value, there is nothing to hold it against, or it or
+            one of those was 0 in all forks: what is so rare has no ratio.
     """
     return screen_nights(
         nights_of(series),
@@ -233,7 +245,7 @@ def screen_nights(
     tonight = nights.places_of((night,))
     before = nights.places_of(candidates)
     before = before[nights.numbers[before] < night]
-    if tonight.size == 0 or before.size == 0:
+    if tonight.size == 0 or before.size == 0 or not np.isfinite(nights.means[[*before, *tonight]]).all():
         return None
     place, least = int(tonight[0]), math.log1p(margin)
     found: tuple[tuple[Rule, ...], _Test, int] | None
@@ -497,7 +509,8 @@ def _named(variant: str) -> str:
 
 
 def _usable(series: Series, night: int, candidates: Iterable[int]) -> bool:
-    here = set(series.nights.tolist())
+    nights = nights_of(series)
+    here = set(nights.numbers[np.isfinite(nights.means)].tolist())
     return night in here and any(one < night and one in here for one in candidates)
 
 
@@ -508,18 +521,19 @@ def _mean_of(members: Sequence[Series], night: int, candidates: Choice) -> Serie
         nights = nights_of(one)
         before = nights.places_of([number for number in candidates(one) if number < night])
         places.append(one.nights * _FORKS_OF_A_NIGHT + one.forks)
-        away.append(np.log(one.values) - nights.means[before].mean())
+        level = nights.means[before[np.isfinite(nights.means[before])]].mean()
+        away.append(one.values / math.exp(level) if one.additive else np.log(one.values) - level)
     entries, place = np.unique(np.concatenate(places), return_inverse=True)
     sums = np.bincount(place, np.concatenate(away), minlength=entries.size)
-    ratios = np.exp(sums / np.bincount(place, minlength=entries.size))
-    first = members[0]
+    first, ratios = members[0], sums / np.bincount(place, minlength=entries.size)
     return Series(
         key=SeriesKey(variant=first.key.variant, challenge="", task="", metric=first.key.metric),
         unit="",
         higher_is_better=first.higher_is_better,
         nights=entries // _FORKS_OF_A_NIGHT,
         forks=entries % _FORKS_OF_A_NIGHT,
-        values=ratios,
+        values=ratios if first.additive else np.exp(ratios),
+        additive=first.additive,
     )
 
 
@@ -610,7 +624,8 @@ def judge(found: Sequence[tuple[Comparison, Direction]]) -> list[Judged]:
 def _judged(one: Comparison, direction: Direction, p: float | None) -> Judged:
     effect = one.effect_percent
     if effect is None:
-        return Judged(confirmed=False, p_adjusted=None, reason="one side has no value")
+        why = "a side was 0 in every fork: there is no ratio" if one.has_zero else "one side has no value"
+        return Judged(confirmed=False, p_adjusted=None, reason=why)
     if p is None:
         fewest = min(one.replicates)
         return Judged(

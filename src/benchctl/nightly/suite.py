@@ -268,9 +268,6 @@ def _check_metrics(suite: Suite, document: Document) -> None:
         chosen = [metric(name) for name in figure_names(suite.metrics)] or METRICS
     except UsageError as err:
         raise document.refuse(("metrics",), err.message, hint=err.hint) from err
-    for one in chosen:
-        if one.figure.additive:
-            raise document.refuse(("metrics",), f"{one.key} may be 0, and nights are compared by ratios")
     judging = {one.figure.name for one in chosen}
     for key, margin in suite.margins.items():
         try:
@@ -293,6 +290,12 @@ def _check_amounts(typed: Typed[Suite]) -> None:
     confirm = suite.confirm
     _check_metrics(suite, document)
     rules: tuple[tuple[bool, tuple[Step, ...], str, str], ...] = (
+        (
+            bool(suite.sweep),
+            ("sweep",),
+            "a night watches figures, and a sweep draws curves",
+            "name the variants and challenges to watch; sweep by hand when one of them moves",
+        ),
         (suite.budget_s == 0, ("budget",), "a night needs more than no time", ""),
         (
             suite.heap is not None and suite.heap_mb < MIN_HEAP_MB,

@@ -36,8 +36,8 @@ def command(
         words = ["benchctl", "redline", *_redline_words(plan.redline)]
     else:
         words = ["benchctl", "run"]
-        words += _repeated("--challenge", [plan.sources.get(one.name, one.name) for one in plan.schedules])
-    words += _variant_words(plan.variants)
+        words += _repeated("--challenge", [plan.sources.get(name, name) for name in plan.challenges])
+    words += _variant_words(plan.variants if plan.swept is None else plan.swept.bases)
     warmups = [plan.sources.get(one.name, one.name) for one in plan.warmup_challenges]
     words += _repeated("--warmup-challenge", warmups)
     words += _setting_words(plan)
@@ -49,6 +49,7 @@ def command(
     words += _file_words(plan)
     wanted = plan.corpus.documents if corpus_documents is None else corpus_documents
     filled = any(spec.target is None or spec.target.fill for spec in plan.variants)
+    filled &= all(spec.documents is None for spec in plan.variants)
     if filled and _says_documents(plan.corpus, wanted):
         words += ["--docs", documents(wanted)]
     words += _evidence_words(plan.evidence)
@@ -60,7 +61,9 @@ def command(
 
 def _as_written(plan: Plan, params: Mapping[str, Any]) -> bool:
     """Whether a challenge's own counts are kept where a run would choose others by itself."""
-    shipped = [one for one in plan.schedules if one.name not in plan.sources]
+    names = [one.name for one in plan.schedules]
+    names = names if plan.swept is None else [one.of for one in plan.swept.schedules]
+    shipped = [one for name, one in zip(names, plan.schedules, strict=True) if name not in plan.sources]
     choosing = plan.redline is None and not plan.test_mode and not PurePath(plan.track).is_absolute()
     return choosing and any(one.only_counts(params) for one in shipped)
 

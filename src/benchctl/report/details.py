@@ -189,13 +189,13 @@ def _counts(figures: Figures) -> str:
 
 
 def times_grid(analysis: Analysis) -> Grid | None:
-    """A line a task and variant, a column a kind of time; None if nothing is known."""
+    """A line a task, search of a batch and variant, a column a kind of time; None if nothing is known."""
     kinds = [kind for kind in get_args(TimeKind) if any(row.kind == kind for row in analysis.times)]
     if not kinds:
         return None
-    lines: dict[tuple[int, int, str], dict[str, TimeRow]] = {}
+    lines: dict[tuple[int, int, str, int], dict[str, TimeRow]] = {}
     for row in analysis.times:
-        lines.setdefault((row.schedule, row.task, row.variant), {})[row.kind] = row
+        lines.setdefault((row.schedule, row.task, row.variant, row.search), {})[row.kind] = row
     title = (
         "Times: p50 / p90 / p99, ms, medians over forks; no p90 under 10 requests, no p99 under 100; "
         "took is the engine's own clock"
@@ -205,11 +205,11 @@ def times_grid(analysis: Analysis) -> Grid | None:
         (OPERATION, VARIANT, *kinds),
         (
             (
-                task_name(next(iter(found.values())), analysis),
+                task_name(next(iter(found.values())), analysis) + (f", search {search}" if search else ""),
                 variant,
                 *(_details_cell(found.get(kind)) for kind in kinds),
             )
-            for (_, _, variant), found in lines.items()
+            for (_, _, variant, search), found in lines.items()
         ),
     )
 

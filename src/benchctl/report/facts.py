@@ -151,7 +151,7 @@ def _run_lines(record: RunRecord) -> Iterator[str]:
         yield f"tags: {' '.join(record.tags)}"
     if record.stopped:
         yield record.stopped
-    names = ", ".join(one.name for one in plan.schedules)
+    names = ", at ".join(filter(None, (", ".join(plan.challenges), " x ".join(plan.sweep))))
     if plan.redline is None:
         restart = "once a fork" if plan.restart == "never" else f"for every {plan.restart}"
         yield f"challenges: {names}; fresh node: {restart}"

@@ -7,7 +7,7 @@ from benchctl.report.numbers import counted, duration
 from benchctl.results.model import DEFAULT_FORKS, FORKS_FOR_VERDICT
 from benchctl.results.plan import Plan
 from benchctl.stats.history import History
-from benchctl.stats.metrics import metric_of, metrics_in
+from benchctl.stats.metrics import metric_of
 from benchctl.stats.outlook import Prospect, expected_forks, prospects, unknown_tasks, visible
 
 _MOST_NAMED = 4
@@ -23,8 +23,6 @@ def forecast_lines(history: History, plan: Plan) -> list[str]:
         return [f"{size}: one variant, nothing to compare it with"]
     if forks < FORKS_FOR_VERDICT:
         return [f"{size} gets no verdicts: these take {FORKS_FOR_VERDICT} forks a side"]
-    if all(metric.figure.additive for metric in metrics_in(plan)):
-        return [f"{size}: what it can detect is not known beforehand: its metrics may be 0"]
     if not found:
         first = min(forks, DEFAULT_FORKS)
         return [f"{size}: never made here before, so its first {first} forks will show what it can detect"]

@@ -11,9 +11,10 @@ from benchctl.errors import UsageError
 from benchctl.report.curve import curve_grids, curve_plot
 from benchctl.report.details import further_grids
 from benchctl.report.grid import escaped, grid_table, note_lists
-from benchctl.report.layout import Command, collect_notes, headline, result_grids, verdict_sentence
+from benchctl.report.layout import Command, collect_notes, headline
 from benchctl.report.numbers import json_text, visible
 from benchctl.report.planning import planning_lines
+from benchctl.report.sweep import all_results, verdict
 from benchctl.report.tables import WIDE, legend, render_text
 from benchctl.results.model import EngineFacts, Environment, Imported, IndexFacts, RunRecord, RunStatus
 from benchctl.results.plan import CorpusSpec, Plan, VariantSpec
@@ -146,8 +147,11 @@ def render(
 
 def _markdown(analysis: Analysis, plan: Plan | None, *, details: bool) -> str:
     notes = collect_notes(analysis)
-    parts = [escaped(headline(analysis)), f"**Verdict:** {escaped(verdict_sentence(analysis))}"]
-    parts += [grid_table(grid) for grid in result_grids(analysis, notes)]
+    parts = [escaped(headline(analysis)), f"**Verdict:** {escaped(verdict(analysis))}"]
+    parts += [
+        escaped(result) if isinstance(result, str) else grid_table(result)
+        for result in all_results(analysis, notes)
+    ]
     parts.append(escaped(" ".join(legend(analysis))))
     parts += note_lists(notes)
     parts += [grid_table(grid) for grid in further_grids(analysis, details=details)]

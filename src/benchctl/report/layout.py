@@ -1,7 +1,7 @@
 """An analysis in tables, numbered notes, and a sentence or two that may be quoted."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import reduce
 
 import msgspec
@@ -87,7 +87,11 @@ def result_grids(analysis: Analysis, notes: Notes) -> list[Grid]:
         for section in analysis.sections
         for metric in map(metric_of, dict.fromkeys(row.metric for row in analysis.rows))
         for rows in _by_unit(
-            [row for row in analysis.rows if row.schedule == section.schedule and row.metric == metric.key]
+            [
+                row
+                for row in analysis.rows
+                if row.schedule == section.schedule and row.metric == metric.key and not row.swept
+            ]
         )
     ]
 
@@ -333,7 +337,14 @@ _COUNTED = {
 def headline(analysis: Analysis) -> str:
     """`big5rangedebug: os 2.11.0 vs es 8.11.0 (baseline), 10 forks each, 500k documents`."""
     names = list(dict.fromkeys(section.challenge for section in analysis.sections))
-    baseline, *others = (_versioned(name, analysis) for name in analysis.variants)
+    variants: Iterable[str] = analysis.variants
+    size = f", {documents(analysis.documents)} documents" if analysis.documents else ""
+    if analysis.curves:
+        names = list(dict.fromkeys(curve.challenge for curve in analysis.curves))
+        variants = dict.fromkeys(line.variant for curve in analysis.curves for line in curve.lines)
+        if any("docs" in (curve.axis.name, *curve.axis.fixed.split()) for curve in analysis.curves):
+            size = ""
+    baseline, *others = (_versioned(name, analysis) for name in variants)
     who = f"{_listed(others)} vs {baseline} (baseline)" if others else baseline
     counts = set(analysis.forks.values())
     forks = (
@@ -341,16 +352,17 @@ def headline(analysis: Analysis) -> str:
         if len(counts) == 1
         else f"forks: {', '.join(f'{name} {count}' for name, count in analysis.forks.items())}"
     )
-    size = f", {documents(analysis.documents)} documents" if analysis.documents else ""
     return f"{_listed(names)}: {who}, {forks}{size}"
 
 
-def verdict_sentence(analysis: Analysis) -> str:
+def verdict_sentence(analysis: Analysis, answer: Sequence[str] = ()) -> str:
     """Task by task over all metrics: what differs, is equal or open, and why not to rely on it.
 
-    Begins with `provisional` when a verdict is.
+    Begins with `provisional` when a verdict is; `answer` takes the place of what is said task by task.
     """
-    if len(analysis.variants) == 1:
+    if answer:
+        found = list(answer)
+    elif len(analysis.variants) == 1:
         found = ["One variant: there is nothing to compare it with."]
     else:
         found = [_about(contender, analysis) for contender in analysis.variants[1:]]

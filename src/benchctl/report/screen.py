@@ -15,15 +15,16 @@ from benchctl.report.layout import (
     said,
     task_name,
     value_text,
-    verdict_sentence,
 )
 from benchctl.report.numbers import counted, p_value, percent, signed_figure, signed_percent, visible
 from benchctl.report.planning import next_command
-from benchctl.report.tables import VERDICT_STYLES, break_name, command_lines, paragraph
+from benchctl.report.sweep import sweep_answer, sweep_grids, verdict
+from benchctl.report.tables import VERDICT_STYLES, break_name, command_lines, paragraph, render_page
 from benchctl.results.plan import Plan
 from benchctl.stats.analysis import Analysis, Row
 from benchctl.stats.compare import DECIDED, FORKS_FOR_QUOTING, Comparison, Verdict
 from benchctl.stats.decisions import decide
+from benchctl.stats.sweep import SweepCurve
 
 LINES = 24
 _LEAST_WIDTH = 80
@@ -92,13 +93,45 @@ def render_screen(
     When there are more rows, the decided ones and the largest differences are shown, and how many more there
     are is said. Without `plan` no command is proposed; `more` says how to see all of it, if there is a way.
     """
+    top, bottom = _top(analysis, plan, width), _bottom(analysis, plan, width, more)
+    curves = [_curve_text(curve, width) for curve in analysis.curves]
+    rows = [line for row in analysis.rows if not row.swept for line in _lines(row, analysis)]
+    shared = _shared(rows)
+    width = max(width, _LEAST_WIDTH)
+    kept, flowing = list(rows), False
+    while True:
+        shown = Text("\n").join(
+            [*top, *curves, *_blocks(kept, shared, width), *_legend(kept, shared, width, flowing=flowing)]
+        )
+        if len(curves) < len(analysis.curves):
+            shown.append(f"\n{counted(len(analysis.curves) - len(curves), 'more curve')}: -v shows them")
+        if len(kept) < len(rows):
+            hidden = counted(len(rows) - len(kept), "more row")
+            shown.append(f"\n{hidden}, open or of smaller differences: -v shows them")
+        shown = Text("\n").join([shown, *bottom])
+        if len(kept) + len(curves) <= 1 or shown.plain.count("\n") < lines:
+            return shown
+        if flowing and len(curves) > 1:
+            curves.pop()
+        elif flowing and kept:
+            kept.remove(min(kept, key=lambda line: line.strength))
+        flowing = True
+
+
+def _top(analysis: Analysis, plan: Plan | None, width: int) -> list[Text]:
+    """What was compared, the verdict, and what was asked for."""
     top = [paragraph(headline(analysis), width, style="bold"), Text()]
     trial = " A trial (--test-mode): its figures mean nothing." if plan is not None and plan.test_mode else ""
-    found = f"{verdict_sentence(analysis)}{trial}"
+    found = f"{verdict(analysis)}{trial}"
     top += [paragraph(found, width, lead="VERDICT  ", style="bold"), Text()]
     if plan is not None and plan.stop is not None:
         ended = decide(analysis.rows, plan.stop, min(analysis.forks.values(), default=0)).text
         top[-1:-1] = [paragraph(ended, width, lead="Asked for  ")] if ended else []
+    return top
+
+
+def _bottom(analysis: Analysis, plan: Plan | None, width: int, more: str) -> list[Text]:
+    """The curve of a red-line, what to run next, and where there is more."""
     bottom = []
     if analysis.redline is not None:
         bottom.append(Text(visible("\n".join(["", *curve_plot(analysis.redline, width), ""])), no_wrap=True))
@@ -108,23 +141,13 @@ def render_screen(
         bottom.append(Text(visible("\n".join(words))))
     if more:
         bottom.append(Text(visible(f"More:  {more}")))
-    rows = [line for row in analysis.rows for line in _lines(row, analysis)]
-    shared = _shared(rows)
-    width = max(width, _LEAST_WIDTH)
-    kept, flowing = list(rows), False
-    while True:
-        shown = Text("\n").join(
-            [*top, *_blocks(kept, shared, width), *_legend(kept, shared, width, flowing=flowing)]
-        )
-        if len(kept) < len(rows):
-            hidden = counted(len(rows) - len(kept), "more row")
-            shown.append(f"\n{hidden}, open or of smaller differences: -v shows them")
-        shown = Text("\n").join([shown, *bottom])
-        if len(kept) <= 1 or shown.plain.count("\n") < lines:
-            return shown
-        if flowing:
-            kept.remove(min(kept, key=lambda line: line.strength))
-        flowing = True
+    return bottom
+
+
+def _curve_text(curve: SweepCurve, width: int) -> Text:
+    """The points of a curve, and what they add up to."""
+    points, *_ = sweep_grids(curve)
+    return Text(render_page([points], sweep_answer(curve), width))
 
 
 def _lines(row: Row, analysis: Analysis) -> Iterator[_Line]:

@@ -86,7 +86,7 @@ def _value(figures: Figures, unit: str) -> str:
     value = figures.value
     if value is None or figures.unsupported:
         return NOT_AVAILABLE
-    magnitude = math.floor(math.log10(value))
+    magnitude = math.floor(math.log10(value)) if value else 0
     text = f"{value:.{max(0, _DIGITS - 1 - magnitude)}f}"
     digits = text.rstrip("0").rstrip(".") if "." in text else text
     return f"{'>= ' if figures.at_least else ''}{digits} {unit}"
@@ -232,6 +232,8 @@ def render_styled(
     """
     if len(analysis.variants) < _LEAST_VARIANTS:
         raise UsageError(f"--style {style} compares variants, and there is only {analysis.variants[0]}")
+    if analysis.curves:
+        raise UsageError(f"--style {style} has no place for a sweep", hint="leave --style out")
     notes = collect_notes(analysis)
     grids, legend = _GRIDS[style](analysis, notes), _LEGENDS[style](analysis)
     if output_format == "text":

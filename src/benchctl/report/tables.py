@@ -20,12 +20,11 @@ from benchctl.report.layout import (
     Notes,
     collect_notes,
     headline,
-    result_grids,
     task_name,
-    verdict_sentence,
 )
 from benchctl.report.numbers import visible
 from benchctl.report.planning import planning_lines
+from benchctl.report.sweep import all_results, verdict
 from benchctl.results.plan import Plan
 from benchctl.stats.analysis import Analysis
 from benchctl.stats.compare import Comparison
@@ -107,9 +106,12 @@ def terminal_report(
     notes = collect_notes(analysis)
     parts: list[RenderableType] = []
     parts += [paragraph(headline(analysis), width, style="bold"), Text()]
-    parts += [paragraph(verdict_sentence(analysis), width, lead="VERDICT  ", style="bold"), Text()]
-    for result in result_grids(analysis, notes):
-        parts += [paragraph(result.title, width, style="bold"), _table(result, width), Text()]
+    parts += [paragraph(verdict(analysis), width, lead="VERDICT  ", style="bold"), Text()]
+    for result in all_results(analysis, notes):
+        if isinstance(result, str):
+            parts += [paragraph(result, width), Text()]
+        else:
+            parts += [paragraph(result.title, width, style="bold"), _table(result, width), Text()]
     for line in legend(analysis):
         parts.append(paragraph(line, width))
     parts += _note_paragraphs(notes, width)
@@ -130,9 +132,10 @@ def legend(analysis: Analysis) -> list[str]:
         comparisons = [one for row in analysis.rows for one in row.comparisons]
         by_build = any(one.replicate == "build" for one in comparisons)
         units = ("pairs of index builds", "index builds") if by_build else ("blocks", "forks")
+        baseline = "the first one at the same point" if analysis.curves else analysis.variants[0]
         test = f"paired t over {units[0]}" if analysis.paired else f"Welch's t over {units[1]}"
         lines.append(
-            f"Diff %: variant / {analysis.variants[0]} - 1. Interval and p: {test}, on logarithms; intervals "
+            f"Diff %: variant / {baseline} - 1. Interval and p: {test}, on logarithms; intervals "
             f"are unadjusted, p is adjusted {adjustment(analysis)}{in_spite_of_looks(comparisons)}."
         )
     comparisons = [one for row in analysis.rows for one in row.comparisons]

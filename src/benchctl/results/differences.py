@@ -33,6 +33,9 @@ class Resolved:
 def resolved(record: RunRecord) -> tuple[Resolved, ...]:
     """The variants of a run, in its order."""
     facts = {one.variant: one for one in record.engines}
+    if record.plan.swept is not None and set(facts) - {one.name for one in record.plan.swept.bases}:
+        # What the points of a sweep differ by is what it says anyway.
+        return tuple(Resolved(spec.name, spec, None) for spec in record.plan.swept.bases)
     return tuple(Resolved(spec.name, spec, facts.get(spec.name)) for spec in record.plan.variants)
 
 

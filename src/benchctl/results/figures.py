@@ -4,6 +4,10 @@ from typing import Literal
 
 import msgspec
 
+DOCUMENTS = "docs"
+"""The unit of what indexes documents."""
+_COSTED_DOCUMENTS = 1_000
+
 CourseKind = Literal["flat", "warm-up", "slowdown", "no steady state"]
 """How the service time went while it was measured; Barrett et al. 2017 call the third `slowdown`, too."""
 StepVerdict = Literal["pass", "fail", "driver-limited"]
@@ -110,6 +114,8 @@ class TaskSummary(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
         service_time: send to last byte; None without samples.
         latency: intended start to last byte; None for a closed loop, which has none of its own.
         took: the engine's own time for the same requests.
+        took_sum: of a batch of searches, the sum of the engine's own times of all; None for other requests.
+        took_parts: of a batch, the engine's own time of each search, in order.
         processing_time: send until the driver had read the answer; None in records from before it was kept.
         first_byte: send to first byte; None where that is not known.
         pages: service time of the single requests of operations that have several; None for all others.
@@ -166,6 +172,18 @@ class TaskSummary(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
     course: Course | None = None
     failed_share: float = 0.0
     meters: dict[str, float] = {}
+    took_sum: Quantiles | None = None
+    took_parts: tuple[Quantiles, ...] = ()
+
+    @property
+    def costed(self) -> float | None:
+        """How many operations costs are told of: 1, or as many as index 1,000 documents; None if unknown."""
+        if self.unit != DOCUMENTS:
+            return 1.0
+        window_s = None if self.driver is None else self.driver.window_s
+        if not self.throughput_per_s or not window_s:
+            return None
+        return _COSTED_DOCUMENTS * self.samples / (self.throughput_per_s * window_s)
 
 
 # What variants can be compared by: the one place that says so, beside the summaries that hold the figures.
@@ -189,7 +207,8 @@ class Figure(msgspec.Struct, frozen=True):
         margin: relative difference that does not matter in practice.
         quantiles: whether the field holds `Quantiles`.
         loop: that of the tasks of which it says something: a throttled task's throughput was asked for, and a
-            closed loop has no latency of its own; `cost` is that of an operation, at whatever rate they came.
+            closed loop has no latency of its own; `cost` is that of an operation, at whatever rate they came,
+            and of 1,000 documents where those are counted: bodies may be of any size.
         usual: whether tasks are compared by it unless something else is asked for.
         counts: whether the unit follows what the task counts, such as documents.
         resolution: step in which it is counted, in `unit`; 0 for none that matters.
@@ -224,7 +243,9 @@ class Figure(msgspec.Struct, frozen=True):
     def of(self, summary: TaskSummary) -> "float | Quantiles | None":
         """Its value in a fork, in `unit`; quantiles in nanoseconds."""
         if not self.field:
-            return summary.meters.get(self.name)
+            cost = summary.meters.get(self.name)
+            each = summary.costed if self.loop == "cost" else 1.0
+            return None if cost is None or each is None else cost * each
         found: float | Quantiles | None = getattr(summary, self.field)
         return found / self.per_unit if isinstance(found, int | float) else found
 
@@ -292,6 +313,14 @@ FIGURES = (
         resolution=1.0,
     ),
     Figure(
+        "took_sum",
+        "sum of the searches' own times",
+        "took_sum",
+        meaning="the sum over the searches of a batch of the engine's own time",
+        quantiles=True,
+        resolution=1.0,
+    ),
+    Figure(
         "first_byte",
         "time to the first byte",
         "first_byte",
@@ -355,6 +384,31 @@ FIGURES = (
     ),
     _metered(
         "major_faults", "major page faults", "faults", "page faults that read from storage, per operation"
+    ),
+    _metered(
+        "engine_time",
+        "engine's own time, mean",
+        "ms",
+        "took, mean of the successful operations",
+        level="request",
+        own_nodes="",
+    ),
+    _metered(
+        "client_time",
+        "time outside the engine",
+        "ms",
+        "service time beyond took, mean of the successful operations",
+        level="request",
+        own_nodes="",
+    ),
+    msgspec.structs.replace(
+        _PER_SECOND,
+        name="sent",
+        title="data sent",
+        unit="MB/s",
+        meaning="bulk bodies a second",
+        loop="closed",
+        level="ingest",
     ),
     _metered(
         "heap",

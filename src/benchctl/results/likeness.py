@@ -24,7 +24,7 @@ _PLURAL = frozenset({"segments", "ingest_clients", "schedules", "warmup_challeng
 
 _PARTS = (
     "JVM flags", "settings", "heap", "environment", "index settings", "jars", "plug-ins",
-    "warm-up challenges",
+    "warm-up challenges", "documents",
 )  # fmt: skip
 
 _EXCERPT = 40
@@ -138,6 +138,7 @@ def _parts(variant: str, record: RunRecord) -> dict[str, object]:
         "jars": list(spec.jars) if facts is None else facts.jars,
         "plug-ins": list(spec.plugins) if facts is None else facts.plugins,
         "warm-up challenges": record.plan.variant_warmups.get(variant, ()),
+        "documents": spec.documents,
     }
 
 

@@ -107,6 +107,7 @@ class VariantSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
         plugins: that are installed: paths or URLs of their zip files, or Maven coordinates.
         warmups: names or files of challenges that run unmeasured after every boot, before the plan's own.
         start: whether its nodes are started by the server's own command line or by the engine's script.
+        documents: generated documents of its prepared index; None for the plan's.
     """
 
     name: str
@@ -124,6 +125,7 @@ class VariantSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
     plugins: tuple[str, ...] = ()
     warmups: tuple[str, ...] = ()
     start: StartMode = "direct"
+    documents: int | None = None
 
 
 class CorpusFile(
@@ -256,6 +258,60 @@ class EvidenceSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rena
     first: int | None = None
 
 
+class Axis(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
+    """What a sweep varies.
+
+    Attributes:
+        name: of a parameter, `docs`, or an option of variants such as `heap` or `setting:KEY`.
+        values: as written; by size where they have one, else in the order of the command line.
+        numbers: of the values, in one unit; empty for flags, names and what is not more than 0.
+    """
+
+    name: str
+    values: tuple[str, ...]
+    numbers: tuple[float, ...] = ()
+
+
+class Swept(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
+    """What a variant or a challenge of a sweep is.
+
+    Attributes:
+        of: its name without the sweep.
+        at: name of an axis -> its value here; for the axes that are about variants, or about challenges.
+    """
+
+    of: str
+    at: dict[str, str] = {}
+
+
+class SweepSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
+    """A sweep: variants and challenges at every point of a grid.
+
+    Attributes:
+        axes: in the order of the command line; the first is the one that lines are drawn over.
+        bases: the variants without the sweep, in table order.
+        variants: by the name that they have in the run.
+        schedules: by position in the plan.
+    """
+
+    axes: tuple[Axis, ...]
+    bases: tuple[VariantSpec, ...]
+    variants: dict[str, Swept]
+    schedules: tuple[Swept, ...]
+
+    @property
+    def challenges(self) -> tuple[str, ...]:
+        """The challenges without the sweep, in order."""
+        return tuple(dict.fromkeys(one.of for one in self.schedules))
+
+    def rounds(self) -> tuple[tuple[int, ...], ...]:
+        """Positions of the challenges of each point, in order."""
+        points: dict[tuple[tuple[str, str], ...], list[int]] = {}
+        for place, one in enumerate(self.schedules):
+            points.setdefault(tuple(one.at.items()), []).append(place)
+        return tuple(map(tuple, points.values()))
+
+
 class PluginSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
     """The Python plug-in that a run executes, with the user's consent.
 
@@ -295,6 +351,7 @@ class Plan(RunSettings, frozen=True, forbid_unknown_fields=True, rename="kebab",
         evidence: what is collected beside the figures; None for nothing.
         variant_warmups: variant -> its own warm-up challenges, expanded; they run before the common ones.
         settled: challenges that only count requests got counts that warm the JIT up, instead of their own.
+        swept: what variants and schedules are, where `sweep` made them; None without one.
     """
 
     variants: tuple[VariantSpec, ...]
@@ -319,9 +376,20 @@ class Plan(RunSettings, frozen=True, forbid_unknown_fields=True, rename="kebab",
     evidence: EvidenceSpec | None = None
     variant_warmups: dict[str, tuple[Challenge, ...]] = msgspec.field(default_factory=dict)
     settled: bool = False
+    swept: SweepSpec | None = None
     # 0 where another tool measured, which does not say.
     segments: int = 1
     ingest_clients: int = 2
+
+    @property
+    def challenges(self) -> tuple[str, ...]:
+        """Names of the measured challenges, without what a sweep adds to them."""
+        return tuple(one.name for one in self.schedules) if self.swept is None else self.swept.challenges
+
+    @property
+    def families(self) -> tuple[str, ...]:
+        """Names of the variants, without what a sweep makes of them."""
+        return tuple(one.name for one in (self.variants if self.swept is None else self.swept.bases))
 
     @property
     def all_warmups(self) -> tuple[Challenge, ...]:
@@ -332,6 +400,33 @@ class Plan(RunSettings, frozen=True, forbid_unknown_fields=True, rename="kebab",
     def warmups_of(self, variant: str) -> tuple[Challenge, ...]:
         """What runs unmeasured after every boot of a variant, in order."""
         return (*self.variant_warmups.get(variant, ()), *self.warmup_challenges)
+
+    def of(self, variant: VariantSpec) -> "Plan":
+        """The plan as a variant knows it: on its own number of documents."""
+        if variant.documents in (None, self.corpus.documents):
+            return self
+        corpus = msgspec.structs.replace(self.corpus, documents=variant.documents, digest="")
+        return msgspec.structs.replace(self, corpus=corpus)
+
+    def compared_together(self, labels: Iterable[str]) -> list[list[str]]:
+        """Variants in groups whose first is the baseline of the others: all of them, or those of a point.
+
+        In a sweep of a single variant the first point is the baseline, and of some variants the first one.
+        """
+        labels = list(labels)
+        if self.swept is None or len(self.swept.bases) == 1 or set(labels) != self.swept.variants.keys():
+            return [labels]
+        groups: dict[tuple[str, ...], list[str]] = {}
+        for label in labels:
+            groups.setdefault(tuple(self.swept.variants[label].at.values()), []).append(label)
+        return list(groups.values())
+
+    def point(self, variant: str, schedule: int) -> str:
+        """Where in a sweep a variant's challenge is: `clients=2,docs=1k`; empty without one."""
+        if self.swept is None:
+            return ""
+        at = self.swept.schedules[schedule].at | self.swept.variants[variant].at
+        return ",".join(f"{axis.name}={at[axis.name]}" for axis in self.swept.axes)
 
     def is_extra(self, block: int) -> bool:
         """Whether the forks of a block are for evidence alone, and enter no comparison."""

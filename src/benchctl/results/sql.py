@@ -231,6 +231,16 @@ def _quantiles(prefix: str, field: str, meaning: str) -> tuple[Column[TaskRow], 
     return tuple(column(name) for name in ("p50", "p90", "p99"))
 
 
+def _of_parts(name: str) -> Column[TaskRow]:
+    """One quantile of every search of a batch."""
+
+    def values(row: TaskRow) -> list[float]:
+        return [getattr(one, name) / _NS_PER_MS for one in row.task.took_parts]
+
+    meaning = f"{name} of the engine's own time of each search of a batch, ms"
+    return Column(f"took_parts_{name}_ms", "DOUBLE[]", meaning, values)
+
+
 def _driver(name: str, sql_type: str, meaning: str) -> Column[TaskRow]:
     return Column(name, sql_type, meaning, lambda row: row.task.driver and getattr(row.task.driver, name))
 
@@ -248,7 +258,8 @@ def _compared(figure: Figure) -> tuple[Column[TaskRow], ...]:
         return _quantiles(f"{figure.name}_", figure.field, figure.meaning)
     if figure.field:
         return (_summary(figure.field, "DOUBLE", figure.meaning),)
-    meaning = f"{figure.meaning}, {figure.unit}"
+    of_bulk = "; of bulk tasks, of 1,000 documents" if figure.loop == "cost" else ""
+    meaning = f"{figure.meaning}, {figure.unit}{of_bulk}"
     return (Column(figure.name, "DOUBLE", meaning, lambda row: figure.of(row.task)),)
 
 
@@ -264,6 +275,12 @@ TASKS: tuple[Column[TaskRow], ...] = (
         "VARCHAR",
         "name of the challenge",
         lambda row: row.record.plan.schedules[row.task.schedule].name,
+    ),
+    Column(
+        "point",
+        "VARCHAR",
+        "where in a sweep, such as clients=2,docs=1k; empty without one",
+        lambda row: row.record.plan.point(row.fork.variant, row.task.schedule),
     ),
     _summary("schedule", "INTEGER", "position of the challenge in the fork, from 0"),
     _summary("task", "INTEGER", "position of the task in the challenge, from 0"),
@@ -282,6 +299,8 @@ TASKS: tuple[Column[TaskRow], ...] = (
     *_quantiles("", "service_time", _MEANINGS["service_time"]),
     *_quantiles("latency_", "latency", _MEANINGS["latency"]),
     *_quantiles("took_", "took", _MEANINGS["took"]),
+    _of_parts("p50"),
+    _of_parts("p90"),
     *_quantiles("first_byte_", "first_byte", _MEANINGS["first_byte"]),
     *_quantiles("processing_", "processing_time", "the time until the driver had read the answer"),
     *_quantiles("page_", "pages", "service time of the single requests of longer operations"),

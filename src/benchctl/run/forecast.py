@@ -53,8 +53,9 @@ def preparation(plans: Sequence[tuple[Plan, float | None]], home: Home) -> list[
     if engines and not any(home.jdks.iterdir()):
         disk += _RUNTIME_BYTES
     for documents, seed in dict.fromkeys(
-        (plan.corpus.documents, plan.corpus.seed)
+        (plan.of(spec).corpus.documents, plan.corpus.seed)
         for plan, _ in plans
+        for spec in plan.variants
         if is_generated(plan) and (plan.origin == "empty" or _engines(plan))
     ):
         if not (home.corpora / corpus_name(documents, seed)).exists():
@@ -87,9 +88,11 @@ def _builds(plans: Iterable[Plan]) -> dict[tuple[str, str, str, int], int]:
     """(engine, version, track, documents) of each prepared index -> number of builds."""
     found: dict[tuple[str, str, str, int], int] = {}
     for plan in plans:
-        for engine, version in _engines(plan) if plan.origin == "prepared" else ():
-            index = (engine, version, PurePath(plan.track).stem, plan.corpus.documents)
-            found[index] = max(plan.index_builds, found.get(index, 0))
+        for spec in plan.variants if plan.origin == "prepared" else ():
+            if spec.target is None:
+                count = plan.of(spec).corpus.documents
+                index = (spec.engine, spec.version, PurePath(plan.track).stem, count)
+                found[index] = max(plan.index_builds, found.get(index, 0))
     return found
 
 

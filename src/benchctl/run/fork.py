@@ -199,7 +199,7 @@ class ForkRunner:
             with SampleSpool(root / "samples") as spool:
                 name = f"{job.block:03d}-{variant}"
                 place = _Place(job.subject, name, root, job.block, origin_ns, spool, telemetry)
-                for number, steps in enumerate(boots(self._plan)):
+                for number, steps in enumerate(boots(self._plan, job.block)):
                     self._boot(place, number, steps, progress)
                 progress.samples = self._folder.write_samples(spool.all_chunks(), variant, job.block)
             progress.telemetry = self._folder.write_telemetry(
@@ -245,9 +245,7 @@ class ForkRunner:
                 ):
                     evidence.begin(serving)
                     idle_s = serving.wait_idle()
-                    stage = self._steps.stage(
-                        serving, subject.spec.engine, number, place.origin_ns, place.spool
-                    )
+                    stage = self._steps.stage(serving, subject.spec, number, place.origin_ns, place.spool)
                     search = self._offer(serving, steps, stage, load, place)
                     evidence.measured(serving)
                 kinds = self._thread_kinds(serving, place.block)

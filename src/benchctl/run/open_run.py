@@ -271,7 +271,7 @@ class OpenRun:
         scratch = self._bench.home.scratch
         needed = FREE_BYTES_PER_FORK
         if self._record.plan.origin == "empty":
-            corpus = self._record.plan.corpus
+            corpus = self._record.plan.of(job.subject.spec).corpus
             needed += round(corpus.documents * bytes_per_document(corpus))
         require_space(
             scratch,

@@ -15,7 +15,7 @@ from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Home
 from benchctl.results.figures import Calibration
 from benchctl.results.model import FORKS_FOR_VERDICT, RECORD_VERSION, Environment, IndexFacts, RunRecord
-from benchctl.results.plan import CorpusSpec, Plan, StopSpec, cpu_list
+from benchctl.results.plan import CorpusSpec, Plan, StopSpec, VariantSpec, cpu_list
 from benchctl.results.store import RunFolder
 from benchctl.run.bench import Bench
 from benchctl.run.documents import (
@@ -33,7 +33,7 @@ from benchctl.run.open_run import OpenRun, data_caveats, host_caveats, load_cave
 from benchctl.run.pilot import PilotBench, run_pilot
 from benchctl.run.pin import allowed_cpus, cores_of, pin_caveats
 from benchctl.run.plugin import plugin_changes
-from benchctl.run.prepare import check_memory, in_turns, prepare_corpus, prepare_subject
+from benchctl.run.prepare import Preparation, check_memory, in_turns, prepare_corpus, prepare_subject
 from benchctl.run.session import AnySubject, TargetSubject
 from benchctl.run.steps import check_work
 from benchctl.run.stopping import budget_behind, reason_to_stop, shortfall, within
@@ -46,14 +46,19 @@ def prepare_subjects(bench: Bench, plan: Plan, track: Track) -> tuple[Plan, list
     """Everything that forks need; running clusters first, since their problems show at once."""
 
     @cache
-    def corpus() -> tuple[CorpusSpec, Sequence[Parcel]]:
-        spec = plan.corpus
+    def corpus(count: int = plan.corpus.documents) -> tuple[CorpusSpec, Sequence[Parcel]]:
+        spec = msgspec.structs.replace(plan.corpus, documents=count)
         if is_generated(plan):
-            found = prepare_corpus(bench.home, spec.documents, spec.seed, bench.observer)
+            found = prepare_corpus(bench.home, count, spec.seed, bench.observer)
             spec = msgspec.structs.replace(
                 spec, digest=found.digest, generator_version=found.generator_version
             )
         return spec, parcels(msgspec.structs.replace(plan, corpus=spec), track, bench.home)
+
+    def preparing(spec: VariantSpec) -> Preparation:
+        documents, found = corpus(plan.of(spec).corpus.documents)
+        own = msgspec.structs.replace(plan, corpus=documents)
+        return prepare_subject(spec, own, track, found, bench.home, bench.observer)
 
     targets = {
         spec.name: prepare_target(spec, bench.endpoints[spec.name], plan, track, corpus, bench.observer)
@@ -66,13 +71,10 @@ def prepare_subjects(bench: Bench, plan: Plan, track: Track) -> tuple[Plan, list
         bench.observer.note(
             f"challenge {plan.schedules[0].name} makes its own data: every fork begins on an empty node"
         )
-    documents, found = corpus()
-    plan = msgspec.structs.replace(plan, corpus=documents)
     started = [spec for spec in plan.variants if spec.name not in targets]
-    prepared = in_turns(
-        prepare_subject(spec, plan, track, found, bench.home, bench.observer) for spec in started
-    )
+    prepared = in_turns(map(preparing, started))
     subjects: dict[str, AnySubject] = {**targets, **{one.spec.name: one for one in prepared}}
+    plan = msgspec.structs.replace(plan, corpus=corpus()[0])
     return plan, [subjects[spec.name] for spec in plan.variants]
 
 
@@ -225,7 +227,7 @@ def open_run(
     if extras.forecast:
         fork_s = announce(bench.store, plan, environment.fingerprint, bench.observer)
     now = datetime.now(UTC)
-    label = "+".join(challenge.name for challenge in plan.schedules) or "ingest"
+    label = "+".join(plan.challenges) or "ingest"
     folder = bench.store.create(bench.store.new_id(label, now))
     record = RunRecord(
         record_version=RECORD_VERSION,

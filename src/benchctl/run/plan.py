@@ -2,7 +2,7 @@
 
 import math
 import random
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, get_args
@@ -11,7 +11,9 @@ import msgspec
 
 from benchctl.engine.answers import Compared
 from benchctl.engine.declared import places
+from benchctl.engine.variant import VARIANT_OPTIONS
 from benchctl.errors import UsageError
+from benchctl.nearest import suggestion
 from benchctl.plugin.code import Consent
 from benchctl.report.numbers import documents
 from benchctl.results.plan import (
@@ -23,17 +25,28 @@ from benchctl.results.plan import (
     Place,
     Plan,
     StopSpec,
+    SweepSpec,
+    Swept,
     VariantSpec,
 )
-from benchctl.run.documents import FileOptions, expected_corpus, needs_documents, origin_of
+from benchctl.run.documents import FileOptions, expected_corpus, is_generated, needs_documents, origin_of
 from benchctl.run.plugin import allowed_plugin
+from benchctl.run.sweep import DOCS, Sweep
 from benchctl.spec import MAX_SEED, MOST_WORKERS, RunSettings, check_settings, settings_in
 from benchctl.stats.metrics import check_told_by_clusters, figure_names
 from benchctl.stats.multiplicity import MOST_BLOCKS
 from benchctl.stats.scale import BLOG_DOCUMENTS
 from benchctl.track.library import challenge_names, track_names
-from benchctl.track.load import filter_tasks, load_challenge, load_track, parse_filters, reject_unused
+from benchctl.track.load import (
+    TASK_PARAMETERS,
+    filter_tasks,
+    load_challenge,
+    load_track,
+    parse_filters,
+    reject_unused,
+)
 from benchctl.track.model import Challenge, Task, Track
+from benchctl.track.operations.admin import CreateIndex
 from benchctl.track.operations.common import Asking
 
 EVIDENCE_KINDS: tuple[EvidenceKind, ...] = get_args(EvidenceKind)
@@ -77,19 +90,24 @@ Step = tuple[Place, ...]
 """Tasks that run concurrently: one, or those of a parallel element."""
 
 
-def check_index_settings(variants: Iterable[VariantSpec], track: Track, origin: DataOrigin) -> None:
+def check_index_settings(
+    variants: Iterable[VariantSpec], track: Track, origin: DataOrigin, schedules: Iterable[Challenge]
+) -> None:
     """Refuse settings that would have no effect.
 
     Raises:
-        UsageError: a variant has index settings, and no index is prepared that could get them.
+        UsageError: a variant has index settings, and no index is made of the track's body that could get
+            them.
     """
     name = next((spec.name for spec in variants if spec.index_settings), None)
     if name is None:
         return
+    operations = (track.operations[task.operation] for one in schedules for task in one.schedule)
+    made = any(isinstance(one, CreateIndex) and one.body is None for one in operations)
     # Data streams have theirs in templates, and no track has both.
-    if origin == "empty" or not places(track).indices:
+    if (origin == "empty" and not made) or not places(track).indices:
         raise UsageError(
-            f"variant '{name}' has index settings, but no index is prepared that could get them",
+            f"variant '{name}' has index settings, but no index is made of the track's body to have them",
             hint="set them where the data are made: in the challenge, or in the track's templates",
         )
 
@@ -146,13 +164,25 @@ def plan_run(options: RunSpec) -> tuple[Plan, Track]:
     Raises:
         UsageError: something is wrong; nothing has been started.
     """
+    sweep = Sweep.of(options.sweep)
+    families = options.variants
+    options = _swept_options(options, sweep)
     check_options(options)
     common = _common(options.params)
     track, used = load_track(options.track, common)
     sources: dict[str, str] = {}
     names = options.challenges or (() if track.default_name is None else (track.default_name,))
-    schedules = _load(names, track, options.params, common, used, sources)
-    schedules = _filtered(schedules, track, options.include_tasks, options.exclude_tasks)
+    raised = False
+
+    def settle(challenge: Challenge, of: Track) -> Challenge:
+        nonlocal raised
+        if not options.settle or challenge.name in sources or not _is_generated(options):
+            return challenge
+        found = settled(challenge, of) if challenge.only_counts(options.params) else challenge
+        raised |= found != challenge
+        return found
+
+    schedules, swept = _schedules(options, names, options.params, used, sources, settle)
     warmups = _load(options.warmup_challenges, track, options.params, None, used, sources)
     own_warmups = {
         spec.name: _load(spec.warmups, track, options.params, None, used, sources)
@@ -165,22 +195,18 @@ def plan_run(options: RunSpec) -> tuple[Plan, Track]:
             "there is no challenge to run", hint="give --challenge; see: benchctl list challenges"
         )
     reject_unused(options.params, used)
-    written = schedules
-    if options.settle and _is_generated(options):
-        schedules = tuple(
-            one if one.name in sources or not one.only_counts(options.params) else settled(one, track)
-            for one in schedules
-        )
-    if schedules != written and options.files.docs is None:
+    if raised and options.files.docs is None and not sweep.documents:
         corpus = msgspec.structs.replace(options.corpus, documents=SETTLING_DOCUMENTS)
         options = msgspec.structs.replace(options, corpus=corpus)
     plugin = allowed_plugin(options.track, track, (*all_warmups, *schedules), options.consent)
     track = track.with_challenges(*all_warmups, *schedules)
-    check_index_settings(options.variants, track, origin_of(track, schedules, all_warmups))
+    check_index_settings(options.variants, track, origin_of(track, schedules, all_warmups), schedules)
     plan = freeze(options, track, schedules, warmups, sources)
-    plan = msgspec.structs.replace(
-        plan, plugin=plugin, variant_warmups=own_warmups, settled=schedules != written
-    )
+    if sweep.axes:
+        points = {spec.name: point for spec, point in sweep.variants(families)}
+        plan = msgspec.structs.replace(plan, swept=SweepSpec(sweep.axes, families, points, swept))
+        _check_sweep(plan, sweep)
+    plan = msgspec.structs.replace(plan, plugin=plugin, variant_warmups=own_warmups, settled=raised)
     return plan, track
 
 
@@ -195,8 +221,65 @@ def plan_ingest(options: RunSpec) -> tuple[Plan, Track]:
     reject_unused(options.params, used)
     if origin_of(track, ()) == "empty":
         raise UsageError(f"track '{track.name}' declares no index that could be filled")
-    check_index_settings(options.variants, track, "prepared")
+    check_index_settings(options.variants, track, "prepared", ())
     return freeze(msgspec.structs.replace(options, forks=0), track, ()), track
+
+
+def _swept_options(options: RunSpec, sweep: Sweep) -> RunSpec:
+    """The options with every variant at every point, and the largest number of documents."""
+    variants = tuple(spec for spec, _ in sweep.variants(options.variants)) if sweep.axes else options.variants
+    options = msgspec.structs.replace(options, variants=variants)
+    given = next((axis.name for axis in sweep.axes if axis.name.removeprefix("param:") in options.params), "")
+    if given:
+        raise UsageError(f"--param and --sweep both set {given}", hint="leave one of them out")
+    if not sweep.documents:
+        return options
+    if options.files.docs is not None or options.files.local is not None:
+        other = "--docs" if options.files.local is None else "--corpus"
+        raise UsageError(f"--sweep docs and {other} do not mix", hint="leave one of them out")
+    corpus = msgspec.structs.replace(options.corpus, documents=max(sweep.documents))
+    return msgspec.structs.replace(options, corpus=corpus)
+
+
+def _check_sweep(plan: Plan, sweep: Sweep) -> None:
+    """Refuse what would be measured several times over, and called a sweep.
+
+    Raises:
+        UsageError: documents are swept that are not generated, or are sent by several points alike.
+    """
+    if sweep.documents and not is_generated(plan):
+        raise UsageError(
+            "--sweep docs: only generated documents come in any number",
+            hint="run a track of files once for each --docs, and compare the runs",
+        )
+
+
+def _schedules(
+    settings: RunSpec | Plan,
+    names: Sequence[str],
+    params: Mapping[str, Any],
+    used: set[str],
+    sources: dict[str, str],
+    settle: Callable[[Challenge, Track], Challenge] = lambda challenge, _: challenge,
+) -> tuple[tuple[Challenge, ...], tuple[Swept, ...]]:
+    """The measured challenges at every point of a sweep, and what they are; `used` and `sources` grow."""
+
+    def load(values: Mapping[str, Any]) -> tuple[tuple[Challenge, ...], Track]:
+        merged = {**params, **values}
+        common = _common(merged)
+        track, known = load_track(settings.track, common)
+        used.update(known)
+        found = _load(names, track, merged, common, used, sources)
+        unused = next((name for name in values if name not in used), None)
+        if unused is not None:
+            raise UsageError(
+                f"--sweep {unused}: no challenge or track has such a parameter, and variants no such option",
+                hint=suggestion(unused, (*used, *TASK_PARAMETERS, DOCS, *VARIANT_OPTIONS)),
+            )
+        found = _filtered(found, track, settings.include_tasks, settings.exclude_tasks)
+        return tuple(settle(one, track) for one in found), track
+
+    return Sweep.of(settings.sweep).schedules(load)
 
 
 def _is_generated(options: RunSpec) -> bool:
@@ -309,11 +392,10 @@ def with_params(plan: Plan, params: Mapping[str, Any]) -> Plan:
         UsageError: a file is missing or broken, or a parameter does not fit.
     """
     changed = {**plan.params, **params}
-    common = _common(changed)
-    track, used = load_track(plan.track, common)
+    track, used = load_track(plan.track, _common(changed))
     names, warmups = (
-        [plan.sources.get(challenge.name, challenge.name) for challenge in challenges]
-        for challenges in (plan.schedules, plan.warmup_challenges)
+        [plan.sources.get(name, name) for name in found]
+        for found in (plan.challenges, [challenge.name for challenge in plan.warmup_challenges])
     )
     sources = dict(plan.sources)
     own_warmups = {
@@ -321,10 +403,10 @@ def with_params(plan: Plan, params: Mapping[str, Any]) -> Plan:
         for spec in plan.variants
         if spec.warmups
     }
-    schedules = _load(names, track, changed, common, used, sources)
+    schedules, _ = _schedules(plan, names, changed, used, sources)
     return msgspec.structs.replace(
         plan,
-        schedules=_filtered(schedules, track, plan.include_tasks, plan.exclude_tasks),
+        schedules=schedules,
         warmup_challenges=_load(warmups, track, changed, None, used, sources),
         variant_warmups=own_warmups,
         params=changed,
@@ -516,20 +598,44 @@ def block_order(plan: Plan, block: int) -> tuple[VariantSpec, ...]:
     return tuple(variants)
 
 
-def boots(plan: Plan) -> tuple[tuple[Step, ...], ...]:
-    """Which steps share a node start, in order, according to the restart policy; `task` restarts per step."""
-    steps = [
-        tuple((schedule, task) for task in step)
-        for schedule, challenge in enumerate(plan.schedules)
-        for step in challenge.steps
+def boots(plan: Plan, block: int = 0) -> tuple[tuple[Step, ...], ...]:
+    """Which steps share a node start, in order, according to the restart policy; `task` restarts per step.
+
+    The points of a sweep come in random order, the same for all variants of a block; so do tasks that only
+    differ in their clients.
+    """
+    dice = random.Random(f"{plan.seed}/{block}/points")  # noqa: S311 - reproducible, not secret
+    order = list(range(len(plan.schedules)))
+    if plan.swept is not None:
+        rounds = list(plan.swept.rounds())
+        dice.shuffle(rounds)
+        order = [schedule for one in rounds for schedule in one]
+    by_schedule = [
+        tuple(
+            tuple((schedule, task) for task in step)
+            for step in _shuffled_steps(plan.schedules[schedule], dice)
+        )
+        for schedule in order
     ]
+    steps = tuple(step for own in by_schedule for step in own)
     if plan.restart == "never":
-        return (tuple(steps),)
+        return (steps,)
     if plan.restart == "task":
         return tuple((step,) for step in steps)
-    return tuple(
-        tuple(step for step in steps if step[0][0] == schedule) for schedule in range(len(plan.schedules))
-    )
+    return tuple(by_schedule)
+
+
+def _shuffled_steps(challenge: Challenge, dice: random.Random) -> list[tuple[int, ...]]:
+    """The steps of a challenge, the points of each of its curves in random order among their places."""
+    steps = list(challenge.steps)
+    tasks = challenge.schedule
+    for curve in dict.fromkeys(task.swept for task in tasks if task.swept):
+        places = [place for place, step in enumerate(steps) if tasks[step[0]].swept == curve]
+        points = [steps[place] for place in places]
+        dice.shuffle(points)
+        for place, point in zip(places, points, strict=True):
+            steps[place] = point
+    return steps
 
 
 def operations_used(plan: Plan, track: Track) -> tuple[Asking, ...]:

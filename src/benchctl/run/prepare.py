@@ -166,11 +166,24 @@ def check_answers(
         books[name] = book
         anew = len(missing) == len(operations)
         kept.append(keep_answers(name, operations, book, shards=shards, anew=anew))
-    known = _generators_book(operations, plan, track, home, observer)
-    # An index filled by somebody else need not hold the corpus.
-    filled = [one.spec.name for one in subjects if one.index_facts is not None and one.index_facts.key]
-    expected = dict.fromkeys(filled, known) if known is not None else {}
-    check = compare_answers(operations, books, plan.variants[0].name, expected, shards)
+    expected = {}
+    checks = []
+    for count in dict.fromkeys(plan.of(one.spec).corpus.documents for one in subjects):
+        group = [one for one in subjects if plan.of(one.spec).corpus.documents == count]
+        known = _generators_book(operations, plan.of(group[0].spec), track, home, observer)
+        # An index filled by somebody else need not hold the corpus.
+        filled = [one.spec.name for one in group if one.index_facts is not None and one.index_facts.key]
+        expected = dict.fromkeys(filled, known) if known is not None else {}
+        own = {one.spec.name: books[one.spec.name] for one in group}
+        checks.append(compare_answers(operations, own, group[0].spec.name, expected, shards))
+    check = AnswerCheck(
+        tuple(one.name for one in operations),
+        {
+            one.name: {name: hits for each in checks for name, hits in each.exact_hits[one.name].items()}
+            for one in operations
+        },
+        tuple(finding for each in checks for finding in each.findings),
+    )
     for finding in check.findings:
         observer.note(
             f"answers: {finding.operation} on {finding.variant} is {finding.kind}: {finding.detail}"
@@ -201,7 +214,8 @@ def _generators_book(
     # With several shards, the most frequent terms are estimates.
     if not ours or places(track).shards > 1:
         return None
-    book = AnswerBook(home.corpora / f".truth-v{EXPECTED_VERSION}-{corpus.digest[:16]}.json")
+    digest = corpus.digest or ensure_corpus(home, corpus.documents, seed=corpus.seed).digest
+    book = AnswerBook(home.corpora / f".truth-v{EXPECTED_VERSION}-{digest[:16]}.json")
     if book.missing(operations):
         observer.stage("what the generator knows of the answers")
         expect_answers(operations, Slice(corpus.seed, corpus.documents, 0, corpus.documents), book)

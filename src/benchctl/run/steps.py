@@ -8,7 +8,7 @@ from functools import partial
 
 import msgspec
 
-from benchctl.engine.declared import EVERYTHING, WHAT_TO_DO, places
+from benchctl.engine.declared import EVERYTHING, WHAT_TO_DO, Places, places, with_settings
 from benchctl.engine.meter import Meter, Reading
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Home
@@ -20,12 +20,12 @@ from benchctl.load.transport import open_client
 from benchctl.load.work.programs import open_workload
 from benchctl.load.workload import WorkContext
 from benchctl.results.figures import DriverFigures, TaskSummary
-from benchctl.results.plan import EngineName, Plan
+from benchctl.results.plan import EngineName, Plan, VariantSpec
 from benchctl.results.samples import Outcome, SampleSpool
 from benchctl.run.bench import Observer
 from benchctl.run.building import NODE_DEATH_S
 from benchctl.run.documents import GeneratedReader, is_generated, sources
-from benchctl.run.metering import Node, meters
+from benchctl.run.metering import Node, meters, sent_per_s
 from benchctl.run.plan import Step
 from benchctl.run.plugin import plugin_use
 from benchctl.run.session import Serving
@@ -37,7 +37,7 @@ from benchctl.track.operations.search import Bulk
 
 
 def work_context(
-    plan: Plan, track: Track, home: Home, engine: EngineName, session: int = 0, version: str = ""
+    plan: Plan, track: Track, home: Home, variant: VariantSpec, session: int = 0, version: str = ""
 ) -> WorkContext:
     """The context of a plan's tasks.
 
@@ -47,7 +47,9 @@ def work_context(
     share the
     state of the plug-in's modules; `version` is the engine's, empty while no node is up.
     """
-    bodies = {one.name: msgspec.to_builtins(one.body) for one in track.indices}
+    plan = plan.of(variant)
+    declared = with_settings(Places(track.indices, ()), variant.index_settings)
+    bodies = {one.name: msgspec.to_builtins(one.body) for one in declared.indices}
     return WorkContext(
         index_name=default_target(plan, track),
         index_body=next(iter(bodies.values())) if len(bodies) == 1 else {},
@@ -58,7 +60,7 @@ def work_context(
         documents=GeneratedReader(home, plan.corpus) if is_generated(plan) else None,
         document_count=plan.corpus.documents,
         sources=sources(plan, track, home),
-        engine=engine,
+        engine=variant.engine,
         assertions=plan.assertions,
         plugin=plugin_use(plan, track, session),
         version=version,
@@ -77,7 +79,7 @@ def check_work(plan: Plan, track: Track, home: Home) -> None:
     Raises:
         UsageError: something that an operation needs is missing.
     """
-    context = work_context(plan, track, home, plan.variants[0].engine)
+    context = work_context(plan, track, home, plan.variants[0])
     for challenge in (*plan.all_warmups, *plan.schedules):
         operations = {**track.operations, **challenge.operations}
         for task in challenge.schedule:
@@ -178,9 +180,12 @@ class Load:
         nodes = [*(earlier for _ in self.outcomes[1:]), node]
         return tuple(
             msgspec.structs.replace(
-                _summary(one), meters=meters(one.readings, one.result, origin_ns, known, one.written)
+                summary,
+                meters=meters(one.readings, one.result, origin_ns, known, one.written)
+                | sent_per_s(summary, one.result.sent_bytes),
             )
             for one, known in zip(self.outcomes, nodes, strict=False)
+            for summary in (_summary(one),)
         )
 
 
@@ -207,12 +212,12 @@ class StepRunner:
         self._workers = workers
 
     def stage(
-        self, serving: Serving, engine: EngineName, boot: int, origin_ns: int, spool: SampleSpool
+        self, serving: Serving, variant: VariantSpec, boot: int, origin_ns: int, spool: SampleSpool
     ) -> Stage:
         """The stage for one node start of a fork; `origin_ns` is the fork's on the monotonic clock."""
         return Stage(
-            open_wire=self._opener(serving, engine),
-            context=work_context(self._plan, self._track, self._home, engine, origin_ns, serving.version),
+            open_wire=self._opener(serving, variant.engine),
+            context=work_context(self._plan, self._track, self._home, variant, origin_ns, serving.version),
             origin_ns=origin_ns,
             boot=boot,
             spool=spool,
@@ -318,7 +323,7 @@ def _within(challenge: Challenge, stage: Stage) -> Stage:
 
 def _summary(outcome: MeasuredTask) -> TaskSummary:
     # Imported when the first node is gone: nothing needs statistics before.
-    from benchctl.stats.summary import summarise  # noqa: PLC0415 - see above
+    from benchctl.stats.summary import summarise, took_quantiles  # noqa: PLC0415 - see above
 
     job, result = outcome.job, outcome.result
     summary = summarise(
@@ -328,8 +333,11 @@ def _summary(outcome: MeasuredTask) -> TaskSummary:
         task=job.task,
         unsupported=result.unsupported,
     )
+    took_sum, *took_parts = took_quantiles(result.tooks) or (None,)
     return msgspec.structs.replace(
         summary,
+        took_sum=took_sum,
+        took_parts=tuple(took_parts),
         unit=result.unit or job.operation.unit,
         reported=job.operation.reported,
         failure_reasons=tuple(detail for failure in result.failures for detail in failure.details),

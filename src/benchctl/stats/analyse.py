@@ -1,7 +1,8 @@
 """What must be said of figures that another tool measured."""
 
+import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import groupby
 from operator import attrgetter
 from statistics import median
@@ -12,7 +13,7 @@ from benchctl.results.differences import resolved, variant_differences
 from benchctl.results.figures import Calibration, Quantiles, TaskSummary
 from benchctl.results.foreign import TITLES
 from benchctl.results.model import AnswerCheck, ForkRecord, Imported, RunRecord
-from benchctl.results.plan import Place, Plan, RedlineSpec
+from benchctl.results.plan import Axis, Place, Plan, RedlineSpec, SweepSpec, Swept
 from benchctl.stats import caveat
 from benchctl.stats.analysis import SCHEMA_VERSION, Analysis, Figures, Row, Section, TimeKind, TimeRow
 from benchctl.stats.caveat import SAMPLES_FOR_P90, Caveat, separate_runs
@@ -40,6 +41,7 @@ from benchctl.stats.metrics import (
     challenge_title,
     collect,
     fork_values,
+    metric_of,
     metrics_in,
     open_loop,
     places,
@@ -52,6 +54,7 @@ from benchctl.stats.redline import needed_samples, percentile_name, redline_curv
 from benchctl.stats.scale import ScaleNote, operation_scale
 from benchctl.stats.sides import Side, compare_sides, forks_without_host
 from benchctl.stats.steady import steadiness
+from benchctl.stats.sweep import ByBlock, SweepAxis, SweepCurve, sweep_curve
 
 
 def with_imports(analysis: Analysis, imported: Mapping[str, Imported | None]) -> Analysis:
@@ -117,6 +120,7 @@ _NS_PER_MS = 1e6
 
 _KINDS: Mapping[TimeKind, Callable[[TaskSummary], Quantiles | None]] = {
     "took": lambda summary: summary.took,
+    "took sum": lambda summary: summary.took_sum,
     "first byte": lambda summary: summary.first_byte,
     "service": lambda summary: summary.service_time,
     "processing": lambda summary: summary.processing_time,
@@ -131,13 +135,25 @@ def time_rows(done: Mapping[str, Sequence[ForkRecord]], plan: Plan) -> tuple[Tim
         row
         for place in places(plan)
         for label, forks in collect(done, place, task_at(plan, place)).items()
-        for kind in _KINDS
-        if (row := _times_row(place, label, kind, forks)) is not None
+        for kind, search in [
+            *((kind, 0) for kind in _KINDS),
+            *(
+                ("took", 1 + part)
+                for part in range(max((len(one.took_parts) for _, one in forks), default=0))
+            ),
+        ]
+        if (row := _times_row(place, label, kind, search, forks)) is not None
     )
 
 
-def _times_row(place: tuple[int, int], label: str, kind: TimeKind, forks: ForkSummaries) -> TimeRow | None:
-    known = [(summary, found) for _, summary in forks if (found := _KINDS[kind](summary)) is not None]
+def _times_row(
+    place: tuple[int, int], label: str, kind: TimeKind, search: int, forks: ForkSummaries
+) -> TimeRow | None:
+    def times(summary: TaskSummary) -> Quantiles | None:
+        parts = (_KINDS[kind](summary), *summary.took_parts)
+        return parts[search] if search < len(parts) else None
+
+    known = [(summary, found) for _, summary in forks if (found := times(summary)) is not None]
     if not known:
         return None
     # Of pages there are at least as many as of operations.
@@ -151,10 +167,14 @@ def _times_row(place: tuple[int, int], label: str, kind: TimeKind, forks: ForkSu
         p50_ms=median(found.p50 for _, found in known) / _NS_PER_MS,
         p90_ms=median(found.p90 for _, found in known) / _NS_PER_MS if fewest >= LEAST_FOR_P90 else None,
         p99_ms=median(found.p99 for _, found in known) / _NS_PER_MS if fewest >= LEAST_FOR_P99 else None,
+        search=search,
     )
 
 
 # Forks in, analysis out.
+
+_Curve = tuple[str, int, str, MetricKey, str, str]
+"""(challenge, task, label, metric, unit, the other axes) of a curve."""
 
 
 def analyse_run(
@@ -192,9 +212,18 @@ def analyse_run(
         caveats=(*own, *found.caveats),
         differences=variant_differences(resolved(record)),
         evidence=evidence_cost(record),
-        versions={facts.variant: facts.version for facts in record.engines if facts.variant in forks},
+        versions=_versions(record, forks),
     )
     return with_imports(found, dict.fromkeys(forks, record.imported))
+
+
+def _versions(record: RunRecord, labels: Collection[str]) -> dict[str, str]:
+    """Of the engines of variants, and of what a sweep made them of, where that stays one version."""
+    found = {facts.variant: facts.version for facts in record.engines if facts.variant in labels}
+    families: dict[str, set[str]] = {}
+    for name, swept in record.plan.swept.variants.items() if record.plan.swept else ():
+        families.setdefault(swept.of, set()).add(found.get(name, ""))
+    return found | {name: min(known) for name, known in families.items() if len(known) == 1 and min(known)}
 
 
 def analyse(
@@ -235,6 +264,7 @@ def analyse(
     paired = plan.paired and len(runs) <= 1
     own_margin = None if plan.stop is None else plan.stop.margin
     noisy = disturbances(done)
+    groups = [{label: done[label] for label in group} for group in plan.compared_together(done)]
     rows: list[Row] = []
     orders: list[OrderEffect] = []
     for default in metrics or metrics_in(plan):
@@ -247,8 +277,9 @@ def analyse(
             or open_loop(task_at(plan, place), collect(done, place, task_at(plan, place)))
         ]
         rows += [
-            _row(metric, done, plan, place, answers, calibration, noisy=noisy, paired=paired, looks=looks)
+            _row(metric, group, plan, place, answers, calibration, noisy=noisy, paired=paired, looks=looks)
             for place in shown
+            for group in groups
         ]
         orders += order_effects(metric, done, plan, shown, looks)
     rows = _adjusted(rows, method)
@@ -275,7 +306,68 @@ def analyse(
         costs=verdict_costs(_compared(rows), done),
         method=method,
         disturbed=dict(Counter(one.variant for one in noisy)),
+        curves=tuple(_curves(rows, plan, paired=paired, looks=looks)) if len(runs) <= 1 else (),
     )
+
+
+def _curves(rows: Sequence[Row], plan: Plan, *, paired: bool, looks: int) -> Iterator[SweepCurve]:
+    """Every task and metric of a sweep along its first axis, at each point of the others.
+
+    So is every `clients_list` of a challenge, a sweep over clients within a fork.
+    """
+    swept = plan.swept or SweepSpec((), plan.variants, {}, ())
+    if swept.variants and {side.variant for row in rows for side in row.figures} != swept.variants.keys():
+        return
+    found: dict[tuple[_Curve, Axis], dict[str, dict[str, ByBlock]]] = {}
+    tested: dict[tuple[_Curve, Axis], dict[str, list[Comparison]]] = {}
+    for row in rows:
+        task = task_at(plan, (row.schedule, row.task))
+        of = swept.schedules[row.schedule] if swept.schedules else Swept(row.challenge)
+        axes = [*_clients_axis(plan, row), *swept.axes]
+        for side in row.figures if axes else ():
+            first, *others = axes
+            variant = swept.variants.get(side.variant, Swept(side.variant))
+            at = {"clients": str(task.clients), **of.at, **variant.at}
+            fixed = ", ".join(f"{axis.name} {at[axis.name]}" for axis in others)
+            place = 0 if task.swept else row.task
+            key = (of.of, place, task.swept or row.label, row.metric, row.unit, fixed), first
+            values = _by_unit(side, additive=metric_of(row.metric).figure.additive)
+            found.setdefault(key, {}).setdefault(variant.of, {})[at[first.name]] = values
+            own = [one for one in row.comparisons if one.contender == side.variant]
+            tested.setdefault(key, {}).setdefault(at[first.name], []).extend(own)
+    for key, lines in found.items():
+        (challenge, _, label, metric, unit, fixed), axis = key
+        compared = [tested[key].get(value, []) for value in axis.values]
+        yield sweep_curve(
+            {name: [points.get(value, {}) for value in axis.values] for name, points in lines.items()},
+            SweepAxis(axis.name, axis.values, axis.numbers, fixed),
+            task=label,
+            metric=metric,
+            challenge=challenge,
+            unit=unit,
+            # Of a single variant, points are compared with the first one.
+            comparisons=compared if len(lines) > 1 else (),
+            paired=paired,
+            looks=looks,
+        )
+
+
+def _by_unit(side: Figures, *, additive: bool) -> ByBlock:
+    """The values of a side by block, or where builds of the index are what counts, their means by build."""
+    if not side.builds:
+        return dict(zip(side.blocks, side.values, strict=True))
+    by_build: dict[int, list[float]] = {}
+    for build, value in zip(side.builds, side.values, strict=True):
+        by_build.setdefault(build, []).append(math.nan if value is None else value)
+    return {build: Series.of(values, additive=additive).value for build, values in by_build.items()}
+
+
+def _clients_axis(plan: Plan, row: Row) -> Iterator[Axis]:
+    tasks = plan.schedules[row.schedule].schedule
+    name = tasks[row.task].swept
+    counts = sorted({task.clients for task in tasks if task.swept == name})
+    if name and len(counts) > 1:
+        yield Axis("clients", tuple(map(str, counts)), tuple(map(float, counts)))
 
 
 def _compared(rows: Sequence[Row]) -> Iterator[Compared]:
@@ -309,10 +401,10 @@ def _sections(plan: Plan) -> tuple[Section, ...]:
     """The challenges, each with what its node had run before."""
     warmups = tuple(challenge.name for challenge in plan.warmup_challenges)
     names = tuple(challenge.name for challenge in plan.schedules)
+    # The points of a sweep have no order.
+    ordered = plan.restart == "never" and (plan.swept is None or len(plan.swept.rounds()) == 1)
     return tuple(
-        Section(
-            place, challenge_title(plan, place), warmups + (names[:place] if plan.restart == "never" else ())
-        )
+        Section(place, challenge_title(plan, place), warmups + (names[:place] if ordered else ()))
         for place in range(len(names))
     )
 
@@ -381,6 +473,7 @@ def _row(
         ),
         scale=_scale(task.operation, challenge.name, found, plan, answers),
         caveats=caveats,
+        swept=bool(task.swept) or plan.swept is not None,
     )
 
 

@@ -15,6 +15,7 @@ from benchctl.stats.order import OrderEffect
 from benchctl.stats.redline import RedlineCurves
 from benchctl.stats.scale import ScaleNote
 from benchctl.stats.steady import Steadiness
+from benchctl.stats.sweep import SweepCurve
 
 SCHEMA_VERSION: Final = 2
 
@@ -75,6 +76,7 @@ class Row(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         comparisons: every other variant against the baseline.
         scale: distance from the blog; None when the blog has no such task.
         caveats: doubts about this row, those of its comparisons included.
+        swept: it is a point of a curve, and is shown there.
     """
 
     schedule: int
@@ -89,6 +91,7 @@ class Row(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     comparisons: tuple[Comparison, ...]
     scale: ScaleNote | None = None
     caveats: tuple[Caveat, ...] = ()
+    swept: bool = False
 
 
 class DriverRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -122,9 +125,10 @@ class DriverRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     load: tuple[LoadState, ...] = ()
 
 
-TimeKind = Literal["took", "first byte", "service", "processing", "latency", "page"]
+TimeKind = Literal["took", "took sum", "first byte", "service", "processing", "latency", "page"]
 """The engine's own time, and the driver's: to the first byte, to the last, until it was read, from when it
-was due; a page is one of the requests of an operation that has several."""
+was due; a page is one of the requests of an operation that has several, a took sum is over the searches of a
+batch."""
 
 
 class TimeRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -137,6 +141,7 @@ class TimeRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         variant: whose forks.
         kind: which time.
         p50_ms, p90_ms, p99_ms: milliseconds; None where a fork has too few requests for it.
+        search: which one of a batch, from 1; 0 for the request.
     """
 
     schedule: int
@@ -147,6 +152,7 @@ class TimeRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     p50_ms: float
     p90_ms: float | None
     p99_ms: float | None
+    search: int = 0
 
 
 class Section(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -188,6 +194,7 @@ class Analysis(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         differences: how variants differ beyond engine and version, in words: a line for each that does.
         evidence: what collecting it cost, where extra forks did; None elsewhere.
         versions: variant -> version of its engine, where the record says it.
+        curves: of a sweep: every task and metric along the first axis, at each point of the others.
     """
 
     schema_version: int
@@ -210,3 +217,4 @@ class Analysis(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     differences: tuple[str, ...] = ()
     evidence: EvidenceCost | None = None
     versions: dict[str, str] = {}
+    curves: tuple[SweepCurve, ...] = ()

@@ -152,9 +152,17 @@ def nothing_measured(variant: str, warmup_samples: int) -> Caveat:
     return Caveat("missing-values", f"nothing of this task was measured on {variant}{why}")
 
 
-def all_zero(variants: Sequence[str]) -> Caveat:
-    """Counts and pauses that never happened."""
-    return Caveat("no-ratio", f"0 in every fork of {' and '.join(variants)}: there is no ratio to be given")
+def all_zero(variants: Sequence[str], replicates: int, kind: str) -> Caveat:
+    """Counts and pauses that never happened, in so many forks or builds of a variant.
+
+    What happens in a share of all is missed by n of them with a chance of (1 - share) ** n.
+    """
+    missed = 100 * (1 - 0.05 ** (1 / replicates))
+    return Caveat(
+        "no-ratio",
+        f"0 in every {kind} of {' and '.join(variants)}, so there is no ratio; what happens in "
+        f"{missed:.0f} % of {kind}s or fewer may have been missed",
+    )
 
 
 def near_zero(variant: str) -> Caveat:

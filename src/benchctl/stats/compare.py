@@ -24,6 +24,7 @@ from benchctl.stats.multiplicity import (
     after_every_block,
     confidence_in_spite_of_looks,
     every_block,
+    p_in_spite_of_looks,
 )
 
 
@@ -290,7 +291,8 @@ class Comparison(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         effect_percent: contender / baseline - 1.
         low_percent, high_percent: 95 % interval of the effect; the upper end is None without any.
         low90_percent, high90_percent: 90 % interval, which decides on equivalence.
-        p: two-sided, Welch's t or paired t on the logarithms, or on the values where there is a difference.
+        p: two-sided, Welch's t or paired t on the logarithms, or on the values where there is a difference;
+            the permutation test's where a side is 0 in every fork, and None where both are.
         p_adjusted: for the other tasks of this metric; None when it gets no verdict.
         p_permutation: cross-check by rearranging forks.
         p_permutation_least: the smallest value that p_permutation can take with this number of forks.
@@ -379,17 +381,19 @@ class Comparison(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def direction(self) -> Literal["faster", "slower"] | None:
-        """Which way the contender differs; None without an effect."""
-        effect = self.effect_percent if self.difference is None else self.difference
-        if not effect:
-            return None
-        return "faster" if (effect > 0) == self.higher_is_better else "slower"
+        """Which way the contender differs; None where nothing says so."""
+        change = self.effect_percent if self.difference is None else self.difference
+        return None if not change else "faster" if (change > 0) == self.higher_is_better else "slower"
 
     @property
-    def measured(self) -> bool:
-        """Whether there is what it is compared as."""
-        found = self.difference if self.compared_as == "difference" else self.effect_percent
-        return found is not None
+    def has_zero(self) -> bool:
+        """Whether there is no ratio, nor a difference to be told, since a side is 0 in every fork.
+
+        There may be a verdict all the same.
+        """
+        values = self.baseline_value, self.contender_value
+        differing = self.compared_as == "difference" and values[0] != values[1]
+        return None not in values and 0.0 in values and not differing
 
 
 def compare(  # noqa: PLR0913 - what was declared about two sides, by name
@@ -514,7 +518,11 @@ def judge(comparison: Comparison, p_adjusted: float | None = None) -> Comparison
 
 def _verdict(comparison: Comparison, p: float | None) -> Verdict:
     low, high = comparison.low90_percent, comparison.high90_percent
-    if low is None and comparison.difference_low90 is not None:
+    if comparison.has_zero:
+        low, high = _zero_bounds(comparison)
+        # Nothing but zeros cannot be told apart whatever the truth is: it is no test, and adjusts no other.
+        p = 1.0 if p is None else p
+    elif low is None and comparison.difference_low90 is not None:
         low = -math.inf
     if p is None or low is None:
         return "insufficient"
@@ -535,6 +543,17 @@ def _verdict(comparison: Comparison, p: float | None) -> Verdict:
     return "different"
 
 
+def _zero_bounds(comparison: Comparison) -> tuple[float, float]:
+    """The ratio to or of 0 in percent, which it is if the test says that there is a difference.
+
+    A side of zeros is the same times any factor, so that rearranging forks rejects all other ratios or none.
+    """
+    if comparison.baseline_value == comparison.contender_value:
+        return 0.0, 0.0
+    ratio = math.inf if comparison.baseline_value == 0 else as_percent(-math.inf)
+    return ratio, ratio
+
+
 def _tested(
     blank: Comparison, baseline: Floats, contender: Floats, *, additive: bool, signed: bool
 ) -> Comparison:
@@ -544,13 +563,8 @@ def _tested(
     means = float(baseline.mean()), float(contender.mean())
     if additive:
         blank = msgspec.structs.replace(blank, difference=means[1] - means[0])
-    never = [
-        name
-        for name, side in ((blank.baseline, baseline), (blank.contender, contender))
-        if additive and not signed and not side.any()
-    ]
-    if never and blank.compared_as != "difference":
-        return _doubting(blank, caveat.all_zero(never))
+    if blank.has_zero and not signed:
+        return _with_zeros(blank, baseline, contender)
     if additive:
         effect = 100 * (means[1] / means[0] - 1) if means[0] > 0 else None
     else:
@@ -629,6 +643,24 @@ def _on_values(blank: Comparison, found: Ratio, *, signed: bool) -> Comparison:
     return tested
 
 
+def _with_zeros(blank: Comparison, baseline: Floats, contender: Floats) -> Comparison:
+    """Where a side is 0 in every fork, nothing is assumed of the spread: forks are rearranged."""
+    named = ((blank.baseline, baseline), (blank.contender, contender))
+    never = [name for name, side in named if not side.any()]
+    fewest = min(baseline.size, contender.size)
+    tested = _doubting(blank, caveat.all_zero(never, fewest, blank.replicate))
+    if len(never) == 1 and fewest > 1:
+        cross = permutation_p(baseline, contender, paired=blank.paired)
+        tested = msgspec.structs.replace(
+            tested,
+            p=p_in_spite_of_looks(cross.p, blank.counted_looks),
+            p_permutation=cross.p,
+            p_permutation_least=cross.least,
+            p_permutation_exact=cross.exact,
+        )
+    return _cross_checked(tested, fewest)
+
+
 def _cross_checked(tested: Comparison, fewest: int) -> Comparison:
     if fewest < FORKS_FOR_VERDICT:
         few = caveat.few_builds if tested.replicate == "build" else caveat.few_forks
@@ -642,17 +674,22 @@ def _cross_checked(tested: Comparison, fewest: int) -> Comparison:
 
 
 def _testable(comparison: Comparison) -> bool:
-    return comparison.judged and comparison.measured and not _too_few(comparison)
+    return _measured(comparison) and not _too_few(comparison)
+
+
+def _measured(comparison: Comparison) -> bool:
+    found = comparison.difference if comparison.compared_as == "difference" else comparison.effect_percent
+    return comparison.judged and (found is not None or comparison.has_zero)
 
 
 def _too_few(comparison: Comparison) -> bool:
     """Something was measured that deserves a verdict, but not well enough for one."""
-    if not comparison.judged or not comparison.measured:
+    if not _measured(comparison):
         return False
     few = min(comparison.replicates) < FORKS_FOR_VERDICT
     # Few requests are a doubt about the row, unless a side's figure is the extreme of them.
     unfit = any(doubt.code in {"few-samples", "missing-values"} for doubt in comparison.caveats)
-    return few or unfit or comparison.p is None
+    return few or unfit or (comparison.p is None and not comparison.has_zero)
 
 
 def looked(looks: int) -> tuple[int, int]:

@@ -145,6 +145,10 @@ _WITHOUT_VERDICT = frozenset(
 def _size(comparison: Comparison) -> str:
     """How far, with the interval and p that decided."""
     effect, low, high = comparison.effect_percent, comparison.low_percent, comparison.high_percent
+    if comparison.has_zero and comparison.p_adjusted is not None:
+        sides = (comparison.baseline_value, comparison.contender_value)
+        values = [f"{value:.3g} {metric_of(comparison.metric).unit}" for value in sides]
+        return f", {' against '.join(values)}, p {comparison.p_adjusted:.2g}"
     if effect is None or low is None or comparison.p_adjusted is None:
         return ""
     reach = f"{low:+.1f} or more" if high is None else f"{low:+.1f} to {high:+.1f}"
@@ -282,7 +286,7 @@ def _sort_out(rows: Sequence[Row]) -> tuple[list[_Width], str]:
     for row, comparison in _comparisons(rows):
         title = metric_of(row.metric).title
         task = _task(row, comparison)
-        if _hopeless(comparison):
+        if _hopeless(comparison) or comparison.has_zero:
             left_out.setdefault(title, []).append(task)
             continue
         half = half_width(comparison)
@@ -308,6 +312,6 @@ def _hopeless(comparison: Comparison) -> bool:
     doubts = {doubt.code for doubt in comparison.caveats}
     return (
         not comparison.judged
-        or comparison.effect_percent is None
+        or (comparison.effect_percent is None and not comparison.has_zero)
         or bool(doubts & {"missing-values", "no-spread"})
     )

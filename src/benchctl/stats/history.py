@@ -13,10 +13,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Literal
 
 import msgspec
+import numpy as np
 
 from benchctl.results.figures import TaskSummary
 from benchctl.results.model import ForkRecord, RunRecord
 from benchctl.results.plan import EngineName, Place, Plan, VariantSpec
+from benchctl.stats.arrays import log_points
 from benchctl.stats.metrics import (
     Metric,
     MetricKey,
@@ -64,7 +66,7 @@ class Noise(msgspec.Struct, frozen=True):
     """How much forks differ in one task and metric.
 
     Attributes:
-        sd: of natural logarithms, pooled within runs and variants.
+        sd: of natural logarithms (`log_points`), pooled within runs and variants.
         df: degrees of freedom, one less than forks for every run and variant.
         forks: that it rests on.
         match: where they come from.
@@ -118,14 +120,9 @@ def kind_of(spec: VariantSpec) -> Kind:
 
 
 def metrics_of(plan: Plan, task: Task) -> tuple[Metric, ...]:
-    """What forks of a task are judged by: a throttled one by latency, since its throughput was asked for.
-
-    Without what may be 0: spreads of forks are those of logarithms.
-    """
+    """What forks of a task are judged by: a throttled one by latency, since its throughput was asked for."""
     return tuple(
-        metric
-        for metric in metrics_in(plan)
-        if not metric.figure.additive and (plan.redline is not None or not metric.lacking(task))
+        metric for metric in metrics_in(plan) if plan.redline is not None or not metric.lacking(task)
     )
 
 
@@ -208,7 +205,13 @@ class _Collected:
             found = [one for fork in forks for one in self._summaries(match, plan, fork, place)]
             if match == "same" and any(not one.reported for one in found):
                 self._hidden.add(place)
-            logs = [math.log(value) for one in found if (value := metric.value(one)) and value > 0]
+            additive = metric.figure.additive
+            values = [
+                value
+                for one in found
+                if (value := metric.value(one)) is not None and (value > 0 or (additive and value == 0))
+            ]
+            logs = log_points(np.asarray(values), additive=additive).tolist() if any(values) else []
             for kind in kinds if len(logs) > 1 else ():
                 self._sums[match].setdefault((place, metric.key, kind), _Sum()).add(logs, source)
         for kind in kinds if match == "same" else ():

@@ -225,7 +225,7 @@ def _critical(df: float, alpha: float) -> float:
 _LEAST_FOR_SPREAD = 2
 
 # Logarithms of equal values differ by rounding alone; below this the spread is no measurement.
-_NO_SPREAD = 1e-12
+NO_SPREAD = 1e-12
 
 
 class Spread(msgspec.Struct, frozen=True):
@@ -264,7 +264,7 @@ def spread(baseline: Floats, contender: Floats, *, paired: bool, looks: int = 1)
     if min(baseline.size, contender.size) < _LEAST_FOR_SPREAD:
         return None
     error = _standard_error(baseline, contender, paired=paired)
-    if error < _NO_SPREAD:
+    if error < NO_SPREAD:
         return None
     # It takes most of a second to load, which reports of single forks need not wait for.
     from scipy.stats import ttest_ind, ttest_rel  # noqa: PLC0415 - see above
@@ -379,7 +379,7 @@ def contrast(groups: Sequence[Floats], weights: Sequence[float], looks: int = 1)
     estimate = math.fsum(weight * float(values.mean()) for values, weight in kept)
     parts = [weight**2 * float(values.var(ddof=1)) / values.size for values, weight in kept]
     variance = math.fsum(parts)
-    if math.sqrt(variance) < _NO_SPREAD:
+    if math.sqrt(variance) < NO_SPREAD:
         return None
     spread = math.fsum(part**2 / (values.size - 1) for part, (values, _) in zip(parts, kept, strict=True))
     return Contrast(estimate, math.sqrt(variance), variance**2 / spread, looks)
@@ -453,7 +453,7 @@ class Ratio(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """Contender - ratio x baseline."""
         variance = self.variances[1] + ratio**2 * self.variances[0] - 2 * ratio * self.shared
         estimate = self.means[1] - ratio * self.means[0]
-        return Contrast(estimate, math.sqrt(max(variance, _NO_SPREAD**2)), self.df, self.looks)
+        return Contrast(estimate, math.sqrt(max(variance, NO_SPREAD**2)), self.df, self.looks)
 
     def bounds(self, confidence: float) -> tuple[float, float]:
         """Of the ratio; infinite both ways unless the baseline is clearly above 0."""

@@ -11,7 +11,7 @@ import msgspec
 
 from benchctl.errors import UsageError
 from benchctl.nearest import suggestion
-from benchctl.results.figures import BUILD_FIGURES, FIGURES, Figure, Quantiles, TaskSummary
+from benchctl.results.figures import BUILD_FIGURES, DOCUMENTS, FIGURES, Figure, Quantiles, TaskSummary
 from benchctl.results.model import ForkRecord, IndexFacts
 from benchctl.results.plan import Place, Plan
 from benchctl.spec import ComparedAs
@@ -98,7 +98,10 @@ class Metric(msgspec.Struct, frozen=True):
 
     def counting(self, unit: str) -> "Metric":
         """The metric for tasks whose throughput counts something else, such as documents."""
-        return msgspec.structs.replace(self, unit=f"{unit}/s") if self.figure.counts else self
+        if self.figure.counts:
+            return msgspec.structs.replace(self, unit=f"{unit}/s")
+        costs = self.figure.loop == "cost" and unit == DOCUMENTS
+        return msgspec.structs.replace(self, unit=f"{self.unit}/1k docs") if costs else self
 
     def value(self, summary: TaskSummary) -> float | None:
         """One fork's value in `unit`; None when the fork has none."""
@@ -161,15 +164,13 @@ def metric_of(key: MetricKey) -> Metric:
     return metric(match["time"], round(float(match["percentile"]) / 100, _DIGITS))
 
 
-def kept_metric_of(key: MetricKey, *, ratio: bool = True) -> Metric:
-    """The metric of this machine name, whose values are kept with every fork, and have a `ratio`.
+def kept_metric_of(key: MetricKey) -> Metric:
+    """The metric of this machine name, whose values are kept with every fork.
 
     Raises:
         ValueError: there is none, or it takes samples.
     """
     found = metric_of(key)
-    if found.figure.additive and ratio:
-        raise ValueError(f"'{key}' may be 0, and then has no ratio: only run, show and compare take it")
     if found.quantile not in (None, *SUMMARISED):
         kept = ", ".join(map(percentile, SUMMARISED))
         raise ValueError(f"'{key}' is not kept of forks, only {kept} are")

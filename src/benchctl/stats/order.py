@@ -103,10 +103,15 @@ def describe_before(after: Sequence[str]) -> str:
 def _alike(plan: Plan, reported: Sequence[Place]) -> list[list[Place]]:
     """Places of the same operation under the same load, where there are several; nothing else runs beside."""
     groups: dict[object, list[Place]] = {}
+    points = {} if plan.swept is None else dict(enumerate(plan.swept.schedules))
+    if plan.restart == "never" and plan.swept is not None and len(plan.swept.rounds()) > 1:
+        # What ran before a point of a sweep differs from block to block.
+        return []
     for place in reported:
         task = task_at(plan, place)
         if task.group is None:
-            groups.setdefault((task.operation, task.clients, task.rate_per_s), []).append(place)
+            at = tuple(points[place[0]].at.items()) if points else ()
+            groups.setdefault((task.operation, task.clients, task.rate_per_s, at), []).append(place)
     return [group for group in groups.values() if len(group) > 1]
 
 

@@ -10,7 +10,7 @@ from scipy.special import chdtri
 from benchctl.results.plan import Plan, StopSpec
 from benchctl.stats.history import History, Match, Noise, metrics_of
 from benchctl.stats.inference import cv_of, forks_for_width, forks_needed, mde, mde_paired, sd_of
-from benchctl.stats.metrics import MetricKey, challenge_title, places, task_at
+from benchctl.stats.metrics import MetricKey, challenge_title, metric_of, places, task_at
 
 SCHEMA_VERSION: Final = 1
 CONFIDENCE = 0.8
@@ -117,13 +117,14 @@ class ForkPlan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 def prospects(history: History, plan: Plan) -> list[Prospect]:
     """Every comparison of a plan that both sides have earlier forks for, in the order of the tables."""
-    baseline, *contenders = plan.variants
     found = []
+    known = {spec.name: spec for spec in plan.variants}
+    pairs = [(known[group[0]], known[name]) for group in plan.compared_together(known) for name in group[1:]]
     for place in places(plan):
         task = task_at(plan, place)
         for metric in metrics_of(plan, task):
-            first = history.noise(place, metric, baseline)
-            for spec in contenders:
+            for baseline, spec in pairs:
+                first = history.noise(place, metric, baseline)
                 second = history.noise(place, metric, spec)
                 if first is None or second is None:
                     continue
@@ -180,10 +181,12 @@ def plan_forks(history: History, plan: Plan, effect: float) -> ForkPlan:
     """
     block_s = history.block_s(plan)
 
-    def need(sd: float) -> Need:
+    def need(sd: float, *, additive: bool = False) -> Need:
         per_side = _of_differences(sd) if plan.paired else sd
         forks = forks_needed(math.log1p(effect), per_side, paired=plan.paired)
-        return Need(100 * cv_of(sd), forks, None if block_s is None else forks * block_s)
+        return Need(
+            100 * (sd if additive else cv_of(sd)), forks, None if block_s is None else forks * block_s
+        )
 
     found = prospects(history, plan)
     return ForkPlan(
@@ -191,7 +194,11 @@ def plan_forks(history: History, plan: Plan, effect: float) -> ForkPlan:
         effect_percent=100 * effect,
         power_percent=80.0,
         paired=plan.paired,
-        requirements=tuple(Requirement(one, need(one.sd), need(one.upper_sd)) for one in found),
+        requirements=tuple(
+            Requirement(one, need(one.sd, additive=additive), need(one.upper_sd, additive=additive))
+            for one in found
+            for additive in (metric_of(one.metric).figure.additive,)
+        ),
         unknown=unknown_tasks(history, plan),
         earlier_forks=history.forks,
         runs=history.runs,

@@ -2,12 +2,12 @@
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
-from benchctl.results.figures import TaskSummary
+from benchctl.results.figures import Quantiles, TaskSummary
 from benchctl.results.samples import Columns, Outcome, select
 from benchctl.stats.arrays import Floats, Integers, Mask
 from benchctl.stats.counts import ValueCounts
@@ -206,6 +206,7 @@ def _border(starts: ValueCounts, rank: int) -> tuple[int, int]:
 
 
 _NS_PER_S = 1_000_000_000
+_NS_PER_MS = 1_000_000
 
 # What the figures of successful requests are made of; the other columns are not copied for them.
 _FIGURES = (
@@ -406,6 +407,16 @@ class _Tally:
         self._hits |= {int(ok["hits"].min()), int(ok["hits"].max())}
         self._hits = set(sorted(self._hits)[:2])
         self._hits_exact &= bool(ok["hits_exact"].all())
+
+
+def took_quantiles(tooks: Sequence[Mapping[int, int]]) -> tuple[Quantiles, ...]:
+    """Quantiles of each of several times, in nanoseconds, from milliseconds -> how often."""
+    found = []
+    for one in tooks:
+        times = ValueCounts()
+        times.add(np.repeat(np.array([*one]) * _NS_PER_MS, [*one.values()]))
+        found.append(quantiles(times))
+    return tuple(one for one in found if one is not None)
 
 
 def _of_task(chunk: Columns, schedule: int, task_index: int) -> Columns:

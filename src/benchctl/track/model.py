@@ -237,6 +237,8 @@ class Task(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="keba
         meta: the user's own notes.
         scheduler: the plug-in's scheduler that spaces its requests; None means `schedule` does.
         scheduler_params: what the track says to it.
+        swept: the name that a task has in common with others which only differ in `clients`: points of a
+            curve, in random order. Empty for all other tasks.
     """
 
     operation: str
@@ -259,6 +261,7 @@ class Task(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="keba
     meta: dict[str, Any] = {}
     scheduler: str | None = None
     scheduler_params: dict[str, Any] = {}
+    swept: str = ""
 
     @property
     def label(self) -> str:

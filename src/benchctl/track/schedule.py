@@ -219,6 +219,7 @@ class _Entry:
     group: int | None = None
     lanes: int | None = None
     completes: bool = False
+    swept: str = ""
 
 
 def read_challenge(raw: Any, context: Context, where: str = "$") -> Challenge:  # noqa: ANN401 - JSON of any shape
@@ -266,7 +267,8 @@ def _client_counts(element: dict[str, Any], where: str) -> Iterator[_Entry]:
     plain = {key: value for key, value in element.items() if key != "clients_list"}
     label = next(iter(_names(element)), "task")
     for clients in element["clients_list"]:
-        yield _Entry({**plain, "clients": clients, "name": f"{label}_{clients}_clients"}, where)
+        named = {**plain, "clients": clients, "name": f"{label}_{clients}_clients"}
+        yield _Entry(named, where, swept=label)
 
 
 def _parallel(raw: Any, where: str, group: int, document: Document) -> Iterator[_Entry]:  # noqa: ANN401 - any JSON
@@ -340,6 +342,7 @@ class _Reader:
             meta=entry.meta or {},
             scheduler=scheduler,
             scheduler_params=params,
+            swept=found.swept,
         )
 
     def _of_one_kind(self, entry: _TaskEntry, found: _Entry) -> _TaskEntry:

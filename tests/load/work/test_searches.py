@@ -108,6 +108,13 @@ def raw(path: str = "/_cat/indices", **keys: Any) -> Any:
     return request_of(operation_type="raw-request", path=path, **keys)
 
 
+def test_a_raw_batch_is_judged_search_by_search_where_its_answer_is_whole():
+    body = b'{"took": 3, "responses": [{"status": 400, "error": "no"}]}'
+    assert raw("/big5/_msearch?x=1", method="POST").judge(200, body).outcome is not Outcome.OK
+    for filtered in ({"path": "/_msearch?filter_path=took"}, {"request_params": {"filter_path": "took"}}):
+        assert raw(**{"path": "/_msearch", **filtered}).judge(200, body).outcome is Outcome.OK
+
+
 def test_a_raw_request_goes_out_as_it_is_written():
     request = raw("/_cat/indices?format=json", request_params={"v": True})
     assert (request.method, request.path) == ("GET", "/_cat/indices?format=json&v=true")

@@ -106,7 +106,7 @@ def open_multi_search(operation: MultiSearch, order: WorkOrder) -> Workload:
 
 
 def open_raw_request(operation: RawRequest, order: WorkOrder) -> Workload:
-    """Any request; only its status counts."""
+    """Any request; only its status counts, but for a batch of searches, each of which can fail."""
     path = order.bodies(operation, operation.path)
     content: _Content
     if isinstance(operation.body, list):
@@ -126,7 +126,7 @@ def open_raw_request(operation: RawRequest, order: WorkOrder) -> Workload:
             quote(text, safe=PATH_SAFE),
             body,
             params=operation.url_params,
-            judge=judge_plain,
+            judge=judge_multi_search if _whole_batch(text, operation) else judge_plain,
             searches=searches_in(operation.method, text, body, order.context),
         )
 
@@ -156,6 +156,13 @@ def searches_in(method: str, path: str, body: bytes, context: WorkContext) -> in
         lines = [line for line in body.splitlines() if line.strip()]
         return sum(_searches_of_text(line, context) for line in lines[1::2])
     return 0
+
+
+def _whole_batch(path: str, operation: RawRequest) -> bool:
+    """Whether an answer has all that a batch is judged by."""
+    path, _, params = path.partition("?")
+    filtered = "filter_path" in params or "filter_path" in operation.url_params
+    return path.endswith("/_msearch") and not filtered
 
 
 def _searches_of_text(body: bytes, context: WorkContext) -> int:

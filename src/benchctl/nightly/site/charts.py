@@ -255,7 +255,7 @@ def sparkline(
     marked: Collection[int] = (),
     size: tuple[int, int] = (150, 30),
 ) -> Markup:
-    """Draw the positive values of nights, by ascending number, within a span of numbers from edge to edge.
+    """Draw the values of nights, at least 0, by ascending number, within a span of numbers from edge to edge.
 
     `label` describes it, `position` is that of the variant's style, nights in `marked` get a mark (those that
     raised an alarm), and `size` is width and height, pixels.
@@ -290,7 +290,7 @@ def _places(
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
     width, height = (edge - 2 * _PAD for edge in size)
     xs = _PAD + (numbers - span[0]) / max(1, span[1] - span[0]) * width
-    logs = np.log(values)
+    logs = np.log(values) if values.all() else values / max(float(values.max()), _LEAST_SPAN)
     low, high = float(logs.min()), float(logs.max())
     wanted = max(high - low, _LEAST_SPAN)
     bottom = (low + high - wanted) / 2

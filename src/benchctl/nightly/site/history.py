@@ -32,7 +32,8 @@ class History:
         unit: of the values.
         higher_is_better: which way is faster.
         numbers: of the nights, ascending, shape (n,), int64.
-        means: geometric means over the forks of a night, in the unit, shape (n,), float64.
+        means: geometric means over the forks of a night (arithmetic ones where they may be 0), in the unit,
+            shape (n,), float64.
         lows, highs: least and greatest of the forks, shape (n,), float64.
         forks: how many there are, shape (n,), int64.
     """

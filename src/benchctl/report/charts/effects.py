@@ -32,6 +32,7 @@ from benchctl.stats.redline import CurveRow, RedlineCurves, percentile_name
 
 
 _LABEL_PX = 22
+_IN_KEYS = str.maketrans("_.@", "---")
 _CONTENDER_PX = 22
 _GAP_PX = 10
 _REVERSED = " (lower is better: the axis runs from high to low)"
@@ -60,7 +61,7 @@ def forest_charts(analysis: Analysis) -> list[Chart]:
     """One plot a metric that has effects; none for one variant."""
     charts = []
     for metric in dict.fromkeys(row.metric for row in analysis.rows):
-        rows = [row for row in analysis.rows if row.metric == metric and _drawable(row)]
+        rows = [row for row in analysis.rows if row.metric == metric and not row.swept and _drawable(row)]
         if rows:
             charts.append(_chart(analysis, rows))
     return charts
@@ -269,6 +270,8 @@ def fork_charts(analysis: Analysis) -> list[Chart]:
 
 def _fork_chart(analysis: Analysis, row: Row) -> Chart:
     title = metric_title(row)
+    # The same task has a row at every point of a sweep over variants.
+    point = f"-{row.figures[0].variant}" if row.swept else ""
     layout = base_layout(
         f"{plain(title)}, {plain(row.unit)} ({better(row)})",
         "",
@@ -286,7 +289,7 @@ def _fork_chart(analysis: Analysis, row: Row) -> Chart:
     )
     traces = [trace for place, side in enumerate(row.figures) for trace in _fork_traces(place, row, side)]
     return Chart(
-        key=f"forks-{row.schedule}-{row.task}-{row.metric.replace('_', '-').replace('.', '-')}",
+        key=f"forks-{row.schedule}-{row.task}-{f'{row.metric}{point}'.translate(_IN_KEYS)}",
         group=task_name(row, analysis),
         title=f"Forks: {title}",
         about=(

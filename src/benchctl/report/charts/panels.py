@@ -237,12 +237,17 @@ def stacked(
 
 
 def time_axis(times_ns: npt.ArrayLike) -> dict[str, Any]:
-    """An axis in ms for times in ns: logarithmic if they span more than a factor of 3."""
-    times_ms = np.asarray(times_ns, dtype=np.float64) / _NS_PER_MS
-    times_ms = times_ms[times_ms > 0]
-    if times_ms.size == 0 or times_ms.max() < LOG_FROM * times_ms.min():
+    """An axis in ms for times in ns, as by `scaled_axis`."""
+    return scaled_axis(np.asarray(times_ns, dtype=np.float64) / _NS_PER_MS)
+
+
+def scaled_axis(values: npt.ArrayLike) -> dict[str, Any]:
+    """An axis for values: logarithmic if those above 0 span more than a factor of 3."""
+    values = np.asarray(values, dtype=np.float64)
+    values = values[values > 0]
+    if values.size == 0 or values.max() < LOG_FROM * values.min():
         return {}
-    low, high = np.log10(times_ms.min()), np.log10(times_ms.max())
+    low, high = np.log10(values.min()), np.log10(values.max())
     steps = next(steps for most, steps in TICKS if high - low < most)
     exponents = range(int(np.floor(low)), int(np.ceil(high)) + 1)
     ticks = [step * 10.0**exponent for exponent in exponents for step in steps]

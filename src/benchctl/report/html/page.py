@@ -19,6 +19,7 @@ from benchctl.report.charts.panels import (
     not_drawn,
 )
 from benchctl.report.charts.requests import sample_charts
+from benchctl.report.charts.sweep import sweep_chart
 from benchctl.report.command_line import command
 from benchctl.report.curve import curve_grids
 from benchctl.report.details import further_grids, order_grids
@@ -39,10 +40,11 @@ from benchctl.report.html.parts import (
     templates,
     text_of,
 )
-from benchctl.report.layout import Command, collect_notes, headline, result_grids, task_name, verdict_sentence
+from benchctl.report.layout import Command, collect_notes, headline, task_name
 from benchctl.report.numbers import counted
 from benchctl.report.planning import planning_lines
 from benchctl.report.profile.stored import profile_grids
+from benchctl.report.sweep import all_results, verdict
 from benchctl.report.tables import legend
 from benchctl.results.model import RunRecord
 from benchctl.results.plan import Plan
@@ -93,7 +95,7 @@ def run_subject(
     forks = ", ".join(f"{counted(count, 'fork')} of {name}" for name, count in analysis.forks.items())
     imported = "" if record.imported is None else f", imported from {record.imported.tool}"
     return Subject(
-        title=f"{_challenges(analysis)}: {' and '.join(analysis.variants)}",
+        title=f"{', '.join(record.plan.challenges)}: {' and '.join(record.plan.families)}",
         analysis=analysis,
         records=(record,),
         plan=record.plan if record.imported is None else None,
@@ -180,6 +182,7 @@ def render_page(subject: Subject, *, inline: bool = False, folder: str = FOLDER)
     analysis = subject.analysis
     notes = collect_notes(analysis)
     charts = [
+        *(sweep_chart(curve, str(number)) for number, curve in enumerate(analysis.curves)),
         *forest_charts(analysis),
         *redline_charts(analysis.redline),
         *fork_charts(analysis),
@@ -200,8 +203,8 @@ def render_page(subject: Subject, *, inline: bool = False, folder: str = FOLDER)
         title=subject.title,
         subtitle=subject.subtitle,
         headline=headline(analysis),
-        verdict=_unbroken(verdict_sentence(analysis)),
-        results=[*result_grids(analysis, notes), *orders],
+        verdict=_unbroken(verdict(analysis)),
+        results=[*(one for one in all_results(analysis, notes) if isinstance(one, Grid)), *orders],
         curves=curves,
         legend=legend(analysis),
         notes=[doubt.text for doubt in notes.numbered],

@@ -170,7 +170,7 @@ window.benchctl = (() => {
       return { type: "log", range: [Math.log10(low) - pad, Math.log10(high) + 2 * pad], tickmode: "array", ...decades(low, high) };
     }
     const pad = Math.max((high - low) * 0.06, high * 0.02);
-    return { type: "linear", tickmode: "auto", range: [Math.max(0, low - pad), high + 2 * pad] };
+    return { type: "linear", tickmode: "auto", range: [Math.max(0, low - pad), high + 2 * pad || 1] };
   };
 
   const ticks = ([first, last], width) => {

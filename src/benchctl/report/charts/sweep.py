@@ -1,0 +1,159 @@
+"""Sweeps as charts: a line a variant with the intervals of its points, and where lines cross."""
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from benchctl.report.charts.panels import (
+    BAND,
+    OVERVIEW,
+    Chart,
+    base_layout,
+    digits,
+    plain,
+    scaled_axis,
+    tint,
+    variant_style,
+)
+from benchctl.report.layout import better
+from benchctl.report.numbers import figure
+from benchctl.report.sweep import sweep_answer, sweep_title
+from benchctl.stats.metrics import metric_of
+from benchctl.stats.sweep import Bounded, SweepCurve, SweepLine
+
+_BAND_ALPHA = 0.18
+_ASIDE = 0.5
+_BESIDE = 0.12
+# Labels of points on a page of a telephone's width: so many of its points have room for one.
+_LABEL_SHARE = 0.07
+
+
+def sweep_chart(curve: SweepCurve, key: str) -> Chart:
+    """One metric of one task along its axis; `key` is unique on its page."""
+    known = metric_of(curve.metric)
+    places = _places(curve)
+    means = [mean for line in curve.lines for mean in line.means if mean is not None]
+    ends = [end for mean in means for end in (mean.value, mean.low, mean.high) if end is not None]
+    # What may be 0 has no place on a logarithmic axis.
+    yaxis = scaled_axis(ends) if min(ends, default=0.0) > 0 else {}
+    marks = list(_crossings(curve))
+    layout = base_layout(
+        plain(curve.axis.name + (f" ({curve.axis.fixed})" if curve.axis.fixed else "")),
+        f"{plain(known.title)}, {plain(curve.unit)}",
+        xaxis=_x_axis(curve, places),
+        yaxis=yaxis or {"rangemode": "tozero"},
+        shapes=marks,
+    )
+    return Chart(
+        key=f"sweep-{key}",
+        group=OVERVIEW,
+        title=sweep_title(curve),
+        about=(
+            f"{' '.join([*sweep_answer(curve), ''])}"
+            f"Each mark is the mean over forks, with its 95 % interval ({better(known)}). Whether two "
+            "variants differ at a point is in the table, not in whether these intervals overlap."
+            f"{_ABOUT_CROSSINGS if marks else ''}"
+        ),
+        figure={
+            "data": [
+                trace
+                for number, line in enumerate(curve.lines)
+                for trace in _line_traces(curve, number, line, places)
+            ],
+            "layout": layout,
+        },
+    )
+
+
+_ABOUT_CROSSINGS = (
+    " An upright line is where the mean of the variant of its colour crosses that of the first one; the grey "
+    "stretch around it is the 95 % interval of where they do, as far as there are points."
+)
+
+
+def _places(curve: SweepCurve) -> Sequence[float]:
+    """Of the points along the axis: their numbers, or where there are none, one after the other."""
+    return curve.axis.numbers or [float(place) for place in range(len(curve.axis.labels))]
+
+
+def _x_axis(curve: SweepCurve, places: Sequence[float]) -> dict[str, Any]:
+    """Marked at the points, as many as have room for their labels."""
+    logarithmic = scaled_axis(places) if curve.axis.numbers and min(places) > 0 else {}
+    scaled = [math.log10(place) for place in places] if logarithmic else list(places)
+    span = scaled[-1] - scaled[0]
+    shown: list[int] = []
+    for place in range(len(scaled)):
+        width = _LABEL_SHARE * max(1.0, len(curve.axis.labels[place]) / 3) * span
+        if not shown or scaled[place] - scaled[shown[-1]] >= width:
+            shown.append(place)
+    pad = _ASIDE if not curve.axis.numbers else 0.04 * span or 0.1
+    ends = [scaled[0] - pad, scaled[-1] + pad]
+    return {
+        "type": "log" if logarithmic else "linear", "range": digits(ends), "tickmode": "array",
+        "tickvals": digits([places[place] for place in shown]),
+        "ticktext": [plain(curve.axis.labels[place]) for place in shown],
+    }  # fmt: skip
+
+
+def _line_traces(
+    curve: SweepCurve, number: int, line: SweepLine, places: Sequence[float]
+) -> Iterator[dict[str, Any]]:
+    """A line with a band; marks side by side for points that are no numbers: nothing lies between them."""
+    style = variant_style(number)
+    numbers = bool(curve.axis.numbers)
+    aside = 0.0 if numbers else _BESIDE * (number - (len(curve.lines) - 1) / 2)
+    known = [
+        (place + aside, mean, label)
+        for place, mean, label in zip(places, line.means, curve.axis.labels, strict=True)
+        if mean is not None
+    ]
+    # Without an interval, a point is its own.
+    low = [mean.value if mean.low is None else mean.low for _, mean, _ in known]
+    high = [mean.value if mean.high is None else mean.high for _, mean, _ in known]
+    along = [place for place, _, _ in known]
+    base = {"type": "scatter", "name": plain(line.variant), "legendgroup": plain(line.variant)}
+    marks = base | {
+        "mode": "lines+markers" if numbers else "markers",
+        "x": digits(along), "y": digits([mean.value for _, mean, _ in known]),
+        "line": {"color": style.colour, "dash": style.dash, "width": 2},
+        "marker": {"color": style.colour, "symbol": style.symbol, "size": 8},
+        "text": [_hover(curve, line, label, mean) for _, mean, label in known],
+        "hovertemplate": "%{text}<extra></extra>",
+    }  # fmt: skip
+    if numbers:
+        yield base | {
+            "mode": "lines", "line": {"width": 0}, "fill": "toself", "showlegend": False, "hoverinfo": "skip",
+            "fillcolor": tint(style.colour, _BAND_ALPHA),
+            "x": digits(along + along[::-1]), "y": digits(high + low[::-1]),
+        }  # fmt: skip
+    else:
+        values = [mean.value for _, mean, _ in known]
+        marks["error_y"] = {
+            "type": "data", "symmetric": False, "color": style.colour, "thickness": 2, "width": 5,
+            "array": digits(np.subtract(high, values)), "arrayminus": digits(np.subtract(values, low)),
+        }  # fmt: skip
+    yield marks
+
+
+def _hover(curve: SweepCurve, line: SweepLine, label: str, mean: Bounded) -> str:
+    ends = ""
+    if mean.low is not None and mean.high is not None:
+        ends = f" ({figure(mean.low)} to {figure(mean.high)})"
+    where = f"{plain(curve.axis.name)} {plain(label)}"
+    return f"{plain(line.variant)}, {where}: {figure(mean.value)} {plain(curve.unit)}{ends}"
+
+
+def _crossings(curve: SweepCurve) -> Iterator[dict[str, Any]]:
+    """Where means cross, and the interval around it; beyond the points it ends with them."""
+    upright = {"xref": "x", "yref": "paper", "y0": 0, "y1": 1, "layer": "below"}
+    for number, pair in enumerate(curve.pairs, 1):
+        for one in pair.crossings:
+            low, high = one.low or curve.axis.numbers[0], one.high or curve.axis.numbers[-1]
+            if one.estimates:
+                area = {"type": "rect", "fillcolor": BAND, "line": {"width": 0}}
+                yield upright | area | {"x0": low, "x1": high}
+            line = {"color": variant_style(number).colour, "width": 1.5, "dash": "dot"}
+            for place in one.estimates:
+                yield upright | {"type": "line", "x0": place, "x1": place, "line": line}

@@ -1,0 +1,358 @@
+"""Sweeps for readers: the answer in sentences, and tables of points, of growth and of crossings."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+
+from benchctl.report.grid import (
+    ABOVE,
+    INTERVAL,
+    NOTES,
+    VARIANT,
+    VERDICT,
+    Cell,
+    Column,
+    Grid,
+    bounds,
+    judged,
+    named,
+    worded,
+)
+from benchctl.report.layout import Notes, better, result_grids, verdict_cell, verdict_sentence
+from benchctl.report.numbers import NOT_AVAILABLE, counted, figure, interval, p_value, percent, signed_percent
+from benchctl.stats.analysis import Analysis
+from benchctl.stats.compare import VERDICT_WORDS, Comparison
+from benchctl.stats.metrics import metric_of
+from benchctl.stats.sweep import Bounded, Crossing, PowerLaw, SweepAxis, SweepCurve, SweepPair
+
+_TWO = 2
+_WHOLE = 100
+
+
+def sweep_title(curve: SweepCurve) -> str:
+    """`range-only: range, p90 service time by clients, docs 1m`."""
+    where = f"{curve.challenge}: {curve.task}" if curve.challenge else curve.task
+    fixed = f", {curve.axis.fixed}" if curve.axis.fixed else ""
+    return f"{where}, {metric_of(curve.metric).title} by {curve.axis.name}{fixed}"
+
+
+# The answer.
+
+
+def sweep_answer(curve: SweepCurve) -> list[str]:
+    """Which variant is faster where and by how much, where they cross, and how fast each grows."""
+    found = [_pair_text(curve, place, pair) for place, pair in enumerate(curve.pairs)]
+    return [*filter(None, found), *_growth_sentences(curve)]
+
+
+def _pair_text(curve: SweepCurve, place: int, pair: SweepPair) -> str:
+    """`os against es by clients: slower at 1 (+20.1 %), inconclusive at 2. A crossing is ...`."""
+    told = " ".join(filter(None, (_where(curve, place), _crossing_text(pair, curve.axis))))
+    return f"{pair.contender} against {pair.baseline} by {curve.axis.name}: {told}" if told else ""
+
+
+def _where(curve: SweepCurve, place: int) -> str:
+    """Neighbouring points with the same verdict are told together."""
+    points = [
+        (label, comparisons[place])
+        for label, comparisons in zip(curve.axis.labels, curve.comparisons, strict=bool(curve.comparisons))
+    ]
+    parts = []
+    for word, group in groupby(points, key=lambda point: _word(point[1])):
+        labels, comparisons = zip(*group, strict=True)
+        effects = [one.effect_percent for one in comparisons if one.effect_percent is not None]
+        size = ""
+        if effects and comparisons[0].verdict in {"faster", "slower", "different"}:
+            low, high = min(effects), max(effects)
+            size = f" ({signed_percent(low) if low == high else interval(low, high)} %)"
+        parts.append(f"{word} {_stretch(labels)}{size}")
+    return f"{', '.join(parts)}." if parts else ""
+
+
+def _word(comparison: Comparison) -> str:
+    word = VERDICT_WORDS.get(comparison.verdict, comparison.verdict)
+    doubt = "?" if comparison.provisional else ""
+    if comparison.verdict == "different":
+        return f"{comparison.direction}{doubt}, perhaps by too little to matter,"
+    return {"insufficient": "without a verdict", "n/a": "without a verdict"}.get(word, f"{word}{doubt}")
+
+
+def _stretch(labels: Sequence[str]) -> str:
+    return f"at {labels[0]}" if len(labels) == 1 else f"from {labels[0]} to {labels[-1]}"
+
+
+def _crossing_text(pair: SweepPair, axis: SweepAxis) -> str:
+    if pair.ahead:
+        but = f" but {', '.join(pair.growth.without)}" if pair.growth.without else ""
+        return f"They do not cross: {pair.ahead} is faster at and between all points{but}."
+    sentences = [
+        f"They cross at {_at(one)} {axis.name} (95 % {_place(one.low)} to {_place(one.high)}): "
+        f"{one.below} is faster below, {one.above} above."
+        for one in pair.crossings
+        if _shown(pair, one)
+    ]
+    open_ = [one for one in pair.crossings if not _shown(pair, one)]
+    if open_:
+        where = " and ".join(_within(one, f" {axis.name}") for one in open_)
+        means = " and ".join(_at(one) for one in open_ if one.estimates)
+        crossed = f", and the means cross at {means}" if means else ""
+        sentences.append(f"A crossing is not excluded {where}{crossed}.")
+    return " ".join(sentences)
+
+
+def _shown(pair: SweepPair, one: Crossing) -> bool:
+    """Whether the lines cross in this stretch beyond chance."""
+    return bool(pair.crosses and one.estimates and one.below and one.above and one.below != one.above)
+
+
+def _at(one: Crossing) -> str:
+    return " and ".join(map(_place, one.estimates))
+
+
+def _within(one: Crossing, unit: str = "") -> str:
+    if one.low is None and one.high is None:
+        return "anywhere"
+    if one.low is None:
+        return f"below {_place(one.high)}{unit}"
+    if one.high is None:
+        return f"above {_place(one.low)}{unit}"
+    return f"between {_place(one.low)} and {_place(one.high)}{unit}"
+
+
+def _growth_sentences(curve: SweepCurve) -> Iterator[str]:
+    fitted = [(line.variant, line.growth) for line in curve.lines]
+    known = [f"{name} {_bounded(law.exponent)}" for name, law in fitted if law.exponent is not None]
+    known += [
+        f"{pair.contender} against {pair.baseline} {_bounded(pair.growth.exponent, signed=True)}"
+        for pair in curve.pairs
+        if pair.growth.exponent is not None
+    ]
+    if known:
+        yield f"Growth exponent in {curve.axis.name}: {', '.join(known)}."
+    lacking = dict.fromkeys(law.reason for _, law in fitted if law.exponent is None and curve.axis.numbers)
+    for reason in lacking:
+        names = [name for name, law in fitted if law.exponent is None and law.reason == reason]
+        yield f"No growth exponent of {', '.join(names)}: {reason}."
+    for name, law in fitted:
+        if law.misfit:
+            (first, after, low), (before, last, high) = law.steps[0], law.steps[-1]
+            yield (
+                f"{name} is no power law (p {p_value(law.misfit_p)}): its exponent {law.misfit}, "
+                f"{_bounded(low)} from {first} to {after}, {_bounded(high)} from {before} to {last}."
+            )
+
+
+def _difference(pair: SweepPair) -> str:
+    return f"{pair.contender} - {pair.baseline}"
+
+
+def _bounded(found: Bounded, *, signed: bool = False) -> str:
+    sign = "+" if signed else ""
+    if found.low is None or found.high is None:
+        return f"{found.value:{sign}.2f} (no interval)"
+    return f"{found.value:{sign}.2f} ({found.low:{sign}.2f} to {found.high:{sign}.2f})"
+
+
+def _place(number: float | None) -> str:
+    """A place on the axis, in three digits."""
+    if number is None:
+        return ""
+    rounded = float(f"{number:.3g}")
+    return f"{rounded:,.0f}" if abs(rounded) >= _WHOLE else f"{rounded:g}"
+
+
+def verdict(analysis: Analysis) -> str:
+    """What a report says first: task by task, or counted over the points of curves, which have answers."""
+    return verdict_sentence(analysis, list(_counted(analysis.curves)))
+
+
+def _counted(curves: Sequence[SweepCurve]) -> Iterator[str]:
+    """`os against es: throughput slower at 3 of 4 points, inconclusive at 1; ...`, contender by contender."""
+    found: dict[tuple[str, str], dict[str, Counter[str]]] = {}
+    for curve in curves:
+        for place, pair in enumerate(curve.pairs):
+            words = (_word(point[place]) for point in curve.comparisons)
+            by_metric = found.setdefault((pair.contender, pair.baseline), {})
+            by_metric.setdefault(metric_of(curve.metric).title, Counter()).update(words)
+    for (contender, baseline), by_metric in found.items():
+        parts = []
+        for title, counts in by_metric.items():
+            (first, most), *rest = counts.most_common()
+            others = "".join(f", {word} at {count}" for word, count in rest)
+            parts.append(f"{title} {first} at {most} of {counted(counts.total(), 'point')}{others}")
+        yield f"{contender} against {baseline}: {'; '.join(parts)}."
+    if curves and not found:
+        yield "One variant: how its figures change along the axis."
+
+
+# The tables.
+
+
+def all_results(analysis: Analysis, notes: Notes) -> Iterator[Grid | str]:
+    """The results: of each curve its tables and what they add up to, then tasks that are points of none."""
+    for curve in analysis.curves:
+        points, *others = sweep_grids(curve, notes)
+        yield points
+        yield from sweep_answer(curve)
+        yield from others
+    yield from result_grids(analysis, notes)
+
+
+def sweep_grids(curve: SweepCurve, notes: Notes | None = None) -> list[Grid]:
+    """All points; then growth and crossings, where there are any.
+
+    `notes` are those that the doubts about comparisons are numbered by; without, there is no such column.
+    """
+    return [grid for grid in (_points(curve, notes), _growth(curve), _crossings(curve)) if grid.lines]
+
+
+def _points(curve: SweepCurve, notes: Notes | None) -> Grid:
+    known = metric_of(curve.metric)
+    title = f"{sweep_title(curve)}, {curve.unit} ({better(known)}; ± 95 % interval of the mean)"
+    head = named(curve.axis.name)
+    variants = [line.variant for line in curve.lines]
+    tested: tuple[Column | str, ...] = ("Diff %", INTERVAL, "p", VERDICT, NOTES)
+    if len(variants) <= _TWO:
+        shown = tested if curve.comparisons and len(variants) == _TWO else ()
+        columns = (head, *variants, "Forks", *shown)
+        lines = [
+            (
+                label,
+                *_values(curve, place),
+                _forks(curve, place),
+                *(_tested(curve, place, 0, notes) if shown else ()),
+            )
+            for place, label in enumerate(curve.axis.labels)
+        ]
+    else:
+        columns = (head, VARIANT, "Value", "Forks", *(tested if curve.comparisons else ()))
+        lines = [
+            line
+            for place, label in enumerate(curve.axis.labels)
+            for line in _stacked(curve, place, label, notes)
+        ]
+    grid = Grid.of(title, columns, lines).without_empty(NOTES.title)
+    same = len({count for line in curve.lines for count in line.forks}) == 1
+    return grid.without("Forks") if same else grid
+
+
+def _values(curve: SweepCurve, place: int) -> list[Cell]:
+    return [_value(line.means[place]) for line in curve.lines]
+
+
+def _value(mean: Bounded | None) -> Cell:
+    if mean is None:
+        return Cell((NOT_AVAILABLE,))
+    if mean.high is None:
+        return Cell((figure(mean.value), "(one fork)"))
+    if not mean.value:
+        return Cell(("0",))
+    return Cell((figure(mean.value), f"±{percent(100 * (mean.high / mean.value - 1))}"))
+
+
+def _forks(curve: SweepCurve, place: int) -> str:
+    return ", ".join(str(line.forks[place]) for line in curve.lines)
+
+
+def _tested(
+    curve: SweepCurve, place: int, contender: int, notes: Notes | None, *, who: bool = True
+) -> tuple[Cell | str, ...]:
+    one = curve.comparisons[place][contender]
+    return (
+        signed_percent(one.effect_percent),
+        bounds(one.low_percent, one.high_percent),
+        p_value(one.p_adjusted),
+        verdict_cell(one, who=curve.lines[1 + contender].variant if who else ""),
+        "" if notes is None else notes.cell(one.caveats),
+    )
+
+
+def _stacked(
+    curve: SweepCurve, place: int, label: str, notes: Notes | None
+) -> Iterator[tuple[Cell | str, ...]]:
+    for number, line in enumerate(curve.lines):
+        tested: tuple[Cell | str, ...] = ("", "", "", judged(None, "baseline"), "")
+        if number:
+            tested = _tested(curve, place, number - 1, notes, who=False) if curve.comparisons else ()
+        yield (
+            ABOVE if number else label,
+            line.variant,
+            _value(line.means[place]),
+            str(line.forks[place]),
+            *(tested if curve.comparisons else ()),
+        )
+
+
+def _growth(curve: SweepCurve) -> Grid:
+    axis = curve.axis.name
+    fitted = [(line.variant, line.growth, False) for line in curve.lines]
+    fitted += [(_difference(pair), pair.growth, True) for pair in curve.pairs]
+    columns = (VARIANT, named(axis), "Exponent", INTERVAL, worded("Constant exponent?"))
+    lines = [
+        line for name, law, signed in fitted if law.steps for line in _law_lines(name, law, signed=signed)
+    ]
+    return Grid.of(f"{sweep_title(curve)}: growth, b of {axis}^b", columns, lines)
+
+
+def _law_lines(name: str, law: PowerLaw, *, signed: bool) -> Iterator[tuple[Cell | str, ...]]:
+    sign = "+" if signed else ""
+
+    def cells(found: Bounded) -> tuple[str, str]:
+        known = found.low is not None and found.high is not None
+        return f"{found.value:{sign}.2f}", (
+            f"{found.low:{sign}.2f} to {found.high:{sign}.2f}" if known else NOT_AVAILABLE
+        )
+
+    if law.exponent is not None:
+        yield name, f"{law.steps[0][0]} to {law.steps[-1][1]}", *cells(law.exponent), _fit_text(law)
+    if len(law.steps) > 1 and not signed:
+        for low, high, step in law.steps:
+            yield ABOVE, f"{low} to {high}", *cells(step), ""
+
+
+def _fit_text(law: PowerLaw) -> str:
+    remarks = [law.reason]
+    if law.misfit:
+        remarks.append(f"no, it {law.misfit} (p {p_value(law.misfit_p)})")
+    elif law.misfit_p is not None:
+        remarks.append(f"not refuted (p {p_value(law.misfit_p)})")
+    return "; ".join(filter(None, (*remarks, _left_out(law))))
+
+
+def _left_out(law: PowerLaw) -> str:
+    blocks = f"{counted(law.left_out, 'block')} without all points left out" if law.left_out else ""
+    points = f"without {', '.join(law.without)}, which most blocks lack" if law.without else ""
+    return "; ".join(filter(None, (blocks, points)))
+
+
+def _crossings(curve: SweepCurve) -> Grid:
+    columns = (
+        named("Variants"), "Means cross at", INTERVAL, named("Faster below"), named("Faster above"),
+        worded("Crossing"),
+    )  # fmt: skip
+    lines = [line for pair in curve.pairs if curve.axis.numbers for line in _crossing_lines(pair)]
+    return Grid.of(f"{sweep_title(curve)}: where lines cross, {curve.axis.name}", columns, lines)
+
+
+def _crossing_lines(pair: SweepPair) -> Iterator[tuple[Cell | str, ...]]:
+    name = f"{pair.contender}, {pair.baseline}"
+    left_out = _left_out(pair.growth)
+
+    def remarks(said: str) -> str:
+        return "; ".join(filter(None, (said, left_out)))
+
+    if pair.reason:
+        yield name, NOT_AVAILABLE, NOT_AVAILABLE, "", "", remarks(f"not looked for: {pair.reason}")
+    if pair.ahead:
+        yield name, "nowhere", "", pair.ahead, pair.ahead, remarks("none between the points")
+    for number, one in enumerate(pair.crossings):
+        yield (
+            ABOVE if number else name,
+            _at(one) or "nowhere",
+            _within(one)
+            if one.low is None or one.high is None
+            else f"{_place(one.low)} to {_place(one.high)}",
+            one.below,
+            one.above,
+            remarks(f"shown (p {p_value(pair.p)})" if _shown(pair, one) else "not excluded"),
+        )

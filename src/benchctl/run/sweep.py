@@ -1,0 +1,282 @@
+"""`--sweep WHAT=VALUE,...`: variants and challenges at every point of a grid."""
+
+import itertools
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from benchctl.corpus.documents import parse_documents
+from benchctl.engine.variant import VARIANT_OPTIONS, with_option
+from benchctl.engine.variant_file import check_spec, with_newest
+from benchctl.errors import UsageError
+from benchctl.results.plan import Axis, Swept, VariantSpec
+from benchctl.track.model import Challenge, Track
+from benchctl.track.parameters import parse_params
+
+MOST_POINTS = 64
+"""Of a grid: more would take days."""
+DOCS = "docs"
+_PARAMETER = "param:"
+_INDEX_SETTING = "setting:index."
+_FORM = "write WHAT=VALUE,VALUE, such as clients=1,2,4,8 or docs=250k,1m"
+_UNFIT = re.compile(r"[^a-z0-9._-]+")
+_LONGEST_NAME = 60
+# Options whose values are names, even if they look like numbers.
+_NAMES = frozenset({"jdk", "version", "jar", "plugin", "warmup", "distribution", "start"})
+_NUMBER = re.compile(r"(?P<number>[0-9]+(?:\.[0-9]+)?)(?P<unit>[a-z]*|%)", re.IGNORECASE | re.ASCII)
+_UNITS: tuple[Mapping[str, float], ...] = (
+    {"": 1},
+    {"%": 1},
+    {"ms": 1e-3, "s": 1, "m": 60, "h": 3600, "d": 86400},
+    {"b": 1, "k": 2**10, "kb": 2**10, "m": 2**20, "mb": 2**20, "g": 2**30, "gb": 2**30},
+)
+
+Point = Mapping[str, str]
+"""Name of an axis -> its value, as written."""
+LoadAt = Callable[[Mapping[str, Any]], tuple[tuple[Challenge, ...], Track]]
+"""Loads the challenges, and the track, with further parameters."""
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """What `--sweep` asks for.
+
+    Attributes:
+        axes: in order; empty for no sweep.
+    """
+
+    axes: tuple[Axis, ...]
+
+    @classmethod
+    def of(cls, texts: Sequence[str]) -> "Sweep":
+        """Read the axes.
+
+        Raises:
+            UsageError: one has no name, fewer than two values or the same one twice, or two have one name.
+        """
+        axes = tuple(map(_axis, texts))
+        names = [axis.name for axis in axes]
+        twice = next((name for name in names if names.count(name) > 1), None)
+        if twice is not None:
+            raise UsageError(f"--sweep {twice} is given twice", hint="give all of its values at once")
+        points = 1
+        for axis in axes:
+            points *= len(axis.values)
+        if points > MOST_POINTS:
+            raise UsageError(
+                f"--sweep: a grid of {points:,} points, and {MOST_POINTS} are the most",
+                hint="give fewer values, or one sweep after the other",
+            )
+        return cls(axes)
+
+    @property
+    def documents(self) -> tuple[int, ...]:
+        """Of the prepared indices, where these are swept."""
+        return tuple(
+            parse_documents(value) for axis in self.axes if axis.name == DOCS for value in axis.values
+        )
+
+    @property
+    def of_variants(self) -> tuple[Axis, ...]:
+        """The axes that are about variants and their indices."""
+        return tuple(axis for axis in self.axes if axis.name == DOCS or _option(axis.name) is not None)
+
+    @property
+    def of_schedules(self) -> tuple[Axis, ...]:
+        """The axes that are parameters of challenges."""
+        return tuple(axis for axis in self.axes if axis not in self.of_variants)
+
+    def variants(self, families: Sequence[VariantSpec]) -> list[tuple[VariantSpec, Swept]]:
+        """Every variant at every point of the axes that are about variants.
+
+        Raises:
+            UsageError: a value that a variant cannot have, or a cluster that runs already.
+        """
+        axes = self.of_variants
+        if axes and (target := next((one.name for one in families if one.target is not None), None)):
+            raise UsageError(
+                f"--sweep {axes[0].name}: '{target}' is a cluster that runs already, and stays as it is",
+                hint="sweep a parameter of the challenge, such as clients",
+            )
+        found: list[tuple[VariantSpec, Swept]] = []
+        for family in families:
+            for point in _grid(axes):
+                spec = family
+                for axis, value in point.items():
+                    spec = _with(spec, axis, value)
+                name = _variant_name(family.name, list(point.values()), {one.name for one, _ in found})
+                if point:
+                    (spec,) = with_newest([check_spec(msgspec.structs.replace(spec, name=name))])
+                found.append((spec, Swept(family.name, dict(point))))
+        return found
+
+    def schedules(self, load: LoadAt) -> tuple[tuple[Challenge, ...], tuple[Swept, ...]]:
+        """Every challenge at every point of the axes that are parameters.
+
+        Operations that a parameter changes get a name of their own.
+
+        Raises:
+            UsageError: a parameter changes the track's index, or a challenge twice in the same way.
+        """
+        base_track = load({})[1] if self.of_schedules else None
+        loaded = []
+        for point in _grid(self.of_schedules):
+            values = parse_params(f"{name.removeprefix(_PARAMETER)}={value}" for name, value in point.items())
+            challenges, track = load(values)
+            if base_track is not None:
+                _check_data(base_track, track, point)
+                challenges = tuple(_own(one, base_track, track, point) for one in challenges)
+            loaded.append((point, challenges))
+        return _in_order(loaded)
+
+
+def _axis(text: str) -> Axis:
+    name, equals, values = text.partition("=")
+    if not name or not equals:
+        raise UsageError(f"--sweep '{text}' has no name and values", hint=_FORM)
+    found = _values(name, values)
+    same = next((value for value in found if found.count(value) > 1), None)
+    if same is not None:
+        raise UsageError(
+            f"--sweep {name}: '{same}' is given twice", hint="give it once: forks are repeated anyway"
+        )
+    if len(found) < 2:  # noqa: PLR2004 - one is no sweep
+        raise UsageError(f"--sweep {name}: a sweep has two values or more", hint=_FORM)
+    numbers = _numbers(name, found)
+    if len(set(numbers)) < len(numbers):
+        raise UsageError(f"--sweep {name}: two of {', '.join(found)} are the same", hint="give it once")
+    if numbers:
+        found = [value for _, value in sorted(zip(numbers, found, strict=True))]
+    return Axis(name, tuple(found), tuple(sorted(numbers)))
+
+
+def _numbers(name: str, values: Sequence[str]) -> tuple[float, ...]:
+    """The values as numbers, if all are more than 0 and in units that belong together; else none."""
+    if name == DOCS:
+        return tuple(float(parse_documents(value)) for value in values)
+    if name.partition(":")[0] in _NAMES:
+        return ()
+    found = [_NUMBER.fullmatch(value) for value in values]
+    for units in _UNITS:
+        known = [
+            float(one["number"]) * units[one["unit"].lower()]
+            for one in found
+            if one is not None and one["unit"].lower() in units
+        ]
+        if len(known) == len(values) and min(known) > 0:
+            return tuple(known)
+    return ()
+
+
+def _values(name: str, text: str) -> list[str]:
+    """Values with commas in between, or a JSON list of texts and numbers."""
+    if text.startswith("["):
+        try:
+            parsed = json.loads(text)
+        except (ValueError, RecursionError) as err:
+            raise UsageError(f"--sweep {name}: '{text}' is not a JSON list", hint=_FORM) from err
+        return [one if isinstance(one, str) else json.dumps(one) for one in parsed]
+    found: list[str] = []
+    for piece in text.split(","):
+        if name == "jvm" and found and piece and not piece.startswith("-"):
+            # Of a flag such as -Xlog:gc,safepoint.
+            found[-1] = f"{found[-1]},{piece}"
+        else:
+            found.append(piece)
+    return found
+
+
+def _option(name: str) -> tuple[str, str] | None:
+    """The option of variants that an axis sets, and its key; None for a parameter."""
+    if name.startswith(_PARAMETER):
+        return None
+    if name.startswith(_INDEX_SETTING):
+        return "index", name.removeprefix("setting:")
+    option, _, key = name.partition(":")
+    return (option, key) if option in VARIANT_OPTIONS else None
+
+
+def _with(spec: VariantSpec, axis: str, value: str) -> VariantSpec:
+    if axis == DOCS:
+        return msgspec.structs.replace(spec, documents=parse_documents(value))
+    option, key = _option(axis) or ("", "")
+    if not value and not key:
+        # `jvm=,-XX:-Inline`: as the variant is, and with the flag.
+        return spec
+    return with_option(spec, option, f"{key}={value}" if key else value)
+
+
+def _grid(axes: Sequence[Axis]) -> Iterator[Point]:
+    """All points, the last axis fastest; the only one of no axes is empty."""
+    names = [axis.name for axis in axes]
+    for values in itertools.product(*(axis.values for axis in axes)):
+        yield dict(zip(names, values, strict=True))
+
+
+def _variant_name(family: str, values: Sequence[str], taken: set[str]) -> str:
+    """`es.250k.1g`: fit for a file's name, and nobody else's."""
+    parts = [_UNFIT.sub("-", value.lower()).strip("-.") or "none" for value in values]
+    name = ".".join([family, *parts])[:_LONGEST_NAME]
+    number = 1
+    while name in taken:
+        number += 1
+        ending = f".{number}"
+        name = name[: _LONGEST_NAME - len(ending)] + ending
+    return name
+
+
+def _check_data(base: Track, other: Track, point: Point) -> None:
+    """Refuse a parameter that changes what an index is made of: all points search the same one."""
+    for what in ("indices", "data_streams", "templates", "corpora"):
+        if getattr(base, what) != getattr(other, what):
+            raise UsageError(
+                f"--sweep {', '.join(point)}: the parameter changes the track's {what.replace('_', ' ')}, "
+                "and challenges of a sweep share one prepared index",
+                hint="sweep an index setting with index:KEY=VALUE,..., or run the track once for each value",
+            )
+
+
+def _own(challenge: Challenge, base: Track, track: Track, point: Point) -> Challenge:
+    """A challenge with the operations that are not the base's under names of the point."""
+    changed = {
+        name: operation
+        for name, operation in (track.operations | challenge.operations).items()
+        if base.operations.get(name) != operation
+    }
+    names = {name: f"{name}@{_words(point)}" for name in changed}
+    return msgspec.structs.replace(
+        challenge,
+        operations={
+            names[name]: msgspec.structs.replace(operation, name=names[name])
+            for name, operation in changed.items()
+        },
+        schedule=tuple(
+            msgspec.structs.replace(task, name=task.label, operation=names[task.operation])
+            if task.operation in names
+            else task
+            for task in challenge.schedule
+        ),
+    )
+
+
+def _in_order(
+    loaded: Sequence[tuple[Point, tuple[Challenge, ...]]],
+) -> tuple[tuple[Challenge, ...], tuple[Swept, ...]]:
+    """Challenge by challenge, each at all points."""
+    challenges, swept = [], []
+    for place in range(len(loaded[0][1])):
+        for point, found in loaded:
+            one = found[place]
+            challenges.append(
+                msgspec.structs.replace(one, name=f"{one.name}@{_words(point)}") if point else one
+            )
+            swept.append(Swept(one.name, dict(point)))
+    return tuple(challenges), tuple(swept)
+
+
+def _words(point: Point) -> str:
+    return ",".join(f"{name.removeprefix(_PARAMETER)}={value}" for name, value in point.items())

@@ -1,0 +1,198 @@
+"""Sweeps for readers: the answer first, then typed tables that fit a narrow screen."""
+
+import msgspec
+import pytest
+
+from benchctl.report.grid import grid_table
+from benchctl.report.layout import Notes
+from benchctl.report.sweep import sweep_answer, sweep_grids
+from benchctl.report.tables import render_page
+from benchctl.stats import caveat
+from benchctl.stats.compare import adjust
+from benchctl.stats.sweep import SweepAxis, SweepCurve
+from sweeps import AXIS, compared, crossing_curve, forks, make_curve
+
+NAMES = SweepAxis("index.refresh_interval", ("1s", "30s", "off"), fixed="docs 1m")
+
+
+def three() -> SweepCurve:
+    return make_curve(
+        {
+            "es": forks(lambda x: 4 * x**0.9),
+            "os": forks(lambda x: 4 * 3**0.3 * x**0.6, seed=2),
+            "es@9.2.0": forks(lambda x: 3 * x**0.9, seed=3),
+        }
+    )
+
+
+def shown(curve: SweepCurve, width: int) -> list[str]:
+    return render_page(sweep_grids(curve), sweep_answer(curve), width).splitlines()
+
+
+def test_every_point_is_shown_and_what_they_add_up_to():
+    assert shown(crossing_curve(), 80) == [
+        "big5: range, p90 service time by clients, ms (lower is better; ± 95 % interval",
+        "of the mean)",
+        "clients     es     os Diff % 95 % interval      p Verdict",
+        "───────────────────────────────────────────────────────────",
+        "1        4.021  5.557  +38.2      +35.5 to <0.001 os slower",
+        "        ±1.7 % ±3.2 %                +41.0",
+        "2        7.496  8.453  +12.8      +11.1 to <0.001 os slower",
+        "        ±0.9 % ±1.3 %                +14.4",
+        "4        13.88  12.74   -8.2       -9.5 to <0.001 os faster",
+        "        ±1.0 % ±1.2 %                 -6.9",
+        "8        26.08  19.43  -25.5      -26.8 to <0.001 os faster",
+        "        ±1.7 % ±1.2 %                -24.2",
+        "",
+        "big5: range, p90 service time by clients: growth, b of clients^b",
+        "Variant clients Exponent  95 % interval Constant exponent?",
+        "─────────────────────────────────────────────────────────────",
+        "es      1 to 8      0.90   0.89 to 0.91 not refuted (p 0.229)",
+        "        1 to 2      0.90   0.87 to 0.93",
+        "        2 to 4      0.89   0.87 to 0.90",
+        "        4 to 8      0.91   0.88 to 0.94",
+        "os      1 to 8      0.60   0.59 to 0.62 not refuted (p 0.385)",
+        "        1 to 2      0.61   0.57 to 0.64",
+        "        2 to 4      0.59   0.57 to 0.61",
+        "        4 to 8      0.61   0.60 to 0.62",
+        "os - es 1 to 8     -0.30 -0.31 to -0.28 not refuted (p 1.000)",
+        "",
+        "big5: range, p90 service time by clients: where lines cross, clients",
+        "Variants Means cross at 95 % interval Faster below Faster above Crossing",
+        "────────────────────────────────────────────────────────────────────────────────",
+        "os, es                3  2.87 to 3.13 es           os           shown (p <0.001)",
+        "",
+        "os against es by clients: slower from 1 to 2 (+12.8 to +38.2 %), faster from 4",
+        "to 8 (-25.5 to -8.2 %). They cross at 3 clients (95 % 2.87 to 3.13): es is",
+        "faster below, os above.",
+        "Growth exponent in clients: es 0.90 (0.89 to 0.91), os 0.60 (0.59 to 0.62), os",
+        "against es -0.30 (-0.31 to -0.28).",
+    ]
+
+
+def test_each_further_variant_has_its_answer_and_lines():
+    curve = three()
+    answer = sweep_answer(curve)
+    assert answer[0].startswith("os against es by clients: slower from 1 to 2 (")
+    assert answer[1].startswith("es@9.2.0 against es by clients: faster from 1 to 8 (")
+    assert answer[1].endswith("They do not cross: es@9.2.0 is faster at and between all points.")
+    points, growth, crossings = sweep_grids(curve)
+    assert points.spans[:3] == (3, 0, 0)
+    assert points.titles == ("clients", "Variant", "Value", "Diff %", "95 % interval", "p", "Verdict")
+    assert points.lines[2][6].verdict == "faster"
+    assert [line[0].text for line in growth.lines if line[0].text] == [
+        "es", "os", "es@9.2.0", "os - es", "es@9.2.0 - es",
+    ]  # fmt: skip
+    assert [line[0].text for line in crossings.lines] == ["os, es", "es@9.2.0, es"]
+
+
+@pytest.mark.parametrize("width", [80, 100, 200])
+def test_it_keeps_to_the_width(width: int):
+    lines = [line for curve in (crossing_curve(), three(), by_name()) for line in shown(curve, width)]
+    assert max(map(len, lines)) <= width
+
+
+def by_name() -> SweepCurve:
+    return make_curve({"es": forks(lambda x: x, NAMES), "os": forks(lambda x: x + 1, NAMES, seed=2)}, NAMES)
+
+
+def test_points_that_are_no_numbers_have_a_table_and_verdicts_alone():
+    curve = by_name()
+    (points,) = sweep_grids(curve)
+    assert points.title == (
+        "big5: range, p90 service time by index.refresh_interval, docs 1m, ms "
+        "(lower is better; ± 95 % interval of the mean)"
+    )
+    assert [line[0].text for line in points.lines] == ["1s", "30s", "off"]
+    (answer,) = sweep_answer(curve)
+    assert answer.startswith("os against es by index.refresh_interval: slower from 1s to off (+")
+    assert answer.endswith(" %).")
+
+
+def test_one_variant_has_values_and_growth():
+    curve = make_curve({"es": forks(lambda x: 100 * x / (x + 3))}, comparisons=())
+    points, growth = sweep_grids(curve)
+    assert points.titles == ("clients", "es")
+    assert growth.lines[0][4].text.startswith("no, it falls (p ")
+    first, second = sweep_answer(curve)
+    assert first.startswith("Growth exponent in clients: es 0.")
+    assert second.startswith("es is no power law (p <0.001): its exponent falls, 0.")
+
+
+def test_what_is_not_known_of_a_crossing_is_said():
+    equal = make_curve({"es": forks(lambda x: x, sd=0.2), "os": forks(lambda x: x, seed=2, sd=0.2)})
+    assert "A crossing is not excluded anywhere" in sweep_answer(equal)[0]
+    beyond = make_curve({"es": forks(lambda x: x), "os": forks(7.95, seed=2)})
+    assert "A crossing is not excluded above 7" in sweep_answer(beyond)[0]
+    (line,) = sweep_grids(beyond)[2].lines
+    assert line[2].text.startswith("above 7")
+    assert line[5].text == "not excluded"
+    few = make_curve({"es": forks(lambda x: x, blocks=2), "os": forks(3, seed=2, blocks=2)})
+    (line,) = sweep_grids(few)[2].lines
+    assert line[5].text == "not looked for: fewer than 3 blocks have all points"
+
+
+def test_forks_that_failed_are_counted_in_the_tables():
+    os = forks(lambda x: 2 * x, seed=2)
+    os[2] = {block: value for block, value in os[2].items() if block != 3}
+    curve = make_curve({"es": forks(lambda x: x), "os": os}, comparisons=())
+    points, growth, _ = sweep_grids(curve)
+    assert [line[3].text for line in points.lines] == ["6, 6", "6, 6", "6, 5", "6, 6"]
+    lines = {line[0].text: line for line in growth.lines}
+    assert lines["os"][4].text.endswith("1 block without all points left out")
+
+
+def test_why_there_is_no_exponent_is_said():
+    values = {"es": forks(lambda x: x - 1), "os": forks(lambda x: x, seed=2)}
+    curve = make_curve(values, metric="gc")
+    assert sweep_answer(curve)[1:] == [
+        "No growth exponent of es, os: values may be 0, and nothing is a multiple of 0."
+    ]
+    points, crossings = sweep_grids(curve)
+    assert points.lines[0][1].text == "0"
+    assert len(crossings.lines) == 1
+
+
+def test_a_point_that_most_blocks_lack_is_named_where_it_matters():
+    os = [*forks(lambda x: 2 * x, seed=2)[:3], {0: 16.0}]
+    curve = make_curve({"es": forks(lambda x: x), "os": os}, comparisons=())
+    assert sweep_answer(curve)[0].endswith("es is faster at and between all points but 8.")
+    (line,) = sweep_grids(curve)[2].lines
+    assert line[5].text.startswith("none between the points; ")
+    assert line[5].text.endswith("without 8, which most blocks lack")
+
+
+def test_what_is_one_fork_has_no_interval_and_what_is_missing_no_value():
+    points = [{0: 1.0}, {0: 2.0}, {0: None}, {}]
+    (values, growth) = sweep_grids(make_curve({"es": points}, comparisons=()))
+    assert [line[1].text for line in values.lines] == ["1.000 (one fork)", "2.000 (one fork)", "n/a", "n/a"]
+    assert growth.lines[0][3].text == "n/a"
+    assert "only one block has all points" in growth.lines[0][4].text
+    assert "without 4, 8, which most blocks lack" in growth.lines[0][4].text
+    assert sweep_answer(make_curve({"es": points}, comparisons=())) == [
+        "Growth exponent in clients: es 1.00 (no interval)."
+    ]
+
+
+def test_doubts_are_numbered_where_there_are_notes():
+    doubt = caveat.no_spread()
+    comparisons = compared({"es": forks(lambda x: x), "os": forks(lambda x: x, seed=2)}, "service_time_p90")
+    comparisons[1] = [msgspec.structs.replace(comparisons[1][0], caveats=(doubt,))]
+    curve = crossing_curve(comparisons=comparisons)
+    assert "Notes" not in sweep_grids(curve)[0].titles
+    grid = sweep_grids(curve, Notes((doubt,), ()))[0]
+    assert [line[-1].text for line in grid.lines] == ["", "1", "", ""]
+
+
+def test_markdown_has_the_same_tables():
+    markdown = "\n".join(map(grid_table, sweep_grids(crossing_curve())))
+    assert "| clients | es | os | Diff % | 95 % interval | p | Verdict |" in markdown
+    assert "| os, es |" in markdown
+
+
+def test_undecided_points_are_told_as_such():
+    values = {"es": forks(lambda x: x, sd=0.3), "os": forks(lambda x: x, seed=2, sd=0.3)}
+    comparisons = [adjust(point) for point in compared(values, "service_time_p90")]
+    (answer, _) = sweep_answer(make_curve(values, comparisons=comparisons))
+    assert answer.startswith("os against es by clients: inconclusive from 1 to 8. ")
+    assert len(AXIS.labels) == 4

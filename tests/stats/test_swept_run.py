@@ -1,0 +1,153 @@
+"""A sweep analysed: variants compared at each point, and every task and metric as a curve."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from benchctl.results.model import RunRecord
+from benchctl.run.plan import RunSpec, boots, plan_run
+from benchctl.stats.analyse import analyse_run
+from benchctl.stats.analysis import Analysis
+from benchctl.stats.history import collect_history
+from benchctl.stats.outlook import plan_forks
+from builders import CORPUS, ES, OS, make_fork, make_summary
+from foreign_tracks import write_files
+from sweeps import swept_record
+
+
+def curves_of(analysis: Analysis) -> list[tuple[str, str, str]]:
+    return [(one.metric, one.axis.name, one.axis.fixed) for one in analysis.curves]
+
+
+def compared(analysis: Analysis) -> set[tuple[str, str]]:
+    return {(one.baseline, one.contender) for row in analysis.rows for one in row.comparisons}
+
+
+def test_variants_are_compared_at_the_same_point():
+    found = analyse_run(swept_record())
+    assert compared(found) == {("es.1k", "os.1k"), ("es.2k", "os.2k")}
+    assert all(row.swept for row in found.rows)
+    one = {one.contender: one for row in found.rows if row.schedule == 0 for one in row.comparisons}
+    assert one["os.1k"].verdict == "slower"
+
+
+def test_every_metric_is_a_curve_along_the_first_axis_at_each_point_of_the_others():
+    found = analyse_run(swept_record())
+    assert curves_of(found) == [
+        (metric, "clients", f"docs {docs}")
+        for metric in ("throughput", "service_time_p90")
+        for docs in ("1k", "2k")
+    ]
+    curve = found.curves[2]
+    assert (curve.challenge, curve.task) == ("range-only-short", "range")
+    assert [line.variant for line in curve.lines] == ["es", "os"]
+    exponents = [line.growth.exponent for line in curve.lines]
+    assert [one and round(one.value, 1) for one in exponents] == [1.0, 0.5]
+    (pair,) = curve.pairs
+    (crossing,) = pair.crossings
+    # 2 x = 3 x^.5 at 2.25.
+    assert (crossing.low or 0) < 2.25 < (crossing.high or 0)
+    assert (crossing.below, crossing.above) == ("es", "os")
+
+
+def test_the_other_order_of_axes_draws_the_other_curves():
+    found = analyse_run(swept_record(sweep=("docs=1k,2k", "clients=1,2,4")))
+    assert {one.axis.fixed for one in found.curves} == {"clients 1", "clients 2", "clients 4"}
+    exponents = [one.lines[0].growth.exponent for one in found.curves]
+    assert {one and round(one.value, 1) for one in exponents} == {-0.8, 0.8}
+
+
+def test_points_of_a_single_variant_are_compared_with_the_first():
+    found = analyse_run(swept_record(sweep=("docs=1k,2k",), variants=(OS,)))
+    assert compared(found) == {("os.1k", "os.2k")}
+    assert [len(one.lines) for one in found.curves] == [1, 1]
+    assert found.curves[0].comparisons == ()
+
+
+def test_points_that_are_names_are_a_curve_without_growth():
+    found = analyse_run(swept_record(sweep=("jdk=21,17",)))
+    assert found.curves[0].axis.labels == ("21", "17")
+    assert found.curves[0].lines[0].growth.exponent is None
+
+
+def test_what_ran_before_a_point_of_a_sweep_is_no_order_effect():
+    for restart in ("never", "challenge", "task"):
+        found = analyse_run(swept_record(restart=restart))
+        assert found.order_effects == ()
+        assert {section.preceded_by for section in found.sections} == {()}
+
+
+def test_a_plan_of_forks_is_about_the_pairs_that_a_sweep_compares():
+    record = swept_record()
+    plan = plan_forks(
+        collect_history([record], record.plan, record.environment.fingerprint), record.plan, 0.1
+    )
+    pairs = {(one.prospect.baseline, one.prospect.contender) for one in plan.requirements}
+    assert pairs == {("es.1k", "os.1k"), ("es.2k", "os.2k")}
+
+
+LISTED = """{"indices": [{"name": "logs"}],
+"operations": [{"name": "find", "operation-type": "search", "body": {"query": {"match_all": {}}}},
+               {"name": "once", "operation-type": "search", "body": {"query": {"match_all": {}}}}],
+"challenges": [{"name": "ask", "default": true, "schedule": [
+  {"operation": "once", "iterations": 5},
+  {"operation": "find", "clients_list": [1, 4, 2], "iterations": 5}]}]}"""
+
+
+@pytest.fixture
+def listed(tmp_path: Path) -> RunRecord:
+    """A run of a challenge of OpenSearch Benchmark with a clients_list."""
+    folder = write_files(tmp_path / "listed", {"track.json": LISTED})
+    options: dict[str, Any] = {
+        "variants": (ES, OS), "forks": 5, "seed": 1, "heap_mb": 512, "track": str(folder), "corpus": CORPUS,
+        "params": {},
+    }  # fmt: skip
+    plan, _ = plan_run(RunSpec(**options))
+    forks = [
+        make_fork(
+            spec.name,
+            block,
+            *(
+                msgspec.structs.replace(
+                    make_summary(task.operation, task.clients * (1 + block / 100)),
+                    task=place,
+                    label=task.label,
+                )
+                for place, task in enumerate(plan.schedules[0].schedule)
+            ),
+        )
+        for spec in plan.variants
+        for block in range(5)
+    ]
+    record = swept_record()
+    return msgspec.structs.replace(record, plan=plan, forks=tuple(forks))
+
+
+def test_a_clients_list_is_a_curve_over_clients(listed: RunRecord):
+    found = analyse_run(listed)
+    assert curves_of(found) == [("throughput", "clients", ""), ("service_time_p90", "clients", "")]
+    assert {(one.challenge, one.task) for one in found.curves} == {("ask", "find")}
+    assert found.curves[0].axis.numbers == (1, 2, 4)
+    assert {row.label: row.swept for row in found.rows} == {
+        "once": False,
+        "find_1_clients": True,
+        "find_4_clients": True,
+        "find_2_clients": True,
+    }
+    growth = found.curves[1].lines[0].growth.exponent
+    assert growth is not None
+    assert growth.value == pytest.approx(1)
+
+
+def test_the_points_of_a_clients_list_come_in_random_order_where_they_stand(listed: RunRecord):
+    def order(block: int) -> Sequence[int]:
+        (steps,) = boots(listed.plan, block)
+        return [step[0][1] for step in steps]
+
+    orders = [order(block) for block in range(12)]
+    assert {tuple(sorted(one)) for one in orders} == {(0, 1, 2, 3)}
+    assert {one[0] for one in orders} == {0}
+    assert len({tuple(one) for one in orders}) > 1

@@ -1,0 +1,112 @@
+"""Sweeps with plain values: noise-free lines times the luck of every fork."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from benchctl.results.model import RunRecord
+from benchctl.run.plan import RunSpec, plan_run
+from benchctl.stats.compare import Comparison, compare
+from benchctl.stats.metrics import metric_of
+from benchctl.stats.sweep import ByBlock, SweepAxis, SweepCurve, sweep_curve
+from builders import CORPUS, ES, OS, make_fork, make_record, make_summary
+
+AXIS = SweepAxis("clients", ("1", "2", "4", "8"), (1.0, 2.0, 4.0, 8.0))
+BLOCKS = 6
+
+
+def forks(
+    truth: Callable[[float], float] | float,
+    axis: SweepAxis = AXIS,
+    *,
+    seed: int = 1,
+    sd: float = 0.02,
+    blocks: int = BLOCKS,
+) -> list[ByBlock]:
+    """By point, one value a block: of a line, or a constant; points without numbers are 1, 2, 3..."""
+    places = axis.numbers or range(1, len(axis.labels) + 1)
+    luck = np.exp(np.random.default_rng(seed).normal(0, sd, (len(places), blocks)))
+    return [
+        dict(enumerate(((truth(place) if callable(truth) else truth) * factors).tolist()))
+        for place, factors in zip(places, luck, strict=True)
+    ]
+
+
+def compared(values: Mapping[str, Sequence[ByBlock]], metric: str) -> list[list[Comparison]]:
+    """What runs compute anyway: every further variant against the first, point by point."""
+    known = metric_of(metric)
+    (baseline, first), *others = values.items()
+    return [
+        [
+            compare(
+                list(first[place].values()),
+                list(points[place].values()),
+                higher_is_better=known.higher_is_better,
+                margin=known.margin,
+                paired=True,
+                metric=metric,
+                baseline=baseline,
+                contender=name,
+                additive=known.figure.additive,
+            )
+            for name, points in others
+        ]
+        for place in range(len(first))
+    ]
+
+
+def make_curve(
+    values: Mapping[str, Sequence[ByBlock]],
+    axis: SweepAxis = AXIS,
+    *,
+    metric: str = "service_time_p90",
+    **more: Any,
+) -> SweepCurve:
+    """A curve of whole blocks, compared."""
+    more = {"task": "range", "challenge": "big5"} | more
+    if "comparisons" not in more:
+        more["comparisons"] = compared(values, metric)
+    return sweep_curve(values, axis, metric=metric, **more)
+
+
+def crossing_curve(**more: Any) -> SweepCurve:
+    """os grows more slowly than es, and is faster from 3 clients on."""
+    return make_curve(
+        {"es": forks(lambda x: 4 * x**0.9), "os": forks(lambda x: 4 * 3**0.3 * x**0.6, seed=2)}, **more
+    )
+
+
+def swept_record(
+    run_id: str = "sweep", *, sweep: Sequence[str] = (), blocks: int = BLOCKS, **changes: Any
+) -> RunRecord:
+    """A run over 1, 2 and 4 clients and 1,000 and 2,000 documents: os is slower, but grows more slowly."""
+    options: dict[str, Any] = {
+        "variants": (ES, OS),
+        "challenges": ("range-only-short",),
+        "forks": blocks,
+        "seed": 1,
+        "heap_mb": 512,
+        "track": "big5",
+        "corpus": CORPUS,
+        "params": {},
+        "sweep": tuple(sweep) or ("clients=1,2,4", "docs=1k,2k"),
+    }
+    plan, _ = plan_run(RunSpec(**{**options, **changes}))
+    assert plan.swept is not None
+    luck = np.random.default_rng(1)
+    made = []
+    for spec in plan.variants:
+        thousands = (spec.documents or 1000) / 1000
+        for block in range(blocks):
+            summaries = []
+            for schedule, challenge in enumerate(plan.schedules):
+                for place, task in enumerate(challenge.schedule):
+                    power, first_ms = (1.0, 2.0) if spec.engine == "elasticsearch" else (0.5, 3.0)
+                    typical_ms = first_ms * task.clients**power * thousands**0.8
+                    own = make_summary(task.operation, typical_ms * float(np.exp(luck.normal(0, 0.02))))
+                    placed = {"schedule": schedule, "task": place, "label": task.label}
+                    summaries.append(msgspec.structs.replace(own, **placed))
+            made.append(make_fork(spec.name, block, *summaries))
+    return make_record(run_id, status="complete", plan=plan, forks=tuple(made))
