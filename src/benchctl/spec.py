@@ -19,7 +19,12 @@ Heading = Literal["What is measured", "How much", "Load", "Nodes and indices", "
 RestartPolicy = Literal["challenge", "task", "never"]
 ErrorPolicy = Literal["continue", "abort"]
 TransportName = Literal["wire", "client"]
+MAX_SEED = 1 << 63
+MOST_WORKERS = 64
+
 PageCache = Literal["as-is", "cold", "warm"]
+ComparedAs = Literal["ratio", "ratio-of-sums", "difference"]
+"""Of geometric means over forks, unless values may be 0; of arithmetic ones; and their difference."""
 
 
 def _said(
@@ -111,6 +116,15 @@ class RunSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
             later=True,
         ),
     ] = ""
+    compared_as: Annotated[
+        Literal["ratio", "difference"],
+        _said(
+            "Whether tables say by how many per cent variants differ, or by how much in the metric's unit.",
+            "Output",
+            option="--as",
+            later=True,
+        ),
+    ] = "ratio"
     page_cache: Annotated[
         PageCache,
         _said(

@@ -360,3 +360,32 @@ def test_one_side_is_none(compare: Compare):
     status, _, error = compare("es")
     assert status == 2
     assert "two variants or more" in error
+
+
+def test_differences_are_in_the_metrics_unit(compare: Compare):
+    def texts(*words: str, **options: bool) -> tuple[str, str, str]:
+        wanted = ("slow", "es", "--metric", "service_time", "--as", "difference", *words)
+        _, output, error = compare(*wanted, **options)
+        return output, error, " ".join(output.split())
+
+    found = json.loads(texts("--format", "json", verbose=False)[0])["rows"][0]["comparisons"][0]
+    assert found["compared_as"] == "difference"
+    assert found["difference"] == pytest.approx(found["contender_value"] - found["baseline_value"])
+    assert found["difference_low"] < found["difference"] < found["difference_high"] < 0
+    table, _, words = texts()
+    assert "Diff, ms" in table
+    assert "Diff %" not in table.split("Values:")[0]
+    assert "Differences: of arithmetic means" in words
+    screen, _, _ = texts(verbose=False)
+    assert "change, ms" in screen
+    assert "%" not in "".join(line for line in screen.splitlines() if line.startswith("range"))
+    _, refused, _ = texts("--style", "blog")
+    assert "--style has changes in per cent only" in refused
+
+
+def test_what_a_run_was_asked_to_say_is_what_is_said(compare: Compare, store: RunStore):
+    folder = store.find(NEWER)
+    plan = msgspec.structs.replace(folder.load().plan, compared_as="difference")
+    folder.save(msgspec.structs.replace(folder.load(), plan=plan))
+    assert "Diff, ms" in compare("slow", "es")[1]
+    assert "Diff, ms" not in compare("slow", "es", "--as", "ratio")[1]

@@ -94,6 +94,7 @@ RUN: Final[Mapping[str, tuple[Words, ...]]] = {
     "transport": (("--transport", "client"),),
     "metrics": (("--metric", "cpu,took"),),
     "page_cache": (("--page-cache", "cold"),),
+    "compared_as": (("--as", "difference"),),
     "workers": (("--workers", "2"),),
     "forks": (("--forks", "9"),),
     "precision": (("--precision", "2.5%"),),

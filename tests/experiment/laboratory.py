@@ -13,6 +13,7 @@ from benchctl.experiment.execution import adopted, begin
 from benchctl.experiment.plan import Experiment
 from benchctl.experiment.record import ExperimentFolder, ExperimentRecord, ExperimentStore
 from benchctl.home import Home
+from benchctl.results.figures import Calibration
 from benchctl.results.model import RunRecord
 from benchctl.results.plan import Plan
 from benchctl.results.store import RunFolder, RunStore
@@ -21,6 +22,7 @@ from benchctl.run.fork import ForkJob
 from benchctl.run.open_run import OpenRun
 from benchctl.run.orchestrate import Extras, NotResumable
 from builders import make_environment, make_fork, make_record, make_summary
+from report.test_driver import CALIBRATION
 
 Fork = tuple[int, str, str]
 """(block, measurement, variant)."""
@@ -106,6 +108,7 @@ class World:
         fails: which forks fail.
         time_ms: of every request of a fork.
         forks: that were run, in order.
+        calibrated: how often the driver's own cost was measured.
     """
 
     root: Path
@@ -117,6 +120,7 @@ class World:
     time_ms: Callable[[Fork], float] = lambda _fork: 10.0
     forks: list[Fork] = field(default_factory=list)
     observer: Observer = field(default_factory=Observer)
+    calibrated: int = 0
 
     @property
     def home(self) -> Home:
@@ -159,13 +163,23 @@ class World:
 
     @property
     def laboratory(self) -> Laboratory:
-        return Laboratory(open=self.open, reopen=self.reopen)
+        return Laboratory(open=self.open, reopen=self.reopen, calibrate=self.calibrate)
+
+    def calibrate(self, _observer: Any, _stop: Event) -> Calibration:
+        self.calibrated += 1
+        return CALIBRATION
 
     def open(self, bench: Bench, plan: Plan, _track: Any, extras: Extras) -> tuple[OpenRun, dict[str, float]]:
         self.before_open(plan)
         assert not extras.forecast
         folder = bench.store.create(f"run-{len(bench.store.folders())}")
-        record = make_record(folder.path.name, plan=plan, tags=extras.tags, environment=make_environment())
+        record = make_record(
+            folder.path.name,
+            plan=plan,
+            tags=extras.tags,
+            environment=make_environment(),
+            calibration=extras.calibration,
+        )
         folder.save(record)
         self.after_open(record)
         return MadeRun(self, bench, folder, record), {"prepare-s": 1.5}

@@ -10,14 +10,24 @@ from scipy.stats import ttest_ind, ttest_rel
 
 from benchctl.experiment.comparisons import ExpectationResult, ExperimentRow
 from benchctl.experiment.judge import analyse_experiment, judge_relation, speed_of
-from benchctl.experiment.record import TableSpec
+from benchctl.experiment.record import ComparisonSpec, TableSpec, TaskRef, Term
+from benchctl.experiment.report import render
 from benchctl.results.figures import Course
-from benchctl.results.model import AnswerCheck, AnswerFinding, HostProbe, RunRecord
+from benchctl.results.model import (
+    AnswerCheck,
+    AnswerFinding,
+    ForkRecord,
+    HostProbe,
+    IndexFacts,
+    IngestReport,
+    RunRecord,
+)
 from benchctl.results.plan import EvidenceSpec, StopSpec
 from benchctl.stats.cost import forks_to_verdict
 from benchctl.track.model import Challenge, Task
 from builders import make_fork, make_summary
 from made_experiment import comparison, expect, made_plan, made_record, made_runs
+from redlines import redline_fork, redline_plan
 
 FAST = (4.0, 4.1, 3.9, 4.05, 3.95)
 SLOW = (6.0, 6.1, 5.9, 6.2, 5.8)
@@ -347,7 +357,7 @@ class TestWhatIsOpen:
         speed = speed_of(first_row(made_runs(NEAR), ENGINES))
         assert speed is not None
         for further, outcome in ((found.lacks.forks, "confirmed"), (found.lacks.forks - 1, "inconclusive")):
-            assert judge_relation("alike", speed.foreseen(5, further), 0.05) == outcome
+            assert judge_relation("alike", speed.foreseen(5, further), math.log1p(0.05)) == outcome
 
     def test_it_lacks_what_the_same_row_of_a_run_lacks(self):
         """For both, whoever adds forks has looked once more."""
@@ -380,6 +390,233 @@ class TestWhatIsOpen:
         assert first_row(edited(runs, "after", looks=3)).comparison.looks == 3
         decided = made_plan(forks=5, stop=StopSpec(decided=True))
         assert first_row(edited(runs, "after", plan=decided)).comparison.counted_looks == -50
+
+
+def sums(*forks: tuple[float, float], variant: str = "es") -> list[ForkRecord]:
+    """Forks of two tasks, `with` and `without`, by their mean service times."""
+    return [
+        make_fork(
+            variant,
+            block,
+            make_summary("with", with_ms),
+            make_summary("without", without_ms, task=1),
+        )
+        for block, (with_ms, without_ms) in enumerate(forks)
+    ]
+
+
+ES_COSTS = ((12.0, 10.1), (13.1, 11.0), (11.2, 9.3), (12.6, 10.4), (11.9, 10.0))
+OS_COSTS = ((13.2, 10.0), (14.0, 10.9), (12.4, 9.5), (13.7, 10.6), (13.1, 10.1))
+
+
+def cost_runs(*, paired: bool = True, **changes: Any) -> dict[str, RunRecord]:
+    tasks = (Task("with", iterations=300), Task("without", iterations=300))
+    plan = made_plan(Challenge("costs", tasks), forks=5, paired=paired, **changes)
+    runs = made_runs({"fresh": TIMES["fresh"]})
+    forks = (*sums(*ES_COSTS), *sums(*OS_COSTS, variant="os"))
+    return edited(runs, "fresh", plan=plan, forks=forks)
+
+
+def cost(variant: str) -> tuple[Term, ...]:
+    return tuple(
+        Term(TaskRef("fresh", variant, task), minus=task == "without") for task in ("with", "without")
+    )
+
+
+def cost_row(**changes: Any) -> Any:
+    base = comparison("cost", "fresh/es/with", "fresh/os/with", metric="mean", compared_as="difference")
+    return msgspec.structs.replace(base, **{"baseline": cost("es"), "contender": cost("os"), **changes})
+
+
+class TestDerived:
+    def test_a_cost_is_subtracted_block_by_block(self):
+        row = first_row(cost_runs(), cost_row())
+        costs = [np.subtract(*np.array(side).T) for side in (ES_COSTS, OS_COSTS)]
+        expected = ttest_rel(costs[1], costs[0])
+        assert row.figures[0].values == pytest.approx(costs[0])
+        assert row.figures[0].variant == "fresh/es/with - fresh/es/without"
+        comparison = row.comparison
+        assert (comparison.paired, comparison.p) == (True, pytest.approx(expected.pvalue))
+        interval = expected.confidence_interval(0.95)
+        assert (comparison.difference_low, comparison.difference_high) == pytest.approx(
+            (interval.low, interval.high)
+        )
+        assert comparison.verdict == "slower"
+
+    def test_apart_it_is_welchs_t(self):
+        row = first_row(cost_runs(paired=False), cost_row())
+        costs = [np.subtract(*np.array(side).T) for side in (ES_COSTS, OS_COSTS)]
+        assert row.comparison.p == pytest.approx(ttest_ind(*costs, equal_var=False).pvalue)
+
+    def test_sides_that_share_forks_are_pairs_even_where_blocks_are_not(self):
+        shared = (Term(TaskRef("fresh", "os", "with")), Term(TaskRef("fresh", "es", "without")))
+        row = first_row(cost_runs(paired=False), cost_row(contender=shared))
+        assert row.comparison.paired
+
+    def test_a_fork_without_one_of_the_tasks_has_no_sum(self):
+        runs = cost_runs()
+        first, *others = runs["fresh"].forks
+        lacking = msgspec.structs.replace(first.summaries[1], mean_ns=None)
+        forks = (msgspec.structs.replace(first, summaries=(first.summaries[0], lacking)), *others)
+        row = first_row(edited(runs, "fresh", forks=forks), cost_row())
+        assert row.figures[0].values[0] is None
+        assert row.comparison.n_baseline == 4
+        assert row.comparison.verdict == "insufficient"
+
+    def test_builds_are_what_counts_where_there_are_several(self):
+        runs = cost_runs(index_builds=2)
+        forks = tuple(
+            msgspec.structs.replace(fork, index_build=fork.block % 2) for fork in runs["fresh"].forks
+        )
+        row = first_row(edited(runs, "fresh", forks=forks), cost_row())
+        assert (row.comparison.replicate, row.comparison.replicates) == ("build", (2, 2))
+        speed = speed_of(row)
+        assert speed is not None
+        assert speed.interval(0.95) == pytest.approx(
+            (-(row.comparison.difference_high or 0.0), -(row.comparison.difference_low or 0.0))
+        )
+
+    @pytest.mark.parametrize(
+        ("is_", "margin", "outcome"),
+        [
+            ("slower", 0.5, "confirmed"),
+            ("faster", 0.5, "refuted"),
+            ("alike", 2.0, "confirmed"),
+            ("alike", 0.5, "refuted"),
+        ],
+    )
+    def test_expectations_go_by_the_margin_in_the_unit(self, is_: str, margin: float, outcome: str):
+        expected = expect("so it is", is_, "cost", margin=margin, unit="ms")
+        found = analyse_experiment(made_record([cost_row()], [expected]), cost_runs()).expectations[0]
+        assert (found.outcome, found.margin_percent, found.unit) == (outcome, None, "ms")
+        (judged,) = found.judged
+        assert judged.speed_percent is None
+        assert judged.difference == pytest.approx(1.1, abs=0.05)
+        assert judged.difference_low is not None
+        assert judged.difference_low > 0.5
+
+    @pytest.mark.parametrize("paired", [True, False])
+    def test_ratios_of_costs_are_judged_by_fiellers_interval(self, *, paired: bool):
+        row = cost_row(compared_as="ratio-of-sums")
+        record = made_record([row], [expect("dearer", "slower", "cost"), expect("alike", "alike", "cost")])
+        found = analyse_experiment(record, cost_runs(paired=paired))
+        assert [one.outcome for one in found.expectations] == ["confirmed", "refuted"]
+        (judged,) = found.expectations[0].judged
+        comparison = found.rows[0].comparison
+        assert judged.low_percent == pytest.approx(100 * (100 / (100 + (comparison.high_percent or 0)) - 1))
+        assert judged.p == pytest.approx(comparison.p)
+
+    def test_no_ratio_to_what_is_not_clearly_above_0(self):
+        row = cost_row(
+            baseline=tuple(msgspec.structs.replace(one, minus=not one.minus) for one in cost("es"))
+        )
+        row = msgspec.structs.replace(row, compared_as="ratio-of-sums")
+        record = made_record([row], [expect("dearer", "slower", "cost")])
+        found = analyse_experiment(record, cost_runs())
+        assert found.rows[0].comparison.verdict == "n/a"
+        assert found.expectations[0].outcome == "inconclusive"
+        assert "is not clearly above 0" in found.expectations[0].judged[0].reason
+
+    def test_a_difference_of_differences(self):
+        rows = [
+            comparison(name, f"fresh/es/{name}", f"fresh/os/{name}", metric="mean", compared_as="difference")
+            for name in ("with", "without")
+        ]
+        expected = expect("dearer", "slower", "with", than="without", margin=0.1, unit="ms")
+        found = analyse_experiment(made_record(rows, [expected]), cost_runs()).expectations[0]
+        direct = first_row(cost_runs(), cost_row()).comparison
+        assert found.judged[0].difference == pytest.approx(direct.difference)
+        assert found.p == pytest.approx(direct.p)
+
+    def test_the_report_has_units(self):
+        expected = expect("dearer", "slower", "cost", margin=0.5, unit="ms")
+        both = [cost_row(), cost_row(name="times", label="times", compared_as="ratio-of-sums")]
+        record, runs = made_record(both, [expected]), cost_runs()
+        text = render(record, runs, analyse_experiment(record, runs), "markdown")
+        assert "| +1.060 ms (+0.8717 to +1.248) |" in text
+        assert "| 2.000 | 3.060 | +1.060 ms | +0.8717 to +1.248 |" in text
+        assert "| 2.000 | 3.060 | +53.0 % | +40.8 to +67.2 |" in text
+        assert "Margins: 0.5 ms" in text
+        assert render(record, runs, analyse_experiment(record, runs), "json")
+
+
+class TestRedlines:
+    def rates(self, **changes: Any) -> ExperimentRow:
+        forks = tuple(
+            redline_fork(variant, block, rate * factor, **changes)
+            for variant, factor in (("es", 1.0), ("os", 1.4))
+            for block, rate in enumerate((100.0, 103.0, 97.0, 101.0, 99.0))
+        )
+        runs = edited(made_runs({"fresh": TIMES["fresh"]}), "fresh", plan=redline_plan(forks=5), forks=forks)
+        return first_row(runs, comparison("rate", "fresh/es/range", "fresh/os/range", metric="redline"))
+
+    def test_rates_that_were_found_are_compared(self):
+        row = self.rates()
+        assert (row.unit, row.comparison.verdict) == ("queries/s", "faster")
+        assert row.comparison.effect_percent == pytest.approx(40.0)
+        assert not any(side.at_least for side in row.figures)
+
+    def test_bounds_are_told_and_get_no_verdict(self):
+        row = self.rates(redline_end="max-rate", redline_text="the highest rate to be tried")
+        assert all(side.at_least for side in row.figures)
+        assert row.comparison.verdict == "n/a"
+        assert any("the highest rate to be tried" in doubt.text for doubt in row.caveats)
+
+
+def built(docs_per_s: float, size: int, **changes: Any) -> IndexFacts:
+    report = IngestReport(20_000, 18_000_000, 2, 20_000 / docs_per_s, 0.1, 1.0, 0.1, 5.0, 0.5, 1.0, 0.1)
+    return IndexFacts("key", 20_000, size, (), report, **changes)
+
+
+RATES = {"es": (1000.0, 1010.0, 990.0, 1005.0), "os": (800.0, 805.0, 790.0, 810.0)}
+
+
+class TestBuilds:
+    def runs(self, **changes: Any) -> dict[str, RunRecord]:
+        builds = {
+            name: tuple(built(rate, int(2e6 + rate), **changes) for rate in rates)
+            for name, rates in RATES.items()
+        }
+        plan = msgspec.structs.replace(made_plan(index_builds=4), schedules=(), forks=0)
+        indices = {name: own[0] for name, own in builds.items()}
+        runs = made_runs({"fresh": TIMES["fresh"]})
+        return edited(runs, "fresh", plan=plan, forks=(), builds=builds, indices=indices)
+
+    def row(self, runs: dict[str, RunRecord], **changes: Any) -> ExperimentRow:
+        base = comparison("rate", "fresh/es/x", "fresh/os/x", metric="build_rate")
+        sides = {"baseline": TaskRef("fresh", "es", ""), "contender": TaskRef("fresh", "os", "")}
+        return first_row(runs, msgspec.structs.replace(base, **{**sides, **changes}))
+
+    def test_builds_of_one_run_are_pairs(self):
+        row = self.row(self.runs())
+        expected = ttest_rel(RATES["os"], RATES["es"])
+        assert (row.comparison.replicate, row.comparison.replicates) == ("build", (4, 4))
+        assert row.comparison.p == pytest.approx(expected.pvalue)
+        assert (row.comparison.verdict, row.unit) == ("slower", "docs/s")
+        assert [side.variant for side in row.figures] == ["fresh/es", "fresh/os"]
+
+    def test_those_of_the_cache_are_not_and_the_row_says_so(self):
+        row = self.row(self.runs(cached=True))
+        assert not row.comparison.paired
+        assert [doubt.text[:34] for doubt in row.caveats] == ["some index builds are from the cac"]
+
+    def test_differences_of_builds_are_in_their_unit(self):
+        row = self.row(self.runs(), metric="index_size", compared_as="difference")
+        assert row.comparison.difference == pytest.approx(-0.0002, abs=1e-5)
+        assert row.unit == "MB"
+
+    def test_expectations_go_by_builds(self):
+        runs = self.runs()
+        spec = self.row(runs)
+        rate = ComparisonSpec(
+            name="rate", label="rate", metric="build_rate", baseline=spec.baseline, contender=spec.contender
+        )
+        record = made_record([rate], [expect("slower to fill", "slower", "rate")])
+        found = analyse_experiment(record, runs)
+        assert found.expectations[0].outcome == "confirmed"
+        text = render(record, runs, found)
+        assert "docs/s" in text
+        assert "one index build per engine" not in text
 
 
 def paused(sides: dict[str, tuple[float, ...]]) -> dict[str, RunRecord]:

@@ -69,7 +69,7 @@ def test_the_command_line_wins_over_the_file(tmp_path: Path):
         (swapped("used/es/range-only-short/range", "used/es/short/range"), "no challenge 'short'"),
         (
             swapped("used/es/range-only-short/range", "fresh/es/range-only-short/range"),
-            "'fresh/es/range-only-short/range' is the same task as 'fresh/es/range'",
+            "'fresh/es/range-only-short/range' is the same as 'fresh/es/range'",
         ),
         (
             swapped("used/es/range-only-short/range", "fresh/es/range-only-short#1/range"),

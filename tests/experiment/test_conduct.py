@@ -514,3 +514,12 @@ def test_an_execution_that_cannot_get_more_stays_as_it_is(world: World, experime
         world.resume(more=More(2, until_decided=True))
     assert world.record == before
     assert {name: world.run(name) for name in before.runs} == runs
+
+
+def test_a_measurements_run_has_its_tags_and_the_drivers_cost_is_measured_once(world: World, tmp_path: Path):
+    own = EXPERIMENT.replace("restart: never", "restart: never, tags: [mine]")
+    world.begin(load(tmp_path, f"calibrate: true\ntags: [both]\n{own}"))
+    runs = [world.run(name) for name in ("fresh", "used")]
+    assert [run.tags[2:] for run in runs] == [("both",), ("mine",)]
+    assert world.calibrated == 1
+    assert all(run.calibration is not None for run in runs)

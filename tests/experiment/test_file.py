@@ -3,11 +3,22 @@
 import json
 from pathlib import Path
 
+import msgspec
 import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
 
 from benchctl.errors import UsageError
-from benchctl.experiment.file import experiment_names, find_experiment, read_experiment
-from benchctl.experiment.record import Published, TaskRef
+from benchctl.experiment.file import experiment_names, find_experiment, parse_side, read_experiment
+from benchctl.experiment.record import (
+    ComparisonSpec,
+    Expectation,
+    Published,
+    TaskRef,
+    Term,
+    forks_of,
+    side_text,
+)
 from benchctl.results.model import DEFAULT_FORKS
 from benchctl.stats.metrics import THROUGHPUT
 from experiment_files import EXPERIMENT, write
@@ -123,7 +134,22 @@ def test_the_digest_is_that_of_the_file_and_its_challenges(tmp_path: Path):
         ("metric: throughput", "metric: thruput", "did you mean 'throughput'?"),
         ("metric: service_time_p90", "metric: p90_service_time", "did you mean 'service_time_p90'?"),
         ("metric: service_time_p90", "metric: service_time_p95", "only p50, p90, p99 are"),
-        ("forks: 3", "forks: 3\nindex-builds: 2", "compares forks on one build of every index"),
+        ("forks: 3", "forks: 3\nindex-builds: 0", "index-builds: expected"),
+        ("challenges: [range-only-short]}", "about: x}", "either challenges or a red-line search"),
+        ("challenges: [range-only-short]}", "redline: {operation: range, slo: 50ms}}", "write p90=50ms"),
+        ("challenges: [range-only-short]}", "ingest: true, forks: 2}", "nothing has it"),
+        (
+            "contender: fresh/os/range, metric: service_time_p90",
+            "contender: fresh/os, metric: index_size",
+            "is not an index",
+        ),
+        (
+            "challenges: [range-only-short]}",
+            "redline: {operation: range, slo: p90=50ms}, evidence: {kinds: [gc]}}",
+            "a red-line search warms up by itself, and collects no evidence",
+        ),
+        ("challenges: [range-only-short]}", "challenges: [range-only-short], transport: http}", "'http' is"),
+        ("challenges: [range-only-short]}", "challenges: [range-only-short], tags: [a b]}", "tags"),
         ("[0.65, 0.68, 4.62]", "[0.65]", "[BASELINE, CONTENDER] or [BASELINE, CONTENDER, PERCENT]"),
         ("[0.65, 0.68, 4.62]", "[1, 2, 3, 4]", "[BASELINE, CONTENDER] or [BASELINE, CONTENDER, PERCENT]"),
         ("[0.65, 0.68, 4.62]", "[0, 1]", "a published figure is more than 0, not 0"),
@@ -146,6 +172,27 @@ def test_the_digest_is_that_of_the_file_and_its_challenges(tmp_path: Path):
             "'than'",
         ),
         ("title: Fresh", "titel: Fresh", "unknown key 'titel'"),
+        (
+            "contender: used/es/range-only-short/range",
+            "contender: [used/es/a, -used/b]",
+            "'used/b' is not a task",
+        ),
+        (
+            "contender: used/es/range-only-short/range",
+            "contender: [used/es/a, -usde/es/b]",
+            "entry 2: there is no measurement 'usde'",
+        ),
+        (
+            "contender: used/es/range-only-short/range",
+            "contender: [used/es/a, -used/es/a]",
+            "'used/es/a' is there twice",
+        ),
+        (
+            "baseline: fresh/es/range, contender: fresh/os/range, published",
+            "as: difference, baseline: fresh/es/range, contender: fresh/os/range, published",
+            "published figures stand beside ratios",
+        ),
+        ("is: slower}", "is: slower, margin: 2 ms}", "the margin of ratios is in per cent"),
     ],
 )
 def test_a_mistake_is_told_with_its_line(tmp_path: Path, old: str, new: str, message: str):
@@ -165,3 +212,86 @@ def test_experiments_are_found_by_name_and_by_path(tmp_path: Path):
     assert find_experiment(str(path)) == path
     with pytest.raises(UsageError, match="there is no experiment 'nothing'"):
         find_experiment("nothing")
+
+
+def compared_as(folder: Path, row: str, expectation: str = "") -> tuple[ComparisonSpec, Expectation | None]:
+    text = EXPERIMENT.replace("  - {statement: alike", f"{expectation}  - {{statement: alike")
+    text = text.replace("expectations:", f"      - {{name: own, {row}}}\nexpectations:")
+    spec = read_experiment(write(folder, text)).spec
+    found = next((one for one in spec.expectations if one.comparisons == ("own",)), None)
+    return spec.comparisons[-1], found
+
+
+def test_a_side_is_a_value_that_tasks_add_up_to(tmp_path: Path):
+    row, _ = compared_as(
+        tmp_path, "baseline: [fresh/es/a, -fresh/es/b], contender: [fresh/os/a, + fresh/os/c/b]"
+    )
+    baseline, contender = row.baseline, row.contender
+    assert baseline == (Term(TaskRef("fresh", "es", "a")), Term(TaskRef("fresh", "es", "b"), minus=True))
+    assert (side_text(baseline), side_text(contender)) == (
+        "fresh/es/a - fresh/es/b",
+        "fresh/os/a + fresh/os/c/b",
+    )
+    # Of what may be below 0 there are no logarithms.
+    assert row.compared_as == "ratio-of-sums"
+    assert forks_of(baseline) == {("fresh", "es")}
+
+
+@pytest.mark.parametrize(
+    ("metric", "margin", "limit", "unit"),
+    [
+        ("service_time_p90", "2 ms", 2.0, "ms"),
+        ("service_time_p90", "1.5s", 1500.0, "ms"),
+        ("service_time_p90", "250us", 0.25, "ms"),
+        ("gc", "0.1 ms", 0.1, "ms"),
+        ("throughput", "5 docs/s", 5.0, "docs/s"),
+        ("allocated", "12 kB", 12.0, "kB"),
+    ],
+)
+def test_the_margin_of_a_difference_is_in_its_unit(
+    tmp_path: Path, metric: str, margin: str, limit: float, unit: str
+):
+    _, found = compared_as(
+        tmp_path,
+        f"baseline: fresh/es/range, contender: fresh/os/range, as: difference, metric: {metric}",
+        f"  - {{statement: so, comparisons: [own], is: slower, margin: {margin}}}\n",
+    )
+    assert found is not None
+    assert (found.limit, found.unit) == (pytest.approx(limit), unit)
+
+
+@pytest.mark.parametrize(
+    ("expectation", "message"),
+    [
+        ("comparisons: [own], is: slower", "the margin of a difference is in its unit, such as 2 ms"),
+        ("comparisons: [own], is: slower, margin: 3%", "in its unit, such as 2 ms"),
+        ("comparisons: [own], is: slower, margin: 3 kB", "'kB' is not what service_time_p90 is in"),
+        ("comparisons: [own], is: slower, margin: 0 ms", "a margin is more than 0"),
+        ("comparisons: [own, engines], is: slower, margin: 1 ms", "no margin in common"),
+        (
+            "comparisons: [own], is: slower, margin: 1 ms, than: p90",
+            "two ratios of single tasks, or two diff",
+        ),
+    ],
+)
+def test_differences_and_ratios_are_kept_apart(tmp_path: Path, expectation: str, message: str):
+    with pytest.raises(UsageError) as caught:
+        compared_as(
+            tmp_path,
+            "baseline: fresh/es/range, contender: fresh/os/range, as: difference, metric: service_time_p90",
+            f"  - {{statement: so, {expectation}}}\n",
+        )
+    assert message in str(caught.value)
+
+
+REFS = st.builds(TaskRef, *[st.text("abc-._9", min_size=1) for _ in range(3)])
+SIDES = st.lists(st.builds(Term, REFS, minus=st.booleans()), min_size=1, max_size=5).map(tuple)
+
+
+@given(SIDES)
+def test_what_a_side_says_is_what_is_read(side: tuple[Term, ...]):
+    assume(not any(one.ref.measurement.startswith("-") for one in side))
+    written = tuple(f"{'-' if one.minus else '+'} {one.ref}" for one in side)
+    assert parse_side(written) == side
+    spec = ComparisonSpec(name="n", label="n", baseline=side, contender=side[0].ref, metric="mean")
+    assert msgspec.json.decode(msgspec.json.encode(spec), type=ComparisonSpec) == spec

@@ -41,25 +41,25 @@ def sure(estimate: float, error: float = 0.001) -> Contrast:
 def test_a_sure_estimate_decides_every_relation(
     estimate: float, slower: str, faster: str, alike: str, different: str
 ):
-    found = {relation: judge_relation(relation, sure(estimate), MARGIN) for relation in RELATIONS}
+    found = {relation: judge_relation(relation, sure(estimate), LIMIT) for relation in RELATIONS}
     assert found == {"slower": slower, "faster": faster, "alike": alike, "different": different}
 
 
 @pytest.mark.parametrize("relation", RELATIONS)
 def test_a_wide_interval_around_nothing_leaves_every_relation_open(relation: Relation):
-    assert judge_relation(relation, sure(0.0, 0.1), MARGIN) == "inconclusive"
+    assert judge_relation(relation, sure(0.0, 0.1), LIMIT) == "inconclusive"
 
 
 def test_slower_is_confirmed_without_its_size_being_known():
     """The 95 % interval lies below 0, but reaches into the margin."""
-    assert judge_relation("slower", sure(-0.08, 0.03), MARGIN) == "confirmed"
+    assert judge_relation("slower", sure(-0.08, 0.03), LIMIT) == "confirmed"
 
 
 def test_the_margin_is_a_ratio_alike_in_both_directions():
     just_inside = sure(-math.log(1.0499), 1e-7)
     just_outside = sure(-math.log(1.0501), 1e-7)
-    assert judge_relation("alike", just_inside, MARGIN) == "confirmed"
-    assert judge_relation("alike", just_outside, MARGIN) == "refuted"
+    assert judge_relation("alike", just_inside, LIMIT) == "confirmed"
+    assert judge_relation("alike", just_outside, LIMIT) == "refuted"
 
 
 @pytest.mark.parametrize("comparisons", [1, 8])
@@ -68,16 +68,16 @@ def test_a_difference_that_is_certain_and_within_the_margin_is_alike_and_nothing
     speed = sure(-0.025, 0.01)
     assert speed.interval(0.90)[0] > -LIMIT > speed.interval(1 - 0.10 / 8)[0]
     assert speed.interval(0.95)[1] < 0
-    found = {one: judge_relation(one, speed, MARGIN, comparisons) for one in RELATIONS}
+    found = {one: judge_relation(one, speed, LIMIT, comparisons) for one in RELATIONS}
     otherwise = "refuted" if comparisons == 1 else "inconclusive"
     assert found == {"slower": otherwise, "faster": "refuted", "alike": "confirmed", "different": otherwise}
-    mirrored = judge_relation("faster", sure(0.025, 0.01), MARGIN, comparisons)
+    mirrored = judge_relation("faster", sure(0.025, 0.01), LIMIT, comparisons)
     assert mirrored == otherwise
 
 
 @given(SPEEDS, st.integers(1, 8))
 def test_nothing_is_confirmed_to_be_two_things(speed: Contrast, comparisons: int):
-    confirmed = {one for one in RELATIONS if judge_relation(one, speed, MARGIN, comparisons) == "confirmed"}
+    confirmed = {one for one in RELATIONS if judge_relation(one, speed, LIMIT, comparisons) == "confirmed"}
     assert confirmed in (set(), {"alike"}, {"slower", "different"}, {"faster", "different"}, {"different"})
 
 
@@ -85,7 +85,7 @@ def test_nothing_is_confirmed_to_be_two_things(speed: Contrast, comparisons: int
 def test_one_of_several_comparisons_is_confirmed_alike_and_refuted_less(
     speed: Contrast, relation: Relation, comparisons: int
 ):
-    alone, one_of_several = (judge_relation(relation, speed, MARGIN, each) for each in (1, comparisons))
+    alone, one_of_several = (judge_relation(relation, speed, LIMIT, each) for each in (1, comparisons))
     assert (alone == "confirmed") == (one_of_several == "confirmed")
     assert one_of_several in {alone, "inconclusive"}
 
@@ -93,23 +93,23 @@ def test_one_of_several_comparisons_is_confirmed_alike_and_refuted_less(
 @given(SPEEDS)
 def test_faster_is_slower_in_a_mirror(speed: Contrast):
     mirrored = Contrast(-speed.estimate, speed.error, speed.df)
-    assert judge_relation("faster", speed, MARGIN) == judge_relation("slower", mirrored, MARGIN)
+    assert judge_relation("faster", speed, LIMIT) == judge_relation("slower", mirrored, LIMIT)
     for relation in ("alike", "different"):
-        assert judge_relation(relation, speed, MARGIN) == judge_relation(relation, mirrored, MARGIN)
+        assert judge_relation(relation, speed, LIMIT) == judge_relation(relation, mirrored, LIMIT)
 
 
 @given(SPEEDS, st.sampled_from(RELATIONS))
 def test_what_is_confirmed_has_a_p_of_at_most_five_percent(speed: Contrast, relation: Relation):
-    p = support(relation, speed, MARGIN)
+    p = support(relation, speed, LIMIT)
     assert 0 <= p <= 1
-    if judge_relation(relation, speed, MARGIN) == "confirmed":
+    if judge_relation(relation, speed, LIMIT) == "confirmed":
         assert p <= 0.05 + 1e-9
 
 
 @given(SPEEDS)
 def test_what_goes_the_wrong_way_supports_nothing(speed: Contrast):
     wrong: Relation = "slower" if speed.estimate > 0 else "faster"
-    assert support(wrong, speed, MARGIN) == (1.0 if speed.estimate else speed.p)
+    assert support(wrong, speed, LIMIT) == (1.0 if speed.estimate else speed.p)
 
 
 @pytest.mark.parametrize(
@@ -132,7 +132,7 @@ def share(relation: Relation, outcome: str, effect: float, forks: int, sides: in
     drawn[:, 1] += effect
     weights = [-1.0, 1.0, 1.0, -1.0][:sides]
     found = [contrast(list(groups), weights) for groups in drawn]
-    return float(np.mean([judge_relation(relation, one, MARGIN) == outcome for one in found if one]))
+    return float(np.mean([judge_relation(relation, one, LIMIT) == outcome for one in found if one]))
 
 
 @pytest.mark.parametrize("sides", [2, 4])
@@ -171,7 +171,7 @@ def test_however_many_comparisons_a_true_statement_has_it_is_rarely_refuted(
     refuted = 0
     for experiment in drawn:
         speeds = (contrast(list(groups), [-1.0, 1.0]) for groups in experiment)
-        found = [judge_relation(relation, one, MARGIN, comparisons) for one in speeds if one]
+        found = [judge_relation(relation, one, LIMIT, comparisons) for one in speeds if one]
         refuted += together(found) == "refuted"
     assert 0 < refuted / repetitions <= MOST
 
@@ -186,14 +186,14 @@ def test_eight_forks_find_what_is_there(relation: Relation, effect: float):
 @pytest.mark.parametrize(("blocks", "alike"), [(5, "inconclusive"), (7, "inconclusive"), (8, "confirmed")])
 def test_at_any_look_few_blocks_show_no_likeness(blocks: int, alike: str):
     looked_at = msgspec.structs.replace(sure(0.0), df=blocks - 1.0, looks=every_block(MOST_BLOCKS))
-    assert judge_relation("alike", looked_at, MARGIN) == alike
-    assert judge_relation("different", looked_at, MARGIN) == ("refuted" if blocks == 8 else "inconclusive")
-    assert judge_relation("slower", looked_at, MARGIN) == ("refuted" if blocks == 8 else "inconclusive")
+    assert judge_relation("alike", looked_at, LIMIT) == alike
+    assert judge_relation("different", looked_at, LIMIT) == ("refuted" if blocks == 8 else "inconclusive")
+    assert judge_relation("slower", looked_at, LIMIT) == ("refuted" if blocks == 8 else "inconclusive")
     faster = msgspec.structs.replace(looked_at, estimate=0.2)
-    assert judge_relation("slower", faster, MARGIN) == "refuted"
-    assert judge_relation("faster", faster, MARGIN) == "confirmed"
+    assert judge_relation("slower", faster, LIMIT) == "refuted"
+    assert judge_relation("faster", faster, LIMIT) == "confirmed"
 
 
 def test_before_the_first_look_nothing_is_judged():
     early = msgspec.structs.replace(sure(0.2), df=3.0, looks=every_block(MOST_BLOCKS))
-    assert {judge_relation(relation, early, MARGIN) for relation in RELATIONS} == {"inconclusive"}
+    assert {judge_relation(relation, early, LIMIT) for relation in RELATIONS} == {"inconclusive"}

@@ -121,3 +121,77 @@ def test_an_experiment_that_is_interrupted_goes_on_to_its_report(
     assert again.returncode == 0, again.stderr
     assert "nothing is measured" in again.stderr
     assert json.loads(again.stdout)["experiment"]["id"] == record.id
+
+
+COSTS = """
+title: The histogram's cost, and rates
+docs: 2k
+forks: 2
+heap: 512m
+measurements:
+  wire: {variants: [es, os], challenges: [costs.json], index-builds: 2}
+  client: {variants: [es], challenges: [costs.json], transport: client, seed: 5, forks: 1}
+  rates:
+    variants: [es, os]
+    redline: {operation: range, slo: p50=2s, clients: 2, warm-up: 1, settle: 0, step-time: 1, max-rate: 8}
+  built: {variants: [es, os], ingest: true, index-builds: 2}
+tables:
+  - title: Costs
+    metric: mean
+    rows:
+      - name: cost
+        as: difference
+        baseline: [wire/es/term, -wire/es/range]
+        contender: [wire/os/term, -wire/os/range]
+      - name: total
+        as: ratio-of-sums
+        baseline: [wire/es/term, wire/es/range]
+        contender: [wire/os/term, wire/os/range]
+      - {name: rate, metric: redline, baseline: rates/es/range, contender: rates/os/range}
+      - {name: size, metric: index_size, baseline: built/es, contender: built/os}
+expectations:
+  - {statement: Costs are alike, comparisons: [cost], is: alike, margin: 10 s}
+"""
+CHALLENGE = {
+    "name": "costs",
+    "schedule": [
+        {"operation": operation, "warmup-iterations": 2, "iterations": 5} for operation in ("range", "term")
+    ],
+}
+
+
+def test_costs_totals_and_rates_over_builds(home: Home, benchctl: Benchctl, tmp_path: Path):
+    (tmp_path / "costs.json").write_text(json.dumps(CHALLENGE))
+    path = tmp_path / "costs.yml"
+    path.write_text(COSTS)
+    done = benchctl("experiment", "run", str(path), "--wait", "--format", "json")
+    assert done.returncode == 0, done.stderr
+    rows = {
+        row["name"]: row for table in json.loads(done.stdout)["analysis"]["tables"] for row in table["rows"]
+    }
+    for name, weights in {"cost": (1, -1), "total": (1, 1)}.items():
+        for variant, side in zip(("es", "os"), rows[name]["figures"], strict=True):
+            expected = [
+                sum(
+                    weight * one.mean_ns / 1e6
+                    for weight, task in zip(weights, ("term", "range"), strict=True)
+                    for one in fork.summaries
+                    if one.label == task and one.mean_ns is not None
+                )
+                for fork in runs(home)["wire"].compared(variant)
+            ]
+            assert side["values"] == pytest.approx(expected)
+    assert rows["cost"]["comparison"]["replicate"] == "build"
+    assert rows["cost"]["comparison"]["difference_low"] is not None
+    assert rows["rate"]["figures"][0]["at_least"]
+    found = runs(home)
+    assert (found["client"].plan.transport, found["wire"].plan.transport) == ("client", "wire")
+    assert (found["client"].plan.index_builds, found["client"].plan.seed) == (1, 5)
+    assert {fork.index_build for fork in found["wire"].forks} == {0, 1}
+    assert rows["size"]["comparison"]["builds_baseline"] == 2
+    assert not found["built"].forks
+    shown = benchctl("show", found["built"].id)
+    assert shown.returncode == 0, shown.stderr
+    text = benchctl("experiment", "report", "latest").stdout
+    assert ">= " in text
+    assert " ms" in text

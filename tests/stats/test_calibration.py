@@ -17,7 +17,7 @@ from benchctl.stats.analysis import Row
 from benchctl.stats.arrays import log_points
 from benchctl.stats.compare import Comparison, as_percent, compare
 from benchctl.stats.decisions import decide
-from benchctl.stats.inference import forks_needed, ratio_spread, spread
+from benchctl.stats.inference import Ratio, difference_of, forks_needed, spread
 from benchctl.stats.multiplicity import (
     BLOCKS_FOR_EQUIVALENCE,
     FIRST_LOOK,
@@ -508,16 +508,84 @@ def test_ratios_of_what_is_often_zero_cover(
         ]
         if not all(side.any() for side in sides):
             continue
-        found = ratio_spread(*sides, paired=paired)
+        found = Ratio.of(*sides, paired=paired)
         assert found is not None
+        low, high = found.bounds(0.95)
         rejected.append(found.p <= 0.05)
-        covered.append(found.interval95[0] <= math.log(truth) <= found.interval95[1])
+        covered.append(low <= truth <= high)
     cell = f"n {forks}, {events:g} events a fork, {'pairs' if paired else 'apart'}"
     if truth == 1.0:
         name = "Fieller: p at most 0.05 without a difference, values that may be 0"
         calibration.check(name, cell, float(np.mean(rejected)), most=0.08)
     name = "Fieller: coverage of the 95 % interval, values that may be 0"
     calibration.check(name, f"{cell}, ratio {truth:g}", float(np.mean(covered)), least=0.915)
+
+
+def task_values(generator: np.random.Generator, means: Sequence[float], forks: int, *, host: float) -> Values:
+    """Of tasks that share the forks of their side, shape (tasks, forks): means, times fork and host.
+
+    Every factor has a mean of 1, so that the mean of what is drawn is what was asked for.
+    """
+    shared = fork_factor(generator, (1, forks), 0.05) * host
+    return np.asarray(means)[:, None] * shared * fork_factor(generator, (len(means), forks), 0.03)
+
+
+def fork_factor(generator: np.random.Generator, shape: tuple[int, ...], sd: float) -> Values:
+    return np.exp(generator.normal(-(sd**2) / 2, sd, shape))
+
+
+# What a side's tasks take on average, and how a derived value is made of them: baseline, contender, weights.
+DERIVED = {
+    "one task": ((10.0,), (10.8,), (1,)),
+    "total of three": ((4.0, 20.0, 1.0), (4.0, 24.0, 0.5), (1, 1, 1)),
+    "cost of a quarter": ((8.0, 6.0), (9.0, 6.2), (1, -1)),
+    "cost near 0": ((6.3, 6.0), (6.6, 6.2), (1, -1)),
+}
+
+
+@pytest.mark.parametrize("forks", [5, 10])
+@pytest.mark.parametrize("what", DERIVED)
+@pytest.mark.parametrize("design", ["apart", "pairs", "builds", "looks"])
+def test_differences_sums_and_costs_cover(calibration: Table, what: str, forks: int, design: str):
+    """Differences and Fieller's ratios of values that several tasks of a fork make up.
+
+    With `builds`, every replicate is the mean of three forks on a build that has a speed of its own; `looks`
+    are three at one interval, as where blocks were added twice. Some ratios to costs near 0 are not
+    told: those that are, are reported beside.
+    """
+    *means, weights = DERIVED[what]
+    truth = [float(np.dot(weights, side)) for side in means]
+    looks, paired = (3 if design == "looks" else 1), design != "apart"
+    generator = seeded(17, forks, list(DERIVED).index(what), len(design))
+    differences, ratios, told = [], [], []
+    for _ in range(max(calibration.repetitions // 2, 100)):
+        sides = []
+        host = fork_factor(generator, (1, forks), 0.10)
+        for own in means:
+            if design == "builds":
+                build = fork_factor(generator, (1, forks), 0.08)
+                drawn = np.mean(
+                    [task_values(generator, own, forks, host=host * build) for _ in range(3)], axis=0
+                )
+            else:
+                drawn = task_values(generator, own, forks, host=host if paired else 1.0)
+            sides.append(np.asarray(weights) @ drawn)
+        difference = difference_of(*sides, paired=paired, looks=looks)
+        ratio = Ratio.of(*sides, paired=paired, looks=looks)
+        assert difference is not None
+        assert ratio is not None
+        low, high = difference.interval(0.95)
+        differences.append(low <= truth[1] - truth[0] <= high)
+        low, high = ratio.bounds(0.95)
+        ratios.append(low <= truth[1] / truth[0] <= high)
+        told += [ratios[-1]] if math.isfinite(high) else []
+    cell = f"{what}, n {forks}, {design}"
+    calibration.check("coverage of the 95 % interval of a difference", cell, np.mean(differences), least=0.93)
+    name = "Fieller: coverage of the 95 % interval, derived"
+    calibration.check(name, cell, np.mean(ratios), least=0.93)
+    if told:
+        cell = f"{cell}, told {len(told) / len(ratios):.0%}"
+        calibration.check(f"{name}, where the baseline is clearly above 0", cell, np.mean(told))
 
 
 @pytest.mark.parametrize("paired", [False, True])
@@ -588,9 +656,7 @@ def test_forks_planned_for_what_may_be_0_find_the_effect(calibration: Table, eve
     earlier = paused(generator, events, 10_000)
     forks = forks_needed(math.log(effect), float(log_points(earlier, additive=True).std(ddof=1)))
     found = [
-        ratio_spread(
-            paused(generator, events, forks), paused(generator, events * effect, forks), paired=False
-        )
+        Ratio.of(paused(generator, events, forks), paused(generator, events * effect, forks), paired=False)
         for _ in range(max(calibration.repetitions // 4, 100))
     ]
     power = float(np.mean([one is not None and one.p <= 0.05 for one in found]))

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from scipy.stats import ttest_rel
 
 from benchctl.stats.compare import adjust, compare
 from benchctl.stats.multiplicity import every_block
@@ -215,6 +216,64 @@ def test_five_pairs_are_too_few_for_the_permutation_test_to_disagree():
     assert found.p_permutation_least is not None
     assert found.p < 0.05 < found.p_permutation_least
     assert found.caveats == ()
+
+
+COSTS = ([2.1, 1.9, 2.2, 2.0, 1.8], [3.1, 2.8, 3.3, 3.0, 2.9])
+
+
+def test_a_difference_is_that_of_the_values_with_the_ts_own_interval():
+    left, right = COSTS
+    found = times(left, right, additive=True, paired=True, compared_as="difference")
+    expected = ttest_rel(right, left)
+    assert found.difference == pytest.approx(1.02)
+    interval, narrow = (expected.confidence_interval(level) for level in (0.95, 0.90))
+    assert (found.difference_low, found.difference_high) == pytest.approx((interval.low, interval.high))
+    assert (found.difference_low90, found.difference_high90) == pytest.approx((narrow.low, narrow.high))
+    assert (found.p, found.verdict) == (pytest.approx(expected.pvalue), "slower")
+    assert found.effect_percent == pytest.approx(51.0)
+    assert found.low_percent is not None
+    assert found.low_percent > found.margin_percent
+
+
+def test_geometric_means_have_no_difference():
+    assert times(*COSTS).difference is None
+
+
+def test_a_ratio_to_what_may_be_below_0_is_not_told_but_the_difference_is():
+    left = [0.3, -0.4, 0.5, -0.2, 0.1]
+    told, silent = (
+        times(left, COSTS[1], additive=True, signed=True, compared_as=kind)
+        for kind in ("difference", "ratio-of-sums")
+    )
+    assert (silent.verdict, silent.effect_percent, silent.low_percent) == ("n/a", None, None)
+    assert [doubt.text for doubt in silent.caveats] == [
+        "baseline is not clearly above 0: there is no ratio to it, only a difference"
+    ]
+    assert silent.difference_low == told.difference_low
+    assert (told.verdict, told.caveats) == ("different", ())
+
+
+def test_a_cost_that_may_be_nothing_has_a_ratio_below_it():
+    found = times(COSTS[0], [0.1, -0.1, 0.05, -0.05, -0.1], additive=True, signed=True)
+    assert found.effect_percent == pytest.approx(-101.0)
+    assert found.low_percent is not None
+    assert found.low_percent < -100
+    assert (found.verdict, found.error) == ("faster", None)
+
+
+@given(FORKS, FORKS, st.booleans())
+def test_differences_turn_around_with_the_sides(left: list[float], right: list[float], paired: bool):  # noqa: FBT001 - drawn
+    size = min(len(left), len(right))
+    sides = (left[:size], right[:size])
+    there, back = (
+        times(*pair, additive=True, paired=paired, compared_as="difference") for pair in (sides, sides[::-1])
+    )
+    assume(there.p is not None)
+    assert there.p == pytest.approx(back.p or 0.0)
+    assert (there.difference_low, there.difference_high) == (
+        pytest.approx(-(back.difference_high or 0.0)),
+        pytest.approx(-(back.difference_low or 0.0)),
+    )
 
 
 def rare(left: Sequence[float], right: Sequence[float], **options: Any):

@@ -8,7 +8,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy.stats import ttest_ind, ttest_rel
 
-from benchctl.stats.inference import contrast, ratio_spread
+from benchctl.stats.inference import Ratio, contrast
 
 GROUP = st.lists(st.floats(-3, 3, allow_nan=False), min_size=2, max_size=12)
 
@@ -99,9 +99,10 @@ def test_every_group_needs_a_weight():
 def test_a_ratio_of_means_is_told_from_1_just_where_p_says_so(pairs: list[tuple[int, int]], paired: bool):  # noqa: FBT001 - drawn
     left, right = (np.array(side, np.float64) for side in zip(*pairs, strict=True))
     assume(left.any() and right.any())
-    found = ratio_spread(left, right, paired=paired)
+    found = Ratio.of(left, right, paired=paired)
     assume(found is not None)
     assert found is not None
-    low, high = found.interval95
+    low, high = found.bounds(0.95)
     assume(abs(found.p - 0.05) > 1e-6 and math.isfinite(high))
-    assert (found.p <= 0.05) == (not low <= 0 <= high)
+    assert (found.p <= 0.05) == (not low <= 1 <= high)
+    assert found.interval(0.95) == (pytest.approx(math.log(low)) if low > 0 else -math.inf, math.log(high))

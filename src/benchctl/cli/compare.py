@@ -9,6 +9,7 @@ from benchctl.cli.comparison import Measures, compared, require_pairs
 from benchctl.cli.completion import complete_runs
 from benchctl.cli.options import (
     PercentType,
+    compared_as_option,
     format_option,
     metric_option,
     open_store,
@@ -24,6 +25,7 @@ from benchctl.home import resolve_home
 from benchctl.report.formats import Format
 from benchctl.report.styles import Style
 from benchctl.results.select import Archive, choose_sides
+from benchctl.spec import ComparedAs
 from benchctl.stats.decisions import GateResult, gate
 
 _SHOWN = 3
@@ -49,6 +51,7 @@ def _complete_sides(context: click.Context, param: click.Parameter, incomplete: 
 )
 @click.option("--baseline", metavar="SIDE", help="Side to compare the others with  [default: the first].")
 @metric_option
+@compared_as_option
 @click.option(
     "--quantile",
     "quantiles",
@@ -79,6 +82,7 @@ def compare_command(
     runs: tuple[str, ...],
     baseline: str | None,
     metrics: tuple[str, ...],
+    compared_as: ComparedAs | None,
     quantiles: tuple[float, ...],
     margin: float | None,
     runs_folder: Path | None,
@@ -104,7 +108,7 @@ def compare_command(
     analysis = compared(
         archive,
         selection,
-        Measures(metrics, quantiles, margin),
+        Measures(metrics, quantiles, margin, compared_as),
         method="holm" if gating else "benjamini-hochberg",
     )
     result = gate(analysis) if gating else None

@@ -12,6 +12,7 @@ from benchctl.results.model import AnswerCheck, ForkRecord
 from benchctl.results.plan import Plan
 from benchctl.results.reading import fork_sources
 from benchctl.results.select import Archive, Selection, Side
+from benchctl.spec import ComparedAs
 from benchctl.stats.analyse import analyse, with_imports
 from benchctl.stats.analysis import Analysis
 from benchctl.stats.caveat import Caveat
@@ -39,11 +40,13 @@ class Measures:
         figures: by name, in the order of the tables; empty for the usual ones.
         quantiles: of times; empty for p90.
         margin: relative difference that does not matter; None for each metric's own.
+        compared_as: None for as was asked for when it was measured.
     """
 
     figures: tuple[str, ...] = ()
     quantiles: tuple[float, ...] = ()
     margin: float | None = None
+    compared_as: ComparedAs | None = None
 
     @property
     def beyond_summaries(self) -> tuple[float, ...]:
@@ -73,10 +76,15 @@ class Measures:
                 "red-line searches are compared by the loads that they found",
                 hint="leave out --metric and --quantile",
             )
-        chosen = self._of_challenges(plan) if plan.redline is None else list(metrics_in(plan))
-        if self.margin is None:
-            return tuple(chosen)
-        return tuple(msgspec.structs.replace(metric, margin=self.margin) for metric in chosen)
+        chosen = list(metrics_in(plan)) if plan.redline is not None else self._of_challenges(plan)
+        return tuple(
+            msgspec.structs.replace(
+                metric,
+                margin=metric.margin if self.margin is None else self.margin,
+                compared_as=self.compared_as or plan.compared_as,
+            )
+            for metric in chosen
+        )
 
     def _of_challenges(self, plan: Plan) -> list[Metric]:
         chosen: list[Metric] = []

@@ -43,6 +43,16 @@ dry_run_option = under(
 )
 """Of commands that measure something new; the command gets it as `dry_run`."""
 
+require_quiet_option = under(
+    "Output",
+    click.option(
+        "--require-quiet",
+        is_flag=True,
+        help="Refuse to begin while others use the host's CPUs, or memory or disk are short.",
+    ),
+)
+"""The same, as `require_quiet`."""
+
 
 @contextmanager
 def measuring(*, wait: bool, quiet: bool) -> Iterator[Observer]:

@@ -17,7 +17,7 @@ from benchctl.disk import disk_errors
 from benchctl.errors import UsageError
 from benchctl.home import Home
 from benchctl.results.store import RunStore
-from benchctl.spec import Heading
+from benchctl.spec import Heading, run_settings
 from benchctl.stats.metrics import FIGURE_NAMES, figure_names
 from benchctl.track.parameters import parse_params, parse_rally_params, read_parameter_files
 
@@ -190,6 +190,21 @@ def metric_option(command: F) -> F:
             callback=_figures,
             help=f"What to compare; repeatable: {', '.join(FIGURE_NAMES)}  "
             "[default: what was asked for when it was measured].",
+        ),
+    )(command)
+
+
+def compared_as_option(command: F) -> F:
+    """`--as`; the command gets None for what was asked for when it was measured."""
+    (setting,) = [one for one in run_settings() if one.name == "compared_as"]
+    return under(
+        "Output",
+        click.option(
+            setting.option,
+            setting.name,
+            type=click.Choice(setting.choices),
+            default=None,
+            help=f"{setting.meta.description}  [default: what was asked for when it was measured]",
         ),
     )(command)
 

@@ -19,6 +19,7 @@ from benchctl.results.model import RunRecord
 from benchctl.results.plan import Plan
 from benchctl.results.select import Selection, Side
 from benchctl.results.store import RunFolder, reference
+from benchctl.spec import ComparedAs
 from benchctl.stats.analyse import analyse_run
 from benchctl.stats.analysis import Analysis
 from benchctl.stats.decisions import GateResult
@@ -38,11 +39,12 @@ def print_run(
     part: Part | None = None,
     style: Style | None = None,
     figures: tuple[str, ...] = (),
+    compared_as: ComparedAs | None = None,
 ) -> RunRecord:
     """Print what a run found, and return its record.
 
     `usual` is the default folder of runs; without `part`, readers get what fits a screen. `style` None is
-    our own, and without `figures` those are compared that usually are.
+    our own, and without `figures` and `compared_as` it is compared as was asked for when it was measured.
     """
     record = folder.load()
     if part == "host":
@@ -52,7 +54,9 @@ def print_run(
     plan = record.plan if record.imported is None else None
     if style == "luceneutil" and not figures and record.plan.redline is None:
         figures = (THROUGHPUT.figure.name,)
-    metrics = Measures(figures).metrics(record.plan) if figures else None
+    metrics = (
+        Measures(figures, compared_as=compared_as).metrics(record.plan) if figures or compared_as else None
+    )
     found = analyse_run(record, metrics=metrics)
     if output_format == "html" and style is None:
         # What draws pages takes a while to load, and no other format needs it.
@@ -128,6 +132,8 @@ def _print(
     """Print an analysis; a screen keeps `below` lines free."""
     width, terminal = text_width(), is_terminal(sys.stdout)
     if style is not None:
+        if any(one.compared_as == "difference" for row in analysis.rows for one in row.comparisons):
+            raise UsageError("--style has changes in per cent only", hint="add --as ratio")
         if output_format not in ("text", "markdown"):
             raise UsageError(
                 f"--style is for readers: {output_format} has everything",

@@ -37,19 +37,12 @@ from benchctl.results.plan import RedlineSpec, SearchedBy
 from benchctl.run.bench import Bench
 from benchctl.run.orchestrate import Extras, start_run
 from benchctl.run.prepare import check_host
-from benchctl.run.redline import plan_redline
+from benchctl.run.redline import Objective, parse_objective, plan_redline
 from benchctl.track.library import challenge_names
-
-_PERCENTILES = {"p50": 50.0, "p90": 90.0, "p95": 95.0, "p99": 99.0, "p99.9": 99.9}
-_NS = {"us": 10**3, "ms": 10**6, "s": 10**9}
-_OBJECTIVE = re.compile(r"(?P<name>p[0-9.]+)=(?P<number>[0-9]{1,15}(?:\.[0-9]+)?)(?P<unit>us|ms|s)", re.ASCII)
 
 _CLIENTS = re.compile(r"(?:(?P<least>[0-9]{1,6})\.\.)?(?P<most>[0-9]{1,6})", re.ASCII)
 # The percentile that plots show where none is bounded.
 _SHOWN = 90.0
-
-Objective = tuple[float, int]
-"""(percentile, nanoseconds)."""
 
 
 class ObjectiveType(click.ParamType[Objective]):
@@ -61,17 +54,10 @@ class ObjectiveType(click.ParamType[Objective]):
         """Read it."""
         if isinstance(value, tuple):
             return value
-        match = _OBJECTIVE.fullmatch(value)
-        if match is None or match["name"] not in _PERCENTILES:
-            return self.fail(
-                f"'{value}' is not an objective: write p90=50ms with {', '.join(_PERCENTILES)}, us, ms or s",
-                param,
-                ctx,
-            )
-        limit_ns = round(float(match["number"]) * _NS[match["unit"]])
-        if limit_ns < 1:
-            return self.fail(f"'{value}': no answer takes no time", param, ctx)
-        return _PERCENTILES[match["name"]], limit_ns
+        try:
+            return parse_objective(value)
+        except ValueError as err:
+            return self.fail(str(err), param, ctx)
 
 
 Clients = tuple[int | None, int]

@@ -12,7 +12,13 @@ import msgspec
 import psutil
 
 from benchctl.cli.completion import complete_runs
-from benchctl.cli.measuring import conclude, dry_run_option, measuring, measuring_options
+from benchctl.cli.measuring import (
+    conclude,
+    dry_run_option,
+    measuring,
+    measuring_options,
+    require_quiet_option,
+)
 from benchctl.cli.options import (
     ParamOptions,
     SectionedCommand,
@@ -132,14 +138,7 @@ _WITH_MORE = (_WITH_RESUME - {"resume"}) | {"more", "forks", "budget_s"}
         "--budget.",
     ),
 )
-@under(
-    "Output",
-    click.option(
-        "--require-quiet",
-        is_flag=True,
-        help="Refuse to begin while others use the host's CPUs, or memory or disk are short.",
-    ),
-)
+@require_quiet_option
 @dry_run_option
 @measuring_options
 @verbose_option

@@ -5,12 +5,20 @@ from pathlib import Path
 import click
 
 from benchctl.cli.completion import complete_runs
-from benchctl.cli.options import format_option, metric_option, open_store, runs_option, style_option
+from benchctl.cli.options import (
+    compared_as_option,
+    format_option,
+    metric_option,
+    open_store,
+    runs_option,
+    style_option,
+)
 from benchctl.cli.output import Part, print_run
 from benchctl.errors import UsageError
 from benchctl.home import resolve_home
 from benchctl.report.formats import Format
 from benchctl.report.styles import Style
+from benchctl.spec import ComparedAs
 
 
 @click.command("show")
@@ -22,6 +30,7 @@ from benchctl.report.styles import Style
 @click.option("--host", "part", flag_value="host", help="Print host, engines, indices, order and times.")
 @click.option("-v", "--verbose", "part", flag_value="all", help="Print all of it.")
 @metric_option
+@compared_as_option
 @runs_option
 @style_option
 @format_option
@@ -29,6 +38,7 @@ def show_command(
     run: str,
     part: Part | None,
     metrics: tuple[str, ...],
+    compared_as: ComparedAs | None,
     runs_folder: Path | None,
     style: Style | None,
     output_format: Format,
@@ -39,6 +49,14 @@ def show_command(
     home = resolve_home()
     store = open_store(home, runs_folder)
     folder = store.find(run)
-    record = print_run(folder, output_format, usual=home.runs, part=part, style=style, figures=metrics)
+    record = print_run(
+        folder,
+        output_format,
+        usual=home.runs,
+        part=part,
+        style=style,
+        figures=metrics,
+        compared_as=compared_as,
+    )
     # Its figures are worth being printed whatever became of the files beside them.
     folder.require_files(record)

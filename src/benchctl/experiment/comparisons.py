@@ -1,11 +1,12 @@
 """What comes of an experiment: the parts of its analysis, and every comparison with its test and doubts."""
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from operator import attrgetter
 from typing import Final, Literal, Self
 
 import msgspec
+import numpy as np
 
 from benchctl.experiment.record import (
     ComparisonSpec,
@@ -14,17 +15,23 @@ from benchctl.experiment.record import (
     Relation,
     SeenCall,
     SeenReceiver,
+    SideRef,
     TaskRef,
+    forks_of,
+    side_text,
+    terms_of,
 )
 from benchctl.jvm.call_sites import Found
 from benchctl.results.figures import TaskSummary
-from benchctl.results.model import AnswerFinding, ForkRecord, RunRecord
+from benchctl.results.model import AnswerFinding, ForkRecord, IndexFacts, RunRecord
 from benchctl.stats import caveat
+from benchctl.stats.analyse import any_bound, redline_doubts
 from benchctl.stats.analysis import Figures
 from benchctl.stats.caveat import Caveat
-from benchctl.stats.compare import Comparison, Series
+from benchctl.stats.compare import Comparison, Series, several_builds
 from benchctl.stats.doubts import (
     WITHHOLDING,
+    LoadCheck,
     check_load,
     extreme_doubts,
     floor_doubts,
@@ -32,18 +39,18 @@ from benchctl.stats.doubts import (
     unsupported_reason,
 )
 from benchctl.stats.metrics import (
+    BUILD_METRICS,
+    REDLINE,
     ForkSummaries,
     Metric,
-    MetricKey,
     collect,
-    fork_values,
     metric_of,
     task_at,
     unit_of,
 )
 from benchctl.stats.multiplicity import looks_at
 from benchctl.stats.scale import ScaleNote, operation_scale
-from benchctl.stats.sides import Side, compare_sides
+from benchctl.stats.sides import KERNELS, Side, compare_sides
 from benchctl.stats.steady import Steadiness, steadiness
 from benchctl.track.model import Task
 
@@ -62,7 +69,8 @@ class ExperimentRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         metric: machine name.
         unit: of the values.
         higher_is_better: which way is faster.
-        figures: of the baseline and of the contender; called `MEASUREMENT/VARIANT`, as in all notes.
+        figures: of the baseline and of the contender; called `MEASUREMENT/VARIANT`, as in all notes, or by
+            all tasks that a derived value is made of.
         comparison: the contender against the baseline; p-values adjusted within its table and metric.
         published: what the source reported.
         published_percent: its change, as printed or worked out; None without any.
@@ -74,9 +82,9 @@ class ExperimentRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     name: str
     label: str
-    baseline: TaskRef
-    contender: TaskRef
-    metric: MetricKey
+    baseline: SideRef
+    contender: SideRef
+    metric: str
     unit: str
     higher_is_better: bool
     figures: tuple[Figures, Figures]
@@ -102,19 +110,23 @@ class ExperimentTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Judged(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One comparison as an expectation sees it: in the direction of speed, so that above 0 is faster.
+    """One comparison as an expectation sees it: ratios in the direction of speed, so that above 0 is faster.
 
     Attributes:
         comparison: its name.
         outcome: what it says about the expectation.
         speed_percent: how much faster the contender is than its baseline (negative: slower); where `than` is
-            given, that over the same of the other comparison. None without figures.
+            given, that over the same of the other comparison. None without figures, and of differences.
         low_percent, high_percent: its 95 % interval, on which `slower`, `faster` and `different` are
-            confirmed.
+            confirmed; the upper end is None without any.
         low90_percent, high90_percent: its 90 % interval, on which `alike` is confirmed; on which an
             expectation of this one comparison is refuted. Of several comparisons that takes a wider one.
         p: how likely so strong a support would be if the expectation did not hold.
         reason: why it is open; empty when it is not.
+        difference: contender - baseline, in `unit`, less the same of `than`; None of ratios.
+        difference_low, difference_high: its 95 % interval.
+        difference_low90, difference_high90: its 90 % interval.
+        unit: of differences; empty of ratios.
     """
 
     comparison: str
@@ -126,6 +138,12 @@ class Judged(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     high90_percent: float | None = None
     p: float | None = None
     reason: str = ""
+    difference: float | None = None
+    difference_low: float | None = None
+    difference_high: float | None = None
+    difference_low90: float | None = None
+    difference_high90: float | None = None
+    unit: str = ""
 
 
 class Lack(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -154,7 +172,7 @@ class ExpectationResult(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
         statement: in words.
         relation: what contenders should be.
         than: the other comparison of a difference of differences; empty for none.
-        margin_percent: below which two are alike.
+        margin_percent: below which two are alike; None of differences.
         outcome: confirmed when all comparisons confirm it, refuted when one refutes it; from unadjusted
             intervals, but for the number of its own comparisons.
         p: the greatest of its comparisons, since all have to show it; None when one has none.
@@ -164,12 +182,13 @@ class ExpectationResult(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
         doubts: what weakens the outcome, a sentence each without its full stop.
         place: in the file, as in its specification.
         lacks: what would decide it; None where it is decided, or no forks would.
+        margin, unit: the margin of differences; None and empty of ratios.
     """
 
     statement: str
     relation: Relation
     than: str
-    margin_percent: float
+    margin_percent: float | None
     outcome: Outcome
     p: float | None
     p_adjusted: float | None
@@ -178,6 +197,8 @@ class ExpectationResult(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
     doubts: tuple[str, ...] = ()
     place: int = 0
     lacks: Lack | None = None
+    margin: float | None = None
+    unit: str = ""
 
 
 class FateGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -334,22 +355,12 @@ class _TaskSide(msgspec.Struct, frozen=True):
             return f"{self.reference.measurement} has not been measured"
         return "" if self.forks else f"no fork of {self.label} has finished"
 
-    def side(self, metric: Metric) -> Side:
-        return Side.of(metric, self.label, self.forks, self.found)
-
-    def figures(self, metric: Metric) -> Figures:
-        alone = Series.of(fork_values(metric, self.found), additive=metric.figure.additive)
-        return Figures(
-            variant=self.label,
-            blocks=tuple(block for block, _ in self.found),
-            values=tuple(metric.value(summary) for summary in self.summaries),
-            value=alone.value,
-            cv_percent=alone.cv_percent,
-            samples=min((summary.samples for summary in self.summaries), default=0),
-            steady=steadiness(self.summaries) if self.found else Steadiness("unknown"),
-            unsupported=unsupported_reason(self.found),
-            load=() if self.task is None else check_load(self.task, self.summaries).states,
-        )
+    @property
+    def doubts_of_load(self) -> LoadCheck | None:
+        """Of a red-line search, the load is what was searched for."""
+        if self.task is None or any(one.redline_end is not None for one in self.summaries):
+            return None
+        return check_load(self.task, self.summaries)
 
     def scale(self, run: RunRecord | None) -> ScaleNote | None:
         """Distance from the blog, by exact counts if there are any."""
@@ -368,6 +379,61 @@ class _TaskSide(msgspec.Struct, frozen=True):
         )
 
 
+class _Sum(msgspec.Struct, frozen=True):
+    """A side: a task, or several whose values are added and subtracted block by block.
+
+    In blocks, what the host does to all of them is in all of them; of forks that are not paired, any partner
+    is as good as another.
+    """
+
+    reference: SideRef
+    terms: tuple[tuple[int, _TaskSide], ...]
+
+    @classmethod
+    def of(cls, reference: SideRef, runs: Mapping[str, RunRecord]) -> Self:
+        """Find its tasks; errors as of `_TaskSide.of`."""
+        return cls(reference, tuple((one.weight, _TaskSide.of(one.ref, runs)) for one in terms_of(reference)))
+
+    @property
+    def tasks(self) -> tuple[_TaskSide, ...]:
+        return tuple(task for _, task in self.terms)
+
+    @property
+    def label(self) -> str:
+        alone = isinstance(self.reference, TaskRef)
+        return self.tasks[0].label if alone else side_text(self.reference)
+
+    def side(self, metric: Metric) -> Side:
+        """Its values: of a derived one, in the blocks that all of its tasks have."""
+        sides = [Side.of(metric, self.label, task.forks, task.found) for task in self.tasks]
+        if len(sides) == 1:
+            return sides[0]
+        blocks = tuple(sorted(set.intersection(*(set(side.blocks) for side in sides))))
+        sides = [side.within(blocks) for side in sides]
+        weights = [weight for weight, _ in self.terms]
+        values = [np.dot(weights, values) for values in zip(*(side.values for side in sides), strict=True)]
+        return msgspec.structs.replace(sides[0], values=tuple(map(float, values)), signed=min(weights) < 0)
+
+    def figures(self, metric: Metric, *, by_build: bool) -> Figures:
+        side = self.side(metric)
+        alone = Series.of(side.values, additive=side.additive, signed=side.signed)
+        steady = [steadiness(task.summaries) if task.found else Steadiness("unknown") for task in self.tasks]
+        loads = [load for task in self.tasks if (load := task.doubts_of_load) is not None]
+        figures = Figures(
+            variant=self.label,
+            blocks=side.blocks,
+            values=tuple(None if math.isnan(value) else value for value in side.values),
+            value=alone.value,
+            cv_percent=alone.cv_percent,
+            samples=min((one.samples for task in self.tasks for one in task.summaries), default=0),
+            steady=next((one for one in steady if one.trend), steady[0]),
+            unsupported=next(filter(None, (unsupported_reason(task.found) for task in self.tasks)), None),
+            at_least=metric.key == REDLINE.key and any(any_bound(task.summaries) for task in self.tasks),
+            load=tuple(dict.fromkeys(state for load in loads for state in load.states)),
+        )
+        return msgspec.structs.replace(figures, **side.build_figures()) if by_build else figures
+
+
 # One comparison: its test, and the doubts that a run's own analysis would have.
 
 
@@ -381,17 +447,23 @@ def compare_row(spec: ComparisonSpec, runs: Mapping[str, RunRecord]) -> Experime
         UsageError: a measurement has no such task.
         BenchctlError: a fork's tasks are not those of its plan.
     """
-    sides = (_TaskSide.of(spec.baseline, runs), _TaskSide.of(spec.contender, runs))
-    metric = metric_of(spec.metric).counting(unit_of(side.found for side in sides))
+    if spec.metric in BUILD_METRICS:
+        return _build_row(spec, runs)
+    sides = (_Sum.of(spec.baseline, runs), _Sum.of(spec.contender, runs))
+    tasks = [task for side in sides for task in side.tasks]
+    metric = msgspec.structs.replace(
+        metric_of(spec.metric).counting(unit_of(task.found for task in tasks)), compared_as=spec.compared_as
+    )
     doubts = list(dict.fromkeys(_doubts(metric, sides, runs)))
-    measured = [runs[one.measurement] for one in (spec.baseline, spec.contender) if one.measurement in runs]
+    measured = [runs[ref.measurement] for ref in spec.refs if ref.measurement in runs]
     blocked = bool(measured) and all(run.plan.paired for run in measured)
+    by_build = bool(measured) and several_builds({task.label: task.forks for task in tasks})
     comparison = compare_sides(
         metric,
         *(side.side(metric) for side in sides),
         paired=blocked or same_forks(spec.baseline, spec.contender),
-        judged=_judged(metric, sides, doubts),
-        by_build=False,
+        judged=_judged(metric, tasks, doubts),
+        by_build=by_build,
         looks=looks_at(measured),
     )
     return ExperimentRow(
@@ -402,20 +474,86 @@ def compare_row(spec: ComparisonSpec, runs: Mapping[str, RunRecord]) -> Experime
         metric=metric.key,
         unit=metric.unit,
         higher_is_better=metric.higher_is_better,
-        figures=(sides[0].figures(metric), sides[1].figures(metric)),
-        comparison=_with_extremes(comparison, metric, sides),
+        figures=(sides[0].figures(metric, by_build=by_build), sides[1].figures(metric, by_build=by_build)),
+        comparison=_with_extremes(comparison, metric, tasks),
         published=spec.published,
         published_percent=_published_change(spec.published),
-        missing="; ".join(dict.fromkeys(side.missing for side in sides if side.missing)),
-        scale=_furthest(sides, runs),
+        missing="; ".join(dict.fromkeys(task.missing for task in tasks if task.missing)),
+        scale=_furthest(tasks, runs),
         caveats=tuple(doubts),
         blocked=blocked,
     )
 
 
-def same_forks(baseline: TaskRef, contender: TaskRef) -> bool:
-    """Whether both values of a pair come from the same node starts."""
-    return (baseline.measurement, baseline.variant) == (contender.measurement, contender.variant)
+def _build_row(spec: ComparisonSpec, runs: Mapping[str, RunRecord]) -> ExperimentRow:
+    """Compare builds of indices: pairs where one run made them in turns."""
+    metric = msgspec.structs.replace(BUILD_METRICS[spec.metric], compared_as=spec.compared_as)
+    facts = {ref: _builds_of(ref, runs) for ref in spec.refs}
+    sides = [_build_side(metric, side, facts) for side in (spec.baseline, spec.contender)]
+    cached = any(one.cached for builds in facts.values() for one in builds)
+    measurements = {ref.measurement for ref in spec.refs}
+    paired = not cached and len(measurements) == 1 and len({len(one) for one in facts.values()}) == 1
+    return ExperimentRow(
+        name=spec.name,
+        label=spec.label,
+        baseline=spec.baseline,
+        contender=spec.contender,
+        metric=metric.key,
+        unit=metric.unit,
+        higher_is_better=metric.higher_is_better,
+        figures=(_build_figures(sides[0]), _build_figures(sides[1])),
+        comparison=compare_sides(metric, *sides, paired=paired, judged=True, by_build=True),
+        published=spec.published,
+        published_percent=_published_change(spec.published),
+        missing="; ".join(f"{one} has not been measured" for one in sorted(measurements - set(runs))),
+        caveats=(caveat.cached_builds(),) if cached else (),
+        blocked=paired,
+    )
+
+
+def _builds_of(ref: TaskRef, runs: Mapping[str, RunRecord]) -> tuple[IndexFacts, ...]:
+    run = runs.get(ref.measurement)
+    if run is None or ref.variant not in run.indices:
+        return ()
+    return run.builds.get(ref.variant, (run.indices[ref.variant],))
+
+
+def _build_side(metric: Metric, side: SideRef, facts: Mapping[TaskRef, Sequence[IndexFacts]]) -> Side:
+    terms = terms_of(side)
+    numbers = tuple(range(min(len(facts[one.ref]) for one in terms)))
+    values = [
+        math.fsum(one.weight * attrgetter(metric.figure.field)(facts[one.ref][number]) for one in terms)
+        / metric.figure.per_unit
+        for number in numbers
+    ]
+    return Side(
+        label=side_text(side),
+        blocks=numbers,
+        values=tuple(values),
+        builds=numbers,
+        probes=np.full((len(numbers), len(KERNELS)), math.nan),
+        additive=metric.additive,
+        signed=any(one.minus for one in terms),
+    )
+
+
+def _build_figures(side: Side) -> Figures:
+    alone = Series.of(side.values, additive=side.additive, signed=side.signed)
+    found = Figures(
+        variant=side.label,
+        blocks=side.blocks,
+        values=side.values,
+        value=alone.value,
+        cv_percent=alone.cv_percent,
+        samples=0,
+        steady=Steadiness("unknown"),
+    )
+    return msgspec.structs.replace(found, **side.build_figures())
+
+
+def same_forks(baseline: SideRef, contender: SideRef) -> bool:
+    """Whether values of both sides come from the same node starts: then they are pairs."""
+    return bool(forks_of(baseline) & forks_of(contender))
 
 
 def _published_change(published: Published | None) -> float | None:
@@ -433,36 +571,37 @@ def finished(row: ExperimentRow, comparison: Comparison) -> ExperimentRow:
     return msgspec.structs.replace(row, comparison=comparison, caveats=caveats)
 
 
-def _judged(metric: Metric, sides: tuple[_TaskSide, _TaskSide], doubts: list[Caveat]) -> bool:
+def _judged(metric: Metric, tasks: Sequence[_TaskSide], doubts: list[Caveat]) -> bool:
     """Whether a verdict would be about the engines, not about the load."""
     if any(doubt.code in WITHHOLDING for doubt in doubts):
         return False
-    checks = [check_load(side.task, side.summaries) for side in sides if side.task is not None]
+    checks = [check for task in tasks if (check := task.doubts_of_load) is not None]
     return not any(check.withholds(metric.figure.name) for check in checks)
 
 
-def _with_extremes(comparison: Comparison, metric: Metric, sides: tuple[_TaskSide, _TaskSide]) -> Comparison:
+def _with_extremes(comparison: Comparison, metric: Metric, tasks: Sequence[_TaskSide]) -> Comparison:
     """A quantile that is a fork's slowest request gets no verdict."""
-    doubts = [doubt for side in sides for doubt in extreme_doubts(metric, {side.label: side.found}).values()]
+    doubts = [doubt for task in tasks for doubt in extreme_doubts(metric, {task.label: task.found}).values()]
     return msgspec.structs.replace(comparison, caveats=(*comparison.caveats, *dict.fromkeys(doubts)))
 
 
-def _doubts(
-    metric: Metric, sides: tuple[_TaskSide, _TaskSide], runs: Mapping[str, RunRecord]
-) -> Iterator[Caveat]:
-    """Those of each side on its own, and answers that differ if the sides are different variants."""
-    others = (sides[1], sides[0])
-    for side, other in zip(sides, others, strict=True):
-        run = runs.get(side.reference.measurement)
-        if run is None or side.task is None or not side.found:
-            continue
-        found = {side.label: side.found}
-        yield from row_doubts(metric, side.task, found, None)
-        yield from floor_doubts(found, run.calibration)
-        yield from _answer_doubts(side, other.reference.variant, run)
+def _doubts(metric: Metric, sides: tuple[_Sum, _Sum], runs: Mapping[str, RunRecord]) -> Iterator[Caveat]:
+    """Those of each task on its own, and answers that differ if the sides are different variants."""
+    for side, other in (sides, sides[::-1]):
+        others = {task.reference.variant for task in other.tasks}
+        for task in side.tasks:
+            run = runs.get(task.reference.measurement)
+            if run is None or task.task is None or not task.found:
+                continue
+            found = {task.label: task.found}
+            if run.plan.redline is not None:
+                yield from redline_doubts(run.plan.redline, found)
+            yield from row_doubts(metric, task.task, found, None)
+            yield from floor_doubts(found, run.calibration)
+            yield from _answer_doubts(task, others, run)
 
 
-def _answer_doubts(side: _TaskSide, other: str, run: RunRecord) -> Iterator[Caveat]:
+def _answer_doubts(side: _TaskSide, others: Collection[str], run: RunRecord) -> Iterator[Caveat]:
     own = side.reference.variant
     findings: tuple[AnswerFinding, ...] = run.answers.findings if run.answers else ()
     for finding in findings:
@@ -470,11 +609,12 @@ def _answer_doubts(side: _TaskSide, other: str, run: RunRecord) -> Iterator[Cave
             continue
         if finding.kind == "wrong" and finding.variant == own:
             yield caveat.answers_wrong(side.label, finding.detail)
-        if finding.kind == "different" and {finding.variant, finding.baseline} == {own, other}:
+        pair = {finding.variant, finding.baseline}
+        if finding.kind == "different" and own in pair and pair - {own} <= set(others):
             yield caveat.answers_differ(finding.variant, finding.baseline, finding.detail)
 
 
-def _furthest(sides: tuple[_TaskSide, _TaskSide], runs: Mapping[str, RunRecord]) -> ScaleNote | None:
-    """The scale of the side that visited fewer documents for what the blog did."""
-    notes = [side.scale(runs.get(side.reference.measurement)) for side in sides]
+def _furthest(tasks: Sequence[_TaskSide], runs: Mapping[str, RunRecord]) -> ScaleNote | None:
+    """The scale of the task that visited fewest documents for what the blog did."""
+    notes = [task.scale(runs.get(task.reference.measurement)) for task in tasks]
     return max((note for note in notes if note is not None), key=attrgetter("ratio"), default=None)

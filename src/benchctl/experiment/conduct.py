@@ -7,6 +7,7 @@ import statistics
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Final
 
 import msgspec
@@ -15,13 +16,15 @@ from benchctl.errors import BenchctlError, ExitCode, UsageError
 from benchctl.experiment.comparisons import Lack
 from benchctl.experiment.execution import runs_of, tags_of
 from benchctl.experiment.judge import analyse_experiment
-from benchctl.experiment.plan import DECIDED, Plans, digest_of, plan_measurement
+from benchctl.experiment.plan import DECIDED, Plans, cut, digest_of, plan_measurement
 from benchctl.experiment.record import ExperimentFolder, ExperimentRecord, ExperimentStatus
 from benchctl.home import Home
 from benchctl.report.numbers import counted, duration
+from benchctl.results.figures import Calibration
 from benchctl.results.model import ForkRecord, RunRecord
 from benchctl.results.store import RunFolder
 from benchctl.run.bench import Bench, Observer
+from benchctl.run.calibrate import calibrate
 from benchctl.run.open_run import MAX_FAILURES_IN_A_ROW, TIME_UP, OpenRun, interleave
 from benchctl.run.orchestrate import Extras, NotResumable, open_run, reopen_run
 from benchctl.run.plan import reload_track
@@ -73,11 +76,13 @@ class Laboratory:
         open: makes a run of a plan; see `open_run`.
         reopen: goes on with one; see `reopen_run`.
         interleave: measures what is missing of all of them.
+        calibrate: measures what the driver itself costs.
     """
 
     open: Callable[..., tuple[OpenRun, dict[str, float]]] = open_run
     reopen: Callable[..., OpenRun] = reopen_run
     interleave: Callable[..., str] = interleave
+    calibrate: Callable[..., Calibration] = calibrate
 
 
 @dataclass(frozen=True)
@@ -105,7 +110,7 @@ def plans_to_open(record: ExperimentRecord, home: Home) -> Plans:
     for measurement in record.spec.measurements:
         if measurement.name in record.runs:
             continue
-        planned = plan_measurement(record.spec, measurement, home)
+        planned = cut(record.spec, plan_measurement(record.spec, measurement, home))
         if measurement.digest not in ("", digest_of(planned.plan)):
             raise NotResumable(
                 f"the experiment cannot be gone on with: files that measurement '{measurement.name}' is "
@@ -272,6 +277,8 @@ class _Conduct:
                 bound = stop.most if stop is not None else None
                 fits = bound is not None and most is not None and most <= bound
                 stop = msgspec.structs.replace(DECIDED, most=bound if fits else None)
+            if one.ingest:
+                continue
             found = run.record.with_blocks(added if one.forks is None else (), stop)
             run.extend(msgspec.structs.replace(found, looks=found.looks + 1))
         decided = spec.until_decided or more.until_decided
@@ -307,13 +314,24 @@ class _Conduct:
             if measurement.name in self._record.runs:
                 continue
             name, planned = measurement.name, self._plans[measurement.name]
+            told = self._record.spec.of(measurement)
             bench = self._named(name)
             bench.observer.stage("preparing")
-            extras = Extras(tags=tags_of(self._record.id, name), files=planned.files, forecast=False)
+            extras = Extras(
+                calibration=self._calibration if told.calibrate else None,
+                tags=(*tags_of(self._record.id, name), *told.tags),
+                files=planned.files,
+                forecast=False,
+            )
             run, timings = self._laboratory.open(bench, planned.plan, planned.track, extras)
             self._open[name] = run
             self._prepared[run.record.id] = timings
             self._update(runs={**self._record.runs, name: run.record.id})
+
+    @cached_property
+    def _calibration(self) -> Calibration:
+        """Once for all measurements: it is about this machine."""
+        return self._laboratory.calibrate(self._bench.observer, self._bench.stop)
 
     def _named(self, name: str) -> Bench:
         return dataclasses.replace(self._bench, observer=Named(self._bench.observer, name))
@@ -390,7 +408,7 @@ class _Conduct:
 
 def _blocks(runs: Iterable[RunRecord]) -> int:
     """The first number after all blocks."""
-    return 1 + max(block for run in runs for block in run.block_numbers)
+    return 1 + max((block for run in runs for block in run.block_numbers), default=-1)
 
 
 def _spent_s(runs: Sequence[OpenRun]) -> float:

@@ -23,6 +23,7 @@ from benchctl.experiment.record import (
     FateExpectation,
     Measurement,
     TaskRef,
+    side_text,
 )
 from benchctl.report.listing import Listing, pieces
 from benchctl.report.numbers import counted, documents, duration, mebibytes
@@ -31,7 +32,7 @@ from benchctl.results.plan import EvidenceSpec, Plan, VariantSpec
 from benchctl.run.plan import boots
 from benchctl.stats.history import History, Noise, collect_history, kind_of
 from benchctl.stats.inference import mde, sd_of
-from benchctl.stats.metrics import MetricKey, metric_of
+from benchctl.stats.metrics import BUILD_METRICS, MetricKey, metric_of
 from benchctl.track.model import Challenge, Task
 
 Basis = Literal["variant", "engine", "operations", "rule"]
@@ -171,9 +172,10 @@ def estimate(
     costs = tuple(
         past.cost(name, planned.plan, variant, spec.most_forks or 0 if (name, variant.name) in growing else 0)
         for name, planned in plans.items()
+        if planned.plan.schedules
         for variant in planned.plan.variants
     )
-    planned = max(one.forks for one in costs)
+    planned = max((one.forks for one in costs), default=0)
     blocks = planned if budget_s is None else _blocks_within(costs, planned, budget_s)
     return Estimate(
         planned=planned,
@@ -186,11 +188,15 @@ def estimate(
 
 
 def _seen(spec: ExperimentSpec) -> Iterator[tuple[str, tuple[ComparisonSpec, ...]]]:
-    """(name, comparisons that it is made of) of all differences that are looked for."""
-    rows = {row.name: row for row in spec.comparisons}
+    """(name, comparisons that it is made of) of all ratios of single tasks that are looked for.
+
+    How forks of one task spread says little about sums and differences of several.
+    """
+    told = (row for row in spec.comparisons if row.compared_as == "ratio" and row.metric not in BUILD_METRICS)
+    rows = {row.name: row for row in told}
     yield from ((name, (row,)) for name, row in rows.items())
     for one in spec.expectations:
-        if one.than:
+        if one.than in rows:
             (first,) = one.comparisons
             yield f"{first} over {one.than}", (rows[first], rows[one.than])
 
@@ -228,7 +234,7 @@ class _Past:
 
     def sight(self, name: str, rows: Sequence[ComparisonSpec], plans: Plans, forks: int) -> Sight:
         metric = rows[0].metric
-        refs = [ref for row in rows for ref in (row.baseline, row.contender)]
+        refs = [ref for row in rows for ref in row.refs]
         shared = len({(ref.measurement, ref.variant) for ref in refs}) < len(refs)
         noises = [self._noise(ref, metric, plans) for ref in refs]
         known = [one for one in noises if one is not None]
@@ -259,6 +265,10 @@ def _related(plan: Plan, other: Plan) -> bool:
     return plan.track == other.track and any(challenge.name in names for challenge in plan.schedules)
 
 
+_REDLINE_STEPS = 20
+"""Of a search: six of `range` on a million documents took 21 on average."""
+
+
 class _Requests:
     """Duration of requests by engine and operation in runs on this machine, whatever else the forks did."""
 
@@ -284,6 +294,9 @@ class _Requests:
         for task in tasks:
             known = self._per_million.get((variant.engine, task.operation), REQUEST_S_PER_MILLION_DOCUMENTS)
             seconds += task_s(task, max(REQUEST_S, millions * known))
+        if plan.redline is not None:
+            search = plan.redline
+            seconds += search.warm_up_s + _REDLINE_STEPS * (search.settle_s + search.step_s)
         unknown = any((variant.engine, task.operation) not in self._per_million for task in tasks)
         return seconds, "rule" if unknown else "operations"
 
@@ -324,8 +337,9 @@ def overview_lines(spec: ExperimentSpec) -> Iterator[str]:
     for text in (spec.about, spec.source and f"Source: {spec.source}"):
         yield from filter(None, text.splitlines())
     params = "".join(f", {name}={value}" for name, value in spec.params.items())
+    docs = "all" if spec.docs is None else documents(spec.docs)
     yield (
-        f"Size: {counted(spec.forks, 'fork')} of every variant, {documents(spec.docs)} documents of track "
+        f"Size: {counted(spec.forks, 'fork')} of every variant, {docs} documents of track "
         f"{spec.track}, heap {mebibytes(spec.heap_mb * 2**20)}, seed {spec.seed}{params}"
     )
 
@@ -343,7 +357,15 @@ def content_listings(spec: ExperimentSpec) -> Iterator[Listing]:
     if spec.tables:
         yield Listing(
             ("comparison", "metric", "baseline", "contender"),
-            [(one.name, one.metric, str(one.baseline), str(one.contender)) for one in spec.comparisons],
+            [
+                (
+                    one.name,
+                    one.metric if one.compared_as == "ratio" else f"{one.metric}, {one.compared_as}",
+                    side_text(one.baseline),
+                    side_text(one.contender),
+                )
+                for one in spec.comparisons
+            ],
             title="Comparisons",
         )
     if spec.call_sites:
@@ -502,6 +524,9 @@ def _does(one: Measurement) -> str:
         *(f"{name}={value}" for name, value in one.params.items()),
         one.include_tasks and f"only {one.include_tasks}",
         one.exclude_tasks and f"without {one.exclude_tasks}",
+        *(f"{name.replace('_', '-')} {value}" for name, value in one.own.items()),
+        one.redline and f"red-line of {one.redline.operation}",
+        one.ingest and "index builds",
         one.forks and counted(one.forks, "fork"),
         one.evidence and _evidence(one.evidence),
     ]
@@ -522,7 +547,8 @@ def _holds(one: Expectation | FateExpectation) -> str:
         return f"{one.call_site}: {one.is_} in {one.variant}"
     than = f" by more than {one.than}" if one.than and one.is_ != "alike" else ""
     than = f" as {one.than}" if one.than and one.is_ == "alike" else than
-    return f"{', '.join(one.comparisons)}: {one.is_}{than} (margin {100 * one.margin:g} %)"
+    margin = f"{one.margin:g} {one.unit}" if one.unit else f"{100 * one.margin:g} %"
+    return f"{', '.join(one.comparisons)}: {one.is_}{than} (margin {margin})"
 
 
 def _is_known(one: Sight) -> bool:

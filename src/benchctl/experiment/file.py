@@ -1,12 +1,14 @@
 """An experiment file into what it asks, as far as that goes without loading its challenges."""
 
 import hashlib
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Any, Final
 
+import msgspec
 import psutil
 
 from benchctl.corpus.documents import parse_documents
@@ -16,41 +18,69 @@ from benchctl.engine.variant_file import resolve_variants_mapping
 from benchctl.errors import UsageError
 from benchctl.experiment.form import (
     CallSiteEntry,
+    CommonEntry,
     EvidenceEntry,
     ExpectationEntry,
     ExperimentFile,
     FateEntry,
     MeasurementEntry,
+    RedlineEntry,
     RowEntry,
     TableEntry,
 )
 from benchctl.experiment.record import (
     CallSite,
     ComparisonSpec,
+    Conditions,
     Expectation,
     ExperimentSpec,
     FateExpectation,
     Measurement,
     Published,
+    SideRef,
     TableSpec,
     TaskRef,
+    Term,
+    side_text,
+    terms_of,
 )
 from benchctl.nearest import guess, suggestion
 from benchctl.report.numbers import counted
-from benchctl.results.plan import EvidenceSpec, VariantSpec
+from benchctl.results.plan import EvidenceSpec, RedlineSpec, VariantSpec
+from benchctl.run.documents import GENERATED_DOCUMENTS
 from benchctl.run.plan import MIN_HEAP_MB, default_heap_mb
-from benchctl.spec import settings_in
-from benchctl.stats.metrics import METRICS, kept_metric_of, metric_of
+from benchctl.run.redline import parse_objective
+from benchctl.stats.metrics import BUILD_METRICS, METRICS, any_metric_of, kept_metric_of, metric_of
 from benchctl.track.library import shipped, track_names
 from benchctl.yaml_file import Document, Step, fraction, mebibytes, read_typed
 
-T = TypeVar("T")
 _Comparisons = dict[str, ComparisonSpec]
 _Steps = tuple[Step, ...]
 
 _BUILT_IN: Final = ("es", "os")
 _FORM: Final = "MEASUREMENT/VARIANT/TASK, or MEASUREMENT/VARIANT/CHALLENGE/TASK"
 _SHORT: Final = 3
+
+
+def parse_side(entry: str | tuple[str, ...], *, of_index: bool = False) -> SideRef:
+    """Read a side: a reference, or several, with a sign before each, `+` unless it is given.
+
+    `of_index` references are of an index, `MEASUREMENT/VARIANT`.
+
+    Raises:
+        UsageError: as for `parse_ref`.
+    """
+    read = _index_ref if of_index else parse_ref
+    if isinstance(entry, str):
+        return read(entry)
+    return tuple(Term(read(text.lstrip("+- ")), minus=text.startswith("-")) for text in entry)
+
+
+def _index_ref(text: str) -> TaskRef:
+    measurement, slash, variant = text.partition("/")
+    if not (measurement and slash and variant) or "/" in variant:
+        raise UsageError(f"'{text}' is not an index", hint="write MEASUREMENT/VARIANT: all of its builds")
+    return TaskRef(measurement, variant, "")
 
 
 def parse_ref(text: str) -> TaskRef:
@@ -75,6 +105,8 @@ _USUAL: Final = ", ".join(one.key for one in METRICS)
 _KNOWN: Final = f"known: {_USUAL}, and other percentiles such as service_time_p50"
 _MARGIN: Final = "5%"
 _LEAST_CHANGE_PERCENT: Final = -100
+_TIMES: Final = {"us": 1e-3, "ms": 1.0, "s": 1e3}
+"""Milliseconds."""
 
 
 class _Part:
@@ -128,16 +160,21 @@ class _TableReader(_Part):
         metric = row.metric or table.metric
         if metric is None:
             raise self._refuse(steps, "neither the row nor its table has a 'metric'", _KNOWN)
-        baseline = self._ref(row.baseline, (*steps, "baseline"))
-        contender = self._ref(row.contender, (*steps, "contender"))
+        baseline = self._side(row.baseline, metric, (*steps, "baseline"))
+        contender = self._side(row.contender, metric, (*steps, "contender"))
         if baseline == contender:
-            raise self._refuse((*steps, "contender"), f"'{contender}' is compared with itself")
+            raise self._refuse((*steps, "contender"), f"'{side_text(contender)}' is compared with itself")
+        if row.published is not None and row.as_ == "difference":
+            raise self._refuse((*steps, "published"), "published figures stand beside ratios")
+        derived = not (isinstance(baseline, TaskRef) and isinstance(contender, TaskRef))
+        compared_as = "ratio-of-sums" if derived and row.as_ == "ratio" else row.as_
         return ComparisonSpec(
             name=row.name,
             label=row.label or row.name,
             baseline=baseline,
             contender=contender,
             metric=self._metric(metric, (*steps, "metric")),
+            compared_as=compared_as,
             published=None
             if row.published is None
             else self._published(row.published, (*steps, "published")),
@@ -154,23 +191,30 @@ class _TableReader(_Part):
         return Published(baseline, contender, *change)
 
     def _metric(self, metric: str, steps: _Steps) -> str:
+        if metric in BUILD_METRICS:
+            return metric
         try:
             return kept_metric_of(metric).key
         except ValueError as err:
             raise self._refuse(steps, str(err), _metric_hint(metric)) from err
 
-    def _ref(self, text: str, steps: _Steps) -> TaskRef:
+    def _side(self, entry: str | tuple[str, ...], metric: str, steps: _Steps) -> SideRef:
         try:
-            ref = parse_ref(text)
+            side = parse_side(entry, of_index=metric in BUILD_METRICS)
         except UsageError as err:
             raise self._refuse(steps, err.message, err.hint) from err
-        if ref.measurement not in self._file.measurements:
-            raise self._refuse(
-                steps,
-                f"there is no measurement '{ref.measurement}'",
-                suggestion(ref.measurement, self._file.measurements),
-            )
-        return ref
+        refs = [one.ref for one in terms_of(side)]
+        for place, ref in enumerate(refs):
+            own = (*steps, place) if isinstance(side, tuple) else steps
+            if ref.measurement not in self._file.measurements:
+                raise self._refuse(
+                    own,
+                    f"there is no measurement '{ref.measurement}'",
+                    suggestion(ref.measurement, self._file.measurements),
+                )
+            if ref in refs[:place]:
+                raise self._refuse(own, f"'{ref}' is there twice")
+        return side
 
     def _by_name(self, tables: tuple[TableSpec, ...]) -> _Comparisons:
         known: _Comparisons = {}
@@ -193,9 +237,7 @@ class _TableReader(_Part):
                 raise self._refuse((*steps, "comparisons", place), f"'{name}' is there twice")
         if entry.than is not None:
             self._check_than(entry.comparisons, entry.than, (*steps, "than"), known)
-        margin = fraction(entry.margin or _MARGIN)
-        if not 0 < margin < 1:
-            raise self._refuse((*steps, "margin"), "a margin is more than 0 % and less than 100 %")
+        margin, unit = self._margin([known[name] for name in entry.comparisons], entry.margin, steps)
         return Expectation(
             statement=entry.statement,
             comparisons=entry.comparisons,
@@ -204,7 +246,40 @@ class _TableReader(_Part):
             than=entry.than or "",
             needs=entry.needs.strip(),
             place=order,
+            unit=unit,
         )
+
+    def _margin(self, rows: Sequence[ComparisonSpec], margin: str | None, steps: _Steps) -> tuple[float, str]:
+        """A fraction without a unit, or what the differences of the rows are measured in."""
+        steps = (*steps, "margin")
+        metrics = {row.metric if row.compared_as == "difference" else "" for row in rows}
+        if len(metrics) > 1:
+            raise self._refuse(
+                steps[:-1], "ratios and differences have no margin in common", "write an expectation for each"
+            )
+        (metric,) = metrics
+        in_percent = (margin or _MARGIN).endswith("%")
+        if not metric:
+            if not in_percent:
+                raise self._refuse(
+                    steps, "the margin of ratios is in per cent", "or compare `as: difference`"
+                )
+            found = fraction(margin or _MARGIN)
+            if not 0 < found < 1:
+                raise self._refuse(steps, "a margin is more than 0 % and less than 100 %")
+            return found, ""
+        measured = any_metric_of(metric)
+        unit = measured.unit
+        if margin is None or in_percent:
+            raise self._refuse(steps, f"the margin of a difference is in its unit, such as 2 {unit}")
+        number, _, given = re.sub(r"(?<=[0-9]) ?(?=[A-Za-z])", " ", margin).partition(" ")
+        factor = _TIMES.get(given) if unit == "ms" else float(given == unit or measured.figure.counts)
+        if not factor:
+            raise self._refuse(steps, f"'{given}' is not what {metric} is in", f"write it in {unit}")
+        amount = factor * float(number)
+        if not amount:
+            raise self._refuse(steps, "a margin is more than 0")
+        return amount, unit if unit == "ms" else given
 
     def _check_comparison(self, name: str, steps: _Steps, known: _Comparisons) -> None:
         if name not in known:
@@ -231,6 +306,13 @@ class _TableReader(_Part):
         if known[first].metric != known[than].metric:
             raise self._refuse(
                 steps, f"'{first}' is in {known[first].metric}, '{than}' in {known[than].metric}"
+            )
+        kinds = {known[first].compared_as, known[than].compared_as}
+        if len(kinds) > 1 or "ratio-of-sums" in kinds:
+            raise self._refuse(
+                steps,
+                "'than' takes two ratios of single tasks, or two differences",
+                "compare both `as: difference`",
             )
 
 
@@ -421,14 +503,6 @@ class _Reader(_Part):
 
     def spec(self) -> ExperimentSpec:
         file = self._file
-        if file.index_builds > 1:
-            raise self._refuse(
-                ("index-builds",),
-                "an experiment compares forks on one build of every index",
-                "measure several builds by `benchctl run`",
-            )
-        if file.metrics:
-            raise self._refuse(("metrics",), "expectations name their metrics one by one")
         variants = self._variants()
         measurements = tuple(
             self._measurement(name, entry, variants) for name, entry in file.measurements.items()
@@ -438,16 +512,13 @@ class _Reader(_Part):
         looking = _FateReader(file, self._document)
         call_sites = looking.call_sites()
         return ExperimentSpec(
-            **settings_in(file),
+            **{one.name: getattr(file, one.name) for one in msgspec.structs.fields(Conditions)}
+            | self._amounts(file, ()),
             name=self._path.stem,
             title=file.title,
             about=file.about.strip(),
             source=file.source.strip(),
             forks=file.forks,
-            docs=self._docs(),
-            heap_mb=self._heap_mb(),
-            seed=file.seed,
-            track=file.track if file.track in track_names() else placed(file.track, self._folder),
             params=file.params,
             variants=tuple(variants.values()),
             measurements=measurements,
@@ -458,21 +529,40 @@ class _Reader(_Part):
             digest=self._digest(measurements, variants.values()),
         )
 
-    def _docs(self) -> int:
-        if isinstance(self._file.docs, int):
-            return self._file.docs
-        try:
-            return parse_documents(self._file.docs)
-        except UsageError as err:
-            raise self._refuse(("docs",), err.message, err.hint) from err
-
-    def _heap_mb(self) -> int:
-        if self._file.heap is None:
-            return default_heap_mb(psutil.virtual_memory().total)
-        found = mebibytes(self._file.heap)
-        if found < MIN_HEAP_MB:
-            raise self._refuse(("heap",), f"a node needs at least {MIN_HEAP_MB}m")
+    def _amounts(self, entry: CommonEntry, steps: _Steps) -> dict[str, Any]:
+        """What of an entry is not kept as it is written: paths, documents and heap."""
+        found: dict[str, Any] = {
+            "track": entry.track if entry.track in track_names() else placed(entry.track, self._folder),
+            "corpus": str(self._folder / entry.corpus) if entry.corpus else "",
+            "corpus_dirs": tuple(str(self._folder / one) for one in entry.corpus_dirs),
+            "docs": entry.docs,
+            "heap_mb": default_heap_mb(psutil.virtual_memory().total),
+        }
+        if isinstance(entry.docs, str):
+            try:
+                found["docs"] = parse_documents(entry.docs)
+            except UsageError as err:
+                raise self._refuse((*steps, "docs"), err.message, err.hint) from err
+        if entry.docs is None and not entry.corpus and entry.track in track_names():
+            found["docs"] = GENERATED_DOCUMENTS
+        if entry.heap is not None:
+            found["heap_mb"] = mebibytes(entry.heap)
+            if found["heap_mb"] < MIN_HEAP_MB:
+                raise self._refuse((*steps, "heap"), f"a node needs at least {MIN_HEAP_MB}m")
         return found
+
+    def _own(self, entry: MeasurementEntry, steps: _Steps) -> dict[str, Any]:
+        """What a measurement says of its own, by field."""
+        said = self._document.value["measurements"][steps[-1]]
+        names = {one.encode_name: one.name for one in msgspec.structs.fields(CommonEntry)}
+        given = {names[key] for key in said if key in names}
+        if given & {"track", "corpus"}:
+            # The experiment's number is of other documents.
+            given.add("docs")
+        amounts = self._amounts(entry, steps)
+        if "heap" in given:
+            given = given - {"heap"} | {"heap_mb"}
+        return {name: amounts[name] if name in amounts else getattr(entry, name) for name in sorted(given)}
 
     def _variants(self) -> dict[str, VariantSpec]:
         """Variants of the file, and the built-in ones that measurements name, in that order."""
@@ -520,18 +610,59 @@ class _Reader(_Part):
                 (*steps, "forks"),
                 f"a measurement has at most the experiment's {counted(self._file.forks, 'fork')}",
             )
+        if [bool(entry.challenges), entry.redline is not None, entry.ingest].count(True) != 1:
+            raise self._refuse(
+                steps,
+                "a measurement has either challenges or a red-line search, or builds indices only",
+                "give it one of `challenges`, `redline`, and `ingest: true`",
+            )
+        for key, value in (
+            ("warmup-challenges", entry.warmup_challenges),
+            ("evidence", entry.evidence),
+            ("forks", entry.forks),
+        ):
+            if entry.ingest and value:
+                raise self._refuse((*steps, key), "where indices are built and nothing else, nothing has it")
+        if entry.redline is not None and (entry.warmup_challenges or entry.evidence is not None):
+            key = "warmup-challenges" if entry.warmup_challenges else "evidence"
+            raise self._refuse(
+                (*steps, key), "a red-line search warms up by itself, and collects no evidence"
+            )
+        own = self._own(entry, steps)
         return Measurement(
             name=name,
             variants=tuple(variants[variant].name for variant in entry.variants),
             challenges=self._challenges(entry.challenges, (*steps, "challenges")),
             warmup_challenges=self._challenges(entry.warmup_challenges, (*steps, "warmup-challenges")),
-            restart=_own(entry.restart, self._file.restart),
+            # In fields of their own, as records had them before there were others.
+            restart=own.pop("restart", self._file.restart),
+            include_tasks=own.pop("include_tasks", self._file.include_tasks),
+            exclude_tasks=own.pop("exclude_tasks", self._file.exclude_tasks),
+            own=own,
+            ingest=entry.ingest,
+            redline=None if entry.redline is None else self._redline(entry.redline, (*steps, "redline")),
             params=entry.params,
-            include_tasks=_own(entry.include_tasks, self._file.include_tasks),
-            exclude_tasks=_own(entry.exclude_tasks, self._file.exclude_tasks),
             about=entry.about.strip(),
             forks=entry.forks,
             evidence=None if entry.evidence is None else _evidence(entry.evidence),
+        )
+
+    def _redline(self, entry: RedlineEntry, steps: _Steps) -> RedlineSpec:
+        try:
+            percentile, limit_ns = parse_objective(entry.slo)
+        except ValueError as err:
+            raise self._refuse((*steps, "slo"), str(err)) from err
+        return RedlineSpec(
+            operation=entry.operation,
+            percentile=percentile,
+            limit_ns=limit_ns,
+            clients=entry.clients,
+            schedule=entry.schedule,
+            warm_up_s=entry.warm_up,
+            settle_s=entry.settle,
+            step_s=entry.step_time,
+            tolerance=fraction(entry.tolerance),
+            max_per_s=entry.max_rate,
         )
 
     def _challenges(self, texts: tuple[str, ...], steps: _Steps) -> tuple[str, ...]:
@@ -563,10 +694,6 @@ class _Reader(_Part):
             if path.is_file():
                 digest.update(hashlib.sha256(_bytes(path)).digest())
         return digest.hexdigest()
-
-
-def _own(value: T | None, usual: T) -> T:
-    return usual if value is None else value
 
 
 def _evidence(entry: EvidenceEntry) -> EvidenceSpec:

@@ -6,12 +6,10 @@ import msgspec
 from msgspec import Meta
 
 from benchctl.engine.variant import VariantEntry
-from benchctl.experiment.record import Dispatch, Relation
+from benchctl.experiment.record import Conditions, Dispatch, Relation
 from benchctl.results.model import DEFAULT_FORKS
 from benchctl.results.plan import EvidenceKind
-from benchctl.run.documents import GENERATED_DOCUMENTS
-from benchctl.run.plan import MAX_SEED
-from benchctl.spec import RestartPolicy, RunSettings
+from benchctl.spec import ComparedAs
 from benchctl.yaml_file import Documents, HeapSize, Percent
 
 MOST_FORKS_IN_FILE: Final = 10_000
@@ -28,6 +26,13 @@ Name = Annotated[
         description="a name of at most 40 lower-case letters, digits and . _ - behind a letter or digit",
     ),
 ]
+Margin = Annotated[
+    str,
+    Meta(
+        pattern=r"^[0-9]{1,9}(\.[0-9]{1,9})? ?(%|[A-Za-z][A-Za-z/]{0,19})$",
+        description="a percentage such as 3%, or an amount such as 2 ms",
+    ),
+]
 Figures = Annotated[
     tuple[float, ...],
     Meta(min_length=2, max_length=3, description="[BASELINE, CONTENDER] or [BASELINE, CONTENDER, PERCENT]"),
@@ -41,19 +46,44 @@ class EvidenceEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, ren
     forks: Forks | Literal["all"] = 1
 
 
-class MeasurementEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """A measurement; see `experiment.record.Measurement`. Paths are relative to the file."""
+class RedlineEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
+    """A search for the highest rate that meets an objective, as `benchctl redline` has it; seconds."""
+
+    operation: Text
+    slo: Text
+    clients: int = 16
+    schedule: Literal["deterministic", "poisson"] = "poisson"
+    warm_up: float = 10.0
+    settle: float = 2.0
+    step_time: float = 5.0
+    tolerance: Percent = "3%"
+    max_rate: float | None = None
+
+
+class CommonEntry(Conditions, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_only=True):
+    """What a file says of all measurements, and a measurement of its own. Paths are relative to the file.
+
+    Attributes:
+        docs: a million generated ones, or all of files, unless they are given.
+        heap: of every node; a quarter of memory, at most 4g, unless it is given.
+    """
+
+    docs: Positive | Documents | None = None
+    heap: HeapSize | None = None
+
+
+class MeasurementEntry(CommonEntry, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_only=True):
+    """A measurement; see `experiment.record.Measurement`."""
 
     variants: Texts
-    challenges: Texts
+    challenges: tuple[Text, ...] = ()
     warmup_challenges: tuple[Text, ...] = ()
-    restart: RestartPolicy | None = None
-    params: dict[str, Any] = {}
-    include_tasks: str | None = None
-    exclude_tasks: str | None = None
+    params: dict[str, Any] = msgspec.field(default_factory=dict)
     about: str = ""
     forks: Forks | None = None
     evidence: EvidenceEntry | None = None
+    redline: RedlineEntry | None = None
+    ingest: bool = False
 
 
 class RowEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
@@ -61,16 +91,19 @@ class RowEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="
 
     Attributes:
         name: by which expectations refer to it.
-        baseline, contender: `MEASUREMENT/VARIANT/[CHALLENGE[#N]/]TASK`.
+        baseline, contender: `MEASUREMENT/VARIANT/[CHALLENGE[#N]/]TASK`; or a list of these, whose values are
+            added up, or subtracted behind a `-`. `MEASUREMENT/VARIANT` in a metric of index builds.
         label: of the row; its name unless it is given.
+        as_: `ratio`, `ratio-of-sums`, or `difference`.
         metric: machine name; the table's unless it is given.
         published: what the source reported: baseline, contender, and the change as it was printed.
     """
 
     name: Name
-    baseline: Text
-    contender: Text
+    baseline: Text | Texts
+    contender: Text | Texts
     label: str = ""
+    as_: ComparedAs = msgspec.field(name="as", default="ratio")
     metric: Text | None = None
     published: Figures | None = None
 
@@ -117,27 +150,26 @@ class ExpectationEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, 
     """A statement and what shows it: comparisons, see `experiment.record.Expectation`, or a fate.
 
     Attributes:
-        margin: 5 % unless it is given.
+        margin: 5 % unless it is given; of differences in the metric's unit.
         fate: of a call site, in place of all but the statement and `needs`.
     """
 
     statement: Text
     comparisons: Texts | None = None
     is_: Relation | None = msgspec.field(name="is", default=None)
-    margin: Percent | None = None
+    margin: Margin | None = None
     than: Text | None = None
     needs: str = ""
     fate: FateEntry | None = None
 
 
-class ExperimentFile(RunSettings, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_only=True):
+class ExperimentFile(CommonEntry, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_only=True):
     """An experiment file as a whole; see `experiment.record.ExperimentSpec`.
 
-    Its settings are those of every measurement that has none of its own.
+    Its conditions are those of every measurement that has none of its own.
 
     Attributes:
         forks: blocks.
-        heap: of every node; a quarter of memory, at most 4g, unless it is given.
         variants: beside the built-in `es`, `os` and `es@8.19.0`, as in a file of variants.
         params: of all challenges; every measurement takes those that its own challenges know.
     """
@@ -146,10 +178,6 @@ class ExperimentFile(RunSettings, frozen=True, forbid_unknown_fields=True, renam
     about: str = ""
     source: str = ""
     forks: Forks = DEFAULT_FORKS
-    docs: Positive | Documents = GENERATED_DOCUMENTS
-    heap: HeapSize | None = None
-    seed: Annotated[int, Meta(ge=0, le=MAX_SEED - 1)] = 1
-    track: Text = "big5"
     params: dict[str, Any] = msgspec.field(default_factory=dict)
     variants: dict[str, VariantEntry] = msgspec.field(default_factory=dict)
     measurements: Annotated[dict[Name, MeasurementEntry], Meta(min_length=1)]

@@ -38,6 +38,8 @@ from benchctl.experiment.record import (
     SeenCall,
     SeenReceiver,
     TableSpec,
+    forks_of,
+    terms_of,
 )
 from benchctl.jvm.call_sites import Found
 from benchctl.results.model import ForkRecord, RunRecord
@@ -46,17 +48,17 @@ from benchctl.stats import caveat
 from benchctl.stats.analysis import Figures
 from benchctl.stats.arrays import Floats, log_points
 from benchctl.stats.caveat import Caveat, CaveatCode
-from benchctl.stats.compare import Series, adjust, as_percent
+from benchctl.stats.compare import Series, adjust, as_percent, build_means
 from benchctl.stats.disturbed import disturbances
 from benchctl.stats.evidence import TaskCost, cost_beside
-from benchctl.stats.inference import Contrast, contrast, further_forks
+from benchctl.stats.inference import Contrast, Ratio, contrast, further_forks
 from benchctl.stats.metrics import (
     THROUGHPUT,
     ForkSummaries,
+    any_metric_of,
     challenge_title,
     collect,
     fork_values,
-    metric_of,
     task_at,
     unit_of,
 )
@@ -70,8 +72,8 @@ OPEN = "the interval leaves it open"
 
 # Why a row has no verdict: what is said of an expectation that rests on it, in this order.
 _WITHHOLDING: tuple[CaveatCode, ...] = (
-    "unsupported", "missing-values", "saturated", "offered-rate", "driver-limited", "coarse", "few-samples",
-    "single-fork", "few-forks", "no-spread", "no-ratio",
+    "unsupported", "missing-values", "no-ratio", "saturated", "offered-rate", "driver-limited", "coarse",
+    "few-samples", "single-fork", "few-forks", "no-spread",
 )  # fmt: skip
 _WEAKENING: Mapping[CaveatCode, str] = MappingProxyType(
     {
@@ -88,16 +90,34 @@ _WEAKENING: Mapping[CaveatCode, str] = MappingProxyType(
 
 _Values = dict[int, float]
 """Block -> value of its fork."""
+Effect = Contrast | Ratio
 
 
-def speed_of(row: ExperimentRow) -> Contrast | None:
-    """How much faster the contender is than the baseline, natural logarithm; None without a spread."""
+def speed_of(row: ExperimentRow) -> Effect | None:
+    """How much faster the contender is than the baseline; None without a spread.
+
+    A natural logarithm, except that differences are in the row's unit.
+    """
+    if row.comparison.compared_as == "ratio-of-sums":
+        return _ratio(row)
     return _combined([(row, 1.0)])
 
 
 def _speed_over(row: ExperimentRow, than: ExperimentRow) -> Contrast | None:
     """How much more one contender is faster than the other: a difference of differences."""
     return _combined([(row, 1.0), (than, -1.0)])
+
+
+def _ratio(row: ExperimentRow) -> Ratio | None:
+    baseline, contender = ([_values(row, figures)] for figures in row.figures)
+    builds = _builds([row])
+    if row.comparison.paired:
+        first, second = _aligned([*baseline, *contender], builds)
+    else:
+        (first,), (second,) = _aligned(baseline, builds), _aligned(contender, builds)
+    looks = row.comparison.counted_looks
+    found = Ratio.of(first, second, paired=row.comparison.paired, looks=looks)
+    return None if found is None else msgspec.structs.replace(found, inverted=not row.higher_is_better)
 
 
 def _combined(terms: Iterable[tuple[ExperimentRow, float]]) -> Contrast | None:
@@ -107,49 +127,69 @@ def _combined(terms: Iterable[tuple[ExperimentRow, float]]) -> Contrast | None:
     added up first. So what two comparisons have in common cancels, the speed of the host in a block as well.
     """
     terms = list(terms)
-    blocked = all(row.blocked for row, _ in terms)
-    groups_of: dict[tuple[str, str] | None, list[_Values]] = {}
-    for row, weight in terms:
-        additive = metric_of(row.comparison.metric).figure.additive
-        towards_speed = weight if row.higher_is_better else -weight
-        sides = zip((row.baseline, row.contender), row.figures, (-towards_speed, towards_speed), strict=True)
-        for reference, figures, factor in sides:
-            forks = None if blocked else (reference.measurement, reference.variant)
-            groups_of.setdefault(forks, []).append(
-                {block: factor * log for block, log in _logs(figures, additive=additive)}
-            )
-    groups = [_sums(values) for values in groups_of.values()]
+    sides = [
+        (forks_of(side), weight if row.higher_is_better == (place == 1) else -weight, _values(row, figures))
+        for row, weight in terms
+        for place, (side, figures) in enumerate(zip((row.baseline, row.contender), row.figures, strict=True))
+    ]
+    forks = {one for one, _, _ in sides}
+    # Sides that share some of their forks are no independent groups, either.
+    overlapping = any(one & other for one in forks for other in forks if one != other)
+    blocked = overlapping or all(row.blocked for row, _ in terms)
+    groups_of: dict[frozenset[tuple[str, str]] | None, list[_Values]] = {}
+    for own, factor, values in sides:
+        weighted = {block: factor * value for block, value in values.items()}
+        groups_of.setdefault(None if blocked else own, []).append(weighted)
+    builds = _builds(row for row, _ in terms)
+    groups = [np.sum(_aligned(values, builds), axis=0) for values in groups_of.values()]
     looks = strictest(row.comparison.counted_looks for row, _ in terms)
     return contrast(groups, [1.0] * len(groups), looks)
 
 
-def _logs(figures: Figures, *, additive: bool) -> Iterable[tuple[int, float]]:
-    """Of usable values; none where all are 0."""
-    series = Series.of([math.nan if one is None else one for one in figures.values], additive=additive)
-    blocks = np.asarray(figures.blocks)[series.kept].tolist()
+def _values(row: ExperimentRow, figures: Figures) -> _Values:
+    """Natural logarithms, unless the row is about the values themselves."""
+    values = [math.nan if one is None else one for one in figures.values]
+    if row.comparison.compared_as != "ratio":
+        known = zip(figures.blocks, values, strict=True)
+        return {block: value for block, value in known if math.isfinite(value)}
+    additive = any_metric_of(row.metric).additive
+    series = Series.of(values, additive=additive)
     points = log_points(series.points, additive=True) if additive else series.points
-    return zip(blocks, points.tolist(), strict=True) if np.isfinite(points).all() else ()
+    if not np.isfinite(points).all():
+        return {}
+    return dict(zip(np.asarray(figures.blocks)[series.kept].tolist(), points.tolist(), strict=True))
 
 
-def _sums(values: list[_Values]) -> Floats:
-    """Fork by fork or block by block, over those that have all of them."""
+def _builds(rows: Iterable[ExperimentRow]) -> dict[int, int]:
+    """Block -> index build, where the build is the unit; empty where forks are."""
+    sides = [figures for row in rows for figures in row.figures]
+    return {
+        block: build
+        for figures in sides
+        if figures.builds
+        for block, build in zip(figures.blocks, figures.builds, strict=True)
+    }
+
+
+def _aligned(values: Sequence[_Values], builds: Mapping[int, int]) -> list[Floats]:
+    """Fork by fork or block by block, over those that have all of them; or the means of builds."""
     common = sorted(set.intersection(*(set(one) for one in values)))
-    return np.asarray([sum(one[block] for one in values) for block in common], dtype=np.float64)
+    found = [np.asarray([one[block] for block in common], dtype=np.float64) for one in values]
+    return [build_means(one, [builds[block] for block in common]) for one in found] if builds else found
 
 
 # Expectations judged by intervals, never by how an estimate looks.
 
 
-def judge_relation(relation: Relation, speed: Contrast, margin: float, comparisons: int = 1) -> Outcome:
+def judge_relation(relation: Relation, speed: Effect, limit: float, comparisons: int = 1) -> Outcome:
     """What an estimate says about a relation.
 
     Args:
         relation: what the contender should be.
-        speed: its change in speed, natural logarithm; above 0 is faster.
-        margin: relative difference below which two are alike, above 0.
+        speed: its change in speed, natural logarithm or difference; above 0 is faster.
+        limit: below which two are alike, above 0, in the same terms: `Expectation.limit`.
         comparisons: of the expectation, each of which can refute it.
     """
-    limit = math.log1p(margin)
     low90, high90 = speed.interval(0.90)
     low95, high95 = speed.interval(0.95)
     low, high = speed.interval(1 - 0.10 / comparisons)
@@ -174,13 +214,12 @@ def judge_relation(relation: Relation, speed: Contrast, margin: float, compariso
             )
 
 
-def support(relation: Relation, speed: Contrast, margin: float) -> float:
+def support(relation: Relation, speed: Effect, limit: float) -> float:
     """How likely an estimate that supports the relation this much would be if it did not hold.
 
     Two-sided for a difference, even where its direction is expected; the greater of the two one-sided
     tests for `alike`.
     """
-    limit = math.log1p(margin)
     if relation == "alike":
         return max(speed.p_at_least(-limit), speed.p_at_most(limit))
     wrong_way = {"slower": speed.estimate > 0, "faster": speed.estimate < 0}.get(relation, False)
@@ -231,7 +270,9 @@ def _judge(
         statement=expectation.statement,
         relation=expectation.is_,
         than=expectation.than,
-        margin_percent=100 * expectation.margin,
+        margin_percent=None if expectation.unit else 100 * expectation.margin,
+        margin=expectation.margin if expectation.unit else None,
+        unit=expectation.unit,
         outcome=together([one.outcome for one in judged]),
         p=max(known) if len(known) == len(judged) else None,
         p_adjusted=None,
@@ -252,11 +293,16 @@ def _lack(
 ) -> Lack | None:
     """What would decide it, predicted fork by fork: intervals narrow by degrees of freedom, too."""
     outcomes = [one.outcome for one in judged]
-    able = {place: row for place, row in enumerate(own) if judged[place].reason == OPEN}
+    able = {
+        place: row
+        for place, row in enumerate(own)
+        # Forks on the same index builds are no further builds.
+        if judged[place].reason == OPEN and row.comparison.replicate == "fork"
+    }
     if together(outcomes) != "inconclusive" or not able:
         return None
     held = [*able.values(), *([] if than is None else [than])]
-    refs = [ref for row in held for ref in (row.baseline, row.contender)]
+    refs = [one.ref for row in held for side in (row.baseline, row.contender) for one in terms_of(side)]
     sides = tuple(dict.fromkeys(f"{ref.measurement}/{ref.variant}" for ref in refs))
     units = {
         place: min(min(one.comparison.replicates) for one in (row, than or row))
@@ -268,7 +314,7 @@ def _lack(
         for place, speed in speeds.items():
             if speed is not None:
                 later = speed.foreseen(units[place], further)
-                outcomes[place] = judge_relation(expectation.is_, later, expectation.margin, len(own))
+                outcomes[place] = judge_relation(expectation.is_, later, expectation.limit, len(own))
         return together(outcomes) != "inconclusive"
 
     needed = further_forks(min(units.values()), decided)
@@ -281,36 +327,57 @@ def _judged(expectation: Expectation, row: ExperimentRow, than: ExperimentRow | 
     reasons = (_unjudged(one) for one in (row, *([] if than is None else [than])))
     reason = next((text for text in reasons if text), "")
     if speed is None or reason:
-        return Judged(
+        alone = Judged(
             row.name,
             "inconclusive",
-            speed_percent=_point(row) if speed is None and than is None else _percent(speed),
             reason=reason or "nothing varies from fork to fork",
+            unit=expectation.unit,
         )
-    outcome = judge_relation(expectation.is_, speed, expectation.margin, len(expectation.comparisons))
-    wide, narrow = speed.interval(0.95), speed.interval(0.90)
-    return Judged(
+        if speed is not None:
+            return _with_estimate(alone, row, speed, interval=False)
+        return alone if than is not None else _with_point(alone, row)
+    outcome = judge_relation(expectation.is_, speed, expectation.limit, len(expectation.comparisons))
+    found = Judged(
         row.name,
         outcome,
-        speed_percent=as_percent(speed.estimate),
-        low_percent=as_percent(wide[0]),
-        high_percent=as_percent(wide[1]),
-        low90_percent=as_percent(narrow[0]),
-        high90_percent=as_percent(narrow[1]),
-        p=support(expectation.is_, speed, expectation.margin),
+        p=support(expectation.is_, speed, expectation.limit),
         reason=OPEN if outcome == "inconclusive" else "",
+        unit=expectation.unit,
     )
+    return _with_estimate(found, row, speed, interval=True)
 
 
-def _point(row: ExperimentRow) -> float | None:
+def _with_point(judged: Judged, row: ExperimentRow) -> Judged:
+    """With what is known without a test."""
+    if judged.unit:
+        return msgspec.structs.replace(judged, difference=row.comparison.difference)
     effect = row.comparison.effect_percent
     if effect is None or row.higher_is_better:
-        return effect
-    return 100 * (1 / (1 + effect / 100) - 1)
+        return msgspec.structs.replace(judged, speed_percent=effect)
+    return msgspec.structs.replace(judged, speed_percent=100 * (1 / (1 + effect / 100) - 1))
 
 
-def _percent(speed: Contrast | None) -> float | None:
-    return None if speed is None else as_percent(speed.estimate)
+def _with_estimate(judged: Judged, row: ExperimentRow, speed: Effect, *, interval: bool) -> Judged:
+    """Ratios in the direction of speed; differences as they are, contender - baseline."""
+    ends = [*speed.interval(0.95), *speed.interval(0.90)] if interval else []
+    if judged.unit:
+        sign = 1 if row.higher_is_better else -1
+        wide, narrow = (sorted(sign * end for end in pair) for pair in (ends[:2], ends[2:]))
+        told = dict(zip(_DIFFERENCES, (sign * speed.estimate, *wide, *narrow), strict=False))
+        return msgspec.structs.replace(judged, **told)
+    percents = [_percent(end) for end in (speed.estimate, *ends)]
+    return msgspec.structs.replace(judged, **dict(zip(_PERCENTS, percents, strict=False)))
+
+
+_PERCENTS = ("speed_percent", "low_percent", "high_percent", "low90_percent", "high90_percent")
+_DIFFERENCES = (
+    "difference", "difference_low", "difference_high", "difference_low90", "difference_high90",
+)  # fmt: skip
+
+
+def _percent(log_ratio: float) -> float | None:
+    """None of a ratio without an upper end."""
+    return None if log_ratio == math.inf else as_percent(log_ratio)
 
 
 def _unjudged(row: ExperimentRow) -> str:
@@ -473,10 +540,10 @@ def analyse_experiment(
 ) -> ExperimentAnalysis:
     """Analyse an experiment as its file declared it; an unfinished one as far as it got.
 
-    Comparisons are Welch's t on the logarithms of one value a fork, or t of pairs if both sides are tasks
-    of the same forks. Their p-values are adjusted within the rows of a table that have the same metric
-    (Benjamini-Hochberg). Measurements without a run are shown as not measured; `seen` is from the forks
-    that kept inlining logs.
+    Comparisons are Welch's t on the logarithms of one value a fork (on the values of what is added up or
+    compared by differences), or t of pairs if both sides have forks in common, or blocks are pairs. Their
+    p-values are adjusted within the rows of a table that have the same metric (Benjamini-Hochberg).
+    Measurements without a run are shown as not measured; `seen` is from the forks that kept inlining logs.
 
     Raises:
         BenchctlError: a run's tasks are not those that the experiment compares.
@@ -546,7 +613,7 @@ def _caveats(
         yield caveat.small_scale(rounded_ratio(furthest))
     if any(doubt.code == "bimodal" for row in rows for doubt in row.caveats):
         yield caveat.bimodal_interval()
-    if any(forks.values()):
+    if any(runs[label.partition("/")[0]].plan.index_builds == 1 for label, done in forks.items() if done):
         yield caveat.one_index_build()
 
 

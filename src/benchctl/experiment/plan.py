@@ -1,8 +1,9 @@
 """An experiment as it is going to be run: changed by the command line, planned, and checked."""
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -12,16 +13,27 @@ import msgspec
 from benchctl.errors import UsageError
 from benchctl.experiment.file import Source, read_experiment
 from benchctl.experiment.form import MOST_FORKS_IN_FILE
-from benchctl.experiment.record import ComparisonSpec, Expectation, ExperimentSpec, Measurement, TaskRef
+from benchctl.experiment.record import (
+    ComparisonSpec,
+    Expectation,
+    ExperimentSpec,
+    Measurement,
+    SideRef,
+    TaskRef,
+    side_text,
+    terms_of,
+)
 from benchctl.home import Home
 from benchctl.nearest import suggestion
 from benchctl.plugin.code import Consent
 from benchctl.report.numbers import counted
 from benchctl.results.plan import CorpusSpec, Place, Plan, StopSpec
-from benchctl.run.documents import FileOptions
-from benchctl.run.plan import RunSpec, plan_run
+from benchctl.run.documents import GENERATED_DOCUMENTS, FileOptions
+from benchctl.run.pin import allowed_cpus, cores_of, pin_of
+from benchctl.run.plan import RunSpec, in_test_mode, plan_ingest, plan_run
+from benchctl.run.redline import plan_redline
 from benchctl.spec import run_settings, settings_in
-from benchctl.stats.metrics import THROUGHPUT, Metric, metric_of, task_at
+from benchctl.stats.metrics import BUILD_METRICS, REDLINE, THROUGHPUT, Metric, any_metric_of, task_at
 from benchctl.stats.multiplicity import BLOCKS_FOR_EQUIVALENCE, FIRST_LOOK, MOST_BLOCKS
 from benchctl.track.load import UnusedParameter
 from benchctl.track.model import Task, Track
@@ -29,9 +41,6 @@ from benchctl.yaml_file import Step
 
 # Measurements as plans of ordinary runs, all made before anything is started.
 
-
-_CORPUS_SEED = 1
-"""Of generated documents, as `--corpus-seed` has it by default."""
 
 DECIDED = StopSpec(decided=True, least_forks=1)
 """Of runs that are looked at after every block; whoever looks decides when they end."""
@@ -67,11 +76,14 @@ def plan_measurement(spec: ExperimentSpec, measurement: Measurement, home: Home)
     Raises:
         UsageError: something is wrong; nothing has been started.
     """
-    options = _options(spec, measurement, home)
+    options = _options(spec.of(measurement), measurement, home)
     unused: set[str] = set()
     while True:
         try:
-            plan, track = plan_run(options)
+            if measurement.redline is not None:
+                plan, track = plan_redline(options, measurement.redline)
+            else:
+                plan, track = plan_ingest(options) if measurement.ingest else plan_run(options)
         except UnusedParameter as err:
             if err.name in measurement.params or err.name not in spec.params:
                 raise
@@ -79,10 +91,20 @@ def plan_measurement(spec: ExperimentSpec, measurement: Measurement, home: Home)
             left = {name: value for name, value in options.params.items() if name != err.name}
             options = msgspec.structs.replace(options, params=left)
         else:
-            if spec.until_decided:
+            if spec.until_decided and plan.schedules:
+                if plan.index_builds > 1:
+                    raise UsageError(
+                        "--until-decided counts forks, and with `index-builds` the build is what counts",
+                        hint="leave one of the two out",
+                    ) from None
                 stop = msgspec.structs.replace(DECIDED, most=spec.most_forks)
                 plan = msgspec.structs.replace(plan, stop=stop)
             return Planned(plan, track, options.files, frozenset(unused))
+
+
+def cut(spec: ExperimentSpec, planned: Planned) -> Planned:
+    """A measurement as it is made: in test mode, what its tasks are compared by may be gone."""
+    return replace(planned, plan=in_test_mode(planned.plan)) if spec.test_mode else planned
 
 
 def digest_of(plan: Plan) -> str:
@@ -95,10 +117,14 @@ def digest_of(plan: Plan) -> str:
 
 
 def _options(spec: ExperimentSpec, measurement: Measurement, home: Home) -> RunSpec:
+    """Of a measurement, from the experiment as it has it."""
     known = {variant.name: variant for variant in spec.variants}
-    own = {name: getattr(measurement, name) for name in ("restart", "include_tasks", "exclude_tasks")}
+    allowed = allowed_cpus()
+    pin = None
+    if spec.pin:
+        pin = pin_of(spec.pin, workers=spec.workers, allowed=allowed, cores=cores_of(allowed))
     return RunSpec(
-        **(settings_in(spec) | own),
+        **settings_in(spec),
         variants=tuple(known[name] for name in measurement.variants),
         challenges=measurement.challenges,
         warmup_challenges=measurement.warmup_challenges,
@@ -106,9 +132,23 @@ def _options(spec: ExperimentSpec, measurement: Measurement, home: Home) -> RunS
         seed=spec.seed,
         heap_mb=spec.heap_mb,
         track=spec.track,
-        corpus=CorpusSpec(seed=_CORPUS_SEED, documents=spec.docs, generator_version=0, digest=""),
+        corpus=CorpusSpec(
+            seed=spec.corpus_seed,
+            documents=spec.docs or GENERATED_DOCUMENTS,
+            generator_version=0,
+            digest="",
+        ),
         params={**spec.params, **measurement.params},
-        files=FileOptions(docs=spec.docs),
+        files=FileOptions(
+            Path(spec.corpus) if spec.corpus else None,
+            spec.corpus_has_actions,
+            tuple(map(Path, spec.corpus_dirs)),
+            spec.docs,
+        ),
+        paired=spec.paired,
+        workers=spec.workers,
+        pin=pin,
+        settle=not spec.as_written,
         evidence=measurement.evidence,
         consent=Consent(home),
     )
@@ -127,6 +167,7 @@ class Changes:
         params: over those of the experiment and of its measurements.
         only: names of the measurements that are made; empty for all.
         until_decided: give forks to open expectations; all begin with as many as the first look takes.
+        test_mode: see whether it works, not how fast.
     """
 
     forks: int | None = None
@@ -136,6 +177,7 @@ class Changes:
     params: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
     only: tuple[str, ...] = ()
     until_decided: bool = False
+    test_mode: bool = False
 
 
 def change(spec: ExperimentSpec, changes: Changes) -> ExperimentSpec:
@@ -163,8 +205,9 @@ def change(spec: ExperimentSpec, changes: Changes) -> ExperimentSpec:
     changed = msgspec.structs.replace(
         spec,
         params={**spec.params, **changes.params},
-        measurements=tuple(_overridden(one, changes.params) for one in spec.measurements),
+        measurements=tuple(_overridden(one, changes.params, sizes) for one in spec.measurements),
         until_decided=decided,
+        test_mode=changes.test_mode,
         **sizes,
     )
     return _narrowed(changed, changes.only) if changes.only else changed
@@ -190,10 +233,13 @@ def _expectations(spec: ExperimentSpec) -> int:
     return len(spec.expectations) + len(spec.fates)
 
 
-def _overridden(measurement: Measurement, params: Mapping[str, Any]) -> Measurement:
+def _overridden(measurement: Measurement, params: Mapping[str, Any], sizes: Collection[str]) -> Measurement:
     """Command-line values replace a measurement's own; other parameters are the experiment's."""
-    own = {name: params.get(name, value) for name, value in measurement.params.items()}
-    return msgspec.structs.replace(measurement, params=own)
+    return msgspec.structs.replace(
+        measurement,
+        params={name: params.get(name, value) for name, value in measurement.params.items()},
+        own={name: value for name, value in measurement.own.items() if name not in sizes},
+    )
 
 
 def _narrowed(spec: ExperimentSpec, only: Iterable[str]) -> ExperimentSpec:
@@ -208,11 +254,7 @@ def _narrowed(spec: ExperimentSpec, only: Iterable[str]) -> ExperimentSpec:
     tables = tuple(
         msgspec.structs.replace(table, rows=rows)
         for table in spec.tables
-        if (
-            rows := tuple(
-                row for row in table.rows if {row.baseline.measurement, row.contender.measurement} <= wanted
-            )
-        )
+        if (rows := tuple(row for row in table.rows if {ref.measurement for ref in row.refs} <= wanted))
     )
     compared = {row.name for table in tables for row in table.rows}
     sites = {one.name: one for one in spec.call_sites}
@@ -264,15 +306,24 @@ def load_experiment(path: Path, changes: Changes, home: Home) -> Experiment:
             plans[measurement.name] = plan_measurement(spec, measurement, home)
     _check_params(spec, plans, source, changes)
     for row, steps in _rows(source.spec, spec):
-        places = []
-        for side in ("baseline", "contender"):
-            with source.at(*steps, side):
-                places.append(_check_side(getattr(row, side), metric_of(row.metric), plans))
+        found: list[list[tuple[bool, str, str, Place | None]]] = []
+        for name in ("baseline", "contender"):
+            side: SideRef = getattr(row, name)
+            found.append([])
+            for number, one in enumerate(terms_of(side)):
+                with source.at(*steps, name, *([number] if isinstance(side, tuple) else [])):
+                    place = _check_side(one.ref, any_metric_of(row.metric), plans)
+                found[-1].append((one.minus, one.ref.measurement, one.ref.variant, place))
         with source.at(*steps, "contender"):
-            _check_distinct(row, *places)
-        with source.at(*steps):
-            _check_evidence(row, plans)
+            if Counter(found[0]) == Counter(found[1]):
+                # In two spellings, perhaps.
+                texts = [side_text(side) for side in (row.contender, row.baseline)]
+                raise UsageError(f"'{texts[0]}' is the same as '{texts[1]}': it is compared with itself")
+        if row.metric not in BUILD_METRICS:
+            with source.at(*steps):
+                _check_alike(row, plans)
     _check_call_sites(spec, plans, source)
+    plans = {name: cut(spec, planned) for name, planned in plans.items()}
     return Experiment(_sealed(spec, plans), plans, source.spec)
 
 
@@ -309,8 +360,8 @@ def _rows(whole: ExperimentSpec, spec: ExperimentSpec) -> Iterator[tuple[Compari
                 yield row, ("tables", place, "rows", number)
 
 
-def _check_side(ref: TaskRef, metric: Metric, plans: Plans) -> Place:
-    """The place of the only such task, which will have a figure in the metric.
+def _check_side(ref: TaskRef, metric: Metric, plans: Plans) -> Place | None:
+    """The place of the only such task, which will have a figure in the metric; None for an index.
 
     Raises:
         UsageError: there is none, several fit, or it cannot have one.
@@ -322,37 +373,42 @@ def _check_side(ref: TaskRef, metric: Metric, plans: Plans) -> Place:
             f"measurement '{ref.measurement}' has no variant '{ref.variant}'",
             hint=suggestion(ref.variant, variants),
         )
+    if metric.key in BUILD_METRICS:
+        if plan.origin == "empty":
+            raise UsageError(f"'{ref}' prepares no index: its challenges make their own data")
+        return None
     place = ref.place_in(plan)
     task = task_at(plan, place)
+    if plan.redline is not None:
+        if metric.key == REDLINE.key:
+            return place
+        raise UsageError(f"'{ref}' is a red-line search", hint=f"compare its {REDLINE.key}")
     reason = metric.lacking(task)
     if reason:
         raise UsageError(f"'{ref}' has no {metric.key}: {reason}", hint=_instead(task))
     return place
 
 
-def _check_distinct(row: ComparisonSpec, baseline: Place, contender: Place) -> None:
-    """Refuse to compare one task with itself in two spellings.
+def _check_alike(row: ComparisonSpec, plans: Plans) -> None:
+    """Refuse to compare forks that bear the cost of evidence with others, or builds with forks on one.
 
     Raises:
-        UsageError: they are the same.
+        UsageError: one task's do, and another's do not.
     """
-    one, other = row.baseline, row.contender
-    if (one.measurement, one.variant, baseline) == (other.measurement, other.variant, contender):
-        raise UsageError(f"'{other}' is the same task as '{one}': it is compared with itself")
-
-
-def _check_evidence(row: ComparisonSpec, plans: Plans) -> None:
-    """Refuse to compare forks that bear the cost of evidence with others.
-
-    Raises:
-        UsageError: one side bears it, and the other does not.
-    """
-    carried = [plans[ref.measurement].plan.evidence_in(0) for ref in (row.baseline, row.contender)]
-    if carried[0] != carried[1]:
+    compared = [plans[ref.measurement].plan for ref in row.refs]
+    carried = list(dict.fromkeys(plan.evidence_in(0) for plan in compared))
+    if len(carried) > 1:
         both = " and ".join(", ".join(kinds) or "nothing" for kinds in carried)
         raise UsageError(
             f"the two sides collect different evidence in the forks that are compared: {both}",
             hint="collect it in further forks (`evidence: {forks: 1}`), or in all forks of both",
+        )
+    builds = sorted({plan.index_builds for plan in compared})
+    if len(builds) > 1:
+        counts = " and ".join(map(str, builds))
+        raise UsageError(
+            f"the two sides have different numbers of index builds: {counts}",
+            hint="give their measurements the same `index-builds`",
         )
 
 

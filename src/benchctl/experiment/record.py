@@ -1,21 +1,23 @@
 """Experiments as they are kept: what one asks, what was seen at its call sites, and its folder on disk."""
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 import msgspec
+from msgspec import Meta
 
 from benchctl.disk import disk_errors
 from benchctl.errors import BenchctlError
 from benchctl.jvm.call_sites import Found
 from benchctl.results.finding import Shelf, readable
 from benchctl.results.places import task_of_challenge
-from benchctl.results.plan import EvidenceSpec, Place, Plan, VariantSpec
+from benchctl.results.plan import EvidenceSpec, Place, Plan, RedlineSpec, VariantSpec
 from benchctl.results.store import new_run_id
 from benchctl.results.versioned import read_versioned, write_versioned
-from benchctl.spec import RestartPolicy, RunSettings
+from benchctl.spec import MAX_SEED, MOST_WORKERS, ComparedAs, RestartPolicy, RunSettings
 
 # What the JVM did at a call site of interest, fork by fork, as its inlining logs say it.
 
@@ -62,6 +64,38 @@ Dispatch = Literal["inlined", "virtual"]
 EXPERIMENT_VERSION = 1
 
 
+class Conditions(RunSettings, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_only=True):
+    """How measurements are made, in the words of `benchctl run`: all of an experiment, or one of its own.
+
+    Attributes:
+        track: name or path.
+        seed: of the order of variants, arrivals and values.
+        corpus: a file of documents for the track's only index.
+        corpus_has_actions: whether a line before each of its documents says what to do with it.
+        corpus_dirs: where files of the track's documents are, beside its own folder.
+        corpus_seed: of generated documents.
+        workers: processes that clients work in.
+        pin: `auto`, or `node=CPUS,driver=CPUS`; empty to leave CPUs to the kernel.
+        paired: blocks are analysed as pairs.
+        as_written: ask as often as challenges say, however small the corpus is.
+        calibrate: first measure what the driver itself costs.
+        tags: words to find runs by, beside the experiment's own.
+    """
+
+    track: Annotated[str, Meta(min_length=1)] = "big5"
+    seed: Annotated[int, Meta(ge=0, le=MAX_SEED - 1)] = 1
+    corpus: str = ""
+    corpus_has_actions: bool = False
+    corpus_dirs: tuple[str, ...] = ()
+    corpus_seed: Annotated[int, Meta(ge=0, le=MAX_SEED - 1)] = 1
+    workers: Annotated[int, Meta(ge=1, le=MOST_WORKERS)] = 1
+    pin: str = ""
+    paired: bool = True
+    as_written: bool = True
+    calibrate: bool = False
+    tags: tuple[Annotated[str, Meta(pattern=r"^[A-Za-z0-9._-]{1,64}$")], ...] = ()
+
+
 class Measurement(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_only=True):
     """One run of an experiment: variants that do the same.
 
@@ -73,6 +107,9 @@ class Measurement(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
         restart: when a fresh node comes in between.
         params: of its challenges, over the experiment's.
         include_tasks, exclude_tasks: filters, as on the command line.
+        own: what else of the experiment's conditions, documents and heap it has otherwise, by field.
+        redline: the search that it makes instead of challenges; None for these.
+        ingest: it builds indices, and nothing else.
         about: what it is for, in a sentence.
         forks: of every variant, where fewer than the experiment's are enough; None for as many.
         evidence: what is collected beside the figures, and in which forks; None for nothing.
@@ -87,6 +124,9 @@ class Measurement(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
     params: dict[str, Any] = {}
     include_tasks: str = ""
     exclude_tasks: str = ""
+    own: dict[str, Any] = {}
+    redline: RedlineSpec | None = None
+    ingest: bool = False
     about: str = ""
     forks: int | None = None
     evidence: EvidenceSpec | None = None
@@ -101,10 +141,12 @@ class Measurement(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
 class TaskRef(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
     """One task of one variant in one measurement: `MEASUREMENT/VARIANT/TASK`, or `.../CHALLENGE/TASK`.
 
+    Or the builds of its index, `MEASUREMENT/VARIANT`.
+
     Attributes:
         measurement: its name.
         variant: name of the variant.
-        task: label of the task.
+        task: label of the task; empty for the index.
         challenge: of it; of one that runs several times, with a number from 1 behind `#`. Empty where the
             measurement has one task of that label only.
     """
@@ -127,6 +169,38 @@ class TaskRef(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="k
         return task_of_challenge(plan, self.challenge, self.task, str(self))
 
 
+class Term(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
+    """A task whose value a derived value adds or, with `minus`, subtracts."""
+
+    ref: TaskRef
+    minus: bool = False
+
+    @property
+    def weight(self) -> int:
+        """1 or -1."""
+        return -1 if self.minus else 1
+
+
+SideRef = TaskRef | tuple[Term, ...]
+"""A side of a comparison: a task, or a value derived from several."""
+
+
+def terms_of(side: SideRef) -> tuple[Term, ...]:
+    """What a side is made of."""
+    return (Term(side),) if isinstance(side, TaskRef) else side
+
+
+def forks_of(side: SideRef) -> frozenset[tuple[str, str]]:
+    """(measurement, variant) of every node start that a side rests on."""
+    return frozenset((one.ref.measurement, one.ref.variant) for one in terms_of(side))
+
+
+def side_text(side: SideRef) -> str:
+    """`m/es/with - m/es/without`."""
+    text = "".join(f" {'-' if one.minus else '+'} {one.ref}" for one in terms_of(side))
+    return text.removeprefix(" + ").lstrip()
+
+
 class Published(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
     """What somebody else reported for a comparison.
 
@@ -146,17 +220,25 @@ class ComparisonSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, re
     Attributes:
         name: by which expectations refer to it; unique in the experiment.
         label: of its row.
-        baseline, contender: tasks of measurements.
+        baseline, contender: tasks of measurements, or values derived from several.
         metric: machine name, such as `throughput` or `service_time_p90`.
         published: what the source reported; None where it reported nothing.
+        compared_as: the ratio of geometric means over forks, or of arithmetic ones, as always of derived
+            values; or the difference, in the metric's unit.
     """
 
     name: str
     label: str
-    baseline: TaskRef
-    contender: TaskRef
+    baseline: SideRef
+    contender: SideRef
     metric: str
     published: Published | None = None
+    compared_as: ComparedAs = "ratio"
+
+    @property
+    def refs(self) -> tuple[TaskRef, ...]:
+        """The tasks of both sides."""
+        return tuple(one.ref for side in (self.baseline, self.contender) for one in terms_of(side))
 
 
 class TableSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_only=True):
@@ -185,11 +267,12 @@ class Expectation(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
         statement: in words.
         comparisons: names of the comparisons that all have to show it; where `than` is given, exactly one.
         is_: what each contender is against its baseline; `is` in the file.
-        margin: relative difference below which two are alike, above 0.
+        margin: relative difference below which two are alike, above 0; in `unit` where that is given.
         than: the name of another comparison: then the ratio of the first is held against the ratio of this
             one (a difference of differences).
         needs: what has to hold for it to be answerable, for the reader.
         place: among all expectations of the file.
+        unit: of comparisons that are differences; empty for ratios.
     """
 
     statement: str
@@ -199,6 +282,12 @@ class Expectation(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
     than: str = ""
     needs: str = ""
     place: int = 0
+    unit: str = ""
+
+    @property
+    def limit(self) -> float:
+        """The margin as effects are judged by it: in the unit, or a natural logarithm."""
+        return self.margin if self.unit else math.log1p(self.margin)
 
 
 class CallSite(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_only=True):
@@ -251,7 +340,7 @@ class FateExpectation(msgspec.Struct, frozen=True, forbid_unknown_fields=True, r
     place: int = 0
 
 
-class ExperimentSpec(RunSettings, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_only=True):
+class ExperimentSpec(Conditions, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_only=True):
     """An experiment with its settings, validated and complete.
 
     Nothing in it depends on a file any more but challenges by path.
@@ -262,16 +351,15 @@ class ExperimentSpec(RunSettings, frozen=True, forbid_unknown_fields=True, renam
         title, about: for the report.
         source: where published figures come from.
         forks: of every variant of every measurement that does not say otherwise: blocks.
-        docs: documents of the generated corpus.
+        docs: documents; None for all of files.
         heap_mb: of every node whose variant does not say otherwise.
-        seed: of orders and arrivals.
-        track: name or absolute path.
         params: of all challenges.
         variants: by the name under which measurements refer to them.
         measurements, tables, expectations: in the order of the file.
         call_sites: in the order of the file.
         fates: what is expected of them.
         digest: SHA-256 of the file and those that it includes, hexadecimal.
+        test_mode: its tasks are cut to see whether they work; its figures mean nothing.
         until_decided: beyond its forks, sides get more as long as expectations that rest on them are open; it
             is looked at after every block.
         most_forks: of a side, until it is decided; None, in older records, for as many as can be judged.
@@ -283,10 +371,8 @@ class ExperimentSpec(RunSettings, frozen=True, forbid_unknown_fields=True, renam
     about: str = ""
     source: str = ""
     forks: int
-    docs: int
+    docs: int | None
     heap_mb: int
-    seed: int
-    track: str = "big5"
     params: dict[str, Any] = msgspec.field(default_factory=dict)
     variants: tuple[VariantSpec, ...]
     measurements: tuple[Measurement, ...]
@@ -295,6 +381,7 @@ class ExperimentSpec(RunSettings, frozen=True, forbid_unknown_fields=True, renam
     call_sites: tuple[CallSite, ...] = ()
     fates: tuple[FateExpectation, ...] = ()
     digest: str = ""
+    test_mode: bool = False
     until_decided: bool = False
     most_forks: int | None = None
 
@@ -308,11 +395,25 @@ class ExperimentSpec(RunSettings, frozen=True, forbid_unknown_fields=True, renam
         """(measurement, variant) of all that expectations rest on."""
         rows = {row.name: row for row in self.comparisons}
         names = {name for one in self.expectations for name in (*one.comparisons, one.than) if name}
-        refs = (ref for name in names for ref in (rows[name].baseline, rows[name].contender))
+        refs = (ref for name in names for ref in rows[name].refs)
         return frozenset((ref.measurement, ref.variant) for ref in refs)
+
+    def of(self, measurement: Measurement) -> "ExperimentSpec":
+        """The experiment as a measurement has it, with what it has otherwise."""
+        own = {
+            name: tuple(value) if isinstance(value, list) else value
+            for name, value in measurement.own.items()
+        }
+        return msgspec.structs.replace(
+            self,
+            **{name: getattr(measurement, name) for name in ("restart", "include_tasks", "exclude_tasks")},
+            **own,
+        )
 
     def forks_of(self, measurement: Measurement) -> int:
         """Forks of each of its variants, without those for evidence alone."""
+        if measurement.ingest:
+            return 0
         return self.forks if measurement.forks is None else min(self.forks, measurement.forks)
 
     def planned(self, measurement: Measurement) -> int:

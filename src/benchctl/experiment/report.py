@@ -24,7 +24,7 @@ from benchctl.experiment.comparisons import (
     same_forks,
 )
 from benchctl.experiment.judge import FORKS_FOR_OUTCOME, NOTABLE_SCALE, OPEN
-from benchctl.experiment.record import CallSite, ExperimentRecord, ExperimentSpec, TableSpec
+from benchctl.experiment.record import CallSite, ExperimentRecord, ExperimentSpec, TableSpec, terms_of
 from benchctl.report.charts.panels import dark_palette
 from benchctl.report.facts import fact_sections
 from benchctl.report.grid import (
@@ -36,7 +36,6 @@ from benchctl.report.grid import (
     Cell,
     Column,
     Grid,
-    bounds,
     escaped,
     grid_table,
     judged,
@@ -47,7 +46,7 @@ from benchctl.report.grid import (
 from benchctl.report.html.page import write_pages
 from benchctl.report.html.parts import FOLDER, content_policy, embedded, templates
 from benchctl.report.inlining import FOUND_WORDS, PARTLY
-from benchctl.report.layout import Notes, better, verdict_cell
+from benchctl.report.layout import Notes, better, change_cells, verdict_cell
 from benchctl.report.numbers import (
     NOT_AVAILABLE,
     counted,
@@ -57,6 +56,7 @@ from benchctl.report.numbers import (
     json_text,
     mebibytes,
     p_value,
+    signed_figure,
     signed_percent,
     visible,
 )
@@ -64,7 +64,7 @@ from benchctl.report.tables import WIDE, break_name, in_spite_of_looks, render_p
 from benchctl.results.model import EngineFacts, Environment, RunRecord, RunStatus
 from benchctl.results.plan import EVIDENCE_READERS
 from benchctl.stats.compare import Verdict
-from benchctl.stats.metrics import metric_of
+from benchctl.stats.metrics import any_metric_of
 from benchctl.stats.multiplicity import MOST_BLOCKS
 
 # What the JVM did at call sites, beside the figures of the forks in which it did so.
@@ -242,7 +242,8 @@ def _expectation_remarks(analysis: ExperimentAnalysis) -> Iterator[str]:
 def _narrow_grid(table: ExperimentTable, spec: TableSpec, notes: Notes) -> Grid:
     figures = worded("Figures")
     columns = (
-        worded("Comparison"), figures, spec.baseline, spec.contender, "Diff %", INTERVAL, "p", VERDICT, NOTES,
+        worded("Comparison"), figures, spec.baseline, spec.contender, _diff(table), INTERVAL, "p", VERDICT,
+        NOTES,
     )  # fmt: skip
     lines: list[tuple[Cell | str, ...]] = []
     for row in table.rows:
@@ -251,7 +252,7 @@ def _narrow_grid(table: ExperimentTable, spec: TableSpec, notes: Notes) -> Grid:
         if row.published is not None:
             lines.append((label, "published", *_published(row), "", "", "", ""))
             label = ABOVE
-        lines.append((label, "measured", *_figures(row), _verdict(row), notes.cell(row.caveats)))
+        lines.append((label, "measured", *_figures(row, table), _verdict(row), notes.cell(row.caveats)))
     grid = Grid.of(_grid_title(table), columns, lines)
     return grid if any(row.published for row in table.rows) else grid.without(figures.title)
 
@@ -260,13 +261,13 @@ def _wide_grid(table: ExperimentTable, spec: TableSpec, notes: Notes) -> Grid:
     published = (f"published {spec.baseline}", f"published {spec.contender}", "published diff %")
     columns = (
         worded("Comparison"), *published, spec.baseline, spec.contender,
-        "Diff %", INTERVAL, "p", VERDICT, NOTES,
+        _diff(table), INTERVAL, "p", VERDICT, NOTES,
     )  # fmt: skip
     lines = (
         (
             _row_label(row, table),
             *_published(row),
-            *_figures(row),
+            *_figures(row, table),
             _verdict(row),
             notes.cell(row.caveats),
         )
@@ -281,14 +282,27 @@ def _grid_title(table: ExperimentTable) -> str:
     if len(metrics) != 1:
         return table.title
     ((key, unit),) = metrics
-    metric = metric_of(key)
+    metric = any_metric_of(key)
     return f"{table.title}: {metric.title}, {unit} ({better(metric)})"
+
+
+def _diff(table: ExperimentTable) -> str:
+    """`Diff %`, `Diff, ms`, or what cells have units for."""
+    kinds = {row.unit if _in_unit(row) else "%" for row in table.rows}
+    if len(kinds) > 1:
+        return "Diff"
+    (kind,) = kinds
+    return "Diff %" if kind == "%" else f"Diff, {kind}"
+
+
+def _in_unit(row: ExperimentRow) -> bool:
+    return row.comparison.compared_as == "difference"
 
 
 def _row_label(row: ExperimentRow, table: ExperimentTable) -> str:
     if len({(one.metric, one.unit) for one in table.rows}) == 1:
         return row.label
-    return f"{row.label}: {metric_of(row.metric).title}, {row.unit}"
+    return f"{row.label}: {any_metric_of(row.metric).title}, {row.unit}"
 
 
 def _support(one: ExpectationResult | FateResult, labels: Mapping[str, str]) -> tuple[str, str]:
@@ -314,14 +328,21 @@ def _measured(one: ExpectationResult, labels: Mapping[str, str]) -> str:
         alone = len(one.judged) == 1
         return "; ".join(_estimate(each, "" if alone else labels[each.comparison]) for each in one.judged)
     counts = Counter(each.outcome for each in one.judged)
-    speeds = [each.speed_percent for each in one.judged if each.speed_percent is not None]
-    spread = f"; {interval(min(speeds), max(speeds))} %" if speeds else ""
+    shown = signed_figure if one.unit else signed_percent
+    found = [each.difference if one.unit else each.speed_percent for each in one.judged]
+    known = [each for each in found if each is not None]
+    spread = f"; {interval(min(known), max(known), shown)} {one.unit or '%'}" if known else ""
     listed = ", ".join(f"{counts[outcome]} {word}" for outcome, word in _WORDS.items() if counts[outcome])
     return f"of {len(one.judged)} comparisons {listed}{spread}"
 
 
 def _estimate(judged: Judged, label: str) -> str:
     lead = f"{label}: " if label else ""
+    if judged.unit:
+        change = f"{lead}{signed_figure(judged.difference)} {judged.unit}"
+        if judged.difference_low is None:
+            return change
+        return f"{change} ({interval(judged.difference_low, judged.difference_high, signed_figure)})"
     if judged.speed_percent is None:
         return f"{lead}{NOT_AVAILABLE}"
     change = f"{lead}{signed_percent(judged.speed_percent)} %"
@@ -354,18 +375,20 @@ def _published(row: ExperimentRow) -> tuple[str, str, str]:
     return f"{row.published.baseline:,.10g}", f"{row.published.contender:,.10g}", change
 
 
-def _figures(row: ExperimentRow) -> tuple[Cell | str, ...]:
+def _figures(row: ExperimentRow, table: ExperimentTable) -> tuple[Cell | str, ...]:
     comparison = row.comparison
     values = [side.value for side in row.figures]
     if comparison.paired and comparison.baseline_value is not None:
         # Of the pairs that the change is of.
         values = [comparison.baseline_value, comparison.contender_value]
-    return (
-        *map(figure, values),
-        signed_percent(comparison.effect_percent),
-        bounds(comparison.low_percent, comparison.high_percent),
-        p_value(comparison.p_adjusted),
+    change, reach = change_cells(comparison)
+    if _diff(table) == "Diff" and change != NOT_AVAILABLE:
+        change = f"{change} {row.unit if _in_unit(row) else '%'}"
+    told = (
+        f"{'>= ' if side.at_least else ''}{figure(value)}"
+        for side, value in zip(row.figures, values, strict=True)
     )
+    return (*told, change, reach, p_value(comparison.p_adjusted))
 
 
 def _verdict(row: ExperimentRow) -> Cell:
@@ -384,12 +407,19 @@ def _setting_lines(record: ExperimentRecord, runs: _Runs, analysis: ExperimentAn
     moment = record.created.replace("T", " ").replace("+00:00", " UTC").replace("Z", " UTC")
     yield f"{record.id}, {moment}, {record.status}{ended}."
     yield (
-        f"{spec.docs:,} documents, heap {spec.heap_mb} MiB, order seed {spec.seed}; "
+        f"{documents_text(spec)}, heap {spec.heap_mb} MiB, order seed {spec.seed}; "
         f"{_forks(record, analysis)}{_took(record)}."
     )
+    if spec.test_mode:
+        yield "A trial (--test-mode): its figures mean nothing."
     for host in dict.fromkeys(_host(run) for run in runs.values()):
         yield f"{host}."
     yield from dict.fromkeys(f"{line}." for run in runs.values() for line in _section(run, "Engines"))
+
+
+def documents_text(spec: ExperimentSpec) -> str:
+    """`4,000,000 documents`."""
+    return "all documents" if spec.docs is None else f"{spec.docs:,} documents"
 
 
 def _difference_lines(runs: _Runs) -> Iterator[str]:
@@ -415,7 +445,8 @@ def _scale_lines(analysis: ExperimentAnalysis) -> Iterator[str]:
     grouped: dict[str, dict[str, None]] = {}
     for row in analysis.rows:
         if row.scale is not None and row.scale.ratio >= NOTABLE_SCALE:
-            tasks = {f"{one.measurement}/{one.task}": None for one in (row.baseline, row.contender)}
+            refs = [one.ref for side in (row.baseline, row.contender) for one in terms_of(side)]
+            tasks = {f"{one.measurement}/{one.task}": None for one in refs}
             grouped.setdefault(row.scale.text, {}).update(tasks)
     for text, tasks in grouped.items():
         yield f"Scale: {text}: {', '.join(tasks)}"
@@ -428,8 +459,16 @@ def _legend(analysis: ExperimentAnalysis) -> Iterator[str]:
         "over the rows of its table (Benjamini-Hochberg)"
         f"{in_spite_of_looks(row.comparison for row in analysis.rows)}."
     )
+    if any(row.comparison.compared_as != "ratio" for row in analysis.rows):
+        yield (
+            "Differences, and what is made of several tasks: arithmetic means over forks, t on the values, "
+            "Fieller's interval of ratios, and no ratio to what is not clearly above 0. Verdicts go by the "
+            "change in per cent; expectations of differences (contender minus baseline) by a margin in their "
+            "unit."
+        )
     if analysis.expectations:
-        margins = ", ".join(f"{one:g} %" for one in sorted({e.margin_percent for e in analysis.expectations}))
+        listed = sorted({(e.unit, e.margin or e.margin_percent or 0.0) for e in analysis.expectations})
+        margins = ", ".join(f"{margin:g} {unit or '%'}" for unit, margin in listed)
         yield (
             "Expectations: slower or faster is confirmed by a 95 % interval on that side of 0, and refuted "
             "by a 90 % interval that excludes as much as the margin; alike is confirmed by a 90 % interval "
@@ -483,6 +522,7 @@ def _forks(record: ExperimentRecord, analysis: ExperimentAnalysis) -> str:
     sides = [
         (count, spec.forks_of(one))
         for one in spec.measurements
+        if not one.ingest
         for count in analysis.forks.get(one.name, {}).values()
     ]
     if spec.until_decided and sides:
@@ -491,6 +531,8 @@ def _forks(record: ExperimentRecord, analysis: ExperimentAnalysis) -> str:
     if any(count != wanted for count, wanted in sides):
         done, planned = (sum(column) for column in zip(*sides, strict=True))
         return f"{done} of {planned} forks, of {len(sides)} sides"
+    if not sides:
+        return "index builds only"
     numbers = Counter(wanted for _, wanted in sides)
     (most, alike), *rest = numbers.most_common() or [(spec.forks, 0)]
     text = f"{counted(most, 'fork')} of each of {alike} sides"

@@ -19,8 +19,8 @@ from benchctl.nightly.retention import Retention
 from benchctl.results.model import DEFAULT_FORKS
 from benchctl.results.plan import VariantSpec
 from benchctl.run.fitness import HostLimits
-from benchctl.run.plan import MAX_SEED, MIN_HEAP_MB, MOST_WORKERS, default_heap_mb
-from benchctl.spec import RunSettings
+from benchctl.run.plan import MIN_HEAP_MB, default_heap_mb
+from benchctl.spec import MAX_SEED, MOST_WORKERS, RunSettings
 from benchctl.stats.metrics import METRICS, figure_names, kept_metric_of, metric
 from benchctl.track.library import challenge_names, find_challenge, track_names
 from benchctl.track.load import load_track

@@ -1,6 +1,6 @@
 """Tables of typed columns and cells, and the same in Markdown: renderers never look at what words say."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Literal
 
@@ -100,13 +100,15 @@ def judged(verdict: str | None, *remarks: str) -> Cell:
     return Cell(remarks, ", ", verdict)
 
 
-def bounds(low: float | None, high: float | None) -> Cell:
-    """An interval in per cent: `-1.2 to +3.4`."""
+def bounds(
+    low: float | None, high: float | None, shown: Callable[[float | None], str] = signed_percent
+) -> Cell:
+    """An interval in per cent, or as `shown`: `-1.2 to +3.4`."""
     if low is None:
         return Cell((NOT_AVAILABLE,))
     if high is None:
-        return Cell((signed_percent(low), "or more"))
-    return Cell((f"{signed_percent(low)} to", signed_percent(high)))
+        return Cell((shown(low), "or more"))
+    return Cell((f"{shown(low)} to", shown(high)))
 
 
 class Grid(msgspec.Struct, frozen=True):

@@ -27,6 +27,7 @@ from benchctl.report.numbers import (
     figure,
     p_value,
     percent,
+    signed_figure,
     signed_percent,
 )
 from benchctl.results.model import FORKS_FOR_VERDICT
@@ -215,7 +216,8 @@ def _result_grid(
 ) -> Grid:
     title = f"{section_title(section)}: {metric.title}, {rows[0].unit} ({better(metric)})"
     variants = analysis.variants
-    tested = ("Diff %", INTERVAL, "p", VERDICT, NOTES)
+    in_unit = any(one.compared_as == "difference" for row in rows for one in row.comparisons)
+    tested = (f"Diff, {rows[0].unit}" if in_unit else "Diff %", INTERVAL, "p", VERDICT, NOTES)
     columns: tuple[Column | str, ...]
     if len(variants) == 1:
         columns = (OPERATION, variants[0], "CV of forks", NOTES)
@@ -267,12 +269,16 @@ def value_text(figures: Figures, comparison: Comparison | None = None) -> str:
     return f">= {figure(value)}" if figures.at_least else figure(value)
 
 
+def change_cells(comparison: Comparison) -> tuple[str, Cell]:
+    """How two sides differ, and its interval: in per cent, or in the metric's unit."""
+    if comparison.compared_as == "difference":
+        reach = bounds(comparison.difference_low, comparison.difference_high, signed_figure)
+        return signed_figure(comparison.difference), reach
+    return signed_percent(comparison.effect_percent), bounds(comparison.low_percent, comparison.high_percent)
+
+
 def _tested(comparison: Comparison) -> tuple[str, Cell, str]:
-    return (
-        signed_percent(comparison.effect_percent),
-        bounds(comparison.low_percent, comparison.high_percent),
-        p_value(comparison.p_adjusted),
-    )
+    return (*change_cells(comparison), p_value(comparison.p_adjusted))
 
 
 def _cross_check(comparison: Comparison) -> str:

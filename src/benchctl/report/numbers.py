@@ -2,6 +2,7 @@
 
 import math
 import re
+from collections.abc import Callable
 
 import msgspec
 
@@ -67,6 +68,12 @@ def signed_percent(value: float | None, decimals: int = 1) -> str:
     return text[1:] if float(text) == 0 else text
 
 
+def signed_figure(value: float | None) -> str:
+    """As `figure`, always with a sign unless it is 0."""
+    text = figure(value)
+    return text if value is None or not value > 0 else f"+{text}"
+
+
 def percent(value: float | None) -> str:
     """A size without a sign: `3.4 %`."""
     if value is None or not math.isfinite(value):
@@ -74,11 +81,13 @@ def percent(value: float | None) -> str:
     return f"{value:,.0f} %" if value >= _HUGE_PERCENT else f"{value:.1f} %"
 
 
-def interval(low: float | None, high: float | None) -> str:
-    """`-1.2 to +3.4`, in percent; `-1.2 or more` without an upper end."""
+def interval(
+    low: float | None, high: float | None, shown: Callable[[float | None], str] = signed_percent
+) -> str:
+    """`-1.2 to +3.4`, in percent or as `shown`; `-1.2 or more` without an upper end."""
     if low is None:
         return NOT_AVAILABLE
-    return f"{signed_percent(low)} {'or more' if high is None else f'to {signed_percent(high)}'}"
+    return f"{shown(low)} {'or more' if high is None else f'to {shown(high)}'}"
 
 
 def p_value(p: float | None) -> str:

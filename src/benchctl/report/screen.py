@@ -16,7 +16,7 @@ from benchctl.report.layout import (
     task_name,
     value_text,
 )
-from benchctl.report.numbers import counted, p_value, percent, signed_percent, visible
+from benchctl.report.numbers import counted, p_value, percent, signed_figure, signed_percent, visible
 from benchctl.report.planning import next_command
 from benchctl.report.sweep import sweep_answer, sweep_grids, verdict
 from benchctl.report.tables import VERDICT_STYLES, break_name, command_lines, paragraph, render_page
@@ -165,12 +165,12 @@ def _lines(row: Row, analysis: Analysis) -> Iterator[_Line]:
         word += "?" if one.provisional else ""
         yield _Line(
             block=(one.contender, unit),
-            headers=(short[one.baseline], short[one.contender], "change", "95 % CI", "p"),
+            headers=(short[one.baseline], short[one.contender], _change_header(row, one), "95 % CI", "p"),
             name=name,
             figures=(
                 value_text(sides[one.baseline], one),
                 value_text(sides[one.contender], one),
-                _change(one.effect_percent),
+                _change(one),
                 _interval(one),
                 p_value(one.p_adjusted),
             ),
@@ -277,13 +277,24 @@ def _size(percent_off: float) -> float:
     return abs(math.log(max(1 + percent_off / 100, 1e-9)))
 
 
-def _change(value: float | None) -> str:
+def _change_header(row: Row, one: Comparison) -> str:
+    return f"change, {row.unit}" if one.compared_as == "difference" else "change"
+
+
+def _change(one: Comparison) -> str:
+    if one.compared_as == "difference":
+        return signed_figure(one.difference)
+    value = one.effect_percent
     text = signed_percent(value)
     return text if value is None or not math.isfinite(value) else f"{text}%"
 
 
 def _interval(one: Comparison) -> str:
     """Integer per cent from ten on: an interval's ends are not known better."""
+    if one.compared_as == "difference":
+        if one.difference_low is None:
+            return "n/a"
+        return f"{signed_figure(one.difference_low)}..{signed_figure(one.difference_high)}"
     if one.low_percent is None:
         return "n/a"
     low, high = (

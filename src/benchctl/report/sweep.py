@@ -13,12 +13,11 @@ from benchctl.report.grid import (
     Cell,
     Column,
     Grid,
-    bounds,
     judged,
     named,
     worded,
 )
-from benchctl.report.layout import Notes, better, result_grids, verdict_cell, verdict_sentence
+from benchctl.report.layout import Notes, better, change_cells, result_grids, verdict_cell, verdict_sentence
 from benchctl.report.numbers import NOT_AVAILABLE, counted, figure, interval, p_value, percent, signed_percent
 from benchctl.stats.analysis import Analysis
 from benchctl.stats.compare import VERDICT_WORDS, Comparison
@@ -211,7 +210,9 @@ def _points(curve: SweepCurve, notes: Notes | None) -> Grid:
     title = f"{sweep_title(curve)}, {curve.unit} ({better(known)}; ± 95 % interval of the mean)"
     head = named(curve.axis.name)
     variants = [line.variant for line in curve.lines]
-    tested: tuple[Column | str, ...] = ("Diff %", INTERVAL, "p", VERDICT, NOTES)
+    in_unit = any(one.compared_as == "difference" for point in curve.comparisons for one in point)
+    change = f"Diff, {curve.unit}" if in_unit else "Diff %"
+    tested: tuple[Column | str, ...] = (change, INTERVAL, "p", VERDICT, NOTES)
     if len(variants) <= _TWO:
         shown = tested if curve.comparisons and len(variants) == _TWO else ()
         columns = (head, *variants, "Forks", *shown)
@@ -259,8 +260,7 @@ def _tested(
 ) -> tuple[Cell | str, ...]:
     one = curve.comparisons[place][contender]
     return (
-        signed_percent(one.effect_percent),
-        bounds(one.low_percent, one.high_percent),
+        *change_cells(one),
         p_value(one.p_adjusted),
         verdict_cell(one, who=curve.lines[1 + contender].variant if who else ""),
         "" if notes is None else notes.cell(one.caveats),

@@ -138,7 +138,10 @@ def legend(analysis: Analysis) -> list[str]:
             f"Diff %: variant / {baseline} - 1. Interval and p: {test}, on logarithms; intervals "
             f"are unadjusted, p is adjusted {adjustment(analysis)}{in_spite_of_looks(comparisons)}."
         )
-    if any(metric_of(row.metric).figure.additive for row in analysis.rows):
+    comparisons = [one for row in analysis.rows for one in row.comparisons]
+    if any(one.compared_as == "difference" for one in comparisons):
+        lines.append("Differences: of arithmetic means; p and interval on the values, not on logarithms.")
+    elif any(metric_of(row.metric).additive for row in analysis.rows):
         lines.append(
             "What may be 0, such as pauses: arithmetic means; p on the values themselves, Fieller's interval."
         )

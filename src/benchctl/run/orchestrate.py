@@ -227,7 +227,7 @@ def open_run(
     if extras.forecast:
         fork_s = announce(bench.store, plan, environment.fingerprint, bench.observer)
     now = datetime.now(UTC)
-    label = "+".join(plan.challenges)
+    label = "+".join(plan.challenges) or "ingest"
     folder = bench.store.create(bench.store.new_id(label, now))
     record = RunRecord(
         record_version=RECORD_VERSION,

@@ -32,7 +32,7 @@ from benchctl.results.plan import (
 from benchctl.run.documents import FileOptions, expected_corpus, is_generated, needs_documents, origin_of
 from benchctl.run.plugin import allowed_plugin
 from benchctl.run.sweep import DOCS, Sweep
-from benchctl.spec import RunSettings, check_settings, settings_in
+from benchctl.spec import MAX_SEED, MOST_WORKERS, RunSettings, check_settings, settings_in
 from benchctl.stats.metrics import check_told_by_clusters, figure_names
 from benchctl.stats.multiplicity import MOST_BLOCKS
 from benchctl.stats.scale import BLOG_DOCUMENTS
@@ -76,7 +76,6 @@ MAX_DEFAULT_HEAP_MB = 4096
 # (documents, heap that suffices for them in MiB)
 _SMALL_HEAPS = ((5_000_000, 1024), (20_000_000, 2048))
 MIN_HEAP_MB = 256
-MAX_SEED = 1 << 63
 
 SETTLING_DOCUMENTS = 100_000
 """Default corpus when counts are raised."""
@@ -86,7 +85,6 @@ _SETTLES_AFTER = 200
 _LEAST_MEASURED = 100
 # With 100 requests of 3 ms, `range` varies twice as much between forks of a variant as with 500.
 _WARM_UP_PER_MEASURED = 2
-MOST_WORKERS = 64
 
 Step = tuple[Place, ...]
 """Tasks that run concurrently: one, or those of a parallel element."""
@@ -210,6 +208,21 @@ def plan_run(options: RunSpec) -> tuple[Plan, Track]:
         _check_sweep(plan, sweep)
     plan = msgspec.structs.replace(plan, plugin=plugin, variant_warmups=own_warmups, settled=raised)
     return plan, track
+
+
+def plan_ingest(options: RunSpec) -> tuple[Plan, Track]:
+    """A plan without challenges and forks, whose run builds the indices of its variants and ends.
+
+    Raises:
+        UsageError: something is wrong, or the track declares no index to be filled; nothing has been started.
+    """
+    check_options(msgspec.structs.replace(options, forks=options.index_builds))
+    track, used = load_track(options.track, _common(options.params))
+    reject_unused(options.params, used)
+    if origin_of(track, ()) == "empty":
+        raise UsageError(f"track '{track.name}' declares no index that could be filled")
+    check_index_settings(options.variants, track, "prepared", ())
+    return freeze(msgspec.structs.replace(options, forks=0), track, ()), track
 
 
 def _swept_options(options: RunSpec, sweep: Sweep) -> RunSpec:

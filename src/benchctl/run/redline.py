@@ -2,6 +2,7 @@
 
 import math
 import random
+import re
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -183,6 +184,31 @@ def _check_limit(search: RedlineSpec, operations: Sequence[TrackOperation]) -> N
             f"'{asking}' needs an objective",
             hint="give one, such as --slo p90=50ms; only bulk requests do without",
         )
+
+
+PERCENTILES = {"p50": 50.0, "p90": 90.0, "p95": 95.0, "p99": 99.0, "p99.9": 99.9}
+_UNITS_NS = {"us": 10**3, "ms": 10**6, "s": 10**9}
+_OBJECTIVE = re.compile(r"(?P<name>p[0-9.]+)=(?P<number>[0-9]{1,15}(?:\.[0-9]+)?)(?P<unit>us|ms|s)", re.ASCII)
+
+Objective = tuple[float, int]
+"""(percentile, nanoseconds)."""
+
+
+def parse_objective(text: str) -> Objective:
+    """Read an objective such as `p90=50ms`.
+
+    Raises:
+        ValueError: it is none.
+    """
+    match = _OBJECTIVE.fullmatch(text)
+    if match is None or match["name"] not in PERCENTILES:
+        raise ValueError(
+            f"'{text}' is not an objective: write p90=50ms with {', '.join(PERCENTILES)}, us, ms or s"
+        )
+    limit_ns = round(float(match["number"]) * _UNITS_NS[match["unit"]])
+    if limit_ns < 1:
+        raise ValueError(f"'{text}': no answer takes no time")
+    return PERCENTILES[match["name"]], limit_ns
 
 
 def _check(search: RedlineSpec) -> None:

@@ -516,7 +516,7 @@ def _doubting(comparison: Comparison, doubts: Mapping[str, Caveat]) -> Compariso
 
 def _figures(metric: Metric, label: str, forks: ForkSummaries, check: LoadCheck) -> Figures:
     searched = metric.key == REDLINE.key
-    alone = Series.of(fork_values(metric, forks), additive=metric.figure.additive)
+    alone = Series.of(fork_values(metric, forks), additive=metric.additive)
     return Figures(
         variant=label,
         blocks=tuple(block for block, _ in forks),

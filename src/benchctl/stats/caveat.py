@@ -171,6 +171,11 @@ def near_zero(variant: str) -> Caveat:
     return Caveat("no-ratio", f"so little on {variant} that the ratio has no upper limit")
 
 
+def not_above_0(variant: str) -> Caveat:
+    """A derived value that a ratio cannot be to."""
+    return Caveat("no-ratio", f"{variant} is not clearly above 0: there is no ratio to it, only a difference")
+
+
 def no_spread() -> Caveat:
     """Identical values cannot be independent measurements."""
     return Caveat("no-spread", "the values of all forks are identical: nothing to test with")
@@ -323,6 +328,11 @@ def answers_wrong(variant: str, detail: str) -> Caveat:
     return Caveat(
         "answers-wrong", f"{variant} answers wrongly, as the corpus's own generator knows: {detail}"
     )
+
+
+def cached_builds() -> Caveat:
+    """Builds that another run made, some other time."""
+    return Caveat("run", "some index builds are from the cache: a drift of the host is in the difference")
 
 
 def one_index_build() -> Caveat:

@@ -10,10 +10,11 @@ import numpy as np
 from scipy.special import stdtrit
 
 from benchctl.results.model import FORKS_FOR_VERDICT, ForkRecord
+from benchctl.spec import ComparedAs
 from benchctl.stats import caveat
 from benchctl.stats.arrays import Floats, Integers, Mask
 from benchctl.stats.caveat import Caveat
-from benchctl.stats.inference import permutation_p, ratio_spread, spread
+from benchctl.stats.inference import Ratio, Spread, detectable, permutation_p, spread
 from benchctl.stats.multiplicity import (
     BLOCKS_FOR_EQUIVALENCE,
     FIRST_LOOK,
@@ -21,6 +22,7 @@ from benchctl.stats.multiplicity import (
     Method,
     adjusted_p,
     after_every_block,
+    confidence_in_spite_of_looks,
     every_block,
     p_in_spite_of_looks,
 )
@@ -31,9 +33,11 @@ class Series(msgspec.Struct, frozen=True):
 
     Attributes:
         points: natural logarithms of the usable values, or where they add up, these themselves; shape (n,).
-        missing: values that are none: not finite, negative, or 0 where that has no logarithm.
+        missing: values that are none: not finite, negative unless they are signed, or 0 where that has no
+            logarithm.
         kept: which of all values the points are of, in the same order; shape (n + those left out,).
-        additive: whether means are arithmetic: of what is often 0, such as pauses.
+        additive: whether means are arithmetic: of what is often 0, such as pauses, and of what is compared by
+            differences.
     """
 
     points: Floats
@@ -42,15 +46,20 @@ class Series(msgspec.Struct, frozen=True):
     additive: bool = False
 
     @classmethod
-    def of(cls, values: Sequence[float], *, additive: bool = False) -> "Series":
-        """Keep what is usable, count the rest."""
+    def of(cls, values: Sequence[float], *, additive: bool = False, signed: bool = False) -> "Series":
+        """Keep what is usable, count the rest; `signed` values may be below 0."""
         raw = np.asarray(values, dtype=np.float64)
-        usable = _usable(raw, additive=additive)
+        usable = _usable(raw, additive=additive, signed=signed)
         return cls(_points(raw[usable], additive=additive), int((~usable).sum()), usable, additive)
 
     @classmethod
     def pairs(
-        cls, left: Sequence[float], right: Sequence[float], *, additive: bool = False
+        cls,
+        left: Sequence[float],
+        right: Sequence[float],
+        *,
+        additive: bool = False,
+        signed: bool = False,
     ) -> tuple["Series", "Series"]:
         """Keep the pairs of which both values are usable; each side counts its own missing ones.
 
@@ -60,7 +69,7 @@ class Series(msgspec.Struct, frozen=True):
         if len(left) != len(right):
             raise ValueError(f"{len(left)} values cannot be paired with {len(right)}")
         sides = [np.asarray(values, dtype=np.float64) for values in (left, right)]
-        usable = [_usable(raw, additive=additive) for raw in sides]
+        usable = [_usable(raw, additive=additive, signed=signed) for raw in sides]
         both = usable[0] & usable[1]
         first, second = (
             cls(_points(raw[both], additive=additive), int((~own).sum()), both, additive)
@@ -80,12 +89,13 @@ class Series(msgspec.Struct, frozen=True):
 
     @property
     def cv_percent(self) -> float | None:
-        """SD over mean of the values themselves; None under two, or when all are 0."""
+        """SD over mean of the values themselves; None under two, or when the mean is not above 0."""
         if self.forks <= 1:
             return None
         # Relative to the largest, so that nothing overflows.
         scaled = self.points if self.additive else np.exp(self.points - self.points.max())
-        return float(100 * scaled.std(ddof=1) / scaled.mean()) if scaled.any() else None
+        mean = float(scaled.mean())
+        return float(100 * scaled.std(ddof=1) / mean) if mean > 0 else None
 
     def nested(self, builds: Sequence[int]) -> "Nested":
         """By index build.
@@ -94,7 +104,7 @@ class Series(msgspec.Struct, frozen=True):
             builds: of each value that the series was made of, those left out included.
         """
         found = nested(self.points, self.own(builds), additive=self.additive)
-        if not self.additive or not self.value:
+        if not self.additive or not self.value or self.value < 0:
             return found
         return msgspec.structs.replace(
             found,
@@ -107,7 +117,9 @@ class Series(msgspec.Struct, frozen=True):
         return [build for build, kept in zip(builds, self.kept.tolist(), strict=True) if kept]
 
 
-def _usable(raw: Floats, *, additive: bool) -> Mask:
+def _usable(raw: Floats, *, additive: bool, signed: bool) -> Mask:
+    if signed:
+        return np.isfinite(raw)
     return np.isfinite(raw) & ((raw >= 0) if additive else (raw > 0))
 
 
@@ -274,19 +286,21 @@ class Comparison(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         judged: whether a verdict may be given at all.
         n_baseline, n_contender: forks with a value.
         baseline_value, contender_value: geometric means over forks, in the metric's unit; None without any.
-            With several index builds, over the geometric means of the builds.
+            With several index builds, over the geometric means of the builds. Arithmetic where there is a
+            difference.
         effect_percent: contender / baseline - 1.
         low_percent, high_percent: 95 % interval of the effect; the upper end is None without any.
         low90_percent, high90_percent: 90 % interval, which decides on equivalence.
-        p: two-sided, Welch's t or paired t on the logarithms; the permutation test's where a side is 0 in
-            every fork, and None where both are.
+        p: two-sided, Welch's t or paired t on the logarithms, or on the values where there is a difference;
+            the permutation test's where a side is 0 in every fork, and None where both are.
         p_adjusted: for the other tasks of this metric; None when it gets no verdict.
         p_permutation: cross-check by rearranging forks.
         p_permutation_least: the smallest value that p_permutation can take with this number of forks.
         p_permutation_exact: every arrangement was looked at; else a seeded draw of 9,999.
         verdict: from the contender's side: `faster` means that the contender is faster.
         provisional: a verdict that is not to be quoted: a side had not settled, or has fewer than five forks.
-        error: standard error of the effect, in natural logarithms; None without a test.
+        error: standard error of the effect, in natural logarithms; None without a test, and where the ratio
+            has none.
         mde_percent: the difference that this test finds with 80 % power, before any adjustment of p.
         cv_baseline_percent, cv_contender_percent: SD over mean of the forks.
         margin_percent: differences below this do not matter in practice.
@@ -294,6 +308,12 @@ class Comparison(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             after it had been looked at, 0 where it was looked at after every block.
         most_blocks: that these looks hold for, where `looks` is 0.
         caveats: doubts about this comparison.
+        compared_as: what readers are told: the change in percent, or the difference. The verdict goes by the
+            change, which the margin is one of.
+        difference: contender - baseline, arithmetic means over forks, in the metric's unit; None where the
+            means are geometric.
+        difference_low, difference_high: its 95 % interval.
+        difference_low90, difference_high90: its 90 % interval.
         replicate: what intervals and p-values count: forks, or index builds where there are several.
         builds_baseline, builds_contender: index builds that have a fork with a value; 0 when forks count.
         adjusted_percent, adjusted_low_percent, adjusted_high_percent: the effect with the host probe held
@@ -340,6 +360,12 @@ class Comparison(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     adjusted_for: str = ""
     adjusted_reason: str = ""
     provisional: bool = False
+    compared_as: ComparedAs = "ratio"
+    difference: float | None = None
+    difference_low: float | None = None
+    difference_high: float | None = None
+    difference_low90: float | None = None
+    difference_high90: float | None = None
 
     @property
     def counted_looks(self) -> int:
@@ -356,16 +382,18 @@ class Comparison(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     @property
     def direction(self) -> Literal["faster", "slower"] | None:
         """Which way the contender differs; None where nothing says so."""
-        change = self.effect_percent
-        if self.has_zero:
-            change = (self.contender_value or 0.0) - (self.baseline_value or 0.0)
+        change = self.effect_percent if self.difference is None else self.difference
         return None if not change else "faster" if (change > 0) == self.higher_is_better else "slower"
 
     @property
     def has_zero(self) -> bool:
-        """Whether a side is 0 in every fork: then there is no ratio, but there may be a verdict."""
+        """Whether there is no ratio, nor a difference to be told, since a side is 0 in every fork.
+
+        There may be a verdict all the same.
+        """
         values = self.baseline_value, self.contender_value
-        return None not in values and 0.0 in values
+        differing = self.compared_as == "difference" and values[0] != values[1]
+        return None not in values and 0.0 in values and not differing
 
 
 def compare(  # noqa: PLR0913 - what was declared about two sides, by name
@@ -382,6 +410,8 @@ def compare(  # noqa: PLR0913 - what was declared about two sides, by name
     builds: tuple[Sequence[int], Sequence[int]] | None = None,
     looks: int = 1,
     additive: bool = False,
+    signed: bool = False,
+    compared_as: ComparedAs = "ratio",
 ) -> Comparison:
     """Compare one value a fork of two variants; the p-value is adjusted as a family of one until `adjust`.
 
@@ -401,15 +431,21 @@ def compare(  # noqa: PLR0913 - what was declared about two sides, by name
         builds: the index build of each value, by side, where the build is the unit of replication: then means
             over the forks of a build are compared. Alike on both sides when paired. None to compare forks.
         looks: at the figures so far, as `spread` takes them.
-        additive: whether values may be 0: then the effect is that of arithmetic means, by `ratio_spread`.
+        additive: whether values may be 0: then the effect is that of arithmetic means, by `Ratio`, and there
+            is a difference.
+        signed: whether they may be below 0, too, as differences of measurements are.
+        compared_as: what readers are told; no more than ratios unless values are `additive`.
 
     Raises:
         ValueError: paired values of different number.
     """
     if paired:
-        left, right = Series.pairs(baseline_values, contender_values, additive=additive)
+        left, right = Series.pairs(baseline_values, contender_values, additive=additive, signed=signed)
     else:
-        left, right = (Series.of(values, additive=additive) for values in (baseline_values, contender_values))
+        left, right = (
+            Series.of(values, additive=additive, signed=signed)
+            for values in (baseline_values, contender_values)
+        )
     blank = Comparison(
         metric=metric,
         baseline=baseline,
@@ -419,6 +455,7 @@ def compare(  # noqa: PLR0913 - what was declared about two sides, by name
         judged=judged,
         n_baseline=left.forks,
         n_contender=right.forks,
+        compared_as=compared_as,
         looks=looked(looks)[0],
         most_blocks=looked(looks)[1],
         margin_percent=100 * margin,
@@ -433,7 +470,7 @@ def compare(  # noqa: PLR0913 - what was declared about two sides, by name
         ),
     )
     if builds is None:
-        return judge(_tested(blank, left.points, right.points, additive=additive))
+        return judge(_tested(blank, left.points, right.points, additive=additive, signed=signed))
     nests = [side.nested(numbers) for side, numbers in zip((left, right), builds, strict=True)]
     blank = msgspec.structs.replace(
         blank,
@@ -443,7 +480,7 @@ def compare(  # noqa: PLR0913 - what was declared about two sides, by name
         baseline_value=nests[0].value,
         contender_value=nests[1].value,
     )
-    return judge(_tested(blank, nests[0].means, nests[1].means, additive=additive))
+    return judge(_tested(blank, nests[0].means, nests[1].means, additive=additive, signed=signed))
 
 
 def adjust(comparisons: Sequence[Comparison], *, method: Method = "benjamini-hochberg") -> list[Comparison]:
@@ -485,6 +522,8 @@ def _verdict(comparison: Comparison, p: float | None) -> Verdict:
         low, high = _zero_bounds(comparison)
         # Nothing but zeros cannot be told apart whatever the truth is: it is no test, and adjusts no other.
         p = 1.0 if p is None else p
+    elif low is None and comparison.difference_low90 is not None:
+        low = -math.inf
     if p is None or low is None:
         return "insufficient"
     high = math.inf if high is None else high
@@ -515,41 +554,93 @@ def _zero_bounds(comparison: Comparison) -> tuple[float, float]:
     return ratio, ratio
 
 
-def _tested(blank: Comparison, baseline: Floats, contender: Floats, *, additive: bool) -> Comparison:
+def _tested(
+    blank: Comparison, baseline: Floats, contender: Floats, *, additive: bool, signed: bool
+) -> Comparison:
     """Fill in the effect, and with two replicates a side and more, everything that rests on their spread."""
     if baseline.size == 0 or contender.size == 0:
         return blank
-    if blank.has_zero:
-        return _with_zeros(blank, baseline, contender)
     means = float(baseline.mean()), float(contender.mean())
-    effect = math.log(means[1] / means[0]) if additive else means[1] - means[0]
-    blank = msgspec.structs.replace(blank, effect_percent=as_percent(effect))
+    if additive:
+        blank = msgspec.structs.replace(blank, difference=means[1] - means[0])
+    if blank.has_zero and not signed:
+        return _with_zeros(blank, baseline, contender)
+    if additive:
+        effect = 100 * (means[1] / means[0] - 1) if means[0] > 0 else None
+    else:
+        effect = as_percent(means[1] - means[0])
+    blank = msgspec.structs.replace(blank, effect_percent=effect)
     fewest = min(baseline.size, contender.size)
     if fewest == 1:
         sides = {blank.baseline: baseline.size, blank.contender: contender.size}
         alone = caveat.single_build if blank.replicate == "build" else caveat.single_fork
         return _doubting(blank, alone(sides))
-    measured = ratio_spread if additive else spread
-    found = measured(baseline, contender, paired=blank.paired, looks=blank.counted_looks)
-    if found is None:
+    if additive:
+        ratio = Ratio.of(baseline, contender, paired=blank.paired, looks=blank.counted_looks)
+        tested = None if ratio is None else _on_values(blank, ratio, signed=signed)
+    else:
+        found = spread(baseline, contender, paired=blank.paired, looks=blank.counted_looks)
+        tested = None if found is None else _on_logs(blank, found)
+    if tested is None:
         return _doubting(blank, caveat.no_spread())
     cross = permutation_p(baseline, contender, paired=blank.paired)
     tested = msgspec.structs.replace(
-        blank,
-        low_percent=as_percent(found.interval95[0]),
-        high_percent=_bounded(found.interval95[1]),
-        low90_percent=as_percent(found.interval90[0]),
-        high90_percent=_bounded(found.interval90[1]),
-        p=found.p,
-        error=found.error,
-        mde_percent=as_percent(found.mde),
+        tested,
         p_permutation=cross.p,
         p_permutation_least=cross.least,
         p_permutation_exact=cross.exact,
     )
-    if tested.high_percent is None:
-        tested = _doubting(tested, caveat.near_zero(blank.baseline))
     return _cross_checked(tested, fewest)
+
+
+def _on_logs(blank: Comparison, found: Spread) -> Comparison:
+    return msgspec.structs.replace(
+        blank,
+        low_percent=as_percent(found.interval95[0]),
+        high_percent=as_percent(found.interval95[1]),
+        low90_percent=as_percent(found.interval90[0]),
+        high90_percent=as_percent(found.interval90[1]),
+        p=found.p,
+        error=found.error,
+        mde_percent=as_percent(found.mde),
+    )
+
+
+def _on_values(blank: Comparison, found: Ratio, *, signed: bool) -> Comparison:
+    """The difference, and the ratio as far as the baseline is clearly above 0."""
+    wide, narrow = found.difference.interval(0.95), found.difference.interval(0.90)
+    error = found.log_error
+    seen = detectable(found.df, alpha=1 - confidence_in_spite_of_looks(0.95, found.looks))
+    tested = msgspec.structs.replace(
+        blank,
+        difference_low=wide[0],
+        difference_high=wide[1],
+        difference_low90=narrow[0],
+        difference_high90=narrow[1],
+        p=found.p,
+        error=error,
+        mde_percent=None if error is None else as_percent(seen * error),
+    )
+    low, high = found.bounds(0.95)
+    if signed and math.isinf(high):
+        tested = msgspec.structs.replace(tested, effect_percent=None, error=None, mde_percent=None)
+        return (
+            tested
+            if blank.compared_as == "difference"
+            else _doubting(tested, caveat.not_above_0(blank.baseline))
+        )
+    low90, high90 = found.bounds(0.90)
+    floor = -math.inf if signed else 0.0
+    tested = msgspec.structs.replace(
+        tested,
+        low_percent=100 * (max(low, floor) - 1),
+        high_percent=_bounded(high),
+        low90_percent=100 * (max(low90, floor) - 1),
+        high90_percent=_bounded(high90),
+    )
+    if tested.high_percent is None and blank.compared_as != "difference":
+        return _doubting(tested, caveat.near_zero(blank.baseline))
+    return tested
 
 
 def _with_zeros(blank: Comparison, baseline: Floats, contender: Floats) -> Comparison:
@@ -587,7 +678,8 @@ def _testable(comparison: Comparison) -> bool:
 
 
 def _measured(comparison: Comparison) -> bool:
-    return comparison.judged and (comparison.effect_percent is not None or comparison.has_zero)
+    found = comparison.difference if comparison.compared_as == "difference" else comparison.effect_percent
+    return comparison.judged and (found is not None or comparison.has_zero)
 
 
 def _too_few(comparison: Comparison) -> bool:
@@ -609,8 +701,8 @@ def _doubting(comparison: Comparison, doubt: Caveat) -> Comparison:
     return msgspec.structs.replace(comparison, caveats=(*comparison.caveats, doubt))
 
 
-def _bounded(log_ratio: float) -> float | None:
-    return None if math.isinf(log_ratio) else as_percent(log_ratio)
+def _bounded(ratio: float) -> float | None:
+    return None if math.isinf(ratio) else 100 * (ratio - 1)
 
 
 def as_percent(log_ratio: float) -> float:

@@ -285,48 +285,6 @@ def spread(baseline: Floats, contender: Floats, *, paired: bool, looks: int = 1)
     )
 
 
-def ratio_spread(baseline: Floats, contender: Floats, *, paired: bool, looks: int = 1) -> Spread | None:
-    """Test the ratio of the arithmetic means of values that may be 0.
-
-    The test is that of `spread` on the values themselves: means that are alike have the ratio 1. The interval
-    is Fieller's (Journal of the Royal Statistical Society B 16, 1954): the ratios r for which
-    contender - r x baseline is not told from 0. It has no upper end where the baseline is not told from 0.
-
-    Args:
-        baseline: one value a fork, shape (n,); none below 0, not all 0.
-        contender: the same, shape (m,); (n,) and in the order of the pairs when paired.
-        paired: use the pairs.
-        looks: as for `spread`.
-
-    Returns:
-        In natural logarithms of the ratio; None as for `spread`.
-    """
-    found = spread(baseline, contender, paired=paired, looks=looks)
-    if found is None:
-        return None
-    df = found.df
-    means = float(baseline.mean()), float(contender.mean())
-    ratio = means[1] / means[0]
-    variances = [float(side.var(ddof=1)) / side.size for side in (baseline, contender)]
-    shared = float(np.cov(baseline, contender)[0, 1]) / baseline.size if paired else 0.0
-
-    def bounds(confidence: float) -> tuple[float, float]:
-        # With the test's degrees of freedom it holds 1 just where p is above its level.
-        t = float(stdtrit(df, (1 + confidence_in_spite_of_looks(confidence, looks)) / 2))
-        a = means[0] ** 2 - t**2 * variances[0]
-        b = means[0] * means[1] - t**2 * shared
-        c = means[1] ** 2 - t**2 * variances[1]
-        if a <= 0:
-            return -math.inf, math.inf
-        reach = math.sqrt(max(b * b - a * c, 0.0))
-        low, high = (b - reach) / a, (b + reach) / a
-        return math.log(low) if low > 0 else -math.inf, math.log(high) if high > 0 else -math.inf
-
-    error = math.sqrt(max(variances[1] + ratio**2 * variances[0] - 2 * ratio * shared, 0.0)) / means[1]
-    alpha = 1 - confidence_in_spite_of_looks(0.95, looks)
-    return Spread(found.p, bounds(0.95), bounds(0.90), error, detectable(df, alpha=alpha) * error, df)
-
-
 def _standard_error(baseline: Floats, contender: Floats, *, paired: bool) -> float:
     if paired:
         return float((contender - baseline).std(ddof=1) / np.sqrt(baseline.size))
@@ -425,6 +383,128 @@ def contrast(groups: Sequence[Floats], weights: Sequence[float], looks: int = 1)
         return None
     spread = math.fsum(part**2 / (values.size - 1) for part, (values, _) in zip(parts, kept, strict=True))
     return Contrast(estimate, math.sqrt(variance), variance**2 / spread, looks)
+
+
+def difference_of(baseline: Floats, contender: Floats, *, paired: bool, looks: int = 1) -> Contrast | None:
+    """Contender - baseline, shapes (n,) and (m,), (n,) and in the order of the pairs when paired."""
+    if paired:
+        return contrast([contender - baseline], [1.0], looks)
+    return contrast([baseline, contender], [-1.0, 1.0], looks)
+
+
+class Ratio(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The ratio of two means of any sign: which ratios r leave contender - r x baseline at 0.
+
+    Its interval is Fieller's (Journal of the Royal Statistical Society B 16, 1954). With the degrees of
+    freedom of the difference it holds 1 just where the difference holds 0.
+
+    Attributes:
+        means: of the baseline and of the contender.
+        variances: of these means.
+        shared: covariance of these means, 0 unless they are paired.
+        difference: contender - baseline.
+        inverted: whether logarithms are those of baseline over contender.
+    """
+
+    means: tuple[float, float]
+    variances: tuple[float, float]
+    shared: float
+    difference: Contrast
+    inverted: bool = False
+
+    @classmethod
+    def of(cls, baseline: Floats, contender: Floats, *, paired: bool, looks: int = 1) -> "Ratio | None":
+        """As `difference_of`, which is None where this is."""
+        found = difference_of(baseline, contender, paired=paired, looks=looks)
+        if found is None:
+            return None
+        first, second = (float(side.var(ddof=1)) / side.size for side in (baseline, contender))
+        shared = float(np.cov(baseline, contender)[0, 1]) / baseline.size if paired else 0.0
+        return cls((float(baseline.mean()), float(contender.mean())), (first, second), shared, found)
+
+    @property
+    def df(self) -> float:
+        """Degrees of freedom."""
+        return self.difference.df
+
+    @property
+    def looks(self) -> int:
+        """As of the difference."""
+        return self.difference.looks
+
+    @property
+    def p(self) -> float:
+        """Two-sided, for means that are alike."""
+        return self.difference.p
+
+    @property
+    def ratio(self) -> float | None:
+        """Contender over baseline; None where the baseline is not above 0."""
+        return self.means[1] / self.means[0] if self.means[0] > 0 else None
+
+    @property
+    def log_error(self) -> float | None:
+        """Standard error of the ratio's logarithm; None where there is no logarithm."""
+        if not self.ratio or self.ratio < 0:
+            return None
+        return self.over(self.ratio).error / self.means[1]
+
+    def over(self, ratio: float) -> Contrast:
+        """Contender - ratio x baseline."""
+        variance = self.variances[1] + ratio**2 * self.variances[0] - 2 * ratio * self.shared
+        estimate = self.means[1] - ratio * self.means[0]
+        return Contrast(estimate, math.sqrt(max(variance, NO_SPREAD**2)), self.df, self.looks)
+
+    def bounds(self, confidence: float) -> tuple[float, float]:
+        """Of the ratio; infinite both ways unless the baseline is clearly above 0."""
+        t = float(stdtrit(self.df, (1 + confidence_in_spite_of_looks(confidence, self.looks)) / 2))
+        a = self.means[0] ** 2 - t**2 * self.variances[0]
+        b = self.means[0] * self.means[1] - t**2 * self.shared
+        c = self.means[1] ** 2 - t**2 * self.variances[1]
+        if a <= 0 or self.means[0] <= 0:
+            return -math.inf, math.inf
+        reach = math.sqrt(max(b * b - a * c, 0.0))
+        return (b - reach) / a, (b + reach) / a
+
+    # As `Contrast` has them, of the logarithm.
+
+    @property
+    def estimate(self) -> float:
+        """Natural logarithm; infinite where it has none."""
+        return self._turned(_log(self.ratio or 0.0))
+
+    def interval(self, confidence: float) -> tuple[float, float]:
+        """Low and high, natural logarithms."""
+        low, high = sorted(self._turned(_log(bound)) for bound in self.bounds(confidence))
+        return low, high
+
+    def p_at_most(self, truth: float) -> float:
+        """One-sided: how likely a ratio as low as this one, or lower, would be around `truth`."""
+        found = self.over(math.exp(self._turned(truth)))
+        return found.p_at_least(0.0) if self.inverted else found.p_at_most(0.0)
+
+    def p_at_least(self, truth: float) -> float:
+        """One-sided: how likely a ratio as high as this one, or higher, would be around `truth`."""
+        found = self.over(math.exp(self._turned(truth)))
+        return found.p_at_most(0.0) if self.inverted else found.p_at_least(0.0)
+
+    def foreseen(self, units: int, further: int) -> "Ratio":
+        """As of a contrast."""
+        share = units / (units + further)
+        first, second = self.variances
+        return msgspec.structs.replace(
+            self,
+            variances=(first * share, second * share),
+            shared=self.shared * share,
+            difference=self.difference.foreseen(units, further),
+        )
+
+    def _turned(self, log: float) -> float:
+        return -log if self.inverted else log
+
+
+def _log(ratio: float) -> float:
+    return math.log(ratio) if ratio > 0 else -math.inf
 
 
 def further_forks(units: int, decided: Callable[[int], bool]) -> int | None:

@@ -12,8 +12,9 @@ import msgspec
 from benchctl.errors import UsageError
 from benchctl.nearest import suggestion
 from benchctl.results.figures import BUILD_FIGURES, DOCUMENTS, FIGURES, Figure, Quantiles, TaskSummary
-from benchctl.results.model import ForkRecord
+from benchctl.results.model import ForkRecord, IndexFacts
 from benchctl.results.plan import Place, Plan
+from benchctl.spec import ComparedAs
 from benchctl.track.model import Task
 
 _KINDS: Final = {figure.name: figure for figure in FIGURES}
@@ -44,12 +45,14 @@ class Metric(msgspec.Struct, frozen=True):
         unit: of the per-fork values.
         margin: relative difference that does not matter in practice.
         quantile: of times, between 0 and 1; None for plain figures.
+        compared_as: how two sides are compared.
     """
 
     figure: Figure
     unit: str
     margin: float
     quantile: float | None = None
+    compared_as: ComparedAs = "ratio"
 
     @property
     def key(self) -> MetricKey:
@@ -67,6 +70,11 @@ class Metric(msgspec.Struct, frozen=True):
     def higher_is_better(self) -> bool:
         """Which way is faster."""
         return self.figure.higher_is_better
+
+    @property
+    def additive(self) -> bool:
+        """Whether means over forks are arithmetic."""
+        return self.figure.additive or self.compared_as != "ratio"
 
     @property
     def error_factor(self) -> float:
@@ -173,8 +181,28 @@ FIGURE_NAMES: Final = tuple(figure.name for figure in FIGURES if figure.loop != 
 """What challenges can be compared by."""
 
 
-HELD: Final = frozenset(figure.name for figure in FIGURES if figure.level == "node")
-"""What a node holds; how fast it is, is another matter."""
+HELD: Final = frozenset(
+    figure.name for figure in (*FIGURES, *BUILD_FIGURES) if figure.level in ("node", "index")
+)
+"""What a node or an index holds; how fast it is, is another matter."""
+
+
+_NAMED = {one.name for one in msgspec.structs.fields(IndexFacts) if one.default_factory is dict}
+BUILD_METRICS: Final = {
+    figure.name: Metric(figure, figure.unit, figure.margin)
+    for figure in BUILD_FIGURES
+    if figure.field not in _NAMED
+}
+"""What builds of an index are compared by, one value each; not all of its files and fields."""
+
+
+def any_metric_of(key: str) -> Metric:
+    """The metric of this machine name, of tasks or of builds.
+
+    Raises:
+        ValueError: none has it.
+    """
+    return BUILD_METRICS[key] if key in BUILD_METRICS else metric_of(key)
 
 
 def figure_names(text: str) -> tuple[str, ...]:
@@ -239,7 +267,8 @@ def metrics_in(plan: Plan) -> tuple[Metric, ...]:
         found = msgspec.structs.replace(REDLINE, figure=figure, unit=unit)
         # So many clients mean nothing without what they got done.
         return (found,) if search.by == "factor" else (found, THROUGHPUT)
-    return tuple(map(metric, figure_names(plan.metrics))) or METRICS
+    usual = tuple(map(metric, figure_names(plan.metrics))) or METRICS
+    return tuple(msgspec.structs.replace(one, compared_as=plan.compared_as) for one in usual)
 
 
 THROUGHPUT = metric("throughput")

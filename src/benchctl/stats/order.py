@@ -142,7 +142,8 @@ def _effect(
         baseline=describe_before(afters[0]),
         contender=describe_before(afters[1]),
         looks=looks,
-        additive=metric.figure.additive,
+        additive=metric.additive,
+        compared_as=metric.compared_as,
     )
     return OrderEffect(
         operation=tasks[0].operation,

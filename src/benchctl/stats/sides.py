@@ -181,6 +181,7 @@ class Side(msgspec.Struct, frozen=True):
         builds: the index build of each fork.
         probes: ln of the host probe around each, shape (n, 2), as from `host_probes`.
         additive: as of `Series`.
+        signed: whether values may be below 0.
     """
 
     label: str
@@ -189,6 +190,7 @@ class Side(msgspec.Struct, frozen=True):
     builds: tuple[int, ...]
     probes: Floats
     additive: bool = False
+    signed: bool = False
 
     @classmethod
     def of(cls, metric: Metric, label: str, forks: Sequence[ForkRecord], found: ForkSummaries) -> "Side":
@@ -197,7 +199,7 @@ class Side(msgspec.Struct, frozen=True):
             label=label,
             blocks=tuple(block for block, _ in found),
             values=tuple(fork_values(metric, found)),
-            additive=metric.figure.additive,
+            additive=metric.additive,
             builds=tuple(fork.index_build for fork in forks),
             probes=host_probes(forks),
         )
@@ -215,7 +217,7 @@ class Side(msgspec.Struct, frozen=True):
 
     def build_figures(self) -> dict[str, object]:
         """What `Figures` has of index builds: each fork's, the mean over them, and the two spreads."""
-        found = Series.of(self.values, additive=self.additive).nested(self.builds)
+        found = Series.of(self.values, additive=self.additive, signed=self.signed).nested(self.builds)
         return {
             "builds": self.builds,
             "value": found.value,
@@ -273,7 +275,9 @@ def compare_sides(
         contender=contender.label,
         builds=numbers if by_build else None,
         looks=looks,
-        additive=metric.figure.additive,
+        additive=metric.additive,
+        signed=baseline.signed or contender.signed,
+        compared_as=metric.compared_as,
     )
     found = _adjusted(baseline, contender, numbers, paired=paired, by_build=by_build)
     return msgspec.structs.replace(
@@ -297,7 +301,7 @@ def _adjusted(
 ) -> Adjustment:
     """In the units of the plain comparison: forks, or means over the forks of a build."""
     if baseline.additive:
-        return Adjustment(reason="values that may be 0 are not adjusted")
+        return Adjustment(reason="arithmetic means are not adjusted")
     if paired:
         series = Series.pairs(baseline.values, contender.values)
     else:

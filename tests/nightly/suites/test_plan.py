@@ -10,7 +10,8 @@ from benchctl.home import Home
 from benchctl.nightly.measure import Resolved, night_seed, plan_options, resolve
 from benchctl.nightly.suite import Suite, load_suite
 from benchctl.results.plan import VariantSpec
-from benchctl.run.plan import MAX_SEED, plan_run
+from benchctl.run.plan import plan_run
+from benchctl.spec import MAX_SEED
 
 TEXT = """
 variants: [es@latest, {variant: mine=es@9.1.0, distribution: build}]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from benchctl.cli.measuring import dry_run_option, measuring, measuring_options
+from benchctl.cli.measuring import dry_run_option, measuring, measuring_options, require_quiet_option
 from benchctl.cli.options import ParamOptions, param_options, refuse_beside
 from benchctl.cli.streams import note, say
 from benchctl.cli.watch import watching
@@ -27,7 +27,7 @@ from benchctl.experiment.execution import adopted, begin, forks_missing, runs_of
 from benchctl.experiment.file import find_experiment
 from benchctl.experiment.plan import Changes, Experiment, Plans, load_experiment
 from benchctl.experiment.record import ExperimentFolder, ExperimentRecord, ExperimentStore
-from benchctl.experiment.report import Format
+from benchctl.experiment.report import Format, documents_text
 from benchctl.home import Home, resolve_home
 from benchctl.plugin.code import Consent
 from benchctl.report.numbers import counted
@@ -60,6 +60,7 @@ _WITH_MORE = (_WITH_RESUME - {"resume"}) | {"more", "forks", "until_decided"}
     help="Add forks to an execution that is complete: --forks of everything, as many as fit into --budget, "
     "or with --until-decided what that takes, at most --forks of a side.",
 )
+@require_quiet_option
 @dry_run_option
 @measuring_options
 @report_options
@@ -72,6 +73,7 @@ def run_command(
     *,
     size_options: SizeOptions,
     param_options: ParamOptions,
+    require_quiet: bool,
     dry_run: bool,
     wait: bool,
     quiet: bool,
@@ -92,9 +94,11 @@ def run_command(
         for planned in experiment.plans.values():
             check_host(planned.plan, home)
         if dry_run:
-            _only_say(experiment, store, home, size_options.budget_s)
+            _only_say(experiment, store, home, size_options.budget_s, require_quiet=require_quiet)
             return
+        plans = [planned.plan for planned in experiment.plans.values()]
         with measuring(wait=wait, quiet=quiet) as observer:
+            check_quiet(home, plans, describe_host(), observer.note, required=require_quiet)
             folder = _begun(experiment, store, home, size_options.budget_s, observer)
             bench = Bench(home, store, observer, threading.Event())
             record = conduct(folder, bench, experiment.plans, budget_s=size_options.budget_s)
@@ -128,11 +132,13 @@ def _loaded(name: str | None, changes: Changes, home: Home) -> Experiment:
     return experiment
 
 
-def _only_say(experiment: Experiment, store: RunStore, home: Home, budget_s: float | None) -> None:
+def _only_say(
+    experiment: Experiment, store: RunStore, home: Home, budget_s: float | None, *, require_quiet: bool
+) -> None:
     """Describe an execution, after checking all that can be checked without it."""
     spec = experiment.spec
     measurements = counted(len(spec.measurements), "measurement")
-    say(f"would measure {spec.name}: {measurements} on {spec.docs:,} documents")
+    say(f"would measure {spec.name}: {measurements} on {documents_text(spec)}")
     found = estimated(experiment, store, budget_s)
     for line in estimate_lines(found):
         say(line)
@@ -143,7 +149,7 @@ def _only_say(experiment: Experiment, store: RunStore, home: Home, budget_s: flo
     for line in preparation(list(zip(plans, blocks_s, strict=True)), home):
         say(line)
     with watching(quiet=False) as observer:
-        check_quiet(home, plans, describe_host(), observer.note, required=False)
+        check_quiet(home, plans, describe_host(), observer.note, required=require_quiet)
 
 
 def _begun(

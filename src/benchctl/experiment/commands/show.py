@@ -11,6 +11,7 @@ import click
 import msgspec
 
 from benchctl.cli.options import DocumentsType, DurationType, HeapType, ParamOptions, grouped, param_options
+from benchctl.cli.run_options import test_mode_option
 from benchctl.cli.streams import complain, emit, note, say, text_width
 from benchctl.cli.tables import print_listing
 from benchctl.disk import disk_errors
@@ -54,6 +55,7 @@ class SizeOptions:
         measurements: names of those that are made.
         budget_s: for the forks.
         until_decided: forks are given to open expectations.
+        test_mode: see whether it works, not how fast.
     """
 
     forks: int | None
@@ -63,6 +65,7 @@ class SizeOptions:
     measurements: tuple[str, ...]
     budget_s: float | None
     until_decided: bool
+    test_mode: bool
 
     def changes(self, params: ParamOptions) -> Changes:
         """As the loader of experiments takes them.
@@ -80,6 +83,7 @@ class SizeOptions:
             params.read(),
             tuple(dict.fromkeys(self.measurements)),
             self.until_decided,
+            self.test_mode,
         )
 
 
@@ -118,6 +122,7 @@ size_options = grouped(
         "expectations rest on, the nearest first, until all are confirmed or refuted, time is up, or a side "
         "has as many as --forks says  [default: 16, or twice the file's].",
     ),
+    test_mode_option,
 )
 """The options; the command gets them as one, `size_options`."""
 

@@ -350,8 +350,12 @@ def _in_words(row: Row, side: Figures) -> str:
     return f"mean {figure(side.value)}{bounds}"
 
 
+def _additive(row: Row) -> bool:
+    return metric_of(row.metric).additive or any(one.compared_as == "difference" for one in row.comparisons)
+
+
 def _own_interval(row: Row, side: Figures) -> tuple[float, float] | None:
-    return own_interval(side.values, side.builds, additive=metric_of(row.metric).figure.additive)
+    return own_interval(side.values, side.builds, additive=_additive(row))
 
 
 def _fork_table(row: Row) -> Grid:

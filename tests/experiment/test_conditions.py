@@ -1,0 +1,274 @@
+"""What `benchctl run` can say, an experiment can: for all of its measurements, and for each."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import click
+import msgspec
+import pytest
+
+from benchctl.cli.run import run_command
+from benchctl.engine.variant import VariantEntry
+from benchctl.errors import UsageError
+from benchctl.experiment.commands.run import run_command as experiment_run_command
+from benchctl.experiment.form import (
+    CommonEntry,
+    EvidenceEntry,
+    ExpectationEntry,
+    ExperimentFile,
+    MeasurementEntry,
+    RedlineEntry,
+)
+from benchctl.experiment.plan import Changes, plan_measurement
+from benchctl.experiment.record import ExperimentRecord, Measurement
+from benchctl.home import Home
+from benchctl.results.plan import Plan
+from benchctl.spec import Setting, run_settings
+from experiment_files import EXPERIMENT, load
+
+PAGE = Path(__file__).parents[2] / "docs" / "pages" / "how-to" / "experiments.md"
+
+
+def keys(kind: type[msgspec.Struct]) -> set[str]:
+    return {one.encode_name for one in msgspec.structs.fields(kind)}
+
+
+def options(command: click.Command) -> dict[str, set[str]]:
+    """The long spelling of every option -> all of its spellings and its name, without dashes."""
+    return {
+        next(word for word in one.opts if word.startswith("--")): {
+            word.strip("-").replace("_", "-") for word in (*one.opts, one.name or "")
+        }
+        for one in command.params
+        if isinstance(one, click.Option)
+    }
+
+
+def test_what_run_can_say_an_experiment_can_or_the_page_says_why_not():
+    said = keys(ExperimentFile) | keys(MeasurementEntry) | keys(VariantEntry) | keys(ExpectationEntry)
+    said |= {f"evidence-{key}" for key in keys(EvidenceEntry)}
+    said |= set().union(*options(experiment_run_command).values())
+    left = {
+        option
+        for option, words in options(run_command).items()
+        if not said & {*words, *(f"{word}s" for word in words)}
+    }
+    listed = {
+        option: reason
+        for row in re.findall(r"^\| (`--.*?) \| (.+?) \|$", PAGE.read_text(), re.MULTILINE)
+        for option in re.findall(r"`(--[a-z-]+)`", row[0])
+        for reason in [row[1]]
+    }
+    assert set(listed) == left
+    assert all(listed.values())
+
+
+def planned(folder: Path, text: str, name: str = "fresh", **changes: Any) -> Plan:
+    return load(folder, text, Changes(**changes)).plans[name].plan
+
+
+def with_own(said: str) -> str:
+    return EXPERIMENT.replace("challenges: [range-only-short]}", f"challenges: [range-only-short], {said}}}")
+
+
+OTHERS: dict[str, Any] = {
+    "restart": "task",
+    "include_tasks": "range",
+    "exclude_tasks": "desc_sort_timestamp",
+    "on_error": "abort",
+    "transport": "client",
+    "metrics": "cpu",
+    "compared_as": "difference",
+    "page_cache": "cold",
+    "sweep": ["clients=1,2"],
+}
+
+
+@pytest.mark.parametrize("one", run_settings(), ids=lambda one: one.name)
+def test_every_setting_of_runs_is_the_files_or_the_measurements_own(tmp_path: Path, one: Setting):
+    def said(value: object) -> str:
+        return f"{one.name.replace('_', '-')}: {json.dumps(value)}"
+
+    def measured(own: str, whole: str = "") -> object:
+        text = EXPERIMENT.partition("tables:")[0]
+        text = text.replace("challenges: [range-only-short]}", f"challenges: [big5rangedebug]{own}}}")
+        found = getattr(planned(tmp_path, f"{whole}\n{text}"), one.name)
+        return list(found) if isinstance(found, tuple) else found
+
+    other = OTHERS.get(one.name, not one.default if isinstance(one.default, bool) else 3)
+    assert other != one.default
+    usual = list(one.default) if isinstance(one.default, tuple) else one.default
+    assert measured("") == usual
+    assert measured(f", {said(other)}") == other
+    assert measured("", said(other)) == other
+    assert measured(f", {said(usual)}", said(other)) == usual
+
+
+@pytest.mark.parametrize(
+    ("said", "field", "value"),
+    [
+        ("workers: 3", "workers", 3),
+        ("seed: 77", "seed", 77),
+        ("heap: 700m", "heap_mb", 700),
+        ("paired: false", "paired", False),
+    ],
+)
+def test_so_is_what_else_a_plan_holds(tmp_path: Path, said: str, field: str, value: object):
+    plans = load(tmp_path, with_own(said)).plans
+    assert getattr(plans["fresh"].plan, field) == value
+    assert getattr(plans["used"].plan, field) != value
+
+
+def test_documents_are_a_measurements_own_unless_the_command_line_has_others(tmp_path: Path):
+    text = with_own("docs: 5k, corpus-seed: 9")
+    mine, others = (planned(tmp_path, text, name).corpus for name in ("fresh", "used"))
+    assert (mine.documents, mine.seed) == (5000, 9)
+    assert (others.documents, others.seed) == (20_000, 1)
+    changed = planned(tmp_path, text, docs=7000).corpus
+    assert (changed.documents, changed.seed) == (7000, 9)
+
+
+def test_documents_of_files_are_all_of_them_unless_a_number_is_given(tmp_path: Path):
+    (tmp_path / "own.json").write_text('{"a": 1}\n' * 30)
+    text = EXPERIMENT.replace("docs: 20k\n", "corpus: own.json\n")
+    files = load(tmp_path, text).plans["fresh"].files
+    assert (files.local, files.docs) == (tmp_path / "own.json", None)
+    assert load(tmp_path, text, Changes(docs=10)).plans["fresh"].files.docs == 10
+
+
+def test_counts_of_shipped_challenges_are_raised_where_that_is_asked_for(tmp_path: Path):
+    text = EXPERIMENT.replace("[range-only-short]}", "[range-only-short], as-written: false}")
+    assert planned(tmp_path, text).settled
+    assert not planned(tmp_path, EXPERIMENT).settled
+
+
+def test_sides_with_other_numbers_of_index_builds_are_not_compared(tmp_path: Path):
+    with pytest.raises(UsageError, match="different numbers of index builds: 1 and 2"):
+        load(tmp_path, with_own("index-builds: 2"))
+
+
+def test_where_builds_count_forks_decide_nothing(tmp_path: Path):
+    with pytest.raises(UsageError, match="the build is what counts"):
+        load(tmp_path, f"index-builds: 2\n{EXPERIMENT}", Changes(until_decided=True))
+
+
+def test_a_trial_has_short_tasks_and_compares_what_they_will_have(tmp_path: Path):
+    plan = planned(tmp_path, EXPERIMENT, test_mode=True, forks=1)
+    assert plan.test_mode
+    assert all((task.iterations or 0) <= 3 for one in plan.schedules for task in one.schedule)
+
+
+REDLINE = """
+title: Rates
+forks: 3
+docs: 20k
+measurements:
+  rates:
+    variants: [es, os]
+    redline: {operation: range, slo: p99=20ms, clients: 4, tolerance: 5%, step-time: 2, max-rate: 300}
+tables:
+  - title: Rates
+    rows: [{name: rate, metric: redline, baseline: rates/es/range, contender: rates/os/range}]
+"""
+
+
+def test_a_measurement_may_search_for_red_lines(tmp_path: Path):
+    plan = planned(tmp_path, REDLINE, "rates")
+    assert plan.redline is not None
+    assert (plan.redline.percentile, plan.redline.limit_ns, plan.redline.clients) == (99.0, 20_000_000, 4)
+    assert (plan.redline.tolerance, plan.redline.step_s, plan.redline.max_per_s) == (0.05, 2.0, 300.0)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("metric: redline", "metric: throughput", "'rates/es/range' is a red-line search"),
+        ("operation: range", "operation: rnge", "rnge"),
+        ("step-time: 2", "step-time: 0", "--step-time must be"),
+    ],
+)
+def test_a_red_line_that_cannot_be_is_told_with_its_line(tmp_path: Path, old: str, new: str, message: str):
+    with pytest.raises(UsageError) as caught:
+        load(tmp_path, REDLINE.replace(old, new))
+    assert message in str(caught.value)
+    assert "used.yml:" in str(caught.value)
+
+
+def test_the_usual_search_is_the_commands():
+    from benchctl.cli.redline import redline_command  # noqa: PLC0415 - the only one here
+
+    names = {"warm_up": "warm_up_s", "step_time": "step_s", "settle": "settle_s", "max_rate": "max_per_s"}
+    usual = {one.name: one.default for one in redline_command.params}
+    for field in msgspec.structs.fields(RedlineEntry):
+        if not field.required:
+            assert usual[names.get(field.name, field.name)] == field.default, field.name
+
+
+def test_records_from_before_measurements_had_settings_of_their_own_are_planned_alike(tmp_path: Path):
+    found = load(tmp_path, f"segments: 3\n{EXPERIMENT}")
+    record = ExperimentRecord(id="x", created="", status="running", spec=found.spec)
+    kept = msgspec.json.decode(msgspec.json.encode(record))
+    for one in kept["spec"]["measurements"]:
+        del one["own"], one["redline"]
+    for key in (
+        keys(CommonEntry) - {"docs", "seed", "track"} - {one.name.replace("_", "-") for one in run_settings()}
+    ):
+        kept["spec"].pop(key, None)
+    old = msgspec.convert(kept, ExperimentRecord).spec
+    for measurement in old.measurements:
+        assert isinstance(measurement, Measurement)
+        again = plan_measurement(old, measurement, Home(tmp_path))
+        assert again.plan == found.plans[measurement.name].plan
+
+
+def test_own_conditions_survive_the_record(tmp_path: Path):
+    found = load(tmp_path, with_own("tags: [mine], segments: 4"))
+    spec = msgspec.json.decode(msgspec.json.encode(found.spec), type=type(found.spec))
+    told = spec.of(spec.measurements[0])
+    assert (told.tags, told.segments) == (("mine",), 4)
+    assert plan_measurement(spec, spec.measurements[0], Home(tmp_path)).plan == found.plans["fresh"].plan
+
+
+INGEST = """
+title: Ingest
+docs: 20k
+index-builds: 5
+measurements:
+  one: {variants: [es, os], ingest: true}
+  two: {variants: [es], ingest: true, segments: 2}
+tables:
+  - title: Builds
+    rows:
+      - {name: rate, metric: build_rate, baseline: one/es, contender: one/os}
+      - {name: size, metric: index_size, as: difference, baseline: one/es, contender: two/es}
+      - {name: work, metric: build_merge, baseline: [one/es, -two/es], contender: one/os}
+"""
+
+
+def test_a_measurement_may_build_indices_and_nothing_else(tmp_path: Path):
+    found = load(tmp_path, INGEST)
+    plan = found.plans["one"].plan
+    assert (plan.schedules, plan.forks, plan.index_builds) == ((), 0, 5)
+    assert (found.spec.total_forks, found.plans["two"].plan.segments) == (0, 2)
+    assert [str(ref) for ref in found.spec.comparisons[0].refs] == ["one/es", "one/os"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("contender: one/os}", "contender: one/oss}", "measurement 'one' has no variant 'oss'"),
+        (
+            "metric: build_rate, baseline: one/es,",
+            "metric: mean, baseline: one/es/range,",
+            "'one/os' is not a task",
+        ),
+        ("ingest: true}", "ingest: true, pin: nonsense}", "pin"),
+        ("docs: 20k", "docs: 20k\nparams: {x: 1}", "no challenge of any measurement uses the parameter 'x'"),
+    ],
+)
+def test_what_no_index_has_is_told(tmp_path: Path, old: str, new: str, message: str):
+    with pytest.raises(UsageError) as caught:
+        load(tmp_path, INGEST.replace(old, new, 1))
+    assert message in str(caught.value)
