@@ -138,6 +138,20 @@ class ForkRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename
     files: dict[str, StoredFile] = {}
 
 
+class IngestCosts(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
+    """What bulk requests of an ingest took, of which several were under way at a time.
+
+    Attributes:
+        took_s: the engine's own seconds, summed up.
+        answered_s: the client's, from sending a request to its answer.
+        cpu_s: CPU seconds of the node meanwhile, by what its threads are for; empty where it was not read.
+    """
+
+    took_s: float
+    answered_s: float
+    cpu_s: dict[str, float] = {}
+
+
 class IngestReport(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
     """How a prepared index was filled: the client's view beside the engine's own clocks.
 
@@ -150,6 +164,7 @@ class IngestReport(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rena
         checkpoint_s: between bulk requests, to put by what was sent; not part of ingest_s.
         resumed: how often the ingest was interrupted and taken up again: segments were cut there, too, so
             that before its merge the index is not like one that was filled in one go.
+        costs: None where it was interrupted, and in records from before they were kept.
     """
 
     documents: int
@@ -165,6 +180,7 @@ class IngestReport(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rena
     engine_flush_s: float
     checkpoint_s: float = 0.0
     resumed: int = 0
+    costs: IngestCosts | None = None
 
 
 class SegmentFacts(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
