@@ -266,7 +266,7 @@ FIGURES = (
     Figure("mean", "mean service time", "mean_ns", per_unit=1e6),
     _metered(
         "cpu",
-        "CPU per operation",
+        "CPU of the node",
         "ms",
         "CPU time of the node, over all its threads, an operation",
         additive=False,
