@@ -94,6 +94,8 @@ def test_every_body_is_sent_once_and_counted(bulk_server: BulkServer):
     assert done.documents == 500
     assert done.body_bytes == sum(len(body) for _, body in bodies(50))
     assert told == list(range(10, 501, 10))
+    assert done.took_s == pytest.approx(0.05)
+    assert 0 < done.answered_s < 3 * (done.seconds + 0.01)
 
 
 @pytest.mark.parametrize(

@@ -10,13 +10,15 @@ import pytest
 from benchctl.engine.client import IndexStats, NodeRequestError, SearchClient
 from benchctl.engine.distribution import Installation
 from benchctl.engine.filling import MANIFEST_NAME, Sent
+from benchctl.engine.meter import Reading
 from benchctl.engine.prepared_index import IndexKey
 from benchctl.errors import BenchctlError, ExitCode
 from benchctl.home import Home
 from benchctl.load.ingest import Ingested
+from benchctl.results.model import IngestCosts
 from benchctl.results.plan import CorpusFile, CorpusSpec
 from benchctl.run.bench import SilentObserver
-from benchctl.run.building import USUAL, Keeping, OutdatedError, Resumption
+from benchctl.run.building import USUAL, Keeping, OutdatedError, Resumption, with_cpu
 from benchctl.track.load import load_track
 from builders import CORPUS
 
@@ -150,7 +152,8 @@ def test_a_second_go_sends_the_rest_and_tells_of_both(
     assert list(checkpoints.missing) == [(600_000, 1_000_000)]
     # What took long enough already is worth keeping whatever comes next.
     assert checkpoints.after_s == 0
-    whole = second.total(Sent(400_000, 6_000, 20.0, 0.25))
+    whole = second.total(Sent(400_000, 6_000, 20.0, 0.25, costs=IngestCosts(1.0, 2.0)))
+    assert whole.costs is None  # of the first go nobody knows them
     assert (whole.documents, whole.body_bytes, whole.seconds, whole.checkpoint_s) == (
         1_000_000,
         15_000,
@@ -266,3 +269,12 @@ def test_what_is_put_by_and_damaged_is_not_guessed_at(
     (home.partial / key().folder_name / MANIFEST_NAME).write_text("{", encoding="utf-8")
     with pytest.raises(BenchctlError, match="is damaged"):
         begin()
+
+
+def test_the_cpu_of_an_ingest_is_by_kind_of_thread_where_it_could_be_read():
+    sent = Sent(9, 9, 1.0, costs=IngestCosts(1.0, 2.0))
+    begin, end = Reading(0, 10**9, {1: 0}, 0, 0), Reading(9, 4 * 10**9, {1: 2 * 10**9}, 0, 0)
+    costs = with_cpu(sent, begin, end, {1: "write"}).costs
+    assert costs is not None
+    assert (costs.cpu_s["write"], costs.cpu_s["other"], sum(costs.cpu_s.values())) == (2.0, 1.0, 3.0)
+    assert with_cpu(sent, None, end, {1: "write"}) == with_cpu(sent, begin, end, {}) == sent

@@ -17,7 +17,7 @@ from benchctl.engine.declared import make_all
 from benchctl.engine.prepared_index import IndexKey, copy, entries, link
 from benchctl.errors import BenchctlError
 from benchctl.home import Home, open_folder
-from benchctl.results.model import IndexFacts, IngestReport
+from benchctl.results.model import IndexFacts, IngestCosts, IngestReport
 
 SETTLE_TIMEOUT_S = 60.0
 SETTLE_PAUSE_S = 0.1
@@ -345,6 +345,7 @@ class Sent:
         checkpoint_s: what checkpoints took.
         resumed: how often it was interrupted and resumed.
         clocks: the engine's clocks of earlier node starts.
+        costs: of all of it; None where they are not known.
     """
 
     documents: int
@@ -353,6 +354,7 @@ class Sent:
     checkpoint_s: float = 0.0
     resumed: int = 0
     clocks: EngineClocks = NO_CLOCKS
+    costs: IngestCosts | None = None
 
 
 Sender = Callable[[], Sent]
@@ -446,6 +448,7 @@ def _facts(
         engine_flush_s=clocks.flush_ms / 1000,
         checkpoint_s=sent.checkpoint_s,
         resumed=sent.resumed,
+        costs=sent.costs,
     )
     # The engine's own store size is cached; the segments are current.
     store_bytes = sum(segment.size_bytes for segment in segments)

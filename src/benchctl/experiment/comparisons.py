@@ -522,8 +522,7 @@ def _build_side(metric: Metric, side: SideRef, facts: Mapping[TaskRef, Sequence[
     terms = terms_of(side)
     numbers = tuple(range(min(len(facts[one.ref]) for one in terms)))
     values = [
-        math.fsum(one.weight * attrgetter(metric.figure.field)(facts[one.ref][number]) for one in terms)
-        / metric.figure.per_unit
+        math.fsum(one.weight * _of_build(metric, facts[one.ref][number]) for one in terms)
         for number in numbers
     ]
     return Side(
@@ -535,6 +534,12 @@ def _build_side(metric: Metric, side: SideRef, facts: Mapping[TaskRef, Sequence[
         additive=metric.additive,
         signed=any(one.minus for one in terms),
     )
+
+
+def _of_build(metric: Metric, facts: IndexFacts) -> float:
+    """What a build came to; NaN where that was not kept."""
+    found: float | None = attrgetter(metric.figure.field)(facts)
+    return math.nan if found is None else found / metric.figure.per_unit
 
 
 def _build_figures(side: Side) -> Figures:

@@ -3,7 +3,7 @@
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from queue import Queue
 from typing import Self
 from urllib.parse import quote
@@ -37,12 +37,16 @@ class Body:
     Attributes:
         target: index or data stream; empty when the action lines name it.
         ranges: the documents' numbers, when there are checkpoints.
+        took_s: the engine's own time, once it is acknowledged; 0 where it says none.
+        answered_s: the client's.
     """
 
     target: str
     documents: int
     payload: bytes
     ranges: tuple[Range, ...] = ()
+    took_s: float = 0.0
+    answered_s: float = 0.0
 
 
 class Senders:
@@ -124,8 +128,7 @@ class Senders:
                     continue
                 failure: Exception | None = None
                 try:
-                    _send(client, body)
-                    self._on_acknowledged(body)
+                    self._on_acknowledged(_send(client, body))
                 except Exception as err:  # noqa: BLE001 - whatever it is, the caller raises it
                     failure = err
                 self._end(failure)
@@ -144,7 +147,8 @@ class Senders:
             self._changed.notify_all()
 
 
-def _send(client: MeasuredClient, body: Body) -> None:
+def _send(client: MeasuredClient, body: Body) -> Body:
+    """Send a body, and return it with its times."""
     target = f"/{quote(body.target)}" if body.target else ""
     request = Request(
         method="POST",
@@ -164,6 +168,11 @@ def _send(client: MeasuredClient, body: Body) -> None:
     answer = request.judge(exchange.status, exchange.body)
     if answer.outcome is not Outcome.OK:
         raise BenchctlError(f"the node refused a bulk request: {answer.reason}")
+    return replace(
+        body,
+        took_s=max(answer.took_ms, 0) / 1e3,
+        answered_s=(exchange.end_ns - exchange.start_ns) / 1e9,
+    )
 
 
 @dataclass(frozen=True)
@@ -175,6 +184,7 @@ class Ingested:
         seconds: from the first request to the last answer, checkpoints excluded.
         checkpoint_s: what those took.
         ranges: numbers of the documents; empty without checkpoints.
+        took_s, answered_s: of all bodies, see `Body`.
     """
 
     documents: int
@@ -182,6 +192,8 @@ class Ingested:
     seconds: float
     checkpoint_s: float = 0.0
     ranges: tuple[Range, ...] = ()
+    took_s: float = 0.0
+    answered_s: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -274,6 +286,7 @@ class _Tally:
     def __init__(self, on_progress: Callable[[int], None]) -> None:
         self._documents = 0
         self._body_bytes = 0
+        self._took_s = self._answered_s = 0.0
         self._ranges: list[Range] = []
         self._checkpoint_s = 0.0
         self._start = time.monotonic()
@@ -290,6 +303,8 @@ class _Tally:
         with self._lock:
             self._documents += body.documents
             self._body_bytes += len(body.payload)
+            self._took_s += body.took_s
+            self._answered_s += body.answered_s
             self._ranges += body.ranges
             if len(self._ranges) > _MOST_RANGES:
                 self._ranges = list(merged(self._ranges))
@@ -299,7 +314,13 @@ class _Tally:
         """Everything acknowledged so far."""
         with self._lock:
             return Ingested(
-                self._documents, self._body_bytes, self.seconds, self._checkpoint_s, merged(self._ranges)
+                self._documents,
+                self._body_bytes,
+                self.seconds,
+                self._checkpoint_s,
+                merged(self._ranges),
+                self._took_s,
+                self._answered_s,
             )
 
     def save(self, checkpoints: Checkpoints) -> None:

@@ -6,10 +6,9 @@ from operator import attrgetter
 from benchctl.report.numbers import counted, figure, interval, p_value, signed_percent
 from benchctl.results.figures import BUILD_FIGURES, Figure
 from benchctl.results.model import IndexFacts, RunRecord
-from benchctl.stats.compare import HELD_WORDS, VERDICT_WORDS, compare
+from benchctl.stats.compare import DECIDED, HELD_WORDS, VERDICT_WORDS, compare
 
 _LEAST_BUILDS = 2
-# Of the index: smaller files and fields are many, and decide nothing.
 LEAST_SHARE = 0.01
 
 _Values = Mapping[str, Sequence[float]]
@@ -45,8 +44,9 @@ def ingest_lines(record: RunRecord) -> Iterator[str]:
 def _values(measured: Figure, builds: Sequence[IndexFacts]) -> _Values:
     """A value a build, by what it is of where the figure has several: those that all builds tell."""
     found = [attrgetter(measured.field)(facts) for facts in builds]
-    named = [one if isinstance(one, dict) else {"": one} for one in found]
-    least = LEAST_SHARE * max(facts.store_bytes for facts in builds)
+    named = [one if isinstance(one, dict) else {} if one is None else {"": one} for one in found]
+    # Of the index: smaller files and fields are many, and decide nothing.
+    least = LEAST_SHARE * max(facts.store_bytes for facts in builds) if measured.level == "index" else 0.0
     return {
         name: [one[name] / measured.per_unit for one in named]
         for name in named[0]
@@ -69,11 +69,12 @@ def _compared(
     title = " ".join(filter(None, (measured.title, name)))
     unit = "" if measured.unit in {title, measured.title} else f", {measured.unit}"
     text = f"{title}{unit}: {first} {figure(found.baseline_value)}, {other} {figure(found.contender_value)}"
-    if found.effect_percent is None:
-        return text
-    text += f": {signed_percent(found.effect_percent)} %"
-    if found.p is None:
-        return f"{text}, without a spread to test with"
-    reach = interval(found.low_percent, found.high_percent)
+    if found.effect_percent is not None:
+        text += f": {signed_percent(found.effect_percent)} %"
+    if found.low_percent is not None:
+        text += f" ({interval(found.low_percent, found.high_percent)})"
+    if found.p is not None:
+        text += f", p {p_value(found.p)}"
     words = HELD_WORDS if measured.level == "index" else VERDICT_WORDS
-    return f"{text} ({reach}), p {p_value(found.p)}, {words.get(found.verdict, found.verdict)}"
+    judged = found.p is not None or found.verdict in DECIDED
+    return f"{text}, {words.get(found.verdict, found.verdict)}" if judged else text

@@ -219,6 +219,7 @@ class Figure(msgspec.Struct, frozen=True):
         additive: whether it may be 0, so that means over forks are arithmetic; all others' are geometric.
         level: what it is of.
         own_nodes: what it is read from, if only a node that benchctl starts has that; else empty.
+        named: whether the field holds several values by name.
     """
 
     name: str
@@ -237,6 +238,7 @@ class Figure(msgspec.Struct, frozen=True):
     additive: bool = False
     level: Level = "request"
     own_nodes: str = ""
+    named: bool = False
 
     @property
     def better(self) -> Literal["higher", "lower"]:
@@ -333,7 +335,7 @@ FIGURES = (
     Figure("mean", "mean service time", "mean_ns", meaning="mean service time", per_unit=1e6),
     _metered(
         "cpu",
-        "CPU per operation",
+        "CPU of the node",
         "ms",
         "CPU time of the node, over all its threads, per operation",
         additive=False,
@@ -477,6 +479,48 @@ BUILD_FIGURES = (
         meaning="documents indexed a second while an index is built",
         higher_is_better=True,
     ),
+    msgspec.structs.replace(
+        _FILLING,
+        name="build_sent",
+        title="data sent",
+        field="ingest.mb_per_s",
+        unit="MB/s",
+        meaning="bulk bodies a second while an index is built",
+        higher_is_better=True,
+    ),
+    msgspec.structs.replace(
+        _FILLING,
+        name="build_took",
+        title="sum of took",
+        field="ingest.took_s",
+        meaning="the engine's own time of all bulk requests of a build",
+    ),
+    msgspec.structs.replace(
+        _FILLING,
+        name="build_client",
+        title="time beyond took",
+        field="ingest.client_s",
+        meaning="the client's time beyond it, over all bulk requests of a build",
+    ),
+    msgspec.structs.replace(
+        _FILLING,
+        name="build_cpu",
+        title="CPU",
+        field="ingest.cpu_ms",
+        unit="ms/1k docs",
+        meaning="CPU time of the node for 1,000 documents of a build",
+        own_nodes=_BUILT,
+    ),
+    msgspec.structs.replace(
+        _FILLING,
+        name="build_cpu_kinds",
+        title="CPU of",
+        field="ingest.cpu_by_kind_ms",
+        unit="ms/1k docs",
+        meaning="the same by kind of thread",
+        own_nodes=_BUILT,
+        named=True,
+    ),
     *(
         msgspec.structs.replace(
             _FILLING,
@@ -518,6 +562,7 @@ BUILD_FIGURES = (
         field="files",
         meaning="size of the files for postings, points, doc values, translog and so on",
         own_nodes=_BUILT,
+        named=True,
     ),
     msgspec.structs.replace(
         _AT_REST,
@@ -526,6 +571,7 @@ BUILD_FIGURES = (
         field="fields",
         meaning="size of every field; only Elasticsearch tells it",
         own_nodes=_BUILT,
+        named=True,
     ),
 )
 """Of an index, and compared over its builds: fields of `IndexFacts`, some with several values by name."""

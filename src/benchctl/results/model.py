@@ -138,6 +138,20 @@ class ForkRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename
     files: dict[str, StoredFile] = {}
 
 
+class IngestCosts(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
+    """What bulk requests of an ingest took, of which several were under way at a time.
+
+    Attributes:
+        took_s: the engine's own seconds, summed up.
+        answered_s: the client's, from sending a request to its answer.
+        cpu_s: CPU seconds of the node meanwhile, by what its threads are for; empty where it was not read.
+    """
+
+    took_s: float
+    answered_s: float
+    cpu_s: dict[str, float] = {}
+
+
 class IngestReport(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
     """How a prepared index was filled: the client's view beside the engine's own clocks.
 
@@ -150,6 +164,7 @@ class IngestReport(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rena
         checkpoint_s: between bulk requests, to put by what was sent; not part of ingest_s.
         resumed: how often the ingest was interrupted and taken up again: segments were cut there, too, so
             that before its merge the index is not like one that was filled in one go.
+        costs: None where it was interrupted, and in records from before they were kept.
     """
 
     documents: int
@@ -165,11 +180,38 @@ class IngestReport(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rena
     engine_flush_s: float
     checkpoint_s: float = 0.0
     resumed: int = 0
+    costs: IngestCosts | None = None
 
     @property
     def docs_per_s(self) -> float:
         """Documents a second of sending; 0 where nothing was sent."""
         return self.documents / self.ingest_s if self.ingest_s > 0 else 0.0
+
+    @property
+    def mb_per_s(self) -> float:
+        """Megabytes of bodies a second of sending; 0 where nothing was sent."""
+        return self.body_bytes / 1e6 / self.ingest_s if self.ingest_s > 0 else 0.0
+
+    @property
+    def took_s(self) -> float | None:
+        """The engine's own seconds, summed up over requests; None where that was not kept."""
+        return None if self.costs is None else self.costs.took_s
+
+    @property
+    def client_s(self) -> float | None:
+        """What the client saw beyond the engine's own seconds; None where that was not kept."""
+        return None if self.costs is None else max(self.costs.answered_s - self.costs.took_s, 0.0)
+
+    @property
+    def cpu_by_kind_ms(self) -> dict[str, float]:
+        """CPU milliseconds of the node for 1,000 documents, by kind of thread; empty where unknown."""
+        used = {} if self.costs is None or not self.documents else self.costs.cpu_s
+        return {kind: seconds * 1e6 / self.documents for kind, seconds in used.items()}
+
+    @property
+    def cpu_ms(self) -> float | None:
+        """The same of all threads together; None where unknown."""
+        return sum(self.cpu_by_kind_ms.values()) or None
 
 
 class SegmentFacts(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):

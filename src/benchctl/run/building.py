@@ -2,9 +2,9 @@
 
 import shlex
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import msgspec
@@ -17,12 +17,13 @@ from benchctl.engine.client import NodeRequestError, SearchClient
 from benchctl.engine.filling import Intervals, PartialIndex, Progress, Sent, create, finish
 from benchctl.engine.jdk import Jdk
 from benchctl.engine.launch import starts_of
+from benchctl.engine.meter import Meter, Reading, cpu_by_kind, thread_kinds
 from benchctl.engine.node import boot
 from benchctl.engine.prepared_index import IndexKey, PreparedIndex, building, keep
 from benchctl.errors import BenchctlError, ExitCode
 from benchctl.home import Home
 from benchctl.load.ingest import Checkpoints, Ingested, Stream, ingest
-from benchctl.results.model import IndexFacts
+from benchctl.results.model import IndexFacts, IngestCosts
 from benchctl.run.bench import Observer
 from benchctl.run.documents import Parcel
 
@@ -108,7 +109,8 @@ def send_parcels(
         on_progress=on_progress,
         checkpoints=checkpoints,
     )
-    return Sent(done.documents, done.body_bytes, done.seconds, done.checkpoint_s)
+    costs = IngestCosts(done.took_s, done.answered_s)
+    return Sent(done.documents, done.body_bytes, done.seconds, done.checkpoint_s, costs=costs)
 
 
 def _streams(parcels: Sequence[Parcel], missing: Sequence[Range]) -> Iterator[Stream]:
@@ -278,6 +280,7 @@ class Resumption:
             before.checkpoint_s + sent.checkpoint_s,
             before.goes,
             before.clocks,
+            None if before.goes else sent.costs,
         )
 
     def discard(self) -> None:
@@ -397,19 +400,23 @@ def _fill(shop: Workshop, key: IndexKey, root: Path, title: str, resumption: Res
         checkpoints = resumption.checkpoints(node.client, root / "data", intervals)
         before = resumption.before.documents
         try:
-            sent = send_parcels(
-                shop.parcels,
-                endpoint=node.endpoint,
-                clients=key.clients,
-                on_progress=lambda new: shop.observer.progress(
-                    "documents", before + new, key.corpus.documents
-                ),
-                checkpoints=checkpoints,
-            )
+            with Meter(node.pid) as meter:
+                begin = meter.read()
+                sent = send_parcels(
+                    shop.parcels,
+                    endpoint=node.endpoint,
+                    clients=key.clients,
+                    on_progress=lambda new: shop.observer.progress(
+                        "documents", before + new, key.corpus.documents
+                    ),
+                    checkpoints=checkpoints,
+                )
+                end = meter.read()
         except BenchctlError:
             # The process tells more than the connection about why it is gone.
             node.check_alive(within_s=NODE_DEATH_S)
             raise
+        sent = with_cpu(sent, begin, end, thread_kinds(node.pid, node.stdout))
         shop.observer.stage(f"{title}: refresh, force-merge, flush")
         facts = finish(node.client, key, intervals, resumption.total(sent))
         shop.observer.stage(f"{title}: how large every field is")
@@ -425,6 +432,14 @@ def _with_fields(facts: IndexFacts, client: SearchClient, target: str) -> IndexF
         return msgspec.structs.replace(facts, fields=client.field_bytes(target))
     except NodeRequestError as err:
         return msgspec.structs.replace(facts, fields_unknown=err.reason)
+
+
+def with_cpu(sent: Sent, begin: Reading | None, end: Reading | None, kinds: Mapping[int, str]) -> Sent:
+    """With the CPU time of the node between two readings, where it could be read."""
+    if begin is None or end is None or not kinds or sent.costs is None:
+        return sent
+    cpu_s = {kind: used_ns / 1e9 for kind, used_ns in cpu_by_kind(begin, end, kinds).items()}
+    return replace(sent, costs=msgspec.structs.replace(sent.costs, cpu_s=cpu_s))
 
 
 def _summary(title: str, facts: IndexFacts) -> str:

@@ -12,7 +12,7 @@ import msgspec
 from benchctl.errors import UsageError
 from benchctl.nearest import suggestion
 from benchctl.results.figures import BUILD_FIGURES, DOCUMENTS, FIGURES, Figure, Quantiles, TaskSummary
-from benchctl.results.model import ForkRecord, IndexFacts
+from benchctl.results.model import ForkRecord
 from benchctl.results.plan import Place, Plan
 from benchctl.spec import ComparedAs
 from benchctl.track.model import Task
@@ -187,11 +187,8 @@ HELD: Final = frozenset(
 """What a node or an index holds; how fast it is, is another matter."""
 
 
-_NAMED = {one.name for one in msgspec.structs.fields(IndexFacts) if one.default_factory is dict}
 BUILD_METRICS: Final = {
-    figure.name: Metric(figure, figure.unit, figure.margin)
-    for figure in BUILD_FIGURES
-    if figure.field not in _NAMED
+    figure.name: Metric(figure, figure.unit, figure.margin) for figure in BUILD_FIGURES if not figure.named
 }
 """What builds of an index are compared by, one value each; not all of its files and fields."""
 

@@ -12,6 +12,7 @@ from benchctl.engine.distribution import Installation
 from benchctl.engine.filling import EngineClocks, Sent, fill
 from benchctl.engine.prepared_index import IndexKey
 from benchctl.errors import BenchctlError
+from benchctl.results.model import IngestCosts
 from benchctl.results.plan import CorpusFile, CorpusSpec
 from benchctl.track.model import Index, IndexBody, Track
 from engine.fake_node import FakeNode
@@ -116,8 +117,11 @@ def test_refreshes_are_off_meanwhile_and_then_as_they_were_declared(client: Sear
 
 def test_the_report_of_an_ingest_in_several_goes_is_about_all_of_them(client: SearchClient, node: FakeNode):
     answer(node)
-    sent = Sent(9, 900, 1.5, checkpoint_s=0.5, resumed=2, clocks=EngineClocks(1000, 20, 30, 40))
+    costs = IngestCosts(7.0, 8.0, {"write": 5.0})
+    clocks = EngineClocks(1000, 20, 30, 40)
+    sent = Sent(9, 900, 1.5, checkpoint_s=0.5, resumed=2, clocks=clocks, costs=costs)
     report = fill(client, KEY, lambda: sent).ingest
+    assert report.costs == costs
     assert (report.resumed, report.checkpoint_s) == (2, 0.5)
     # The engine's counters begin anew with every node start.
     assert (report.engine_indexing_s, report.engine_refresh_s, report.engine_merge_s) == (4.0, 0.02, 0.03)
