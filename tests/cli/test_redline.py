@@ -1,15 +1,17 @@
 """Options of a search."""
 
+import re
+
 import click
 import pytest
-from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
 from benchctl.cli import root
 from benchctl.cli.options import PercentType
-from benchctl.cli.redline import ObjectiveType
+from benchctl.cli.redline import ClientsType, ObjectiveType
 from benchctl.cli.watch import fork_result
+from benchctl.errors import UsageError
 from redlines import redline_fork
 
 
@@ -54,11 +56,44 @@ def test_percentages_are_fractions_and_need_their_sign():
             PercentType().convert(text, None, None)
 
 
-def test_operation_and_objective_have_no_default():
-    for arguments in (["--operation", "range"], ["--slo", "p90=50ms"]):
-        done = CliRunner().invoke(root, ["redline", *arguments])
-        assert done.exit_code == 2
-        assert "Missing option" in done.output
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--operation", "range"], "'range' needs an objective"),
+        (["--slo", "p90=50ms"], "a search is for one operation, and none is named"),
+        (["--operation", "range", "--operation", "x"], "a search is for one operation, and 2 are named"),
+        (
+            ["--operation", "range", "--max-factor", "2"],
+            "--max-factor has no effect on a search for the rate",
+        ),
+        (["--operation", "range", "--exclude-tasks", "x"], "--exclude-tasks has no effect"),
+        (["--challenge", "c", "--clients", "3"], "--clients has no effect on a search for a factor"),
+        (["--challenge", "c", "--max-rate", "3"], "--max-rate has no effect on a search for a factor"),
+        (["--operation", "range", "--clients", "1..4", "--schedule", "poisson"], "--schedule has no effect"),
+    ],
+)
+def test_options_that_mean_nothing_or_are_missing_are_refused(arguments: list[str], message: str):
+    with pytest.raises(UsageError, match=re.escape(message)):
+        root.main(["redline", *arguments], standalone_mode=False)
+
+
+@pytest.mark.parametrize(
+    ("text", "clients"), [("16", (None, 16)), ("1..64", (1, 64)), ("8..8", (8, 8)), ("0", (None, 0))]
+)
+def test_clients_are_a_number_or_a_range(text: str, clients: tuple[int | None, int]):
+    assert ClientsType().convert(text, None, None) == clients
+
+
+@given(st.text(alphabet="0123456789.- x\u0661", max_size=8))
+def test_whatever_is_written_for_clients_is_read_exactly_or_refused(text: str):
+    try:
+        least, most = ClientsType().convert(text, None, None)
+    except click.BadParameter:
+        assert not text.isascii() or not text.isdecimal() or len(text) > 6
+        return
+    assert "..".join(one.lstrip("0") or "0" for one in text.split("..")) == (
+        f"{most}" if least is None else f"{least}..{most}"
+    )
 
 
 def test_a_fork_says_what_it_found():
@@ -67,5 +102,11 @@ def test_a_fork_says_what_it_found():
         "es", 1, 123.45, redline_end="driver-limited", redline_text="driver-limited at 127/s"
     )
     assert fork_result(bound) == ("red-line of range at least 123.5/s, driver-limited at 127/s (1.0 s)")
+    factor = redline_fork("es", 0, 1.2345, redline_unit="x")
+    assert fork_result(factor) == "red-line of all rates 1.234x (1.0 s)"
+    sent = redline_fork("es", 0, 21234.5, redline_unit="docs/s")
+    assert fork_result(sent) == "red-line of range 21234 docs/s (1.0 s)"
+    clients = redline_fork("es", 0, 12.0, redline_unit="clients")
+    assert fork_result(clients) == "red-line of range 12 clients (1.0 s)"
     missed = redline_fork("es", 2, None, redline_text="p90 is 61 ms even at 1.01/s")
     assert fork_result(missed) == "no red-line of range: p90 is 61 ms even at 1.01/s (1.0 s)"

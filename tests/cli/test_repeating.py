@@ -112,21 +112,27 @@ RUN: Final[Mapping[str, tuple[Words, ...]]] = {
 REDLINE: Final[Mapping[str, tuple[Words, ...]]] = {
     **SUBJECT,
     "track": (("--track", "big5"),),
-    "operation": ((),),
+    "names": ((), ("--operation", "bulk")),
+    "challenge": (("--challenge", "mixed.json"), ("--challenge", "mixed.json", "--task", "range")),
     "objective": ((),),
     "forks": (("--forks", "4"),),
-    "clients": (("--clients", "3"),),
+    "clients": (("--clients", "3"), ("--clients", "2..40")),
     "schedule": (("--schedule", "deterministic"),),
     "warm_up_s": (("--warm-up", "7.25"),),
     "settle_s": (("--settle", "0"),),
     "step_s": (("--step-time", "1.1"),),
     "tolerance": (("--tolerance", "0.7%"),),
     "max_per_s": (("--max-rate", "1234.5"),),
+    "max_factor": (("--challenge", "mixed.json", "--max-factor", "2.5"),),
+    "include_tasks": (("--challenge", "mixed.json", "--include-tasks", "range"),),
+    "exclude_tasks": (("--challenge", "mixed.json", "--exclude-tasks", "asc_sort_timestamp"),),
+    **{name: RUN[name] for name in ("targets", "auth_files", "authorities", "insecure", "restart_commands")},
+    "fill": RUN["fill"],
     "workers": (("--workers", "2"),),
 }
 LEAST: Final = {
     "run": ("run", "--challenge", "big5rangedebug"),
-    "redline": ("redline", "--operation", "range", "--slo", "p99.9=0.7ms"),
+    "redline": ("redline", "--slo", "p99.9=0.7ms", "--operation", "range"),
 }
 OPTIONS: Final = {"run": RUN, "redline": REDLINE}
 NOT_OF_A_PLAN: Final = {
@@ -137,6 +143,9 @@ NOT_OF_A_PLAN: Final = {
 FILES: Final = {
     "v.yml": "b: {extends: os@2.19.0, jvm: [-Xint], jdk: 17, index-settings: {index.codec: default}}\n"
     "c: {extends: b, settings: {a: {b: true}}, distribution: es.zip}\n",
+    "mixed.json": '{"name": "mixed", "schedule": [{"parallel": {"tasks": ['
+    '{"operation": "range", "target-throughput": 20}, '
+    '{"operation": "asc_sort_timestamp", "target-throughput": 5}]}}]}',
     "own challenge.json": '{"name": "own", "schedule": [{"operation": "range", "iterations": 3}]}',
     "params.yml": 'replicas: "0"\n',
     "filed/track.json": """{
@@ -210,13 +219,19 @@ def deciding(plan: Plan) -> Plan:
     return plan
 
 
+def least(name: str, words: Words) -> Words:
+    """What a command line needs beside these words."""
+    if name == "run":
+        return LEAST[name][:1] if {"--challenge", "--track-path"} & {*words} else LEAST[name]
+    return LEAST[name][:-2] if {"--challenge", "--operation"} & {*words} else LEAST[name]
+
+
 @pytest.mark.parametrize(
     ("name", "options"), [(which, one) for which, given in OPTIONS.items() for one in sorted(given)]
 )
 def test_every_option_comes_back_in_the_command_that_repeats_a_run(name: str, options: str):
     for words in OPTIONS[name][options]:
-        named = name == "run" and {"--challenge", "--track-path"} & {*words}
-        plan = planned(*LEAST[name][: 1 if named else None], *words)
+        plan = planned(*least(name, words), *words)
         assert deciding(again(plan)) == deciding(plan), words
 
 
@@ -283,7 +298,7 @@ def test_any_options_come_back_together(data: Any, which: str):
     names = data.draw(st.lists(st.sampled_from(sorted(OPTIONS[which])), unique=True, min_size=2, max_size=5))
     words = [word for name in names for word in data.draw(st.sampled_from(OPTIONS[which][name]))]
     try:
-        plan = planned(*LEAST[which], *words)
+        plan = planned(*(LEAST[which] if which == "run" else least(which, tuple(words))), *words)
     except UsageError:
         reject()  # options that exclude each other
     assert deciding(again(plan)) == deciding(plan), words

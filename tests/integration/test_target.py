@@ -158,6 +158,25 @@ def test_a_challenge_that_writes_is_refused(filled: str, benchctl: Benchctl, tmp
 
 
 @ON_ONE
+def test_a_red_line_is_searched_for_on_a_running_cluster(
+    filled: str, node: Node, benchctl: Benchctl, store: RunStore
+):
+    quick = ("--forks", "1", "--warm-up", "1", "--settle", "0", "--step-time", "0.5", "--tolerance", "40%")
+    words = ("redline", "--wait", "--operation", "range", "--slo", "p90=9s", "--max-rate", "30", *quick)
+    done = benchctl(*words, "--target", filled)
+    assert done.returncode == 0, done.stderr
+    record = store.find("latest", finished=False).load()
+    (fork,) = record.forks
+    assert {point.verdict for point in fork.curve} & {"pass"}
+    assert fork.boots[0].logs == ""
+    before = node.client.count("big5")
+    refused = benchctl("redline", "--wait", "--operation", "bulk", *quick, "--target", filled)
+    assert refused.returncode == 2
+    assert "challenge redline-bulk would change the cluster prod: operation 'bulk'" in refused.stderr
+    assert node.client.count("big5") == before
+
+
+@ON_ONE
 def test_a_cluster_that_goes_away_fails_its_fork(
     filled: str, node: Node, benchctl: Benchctl, store: RunStore
 ):

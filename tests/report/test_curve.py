@@ -1,12 +1,17 @@
 """Curves for readers: tables and a plot in plain characters."""
 
+import msgspec
+
+from benchctl.report.charts.effects import redline_charts
 from benchctl.report.curve import curve_grids, curve_plot, objective_text
 from benchctl.report.facts import fact_lines
 from benchctl.report.formats import render
+from benchctl.report.screen import render_screen
 from benchctl.results.figures import CurvePoint
 from benchctl.results.model import ForkRecord
 from benchctl.stats.analyse import analyse
 from benchctl.stats.redline import RedlineCurves, redline_curves
+from benchctl.track.model import Challenge, Task
 from builders import make_record
 from redlines import SEARCH, make_point, redline_fork, redline_plan
 
@@ -142,3 +147,72 @@ def test_the_facts_of_a_run_say_what_was_searched_for():
         in lines
     )
     assert not any("challenges:" in line for line in lines)
+
+
+FACTOR = msgspec.structs.replace(SEARCH, by="factor", operation="mixed", tasks=("range",))
+MIXED = Challenge(
+    "redline-mixed",
+    (
+        Task("range", target_throughput=20.0),
+        Task("bulk", name="send", target_interval=0.5, per_request=100.0),
+    ),
+)
+
+
+def test_a_factor_says_which_rates_it_means():
+    plan = redline_plan(FACTOR, schedules=(MIXED,), sources={"mixed": "/c/mixed.json"})
+    sides = {
+        variant: [
+            redline_fork(variant, block, factor, points(capacity), redline_unit="x")
+            for block in range(3)
+        ]
+        for variant, factor, capacity in (("es", 2.5, 100.0), ("os", 1.25, 60.0))
+    }  # fmt: skip
+    analysis = analyse(sides, plan)
+    assert analysis.redline is not None
+    rates, first, _ = curve_grids(analysis.redline)
+    assert rates.titles == ("Task", "Unit", "As written: 1x", "es: 2.5x", "os: 1.25x")
+    assert rates.texts[0] == ("range", "queries/s", "20.00", "50.00", "25.00")
+    assert rates.texts[1] == ("send", "units/s", "200.0", "500.0", "250.0")
+    assert first.title == (
+        "es: mixed by factor of all rates; latency of the task closest to its limit in ms, "
+        "median over forks (range)"
+    )
+    assert first.titles[:2] == ("Factor", "Achieved")
+    assert curve_plot(analysis.redline, 80)[0].startswith("p90 of latency, ms, against factor of all rates: ")
+    screen = render_screen(analysis, plan=plan, width=100).plain
+    assert "es: 2.5x: range 50.00 queries/s, send 500.0 units/s" in screen
+    assert "mixed" in screen
+    assert "benchctl redline --challenge /c/mixed.json --task range --slo p90=50ms --warm-up 10" in " ".join(
+        screen.replace("\\", "").split()
+    )
+    lines = fact_lines(make_record(plan=plan))
+    assert (
+        "  red-line of all rates of challenge mixed on a fresh node a fork: "
+        "p90 of latency within 50 ms (range)"
+    ) in lines
+    assert "  10 s warm-up, then 5 s a factor after 2 s, factors 3 % apart" in lines
+    for markup in ("markdown", "csv", "json"):
+        assert "mixed" in render(analysis, markup, plan=plan)
+
+
+def test_clients_and_documents_are_called_what_they_are():
+    clients = msgspec.structs.replace(SEARCH, by="clients", clients=64)
+    twelve = [redline_fork("es", 0, 12.0, [make_point(11, 40.0, rate_per_s=12.0)])]
+    (grid,) = curve_grids(redline_curves({"es": twelve}, clients))
+    assert grid.titles[:2] == ("Clients", "Throughput/s")
+    assert grid.texts[0][0] == "12"
+    lines = fact_lines(make_record(plan=redline_plan(clients)))
+    assert (
+        "  10 s warm-up, then 5 s a step after 2 s in a closed loop, 1 to 64 clients, 3 % apart or by one"
+        in lines
+    )
+    bulk = msgspec.structs.replace(SEARCH, operation="bulk", limit_ns=0)
+    sent = [redline_fork("es", 0, 90.0, points(100.0), redline_unit="docs/s")]
+    found = redline_curves({"es": sent}, bulk)
+    assert curve_grids(found)[0].titles[:2] == ("Docs/s", "Achieved/s")
+    assert curve_plot(found, 80)[0] == "p90 of latency, ms, against offered rate, docs/s: o es, ? several"
+    assert objective_text(bulk) == "rate kept, everything accepted"
+    assert not any("-----" in line for line in curve_plot(found, 80)[1:-2])
+    (chart,) = redline_charts(found)
+    assert chart.figure["layout"]["shapes"] == []

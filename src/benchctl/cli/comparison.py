@@ -17,7 +17,6 @@ from benchctl.stats.analyse import analyse, with_imports
 from benchctl.stats.analysis import Analysis
 from benchctl.stats.caveat import Caveat
 from benchctl.stats.metrics import (
-    REDLINE,
     SUMMARISED,
     Metric,
     check_told_by_clusters,
@@ -74,10 +73,10 @@ class Measures:
             check_told_by_clusters(self.figures)
         if plan.redline is not None and (self.figures or self.quantiles):
             raise UsageError(
-                "red-line searches are compared by the rates that they found",
+                "red-line searches are compared by the loads that they found",
                 hint="leave out --metric and --quantile",
             )
-        chosen = [REDLINE] if plan.redline is not None else self._of_challenges(plan)
+        chosen = self._of_challenges(plan) if plan.redline is None else list(metrics_in(plan))
         return tuple(
             msgspec.structs.replace(
                 metric,

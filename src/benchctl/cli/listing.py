@@ -104,14 +104,14 @@ def metrics_listing() -> Listing:
             one.name,
             one.unit,
             one.better,
-            100 * one.margin,
+            one.margin,
             one.level,
             "no" if one.own_nodes else "yes",
-            f"{one.meaning}; from {one.own_nodes}" if one.own_nodes else one.meaning,
+            one.meaning,
         )
         for one in (*FIGURES, *BUILD_FIGURES)
     ]
-    columns = ("metric", "unit", "better", "margin_percent", "level", "target", "meaning")
+    columns = ("metric", "unit", "better", "margin", "level", "target", "meaning")
     return Listing(columns, rows, frozenset({3}), title="Metrics")
 
 

@@ -1,11 +1,16 @@
-"""`benchctl redline`: the highest rate at which an operation still meets an objective."""
+"""`benchctl redline`: the highest rate, factor or number of clients at which an objective is still met."""
 
+import os
+import re
 import threading
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
 import click
+from click.core import ParameterSource
 
+from benchctl.cli.completion import completing
 from benchctl.cli.measuring import conclude, measuring, measuring_options
 from benchctl.cli.options import (
     ParamOptions,
@@ -24,13 +29,20 @@ from benchctl.cli.run_options import (
     settings_options,
     subject_options,
 )
+from benchctl.cli.targets import TargetOptions, endpoints_of, resolve_targets, target_options
+from benchctl.errors import UsageError
 from benchctl.home import resolve_home
 from benchctl.report.formats import Format
-from benchctl.results.plan import RedlineSpec
+from benchctl.results.plan import RedlineSpec, SearchedBy
 from benchctl.run.bench import Bench
 from benchctl.run.orchestrate import Extras, start_run
 from benchctl.run.prepare import check_host
 from benchctl.run.redline import Objective, parse_objective, plan_redline
+from benchctl.track.library import challenge_names
+
+_CLIENTS = re.compile(r"(?:(?P<least>[0-9]{1,6})\.\.)?(?P<most>[0-9]{1,6})", re.ASCII)
+# The percentile that plots show where none is bounded.
+_SHOWN = 90.0
 
 
 class ObjectiveType(click.ParamType[Objective]):
@@ -48,54 +60,98 @@ class ObjectiveType(click.ParamType[Objective]):
             return self.fail(str(err), param, ctx)
 
 
+Clients = tuple[int | None, int]
+"""The fewest, None where their number is given; the most."""
+
+
+class ClientsType(click.ParamType[Clients]):
+    """A number of clients such as `16`, or the range `1..64` in which it is searched for."""
+
+    name = "clients"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Clients:  # noqa: ANN401 - click's type
+        """Read it."""
+        if isinstance(value, tuple):
+            return value
+        match = _CLIENTS.fullmatch(value)
+        if match is None:
+            return self.fail(f"'{value}' is neither a number nor a range: write 16, or 1..64", param, ctx)
+        return (int(match["least"]) if match["least"] else None), int(match["most"])
+
+
 @click.command("redline", cls=SectionedCommand)
-@click.option("--operation", required=True, metavar="NAME", help="A search of the track.")
+@click.option(
+    "--operation",
+    "--task",
+    "names",
+    multiple=True,
+    metavar="NAME",
+    help="A search of the track, or a bulk operation (`bulk`: one of 1,000 documents). With --challenge, "
+    "tasks whose latency --slo is about; repeatable  [default: all with a target].",
+)
+@click.option(
+    "--challenge",
+    metavar="NAME|FILE",
+    shell_complete=completing(challenge_names),
+    help="Search for the factor that all rates of its tasks can be multiplied by.",
+)
 @click.option(
     "--slo",
     "objective",
     type=ObjectiveType(),
-    required=True,
+    default=None,
     metavar="pN=TIME",
-    help="What latency has to keep to, such as p90=50ms: p50, p90, p95, p99 or p99.9; us, ms or s.",
+    help="What latency has to keep to, such as p90=50ms: p50, p90, p95, p99 or p99.9; us, ms or s. Bulk "
+    "requests do without: then they only have to be accepted, and to keep up.",
 )
 @subject_options
-@settings_options(*PREPARING)
+@target_options
+@settings_options(*PREPARING, "include_tasks", "exclude_tasks")
 @param_options
 @click.option("--forks", type=int, default=3, show_default=True, help="Searches, each on a fresh node.")
 @click.option(
     "--clients",
-    type=int,
-    default=16,
+    type=ClientsType(),
+    default="16",
     show_default=True,
-    help="Connections: more than the node's search threads, so that it is never idle while requests wait.",
+    metavar="N|LEAST..MOST",
+    help="Connections: more than the node's search threads, so that it is never idle while requests wait. A "
+    "range such as 1..64 searches for their number, in a closed loop.",
 )
 @click.option(
     "--schedule",
     type=click.Choice(["deterministic", "poisson"]),
-    default="poisson",
-    show_default=True,
-    help="Arrivals: users come at random, and random bursts are what makes queues.",
+    default=None,
+    help="Arrivals: users come at random, and random bursts are what makes queues  [default: poisson; "
+    "deterministic without --slo]",
 )
 @click.option(
     "--warm-up", "warm_up_s", type=float, default=10.0, show_default=True, metavar="SECONDS",
-    help="Closed loop before the search; it also says near which rate to begin.",
+    help="Closed loop before the search; it also says near which load to begin.",
 )  # fmt: skip
 @click.option(
     "--settle", "settle_s", type=float, default=2.0, show_default=True, metavar="SECONDS",
-    help="Unmeasured part of every rate.",
+    help="Unmeasured part of every step.",
 )  # fmt: skip
 @click.option(
     "--step-time", "step_s", type=float, default=5.0, show_default=True, metavar="SECONDS",
-    help="Measured part of every rate.",
+    help="Measured part of every step.",
 )  # fmt: skip
 @click.option(
     "--tolerance", type=PercentType(), default="3%", show_default=True,
-    help="How close the last two rates are: the precision of the answer.",
+    help="How close the last two loads are: the precision of the answer.",
 )  # fmt: skip
 @click.option(
     "--max-rate", "max_per_s", type=float, default=None, metavar="RATE",
     help="No higher rate is tried.",
 )  # fmt: skip
+@click.option(
+    "--max-factor",
+    type=float,
+    default=None,
+    metavar="FACTOR",
+    help="With --challenge: no higher factor is tried.",
+)
 @click.option(
     "--workers",
     type=int,
@@ -108,53 +164,100 @@ class ObjectiveType(click.ParamType[Objective]):
 @runs_option
 @format_option
 def redline_command(
-    operation: str,
-    objective: Objective,
+    names: tuple[str, ...],
+    challenge: str | None,
+    objective: Objective | None,
     forks: int,
-    clients: int,
-    schedule: Literal["deterministic", "poisson"],
+    clients: Clients,
+    schedule: Literal["deterministic", "poisson"] | None,
     warm_up_s: float,
     settle_s: float,
     step_s: float,
     tolerance: float,
     max_per_s: float | None,
+    max_factor: float | None,
     workers: int,
     runs_folder: Path | None,
     output_format: Format,
     *,
     subject_options: SubjectOptions,
+    target_options: TargetOptions,
     param_options: ParamOptions,
     settings: dict[str, Any],
     wait: bool,
     quiet: bool,
     verbose: bool,
 ) -> None:
-    """Find the highest rate at which an operation meets an objective, and compare the variants by it.
+    """Find the highest load at which an objective is met, and compare the variants by it.
 
-    Every fork searches on a fresh node: rate after rate in an open loop, until two neighbouring rates are
-    known of which the lower one meets the objective and goes on doing so. Go on with an interrupted search
-    by `benchctl run --resume RUN`.
+    The load is the rate of one operation; with --challenge a factor of all rates of its tasks; with a range
+    of --clients, the clients of a closed loop. Every fork searches on a fresh node, load after load, until
+    two neighbouring ones are known of which the lower one meets the objective and goes on doing so. Go on
+    with an interrupted search by `benchctl run --resume RUN`.
     """
+    by = _searched_by(challenge, clients)
+    if challenge is None and len(names) != 1:
+        raise UsageError(
+            f"a search is for one operation, and {f'{len(names)} are' if names else 'none is'} named",
+            hint="give one --operation, such as --operation range; or a --challenge",
+        )
     home = resolve_home()
     store = open_store(home, runs_folder)
-    percentile, limit_ns = objective
+    percentile, limit_ns = objective or (_SHOWN, 0)
+    least, most = clients
     search = RedlineSpec(
-        operation=operation,
+        operation=names[0] if challenge is None else challenge,
         percentile=percentile,
         limit_ns=limit_ns,
-        clients=clients,
-        schedule=schedule,
+        clients=most,
+        schedule=schedule or ("deterministic" if objective is None else "poisson"),
         warm_up_s=warm_up_s,
         settle_s=settle_s,
         step_s=step_s,
         tolerance=tolerance,
-        max_per_s=max_per_s,
+        max_per_s=max_factor if by == "factor" else max_per_s,
+        by=by,
+        least_clients=least or 1,
+        tasks=() if challenge is None else names,
     )
-    spec = run_spec(subject_options, param_options, settings, forks=forks, workers=workers)
+    targets = resolve_targets(target_options, os.environ)
+    spec = run_spec(subject_options, param_options, settings, forks=forks, workers=workers, targets=targets)
     plan, loaded = plan_redline(spec, search)
     store.open()
     check_host(plan, home)
     with measuring(wait=wait, quiet=quiet) as observer:
-        bench = Bench(home, store, observer, threading.Event())
+        bench = Bench(home, store, observer, threading.Event(), endpoints_of(plan.variants, os.environ))
         folder, record = start_run(bench, plan, loaded, Extras(files=subject_options.files))
     conclude(folder, record, home, output_format, details=verbose)
+
+
+# Options that mean something to one kind of search only, as click names them.
+_ONLY: Mapping[SearchedBy, frozenset[str]] = {
+    "rate": frozenset({"schedule", "max_per_s"}),
+    "factor": frozenset({"max_factor", "include_tasks", "exclude_tasks"}),
+    "clients": frozenset(),
+}
+
+
+def _searched_by(challenge: str | None, clients: Clients) -> SearchedBy:
+    """What is searched for.
+
+    Raises:
+        UsageError: options were given that would have no effect.
+    """
+    least, _ = clients
+    by: SearchedBy = "factor" if challenge is not None else "rate" if least is None else "clients"
+    context = click.get_current_context()
+    alien = frozenset().union(*_ONLY.values()) - _ONLY[by] | ({"clients"} if by == "factor" else set())
+    for option in context.command.params:
+        given = context.get_parameter_source(option.name or "") is ParameterSource.COMMANDLINE
+        if given and option.name in alien:
+            what = {
+                "rate": "for the rate of an operation",
+                "factor": "for a factor, and each task of the challenge has its own",
+                "clients": "for a number of clients in a closed loop",
+            }
+            raise UsageError(
+                f"{option.opts[0]} has no effect on a search {what[by]}", hint=f"leave out {option.opts[0]}"
+            )
+    return by

@@ -190,7 +190,7 @@ subject_options = grouped(
         help="es, os, es@8.19.0, or LABEL=BASE with options behind commas: jvm:FLAG, setting:KEY=VALUE, "
         "jdk:JDK, distribution:PATH|URL, heap:SIZE, env:NAME=VALUE, index:KEY=VALUE, jar:JAR, plugin:PLUGIN, "
         "warmup:CHALLENGE, start:script; repeatable, the first is the baseline  [default: all of --variants; "
-        "else es and os; for run, the targets]",
+        "else the targets, or es and os]",
     ),
     variants_option,
     click.option(

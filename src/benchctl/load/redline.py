@@ -1,5 +1,6 @@
-"""The search for the highest rate that meets an objective: pure, driven by a caller that tries rates."""
+"""The search for the highest load that meets an objective: pure, driven by a caller that tries loads."""
 
+import bisect
 import itertools
 import math
 from collections.abc import Callable
@@ -10,19 +11,19 @@ from benchctl.results.figures import RedlineEnd, StepVerdict
 
 Phase = Literal["search", "retry", "confirm"]
 Try = Callable[[int, Phase], StepVerdict]
-"""Tries the rate of a rung, and tells whether it met the objective."""
+"""Tries the load of a rung, and tells whether it met the objective."""
 
 CONFIRMATIONS = 2
-# Twelve find a rate on a 3 % grid; the rest is for steps that contradict each other.
+# Twelve find a load on a 3 % grid; the rest is for steps that contradict each other.
 MOST_STEPS = 40
-# Where a rate that failed once passes, the answer is not far above.
+# Where a load that failed once passes, the answer is not far above.
 _NEAR = 2
 _EVEN_STRIDES = 3
 
 
 @dataclass(frozen=True)
 class Ladder:
-    """The rates of a search: a geometric grid, whose `ratio` (> 1) is the resolution of the answer.
+    """Rates or factors of a search: a geometric grid, whose `ratio` (> 1) is the resolution of the answer.
 
     Every block shifts the grid by `shift` rungs, from 0 to 1: on one grid, forks that differ by less than a
     rung
@@ -32,22 +33,52 @@ class Ladder:
     ratio: float
     shift: float = 0.0
 
-    def rate_per_s(self, rung: int) -> float:
-        """The rate of a rung."""
+    def load(self, rung: int) -> float:
+        """The rate or factor of a rung."""
         return float(self.ratio ** (rung + self.shift))
 
-    def at_most(self, rate_per_s: float) -> int:
-        """The highest rung whose rate does not exceed this one."""
-        rung = round(math.log(rate_per_s) / math.log(self.ratio))
-        while self.rate_per_s(rung) > rate_per_s:
+    def at_most(self, load: float) -> int:
+        """The highest rung whose load does not exceed this one."""
+        rung = round(math.log(load) / math.log(self.ratio))
+        while self.load(rung) > load:
             rung -= 1
-        while self.rate_per_s(rung + 1) <= rate_per_s:
+        while self.load(rung + 1) <= load:
             rung += 1
         return rung
 
     def rungs(self, factor: float) -> int:
         """A factor in rungs, at least one."""
         return max(1, round(math.log(factor) / math.log(self.ratio)))
+
+
+class ClientLadder:
+    """Numbers of clients of a search: neighbours are a ratio apart, but at least one client.
+
+    It is the same in every block: there is nothing between whole numbers that it could be shifted by.
+    """
+
+    def __init__(self, least: int, most: int, ratio: float) -> None:
+        counts = [least]
+        while counts[-1] < most:
+            counts.append(min(max(counts[-1] + 1, math.floor(counts[-1] * ratio)), most))
+        self._counts = tuple(counts)
+
+    @property
+    def top(self) -> int:
+        """The highest rung."""
+        return len(self._counts) - 1
+
+    def load(self, rung: int) -> float:
+        """The clients of a rung, from 0."""
+        return float(self._counts[rung])
+
+    def at_most(self, load: float) -> int:
+        """The highest rung with no more clients than this, at least 0."""
+        return max(0, bisect.bisect_right(self._counts, load) - 1)
+
+    def rungs(self, factor: float, near: float) -> int:
+        """A factor in rungs, near so many clients; at least one."""
+        return max(1, self.at_most(factor * near) - self.at_most(near))
 
 
 @dataclass(frozen=True)
@@ -73,13 +104,13 @@ class Search:
     warm
     up. So a failed neighbour is retried before it is believed, and the search goes on above it if it passes;
     and
-    a rate counts as found only when it passes twice more in a row, one rung lower after each failure.
+    a load counts as found only when it passes twice more in a row, one rung lower after each failure.
 
     Args:
         attempt: tries a rung.
         least: the lowest rung to try.
         most: the highest rung to try; None for no bound.
-        leap: the stride of the first few steps, in rungs; a rate far above capacity costs minutes to recover
+        leap: the stride of the first few steps, in rungs; a load far above capacity costs minutes to recover
             from. If these lead nowhere, the guess was poor, and strides double.
     """
 

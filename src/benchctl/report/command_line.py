@@ -33,7 +33,7 @@ def command(
     them. `until_steady` lets pilot forks choose for how long tasks warm up.
     """
     if plan.redline is not None:
-        words = ["benchctl", "redline", *_redline_words(plan.redline)]
+        words = ["benchctl", "redline", *_redline_words(plan, plan.redline)]
     else:
         words = ["benchctl", "run"]
         words += _repeated("--challenge", [plan.sources.get(name, name) for name in plan.challenges])
@@ -103,14 +103,23 @@ def _file_words(plan: Plan) -> list[str]:
     return _repeated("--corpus-dir", [str(one) for one in folders if one != known])
 
 
-def _redline_words(search: RedlineSpec) -> list[str]:
+def _redline_words(plan: Plan, search: RedlineSpec) -> list[str]:
     """All options of a search: what it found depends on each."""
-    words = ["--operation", search.operation]
-    words += ["--slo", f"p{search.percentile:g}={_exact(search.limit_ns / _NS_PER_MS)}ms"]
-    words += ["--clients", str(search.clients), "--schedule", search.schedule]
+    if search.by == "factor":
+        words = ["--challenge", plan.sources.get(search.operation, search.operation)]
+        words += _repeated("--task", search.tasks)
+    else:
+        words = ["--operation", search.operation]
+    if search.limit_ns:
+        words += ["--slo", f"p{search.percentile:g}={_exact(search.limit_ns / _NS_PER_MS)}ms"]
+    if search.by == "rate":
+        words += ["--clients", str(search.clients), "--schedule", search.schedule]
+    elif search.by == "clients":
+        words += ["--clients", f"{search.least_clients}..{search.clients}"]
     words += ["--warm-up", _exact(search.warm_up_s), "--settle", _exact(search.settle_s)]
     words += ["--step-time", _exact(search.step_s), "--tolerance", f"{_exact(100 * search.tolerance)}%"]
-    return words if search.max_per_s is None else [*words, "--max-rate", _exact(search.max_per_s)]
+    most = "--max-factor" if search.by == "factor" else "--max-rate"
+    return words if search.max_per_s is None else [*words, most, _exact(search.max_per_s)]
 
 
 def _exact(value: float) -> str:

@@ -7,6 +7,7 @@ import msgspec
 
 from benchctl.report.grid import Grid
 from benchctl.report.numbers import NOT_AVAILABLE, figure
+from benchctl.results.figures import load_text
 from benchctl.results.plan import RedlineSpec
 from benchctl.stats.redline import Curve, CurveRow, RedlineCurves, Spread, percentile_name
 
@@ -21,28 +22,89 @@ _NS_PER_MS = 1e6
 
 def objective_text(search: RedlineSpec) -> str:
     """`p90 of latency within 50 ms`."""
+    if not search.limit_ns:
+        return "everything accepted" if search.by == "clients" else "rate kept, everything accepted"
     return f"{percentile_name(search.percentile)} of latency within {search.limit_ns / _NS_PER_MS:g} ms"
 
 
+def load_title(search: RedlineSpec) -> str:
+    """What is raised from step to step."""
+    return {"rate": "offered rate", "factor": "factor of all rates", "clients": "clients"}[search.by]
+
+
+def load_axis(found: RedlineCurves) -> str:
+    """The same as the title of an axis, with its unit."""
+    title = load_title(found.search)
+    unit = "1/s" if found.unit == "queries/s" else found.unit
+    return f"{title}, {unit}" if found.search.by == "rate" else title
+
+
+def rate_grids(found: RedlineCurves) -> list[Grid]:
+    """What a factor means: the rates of the tasks that it multiplies; none for other searches."""
+    if not found.tasks:
+        return []
+    factors = [1.0, *(curve.redline for curve in found.curves)]
+    titles = ["As written", *(curve.variant for curve in found.curves)]
+    named = [
+        title if factor is None else f"{title}: {load_text(factor, 'x')}"
+        for title, factor in zip(titles, factors, strict=True)
+    ]
+    lines = (
+        (
+            task.label,
+            f"{task.unit}/s",
+            *(NOT_AVAILABLE if factor is None else figure(factor * task.rate_per_s) for factor in factors),
+        )
+        for task in found.tasks
+    )
+    return [Grid.of("Rates that the factors mean", ("Task", "Unit", *named), lines)]
+
+
+def rate_lines(found: RedlineCurves) -> list[str]:
+    """The same, a line a variant."""
+    return [
+        f"{place}: {', '.join(f'{line[0]} {line[column]} {line[1]}' for line in grid.texts)}"
+        for grid in rate_grids(found)
+        for column, place in enumerate(grid.titles)
+        if column > 1
+    ]
+
+
 def curve_grids(found: RedlineCurves) -> list[Grid]:
-    """A table a variant, by rate; none for a variant that never came to a step."""
-    return [_grid(curve, found.search) for curve in found.curves if curve.rows]
+    """What factors mean, then a table a variant, by load; none for a variant that never came to a step."""
+    return [*rate_grids(found), *(_grid(curve, found) for curve in found.curves if curve.rows)]
 
 
-def _grid(curve: Curve, search: RedlineSpec) -> Grid:
-    title = f"{curve.variant}: {search.operation} by offered rate; latency in ms, median over forks (range)"
+def _load_columns(found: RedlineCurves) -> tuple[str, str]:
+    match found.search.by:
+        case "factor":
+            return "Factor", "Achieved"
+        case "clients":
+            return "Clients", "Throughput/s"
+        case "rate":
+            return ("Rate/s" if found.unit == "queries/s" else found.unit.capitalize()), "Achieved/s"
+
+
+def _grid(curve: Curve, found: RedlineCurves) -> Grid:
+    search = found.search
+    # Each step has the figures of one task.
+    whose = " of the task closest to its limit" if search.by == "factor" else ""
+    title = (
+        f"{curve.variant}: {search.operation} by {load_title(search)}; "
+        f"latency{whose} in ms, median over forks (range)"
+    )
     extra = percentile_name(search.percentile)
     columns = ["p50", "p90", "p99"]
     if extra not in columns:
         columns.append(extra)
-    titles = ("Rate/s", "Achieved/s", *columns, "Met", "Forks")
-    return Grid.of(title, titles, (_line(row, columns) for row in curve.rows))
+    titles = (*_load_columns(found), *columns, "Met", "Forks")
+    return Grid.of(title, titles, (_line(row, columns, search) for row in curve.rows))
 
 
-def _line(row: CurveRow, columns: Sequence[str]) -> tuple[str, ...]:
+def _line(row: CurveRow, columns: Sequence[str], search: RedlineSpec) -> tuple[str, ...]:
     latencies = {"p50": row.p50_ms, "p90": row.p90_ms, "p99": row.p99_ms}
     return (
-        figure(row.rate_per_s),
+        f"{row.rate_per_s:.0f}" if search.by == "clients" else figure(row.rate_per_s),
         _spread(row.achieved_per_s),
         *(_spread(latencies.get(name, row.objective_ms)) for name in columns),
         f"{row.passed} of {row.steps}{', driver-limited' if row.driver_limited else ''}",
@@ -74,7 +136,7 @@ class _Scale(msgspec.Struct, frozen=True):
 
 
 def curve_plot(found: RedlineCurves, width: int) -> list[str]:
-    """Draw the objective's percentile against the rate, both logarithmic; one mark a variant and rate."""
+    """Draw the objective's percentile against the load, both logarithmic; one mark a variant and load."""
     points = [
         (row.rate_per_s, row.objective_ms.median, mark)
         for curve, mark in zip(found.curves, _marks(found), strict=True)
@@ -83,16 +145,21 @@ def curve_plot(found: RedlineCurves, width: int) -> list[str]:
     ]
     if not points:
         return []
-    limit_ms = found.search.limit_ns / _NS_PER_MS
+    limits = _limits_ms(found.search)
     columns = max(_LEAST_COLUMNS, min(width - _AXIS - 1, _MOST_COLUMNS))
     across = _axis([rate for rate, _, _ in points], columns)
-    up = _axis([limit_ms, *(latency for _, latency, _ in points)], _ROWS)
+    up = _axis([*limits, *(latency for _, latency, _ in points)], _ROWS)
     cells = [[" "] * columns for _ in range(_ROWS)]
-    cells[up.cell(limit_ms)] = ["-"] * columns
+    for limit_ms in limits:
+        cells[up.cell(limit_ms)] = ["-"] * columns
     for rate, latency, mark in points:
         row, column = cells[up.cell(latency)], across.cell(rate)
         row[column] = mark if row[column] in {" ", "-", mark} else _BOTH
     return _framed(cells, found, across, up)
+
+
+def _limits_ms(search: RedlineSpec) -> list[float]:
+    return [search.limit_ns / _NS_PER_MS] if search.limit_ns else []
 
 
 def _marks(found: RedlineCurves) -> list[str]:
@@ -105,9 +172,9 @@ def _axis(values: Sequence[float], cells: int) -> _Scale:
 
 
 def _framed(cells: list[list[str]], found: RedlineCurves, across: _Scale, up: _Scale) -> list[str]:
-    limit_ms = found.search.limit_ns / _NS_PER_MS
+    limits = _limits_ms(found.search)
     labels = {place: figure(up.value(place)) for place in (0, _ROWS // 2, _ROWS - 1)}
-    labels[up.cell(limit_ms)] = f"{limit_ms:g}"
+    labels |= {up.cell(limit_ms): f"{limit_ms:g}" for limit_ms in limits}
     body = [
         f"{labels.get(place, ''):>{_AXIS - 2}} |{''.join(cells[place])}".rstrip()
         for place in range(_ROWS - 1, -1, -1)
@@ -119,8 +186,9 @@ def _framed(cells: list[list[str]], found: RedlineCurves, across: _Scale, up: _S
         f"{mark} {curve.variant}" for curve, mark in zip(found.curves, _marks(found), strict=True)
     )
     name = percentile_name(found.search.percentile)
+    key = f"{key}, {_BOTH} several" + (", - the objective" if limits else "")
     return [
-        f"{name} of latency, ms, against offered rate, 1/s: {key}, {_BOTH} several, - the objective",
+        f"{name} of latency, ms, against {load_axis(found)}: {key}",
         *body,
         f"{'':>{_AXIS - 2}} +{'-' * across.cells}",
         f"{'':>{_AXIS}}{bottom}",

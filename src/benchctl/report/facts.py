@@ -24,7 +24,7 @@ from benchctl.results.model import (
     RunRecord,
     stray_boots,
 )
-from benchctl.results.plan import CorpusSpec, RedlineSpec, VariantSpec, cpu_list
+from benchctl.results.plan import CorpusSpec, Plan, RedlineSpec, VariantSpec, cpu_list
 from benchctl.stats.disturbed import disturbances
 
 _BYTES_PER_MB = 1e6
@@ -156,7 +156,7 @@ def _run_lines(record: RunRecord) -> Iterator[str]:
         restart = "once a fork" if plan.restart == "never" else f"for every {plan.restart}"
         yield f"challenges: {names}; fresh node: {restart}"
     else:
-        yield from _redline_lines(plan.redline)
+        yield from _redline_lines(plan, plan.redline)
     if plan.warmup_challenges:
         yield f"warm-up after every boot: {', '.join(one.name for one in plan.warmup_challenges)}"
     for name, own in plan.variant_warmups.items():
@@ -212,14 +212,28 @@ def _pilot_line(pilot: Pilot) -> str:
     return f"{text}; not settled in them: {', '.join(pilot.unsettled)}" if pilot.unsettled else text
 
 
-def _redline_lines(search: RedlineSpec) -> Iterator[str]:
-    bound = "" if search.max_per_s is None else f", at most {search.max_per_s:g}/s"
-    yield f"red-line of {search.operation} on a fresh node a fork: {objective_text(search)}{bound}"
-    yield (
-        f"{search.warm_up_s:g} s closed loop, then {search.step_s:g} s a rate after {search.settle_s:g} s, "
-        f"{search.schedule} arrivals, {counted(search.clients, 'client')}, rates "
-        f"{100 * search.tolerance:g} % apart"
-    )
+def _redline_lines(plan: Plan, search: RedlineSpec) -> Iterator[str]:
+    unit = "x" if search.by == "factor" else "/s"
+    bound = "" if search.max_per_s is None else f", at most {search.max_per_s:g}{unit}"
+    what = "all rates of challenge " if search.by == "factor" else ""
+    named = f" ({', '.join(search.tasks)})" if search.tasks else ""
+    fresh = " on a fresh node a fork" if all(spec.target is None for spec in plan.variants) else ""
+    yield f"red-line of {what}{search.operation}{fresh}: {objective_text(search)}{named}{bound}"
+    times = f"{search.step_s:g} s a {{}} after {search.settle_s:g} s"
+    apart = f"{100 * search.tolerance:g} % apart"
+    match search.by:
+        case "rate":
+            yield (
+                f"{search.warm_up_s:g} s closed loop, then {times.format('rate')}, "
+                f"{search.schedule} arrivals, {counted(search.clients, 'client')}, rates {apart}"
+            )
+        case "factor":
+            yield f"{search.warm_up_s:g} s warm-up, then {times.format('factor')}, factors {apart}"
+        case "clients":
+            yield (
+                f"{search.warm_up_s:g} s warm-up, then {times.format('step')} in a closed loop, "
+                f"{search.least_clients} to {counted(search.clients, 'client')}, {apart} or by one"
+            )
 
 
 def _cache_lines(record: RunRecord) -> Iterator[str]:

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Sequence
 import msgspec
 from rich.text import Text
 
-from benchctl.report.curve import curve_plot
+from benchctl.report.curve import curve_plot, rate_lines
 from benchctl.report.grid import Cell, judged
 from benchctl.report.layout import (
     headline,
@@ -135,6 +135,7 @@ def _bottom(analysis: Analysis, plan: Plan | None, width: int, more: str) -> lis
     bottom = []
     if analysis.redline is not None:
         bottom.append(Text(visible("\n".join(["", *curve_plot(analysis.redline, width), ""])), no_wrap=True))
+        bottom += [paragraph(line, width) for line in rate_lines(analysis.redline)]
     following = None if plan is None else next_command(analysis, plan)
     if following is not None:
         words = command_lines(shlex.split(following.line), width, lead=f"{following.purpose}:  ")

@@ -127,9 +127,11 @@ class TaskSummary(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
         hits_exact: whether the engine counted them all.
         unsupported: the node's own reason when it cannot do this operation at all; None otherwise.
         driver: the driver's own part; None in records from before it was kept.
-        redline_per_s: the highest rate that met the objective, where that was searched for: then the other
-            figures are those of the last step at that rate; None when there was none.
-        redline_end: why the search ended; `found` is the only end whose rate is more than a lower bound.
+        redline_per_s: the highest load that met the objective, where that was searched for: then the other
+            figures are those of the last step at that load; None when there was none.
+        redline_unit: of that load: `queries/s`, `docs/s`, `x` for a factor, `clients`; empty where none was
+            searched for, and in older records, whose loads are requests a second.
+        redline_end: why the search ended; `found` is the only end whose load is more than a lower bound.
         redline_text: how it ended, in words; empty when found.
         course: its segments; None under 20 samples, and in records from before it was kept.
         meters: name of a metered figure -> its value; what is not known of a task is left out.
@@ -174,6 +176,7 @@ class TaskSummary(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
     meters: dict[str, float] = {}
     took_sum: Quantiles | None = None
     took_parts: tuple[Quantiles, ...] = ()
+    redline_unit: str = ""
 
     @property
     def costed(self) -> float | None:
@@ -272,7 +275,7 @@ def _metered(
 
 
 def _writing(name: str, title: str, meaning: str) -> Figure:
-    return _metered(name, title, "ms", f"{meaning}, per bulk request", level="ingest", own_nodes=_ASKED)
+    return _metered(name, title, "ms", f"{meaning}, per operation", level="ingest", own_nodes=_ASKED)
 
 
 _PER_SECOND = Figure("", "", "", unit="queries/s", higher_is_better=True, margin=0.03, level="task")
@@ -455,8 +458,9 @@ FIGURES = (
         name="redline",
         title="red-line",
         field="redline_per_s",
-        meaning="highest rate that met the objective, of a red-line search",
+        meaning="highest load that met the objective, of a red-line search",
         loop="search",
+        counts=True,
     ),
 )
 """In the order of tables."""
@@ -528,22 +532,27 @@ BUILD_FIGURES = (
 
 
 class CurvePoint(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """One step of a red-line search: what a rate came to.
+    """One step of a red-line search: what a load came to.
+
+    Where several tasks ran, the figures are those of the one that was closest to its objective or furthest
+    beyond it.
 
     Attributes:
         step: its number, from 1; its samples carry it as their task.
-        rung: which rate of the grid; the same in all forks but for each block's own shift of the grid.
+        rung: which load of the grid; the same in all forks but for each block's own shift of the grid.
         phase: what the step was for.
-        rate_per_s: offered.
-        achieved_per_s: completed of it; None without samples.
+        rate_per_s: the load that was offered: units a second, a factor, or clients.
+        achieved_per_s: completed of it; in a closed loop, units a second. None without samples.
         samples: successful measured requests.
         failures: measured requests that failed.
         p50_ns, p90_ns, p99_ns: of latency, from when requests were due; None without samples.
         objective_ns: the percentile that the objective bounds.
         undelayed_ns: the same percentile without the time that the driver itself lost.
-        growth: seconds by which latency grew a second; 0.05 is a rate 5 % above what is served.
+        growth: seconds by which latency grew a second; 0.05 is a rate 5 % above what is served. 0 in a closed
+            loop, which has no backlog.
         verdict: whether it met the objective; `driver-limited` when only the driver's lateness kept it off.
         reason: why it did not; empty for a pass.
+        task: whose figures these are, where several tasks ran; else empty.
     """
 
     step: int
@@ -561,6 +570,20 @@ class CurvePoint(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename
     growth: float
     verdict: StepVerdict
     reason: str = ""
+    task: str = ""
+
+
+_WHOLE = 1000
+
+
+def load_suffix(unit: str) -> str:
+    """What stands behind a load of this unit: `/s`, ` docs/s`, `x`, ` clients`."""
+    return {"": "/s", "queries/s": "/s", "x": "x"}.get(unit, f" {unit}")
+
+
+def load_text(load: float, unit: str) -> str:
+    """A load for readers: `16.87/s`, `20000 docs/s`, `1.35x`, `12 clients`."""
+    return f"{load:{'.0f' if load >= _WHOLE else '.4g'}}{load_suffix(unit)}"
 
 
 class PacedLag(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):

@@ -176,20 +176,31 @@ class CorpusSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename
     files: tuple[CorpusFile, ...] = ()
 
 
-class RedlineSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """A search for the highest rate at which an operation still meets an objective.
+SearchedBy = Literal["rate", "factor", "clients"]
+
+
+class RedlineSpec(
+    msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab", omit_defaults=True
+):
+    """A search for the highest load at which an objective is still met.
 
     Attributes:
-        operation: the operation's name.
+        operation: the operation's name; where a factor is searched for, the challenge's.
         percentile: which percentile of latency the objective bounds, such as 90.
-        limit_ns: its bound.
+        limit_ns: its bound; 0 where bulk requests only have to be accepted, and to keep up.
         clients: concurrent clients; requests that find all of them busy wait, and their latency says so.
-        schedule: how arrivals are spaced.
+            Where their number is searched for, the most of them; tasks of a challenge have their own.
+        schedule: how arrivals are spaced; tasks of a challenge have their own.
         warm_up_s: closed loop before the search.
         settle_s: of every step, before what is measured of it.
         step_s: measured of every step.
-        tolerance: ratio of neighbouring rates - 1: how exactly the answer is wanted.
-        max_per_s: no higher rate is tried; None for no bound.
+        tolerance: ratio of neighbouring loads - 1: how exactly the answer is wanted.
+        max_per_s: no higher rate, or factor, is tried; None for no bound.
+        by: what is raised: the rate of an open loop, a factor of all rates of a challenge, or the clients of
+            a closed loop.
+        least_clients: the fewest clients to be tried, where their number is searched for.
+        tasks: names or operations of those of a challenge that `limit_ns` bounds; empty for all with a
+            target.
     """
 
     operation: str
@@ -201,7 +212,11 @@ class RedlineSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
     settle_s: float
     step_s: float
     tolerance: float
-    max_per_s: float | None = None
+    # Not a plain default, which would be left out: digests were made with it.
+    max_per_s: float | None = msgspec.field(default_factory=lambda: None)
+    by: SearchedBy = "rate"
+    least_clients: int = 1
+    tasks: tuple[str, ...] = ()
 
 
 class PinSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
@@ -341,7 +356,7 @@ class Plan(RunSettings, frozen=True, forbid_unknown_fields=True, rename="kebab",
         sources: challenge name -> path, for challenges that were given as files.
         paired: blocks are analysed as pairs, as declared before the run.
         workers: processes that clients work in.
-        redline: the search that every fork does instead of its schedule, which then only names the operation.
+        redline: the search that every fork does instead of running its schedule once.
         pin: CPUs of nodes and driver; None to leave them to the kernel.
         stop: when it may end with fewer forks; None for always all of them.
         test_mode: its tasks were cut to see whether they work; its figures mean nothing.

@@ -320,6 +320,7 @@ TASKS: tuple[Column[TaskRow], ...] = (
     _summary("hits", "BIGINT", "total hits where all answers agree"),
     _summary("unsupported", "VARCHAR", "why the node cannot do it; NULL when it can"),
     _summary("redline_per_s", "DOUBLE", _MEANINGS["redline_per_s"]),
+    _summary("redline_unit", "VARCHAR", "unit of that load; empty elsewhere"),
     _driver("offered_per_s", "DOUBLE", "requests a second that the driver sent"),
     _driver("lag_p50_ns", "BIGINT", "how late it sent them, median, ns"),
     _driver("lag_p99_ns", "BIGINT", "how late it sent them, p99, ns"),
@@ -332,7 +333,10 @@ TASKS: tuple[Column[TaskRow], ...] = (
 _OUTCOMES = ", ".join(f"{one.value} {one.name.lower()}" for one in Outcome)
 
 SAMPLES: Mapping[str, tuple[str, str]] = {
-    "schedule": ("SMALLINT", "position of the challenge in the fork, from 0"),
+    "schedule": (
+        "SMALLINT",
+        "position of the challenge in the fork, from 0; of a red-line search, that of the task",
+    ),
     "task": ("SMALLINT", "position of the task in the challenge, from 0; of a red-line search, the step"),
     "boot": ("SMALLINT", "node start within the fork, from 0"),
     "client": ("SMALLINT", "client within the task, from 0"),
@@ -421,11 +425,12 @@ class StoredRun:
         """(schedule, task, challenge, label, operation) of all that samples may point to."""
         plan = self.record.plan
         if plan.redline is not None:
-            # The steps of a search stand where tasks do, from the warm-up, which is 0.
+            # The steps of a search stand where tasks do, from the warm-up, which is 0; tasks, where schedules
+            # do.
             steps = max((point.step for fork in self.record.forks for point in fork.curve), default=0)
-            task = plan.schedules[0].schedule[0]
-            for step in range(steps + 1):
-                yield 0, step, plan.schedules[0].name, task.label, task.operation
+            for place, task in enumerate(plan.schedules[0].schedule):
+                for step in range(steps + 1):
+                    yield place, step, plan.schedules[0].name, task.label, task.operation
             return
         for schedule, challenge in enumerate(plan.schedules):
             for place, task in enumerate(challenge.schedule):

@@ -266,7 +266,7 @@ class ForkRunner:
             progress.summaries += load.summaries(place.origin_ns, metering.Node(kinds, pauses, direct))
         else:
             progress.curve += search.curve
-            progress.summaries.append(search.summary())
+            progress.summaries += search.summaries()
         progress.boots.append(
             BootRecord(
                 schedules=tuple(dict.fromkeys(schedule for step in steps for schedule, _ in step)),
@@ -323,11 +323,13 @@ class ForkRunner:
         # It needs statistics that take half a second to load, for which no other run need wait.
         from benchctl.run.redline import search_redline  # noqa: PLC0415 - see above
 
-        def measure(job: Job, seed: int) -> TaskResult:
+        def measure(jobs: Sequence[Job], seed: int) -> Sequence[TaskResult]:
             context = dataclasses.replace(stage.context, seed=seed)
-            return self._steps.run_step(serving, [job], dataclasses.replace(stage, context=context), load)[0]
+            return self._steps.run_step(serving, jobs, dataclasses.replace(stage, context=context), load)
 
         clock = time.monotonic()
+        if settings := self._plan.schedules[0].cluster_settings:
+            serving.client.put_cluster_settings(settings)
         found = search_redline(self._plan, self._track, place.block, measure)
         load.requests_s += time.monotonic() - clock
         return found

@@ -87,7 +87,7 @@ def refuse_writes(name: str, challenges: Sequence[Challenge], track: Track) -> N
             listed = ", ".join(dict.fromkeys(writes))
             raise UsageError(
                 f"challenge {challenge.name} would change the cluster {name}: {listed}",
-                hint="such challenges run on nodes that benchctl starts: use --variant instead of --target",
+                hint="it would stay changed; nodes that benchctl starts may be: --variant, not --target",
             )
 
 

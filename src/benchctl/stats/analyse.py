@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import groupby
 from operator import attrgetter
-from statistics import median
+from statistics import geometric_mean, median
 
 import msgspec
 
@@ -78,7 +78,7 @@ def with_imports(analysis: Analysis, imported: Mapping[str, Imported | None]) ->
 # Forks in, analysis out: one value a fork, comparisons adjusted within each metric, doubts beside them.
 
 
-# Red-lines that are not measured rates: lower bounds, objectives that are missed at any rate.
+# Red-lines that are not measured loads: lower bounds, objectives that are missed at any load.
 
 
 def redline_doubts(search: RedlineSpec, found: Mapping[str, ForkSummaries]) -> Iterator[Caveat]:
@@ -94,6 +94,27 @@ def redline_doubts(search: RedlineSpec, found: Mapping[str, ForkSummaries]) -> I
     yield from _few_samples(search, found)
 
 
+def _whole_clients(search: RedlineSpec, found: Mapping[str, ForkSummaries]) -> Iterator[Caveat]:
+    """Numbers of clients are cut to a grid that no block shifts, so forks may agree without being equal.
+
+    Of two values that are cut to whole steps, either may be a step off: a difference has to be larger.
+    """
+    values = {
+        label: [one.redline_per_s for _, one in forks if one.redline_per_s is not None]
+        for label, forks in found.items()
+    }
+    means = {label: geometric_mean(known) for label, known in values.items() if known}
+    step = max(1, int(search.tolerance * max(means.values(), default=0.0)))
+    if len(means) > 1 and max(means.values()) - min(means.values()) < _STEPS_APART * step:
+        yield caveat.close_clients(list(means), step)
+    for label, known in values.items():
+        if len(known) > 1 and len(set(known)) == 1:
+            yield caveat.same_clients(label, known[0], len(known), step)
+
+
+_STEPS_APART = 2
+
+
 def is_bound(summary: TaskSummary) -> bool:
     """Whether a fork's red-line is only known to be at least its rate."""
     return summary.redline_per_s is not None and summary.redline_end != "found"
@@ -105,6 +126,8 @@ def any_bound(summaries: Sequence[TaskSummary]) -> bool:
 
 
 def _few_samples(search: RedlineSpec, found: Mapping[str, ForkSummaries]) -> Iterator[Caveat]:
+    if not search.limit_ns:
+        return
     needed = needed_samples(search.percentile)
     for label, forks in found.items():
         counts = [summary.samples for _, summary in forks if summary.redline_per_s is not None]
@@ -299,7 +322,7 @@ def analyse(
             *general_doubts(forks, done, rows, prepared=plan.origin == "prepared"),
             *([evidence_everywhere(kinds)] if (kinds := plan.evidence_in(0)) else []),
         ),
-        redline=None if plan.redline is None else redline_curves(done, plan.redline),
+        redline=None if plan.redline is None else redline_curves(done, plan.redline, plan),
         drivers=driver_rows(done, plan) if plan.redline is None else (),
         times=time_rows(done, plan),
         order_effects=tuple(orders),
@@ -381,7 +404,13 @@ def _compared(rows: Sequence[Row]) -> Iterator[Compared]:
 
 
 def _reported(done: Mapping[str, Sequence[ForkRecord]], plan: Plan) -> list[Place]:
-    """The tasks that tables show: all except administrative ones, which prepare the others."""
+    """The tasks that tables show: all except administrative ones, which prepare the others.
+
+    A search has one red-line, which stands at one of its tasks.
+    """
+    if plan.redline is not None:
+        summaries = [one for forks in done.values() for fork in forks for one in fork.summaries]
+        return [min(((one.schedule, one.task) for one in summaries if one.reported), default=places(plan)[0])]
     hidden = {
         (summary.schedule, summary.task)
         for forks in done.values()
@@ -433,6 +462,8 @@ def _row(
     )
     if plan.redline is not None:
         caveats = (*redline_doubts(plan.redline, found), *caveats)
+        if plan.redline.by == "clients" and metric.key == REDLINE.key:
+            caveats = (*caveats, *_whole_clients(plan.redline, found))
     judged = not any(doubt.code in WITHHOLDING for doubt in caveats)
     judged &= not any(check.withholds(metric.figure.name) for check in checks.values())
     sides = {label: Side.of(metric, label, done[label], forks) for label, forks in found.items()}
@@ -443,7 +474,7 @@ def _row(
         schedule=place[0],
         challenge=challenge.name,
         task=place[1],
-        label=task.label,
+        label=plan.redline.operation if plan.redline and plan.redline.by == "factor" else task.label,
         operation=task.operation,
         metric=metric.key,
         unit=metric.unit,
@@ -484,6 +515,7 @@ def _doubting(comparison: Comparison, doubts: Mapping[str, Caveat]) -> Compariso
 
 
 def _figures(metric: Metric, label: str, forks: ForkSummaries, check: LoadCheck) -> Figures:
+    searched = metric.key == REDLINE.key
     alone = Series.of(fork_values(metric, forks), additive=metric.additive)
     return Figures(
         variant=label,
@@ -494,8 +526,8 @@ def _figures(metric: Metric, label: str, forks: ForkSummaries, check: LoadCheck)
         samples=min((summary.samples for _, summary in forks), default=0),
         steady=steadiness([summary for _, summary in forks]),
         unsupported=unsupported_reason(forks),
-        at_least=metric.key == REDLINE.key and any_bound([summary for _, summary in forks]),
-        load=() if metric.key == REDLINE.key else check.states,
+        at_least=searched and any_bound([summary for _, summary in forks]),
+        load=() if searched else check.states,
     )
 
 

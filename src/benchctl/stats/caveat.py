@@ -42,6 +42,7 @@ CaveatCode = Literal[
     "unlike",
     "unpaired",
     "unsupported",
+    "whole-clients",
 ]
 
 SAMPLES_FOR_P90 = 100
@@ -288,6 +289,24 @@ def lower_bound(variant: str, text: str, bounded: int, forks: int) -> Caveat:
 def no_redline(variant: str, text: str, missed: int, forks: int) -> Caveat:
     """No rate met the objective, or none can be relied on."""
     return Caveat("no-redline", f"{variant} is n/a: {text} ({missed} of {forks} forks)")
+
+
+def close_clients(variants: Sequence[str], step: int) -> Caveat:
+    """Numbers of clients that differ by no more than the grid on which they were searched for."""
+    return Caveat(
+        "coarse",
+        f"clients are searched for in steps of {step}, and {' and '.join(variants)} are less than two "
+        "steps apart: too little for a verdict",
+    )
+
+
+def same_clients(variant: str, clients: float, forks: int, step: int) -> Caveat:
+    """Forks that agree because there is nothing between whole numbers."""
+    return Caveat(
+        "whole-clients",
+        f"all {forks} forks of {variant} found {clients:g} clients: what they differ by is less than a step "
+        f"of {step}, which the interval does not include",
+    )
 
 
 def short_steps(variant: str, percentile: str, fewest: int, needed: int) -> Caveat:

@@ -27,6 +27,7 @@ from benchctl.stats.metrics import (
     places,
     task_at,
 )
+from benchctl.stats.redline import MOST_THINK_SHARE
 from benchctl.stats.scale import rounded_ratio
 from benchctl.stats.steady import advice, steadiness
 from benchctl.track.model import Task
@@ -42,7 +43,6 @@ _MOST_WAIT_NS = 1e6
 # The driver. A throughput that it understates by clearly more than the practical margin (3 %) is not a ground
 # for a verdict; nor is a latency to which it adds a tenth of a typical answer. Under a millisecond the host's
 # own scheduler cannot be told from the driver.
-MOST_THINK_SHARE = 0.05
 MOST_LAG_SHARE = 0.1
 MOST_LAG_NS = 1e6
 LEAST_SHARE_OF_POSSIBLE = 0.98

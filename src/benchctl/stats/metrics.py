@@ -258,8 +258,15 @@ METRICS = tuple(metric(figure.name) for figure in FIGURES if figure.usual)
 
 def metrics_in(plan: Plan) -> tuple[Metric, ...]:
     """What variants of a plan are compared by, in the order of tables."""
-    if plan.redline is not None:
+    search = plan.redline
+    if search is not None and search.by == "rate":
         return (REDLINE,)
+    if search is not None:
+        figure = msgspec.structs.replace(REDLINE.figure, counts=False)
+        unit = "x" if search.by == "factor" else "clients"
+        found = msgspec.structs.replace(REDLINE, figure=figure, unit=unit)
+        # So many clients mean nothing without what they got done.
+        return (found,) if search.by == "factor" else (found, THROUGHPUT)
     usual = tuple(map(metric, figure_names(plan.metrics))) or METRICS
     return tuple(msgspec.structs.replace(one, compared_as=plan.compared_as) for one in usual)
 

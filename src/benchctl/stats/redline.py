@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from statistics import median
+from statistics import geometric_mean, median
 from typing import Literal
 
 import msgspec
@@ -10,17 +10,18 @@ import numpy as np
 
 from benchctl.results.figures import CurvePoint, StepVerdict
 from benchctl.results.model import ForkRecord
-from benchctl.results.plan import RedlineSpec
+from benchctl.results.plan import Plan, RedlineSpec
 from benchctl.results.samples import Columns, Outcome, select
 from benchctl.stats.arrays import Integers
 from benchctl.stats.counts import ValueCounts
 from benchctl.stats.quantiles import quantile
-
-# Did one step at one rate meet the objective? One verdict of latency, failures, rate and backlog.
-
+from benchctl.track.model import Task
 
 _NS_PER_MS = 1e6
+_NS_PER_S = 1e9
 _LEAST_SHARE = 0.99
+# Of the time of clients in a closed loop: with more of it between answers and requests, fewer were at work.
+MOST_THINK_SHARE = 0.05
 # A percentile rests on at least so many samples beyond it.
 _BEYOND = 10
 Phase = Literal["search", "retry", "confirm"]
@@ -106,7 +107,7 @@ def undelayed_latency(due_ns: Integers, start_ns: Integers, end_ns: Integers, cl
     return latency
 
 
-# Did one step at one rate meet the objective? One verdict of latency, failures, rate and backlog.
+# Did one step at one load meet the objective? One verdict of latency, failures, rate and backlog.
 
 
 class Offer(msgspec.Struct, frozen=True):
@@ -114,8 +115,8 @@ class Offer(msgspec.Struct, frozen=True):
 
     Attributes:
         step: its number, from 1.
-        rung: which rate of the grid.
-        rate_per_s: requests offered a second.
+        rung: which load of the grid.
+        rate_per_s: units offered a second; clients, where their number is searched for.
         period_ns: how long that is measured.
     """
 
@@ -136,12 +137,18 @@ def needed_samples(percentile: float) -> int:
     return round(_BEYOND / (1 - percentile / 100))
 
 
-def judge_step(columns: Columns, offer: Offer, spec: RedlineSpec) -> CurvePoint:
+def judge_step(
+    columns: Columns, offer: Offer, spec: RedlineSpec, think_share: float | None = None
+) -> CurvePoint:
     """Judge one step of a red-line search, from all its samples, settling included; columns have shape (n,).
 
     It passes when no request failed, the percentile of latency is within the limit, at least 99 % of the
     rate were completed and the backlog did not grow. It is `driver-limited` when it misses that only
     because of time that the driver itself lost: no pass, and no fault of the node.
+
+    In a closed loop neither a rate nor a backlog can be missed, and a slow driver makes the node look better:
+    a pass is `driver-limited` when clients spent more than 5 % of their time, the `think_share`, on no
+    request.
     """
     columns = select(columns, columns["part"] == 0)
     measured = ~columns["warmup"] & (columns["outcome"] != Outcome.CANCELLED)
@@ -151,11 +158,20 @@ def judge_step(columns: Columns, offer: Offer, spec: RedlineSpec) -> CurvePoint:
     # Over all rows: a request of the settling time may still be in the way of a measured one.
     undelayed = undelayed_latency(due, columns["start_ns"], columns["end_ns"], columns["client"])
     failures = int((measured & ~ok).sum())
-    found = _Step(due[ok], latency[ok], offer, spec)
+    rejected = int((measured & (columns["outcome"] == Outcome.REJECTED)).sum())
+    units = int(columns["weight"][ok].sum())
+    found = _Step(due[ok], latency[ok], units, offer, spec)
     verdict: StepVerdict = "pass"
-    reason = f"{failures:,} requests failed" if failures else found.shortcoming()
-    alone = _Step(due[ok], undelayed[ok], offer, spec)
-    if reason:
+    reason = found.shortcoming()
+    if failures:
+        reason = f"{failures:,} requests failed" + (f", {rejected:,} of them rejected" if rejected else "")
+    alone = _Step(due[ok], undelayed[ok], units, offer, spec)
+    if spec.by == "clients":
+        verdict = "fail" if reason else "pass"
+        if not reason and think_share is not None and think_share > MOST_THINK_SHARE:
+            verdict = "driver-limited"
+            reason = f"clients were without a request for {100 * think_share:.0f} % of their time"
+    elif reason:
         limited = not failures and found.latency_ns.size > 0 and not alone.shortcoming()
         verdict = "driver-limited" if limited else "fail"
     return CurvePoint(
@@ -178,12 +194,18 @@ def judge_step(columns: Columns, offer: Offer, spec: RedlineSpec) -> CurvePoint:
 
 
 class _Step:
-    """The successful measured requests of a step: due times, and latency from then on, shape (n,)."""
+    """The successful measured requests of a step: due times, and latency from then on, shape (n,).
 
-    def __init__(self, due_ns: Integers, latency_ns: Integers, offer: Offer, spec: RedlineSpec) -> None:
+    `units` is what they did together, such as documents.
+    """
+
+    def __init__(
+        self, due_ns: Integers, latency_ns: Integers, units: int, offer: Offer, spec: RedlineSpec
+    ) -> None:
         self.due_ns = due_ns
         self.latency_ns = latency_ns
-        self.growth: Growth = growth(due_ns, latency_ns)
+        self.growth = Growth(0.0, 0.0) if spec.by == "clients" else growth(due_ns, latency_ns)
+        self._units = units
         self._offer = offer
         self._spec = spec
         self._counts = ValueCounts()
@@ -195,13 +217,18 @@ class _Step:
 
     @property
     def achieved_per_s(self) -> float | None:
-        """Completed requests a second; None without samples.
+        """Completed units a second; None without samples.
 
         Those due within the period count, over the period plus what their completion took beyond the limit
-        after the last one was due. So the number of Poisson arrivals, which is chance, cancels.
+        after the last one was due. So the number of Poisson arrivals, which is chance, cancels. Without a
+        limit, what is served of the rate follows from how latency grows.
         """
         if self.due_ns.size == 0:
             return None
+        if self._spec.by == "clients":
+            return self._units * _NS_PER_S / int((self.due_ns + self.latency_ns).max() - self.due_ns.min())
+        if not self._spec.limit_ns:
+            return self._offer.rate_per_s / (1 + max(self.growth.slope, 0.0))
         last_ns = int((self.due_ns + self.latency_ns).max() - self.due_ns.max())
         beyond_ns = max(last_ns - self._spec.limit_ns, 0)
         period_ns = self._offer.period_ns
@@ -213,16 +240,46 @@ class _Step:
         achieved = self.achieved_per_s
         if measured is None or achieved is None:
             return "no request was answered"
-        if measured > self._spec.limit_ns:
+        limit_ns = self._spec.limit_ns
+        if limit_ns and measured > limit_ns:
             return f"{percentile_name(self._spec.percentile)} is {measured / _NS_PER_MS:.4g} ms"
-        if achieved < _LEAST_SHARE * self._offer.rate_per_s:
+        # Without a limit, chance is taken out of it by the test for growth.
+        open_loop = self._spec.by != "clients"
+        if open_loop and limit_ns and achieved < _LEAST_SHARE * self._offer.rate_per_s:
             return f"completed {achieved:.4g}/s of {self._offer.rate_per_s:.4g}/s"
         if self.growth.grows:
             return f"the backlog grew by {1000 * self.growth.slope:.0f} ms a second"
         return ""
 
 
-# Throughput-latency curves: the steps of all forks of a variant, rate by rate.
+_WORSE: Mapping[StepVerdict, int] = {"pass": 0, "driver-limited": 1, "fail": 2}
+
+
+def hardest(judged: Sequence[tuple[Task, CurvePoint, int]], factor: float) -> CurvePoint:
+    """One point for a step of several tasks: that of the task closest to its limit, or furthest beyond it.
+
+    Each comes with its limit, in nanoseconds, 0 for none; `factor` is what all their rates were multiplied
+    by. What one of them fails, the step fails.
+    """
+
+    def hardship(found: tuple[Task, CurvePoint, int]) -> tuple[int, float]:
+        _, point, limit_ns = found
+        share = point.objective_ns / limit_ns if limit_ns and point.objective_ns is not None else 0.0
+        return _WORSE[point.verdict], share
+
+    task, worst, _ = max(judged, key=hardship)
+    share = None if worst.achieved_per_s is None else worst.achieved_per_s / worst.rate_per_s
+    return msgspec.structs.replace(
+        worst,
+        rate_per_s=factor,
+        achieved_per_s=None if share is None else factor * share,
+        failures=sum(point.failures for _, point, _ in judged),
+        reason=f"{task.label}: {worst.reason}" if worst.reason else "",
+        task=task.label,
+    )
+
+
+# Throughput-latency curves: the steps of all forks of a variant, load by load.
 
 
 class Spread(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -234,10 +291,10 @@ class Spread(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class CurveRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One rate of a curve; a fork that tried it several times counts once, with the median of its steps.
+    """One load of a curve; a fork that tried it several times counts once, with the median of its steps.
 
     Attributes:
-        rung: which rate of the grid.
+        rung: which load of the grid.
         rate_per_s: offered, the median over forks: each shifts the grid by a part of a rung.
         forks: how many tried it.
         steps: how often it was tried.
@@ -273,13 +330,29 @@ class Curve(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     Attributes:
         variant: its name.
-        rows: by rate, ascending.
+        rows: by load, ascending.
         forks: every step of every fork.
+        redline: the load that was found, geometric mean over forks; None when a fork found none.
     """
 
     variant: str
     rows: tuple[CurveRow, ...]
     forks: tuple[ForkCurve, ...]
+    redline: float | None = None
+
+
+class ScaledTask(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
+    """A task whose rate a factor multiplies.
+
+    Attributes:
+        label: the task's name.
+        unit: of its rate.
+        rate_per_s: at a factor of 1.
+    """
+
+    label: str
+    unit: str
+    rate_per_s: float
 
 
 class RedlineCurves(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -288,21 +361,44 @@ class RedlineCurves(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     Attributes:
         search: the search.
         curves: in table order.
+        unit: of the loads.
+        tasks: those that a factor scales, where one was searched for.
     """
 
     search: RedlineSpec
     curves: tuple[Curve, ...]
+    unit: str = "queries/s"
+    tasks: tuple[ScaledTask, ...] = ()
 
 
-def redline_curves(done: Mapping[str, Sequence[ForkRecord]], search: RedlineSpec) -> RedlineCurves:
-    """Put the steps of finished forks together, by label."""
-    return RedlineCurves(search, tuple(_curve(label, forks) for label, forks in done.items()))
+def redline_curves(
+    done: Mapping[str, Sequence[ForkRecord]], search: RedlineSpec, plan: Plan | None = None
+) -> RedlineCurves:
+    """Put the steps of finished forks together, by label; the plan says which rates a factor is about."""
+    summaries = [one for forks in done.values() for fork in forks for one in fork.summaries]
+    unit = next((one.redline_unit for one in summaries if one.redline_unit), "queries/s")
+    units = {one.task: one.unit for one in summaries}
+    tasks = plan.schedules[0].schedule if plan is not None and search.by == "factor" else ()
+    scaled = tuple(
+        ScaledTask(task.label, units.get(place, "units"), task.rate_per_s * task.per_request)
+        for place, task in enumerate(tasks)
+        if task.rate_per_s is not None
+    )
+    curves = tuple(_curve(label, forks) for label, forks in done.items())
+    return RedlineCurves(search, curves, unit, scaled)
 
 
 def _curve(variant: str, forks: Sequence[ForkRecord]) -> Curve:
     rungs = sorted({point.rung for fork in forks for point in fork.curve})
     rows = tuple(_row(rung, list(_tried(rung, forks))) for rung in rungs)
-    return Curve(variant, rows, tuple(ForkCurve(fork.block, fork.curve) for fork in forks))
+    found = [one.redline_per_s for fork in forks for one in fork.summaries if one.redline_end is not None]
+    known = [load for load in found if load is not None]
+    return Curve(
+        variant,
+        rows,
+        tuple(ForkCurve(fork.block, fork.curve) for fork in forks),
+        geometric_mean(known) if known and len(known) == len(found) else None,
+    )
 
 
 def _tried(rung: int, forks: Sequence[ForkRecord]) -> Iterator[list[CurvePoint]]:

@@ -19,10 +19,11 @@ from benchctl.report.charts.panels import (
     tint,
     variant_style,
 )
-from benchctl.report.curve import objective_text
+from benchctl.report.curve import load_axis, load_title, objective_text
 from benchctl.report.grid import INTERVAL, OPERATION, VARIANT, Column, Grid, bounds, worded
 from benchctl.report.layout import better, metric_title, task_name, verdict_cell
 from benchctl.report.numbers import NOT_AVAILABLE, figure, interval, p_value, signed_percent
+from benchctl.results.figures import load_suffix
 from benchctl.stats.analysis import Analysis, Figures, Row
 from benchctl.stats.compare import Comparison, own_interval
 from benchctl.stats.metrics import metric_of
@@ -389,39 +390,44 @@ def redline_charts(found: RedlineCurves | None) -> list[Chart]:
     """One plot with the curves of all variants; none where nothing was searched for or found."""
     if found is None:
         return []
-    traces = [_trace(place, curve.variant, curve.rows) for place, curve in enumerate(found.curves)]
+    unit = load_suffix(found.unit)
+    traces = [_trace(place, curve.variant, curve.rows, unit) for place, curve in enumerate(found.curves)]
     traces = [trace for trace in traces if trace["x"]]
     if not traces:
         return []
     objective = objective_text(found.search)
-    limit_ms = found.search.limit_ns / _NS_PER_MS
+    limits_ns = [found.search.limit_ns] if found.search.limit_ns else []
+    by = load_title(found.search)
     name = percentile_name(found.search.percentile)
     layout = base_layout(
-        "offered requests/s",
+        "offered requests/s" if found.unit == "queries/s" else load_axis(found),
         f"{name} of latency, ms",
-        yaxis=time_axis([found.search.limit_ns, *(_NS_PER_MS * y for trace in traces for y in trace["y"])]),
+        yaxis=time_axis([*limits_ns, *(_NS_PER_MS * y for trace in traces for y in trace["y"])]),
         shapes=[
             {
-                "type": "line", "xref": "paper", "x0": 0, "x1": 1, "y0": limit_ms, "y1": limit_ms,
+                "type": "line", "xref": "paper", "x0": 0, "x1": 1,
+                "y0": limit_ns / _NS_PER_MS, "y1": limit_ns / _NS_PER_MS,
                 "line": {"color": GUIDE, "width": 2, "dash": "dash"},
             }
+            for limit_ns in limits_ns
         ],
     )  # fmt: skip
     chart = Chart(
         key="redline",
         group=OVERVIEW,
-        title=f"Latency by offered rate: {found.search.operation}",
+        title=f"Latency by {by}: {found.search.operation}",
         about=(
-            f"Each mark is a rate that was tried: the median over forks of the {name} of latency, with the "
-            f"range over forks. The dashed line is the objective ({objective}); hollow marks are rates at "
-            "which the driver itself was late. The tables of the results have the same figures."
+            f"Each mark is a load that was tried: the median over forks of the {name} of latency, with the "
+            f"range over forks. {'The dashed line is the objective' if limits_ns else 'The objective'} "
+            f"({objective}); hollow marks are loads at which the driver itself was the limit. The tables of "
+            "the results have the same figures."
         ),
         figure={"data": traces, "layout": layout},
     )
     return [chart]
 
 
-def _trace(place: int, variant: str, rows: Sequence[CurveRow]) -> dict[str, Any]:
+def _trace(place: int, variant: str, rows: Sequence[CurveRow], unit: str) -> dict[str, Any]:
     style = variant_style(place)
     known = [(row, row.objective_ms) for row in rows if row.objective_ms is not None]
     hollow = [f"{style.symbol}-open" if row.driver_limited else style.symbol for row, _ in known]
@@ -436,14 +442,15 @@ def _trace(place: int, variant: str, rows: Sequence[CurveRow]) -> dict[str, Any]
         },
         "line": {"color": style.colour, "dash": style.dash, "width": 2},
         "marker": {"color": style.colour, "symbol": hollow, "size": 8},
-        "text": [_hover_of_search(variant, row) for row, _ in known],
+        "text": [_hover_of_search(variant, row, unit) for row, _ in known],
         "hovertemplate": "%{text}<extra></extra>",
     }  # fmt: skip
 
 
-def _hover_of_search(variant: str, row: CurveRow) -> str:
+def _hover_of_search(variant: str, row: CurveRow, unit: str) -> str:
     spread = row.objective_ms
     latency = (
         "" if spread is None else f"{figure(spread.median)} ms ({figure(spread.low)}-{figure(spread.high)})"
     )
-    return f"{plain(variant)}, {figure(row.rate_per_s)}/s: {latency}<br>met {row.passed} of {row.steps} times"
+    load = f"{figure(row.rate_per_s)}{unit}"
+    return f"{plain(variant)}, {load}: {latency}<br>met {row.passed} of {row.steps} times"
