@@ -23,10 +23,10 @@ def test_what_differs_is_told_with_its_interval():
     first, sent, indexing, *_, size, last = ingest_lines(record)
     assert first.startswith("docs/s: es 100.0, os 49.94: -50.1 % (-50.")
     assert first.endswith("p <0.001, slower")
-    assert sent.startswith("MB/s: es 0.05000, os 0.02497: -50.1 % (-50.")
+    assert sent.startswith("data sent, MB/s: es 0.05000, os 0.02497: -50.1 % (-50.")
     # What is the same in every build has no spread to test with.
     assert indexing == "engine's indexing, s: es 8.000, os 8.000: 0.0 %, without a spread to test with"
-    assert size == "segments: es 0, os 0"
+    assert size == "segments: es 0, os 0, equal"
     assert last == "es 4 builds, os 4 builds; paired t over builds, which were made in turns; p not adjusted"
 
 
@@ -80,10 +80,10 @@ def test_what_an_ingest_cost_is_compared_where_both_know_it():
         ingest_lines(make_record(builds={"es": costing(3.0, 3.1, 2.9), "os": costing(6.0, 6.3, 5.8)}))
     )
     assert any(line.startswith("sum of took, s: es 11.00, os 14.03: +27.6 % (") for line in lines)
-    assert "client's time beyond took, s: es 4.000, os 4.000: 0.0 %" in lines
+    assert "time beyond took, s: es 4.000, os 4.000: 0.0 %, without a spread to test with" in lines
     assert any(line.startswith("CPU, ms/1k docs: es 4,000.0, os 7,033.3: +75.8 % (") for line in lines)
     assert any(
-        line.startswith("CPU of write threads, ms/1k docs: es 3,000.0, os 6,033.3: ") for line in lines
+        line.startswith("CPU of write, ms/1k docs: es 3,000.0, os 6,033.3: ") for line in lines
     )
     assert "CPU of the collector, ms/1k docs: es 0, os 0, equal" in lines
     known = {"es": costing(3.0, 3.1), "os": builds(10.0, 10.1)}

@@ -554,14 +554,14 @@ def analyse_experiment(
         f"{one.name}/{variant}": runs[one.name].compared(variant)
         for one in record.spec.measurements
         if one.name in runs
-        for variant in one.variants
+        for variant in _variants(one, runs)
     }
     call_sites = site_results(record.spec.call_sites, runs, seen)
     return ExperimentAnalysis(
         schema_version=SCHEMA_VERSION,
         experiment=record.id,
         forks={
-            one.name: {name: len(forks.get(f"{one.name}/{name}", ())) for name in one.variants}
+            one.name: {name: len(forks.get(f"{one.name}/{name}", ())) for name in _variants(one, runs)}
             for one in record.spec.measurements
         },
         tables=tables,
@@ -574,6 +574,12 @@ def analyse_experiment(
         call_sites=call_sites,
         fates=judge_fates(record.spec.fates, call_sites),
     )
+
+
+def _variants(measurement: Measurement, runs: Mapping[str, RunRecord]) -> tuple[str, ...]:
+    """As its run has them: a sweep makes several of one."""
+    run = runs.get(measurement.name)
+    return measurement.variants if run is None else tuple(spec.name for spec in run.plan.variants)
 
 
 def _rows(table: TableSpec, runs: Mapping[str, RunRecord]) -> tuple[ExperimentRow, ...]:
@@ -599,7 +605,7 @@ def _caveats(
         run = runs[one.name]
         yield from (Caveat("run", f"{one.name}: {text}") for text in run.caveats)
         yield from _carried(one.name, runs)
-        for variant in one.variants:
+        for variant in _variants(one, runs):
             failed = sum(fork.variant == variant and fork.status == "failed" for fork in run.forks)
             if failed:
                 yield caveat.failed_forks(f"{one.name}/{variant}", failed)

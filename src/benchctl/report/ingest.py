@@ -76,5 +76,6 @@ def _compared(
     if found.p is not None:
         text += f", p {p_value(found.p)}"
     words = HELD_WORDS if measured.level == "index" else VERDICT_WORDS
-    judged = found.p is not None or found.verdict in DECIDED
-    return f"{text}, {words.get(found.verdict, found.verdict)}" if judged else text
+    if found.p is not None or found.verdict in DECIDED:
+        return f"{text}, {words.get(found.verdict, found.verdict)}"
+    return text if found.effect_percent is None else f"{text}, without a spread to test with"
