@@ -159,6 +159,8 @@ def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty folder to work in, and a home with two runs."""
     monkeypatch.setattr(boundary_home, "_check_reachable", lambda *_: None)
     monkeypatch.setenv("BENCHCTL_HOME", str(tmp_path / "home"))
+    # It is part of a crontab line, and these have a greatest length.
+    monkeypatch.setenv("PATH", os.defpath)
     for number, tag in enumerate(("before-upgrade", "after-upgrade")):
         keep_run(
             RunFolder(tmp_path / "home" / "runs" / f"2026010{number + 1}-000000-big5rangedebug-000{number}"),

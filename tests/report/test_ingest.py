@@ -70,7 +70,7 @@ def test_what_an_ingest_cost_is_compared_where_both_know_it():
             msgspec.structs.replace(
                 FACTS,
                 ingest=msgspec.structs.replace(
-                    REPORT, costs=IngestCosts(8.0 + one, 12.0 + one, {"write": one, "other": 1.0})
+                    REPORT, costs=IngestCosts(8.0 + one, 12.0 + one, {"write": one, "collector": 0.0, "other": 1.0})
                 ),
             )
             for one in cpu_s
@@ -85,6 +85,6 @@ def test_what_an_ingest_cost_is_compared_where_both_know_it():
     assert any(
         line.startswith("CPU of write, ms/1k docs: es 3,000.0, os 6,033.3: ") for line in lines
     )
-    assert "CPU of the collector, ms/1k docs: es 0, os 0, equal" in lines
+    assert "CPU of collector, ms/1k docs: es 0, os 0, equal" in lines
     known = {"es": costing(3.0, 3.1), "os": builds(10.0, 10.1)}
     assert not any("CPU" in line or "took" in line for line in ingest_lines(make_record(builds=known)))
