@@ -32,6 +32,7 @@ from benchctl.run.documents import GENERATED_DOCUMENTS, FileOptions
 from benchctl.run.pin import allowed_cpus, cores_of, pin_of
 from benchctl.run.plan import RunSpec, in_test_mode, plan_ingest, plan_run
 from benchctl.run.redline import plan_redline
+from benchctl.run.sweep import Sweep
 from benchctl.spec import run_settings, settings_in
 from benchctl.stats.metrics import BUILD_METRICS, REDLINE, THROUGHPUT, Metric, any_metric_of, task_at
 from benchctl.stats.multiplicity import BLOCKS_FOR_EQUIVALENCE, FIRST_LOOK, MOST_BLOCKS
@@ -143,7 +144,8 @@ def _options(spec: ExperimentSpec, measurement: Measurement, home: Home) -> RunS
             Path(spec.corpus) if spec.corpus else None,
             spec.corpus_has_actions,
             tuple(map(Path, spec.corpus_dirs)),
-            spec.docs,
+            # A measurement that sweeps documents has numbers of its own.
+            None if Sweep.of(spec.sweep).documents else spec.docs,
         ),
         paired=spec.paired,
         workers=spec.workers,
