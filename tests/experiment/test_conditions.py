@@ -130,6 +130,15 @@ def test_documents_are_a_measurements_own_unless_the_command_line_has_others(tmp
     assert (changed.documents, changed.seed) == (7000, 9)
 
 
+def test_a_sweep_has_numbers_of_documents_of_its_own(tmp_path: Path):
+    text = with_own('sweep: ["docs=1k,2k", "clients=1,2"]')
+    for engine in ("es", "os"):
+        text = text.replace(f"fresh/{engine}/range", f"fresh/{engine}.1k/range-only-short@clients=1/range")
+    plan = planned(tmp_path, text)
+    assert {one.documents for one in plan.variants} == {1000, 2000}
+    assert [one.name for one in plan.schedules] == ["range-only-short@clients=1", "range-only-short@clients=2"]
+
+
 def test_documents_of_files_are_all_of_them_unless_a_number_is_given(tmp_path: Path):
     (tmp_path / "own.json").write_text('{"a": 1}\n' * 30)
     text = EXPERIMENT.replace("docs: 20k\n", "corpus: own.json\n")

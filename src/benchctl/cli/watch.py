@@ -98,18 +98,21 @@ def fork_result(record: ForkRecord) -> str:
     """What a fork measured, in a line."""
     if record.status == "failed":
         return f"FAILED: {record.reason}"
-    parts = []
-    for summary in record.summaries:
+    # The points of a sweep in its own order, whatever that of the fork was.
+    parts: dict[str, list[str]] = {}
+    for summary in sorted(record.summaries, key=lambda one: (one.schedule, one.task)):
         if summary.redline_end is not None:
             return f"{_redline(summary)} ({record.wall_s:.1f} s)"
         if summary.unsupported is not None:
-            parts.append(f"{summary.label} unsupported")
+            found = "unsupported"
         elif summary.service_time is None:
-            parts.append(f"{summary.label} no answer")
+            found = "no answer"
         else:
-            parts.append(f"{summary.label} {summary.service_time.p90 / 1e6:.2f} ms")
+            found = f"{summary.service_time.p90 / 1e6:.2f} ms"
+        parts.setdefault(summary.label, []).append(found)
     starts = sum(boot.start_s for boot in record.boots)
-    return f"p90 {', '.join(parts)} ({record.wall_s:.1f} s, including {starts:.1f} s startup)"
+    told = ", ".join(f"{label} {' / '.join(found)}" for label, found in parts.items())
+    return f"p90 {told} ({record.wall_s:.1f} s, including {starts:.1f} s startup)"
 
 
 def _redline(summary: TaskSummary) -> str:
