@@ -65,12 +65,16 @@ def test_one_side_is_no_comparison(given: dict[str, tuple[IndexFacts, ...]]):
 
 
 def test_what_an_ingest_cost_is_compared_where_both_know_it():
+    def spent(write_s: float) -> dict[str, float]:
+        return {"write": write_s, "collector": 0.0, "other": 1.0}
+
     def costing(*cpu_s: float) -> tuple[IndexFacts, ...]:
         return tuple(
             msgspec.structs.replace(
                 FACTS,
                 ingest=msgspec.structs.replace(
-                    REPORT, costs=IngestCosts(8.0 + one, 12.0 + one, {"write": one, "collector": 0.0, "other": 1.0})
+                    REPORT,
+                    costs=IngestCosts(8.0 + one, 12.0 + one, spent(one)),
                 ),
             )
             for one in cpu_s
@@ -82,9 +86,7 @@ def test_what_an_ingest_cost_is_compared_where_both_know_it():
     assert any(line.startswith("sum of took, s: es 11.00, os 14.03: +27.6 % (") for line in lines)
     assert "time beyond took, s: es 4.000, os 4.000: 0.0 %, without a spread to test with" in lines
     assert any(line.startswith("CPU, ms/1k docs: es 4,000.0, os 7,033.3: +75.8 % (") for line in lines)
-    assert any(
-        line.startswith("CPU of write, ms/1k docs: es 3,000.0, os 6,033.3: ") for line in lines
-    )
+    assert any(line.startswith("CPU of write, ms/1k docs: es 3,000.0, os 6,033.3: ") for line in lines)
     assert "CPU of collector, ms/1k docs: es 0, os 0, equal" in lines
     known = {"es": costing(3.0, 3.1), "os": builds(10.0, 10.1)}
     assert not any("CPU" in line or "took" in line for line in ingest_lines(make_record(builds=known)))

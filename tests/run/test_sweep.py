@@ -10,11 +10,15 @@ from hypothesis import strategies as st
 
 from benchctl.errors import UsageError
 from benchctl.report.command_line import command
+from benchctl.results.figures import Course
+from benchctl.results.model import ForkRecord
 from benchctl.results.plan import Axis, Plan, Swept, TargetSpec
+from benchctl.run.bench import SilentObserver
 from benchctl.run.documents import FileOptions
+from benchctl.run.pilot import choose_counts
 from benchctl.run.plan import RunSpec, boots, plan_run, reload_track, with_params
 from benchctl.run.sweep import MOST_POINTS, Sweep
-from builders import CORPUS, ES, OS
+from builders import CORPUS, ES, OS, make_fork, make_summary
 from foreign_tracks import write_files
 
 
@@ -57,6 +61,7 @@ def test_options_of_variants_are_swept_over_variants_with_the_rest_as_it_was():
         ("own.xx-useserialgc.30s", ("-Xint", "-XX:+UseSerialGC"), {"index.refresh_interval": "30s"}),
     ]
     assert plan.families == ("own",)
+    assert plan.point("own.none.30s", 0) == "jvm=none,setting:index.refresh_interval=30s"
     assert plan.swept is not None
     assert plan.swept.variants["own.none.30s"].at == {"jvm": "", "setting:index.refresh_interval": "30s"}
     assert [axis.numbers for axis in plan.swept.axes] == [(), (1, 30)]
@@ -140,6 +145,7 @@ def test_what_is_given_elsewhere_is_not_swept_as_well():
         planned("clients=1,2", params={"clients": 3})
     with pytest.raises(UsageError, match="--sweep docs and --docs"):
         planned("docs=1k,2k", files=FileOptions(docs=5))
+    assert planned("docs=1k,2k", files=FileOptions(docs=5, at_most=True)).corpus.documents == 2000
 
 
 def test_a_running_cluster_stays_as_it_is():
@@ -211,6 +217,26 @@ def test_other_parameters_reach_every_point():
         ("range-only-short@clients=1", 9),
         ("range-only-short@clients=2", 9),
     ]
+
+
+def test_a_pilot_lengthens_all_points_of_a_challenge():
+    plan = planned("clients=1,2", challenges=("range-only-short", "range-only"))
+    requests: list[dict[str, int | None]] = []
+
+    def run_fork(attempted: Plan, variant: str, attempt: int) -> ForkRecord:
+        requests.append({one.name: one.schedule[0].iterations for one in attempted.schedules})
+        summaries = [
+            make_summary("range", 1.0, schedule=place, course=Course("warm-up", 90, 100, (0, 90), (2e6, 1e6)))
+            for place in range(len(attempted.schedules))
+        ]
+        return make_fork(variant, attempt, *summaries)
+
+    chosen, pilot = choose_counts(plan, run_fork, SilentObserver())
+    assert set(pilot.params) == {"range-only-short.warmup_iterations", "range-only.warmup_iterations"}
+    assert len(set(requests[-1].values())) == 1
+    assert (requests[-1]["range-only@clients=2"] or 0) > (requests[0]["range-only@clients=2"] or 0)
+    assert {one.schedule[0].warmup_iterations for one in chosen.schedules} != {None}
+    assert [one.name for one in chosen.schedules] == [one.name for one in plan.schedules]
 
 
 def test_the_command_that_repeats_a_sweep_says_what_was_swept():

@@ -251,7 +251,7 @@ def _only_say(plan: Plan, home: Home, store: RunStore, *, require_quiet: bool) -
     challenges, variants = (", ".join(found) for found in (plan.challenges, plan.families))
     documents = f" on {plan.corpus.documents:,} documents" if plan.corpus.documents else ""
     if plan.swept is not None:
-        points = "; ".join(f"{axis.name} {', '.join(axis.values)}" for axis in plan.swept.axes)
+        points = "; ".join(f"{axis.name} {', '.join(axis.labels)}" for axis in plan.swept.axes)
         documents = f"{documents}, at {points}"
     say(f"would measure {challenges} with {variants}, {counted(plan.forks, 'fork')} each{documents}")
     if plan.settled:

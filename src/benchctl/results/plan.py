@@ -286,6 +286,11 @@ class Axis(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="keba
     values: tuple[str, ...]
     numbers: tuple[float, ...] = ()
 
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The values for readers: an empty one stands for what is there without."""
+        return tuple(value or "none" for value in self.values)
+
 
 class Swept(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
     """What a variant or a challenge of a sweep is.
@@ -441,7 +446,7 @@ class Plan(RunSettings, frozen=True, forbid_unknown_fields=True, rename="kebab",
         if self.swept is None:
             return ""
         at = self.swept.schedules[schedule].at | self.swept.variants[variant].at
-        return ",".join(f"{axis.name}={at[axis.name]}" for axis in self.swept.axes)
+        return ",".join(f"{axis.name}={at[axis.name] or 'none'}" for axis in self.swept.axes)
 
     def is_extra(self, block: int) -> bool:
         """Whether the forks of a block are for evidence alone, and enter no comparison."""

@@ -265,4 +265,9 @@ def _declared(task: Task) -> int:
 
 
 def _prefix(plan: Plan, challenge: Challenge) -> str:
-    return param_prefix(plan.sources.get(challenge.name, challenge.name))
+    """The points of a sweep have their parameters in common: they are one challenge."""
+    name = challenge.name
+    if plan.swept is not None:
+        made = zip(plan.schedules, plan.swept.schedules, strict=True)
+        name = next(swept.of for one, swept in made if one.name == name)
+    return param_prefix(plan.sources.get(name, name))

@@ -234,7 +234,9 @@ def _swept_options(options: RunSpec, sweep: Sweep) -> RunSpec:
         raise UsageError(f"--param and --sweep both set {given}", hint="leave one of them out")
     if not sweep.documents:
         return options
-    if options.files.docs is not None or options.files.local is not None:
+    # A trial brings a number of its own, which nobody asked for.
+    asked = options.files.docs is not None and not options.files.at_most
+    if asked or options.files.local is not None:
         other = "--docs" if options.files.local is None else "--corpus"
         raise UsageError(f"--sweep docs and {other} do not mix", hint="leave one of them out")
     corpus = msgspec.structs.replace(options.corpus, documents=max(sweep.documents))

@@ -351,7 +351,7 @@ def _curves(rows: Sequence[Row], plan: Plan, *, paired: bool, looks: int) -> Ite
             first, *others = axes
             variant = swept.variants.get(side.variant, Swept(side.variant))
             at = {"clients": str(task.clients), **of.at, **variant.at}
-            fixed = ", ".join(f"{axis.name} {at[axis.name]}" for axis in others)
+            fixed = ", ".join(f"{axis.name} {at[axis.name] or 'none'}" for axis in others)
             place = 0 if task.swept else row.task
             key = (of.of, place, task.swept or row.label, row.metric, row.unit, fixed), first
             values = _by_unit(side, additive=metric_of(row.metric).figure.additive)
@@ -363,7 +363,7 @@ def _curves(rows: Sequence[Row], plan: Plan, *, paired: bool, looks: int) -> Ite
         compared = [tested[key].get(value, []) for value in axis.values]
         yield sweep_curve(
             {name: [points.get(value, {}) for value in axis.values] for name, points in lines.items()},
-            SweepAxis(axis.name, axis.values, axis.numbers, fixed),
+            SweepAxis(axis.name, axis.labels, axis.numbers, fixed),
             task=label,
             metric=metric,
             challenge=challenge,
