@@ -205,16 +205,56 @@ def test_a_red_line_that_cannot_be_is_told_with_its_line(tmp_path: Path, old: st
     assert "used.yml:" in str(caught.value)
 
 
+MIX = """{"name": "mix", "schedule": [
+  {"operation": "desc_sort_timestamp", "iterations": 5},
+  {"parallel": {"tasks": [
+    {"operation": "range", "name": "first", "target-throughput": 20, "time-period": 9},
+    {"operation": "range", "name": "second", "target-throughput": 10, "time-period": 9}]}}]}"""
+SEARCH = "{operation: range, slo: p99=20ms, clients: 4, tolerance: 5%, step-time: 2, max-rate: 300}"
+
+
+def test_a_red_line_may_be_of_a_challenge_or_of_a_number_of_clients(tmp_path: Path):
+    (tmp_path / "mix.json").write_text(MIX)
+    mixed = REDLINE.replace(SEARCH, "{challenge: mix.json, slo: p90=50ms, max-factor: 9}")
+    plan = planned(tmp_path, mixed.replace("s/range", "s/first"), "rates")
+    assert plan.redline is not None
+    assert (plan.redline.by, plan.redline.operation, plan.redline.max_per_s) == ("factor", "mix", 9)
+    with pytest.raises(UsageError, match="kept with one of its tasks") as caught:
+        load(tmp_path, mixed.replace("s/range", "s/second"))
+    assert "'first'" in caught.value.hint
+    counted = REDLINE.replace(SEARCH, "{operation: range, slo: p90=50ms, clients: 1..8}")
+    plan = planned(tmp_path, counted, "rates")
+    assert plan.redline is not None
+    assert (plan.redline.by, plan.redline.least_clients, plan.redline.clients) == ("clients", 1, 8)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ("{operation: range, slo: p90=5ms, max-factor: 2}", "'max-factor' has no effect"),
+        ("{challenge: mix.json, slo: p90=5ms, max-rate: 2}", "'max-rate' has no effect"),
+        ("{operation: range, slo: p90=5ms, clients: many}", "neither a number nor a range"),
+        ("{slo: p90=5ms}", "a search is for one operation"),
+        ("{operation: range}", "needs an objective"),
+    ],
+)
+def test_a_red_line_that_is_told_nonsense_is_refused(tmp_path: Path, wrong: str, message: str):
+    (tmp_path / "mix.json").write_text(MIX)
+    with pytest.raises(UsageError, match=message):
+        load(tmp_path, REDLINE.replace(SEARCH, wrong))
+
+
 def test_the_usual_search_is_the_commands():
     from benchctl.cli.redline import redline_command  # noqa: PLC0415 - the only one here
 
     names = {"warm_up": "warm_up_s", "step_time": "step_s", "settle": "settle_s", "max_rate": "max_per_s"}
     usual = {one.name: one.default for one in redline_command.params}
+    names |= {"slo": "objective"}
     for field in msgspec.structs.fields(RedlineEntry):
-        if not field.required:
+        # The command has one option for both of these.
+        if field.name not in {"operation", "tasks"}:
             default = usual[names.get(field.name, field.name)]
-            # None is for what depends on the kind of search.
-            assert default is None or str(default) == str(field.default), field.name
+            assert str(default).replace("Sentinel.UNSET", "None") == str(field.default), field.name
 
 
 def test_records_from_before_measurements_had_settings_of_their_own_are_planned_alike(tmp_path: Path):

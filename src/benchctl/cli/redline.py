@@ -1,7 +1,6 @@
 """`benchctl redline`: the highest rate, factor or number of clients at which an objective is still met."""
 
 import os
-import re
 import threading
 from collections.abc import Mapping
 from pathlib import Path
@@ -33,16 +32,20 @@ from benchctl.cli.targets import TargetOptions, endpoints_of, resolve_targets, t
 from benchctl.errors import UsageError
 from benchctl.home import resolve_home
 from benchctl.report.formats import Format
-from benchctl.results.plan import RedlineSpec, SearchedBy
+from benchctl.results.plan import SearchedBy
 from benchctl.run.bench import Bench
 from benchctl.run.orchestrate import Extras, start_run
 from benchctl.run.prepare import check_host
-from benchctl.run.redline import Objective, parse_objective, plan_redline
+from benchctl.run.redline import (
+    Clients,
+    Objective,
+    parse_clients,
+    parse_objective,
+    plan_redline,
+    search_of,
+    searched_by,
+)
 from benchctl.track.library import challenge_names
-
-_CLIENTS = re.compile(r"(?:(?P<least>[0-9]{1,6})\.\.)?(?P<most>[0-9]{1,6})", re.ASCII)
-# The percentile that plots show where none is bounded.
-_SHOWN = 90.0
 
 
 class ObjectiveType(click.ParamType[Objective]):
@@ -60,10 +63,6 @@ class ObjectiveType(click.ParamType[Objective]):
             return self.fail(str(err), param, ctx)
 
 
-Clients = tuple[int | None, int]
-"""The fewest, None where their number is given; the most."""
-
-
 class ClientsType(click.ParamType[Clients]):
     """A number of clients such as `16`, or the range `1..64` in which it is searched for."""
 
@@ -73,10 +72,10 @@ class ClientsType(click.ParamType[Clients]):
         """Read it."""
         if isinstance(value, tuple):
             return value
-        match = _CLIENTS.fullmatch(value)
-        if match is None:
-            return self.fail(f"'{value}' is neither a number nor a range: write 16, or 1..64", param, ctx)
-        return (int(match["least"]) if match["least"] else None), int(match["most"])
+        try:
+            return parse_clients(value)
+        except ValueError as err:
+            return self.fail(str(err), param, ctx)
 
 
 @click.command("redline", cls=SectionedCommand)
@@ -195,31 +194,22 @@ def redline_command(
     two neighbouring ones are known of which the lower one meets the objective and goes on doing so. Go on
     with an interrupted search by `benchctl run --resume RUN`.
     """
-    by = _searched_by(challenge, clients)
-    if challenge is None and len(names) != 1:
-        raise UsageError(
-            f"a search is for one operation, and {f'{len(names)} are' if names else 'none is'} named",
-            hint="give one --operation, such as --operation range; or a --challenge",
-        )
-    home = resolve_home()
-    store = open_store(home, runs_folder)
-    percentile, limit_ns = objective or (_SHOWN, 0)
-    least, most = clients
-    search = RedlineSpec(
-        operation=names[0] if challenge is None else challenge,
-        percentile=percentile,
-        limit_ns=limit_ns,
-        clients=most,
-        schedule=schedule or ("deterministic" if objective is None else "poisson"),
+    _refuse_alien(challenge, clients)
+    search = search_of(
+        names,
+        challenge,
+        objective,
+        clients=clients,
+        schedule=schedule,
         warm_up_s=warm_up_s,
         settle_s=settle_s,
         step_s=step_s,
         tolerance=tolerance,
-        max_per_s=max_factor if by == "factor" else max_per_s,
-        by=by,
-        least_clients=least or 1,
-        tasks=() if challenge is None else names,
+        max_rate=max_per_s,
+        max_factor=max_factor,
     )
+    home = resolve_home()
+    store = open_store(home, runs_folder)
     targets = resolve_targets(target_options, os.environ)
     spec = run_spec(subject_options, param_options, settings, forks=forks, workers=workers, targets=targets)
     plan, loaded = plan_redline(spec, search)
@@ -239,14 +229,13 @@ _ONLY: Mapping[SearchedBy, frozenset[str]] = {
 }
 
 
-def _searched_by(challenge: str | None, clients: Clients) -> SearchedBy:
-    """What is searched for.
+def _refuse_alien(challenge: str | None, clients: Clients) -> None:
+    """Refuse options that would have no effect.
 
     Raises:
-        UsageError: options were given that would have no effect.
+        UsageError: one was given.
     """
-    least, _ = clients
-    by: SearchedBy = "factor" if challenge is not None else "rate" if least is None else "clients"
+    by = searched_by(challenge, clients)
     context = click.get_current_context()
     alien = frozenset().union(*_ONLY.values()) - _ONLY[by] | ({"clients"} if by == "factor" else set())
     for option in context.command.params:
@@ -260,4 +249,3 @@ def _searched_by(challenge: str | None, clients: Clients) -> SearchedBy:
             raise UsageError(
                 f"{option.opts[0]} has no effect on a search {what[by]}", hint=f"leave out {option.opts[0]}"
             )
-    return by

@@ -25,7 +25,7 @@ from benchctl.jvm.call_sites import Found
 from benchctl.results.figures import TaskSummary
 from benchctl.results.model import AnswerFinding, ForkRecord, IndexFacts, RunRecord
 from benchctl.stats import caveat
-from benchctl.stats.analyse import any_bound, redline_doubts
+from benchctl.stats.analyse import any_bound, redline_doubts, whole_clients
 from benchctl.stats.analysis import Figures
 from benchctl.stats.caveat import Caveat
 from benchctl.stats.compare import Comparison, Series, several_builds
@@ -45,6 +45,7 @@ from benchctl.stats.metrics import (
     Metric,
     collect,
     metric_of,
+    metrics_in,
     task_at,
     unit_of,
 )
@@ -451,8 +452,12 @@ def compare_row(spec: ComparisonSpec, runs: Mapping[str, RunRecord]) -> Experime
         return _build_row(spec, runs)
     sides = (_Sum.of(spec.baseline, runs), _Sum.of(spec.contender, runs))
     tasks = [task for side in sides for task in side.tasks]
+    plans = [runs[ref.measurement].plan for ref in spec.refs if ref.measurement in runs]
+    # A red-line is in the unit of what was searched for.
+    searched = (one for plan in plans if plan.redline for one in metrics_in(plan) if one.key == spec.metric)
     metric = msgspec.structs.replace(
-        metric_of(spec.metric).counting(unit_of(task.found for task in tasks)), compared_as=spec.compared_as
+        next(searched, metric_of(spec.metric)).counting(unit_of(task.found for task in tasks)),
+        compared_as=spec.compared_as,
     )
     doubts = list(dict.fromkeys(_doubts(metric, sides, runs)))
     measured = [runs[ref.measurement] for ref in spec.refs if ref.measurement in runs]
@@ -592,6 +597,11 @@ def _with_extremes(comparison: Comparison, metric: Metric, tasks: Sequence[_Task
 
 def _doubts(metric: Metric, sides: tuple[_Sum, _Sum], runs: Mapping[str, RunRecord]) -> Iterator[Caveat]:
     """Those of each task on its own, and answers that differ if the sides are different variants."""
+    tasks = [task for side in sides for task in side.tasks]
+    known = (runs[task.reference.measurement] for task in tasks if task.reference.measurement in runs)
+    search = next((run.plan.redline for run in known), None)
+    if metric.key == REDLINE.key and search is not None and search.by == "clients":
+        yield from whole_clients(search, {task.label: task.found for task in tasks})
     for side, other in (sides, sides[::-1]):
         others = {task.reference.variant for task in other.tasks}
         for task in side.tasks:

@@ -49,7 +49,7 @@ from benchctl.report.numbers import counted
 from benchctl.results.plan import EvidenceSpec, RedlineSpec, VariantSpec
 from benchctl.run.documents import GENERATED_DOCUMENTS
 from benchctl.run.plan import MIN_HEAP_MB, default_heap_mb
-from benchctl.run.redline import parse_objective
+from benchctl.run.redline import parse_clients, parse_objective, search_of, searched_by
 from benchctl.stats.metrics import BUILD_METRICS, METRICS, any_metric_of, kept_metric_of, metric_of
 from benchctl.track.library import shipped, track_names
 from benchctl.yaml_file import Document, Step, fraction, mebibytes, read_typed
@@ -104,6 +104,7 @@ def parse_ref(text: str) -> TaskRef:
 _USUAL: Final = ", ".join(one.key for one in METRICS)
 _KNOWN: Final = f"known: {_USUAL}, and other percentiles such as service_time_p50"
 _MARGIN: Final = "5%"
+_SEARCHED: Final = {"rate": "rate", "factor": "factor of a challenge's rates", "clients": "number of clients"}
 _LEAST_CHANGE_PERCENT: Final = -100
 _TIMES: Final = {"us": 1e-3, "ms": 1.0, "s": 1e3}
 """Milliseconds."""
@@ -649,21 +650,42 @@ class _Reader(_Part):
 
     def _redline(self, entry: RedlineEntry, steps: _Steps) -> RedlineSpec:
         try:
-            percentile, limit_ns = parse_objective(entry.slo)
+            objective = None if entry.slo is None else parse_objective(entry.slo)
         except ValueError as err:
             raise self._refuse((*steps, "slo"), str(err)) from err
-        return RedlineSpec(
-            operation=entry.operation,
-            percentile=percentile,
-            limit_ns=limit_ns,
-            clients=entry.clients,
-            schedule=entry.schedule,
-            warm_up_s=entry.warm_up,
-            settle_s=entry.settle,
-            step_s=entry.step_time,
-            tolerance=fraction(entry.tolerance),
-            max_per_s=entry.max_rate,
-        )
+        try:
+            clients = parse_clients(str(entry.clients))
+        except ValueError as err:
+            raise self._refuse((*steps, "clients"), str(err)) from err
+        by = searched_by(entry.challenge, clients)
+        for key, value, meant in (
+            ("operation", entry.operation, ("rate", "clients")),
+            ("tasks", entry.tasks, ("factor",)),
+            ("schedule", entry.schedule, ("rate",)),
+            ("max-rate", entry.max_rate, ("rate",)),
+            ("max-factor", entry.max_factor, ("factor",)),
+        ):
+            if value and by not in meant:
+                raise self._refuse((*steps, key), f"'{key}' has no effect on a search for a {_SEARCHED[by]}")
+        challenge = None
+        if entry.challenge is not None:
+            (challenge,) = self._challenges((entry.challenge,), (*steps, "challenge"))
+        try:
+            return search_of(
+                entry.tasks or ((entry.operation,) if entry.operation else ()),
+                challenge,
+                objective,
+                clients=clients,
+                schedule=entry.schedule,
+                warm_up_s=entry.warm_up,
+                settle_s=entry.settle,
+                step_s=entry.step_time,
+                tolerance=fraction(entry.tolerance),
+                max_rate=entry.max_rate,
+                max_factor=entry.max_factor,
+            )
+        except UsageError as err:
+            raise self._refuse(steps, err.message, "give it an `operation`, or a `challenge`") from err
 
     def _challenges(self, texts: tuple[str, ...], steps: _Steps) -> tuple[str, ...]:
         """Names as they are, paths absolute; a file has to be there."""

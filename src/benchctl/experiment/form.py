@@ -47,17 +47,26 @@ class EvidenceEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, ren
 
 
 class RedlineEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """A search for the highest rate that meets an objective, as `benchctl redline` has it; seconds."""
+    """A search for the highest load that meets an objective, as `benchctl redline` has it; seconds.
 
-    operation: Text
-    slo: Text
-    clients: int = 16
-    schedule: Literal["deterministic", "poisson"] = "poisson"
+    Attributes:
+        operation: or a challenge.
+        tasks: of a challenge, whose latency `slo` is about; all with a target unless they are given.
+        clients: or a range such as `1..64`.
+    """
+
+    operation: Text | None = None
+    challenge: Text | None = None
+    tasks: tuple[Text, ...] = ()
+    slo: Text | None = None
+    clients: int | Text = 16
+    schedule: Literal["deterministic", "poisson"] | None = None
     warm_up: float = 10.0
     settle: float = 2.0
     step_time: float = 5.0
     tolerance: Percent = "3%"
     max_rate: float | None = None
+    max_factor: float | None = None
 
 
 class CommonEntry(Conditions, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_only=True):

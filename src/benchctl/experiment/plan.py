@@ -31,7 +31,7 @@ from benchctl.results.plan import CorpusSpec, Place, Plan, StopSpec
 from benchctl.run.documents import GENERATED_DOCUMENTS, FileOptions
 from benchctl.run.pin import allowed_cpus, cores_of, pin_of
 from benchctl.run.plan import RunSpec, in_test_mode, plan_ingest, plan_run
-from benchctl.run.redline import plan_redline
+from benchctl.run.redline import judged_tasks, plan_redline
 from benchctl.run.sweep import Sweep
 from benchctl.spec import run_settings, settings_in
 from benchctl.stats.metrics import BUILD_METRICS, REDLINE, THROUGHPUT, Metric, any_metric_of, task_at
@@ -383,6 +383,12 @@ def _check_side(ref: TaskRef, metric: Metric, plans: Plans) -> Place | None:
     task = task_at(plan, place)
     if plan.redline is not None:
         if metric.key == REDLINE.key:
+            holding = judged_tasks(plan)[0] if plan.redline.by == "factor" else task.label
+            if task.label != holding:
+                raise UsageError(
+                    f"'{ref}': the factor of a challenge is kept with one of its tasks",
+                    hint=f"name '{holding}'",
+                )
             return place
         raise UsageError(f"'{ref}' is a red-line search", hint=f"compare its {REDLINE.key}")
     reason = metric.lacking(task)
@@ -398,6 +404,9 @@ def _check_alike(row: ComparisonSpec, plans: Plans) -> None:
         UsageError: one task's do, and another's do not.
     """
     compared = [plans[ref.measurement].plan for ref in row.refs]
+    searched = list(dict.fromkeys(plan.redline.by for plan in compared if plan.redline is not None))
+    if len(searched) > 1:
+        raise UsageError(f"the two sides are searches for different things: {' and '.join(searched)}")
     carried = list(dict.fromkeys(plan.evidence_in(0) for plan in compared))
     if len(carried) > 1:
         both = " and ".join(", ".join(kinds) or "nothing" for kinds in carried)

@@ -7,6 +7,7 @@ import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Literal
 
 import msgspec
 
@@ -17,7 +18,7 @@ from benchctl.load.redline import MOST_STEPS, ClientLadder, Found, Ladder, Phase
 from benchctl.load.task_clients import Job
 from benchctl.nearest import suggestion
 from benchctl.results.figures import CurvePoint, StepVerdict, TaskSummary, load_text
-from benchctl.results.plan import Plan, RedlineSpec
+from benchctl.results.plan import Plan, RedlineSpec, SearchedBy
 from benchctl.results.samples import Columns, Outcome
 from benchctl.run.plan import RunSpec, check_options, freeze, plan_run
 from benchctl.run.steps import WARMUP_SCHEDULE
@@ -209,6 +210,103 @@ def parse_objective(text: str) -> Objective:
     if limit_ns < 1:
         raise ValueError(f"'{text}': no answer takes no time")
     return PERCENTILES[match["name"]], limit_ns
+
+
+Clients = tuple[int | None, int]
+"""The fewest, None where their number is given; the most."""
+_CLIENTS = re.compile(r"(?:(?P<least>[0-9]{1,6})\.\.)?(?P<most>[0-9]{1,6})", re.ASCII)
+# The percentile that plots show where none is bounded.
+_SHOWN = 90.0
+
+
+def parse_clients(text: str) -> Clients:
+    """Read a number of clients such as `16`, or the range `1..64` in which it is searched for.
+
+    Raises:
+        ValueError: it is neither.
+    """
+    match = _CLIENTS.fullmatch(text)
+    if match is None:
+        raise ValueError(f"'{text}' is neither a number nor a range: write 16, or 1..64")
+    return (int(match["least"]) if match["least"] else None), int(match["most"])
+
+
+def searched_by(challenge: str | None, clients: Clients) -> SearchedBy:
+    """What a search raises."""
+    if challenge is not None:
+        return "factor"
+    return "rate" if clients[0] is None else "clients"
+
+
+def search_of(  # noqa: PLR0913 - what a search is told, by name
+    names: Sequence[str],
+    challenge: str | None,
+    objective: Objective | None,
+    *,
+    clients: Clients,
+    schedule: Literal["deterministic", "poisson"] | None,
+    warm_up_s: float,
+    settle_s: float,
+    step_s: float,
+    tolerance: float,
+    max_rate: float | None,
+    max_factor: float | None,
+) -> RedlineSpec:
+    """A search from what it was told.
+
+    Args:
+        names: of the operation; of a challenge those of its tasks that the objective is about.
+        challenge: whose rates are multiplied; None for a search for one operation.
+        objective: of latency; None for bulk requests, which do without.
+        clients: connections, or the range of their number.
+        schedule: of arrivals; None for the usual one.
+        warm_up_s: as in `RedlineSpec`.
+        settle_s: as there.
+        step_s: as there.
+        tolerance: as there.
+        max_rate: no higher rate is tried.
+        max_factor: no higher factor is tried.
+
+    Raises:
+        UsageError: it is not about one operation.
+    """
+    if challenge is None and len(names) != 1:
+        raise UsageError(
+            f"a search is for one operation, and {f'{len(names)} are' if names else 'none is'} named",
+            hint="give one --operation, such as --operation range; or a --challenge",
+        )
+    by = searched_by(challenge, clients)
+    percentile, limit_ns = objective or (_SHOWN, 0)
+    least, most = clients
+    return RedlineSpec(
+        operation=names[0] if challenge is None else challenge,
+        percentile=percentile,
+        limit_ns=limit_ns,
+        clients=most,
+        schedule=schedule or ("deterministic" if objective is None else "poisson"),
+        warm_up_s=warm_up_s,
+        settle_s=settle_s,
+        step_s=step_s,
+        tolerance=tolerance,
+        max_per_s=max_factor if by == "factor" else max_rate,
+        by=by,
+        least_clients=least or 1,
+        tasks=() if challenge is None else tuple(names),
+    )
+
+
+def judged_tasks(plan: Plan) -> list[str]:
+    """Names of the tasks with a rate that a factor multiplies and a latency that counts.
+
+    The first of them has the red-line.
+    """
+    search = plan.redline
+    wanted = () if search is None else search.tasks
+    return [
+        task.label
+        for task in plan.schedules[0].schedule
+        if task.throttled and (not wanted or task.label in wanted or task.operation in wanted)
+    ]
 
 
 def _check(search: RedlineSpec) -> None:

@@ -94,7 +94,7 @@ def redline_doubts(search: RedlineSpec, found: Mapping[str, ForkSummaries]) -> I
     yield from _few_samples(search, found)
 
 
-def _whole_clients(search: RedlineSpec, found: Mapping[str, ForkSummaries]) -> Iterator[Caveat]:
+def whole_clients(search: RedlineSpec, found: Mapping[str, ForkSummaries]) -> Iterator[Caveat]:
     """Numbers of clients are cut to a grid that no block shifts, so forks may agree without being equal.
 
     Of two values that are cut to whole steps, either may be a step off: a difference has to be larger.
@@ -463,7 +463,7 @@ def _row(
     if plan.redline is not None:
         caveats = (*redline_doubts(plan.redline, found), *caveats)
         if plan.redline.by == "clients" and metric.key == REDLINE.key:
-            caveats = (*caveats, *_whole_clients(plan.redline, found))
+            caveats = (*caveats, *whole_clients(plan.redline, found))
     judged = not any(doubt.code in WITHHOLDING for doubt in caveats)
     judged &= not any(check.withholds(metric.figure.name) for check in checks.values())
     sides = {label: Side.of(metric, label, done[label], forks) for label, forks in found.items()}
