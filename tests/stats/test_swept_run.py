@@ -9,7 +9,7 @@ import pytest
 
 from benchctl.results.model import RunRecord
 from benchctl.run.plan import RunSpec, boots, plan_run
-from benchctl.stats.analyse import analyse_run
+from benchctl.stats.analyse import analyse, analyse_run
 from benchctl.stats.analysis import Analysis
 from benchctl.stats.history import collect_history
 from benchctl.stats.outlook import plan_forks
@@ -65,6 +65,15 @@ def test_points_of_a_single_variant_are_compared_with_the_first():
     assert compared(found) == {("os.1k", "os.2k")}
     assert [len(one.lines) for one in found.curves] == [1, 1]
     assert found.curves[0].comparisons == ()
+
+
+def test_some_variants_of_a_sweep_are_compared_as_any_others():
+    record = swept_record()
+    forks = {name: record.compared(name) for name in ("es.1k", "es.2k")}
+    found = analyse(forks, record.plan, runs=("sweep",))
+    assert compared(found) == {("es.1k", "es.2k")}
+    assert found.curves == ()
+    assert not any(row.swept for row in found.rows)
 
 
 def test_points_that_are_names_are_a_curve_without_growth():

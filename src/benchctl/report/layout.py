@@ -125,8 +125,9 @@ def precision_grid(analysis: Analysis) -> Grid | None:
     columns = (
         OPERATION, worded("Metric"), VARIANT, "CV %", "MDE %", "Permuted p", "Forks", "Minutes", "To go",
     )  # fmt: skip
+    baseline = "the first" if analysis.curves else analysis.variants[0]
     title = (
-        f"Precision: CV of {analysis.variants[0]} and of the variant; minimum detectable effect (MDE, "
+        f"Precision: CV of {baseline} and of the variant; minimum detectable effect (MDE, "
         "80 % power); p by permutation (the least that it can be); forks a side, and minutes, for an effect "
         f"of {told}"
     )
@@ -342,8 +343,6 @@ def headline(analysis: Analysis) -> str:
     if analysis.curves:
         names = list(dict.fromkeys(curve.challenge for curve in analysis.curves))
         variants = dict.fromkeys(line.variant for curve in analysis.curves for line in curve.lines)
-        if any("docs" in (curve.axis.name, *curve.axis.fixed.split()) for curve in analysis.curves):
-            size = ""
     baseline, *others = (_versioned(name, analysis) for name in variants)
     who = f"{_listed(others)} vs {baseline} (baseline)" if others else baseline
     counts = set(analysis.forks.values())

@@ -306,6 +306,9 @@ def analyse(
         ]
         orders += order_effects(metric, done, plan, shown, looks)
     rows = _adjusted(rows, method)
+    curves = tuple(_curves(rows, plan, paired=paired, looks=looks)) if len(runs) <= 1 else ()
+    if not curves:
+        rows = [msgspec.structs.replace(row, swept=False) for row in rows]
     return Analysis(
         schema_version=SCHEMA_VERSION,
         runs=tuple(runs),
@@ -313,7 +316,8 @@ def analyse(
         forks={label: len(group) for label, group in done.items()},
         paired=paired,
         restart=plan.restart,
-        documents=plan.corpus.documents,
+        # Points of a sweep may have numbers of their own.
+        documents=0 if any(spec.documents for spec in plan.variants) else plan.corpus.documents,
         sections=_sections(plan),
         rows=tuple(rows),
         caveats=(
@@ -329,7 +333,7 @@ def analyse(
         costs=verdict_costs(_compared(rows), done),
         method=method,
         disturbed=dict(Counter(one.variant for one in noisy)),
-        curves=tuple(_curves(rows, plan, paired=paired, looks=looks)) if len(runs) <= 1 else (),
+        curves=curves,
     )
 
 

@@ -179,7 +179,7 @@ class Analysis(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         forks: variant -> number of finished forks.
         paired: analysed as differences within blocks.
         restart: when a fresh node came in between.
-        documents: in the corpus.
+        documents: in the corpus; 0 where that is unknown, or differs from variant to variant.
         sections: the challenges, in order.
         rows: by metric, then challenge and task.
         caveats: doubts about all of it.
