@@ -155,3 +155,8 @@ def test_names_and_reasons_cannot_command_a_terminal(capsys: pytest.CaptureFixtu
     assert "range\N{REPLACEMENT CHARACTER}[2J is slow" in said
     assert "terms\N{REPLACEMENT CHARACTER}[2J is slow" in said
     assert "\x1b[2J" not in said
+
+
+def test_more_requests_than_operations_are_no_share_of_these():
+    assert step_progress("requests", 4453, 260, 0, 0.0) == "4,453 requests"
+    assert step_progress("requests", 130, 260, 0, 0.0) == "130 requests, 50 %"

@@ -48,7 +48,8 @@ def step_progress(what: str, done: int, total: int, lately: int, seconds: float)
     `seconds`, while being watched.
     """
     parts = [f"{done:,} {what.removesuffix('s') if done == 1 else what}"]
-    if total:
+    # An operation of several requests, such as a scroll, has more of them than there are operations.
+    if total and done <= total:
         parts.append(f"{100 * done / total:.0f} %")
     if lately > 0 and seconds > 0:
         speed = lately / seconds
@@ -205,7 +206,7 @@ class RichObserver:
         """Move the bar; within a fork, say how far its task is."""
         if self._fork is None:
             self._progress.update(self._task, completed=done, total=total or None, what=what)
-        elif total:
+        elif total and done <= total:
             self._progress.update(self._task, description=shown(f"{self._title} {100 * done // total} %"))
 
     def fork_started(self, variant: str, number: int, total: int, remaining_s: float | None) -> None:
