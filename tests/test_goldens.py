@@ -59,6 +59,7 @@ SUFFIXES: Final = {
     "junit": ".xml",
     "github": ".github.md",
     "bencher": ".bencher.json",
+    "prometheus": ".prom",
 }
 # Lines break by the length of paths, and whoever measures on this host is not asked.
 MASKED_NAME: Final = "benchctlgoldens"

@@ -1,10 +1,15 @@
 """What build servers get: test cases, a summary, metrics with bounds."""
 
 import json
+import math
+import re
 from xml.etree import ElementTree as ET
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from benchctl.report.ci import _label
 from benchctl.report.formats import render
 from benchctl.results.model import RunRecord
 from benchctl.stats.analyse import analyse, analyse_run
@@ -76,3 +81,31 @@ def test_the_summary_has_the_gate_first_and_folds_the_rest_away():
     marks = [text.index(mark) for mark in ("**Gate: ", "**Verdict:**", "<details>", "</details>")]
     assert marks == sorted(marks)
     assert "Gate" not in render(analysis, "github")
+
+
+LINE = re.compile(r'(?P<name>[a-z_]+)\{(?P<labels>(?:[a-z]+="(?:[^"\\\n]|\\["\\n])*",?)+)\} (?P<value>\S+)')
+
+
+def test_prometheus_gets_one_gauge_a_series_with_whole_labels(record: RunRecord):
+    seen: set[tuple[str, str]] = set()
+    typed = ""
+    for line in render(analyse_run(record), "prometheus").splitlines():
+        if line.startswith("# TYPE "):
+            typed = line.split()[2]
+        elif not line.startswith("#"):
+            found = LINE.fullmatch(line)
+            assert found is not None, line
+            assert found["name"] == typed
+            assert math.isfinite(float(found["value"]))
+            assert (found["name"], found["labels"]) not in seen
+            seen.add((found["name"], found["labels"]))
+    assert seen
+
+
+@given(st.text())
+def test_a_label_ends_where_it_ends(text: str):
+    written = _label(text)
+    assert "\n" not in written
+    assert re.fullmatch(r'(?:[^"\\\n]|\\["\\n])*', written)
+    unescaped = re.sub(r"\\(.)", lambda one: {"n": "\n"}.get(one[1], one[1]), written)
+    assert unescaped == text

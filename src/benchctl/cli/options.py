@@ -65,7 +65,7 @@ class SectionedCommand(click.Command):
 
 
 FORMATS = ("text", "markdown", "csv", "json", "html")
-FOR_BUILD_SERVERS = ("junit", "github", "bencher")
+FOR_OTHERS = ("junit", "github", "bencher", "prometheus")
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9._@-]*")
 _HEAP = re.compile(r"(?P<number>\d+)(?P<unit>[mMgG])")
@@ -158,9 +158,9 @@ class TagType(click.ParamType[str]):
 def format_option(command: F) -> F:
     """`--format`."""
     return under("Output", click.option(
-        "--format", "output_format", type=click.Choice([*FORMATS, *FOR_BUILD_SERVERS]),
+        "--format", "output_format", type=click.Choice([*FORMATS, *FOR_OTHERS]),
         default="text", show_default=True,
-        help="How results are printed; the last three are for build servers.",
+        help="How results are printed; the last four are for build servers and monitoring.",
     ))(command)  # fmt: skip
 
 
