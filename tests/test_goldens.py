@@ -53,7 +53,14 @@ from sweeps import swept_record
 GOLDEN: Final = Path(__file__).parent / "golden"
 COMMANDS, MISTAKES, HELP = "commands.txt", "mistakes.txt", "help.txt"
 NOTHING: Final = 1e-12  # what is left of differences between equal figures
-SUFFIXES: Final = {"markdown": ".md", "html": ".html.txt"}
+SUFFIXES: Final = {
+    "markdown": ".md",
+    "html": ".html.txt",
+    "junit": ".xml",
+    "github": ".github.md",
+    "bencher": ".bencher.json",
+    "prometheus": ".prom",
+}
 # Lines break by the length of paths, and whoever measures on this host is not asked.
 MASKED_NAME: Final = "benchctlgoldens"
 ENVIRONMENT: Final = {

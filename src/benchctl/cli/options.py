@@ -65,6 +65,7 @@ class SectionedCommand(click.Command):
 
 
 FORMATS = ("text", "markdown", "csv", "json", "html")
+FOR_OTHERS = ("junit", "github", "bencher", "prometheus")
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9._@-]*")
 _HEAP = re.compile(r"(?P<number>\d+)(?P<unit>[mMgG])")
@@ -157,8 +158,9 @@ class TagType(click.ParamType[str]):
 def format_option(command: F) -> F:
     """`--format`."""
     return under("Output", click.option(
-        "--format", "output_format", type=click.Choice(FORMATS), default="text", show_default=True,
-        help="How results are printed.",
+        "--format", "output_format", type=click.Choice([*FORMATS, *FOR_OTHERS]),
+        default="text", show_default=True,
+        help="How results are printed; the last four are for build servers and monitoring.",
     ))(command)  # fmt: skip
 
 

@@ -2,12 +2,13 @@
 
 import csv
 import io
-from collections.abc import Iterable, Sequence
-from typing import Any, Literal, get_args
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Literal
 
 import msgspec
 
 from benchctl.errors import UsageError
+from benchctl.report.ci import bencher, junit, prometheus, step_summary
 from benchctl.report.curve import curve_grids, curve_plot
 from benchctl.report.details import further_grids
 from benchctl.report.grid import escaped, grid_table, note_lists
@@ -101,9 +102,8 @@ def _source(record: RunRecord) -> Source:
 # One analysis as text, Markdown, CSV or JSON.
 
 
-Format = Literal["text", "markdown", "csv", "json", "html"]
+Format = Literal["text", "markdown", "csv", "json", "html", "junit", "github", "bencher", "prometheus"]
 """All that results can be printed as; pages (html) are written by `report.html`, which draws samples, too."""
-_WRITTEN_HERE = get_args(Format)[:-1]
 
 # Of a row, of a comparison, and of both sides: the columns of the CSV form.
 _ROW_COLUMNS = ("schedule", "challenge", "task", "label", "operation", "metric", "unit", "higher_is_better")
@@ -126,23 +126,26 @@ def render(
     """Write an analysis.
 
     Text (of `width` columns) and Markdown are for readers, CSV (one line a task, metric and contender) and
-    JSON (everything) for programs, in full precision. Without `plan` no command is proposed; `details` adds
-    every kind of time and what the driver itself did for readers. `records` and `gate` are for JSON only.
+    JSON (everything) for programs, in full precision; the others are for build servers. Without `plan` no
+    command is proposed; `details` adds every kind of time and what the driver itself did for readers.
+    `records` are for JSON only, and `gate` for JSON and build servers.
 
     Raises:
         UsageError: there is no such format.
     """
-    match output_format:
-        case "text":
-            return render_text(analysis, plan=plan, width=width, details=details)
-        case "markdown":
-            return _markdown(analysis, plan, details=details)
-        case "csv":
-            return _csv(analysis)
-        case "json":
-            return json_text(document(analysis, records, gate))
-        case _:
-            raise UsageError(f"no output format '{output_format}'", hint=f"one of {', '.join(_WRITTEN_HERE)}")
+    written: dict[str, Callable[[], str]] = {
+        "text": lambda: render_text(analysis, plan=plan, width=width, details=details),
+        "markdown": lambda: _markdown(analysis, plan, details=details),
+        "csv": lambda: _csv(analysis),
+        "json": lambda: json_text(document(analysis, records, gate)),
+        "junit": lambda: junit(analysis, gate),
+        "github": lambda: step_summary(analysis, gate),
+        "bencher": lambda: bencher(analysis),
+        "prometheus": lambda: prometheus(analysis),
+    }
+    if output_format not in written:
+        raise UsageError(f"no output format '{output_format}'", hint=f"one of {', '.join(written)}")
+    return written[output_format]()
 
 
 def _markdown(analysis: Analysis, plan: Plan | None, *, details: bool) -> str:

@@ -18,6 +18,7 @@ from benchctl.stats.multiplicity import FIRST_LOOK, MOST_BLOCKS
 
 
 Outcome = Literal["pass", "regression", "inconclusive"]
+RowOutcome = Literal["regression", "open", "kept"]
 
 
 class GateResult(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -60,17 +61,12 @@ def gate(analysis: Analysis) -> GateResult:
     regressions: list[str] = []
     doubts = [doubt.text for doubt in analysis.caveats if doubt.code == "failed-forks"]
     counts: Counter[str] = Counter()
-    for row, comparison in _looked_at(analysis):
-        name = _name(analysis, row, comparison)
-        unsound = [doubt.text for doubt in row.caveats if doubt.code in _UNSOUND]
-        if comparison.verdict == "slower":
-            regressions.append(f"{name}: {comparison.verdict}{_size(comparison)}")
-        elif _unclear(comparison):
-            doubts.append(f"{name}: {_unclear_text(row, comparison)}")
-        elif unsound:
-            doubts.append(f"{name}: {'; '.join(unsound)}")
-        else:
+    for row, comparison, outcome, reason in outcomes(analysis):
+        if outcome == "kept":
             counts[comparison.verdict] += 1
+        else:
+            told = regressions if outcome == "regression" else doubts
+            told.append(f"{_name(analysis, row, comparison)}: {reason}")
     unlike = [doubt.text for doubt in analysis.caveats if doubt.code == "unlike"]
     notes = (*_left_out(analysis), *unlike)
     if regressions:
@@ -79,6 +75,20 @@ def gate(analysis: Analysis) -> GateResult:
         found = tuple(doubts) or ("there is nothing to judge",)
         return GateResult("inconclusive", (*found, *notes), bool(unlike))
     return GateResult("pass", (_summary(counts), *notes), bool(unlike))
+
+
+def outcomes(analysis: Analysis) -> Iterator[tuple[Row, Comparison, RowOutcome, str]]:
+    """Every comparison that a gate looks at, what it is to the gate, and why, unless speed is kept."""
+    for row, comparison in _looked_at(analysis):
+        unsound = [doubt.text for doubt in row.caveats if doubt.code in _UNSOUND]
+        if comparison.verdict == "slower":
+            yield row, comparison, "regression", f"{comparison.verdict}{_size(comparison)}"
+        elif _unclear(comparison):
+            yield row, comparison, "open", _unclear_text(row, comparison)
+        elif unsound:
+            yield row, comparison, "open", "; ".join(unsound)
+        else:
+            yield row, comparison, "kept", ""
 
 
 def _left_out(analysis: Analysis) -> Iterator[str]:

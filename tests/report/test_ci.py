@@ -1,0 +1,111 @@
+"""What build servers get: test cases, a summary, metrics with bounds."""
+
+import json
+import math
+import re
+from xml.etree import ElementTree as ET
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from benchctl.report.ci import _label
+from benchctl.report.formats import render
+from benchctl.results.model import RunRecord
+from benchctl.stats.analyse import analyse, analyse_run
+from benchctl.stats.analysis import Analysis
+from benchctl.stats.decisions import GateResult, gate
+from report.conftest import complete_record
+from report.test_tables import difficult
+from sweeps import swept_record
+
+RECORDS = {
+    "plain": complete_record(),
+    "difficult": complete_record(edit=difficult),
+    "few": complete_record(forks=1),
+    "three": complete_record(variants=("es", "os", "noinline")),
+    "alone": complete_record(variants=("es",)),
+    "sweep": swept_record(),
+}
+COUNTS = {"failure": "failures", "error": "errors", "skipped": "skipped"}
+
+
+@pytest.fixture(params=RECORDS, ids=str)
+def record(request: pytest.FixtureRequest) -> RunRecord:
+    return RECORDS[request.param]
+
+
+def gated(record: RunRecord) -> Analysis:
+    forks = {spec.name: record.compared(spec.name) for spec in record.plan.variants}
+    return analyse(forks, record.plan, runs=(record.id,), method="holm")
+
+
+def cases(analysis: Analysis, asked: GateResult | None = None) -> ET.Element:
+    return ET.fromstring(render(analysis, "junit", gate=asked))  # noqa: S314 - our own
+
+
+def test_every_comparison_is_a_test_case_and_the_counts_add_up(record: RunRecord):
+    suite = cases(analyse_run(record))
+    for name, count in COUNTS.items():
+        assert suite.get(count) == str(len(suite.findall(f"testcase/{name}")))
+    assert suite.get("tests") == str(len(suite.findall("testcase")))
+    names = [(one.get("classname"), one.get("name")) for one in suite.findall("testcase")]
+    assert len(set(names)) == len(names)
+
+
+def test_what_a_gate_calls_a_regression_fails_and_what_it_leaves_open_is_an_error(record: RunRecord):
+    analysis = gated(record)
+    result = gate(analysis)
+    suite = cases(analysis, result)
+    assert (result.outcome == "regression") == bool(suite.findall("testcase/failure"))
+    if result.outcome == "pass":
+        assert suite.get("errors") == "0"
+    assert suite.get("skipped") == "0"
+    assert cases(analysis).get("errors") == "0"
+
+
+def test_bounds_hold_the_value_and_there_are_none_of_a_single_fork(record: RunRecord):
+    found = json.loads(render(analyse_run(record), "bencher"))
+    measures = [one for benchmark in found.values() for one in benchmark.values()]
+    assert measures
+    for one in measures:
+        assert one.keys() <= {"value", "lower_value", "upper_value"}
+        assert one.get("lower_value", one["value"]) <= one["value"] <= one.get("upper_value", one["value"])
+    bounded = any("lower_value" in one for one in measures)
+    assert bounded == (record is not RECORDS["few"])
+
+
+def test_the_summary_has_the_gate_first_and_folds_the_rest_away():
+    analysis = gated(RECORDS["plain"])
+    text = render(analysis, "github", gate=gate(analysis))
+    marks = [text.index(mark) for mark in ("**Gate: ", "**Verdict:**", "<details>", "</details>")]
+    assert marks == sorted(marks)
+    assert "Gate" not in render(analysis, "github")
+
+
+LINE = re.compile(r'(?P<name>[a-z_]+)\{(?P<labels>(?:[a-z]+="(?:[^"\\\n]|\\["\\n])*",?)+)\} (?P<value>\S+)')
+
+
+def test_prometheus_gets_one_gauge_a_series_with_whole_labels(record: RunRecord):
+    seen: set[tuple[str, str]] = set()
+    typed = ""
+    for line in render(analyse_run(record), "prometheus").splitlines():
+        if line.startswith("# TYPE "):
+            typed = line.split()[2]
+        elif not line.startswith("#"):
+            found = LINE.fullmatch(line)
+            assert found is not None, line
+            assert found["name"] == typed
+            assert math.isfinite(float(found["value"]))
+            assert (found["name"], found["labels"]) not in seen
+            seen.add((found["name"], found["labels"]))
+    assert seen
+
+
+@given(st.text())
+def test_a_label_ends_where_it_ends(text: str):
+    written = _label(text)
+    assert "\n" not in written
+    assert re.fullmatch(r'(?:[^"\\\n]|\\["\\n])*', written)
+    unescaped = re.sub(r"\\(.)", lambda one: {"n": "\n"}.get(one[1], one[1]), written)
+    assert unescaped == text
