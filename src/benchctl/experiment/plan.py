@@ -109,11 +109,19 @@ def cut(spec: ExperimentSpec, planned: Planned) -> Planned:
 
 
 def digest_of(plan: Plan) -> str:
-    """SHA-256 over a whole plan: its track and challenges as rendered, and their settings."""
+    """SHA-256 over a whole plan: its track and challenges as rendered, and their settings.
+
+    What came later than the first records is left out while it is as usual.
+    """
     said = msgspec.to_builtins(plan)
     for one in run_settings():
         if one.later and getattr(plan, one.name) == one.default:
             del said[one.name.replace("_", "-")]
+    if plan.swept is None:
+        del said["swept"]
+    for variant in said["variants"]:
+        if variant["documents"] is None:
+            del variant["documents"]
     return hashlib.sha256(msgspec.json.encode(said, order="sorted")).hexdigest()
 
 

@@ -175,7 +175,11 @@ def _lines(row: Row, analysis: Analysis) -> Iterator[_Line]:
                 p_value(one.p_adjusted),
             ),
             verdict=judged(one.verdict, word, *_marks(row, one)),
-            strength=(one.verdict in DECIDED, _size(one.effect_percent or 0.0)),
+            # Of what never happened on either side there is nothing to see.
+            strength=(
+                one.verdict in DECIDED and any((one.baseline_value, one.contender_value)),
+                _size(one.effect_percent or 0.0),
+            ),
             mde_percent=one.mde_percent if one.verdict == "inconclusive" else None,
         )
 
