@@ -2,6 +2,7 @@
 
 import dataclasses
 import re
+from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
@@ -10,12 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchctl.endpoint import Auth, Endpoint
-from benchctl.engine.declared import places
+from benchctl.engine.declared import MARK, places
 from benchctl.engine.target import Address, ClusterFacts
 from benchctl.errors import UsageError
+from benchctl.home import Home
 from benchctl.results.model import IndexFacts, IngestReport, SegmentFacts
 from benchctl.results.plan import TargetSpec
 from benchctl.run.session import TargetSubject
+from benchctl.run.steps import work_context
 from benchctl.run.targets import corpus_of_targets, refuse_filling, refuse_writes, target_caveats
 from benchctl.track.model import Challenge, Corpus, Documents, Index, IndexBody, Task, Template, Track
 from benchctl.track.operations.catalogue import decode_operation
@@ -167,6 +170,15 @@ def test_action_lines_may_name_any_index():
     found = msgspec.structs.replace(track(**ON_ITS_OWN), corpora=(acting,))
     with pytest.raises(UsageError, match="operation 'bulk'"):
         refused(Challenge("c", (Task("bulk"),)), found, "removed", origin="empty")
+
+
+def test_indices_made_on_a_cluster_are_marked_from_the_start(tmp_path: Path):
+    found = track()
+    spec = msgspec.structs.replace(ES, target=TargetSpec(("http://search-1:9200",), writes="removed"))
+    context = work_context(make_plan(), found, Home(tmp_path), spec)
+    assert MARK in context.indices["big5"]["mappings"]["_meta"]
+    own = work_context(make_plan(), found, Home(tmp_path), ES)
+    assert "_meta" not in own.indices["big5"].get("mappings", {})
 
 
 def test_what_becomes_of_made_indices_is_said():
