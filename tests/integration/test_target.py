@@ -217,6 +217,19 @@ def test_a_challenge_that_makes_its_index_may_where_there_is_none(
 
 
 @ON_ONE
+def test_several_targets_and_hosts_take_turns_in_one_run(
+    bare: Node, benchctl: Benchctl, store: RunStore, making: tuple[str, ...]
+):
+    here = bare.endpoint.title
+    there = here.replace("127.0.0.1", "localhost")
+    done = benchctl(*making, "--target", f"one={here},{there}", "--target", f"two={there}", "--forks", "1")
+    assert done.returncode == 0, done.stderr
+    record = store.find("latest", finished=False).load()
+    assert {fork.variant: fork.status for fork in record.forks} == {"one": "done", "two": "done"}
+    assert not any(one.failures for fork in record.forks for one in fork.summaries)
+
+
+@ON_ONE
 def test_a_red_line_is_searched_for_on_a_running_cluster(
     filled: str, node: Node, benchctl: Benchctl, store: RunStore
 ):
