@@ -172,9 +172,9 @@ def making(tmp_path: Path) -> tuple[str, ...]:
 
 
 @pytest.fixture
-def bare(boots: Boots, folder: Path, engine: EngineName) -> Iterator[Node]:
-    """A node with somebody else's index."""
-    with boots(engine, folder / f"bare-{engine}") as started:
+def bare(boots: Boots, folder: Path, engine: EngineName, tmp_path: Path) -> Iterator[Node]:
+    """A node of its own for every test, with somebody else's index."""
+    with boots(engine, folder / f"bare-{engine}-{tmp_path.name}") as started:
         started.client.create_index("others", {"settings": {"number_of_replicas": 0}})
         yield started
 
