@@ -172,7 +172,7 @@ def test_counts_that_are_swept_are_not_raised_to_warm_up():
 
 def test_no_pilot_chooses_the_warm_up_that_is_swept():
     with pytest.raises(UsageError, match="--sweep warmup_iterations varies it"):
-        check_lengthening(planned("warmup_iterations=10,20"))
+        check_lengthening(planned("range-only-short.warmup_iterations=10,20"))
 
 
 def test_a_point_never_has_the_name_of_another_variant():

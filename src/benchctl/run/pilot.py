@@ -58,7 +58,7 @@ def check_lengthening(plan: Plan) -> None:
     Raises:
         UsageError: no challenge counts its requests, or a sweep varies the warm-up.
     """
-    if any("warmup_iterations" in one.at for one in (plan.swept.schedules if plan.swept else ())):
+    if plan.sweeps("warmup_iterations"):
         raise UsageError(
             "--until-steady chooses the same warm-up for all points, and --sweep warmup_iterations varies it",
             hint="leave one of them out",
