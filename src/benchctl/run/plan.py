@@ -215,12 +215,25 @@ def plan_ingest(options: RunSpec) -> tuple[Plan, Track]:
         UsageError: something is wrong, or the track declares no index to be filled; nothing has been started.
     """
     check_options(msgspec.structs.replace(options, forks=options.index_builds))
+    refuse_sweep(options, "what only builds indices")
     track, used = load_track(options.track, _common(options.params))
     reject_unused(options.params, used)
     if origin_of(track, ()) == "empty":
         raise UsageError(f"track '{track.name}' declares no index that could be filled")
     check_index_settings(options.variants, track, "prepared", ())
     return freeze(msgspec.structs.replace(options, forks=0), track, ()), track
+
+
+def refuse_sweep(options: RunSpec, what: str) -> None:
+    """Refuse to leave out the points that were asked for.
+
+    Raises:
+        UsageError: there are some.
+    """
+    if options.sweep:
+        raise UsageError(
+            f"--sweep {options.sweep[0]}: {what} is not swept", hint="make one for each value instead"
+        )
 
 
 def _swept_options(options: RunSpec, sweep: Sweep) -> RunSpec:
