@@ -78,10 +78,11 @@ def test_challenges_are_found_beside_the_file_whatever_the_current_folder_is(tmp
     assert spec.measurements[0].challenges == (str(tmp_path / "own" / "mine.json"),)
 
 
-def test_the_digest_is_that_of_the_file_and_its_challenges(tmp_path: Path):
+@pytest.mark.parametrize("what", ["challenges: [mine.json]", "redline: {challenge: mine.json, slo: p90=1s}"])
+def test_the_digest_is_that_of_the_file_and_its_challenges(what: str, tmp_path: Path):
     challenge = tmp_path / "mine.json"
     challenge.write_text('{"name": "mine", "schedule": [{"operation": "range"}]}')
-    path = changed(tmp_path, "challenges: [range-only-short]}", "challenges: [mine.json]}")
+    path = changed(tmp_path, "challenges: [range-only-short]}", f"{what}}}")
     first = read_experiment(path).spec.digest
     assert read_experiment(path).spec.digest == first
     challenge.write_text('{"name": "mine", "schedule": [{"operation": "term"}]}')

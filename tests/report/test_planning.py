@@ -11,6 +11,7 @@ from benchctl.results.plan import Plan, PluginSpec, StopSpec
 from benchctl.stats.analyse import analyse_run
 from benchctl.stats.analysis import Analysis
 from benchctl.stats.caveat import Caveat, not_steady, small_scale
+from sweeps import swept_record
 
 
 def following(analysis: Analysis, plan: Plan) -> Command:
@@ -183,3 +184,20 @@ def test_more_index_builds_where_they_are_the_unit(build: Callable[..., RunRecor
     line = proposed(analyse_run(record), plan)
     assert "--index-builds 4 " in line
     assert line.endswith("--forks 8")
+
+
+@pytest.mark.parametrize("sweep", ["iterations=100,200", "param:warmup_iterations=100,200"])
+def test_what_is_swept_is_not_proposed_as_well(sweep: str):
+    record = swept_record(sweep=(sweep,))
+    found = doubting(record, not_steady("es", "not warmed up", "was 9 % faster at the end"))
+    line = proposed(found, record.plan)
+    assert f"--sweep {sweep}" in line
+    unfit = "--param iterations" if sweep.startswith("iterations") else "--until-steady"
+    assert unfit not in line
+
+
+def test_where_documents_are_swept_there_are_no_more_of_them_to_propose():
+    record = swept_record(sweep=("docs=1k,2k",))
+    plan = msgspec.structs.replace(record.plan, settled=True)
+    found = doubting(record, not_steady("es", "not warmed up", "", ""), small_scale("1000"))
+    assert "--until-steady" in proposed(found, plan)

@@ -70,6 +70,15 @@ def test_every_point_is_shown_and_what_they_add_up_to():
     ]
 
 
+def test_what_is_held_is_less_and_not_faster():
+    values = {"es": forks(lambda x: 100 * x), "os": forks(lambda x: 200 * x, seed=2)}
+    curve = make_curve(values, metric="heap")
+    (answer, *_) = sweep_answer(curve)
+    assert "more from 1 to 8" in answer
+    assert "They do not cross: es has less at and between all points." in answer
+    assert not [word for line in shown(curve, 120) for word in ("faster", "slower") if word in line.lower()]
+
+
 def test_each_further_variant_has_its_answer_and_lines():
     curve = three()
     answer = sweep_answer(curve)

@@ -25,8 +25,8 @@ from benchctl.results.figures import CurvePoint, TaskSummary
 from benchctl.results.model import unanswered
 from benchctl.results.plan import Plan, RedlineSpec, TargetSpec, VariantSpec
 from benchctl.results.samples import Columns, Outcome, concatenate, empty_columns
-from benchctl.run.plan import RunSpec, reload_track
-from benchctl.run.redline import capacity_per_s, plan_redline, search_redline
+from benchctl.run.plan import RunSpec, plan_ingest, reload_track
+from benchctl.run.redline import capacity_per_s, parse_clients, plan_redline, search_of, search_redline
 from benchctl.track.load import load_track
 from benchctl.track.model import Challenge, Task
 from benchctl.track.operations.search import Bulk
@@ -320,6 +320,22 @@ def test_a_misspelt_operation_gets_a_hint():
 def test_options_of_a_run_are_checked_as_well():
     with pytest.raises(UsageError, match="--forks"):
         plan_redline(options(forks=0), SEARCH)
+
+
+@pytest.mark.parametrize("plan_it", [lambda asked: plan_redline(asked, SEARCH), plan_ingest])
+def test_a_sweep_of_what_is_not_swept_is_refused(plan_it: Callable[[RunSpec], object]):
+    """A measurement of an experiment may be told one; it was passed over."""
+    with pytest.raises(UsageError, match="--sweep docs=1k,2k: .* is not swept"):
+        plan_it(options(sweep=("docs=1k,2k",)))
+
+
+def test_a_range_of_clients_does_not_begin_at_0():
+    search = search_of(
+        ["range"], None, (90.0, 10**7), clients=parse_clients("0..8"), schedule=None, warm_up_s=1.0,
+        settle_s=1.0, step_s=1.0, tolerance=0.1, max_rate=None, max_factor=None,
+    )  # fmt: skip
+    with pytest.raises(UsageError, match="a range begins with at least 1"):
+        plan_redline(options(), search)
 
 
 def test_parameters_reach_the_track_of_a_search_and_unused_ones_are_refused(tmp_path: Path):

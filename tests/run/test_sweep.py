@@ -1,5 +1,6 @@
 """Sweeps: from what was asked to variants and challenges at every point, and the order of these."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from benchctl.results.model import ForkRecord
 from benchctl.results.plan import Axis, Plan, Swept, TargetSpec
 from benchctl.run.bench import SilentObserver
 from benchctl.run.documents import FileOptions
-from benchctl.run.pilot import choose_counts
+from benchctl.run.pilot import check_lengthening, choose_counts
 from benchctl.run.plan import RunSpec, boots, plan_run, reload_track, with_params
 from benchctl.run.sweep import MOST_POINTS, Sweep
 from builders import CORPUS, ES, OS, make_fork, make_summary
@@ -138,6 +139,45 @@ def test_a_json_list_has_values_with_commas():
 def test_a_sweep_that_makes_no_sense_is_refused(sweep: tuple[str, ...], message: str):
     with pytest.raises(UsageError, match=message):
         planned(*sweep)
+
+
+@pytest.mark.parametrize(
+    ("sweep", "changes", "message"),
+    [
+        (("clients=1,2",), {"params": {"range-only-short.clients": 3}}, "at clients=1 and at clients=2"),
+        (
+            ("heap=,1g",),
+            {"variants": (msgspec.structs.replace(ES, heap_mb=1024),)},
+            "at heap= and at heap=1g",
+        ),
+        (
+            ("index:codec=default,best_compression", "setting:index.codec=default,best_compression"),
+            {},
+            "variant 'es' is the same at index:codec=default,setting:index.codec=default and",
+        ),
+    ],
+)
+def test_points_that_are_the_same_are_not_measured_as_if_they_differed(
+    sweep: tuple[str, ...], changes: dict[str, Any], message: str
+):
+    with pytest.raises(UsageError, match=re.escape(message)):
+        planned(*sweep, **changes)
+
+
+def test_counts_that_are_swept_are_not_raised_to_warm_up():
+    plan = planned("iterations=10,20", settle=True)
+    assert [one.schedule[0].iterations for one in plan.schedules] == [10, 20]
+    assert not plan.settled
+
+
+def test_no_pilot_chooses_the_warm_up_that_is_swept():
+    with pytest.raises(UsageError, match="--sweep warmup_iterations varies it"):
+        check_lengthening(planned("range-only-short.warmup_iterations=10,20"))
+
+
+def test_a_point_never_has_the_name_of_another_variant():
+    plan = planned("heap=1g,2g", variants=(ES, msgspec.structs.replace(ES, name="es.1g")))
+    assert [one.name for one in plan.variants] == ["es.1g.2", "es.2g", "es.1g.1g", "es.1g.2g"]
 
 
 def test_what_is_given_elsewhere_is_not_swept_as_well():

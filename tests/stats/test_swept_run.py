@@ -7,7 +7,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from benchctl.results.model import RunRecord
+from benchctl.report.numbers import signed_figure
+from benchctl.report.sweep import sweep_answer
+from benchctl.report.tables import render_text
+from benchctl.results.model import ForkRecord, RunRecord
+from benchctl.results.plan import VariantSpec
 from benchctl.run.plan import RunSpec, boots, plan_run
 from benchctl.stats.analyse import analyse, analyse_run
 from benchctl.stats.analysis import Analysis
@@ -64,7 +68,52 @@ def test_points_of_a_single_variant_are_compared_with_the_first():
     found = analyse_run(swept_record(sweep=("docs=1k,2k",), variants=(OS,)))
     assert compared(found) == {("os.1k", "os.2k")}
     assert [len(one.lines) for one in found.curves] == [1, 1]
+    # Rows tell them, a line alone has nothing beside it.
     assert found.curves[0].comparisons == ()
+    assert not any(row.swept for row in found.rows)
+
+
+def test_a_curve_has_the_points_at_which_a_task_is_of_the_metric():
+    """Closed loops have no latency of their own: it was an IndexError."""
+    found = analyse_run(swept_record(sweep=("target_throughput=0,50,100",)))
+    throughput, *_, latency = found.curves
+    assert (throughput.metric, throughput.axis.labels) == ("throughput", ("0", "50", "100"))
+    assert (latency.metric, latency.axis.labels) == ("latency_p90", ("50", "100"))
+    assert [len(point) for point in latency.comparisons] == [1, 1]
+    assert "100" in render_text(found)
+
+
+def weakened(record: RunRecord, place: int) -> RunRecord:
+    """With failed requests and a cluster that did not keep up, at one of the points."""
+
+    def weak(fork: ForkRecord) -> ForkRecord:
+        summaries = [
+            msgspec.structs.replace(one, failures={"http-error": 3})
+            if one.schedule == place and fork.variant == "os"
+            else one
+            for one in fork.summaries
+        ]
+        return msgspec.structs.replace(fork, summaries=tuple(summaries))
+
+    return msgspec.structs.replace(record, forks=tuple(map(weak, record.forks)))
+
+
+@pytest.mark.parametrize("variants", [(ES, OS), (OS,)])
+def test_what_must_be_said_of_a_point_stands_beside_it(variants: tuple[VariantSpec, ...]):
+    found = analyse_run(weakened(swept_record(sweep=("clients=1,2,4",), variants=variants), 1))
+    curve = found.curves[0]
+    assert [[doubt.code for doubt in point] for point in curve.caveats] == [[], ["failures"], []]
+    assert [line.remarks for line in curve.lines] == [((), ("requests failed",), ())] * len(variants)
+    assert render_text(found).count("requests failed") == len(found.curves)
+
+
+def test_means_are_those_that_the_difference_is_of():
+    found = analyse_run(swept_record(sweep=("clients=1,2,4",), compared_as="difference"))
+    curve = found.curves[0]
+    means = [line.means[0] for line in curve.lines]
+    (one,) = curve.comparisons[0]
+    assert [mean and mean.value for mean in means] == [one.baseline_value, one.contender_value]
+    assert f"slower at 1 ({signed_figure(one.difference)} queries/s)" in sweep_answer(curve)[0]
 
 
 def test_some_variants_of_a_sweep_are_compared_as_any_others():

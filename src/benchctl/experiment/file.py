@@ -707,6 +707,7 @@ class _Reader(_Part):
         """SHA-256 over the file and the challenge files that it names."""
         named = (
             *(one for each in measurements for one in (*each.challenges, *each.warmup_challenges)),
+            *(each.redline.operation for each in measurements if each.redline is not None),
             *(warmup for spec in variants for warmup in spec.warmups),
         )
         files = [self._path, *(Path(one) for one in dict.fromkeys(named) if Path(one).is_absolute())]

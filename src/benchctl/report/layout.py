@@ -31,7 +31,7 @@ from benchctl.report.numbers import (
     signed_percent,
 )
 from benchctl.results.model import FORKS_FOR_VERDICT
-from benchctl.stats.analysis import Analysis, DriverRow, Figures, Row, Section, TimeRow
+from benchctl.stats.analysis import Analysis, DriverRow, Figures, Row, Section, TimeRow, weaknesses
 from benchctl.stats.caveat import Caveat, CaveatCode
 from benchctl.stats.compare import DECIDED, FORKS_FOR_QUOTING, HELD_WORDS, VERDICT_WORDS, Comparison
 from benchctl.stats.cost import VerdictCost
@@ -125,7 +125,7 @@ def precision_grid(analysis: Analysis) -> Grid | None:
     columns = (
         OPERATION, worded("Metric"), VARIANT, "CV %", "MDE %", "Permuted p", "Forks", "Minutes", "To go",
     )  # fmt: skip
-    baseline = "the first" if analysis.curves else analysis.variants[0]
+    baseline = "the first" if paired_points(analysis) else analysis.variants[0]
     title = (
         f"Precision: CV of {baseline} and of the variant; minimum detectable effect (MDE, "
         "80 % power); p by permutation (the least that it can be); forks a side, and minutes, for an effect "
@@ -156,6 +156,11 @@ def section_title(section: Section) -> str:
     return f"{section.challenge}{before}"
 
 
+def paired_points(analysis: Analysis) -> bool:
+    """Whether variants are compared at every point of a sweep, and not points of one variant."""
+    return any(curve.pairs for curve in analysis.curves)
+
+
 def better(metric: Metric | Row) -> str:
     """`higher is better`, or `lower is better`."""
     return f"{'higher' if metric.higher_is_better else 'lower'} is better"
@@ -174,15 +179,9 @@ def verdict_cell(
     `different` says in which direction: `different (faster)`. `who` is the contender if the line does not
     name it: `os faster`, `different (os faster)`; `remark` is one more weakness.
     """
-    loads = dict.fromkeys(state for side in sides for state in side.load)
     word = f"{_verdict_word(comparison, who)}{'?' if comparison.provisional else ''}"
-    remarks = [] if comparison.verdict == "n/a" and loads else [word]
-    remarks += loads
-    if any(doubt.code == "failures" for doubt in caveats):
-        remarks.append("requests failed")
-    remarks += dict.fromkeys(side.steady.trend for side in sides if side.steady.trend)
-    if remark:
-        remarks.append(remark)
+    said_instead = comparison.verdict == "n/a" and any(side.load for side in sides)
+    remarks = [*([] if said_instead else [word]), *weaknesses(sides, caveats), *filter(None, [remark])]
     return judged(comparison.verdict, *remarks)
 
 
@@ -347,7 +346,7 @@ def headline(analysis: Analysis) -> str:
     who = f"{_listed(others)} vs {baseline} (baseline)" if others else baseline
     counts = set(analysis.forks.values())
     forks = (
-        f"{counted(counts.pop(), 'fork')}{' each' if others else ''}"
+        f"{counted(counts.pop(), 'fork')}{' each' if len(analysis.variants) > 1 else ''}"
         if len(counts) == 1
         else f"forks: {', '.join(f'{name} {count}' for name, count in analysis.forks.items())}"
     )

@@ -68,7 +68,8 @@ def _proposal(analysis: Analysis, plan: Plan) -> str:
         fewest = min(analysis.forks.values(), default=0)
         forks = builds * math.ceil(max(fewest, builds) / builds)
     documents = _proposed_documents(analysis)
-    grows = documents != plan.corpus.documents
+    # Points of a sweep with numbers of their own have none in common.
+    grows = documents not in (0, plan.corpus.documents)
     unfit = "not-steady" in _codes(analysis) or (grows and bool(_warm_ups(plan)))
     # Counts that benchctl chose are chosen anew for more documents, of which each request then teaches more.
     anew = plan.settled and grows
@@ -105,9 +106,13 @@ def _proposed_builds(fewest: int) -> int:
 
 def _can_lengthen(plan: Plan) -> bool:
     """Whether pilot forks can choose a warm-up: the challenge counts requests, and has no time periods."""
-    return plan.redline is None and any(
-        not any(task.time_period or task.warmup_time_period for task in one.schedule)
-        for one in plan.schedules
+    return (
+        plan.redline is None
+        and not plan.sweeps("warmup_iterations")
+        and any(
+            not any(task.time_period or task.warmup_time_period for task in one.schedule)
+            for one in plan.schedules
+        )
     )
 
 
@@ -126,6 +131,8 @@ def _proposed_iterations(analysis: Analysis, plan: Plan, *, until_steady: bool) 
 
     Counts that benchctl chose are chosen anew, except for a pilot, which chooses the warm-up only.
     """
+    if plan.sweeps("iterations"):
+        return None
     counts = [task.iterations for one in plan.schedules for task in one.schedule if task.iterations]
     if plan.settled:
         return max(counts) if until_steady and counts else None

@@ -17,11 +17,30 @@ from benchctl.report.grid import (
     named,
     worded,
 )
-from benchctl.report.layout import Notes, better, change_cells, result_grids, verdict_cell, verdict_sentence
-from benchctl.report.numbers import NOT_AVAILABLE, counted, figure, interval, p_value, percent, signed_percent
+from benchctl.report.layout import (
+    Notes,
+    better,
+    change_cells,
+    paired_points,
+    result_grids,
+    said,
+    verdict_cell,
+    verdict_sentence,
+)
+from benchctl.report.numbers import (
+    NOT_AVAILABLE,
+    counted,
+    figure,
+    interval,
+    p_value,
+    percent,
+    signed_figure,
+    signed_percent,
+)
 from benchctl.stats.analysis import Analysis
-from benchctl.stats.compare import VERDICT_WORDS, Comparison
-from benchctl.stats.metrics import metric_of
+from benchctl.stats.caveat import Caveat
+from benchctl.stats.compare import Comparison
+from benchctl.stats.metrics import HELD, metric_of
 from benchctl.stats.sweep import Bounded, Crossing, PowerLaw, SweepAxis, SweepCurve, SweepPair
 
 _TWO = 2
@@ -46,7 +65,8 @@ def sweep_answer(curve: SweepCurve) -> list[str]:
 
 def _pair_text(curve: SweepCurve, place: int, pair: SweepPair) -> str:
     """`os against es by clients: slower at 1 (+20.1 %), inconclusive at 2. A crossing is ...`."""
-    told = " ".join(filter(None, (_where(curve, place), _crossing_text(pair, curve.axis))))
+    faster = "has less" if curve.metric in HELD else "is faster"
+    told = " ".join(filter(None, (_where(curve, place), _crossing_text(pair, curve.axis, faster))))
     return f"{pair.contender} against {pair.baseline} by {curve.axis.name}: {told}" if told else ""
 
 
@@ -59,20 +79,23 @@ def _where(curve: SweepCurve, place: int) -> str:
     parts = []
     for word, group in groupby(points, key=lambda point: _word(point[1])):
         labels, comparisons = zip(*group, strict=True)
-        effects = [one.effect_percent for one in comparisons if one.effect_percent is not None]
+        in_unit = comparisons[0].compared_as == "difference"
+        effects = [one.difference if in_unit else one.effect_percent for one in comparisons]
+        known = [effect for effect in effects if effect is not None]
         size = ""
-        if effects and comparisons[0].verdict in {"faster", "slower", "different"}:
-            low, high = min(effects), max(effects)
-            size = f" ({signed_percent(low) if low == high else interval(low, high)} %)"
+        if known and comparisons[0].verdict in {"faster", "slower", "different"}:
+            low, high, shown = min(known), max(known), signed_figure if in_unit else signed_percent
+            reach = shown(low) if low == high else interval(low, high, shown)
+            size = f" ({reach} {curve.unit if in_unit else '%'})"
         parts.append(f"{word} {_stretch(labels)}{size}")
     return f"{', '.join(parts)}." if parts else ""
 
 
 def _word(comparison: Comparison) -> str:
-    word = VERDICT_WORDS.get(comparison.verdict, comparison.verdict)
+    word = said(comparison, comparison.verdict)
     doubt = "?" if comparison.provisional else ""
     if comparison.verdict == "different":
-        return f"{comparison.direction}{doubt}, perhaps by too little to matter,"
+        return f"{said(comparison, comparison.direction or '')}{doubt}, perhaps by too little to matter,"
     return {"insufficient": "without a verdict", "n/a": "without a verdict"}.get(word, f"{word}{doubt}")
 
 
@@ -80,13 +103,13 @@ def _stretch(labels: Sequence[str]) -> str:
     return f"at {labels[0]}" if len(labels) == 1 else f"from {labels[0]} to {labels[-1]}"
 
 
-def _crossing_text(pair: SweepPair, axis: SweepAxis) -> str:
+def _crossing_text(pair: SweepPair, axis: SweepAxis, faster: str) -> str:
     if pair.ahead:
         but = f" but {', '.join(pair.growth.without)}" if pair.growth.without else ""
-        return f"They do not cross: {pair.ahead} is faster at and between all points{but}."
+        return f"They do not cross: {pair.ahead} {faster} at and between all points{but}."
     sentences = [
         f"They cross at {_at(one)} {axis.name} (95 % {_place(one.low)} to {_place(one.high)}): "
-        f"{one.below} is faster below, {one.above} above."
+        f"{one.below} {faster} below, {one.above} above."
         for one in pair.crossings
         if _shown(pair, one)
     ]
@@ -162,7 +185,8 @@ def _place(number: float | None) -> str:
 
 def verdict(analysis: Analysis) -> str:
     """What a report says first: task by task, or counted over the points of curves, which have answers."""
-    return verdict_sentence(analysis, list(_counted(analysis.curves)))
+    told = any(row.comparisons and not row.swept for row in analysis.rows) and not paired_points(analysis)
+    return verdict_sentence(analysis, [] if told else list(_counted(analysis.curves)))
 
 
 def _counted(curves: Sequence[SweepCurve]) -> Iterator[str]:
@@ -214,14 +238,14 @@ def _points(curve: SweepCurve, notes: Notes | None) -> Grid:
     change = f"Diff, {curve.unit}" if in_unit else "Diff %"
     tested: tuple[Column | str, ...] = (change, INTERVAL, "p", VERDICT, NOTES)
     if len(variants) <= _TWO:
-        shown = tested if curve.comparisons and len(variants) == _TWO else ()
+        shown = tested if curve.comparisons and len(variants) == _TWO else (worded("Remarks"), NOTES)
         columns = (head, *variants, "Forks", *shown)
         lines = [
             (
                 label,
                 *_values(curve, place),
                 _forks(curve, place),
-                *(_tested(curve, place, 0, notes) if shown else ()),
+                *(_tested(curve, place, 0, notes) if shown == tested else _told(curve, place, notes)),
             )
             for place, label in enumerate(curve.axis.labels)
         ]
@@ -232,7 +256,7 @@ def _points(curve: SweepCurve, notes: Notes | None) -> Grid:
             for place, label in enumerate(curve.axis.labels)
             for line in _stacked(curve, place, label, notes)
         ]
-    grid = Grid.of(title, columns, lines).without_empty(NOTES.title)
+    grid = Grid.of(title, columns, lines).without_empty(NOTES.title).without_empty("Remarks")
     same = len({count for line in curve.lines for count in line.forks}) == 1
     return grid.without("Forks") if same else grid
 
@@ -255,15 +279,33 @@ def _forks(curve: SweepCurve, place: int) -> str:
     return ", ".join(str(line.forks[place]) for line in curve.lines)
 
 
+def _remarks(curve: SweepCurve, place: int, *lines: int) -> tuple[str, ...]:
+    """What must be said beside these lines at a point."""
+    said_of = [curve.lines[line].remarks for line in lines]
+    return tuple(dict.fromkeys(remark for told in said_of if told for remark in told[place]))
+
+
+def _told(curve: SweepCurve, place: int, notes: Notes | None) -> tuple[Cell | str, ...]:
+    """What is said of a point where nothing is compared."""
+    remarks = _remarks(curve, place, *range(len(curve.lines)))
+    return judged(None, *remarks), _notes(curve, place, notes)
+
+
+def _notes(curve: SweepCurve, place: int, notes: Notes | None, *further: Caveat) -> Cell | str:
+    doubts = (*(curve.caveats[place] if curve.caveats else ()), *further)
+    return "" if notes is None else notes.cell(doubts)
+
+
 def _tested(
     curve: SweepCurve, place: int, contender: int, notes: Notes | None, *, who: bool = True
 ) -> tuple[Cell | str, ...]:
     one = curve.comparisons[place][contender]
+    remark = ", ".join(_remarks(curve, place, 0, 1 + contender))
     return (
         *change_cells(one),
         p_value(one.p_adjusted),
-        verdict_cell(one, who=curve.lines[1 + contender].variant if who else ""),
-        "" if notes is None else notes.cell(one.caveats),
+        verdict_cell(one, who=curve.lines[1 + contender].variant if who else "", remark=remark),
+        _notes(curve, place, notes, *one.caveats),
     )
 
 
@@ -271,7 +313,13 @@ def _stacked(
     curve: SweepCurve, place: int, label: str, notes: Notes | None
 ) -> Iterator[tuple[Cell | str, ...]]:
     for number, line in enumerate(curve.lines):
-        tested: tuple[Cell | str, ...] = ("", "", "", judged(None, "baseline"), "")
+        tested: tuple[Cell | str, ...] = (
+            "",
+            "",
+            "",
+            judged(None, "baseline", *_remarks(curve, place, 0)),
+            "",
+        )
         if number:
             tested = _tested(curve, place, number - 1, notes, who=False) if curve.comparisons else ()
         yield (
@@ -326,8 +374,9 @@ def _left_out(law: PowerLaw) -> str:
 
 
 def _crossings(curve: SweepCurve) -> Grid:
+    faster = "Less" if curve.metric in HELD else "Faster"
     columns = (
-        named("Variants"), "Means cross at", INTERVAL, named("Faster below"), named("Faster above"),
+        named("Variants"), "Means cross at", INTERVAL, named(f"{faster} below"), named(f"{faster} above"),
         worded("Crossing"),
     )  # fmt: skip
     lines = [line for pair in curve.pairs if curve.axis.numbers for line in _crossing_lines(pair)]

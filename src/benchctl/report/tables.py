@@ -20,6 +20,7 @@ from benchctl.report.layout import (
     Notes,
     collect_notes,
     headline,
+    paired_points,
     task_name,
 )
 from benchctl.report.numbers import visible
@@ -132,7 +133,7 @@ def legend(analysis: Analysis) -> list[str]:
         comparisons = [one for row in analysis.rows for one in row.comparisons]
         by_build = any(one.replicate == "build" for one in comparisons)
         units = ("pairs of index builds", "index builds") if by_build else ("blocks", "forks")
-        baseline = "the first one at the same point" if analysis.curves else analysis.variants[0]
+        baseline = "the first one at the same point" if paired_points(analysis) else analysis.variants[0]
         test = f"paired t over {units[0]}" if analysis.paired else f"Welch's t over {units[1]}"
         lines.append(
             f"Diff %: variant / {baseline} - 1. Interval and p: {test}, on logarithms; intervals "

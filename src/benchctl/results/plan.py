@@ -450,6 +450,11 @@ class Plan(RunSettings, frozen=True, forbid_unknown_fields=True, rename="kebab",
         at = self.swept.schedules[schedule].at | self.swept.variants[variant].at
         return ",".join(f"{axis.name}={at[axis.name] or 'none'}" for axis in self.swept.axes)
 
+    def sweeps(self, parameter: str) -> bool:
+        """Whether points differ in a parameter, be it of all challenges or of one."""
+        names = [] if self.swept is None else [axis.name for axis in self.swept.axes]
+        return any(re.split("[:.]", name)[-1] == parameter for name in names)
+
     def is_extra(self, block: int) -> bool:
         """Whether the forks of a block are for evidence alone, and enter no comparison."""
         return block in self.extra_blocks

@@ -56,8 +56,13 @@ def check_lengthening(plan: Plan) -> None:
     """Refuse a plan that the pilot could not lengthen, before anything is prepared.
 
     Raises:
-        UsageError: no challenge counts its requests.
+        UsageError: no challenge counts its requests, or a sweep varies the warm-up.
     """
+    if plan.sweeps("warmup_iterations"):
+        raise UsageError(
+            "--until-steady chooses the same warm-up for all points, and --sweep warmup_iterations varies it",
+            hint="leave one of them out",
+        )
     if not any(_counted(challenge) for challenge in plan.schedules):
         raise UsageError(
             "--until-steady chooses warmup-iterations, and no challenge here counts its requests: they have "

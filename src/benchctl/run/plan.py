@@ -2,7 +2,7 @@
 
 import math
 import random
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, get_args
@@ -31,7 +31,7 @@ from benchctl.results.plan import (
 )
 from benchctl.run.documents import FileOptions, expected_corpus, is_generated, needs_documents, origin_of
 from benchctl.run.plugin import allowed_plugin
-from benchctl.run.sweep import DOCS, Sweep
+from benchctl.run.sweep import DOCS, Sweep, refuse_alike
 from benchctl.spec import MAX_SEED, MOST_WORKERS, RunSettings, check_settings, settings_in
 from benchctl.stats.metrics import check_told_by_clusters, figure_names
 from benchctl.stats.multiplicity import MOST_BLOCKS
@@ -172,17 +172,14 @@ def plan_run(options: RunSpec) -> tuple[Plan, Track]:
     track, used = load_track(options.track, common)
     sources: dict[str, str] = {}
     names = options.challenges or (() if track.default_name is None else (track.default_name,))
-    raised = False
-
-    def settle(challenge: Challenge, of: Track) -> Challenge:
-        nonlocal raised
-        if not options.settle or challenge.name in sources or not _is_generated(options):
-            return challenge
-        found = settled(challenge, of) if challenge.only_counts(options.params) else challenge
-        raised |= found != challenge
-        return found
-
-    schedules, swept = _schedules(options, names, options.params, used, sources, settle)
+    schedules, swept = _schedules(options, names, options.params, used, sources)
+    written = schedules
+    if options.settle and _is_generated(options):
+        schedules = tuple(
+            settled(one, track) if of.of not in sources and _only_counts(one, of, options.params) else one
+            for one, of in zip(written, swept, strict=True)
+        )
+    raised = schedules != written
     warmups = _load(options.warmup_challenges, track, options.params, None, used, sources)
     own_warmups = {
         spec.name: _load(spec.warmups, track, options.params, None, used, sources)
@@ -204,8 +201,9 @@ def plan_run(options: RunSpec) -> tuple[Plan, Track]:
     plan = freeze(options, track, schedules, warmups, sources)
     if sweep.axes:
         points = {spec.name: point for spec, point in sweep.variants(families)}
-        plan = msgspec.structs.replace(plan, swept=SweepSpec(sweep.axes, families, points, swept))
-        _check_sweep(plan, sweep)
+        of_plan = SweepSpec(sweep.axes, families, points, swept)
+        plan = msgspec.structs.replace(plan, swept=of_plan)
+        _check_sweep(plan, of_plan)
     plan = msgspec.structs.replace(plan, plugin=plugin, variant_warmups=own_warmups, settled=raised)
     return plan, track
 
@@ -217,12 +215,25 @@ def plan_ingest(options: RunSpec) -> tuple[Plan, Track]:
         UsageError: something is wrong, or the track declares no index to be filled; nothing has been started.
     """
     check_options(msgspec.structs.replace(options, forks=options.index_builds))
+    refuse_sweep(options, "what only builds indices")
     track, used = load_track(options.track, _common(options.params))
     reject_unused(options.params, used)
     if origin_of(track, ()) == "empty":
         raise UsageError(f"track '{track.name}' declares no index that could be filled")
     check_index_settings(options.variants, track, "prepared", ())
     return freeze(msgspec.structs.replace(options, forks=0), track, ()), track
+
+
+def refuse_sweep(options: RunSpec, what: str) -> None:
+    """Refuse to leave out the points that were asked for.
+
+    Raises:
+        UsageError: there are some.
+    """
+    if options.sweep:
+        raise UsageError(
+            f"--sweep {options.sweep[0]}: {what} is not swept", hint="make one for each value instead"
+        )
 
 
 def _swept_options(options: RunSpec, sweep: Sweep) -> RunSpec:
@@ -243,17 +254,22 @@ def _swept_options(options: RunSpec, sweep: Sweep) -> RunSpec:
     return msgspec.structs.replace(options, corpus=corpus)
 
 
-def _check_sweep(plan: Plan, sweep: Sweep) -> None:
+def _check_sweep(plan: Plan, swept: SweepSpec) -> None:
     """Refuse what would be measured several times over, and called a sweep.
 
     Raises:
-        UsageError: documents are swept that are not generated, or are sent by several points alike.
+        UsageError: documents are swept that are not generated, or challenges are the same at several points.
     """
-    if sweep.documents and not is_generated(plan):
+    if DOCS in (axis.name for axis in swept.axes) and not is_generated(plan):
         raise UsageError(
             "--sweep docs: only generated documents come in any number",
             hint="run a track of files once for each --docs, and compare the runs",
         )
+    nameless = [msgspec.structs.replace(one, name="") for one in plan.schedules]
+    refuse_alike(
+        ((swept.schedules[one[0]].at, [nameless[place] for place in one]) for one in swept.rounds()),
+        f"challenge {' and '.join(swept.challenges)}",
+    )
 
 
 def _schedules(
@@ -262,7 +278,6 @@ def _schedules(
     params: Mapping[str, Any],
     used: set[str],
     sources: dict[str, str],
-    settle: Callable[[Challenge, Track], Challenge] = lambda challenge, _: challenge,
 ) -> tuple[tuple[Challenge, ...], tuple[Swept, ...]]:
     """The measured challenges at every point of a sweep, and what they are; `used` and `sources` grow."""
 
@@ -278,8 +293,7 @@ def _schedules(
                 f"--sweep {unused}: no challenge or track has such a parameter, and variants no such option",
                 hint=suggestion(unused, (*used, *TASK_PARAMETERS, DOCS, *VARIANT_OPTIONS)),
             )
-        found = _filtered(found, track, settings.include_tasks, settings.exclude_tasks)
-        return tuple(settle(one, track) for one in found), track
+        return _filtered(found, track, settings.include_tasks, settings.exclude_tasks), track
 
     return Sweep.of(settings.sweep).schedules(load)
 
@@ -289,6 +303,12 @@ def _is_generated(options: RunSpec) -> bool:
     own = options.track in track_names() and options.files.local is None
     here = all(spec.target is None for spec in options.variants)
     return own and here and options.corpus.documents < BLOG_DOCUMENTS
+
+
+def _only_counts(challenge: Challenge, of: Swept, params: Mapping[str, Any]) -> bool:
+    """Whether a challenge only counts requests, and neither a parameter nor its sweep says how many."""
+    swept = (name.removeprefix("param:") for name in of.at)
+    return msgspec.structs.replace(challenge, name=of.of).only_counts({*params, *swept})
 
 
 def settled(challenge: Challenge, track: Track) -> Challenge:

@@ -20,7 +20,7 @@ from benchctl.nearest import suggestion
 from benchctl.results.figures import CurvePoint, StepVerdict, TaskSummary, load_text
 from benchctl.results.plan import Plan, RedlineSpec, SearchedBy
 from benchctl.results.samples import Columns, Outcome
-from benchctl.run.plan import RunSpec, check_options, freeze, plan_run
+from benchctl.run.plan import RunSpec, check_options, freeze, plan_run, refuse_sweep
 from benchctl.run.steps import WARMUP_SCHEDULE
 from benchctl.run.targets import refuse_writes
 from benchctl.stats.redline import Offer, hardest, judge_step
@@ -55,6 +55,7 @@ def plan_redline(options: RunSpec, search: RedlineSpec) -> tuple[Plan, Track]:
         UsageError: something is wrong; nothing has been started.
     """
     check_options(options)
+    refuse_sweep(options, "a red-line search")
     _check(search)
     warmed = next((spec.name for spec in options.variants if spec.warmups), None)
     if warmed is not None:
@@ -290,7 +291,7 @@ def search_of(  # noqa: PLR0913 - what a search is told, by name
         tolerance=tolerance,
         max_per_s=max_factor if by == "factor" else max_rate,
         by=by,
-        least_clients=least or 1,
+        least_clients=1 if least is None else least,
         tasks=() if challenge is None else tuple(names),
     )
 

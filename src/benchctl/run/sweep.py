@@ -3,7 +3,7 @@
 import itertools
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -94,7 +94,8 @@ class Sweep:
         """Every variant at every point of the axes that are about variants.
 
         Raises:
-            UsageError: a value that a variant cannot have, or a cluster that runs already.
+            UsageError: a value that a variant cannot have, points that are alike, or a cluster that runs
+                already.
         """
         axes = self.of_variants
         if axes and (target := next((one.name for one in families if one.target is not None), None)):
@@ -104,14 +105,18 @@ class Sweep:
             )
         found: list[tuple[VariantSpec, Swept]] = []
         for family in families:
+            made: list[tuple[Point, object]] = []
             for point in _grid(axes):
                 spec = family
                 for axis, value in point.items():
                     spec = _with(spec, axis, value)
-                name = _variant_name(family.name, list(point.values()), {one.name for one, _ in found})
                 if point:
+                    taken = {one.name for one in (*families, *(one for one, _ in found))}
+                    name = _variant_name(family.name, list(point.values()), taken)
+                    made.append((point, spec))
                     (spec,) = with_newest([check_spec(msgspec.structs.replace(spec, name=name))])
                 found.append((spec, Swept(family.name, dict(point))))
+            refuse_alike(made, f"variant '{family.name}'")
         return found
 
     def schedules(self, load: LoadAt) -> tuple[tuple[Challenge, ...], tuple[Swept, ...]]:
@@ -120,7 +125,7 @@ class Sweep:
         Operations that a parameter changes get a name of their own.
 
         Raises:
-            UsageError: a parameter changes the track's index, or a challenge twice in the same way.
+            UsageError: a parameter changes the track's index.
         """
         base_track = load({})[1] if self.of_schedules else None
         loaded = []
@@ -152,6 +157,20 @@ def _axis(text: str) -> Axis:
     if numbers:
         found = [value for _, value in sorted(zip(numbers, found, strict=True))]
     return Axis(name, tuple(found), tuple(sorted(numbers)))
+
+
+def refuse_alike(made: Iterable[tuple[Point, object]], what: str) -> None:
+    """Refuse to measure the same thing at several points, and to call it a curve.
+
+    Raises:
+        UsageError: two points are alike.
+    """
+    for (first, one), (second, other) in itertools.combinations(made, 2):
+        if one == other:
+            raise UsageError(
+                f"--sweep: {what} is the same at {_words(first)} and at {_words(second)}",
+                hint="something else sets it, too: another --sweep, --param or the variant itself",
+            )
 
 
 def _numbers(name: str, values: Sequence[str]) -> tuple[float, ...]:

@@ -15,7 +15,16 @@ from benchctl.results.foreign import TITLES
 from benchctl.results.model import AnswerCheck, ForkRecord, Imported, RunRecord
 from benchctl.results.plan import Axis, Place, Plan, RedlineSpec, SweepSpec, Swept
 from benchctl.stats import caveat
-from benchctl.stats.analysis import SCHEMA_VERSION, Analysis, Figures, Row, Section, TimeKind, TimeRow
+from benchctl.stats.analysis import (
+    SCHEMA_VERSION,
+    Analysis,
+    Figures,
+    Row,
+    Section,
+    TimeKind,
+    TimeRow,
+    weaknesses,
+)
 from benchctl.stats.caveat import SAMPLES_FOR_P90, Caveat, separate_runs
 from benchctl.stats.compare import DECIDED, FORKS_FOR_QUOTING, Comparison, Series, adjust, several_builds
 from benchctl.stats.cost import Compared, verdict_costs
@@ -345,8 +354,7 @@ def _curves(rows: Sequence[Row], plan: Plan, *, paired: bool, looks: int) -> Ite
     swept = plan.swept or SweepSpec((), plan.variants, {}, ())
     if swept.variants and {side.variant for row in rows for side in row.figures} != swept.variants.keys():
         return
-    found: dict[tuple[_Curve, Axis], dict[str, dict[str, ByBlock]]] = {}
-    tested: dict[tuple[_Curve, Axis], dict[str, list[Comparison]]] = {}
+    found: dict[tuple[_Curve, Axis], dict[str, dict[str, tuple[Row, Figures]]]] = {}
     for row in rows:
         task = task_at(plan, (row.schedule, row.task))
         of = swept.schedules[row.schedule] if swept.schedules else Swept(row.challenge)
@@ -358,24 +366,52 @@ def _curves(rows: Sequence[Row], plan: Plan, *, paired: bool, looks: int) -> Ite
             fixed = ", ".join(f"{axis.name} {at[axis.name] or 'none'}" for axis in others)
             place = 0 if task.swept else row.task
             key = (of.of, place, task.swept or row.label, row.metric, row.unit, fixed), first
-            values = _by_unit(side, additive=metric_of(row.metric).figure.additive)
-            found.setdefault(key, {}).setdefault(variant.of, {})[at[first.name]] = values
-            own = [one for one in row.comparisons if one.contender == side.variant]
-            tested.setdefault(key, {}).setdefault(at[first.name], []).extend(own)
-    for key, lines in found.items():
-        (challenge, _, label, metric, unit, fixed), axis = key
-        compared = [tested[key].get(value, []) for value in axis.values]
-        yield sweep_curve(
-            {name: [points.get(value, {}) for value in axis.values] for name, points in lines.items()},
-            SweepAxis(axis.name, axis.labels, axis.numbers, fixed),
+            found.setdefault(key, {}).setdefault(variant.of, {})[at[first.name]] = row, side
+    for ((challenge, _, label, metric, unit, fixed), axis), lines in found.items():
+        additive = metric_of(metric).figure.additive
+        # A task may be none of the metric at some points: closed loops have no latency of their own.
+        places = [
+            place for place, value in enumerate(axis.values) if any(value in one for one in lines.values())
+        ]
+        points = [[lines[name][axis.values[place]] for name in lines] for place in places]
+        curve = sweep_curve(
+            {
+                name: [_by_unit(point[number][1], additive=additive) for point in points]
+                for number, name in enumerate(lines)
+            },
+            SweepAxis(
+                axis.name,
+                tuple(axis.labels[place] for place in places),
+                tuple(axis.numbers[place] for place in places if axis.numbers),
+                fixed,
+            ),
             task=label,
             metric=metric,
             challenge=challenge,
             unit=unit,
-            # Of a single variant, points are compared with the first one.
-            comparisons=compared if len(lines) > 1 else (),
+            # Points of a single variant are compared with the first one, which rows tell.
+            comparisons=[
+                [one for row, side in point for one in row.comparisons if one.contender == side.variant]
+                for point in points
+                if len(lines) > 1
+            ],
             paired=paired,
             looks=looks,
+        )
+        yield msgspec.structs.replace(
+            curve,
+            caveats=tuple(
+                tuple(dict.fromkeys(doubt for row, _ in point for doubt in row.caveats)) for point in points
+            ),
+            lines=tuple(
+                msgspec.structs.replace(
+                    line,
+                    remarks=tuple(
+                        weaknesses([point[number][1]], point[number][0].caveats) for point in points
+                    ),
+                )
+                for number, line in enumerate(curve.lines)
+            ),
         )
 
 
@@ -508,7 +544,9 @@ def _row(
         ),
         scale=_scale(task.operation, challenge.name, found, plan, answers),
         caveats=caveats,
-        swept=bool(task.swept) or plan.swept is not None,
+        # What a curve of a single variant does not tell are its comparisons.
+        swept=(bool(task.swept) or plan.swept is not None)
+        and not (contenders and plan.swept is not None and len(plan.swept.bases) == 1),
     )
 
 

@@ -1,5 +1,6 @@
 """The comparison of a whole run, or of forks from several: what every report is made from."""
 
+from collections.abc import Collection, Iterable
 from typing import Final, Literal
 
 import msgspec
@@ -58,6 +59,14 @@ class Figures(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     builds: tuple[int, ...] = ()
     between_builds_percent: float | None = None
     within_builds_percent: float | None = None
+
+
+def weaknesses(sides: Iterable[Figures], caveats: Collection[Caveat]) -> tuple[str, ...]:
+    """What must stand beside figures: load that was not as asked for, failed requests, too little warm-up."""
+    sides = list(sides)
+    failed = ["requests failed"] if any(doubt.code == "failures" for doubt in caveats) else []
+    trends = [side.steady.trend for side in sides if side.steady.trend]
+    return tuple(dict.fromkeys([*(state for side in sides for state in side.load), *failed, *trends]))
 
 
 class Row(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -15,6 +15,7 @@ from scipy.special import stdtr, stdtrit
 
 from benchctl.results.model import FORKS_FOR_VERDICT
 from benchctl.stats.arrays import Floats
+from benchctl.stats.caveat import Caveat
 from benchctl.stats.compare import LEVEL, Comparison, Series, own_interval
 from benchctl.stats.inference import NO_SPREAD, contrast
 from benchctl.stats.metrics import MetricKey, metric_of
@@ -86,16 +87,18 @@ class SweepLine(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     Attributes:
         variant: its name.
-        means: by point, over forks: geometric, or arithmetic of what may be 0; None where no fork has
-            a value.
+        means: by point, over forks: geometric, or arithmetic of what may be 0 or is told by its difference;
+            None where no fork has a value.
         forks: by point, that have a value.
         growth: fitted.
+        remarks: by point, what must stand beside its value; empty where nothing is said of any.
     """
 
     variant: str
     means: tuple[Bounded | None, ...]
     forks: tuple[int, ...]
     growth: PowerLaw
+    remarks: tuple[tuple[str, ...], ...] = ()
 
 
 class Crossing(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -156,6 +159,7 @@ class SweepCurve(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         pairs: every further line against the first.
         comparisons: by point, every further line against the first, as anywhere else.
         paired: whether lines are compared within blocks.
+        caveats: by point, doubts about what was measured there.
     """
 
     task: str
@@ -168,6 +172,7 @@ class SweepCurve(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     pairs: tuple[SweepPair, ...]
     comparisons: tuple[tuple[Comparison, ...], ...] = ()
     paired: bool = True
+    caveats: tuple[tuple[Caveat, ...], ...] = ()
 
 
 def sweep_curve(
@@ -204,7 +209,9 @@ def sweep_curve(
     if axis.numbers and (len(axis.numbers) != len(axis.labels) or np.any(np.diff(axis.numbers) <= 0)):
         raise ValueError(f"points that do not ascend: {axis.numbers}")
     known = metric_of(metric)
-    fitted = _Fit(axis, additive=known.figure.additive, looks=looks)
+    told = {one.compared_as for point in comparisons for one in point}
+    arithmetic = known.figure.additive or bool(told - {"ratio"})
+    fitted = _Fit(axis, additive=known.figure.additive, arithmetic=arithmetic, looks=looks)
     lines = {name: fitted.usable(points) for name, points in values.items()}
     baseline, *others = lines
     return SweepCurve(
@@ -253,10 +260,11 @@ class _Blocks(msgspec.Struct, frozen=True):
 
 
 class _Fit(msgspec.Struct, frozen=True):
-    """How the lines of one curve are fitted."""
+    """How the lines of one curve are fitted; means are `arithmetic` where comparisons are of such."""
 
     axis: SweepAxis
     additive: bool
+    arithmetic: bool
     looks: int
 
     def usable(self, points: Sequence[ByBlock]) -> _Points:
@@ -279,8 +287,8 @@ class _Fit(msgspec.Struct, frozen=True):
         )
 
     def _mean(self, values: Sequence[float | None]) -> Bounded | None:
-        series = Series.of([math.nan if one is None else one for one in values], additive=self.additive)
-        ends = own_interval(values, additive=self.additive) or (None, None)
+        series = Series.of([math.nan if one is None else one for one in values], additive=self.arithmetic)
+        ends = own_interval(values, additive=self.arithmetic) or (None, None)
         return None if series.value is None else Bounded(series.value, *ends)
 
     def pair(
