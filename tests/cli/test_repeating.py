@@ -89,6 +89,8 @@ RUN: Final[Mapping[str, tuple[Words, ...]]] = {
     "insecure": (("--target", "prod=https://a:1", "--insecure", "prod"),),
     "restart_commands": (("--target", "prod=https://a:1", "--restart-command", "prod=again 'my node'"),),
     "fill": (("--target", "prod=https://a:1", "--fill-target", "--docs", "2k"),),
+    "writes": (("--target", "prod=https://a:1", "--allow-writes"),),
+    "keep": (("--target", "prod=https://a:1", "--allow-writes", "--keep"),),
     "on_error": (("--on-error", "abort"),),
     "assertions": (("--enable-assertions",),),
     "transport": (("--transport", "client"),),
@@ -128,6 +130,8 @@ REDLINE: Final[Mapping[str, tuple[Words, ...]]] = {
     "exclude_tasks": (("--challenge", "mixed.json", "--exclude-tasks", "asc_sort_timestamp"),),
     **{name: RUN[name] for name in ("targets", "auth_files", "authorities", "insecure", "restart_commands")},
     "fill": RUN["fill"],
+    "writes": RUN["writes"],
+    "keep": RUN["keep"],
     "workers": (("--workers", "2"),),
 }
 LEAST: Final = {

@@ -58,6 +58,9 @@ def test_options_meet_at_their_target(tmp_path: Path):
         (TargetOptions((ES,), restart_commands=("es= ",)), "is empty"),
         (TargetOptions((ES,), authorities=("es=/no/such.pem",)), "cannot be read"),
         (TargetOptions((), fill=True), "needs a --target"),
+        (TargetOptions((), writes=True), "--allow-writes needs a --target"),
+        (TargetOptions((ES,), writes=True, fill=True), "do not mix"),
+        (TargetOptions((ES,), keep=True), "--keep needs --allow-writes"),
     ],
 )
 def test_mistakes_are_told_without_secrets(options: TargetOptions, message: str):

@@ -43,9 +43,9 @@ expectations:
 
 
 def executed(home: Home) -> ExperimentRecord | None:
-    """The only execution; None before there is one."""
+    """The newest execution; None before there is one."""
     folders = ExperimentStore(home.root / "experiments").folders()
-    return folders[0].load() if folders else None
+    return folders[-1].load() if folders else None
 
 
 def runs(home: Home) -> dict[str, RunRecord]:

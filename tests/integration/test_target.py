@@ -157,6 +157,78 @@ def test_a_challenge_that_writes_is_refused(filled: str, benchctl: Benchctl, tmp
     assert "challenge destroy would change the cluster prod: operation 'rub out'" in done.stderr
 
 
+@pytest.fixture
+def making(tmp_path: Path) -> tuple[str, ...]:
+    """A run of a challenge that makes and fills its index."""
+    tasks = [
+        {"operation": {"name": "make", "operation-type": "create-index"}},
+        {"operation": {"name": "fill", "operation-type": "bulk", "bulk-size": 500}},
+        {"operation": {"name": "settle", "operation-type": "refresh"}},
+        {"operation": "range", "iterations": 5},
+    ]
+    file = tmp_path / "making.json"
+    file.write_text(json.dumps({"name": "making", "schedule": tasks}))
+    return ("run", "--wait", "--challenge", str(file), "--docs", "2000", "--allow-writes")
+
+
+@pytest.fixture
+def bare(boots: Boots, folder: Path, engine: EngineName, tmp_path: Path) -> Iterator[Node]:
+    """A node of its own for every test, with somebody else's index."""
+    with boots(engine, folder / f"bare-{engine}-{tmp_path.name}") as started:
+        started.client.create_index("others", {"settings": {"number_of_replicas": 0}})
+        yield started
+
+
+def test_a_challenge_that_makes_its_index_may_where_there_is_none(
+    bare: Node, benchctl: Benchctl, store: RunStore, making: tuple[str, ...]
+):
+    target = ("--target", f"prod={bare.endpoint.title}")
+
+    def indices() -> set[str]:
+        return set(bare.client.request("GET", "/_all/_settings", params={"expand_wildcards": "all"}))
+
+    done = benchctl(*making, *target, "--forks", "2")
+    assert done.returncode == 0, done.stderr
+    record = store.find("latest", finished=False).load()
+    assert [fork.status for fork in record.forks] == ["done", "done"]
+    assert not any(one.failures for fork in record.forks for one in fork.summaries)
+    assert "made its own indices" in " ".join(record.caveats)
+    assert indices() == {"others"}
+
+    # What is kept carries the mark, so that the next run may replace it.
+    for _ in range(2):
+        kept = benchctl(*making, *target, "--forks", "1", "--keep")
+        assert kept.returncode == 0, kept.stderr
+        assert indices() == {"others", "big5"}
+        assert bare.client.count("big5") == 2000
+    assert "benchctl" in bare.client.request("GET", "/big5/_mapping")["big5"]["mappings"]["_meta"]
+
+    bare.client.request("PUT", "/big5/_mapping", body={"_meta": {"owner": "somebody"}})
+    refused = benchctl(*making, *target, "--forks", "1")
+    assert refused.returncode == 1
+    assert "it has 'big5' already, which does not carry benchctl's mark" in refused.stderr
+    assert bare.client.count("big5") == 2000
+
+    bare.client.request("DELETE", "/big5")
+    bare.client.request("PUT", "/others/_alias/big5")
+    aliased = benchctl(*making, *target, "--forks", "1")
+    assert aliased.returncode == 1
+    assert indices() == {"others"}
+
+
+@ON_ONE
+def test_several_targets_and_hosts_take_turns_in_one_run(
+    bare: Node, benchctl: Benchctl, store: RunStore, making: tuple[str, ...]
+):
+    here = bare.endpoint.title
+    there = here.replace("127.0.0.1", "localhost")
+    done = benchctl(*making, "--target", f"one={here},{there}", "--target", f"two={there}", "--forks", "1")
+    assert done.returncode == 0, done.stderr
+    record = store.find("latest", finished=False).load()
+    assert {fork.variant: fork.status for fork in record.forks} == {"one": "done", "two": "done"}
+    assert not any(one.failures for fork in record.forks for one in fork.summaries)
+
+
 @ON_ONE
 def test_a_red_line_is_searched_for_on_a_running_cluster(
     filled: str, node: Node, benchctl: Benchctl, store: RunStore

@@ -1,8 +1,9 @@
 import shlex
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
+import pytest
 
 from benchctl.engine.variant import parse_variant
 from benchctl.report.command_line import command
@@ -93,6 +94,20 @@ def test_command_builds_as_often_and_pins_to_the_same_cpus(replan: Callable[...,
     text = command(plan, forks=5, corpus_documents=1, iterations=None)
     assert "--index-builds 3 --heap 1024m --pin node=0-2,5,driver=3" in text
     assert command(plan, forks=2, corpus_documents=1, iterations=None).endswith("--forks 3")
+
+
+@pytest.mark.parametrize(
+    ("writes", "words"),
+    [(None, []), ("removed", ["--allow-writes"]), ("kept", ["--allow-writes", "--keep"])],
+)
+def test_what_a_cluster_lets_be_written_is_repeated(
+    replan: Callable[..., Plan], writes: Literal["removed", "kept"] | None, words: list[str]
+):
+    target = TargetSpec(("http://127.0.0.1:9200",), writes=writes)
+    variants = (VariantSpec("prod", "elasticsearch", "8.11.0", target=target),)
+    plan = msgspec.structs.replace(replan(), variants=variants)
+    said = shlex.split(command(plan, forks=5, corpus_documents=1, iterations=None))
+    assert [word for word in said if word in {"--allow-writes", "--keep"}] == words
 
 
 def test_clusters_that_run_already_are_named_and_need_no_sizes(replan: Callable[..., Plan]):

@@ -91,8 +91,8 @@ def test_documents_of_files_are_counted_by_file(record: RunRecord):
 def test_data_that_forks_made_themselves_is_said(record: RunRecord):
     plan = msgspec.structs.replace(record.plan, origin="empty")
     text = "\n".join(fact_lines(msgspec.structs.replace(record, plan=plan)))
-    assert "every fork began on an empty node" in text
-    assert "every fork began on an empty node" not in "\n".join(fact_lines(record))
+    assert "every fork began without data" in text
+    assert "every fork began without data" not in "\n".join(fact_lines(record))
 
 
 def test_a_plug_in_that_was_executed_is_named(record: RunRecord):

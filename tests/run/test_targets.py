@@ -1,19 +1,26 @@
 """A running cluster before it is measured: never changed, its index found, what is doubtful about it said."""
 
-from typing import Any
+import dataclasses
+import re
+from pathlib import Path
+from typing import Any, Literal
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from benchctl.endpoint import Auth, Endpoint
-from benchctl.engine.declared import places
+from benchctl.engine.declared import MARK, places
 from benchctl.engine.target import Address, ClusterFacts
 from benchctl.errors import UsageError
+from benchctl.home import Home
 from benchctl.results.model import IndexFacts, IngestReport, SegmentFacts
 from benchctl.results.plan import TargetSpec
 from benchctl.run.session import TargetSubject
+from benchctl.run.steps import work_context
 from benchctl.run.targets import corpus_of_targets, refuse_filling, refuse_writes, target_caveats
-from benchctl.track.model import Challenge, Index, IndexBody, Task, Template, Track
+from benchctl.track.model import Challenge, Corpus, Documents, Index, IndexBody, Task, Template, Track
 from benchctl.track.operations.catalogue import decode_operation
 from builders import ES, make_plan
 
@@ -21,7 +28,9 @@ FACTS = ClusterFacts("elasticsearch", "8.11.0", "d9ec", "9.8.0", "Temurin 21", (
 INDEX = IndexFacts("", 20_000, 1, (SegmentFacts(20_000, 1, "9.8.0"),), IngestReport(*[0] * 11))
 
 
-def subject(endpoint: Endpoint | None = None, *, shards: int = 1, index: IndexFacts = INDEX) -> TargetSubject:
+def subject(
+    endpoint: Endpoint | None = None, *, shards: int = 1, index: IndexFacts | None = INDEX
+) -> TargetSubject:
     endpoint = endpoint or Endpoint.of("http://127.0.0.1:9200")
     spec = msgspec.structs.replace(ES, target=TargetSpec(endpoint.hosts))
     return TargetSubject(spec, Address("es", endpoint), FACTS, shards, index)
@@ -49,22 +58,137 @@ WRITING = {
 }
 
 
+def refused(
+    challenge: Challenge, found: Track, writes: Literal["removed", "kept"] | None = None, **plan: Any
+) -> bool:
+    spec = msgspec.structs.replace(ES, target=TargetSpec(("http://search-1:9200",), writes=writes))
+    return refuse_writes(spec, make_plan(schedules=(challenge,), **plan), found)
+
+
 def test_reading_is_allowed():
     challenge = Challenge("c", tuple(Task(name) for name in READING))
-    refuse_writes("es", [challenge], track(**READING))
+    assert not refused(challenge, track(**READING))
+    assert not refused(challenge, track(**READING), "removed", origin="empty")
 
 
 @pytest.mark.parametrize("name", WRITING)
 def test_writing_is_refused_before_anything_is_asked(name: str):
     challenge = Challenge("c", (Task(name), Task(name)))
     with pytest.raises(UsageError, match=rf"^challenge c would change the cluster es: operation '{name}'\n"):
-        refuse_writes("es", [challenge], track(**WRITING))
+        refused(challenge, track(**WRITING))
 
 
 def test_cluster_settings_are_refused():
     challenge = Challenge("c", (Task("range"),), cluster_settings={"search.max_buckets": 10})
-    with pytest.raises(UsageError, match="its cluster-settings"):
-        refuse_writes("es", [challenge], track(**READING))
+    for writes in (None, "removed"):
+        with pytest.raises(UsageError, match="its cluster-settings"):
+            refused(challenge, track(**READING), writes, origin="empty")
+
+
+ON_ITS_OWN = {
+    "create": {"operation-type": "create-index"},
+    "again": {"operation-type": "create-index", "index": ["big5"], "settings": {"refresh_interval": "5s"}},
+    "bulk": {"operation-type": "bulk", "bulk-size": 10},
+    "named": {"operation-type": "bulk", "bulk-size": 10, "index": "big5"},
+    "merge": {"operation-type": "force-merge"},
+    "refresh": {"operation-type": "refresh", "index": "big5"},
+    "flush": {"operation-type": "flush"},
+    "drop": {"operation-type": "delete-index", "index": "big5"},
+}
+
+
+def test_a_challenge_that_makes_its_data_writes_where_that_is_allowed():
+    challenge = Challenge("c", tuple(Task(name) for name in ON_ITS_OWN))
+    assert refused(challenge, track(**ON_ITS_OWN), "removed", origin="empty")
+    for writes, origin in ((None, "empty"), ("removed", "prepared")):
+        with pytest.raises(UsageError, match="would change the cluster es: operation 'create', operation"):
+            refused(challenge, track(**ON_ITS_OWN), writes, origin=origin)
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        {"operation-type": "create-index", "index": "others"},
+        {"operation-type": "create-index", "index": ["big5", "others"]},
+        {"operation-type": "create-index", "body": {"aliases": {"logs": {}}}},
+        {"operation-type": "create-index", "body": {"settings": {"index": {"final_pipeline": "reroute"}}}},
+        {"operation-type": "create-index", "settings": {"default_pipeline": "reroute"}},
+        {"operation-type": "delete-index", "index": "big*"},
+        {"operation-type": "delete-index", "index": "big5,others"},
+        {"operation-type": "delete-index", "index": "_all"},
+        {"operation-type": "delete-data-stream", "data-stream": "others"},
+        {"operation-type": "refresh", "index": "_all"},
+        {"operation-type": "force-merge", "index": "*"},
+        {"operation-type": "bulk", "bulk-size": 10, "index": "others"},
+        {"operation-type": "bulk", "bulk-size": 10, "pipeline": "reroute"},
+        {"operation-type": "bulk", "bulk-size": 10, "request-params": {"pipeline": "reroute"}},
+        {"operation-type": "create-index-template", "template": "big5", "body": {"index_patterns": ["*"]}},
+        {"operation-type": "put-pipeline", "id": "p", "body": {}},
+        {"operation-type": "put-settings", "body": {}},
+        {"operation-type": "raw-request", "path": "/big5", "method": "PUT"},
+        {
+            "operation-type": "run-until",
+            "path": "/big5",
+            "method": "DELETE",
+            "json-path": "a",
+            "criterion": {"operator": "exists"},
+        },
+    ],
+)
+def test_everything_else_stays_refused(raw: dict[str, Any]):
+    challenge = Challenge("c", (Task("create"), Task("odd")))
+    with pytest.raises(UsageError, match=r"^challenge c would change the cluster es: operation 'odd'\n"):
+        refused(challenge, track(**ON_ITS_OWN, odd=raw), "kept", origin="empty")
+
+
+def test_operations_of_a_challenge_are_looked_at_too():
+    odd = decode_operation({"name": "odd", "operation-type": "delete-index", "index": "others"})
+    challenge = Challenge("c", (Task("odd"),), operations={"odd": odd})
+    with pytest.raises(UsageError, match="operation 'odd'"):
+        refused(challenge, track(), "removed", origin="empty")
+
+
+@given(st.text("ab5*?,-_.<>+%/ ", max_size=6))
+def test_a_name_that_reaches_further_than_one_index_is_refused(name: str):
+    plain = re.fullmatch(r"[ab5][ab5._+-]*", name) is not None
+    found = msgspec.structs.replace(track(**ON_ITS_OWN), indices=(Index(name, IndexBody()),))
+    if plain:
+        assert refused(Challenge("c", (Task("create"),)), found, "removed", origin="empty")
+    else:
+        with pytest.raises(UsageError):
+            refused(Challenge("c", (Task("create"),)), found, "removed", origin="empty")
+
+
+def test_without_a_name_several_indices_would_be_the_whole_cluster():
+    several = msgspec.structs.replace(track(**ON_ITS_OWN), data_streams=("logs",))
+    with pytest.raises(UsageError, match="operation 'merge'"):
+        refused(Challenge("c", (Task("merge"),)), several, "removed", origin="empty")
+
+
+def test_action_lines_may_name_any_index():
+    acting = Corpus("c", (Documents(source_file="d.json", includes_action_and_meta_data=True),))
+    found = msgspec.structs.replace(track(**ON_ITS_OWN), corpora=(acting,))
+    with pytest.raises(UsageError, match="operation 'bulk'"):
+        refused(Challenge("c", (Task("bulk"),)), found, "removed", origin="empty")
+
+
+def test_indices_made_on_a_cluster_are_marked_from_the_start(tmp_path: Path):
+    found = track()
+    spec = msgspec.structs.replace(ES, target=TargetSpec(("http://search-1:9200",), writes="removed"))
+    context = work_context(make_plan(), found, Home(tmp_path), spec)
+    assert MARK in context.indices["big5"]["mappings"]["_meta"]
+    own = work_context(make_plan(), found, Home(tmp_path), ES)
+    assert "_meta" not in own.indices["big5"].get("mappings", {})
+
+
+def test_what_becomes_of_made_indices_is_said():
+    made = dataclasses.replace(subject(), index_facts=None)
+    assert (
+        caveats(made)
+        == "es: every fork made its own indices on the running cluster, which were removed after it"
+    )
+    keeping = msgspec.structs.replace(ES, target=TargetSpec(("http://search-1:9200",), writes="kept"))
+    assert "still there (--keep)" in caveats(dataclasses.replace(made, spec=keeping))
 
 
 def test_one_index_at_most_is_made_on_a_cluster():
@@ -123,6 +247,6 @@ def test_several_shards_are_said():
 
 
 def test_the_corpus_of_targets_is_what_they_hold():
-    plan = corpus_of_targets(make_plan(), {"es": subject()})
+    plan = corpus_of_targets(make_plan(), [INDEX])
     assert plan.corpus.documents == 20_000
     assert plan.corpus.digest == make_plan().corpus.digest

@@ -111,6 +111,8 @@ class TargetOptions:
     restart_commands: tuple[str, ...] = ()
     insecure: tuple[str, ...] = ()
     fill: bool = False
+    writes: bool = False
+    keep: bool = False
 
 
 target_options = grouped(
@@ -159,6 +161,14 @@ target_options = grouped(
         is_flag=True,
         help="Create and fill the track's index where a target has none.",
     ),
+    click.option(
+        "--allow-writes",
+        "writes",
+        is_flag=True,
+        help="Let challenges create and fill the track's indices and data streams on targets that lack them; "
+        "they are removed after every fork.",
+    ),
+    click.option("--keep", is_flag=True, help="Leave what the last fork made under --allow-writes."),
 )
 """The options about targets; the command gets them as one, `target_options`."""
 
@@ -177,6 +187,15 @@ def read_targets(options: TargetOptions) -> dict[str, TargetSpec]:
         _check_known(name, "--insecure", hosts)
     if options.fill and not hosts:
         raise UsageError("--fill-target needs a --target")
+    if options.writes and not hosts:
+        raise UsageError("--allow-writes needs a --target")
+    if options.writes and options.fill:
+        raise UsageError(
+            "--allow-writes and --fill-target do not mix",
+            hint="a challenge that makes the index finds none; one that only reads needs --fill-target",
+        )
+    if options.keep and not options.writes:
+        raise UsageError("--keep needs --allow-writes", hint="an index made by --fill-target stays anyway")
     _check_variables(hosts)
     return {
         check_name(name): TargetSpec(
@@ -186,6 +205,7 @@ def read_targets(options: TargetOptions) -> dict[str, TargetSpec]:
             auth_file=str(Path(auth_files[name]).expanduser().absolute()) if name in auth_files else None,
             restart_command=_words(commands[name]) if name in commands else (),
             fill=options.fill,
+            writes=("kept" if options.keep else "removed") if options.writes else None,
         )
         for name, text in hosts.items()
     }

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from http import HTTPStatus
 from typing import Any
 from urllib.parse import quote
 
@@ -98,6 +99,92 @@ def with_settings(wanted: Places, settings: Mapping[str, Any]) -> Places:
         return msgspec.structs.replace(index, body=body)
 
     return replace(wanted, indices=tuple(map(changed, wanted.indices)))
+
+
+MARK = "benchctl"
+"""The key in the `_meta` of a mapping that tells whose an index is."""
+
+
+def with_mark(wanted: Places) -> Places:
+    """The same places, with indices that say who made them."""
+
+    def marked(index: Index) -> Index:
+        mappings = index.body.mappings
+        mappings = {**mappings, "_meta": {**mappings.get("_meta", {}), **_OWN}}
+        return msgspec.structs.replace(index, body=msgspec.structs.replace(index.body, mappings=mappings))
+
+    return replace(wanted, indices=tuple(map(marked, wanted.indices)))
+
+
+_OWN = {MARK: "made for a measurement, which may delete it"}
+
+
+def leads_elsewhere(body: Mapping[str, Any]) -> bool:
+    """Whether an index with this body would be seen, or pass documents on, under other names."""
+    settings = flat("settings", body.get("settings") or {})
+    return bool(body.get("aliases")) or any(name.endswith("_pipeline") for name in settings)
+
+
+@contextmanager
+def lent(client: SearchClient, wanted: Places, *, keep: bool) -> Iterator[None]:
+    """Let a measurement make these places on a cluster that has none of them, and remove them afterwards.
+
+    What carries benchctl's mark is left from an earlier measurement, and removed first.
+
+    Args:
+        client: of the cluster.
+        wanted: indices and data streams; nothing else is touched.
+        keep: mark what was made and leave it.
+
+    Raises:
+        BenchctlError: one of them is there already, and somebody else's.
+    """
+    require_free(client, wanted)
+    _remove(client, wanted)
+    try:
+        yield
+    finally:
+        if keep:
+            for name in wanted.names:
+                if _mappings(client, name) is not None:
+                    client.request("PUT", f"/{quote(name, safe='')}/_mapping", body={"_meta": _OWN})
+        else:
+            _remove(client, wanted)
+
+
+def require_free(client: SearchClient, wanted: Places) -> None:
+    """Check that a cluster has none of these places, save those that carry benchctl's mark.
+
+    Raises:
+        BenchctlError: it has one.
+    """
+    for name in wanted.names:
+        found = _mappings(client, name)
+        if found is not None and not all(MARK in one["mappings"].get("_meta", {}) for one in found.values()):
+            raise BenchctlError(
+                f"it has '{name}' already, which does not carry benchctl's mark",
+                hint="--allow-writes only touches what was not there before: measure another cluster, or "
+                "delete it there yourself",
+            )
+
+
+def _mappings(client: SearchClient, name: str) -> Mapping[str, Any] | None:
+    """Mappings of the indices that a name stands for; None when it stands for nothing."""
+    try:
+        found: Mapping[str, Any] = client.request("GET", f"/{quote(name, safe='')}/_mapping")
+    except NodeRequestError as err:
+        if err.status == HTTPStatus.NOT_FOUND:
+            return None
+        raise
+    return found
+
+
+def _remove(client: SearchClient, wanted: Places) -> None:
+    for name in wanted.names:
+        found = _mappings(client, name)
+        if found is not None:
+            kind = "" if name in found else "_data_stream/"
+            client.request("DELETE", f"/{kind}{quote(name, safe='')}")
 
 
 def make_all(client: SearchClient, track: Track, wanted: Places) -> None:

@@ -1,4 +1,4 @@
-"""A cluster that is already running, with the interface of a started node; nothing on it is changed."""
+"""A cluster that is already running, with the interface of a started node."""
 
 import subprocess
 import time
@@ -21,7 +21,8 @@ _FORBIDDEN = 403
 _REDIRECTED = range(300, 400)
 _GATEWAY = (502, 503, 504)
 _PRIVILEGES = (
-    "it takes the cluster privilege 'monitor', and 'read', 'monitor' and 'view_index_metadata' on the index"
+    "it takes the cluster privilege 'monitor', and 'read', 'monitor' and 'view_index_metadata' on the index, "
+    "with 'manage' and 'write' if benchctl is to make it"
 )
 
 

@@ -48,7 +48,7 @@ def command(
     words += ["--as-written"] if _as_written(plan, params) and not until_steady else []
     words += _file_words(plan)
     wanted = plan.corpus.documents if corpus_documents is None else corpus_documents
-    filled = any(spec.target is None or spec.target.fill for spec in plan.variants)
+    filled = any(spec.target is None or spec.target.fill or spec.target.writes for spec in plan.variants)
     filled &= all(spec.documents is None for spec in plan.variants)
     if filled and _says_documents(plan.corpus, wanted):
         words += ["--docs", documents(wanted)]
@@ -160,6 +160,9 @@ def _variant_words(variants: Sequence[VariantSpec]) -> list[str]:
     for spec in variants:
         words += _target_words(spec)
     words += ["--fill-target"] if any(spec.target and spec.target.fill for spec in variants) else []
+    kinds = {spec.target.writes for spec in variants if spec.target}
+    words += ["--allow-writes"] if kinds - {None} else []
+    words += ["--keep"] if "kept" in kinds else []
     words += _repeated(
         "--distribution", [f"{one.name}={one.distribution}" for one in variants if one.distribution]
     )

@@ -170,7 +170,7 @@ def _run_lines(record: RunRecord) -> Iterator[str]:
     if plan.origin == "prepared" or plan.corpus.documents:
         yield _corpus_line(plan.corpus)
     if plan.origin == "empty":
-        yield "every fork began on an empty node: the challenge makes its own data"
+        yield "every fork began without data: the challenge makes its own"
     if plan.plugin is not None:
         yield f"executed the track's plug-in {plan.plugin.path}, digest {plan.plugin.digest[:12]}"
 

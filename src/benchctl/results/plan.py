@@ -76,6 +76,7 @@ class TargetSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename
         auth_file: absolute path of the file that its credentials come from; None for the environment.
         restart_command: run where a node would be booted: program and arguments; empty for none.
         fill: whether the track's index may be made and filled where there is none.
+        writes: what becomes of the indices that a challenge makes there; None when it may make none.
     """
 
     hosts: tuple[str, ...]
@@ -84,6 +85,7 @@ class TargetSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename
     auth_file: str | None = None
     restart_command: tuple[str, ...] = ()
     fill: bool = False
+    writes: Literal["removed", "kept"] | None = None
 
 
 class VariantSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):

@@ -65,11 +65,12 @@ def prepare_subjects(bench: Bench, plan: Plan, track: Track) -> tuple[Plan, list
         for spec in plan.variants
         if spec.target is not None
     }
-    if len(targets) == len(plan.variants) and not any(one.index_facts.key for one in targets.values()):
-        return corpus_of_targets(plan, targets), list(targets.values())
+    held = [one.index_facts for one in targets.values() if one.index_facts is not None]
+    if len(held) == len(plan.variants) and not any(one.key for one in held):
+        return corpus_of_targets(plan, held), list(targets.values())
     if plan.origin == "empty":
         bench.observer.note(
-            f"challenge {plan.schedules[0].name} makes its own data: every fork begins on an empty node"
+            f"challenge {plan.schedules[0].name} makes its own data: every fork begins without any"
         )
     started = [spec for spec in plan.variants if spec.name not in targets]
     prepared = in_turns(map(preparing, started))
@@ -122,7 +123,7 @@ def engine_changes(record: RunRecord, subjects: Sequence[AnySubject]) -> list[st
         if index is None:
             continue
         if isinstance(subject, TargetSubject):
-            if (index.documents, index.segments) != (
+            if subject.index_facts is not None and (index.documents, index.segments) != (
                 subject.index_facts.documents,
                 subject.index_facts.segments,
             ):

@@ -65,7 +65,7 @@ def plan_redline(options: RunSpec, search: RedlineSpec) -> tuple[Plan, Track]:
     plan, track = (_plan_factor if search.by == "factor" else _plan_operation)(options, search)
     for spec in options.variants:
         if spec.target is not None:
-            refuse_writes(spec.name, plan.schedules, track)
+            refuse_writes(spec, plan, track)
     return plan, track
 
 

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchctl.disk import disk_errors
+from benchctl.engine.declared import Places, lent
 from benchctl.engine.distribution import Installation
 from benchctl.engine.jdk import Jdk
 from benchctl.engine.launch import ARCHIVE_FLAG, Starts
 from benchctl.engine.node import DAMAGED_HINT, Node, boot
 from benchctl.engine.prepared_index import PreparedIndex, copy_index
-from benchctl.engine.target import Address, ClusterFacts, Target, attach, describe_cluster
+from benchctl.engine.target import Address, ClusterFacts, Target, attach, describe_cluster, explained
 from benchctl.errors import BenchctlError
 from benchctl.home import Home, open_folder
 from benchctl.results.model import EngineFacts, IndexFacts
@@ -206,19 +207,21 @@ class TargetSubject:
         address: where it is.
         facts: what it reports about its software.
         shards: primary shards of its indices.
-        index_facts: about its indices, before the run.
+        index_facts: about its indices, before the run; None when challenges make them.
+        makes: what challenges make there; None when they only read.
     """
 
     spec: VariantSpec
     address: Address
     facts: ClusterFacts
     shards: int
-    index_facts: IndexFacts
+    index_facts: IndexFacts | None
+    makes: Places | None = None
 
     @property
     def builds(self) -> tuple[IndexFacts, ...]:
-        """Its only index."""
-        return (self.index_facts,)
+        """Its only index, unless challenges make it."""
+        return () if self.index_facts is None else (self.index_facts,)
 
     @contextmanager
     def workspace(self, home: Home, purpose: str, build: int = 0) -> Iterator[Path]:
@@ -229,18 +232,26 @@ class TargetSubject:
 
     @contextmanager
     def start(self, start: Start) -> Iterator[Serving]:
-        """Use the cluster, restarted if there is a command for that; see `attach`.
+        """Use the cluster, restarted if there is a command for that; see `attach` and `lent`.
 
         Raises:
             BenchctlError: it cannot be reached, or did not come back.
         """
         restart = self.spec.target.restart_command if self.spec.target else ()
+        keep = self.spec.target is not None and self.spec.target.writes == "kept"
         with attach(
             self.address, self.facts, index=start.target, shards=self.shards, restart_command=restart
         ) as target:
             if restart:
                 self._check_same(describe_cluster(target.client))
-            yield target
+            if self.makes is None:
+                yield target
+                return
+            with (
+                explained(self.spec.name, self.address.endpoint),
+                lent(target.client, self.makes, keep=keep),
+            ):
+                yield target
 
     def engine_facts(self, serving: Serving, workspace: Path) -> EngineFacts:
         """What the cluster reports; archives are unknown."""

@@ -8,7 +8,7 @@ from functools import partial
 
 import msgspec
 
-from benchctl.engine.declared import EVERYTHING, WHAT_TO_DO, Places, places, with_settings
+from benchctl.engine.declared import EVERYTHING, WHAT_TO_DO, Places, places, with_mark, with_settings
 from benchctl.engine.meter import Meter, Reading
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Home
@@ -49,6 +49,7 @@ def work_context(
     """
     plan = plan.of(variant)
     declared = with_settings(Places(track.indices, ()), variant.index_settings)
+    declared = declared if variant.target is None else with_mark(declared)
     bodies = {one.name: msgspec.to_builtins(one.body) for one in declared.indices}
     return WorkContext(
         index_name=default_target(plan, track),

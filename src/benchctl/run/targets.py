@@ -1,13 +1,14 @@
-"""Preparing a running cluster: its indices found, or filled on request; nothing else is changed."""
+"""Preparing a running cluster: its indices found, or made on request; everything else stays as it is."""
 
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import msgspec
 
 from benchctl.endpoint import Endpoint
 from benchctl.engine.client import SearchClient, connect
-from benchctl.engine.declared import Places, places
+from benchctl.engine.declared import Places, leads_elsewhere, places, require_free
 from benchctl.engine.distribution import Installation
 from benchctl.engine.filling import Sent, fill
 from benchctl.engine.prepared_index import IndexKey
@@ -27,10 +28,20 @@ from benchctl.run.bench import Observer
 from benchctl.run.building import send_parcels
 from benchctl.run.documents import Parcel
 from benchctl.run.session import TargetSubject
-from benchctl.track.model import Challenge, Track
+from benchctl.track.model import Track
+from benchctl.track.operations.admin import (
+    CreateDataStream,
+    CreateIndex,
+    DeleteDataStream,
+    DeleteIndex,
+    Flush,
+    ForceMerge,
+    Refresh,
+    names_of,
+)
 from benchctl.track.operations.catalogue import OPERATION_TYPES
 from benchctl.track.operations.common import Asking, Operation
-from benchctl.track.operations.search import RawRequest, Sleep
+from benchctl.track.operations.search import Bulk, RawRequest, Sleep
 
 _NOT_FILLED = IngestReport(0, 0, 0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
 
@@ -49,8 +60,8 @@ def prepare_target(
         UsageError: the plan would change the cluster.
         BenchctlError: it cannot be used.
     """
-    refuse_writes(spec.name, (*plan.warmup_challenges, *plan.schedules), track)
-    wanted = places(track)
+    writes = refuse_writes(spec, plan, track)
+    wanted = places(track, plan.corpus.files if writes else ())
     fills = spec.target is not None and spec.target.fill
     if fills:
         refuse_filling(track, wanted)
@@ -60,6 +71,9 @@ def prepare_target(
     if facts.engine != spec.engine:
         raise BenchctlError(f"{spec.name} at {endpoint.title} was {spec.engine}, is {facts.engine}")
     with explained(spec.name, endpoint), connect(facts.engine, endpoint) as client:
+        if writes:
+            require_free(client, wanted)
+            return TargetSubject(spec, address, facts, wanted.shards, None, wanted)
         if fills and find_index(client, wanted.target) is None:
             filled = _fill(address, facts, client, plan=plan, track=track, corpus=corpus, observer=observer)
             return TargetSubject(spec, address, facts, _index_now(client, wanted.target).shards, filled)
@@ -69,26 +83,68 @@ def prepare_target(
         return TargetSubject(spec, address, facts, shards, _facts_of(client, wanted))
 
 
-def refuse_writes(name: str, challenges: Sequence[Challenge], track: Track) -> None:
-    """Refuse challenges that would change a cluster that benchctl did not start.
+def refuse_writes(spec: VariantSpec, plan: Plan, track: Track) -> bool:
+    """Refuse challenges that would change a cluster that benchctl did not start, beyond what it allows.
+
+    Returns:
+        Whether they write what `--allow-writes` lets them write.
 
     Raises:
         UsageError: a challenge writes, deletes or configures.
     """
-    for challenge in challenges:
+    names = places(track, plan.corpus.files).names
+    allowed = spec.target is not None and spec.target.writes is not None and plan.origin == "empty"
+    allowed &= bool(names) and all(map(_PLAIN.fullmatch, names))
+    found = False
+    for challenge in (*plan.warmup_challenges, *plan.schedules):
+        operations = {**track.operations, **challenge.operations}
+        writing = [
+            task.operation for task in challenge.schedule if not _only_reads(operations[task.operation])
+        ]
         writes = [
-            f"operation '{task.operation}'"
-            for task in challenge.schedule
-            if not _only_reads(track.operations[task.operation])
+            f"operation '{name}'"
+            for name in writing
+            if not (allowed and _stays_at_home(operations[name], plan, track))
         ]
         if challenge.cluster_settings:
             writes.append("its cluster-settings")
         if writes:
             listed = ", ".join(dict.fromkeys(writes))
             raise UsageError(
-                f"challenge {challenge.name} would change the cluster {name}: {listed}",
-                hint="it would stay changed; nodes that benchctl starts may be: --variant, not --target",
+                f"challenge {challenge.name} would change the cluster {spec.name}: {listed}",
+                hint="--allow-writes lets a challenge that makes its own data create, fill, merge and delete "
+                "the track's indices and data streams by name; all else needs nodes that benchctl starts: "
+                "--variant, not --target",
             )
+        found |= bool(writing)
+    return found
+
+
+def _stays_at_home(operation: Operation, plan: Plan, track: Track) -> bool:
+    """Whether it writes to what the track names, and cannot reach anything else."""
+    own = {*places(track, plan.corpus.files).names}
+    match operation:
+        case CreateIndex():
+            bodies = [operation.body or {}, {"settings": operation.settings}]
+            bodies += [msgspec.to_builtins(index.body) for index in track.indices]
+            return {*names_of(operation.index)} <= own and not any(map(leads_elsewhere, bodies))
+        case DeleteIndex():
+            return {*names_of(operation.index)} <= own
+        case CreateDataStream() | DeleteDataStream():
+            return {*names_of(operation.data_stream)} <= own
+        case Refresh() | Flush() | ForceMerge():
+            # Without a name it works on the only one there is; of several, on the whole cluster.
+            return operation.target in own or (operation.target is None and len(own) == 1)
+        case Bulk():
+            acting = [one.includes_action_and_meta_data for c in track.corpora for one in c.documents]
+            acting += [file.has_actions for file in plan.corpus.files]
+            piped = operation.pipeline is not None or "pipeline" in operation.request_params
+            return {operation.index, operation.data_stream} - {None} <= own and not any(acting) and not piped
+    return False
+
+
+# No pattern, list, date expression, exclusion, hidden index or `_all`.
+_PLAIN = re.compile(r"[^-_+.*?,<>%/\\\s][^*?,<>%/\\\s]*")
 
 
 def refuse_filling(track: Track, wanted: Places) -> None:
@@ -197,6 +253,13 @@ def target_caveats(subjects: Sequence[TargetSubject], documents: int) -> tuple[s
                 f"{name} is not on this host: the network is part of its times, and the host's probes "
                 "say nothing about it"
             )
+        if index is None:
+            kept = subject.spec.target is not None and subject.spec.target.writes == "kept"
+            after = (
+                ", and the last fork's are still there (--keep)" if kept else ", which were removed after it"
+            )
+            found.append(f"{name}: every fork made its own indices on the running cluster{after}")
+            continue
         if not index.key:
             found.append(
                 f"{name} was not filled by this run: nothing says that its {index.documents:,} documents are "
@@ -213,8 +276,7 @@ def target_caveats(subjects: Sequence[TargetSubject], documents: int) -> tuple[s
     return tuple(found)
 
 
-def corpus_of_targets(plan: Plan, subjects: Mapping[str, TargetSubject]) -> Plan:
+def corpus_of_targets(plan: Plan, held: Sequence[IndexFacts]) -> Plan:
     """The plan of a run with filled targets only: its corpus is what they hold."""
-    documents = next(iter(subjects.values())).index_facts.documents
-    spec = msgspec.structs.replace(plan.corpus, documents=documents)
+    spec = msgspec.structs.replace(plan.corpus, documents=held[0].documents)
     return msgspec.structs.replace(plan, corpus=spec)
