@@ -98,7 +98,7 @@ _SECTIONS: Mapping[str, Mapping[str, LazyCommand]] = {
         "export": (
             "benchctl.cli.export",
             "export_command",
-            "Give runs to other tools: a store with dashboards, Parquet, Prometheus.",
+            "Give runs to other tools: stores, Parquet, Prometheus.",
         ),
         "sql": (
             "benchctl.cli.sql",
