@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from benchctl.results.figures import FIGURES, Quantiles
 from benchctl.results.foreign import read_race
 from benchctl.results.plan import TargetSpec
-from benchctl.results.samples import Columns, Outcome, empty_columns
+from benchctl.results.samples import CHUNK_ROWS, Columns, Outcome, empty_columns
 from benchctl.results.shapes import (
     BODY_SAMPLES,
     RECORDS_A_SAMPLE,
@@ -267,3 +267,18 @@ def test_samples_of_two_forks_have_ids_of_their_own(tmp_path: Path):
         for body in sample_bodies(run.folder, race):
             ids |= {where["_id"] for action, _ in lines_of(body) for where in action.values()}
     assert len(ids) == 4 * 4 * RECORDS_A_SAMPLE
+
+
+def test_ids_go_on_from_one_row_group_to_the_next(tmp_path: Path):
+    folder, race = RunFolder(tmp_path / "run"), make_race()
+    (folder.path / "forks").mkdir(parents=True)
+    rows = CHUNK_ROWS + 10
+    whole = empty_columns(rows)
+    halves = [{name: part[:CHUNK_ROWS] for name, part in whole.items()}]
+    halves.append({name: part[CHUNK_ROWS:] for name, part in whole.items()})
+    relative = folder.write_samples(halves, "es", 1)
+    race = Race(race.layout, race.record, msgspec.structs.replace(race.fork, samples=relative), 0)
+    ids = set()
+    for body in sample_bodies(folder, race):
+        ids |= set(body.content.splitlines()[::2])
+    assert len(ids) == rows * RECORDS_A_SAMPLE
