@@ -96,9 +96,9 @@ _SECTIONS: Mapping[str, Mapping[str, LazyCommand]] = {
             "Take results of Rally or OpenSearch Benchmark over as a run.",
         ),
         "export": (
-            "benchctl.cli.sql",
+            "benchctl.cli.export",
             "export_command",
-            "Write runs as Parquet, for other tools.",
+            "Give runs to other tools: stores, Parquet, Prometheus.",
         ),
         "sql": (
             "benchctl.cli.sql",

@@ -11,7 +11,7 @@ from benchctl.cli.tables import TableFormat, print_listing, table_format_option
 from benchctl.errors import UsageError
 from benchctl.home import Home, resolve_home
 from benchctl.report.listing import Listing
-from benchctl.results.sql import ONE_ROW, FileView, StoredRun, answered, export_parquet, moment, view_columns
+from benchctl.results.sql import ONE_ROW, FileView, StoredRun, answered, moment, view_columns
 from benchctl.results.store import RunStore
 from benchctl.slices import hooks
 
@@ -80,24 +80,3 @@ def _describe(output_format: TableFormat, views: Sequence[FileView]) -> None:
         say(f"{name}: {one_row}")
         for column, sql_type, meaning in columns:
             say(f"  {column:<20} {sql_type:<10} {meaning}")
-
-
-# `benchctl export`: runs and their samples as files for other tools.
-
-
-@click.command("export")
-@click.argument("runs", nargs=-1, required=True, metavar="RUN...")
-@click.option(
-    "--parquet",
-    "folder",
-    type=click.Path(path_type=Path, file_okay=False),
-    required=True,
-    metavar="DIR",
-    help="Folder for runs.parquet, forks.parquet, tasks.parquet and samples.parquet.",
-)
-@runs_option
-def export_command(runs: tuple[str, ...], folder: Path, runs_folder: Path | None) -> None:
-    """Write RUNs as Parquet, with the columns that `benchctl sql --views` describes."""
-    stored = stored_runs(open_store(resolve_home(), runs_folder), runs)
-    for path, rows in export_parquet(stored, folder).items():
-        say(f"{path}: {rows:,} rows")

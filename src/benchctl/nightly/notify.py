@@ -12,16 +12,22 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from email.message import EmailMessage
 from email.utils import format_datetime
+from pathlib import Path
 from typing import Annotated, Final, Literal
 from urllib.parse import quote, quote_plus, unquote, urlsplit
 
 import msgspec
 
-from benchctl.endpoint import is_loopback, system_trust
+from benchctl.endpoint import Auth, Endpoint, is_loopback, read_hosts, system_trust
+from benchctl.errors import BenchctlError, UsageError
 from benchctl.network import Courier, Trouble, Unanswered
 from benchctl.nightly.model import Message
+from benchctl.results.shapes import Layout, ShapeName
+from benchctl.results.sql import StoredRun
+from benchctl.results.store import RunFolder
+from benchctl.run.export import StoreDownError, export
 
-# Whom a suite tells: commands, webhooks and mail, as its file names them; secrets only by variable.
+# Whom a suite tells: commands, webhooks, mail and stores, as its file names them; secrets only by variable.
 
 
 Occasion = Literal["alarm", "recovered", "broken", "always"]
@@ -179,12 +185,70 @@ class SmtpSpec(
         return (self.user_env, self.password_env) if self.user_env else ()
 
 
-NotifierSpec = CommandSpec | WebhookSpec | SmtpSpec
+class StoreSpec(
+    msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab", tag_field="kind", tag="store"
+):
+    """A store of records, which is sent the night's run as `benchctl export --to` does it.
+
+    Attributes:
+        to: its address.
+        shape: whose records: Rally's, or OpenSearch Benchmark's.
+        streams: Rally's data streams instead of an index a month.
+        samples: every request, beside the figures of tasks.
+        environment: what records call the host.
+        ca: file of certificates to trust, PEM; relative to the suite file's folder.
+        user_env, password_env: variables that hold user and password; both or neither.
+        api_key_env: variable that holds an API key instead.
+        when: on which occasions; every night unless it says otherwise.
+    """
+
+    to: str
+    shape: ShapeName = "rally"
+    streams: bool = False
+    samples: bool = False
+    environment: str = "benchctl"
+    ca: str = ""
+    user_env: str = ""
+    password_env: str = ""
+    api_key_env: str = ""
+    when: Annotated[tuple[Occasion, ...], msgspec.Meta(min_length=1)] = ("always",)
+
+    def __post_init__(self) -> None:
+        """Refuse what is no address, and secrets that everybody on the way could read."""
+        try:
+            hosts = read_hosts(self.to)
+        except UsageError as err:
+            raise ValueError(err.message) from err
+        if self.streams and self.shape != "rally":
+            raise ValueError("`streams` are Rally's: OpenSearch Benchmark writes an index a month")
+        if bool(self.user_env) != bool(self.password_env) or (self.user_env and self.api_key_env):
+            raise ValueError("a store wants `user-env` and `password-env`, or `api-key-env`, or none of them")
+        for variable in self.variables:
+            _check_variable(variable)
+        if self.variables and not all(map(_is_private, hosts)):
+            raise ValueError("credentials want https, or a host on loopback")
+
+    @property
+    def title(self) -> str:
+        """What messages call it."""
+        return f"store {self.to}"
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """Names of the environment variables that hold its secrets."""
+        return tuple(name for name in (self.user_env, self.password_env, self.api_key_env) if name)
+
+
+NotifierSpec = CommandSpec | WebhookSpec | SmtpSpec | StoreSpec
 
 
 def destination(spec: NotifierSpec) -> str:
     """A digest of where messages go; how long and on which occasions does not count."""
-    where = msgspec.structs.replace(spec, when=USUAL, timeout_s=60)
+    where: NotifierSpec
+    if isinstance(spec, StoreSpec):
+        where = StoreSpec(spec.to, spec.shape)
+    else:
+        where = msgspec.structs.replace(spec, when=USUAL, timeout_s=60)
     return hashlib.sha256(msgspec.json.encode(where, order="deterministic")).hexdigest()[:12]
 
 
@@ -392,6 +456,38 @@ def write_letter(message: Message, *, destination: str, title: str, created: str
         text=message.text,
         body=msgspec.Raw(msgspec.json.encode(message)),
     )
+
+
+# Filling a store: the run is on disk, and the letter only says which.
+
+
+def fill_store(
+    spec: StoreSpec, letter: Letter, *, environ: Mapping[str, str], folder: Path, runs: Path
+) -> None:
+    """Send the night's run to a store; nothing where the night has none.
+
+    `folder` is that of the suite's file, `runs` that of its runs.
+
+    Raises:
+        SendError: it did not arrive whole, or the run is gone.
+    """
+    night = msgspec.json.decode(letter.body, type=Message)
+    if not night.run:
+        return
+    secrets = [_stripped_secret(environ, name) for name in spec.variables]
+    try:
+        auth = None if not secrets else Auth.api_key(*secrets) if spec.api_key_env else Auth.basic(*secrets)
+        endpoint = Endpoint(read_hosts(spec.to), auth, folder / spec.ca if spec.ca else None)
+        run = RunFolder(runs / night.run)
+        if not run.record_path.exists():
+            raise SendError(f"its run {night.run} is gone", final=True)
+        layout = Layout(spec.shape, spec.streams, spec.environment)
+        for _ in export([StoredRun(run, run.load())], endpoint, layout, samples=spec.samples):
+            pass
+    except StoreDownError as err:
+        raise SendError(err.message, silent=True) from None
+    except BenchctlError as err:
+        raise SendError(err.message) from None
 
 
 # Telling people by mail: handed to one server, which sees to the rest.

@@ -24,8 +24,10 @@ from benchctl.nightly.notify import (
     NotifierSpec,
     Redactor,
     SendError,
+    StoreSpec,
     WebhookSpec,
     destination,
+    fill_store,
     post,
     send_mail,
     write_letter,
@@ -164,6 +166,7 @@ def deliver(
     *,
     environ: Mapping[str, str],
     folder: Path,
+    runs: Path,
     now: datetime,
     send: Send | None = None,
 ) -> list[Undelivered]:
@@ -178,6 +181,7 @@ def deliver(
         notifiers: as in the suite's file.
         environ: the environment, secrets included.
         folder: of the suite's file, where commands are started.
+        runs: folder of the suite's runs.
         now: wall clock, with its offset.
         send: how a letter is sent; None for the real thing.
 
@@ -185,7 +189,7 @@ def deliver(
         What did not arrive, older first; it never raises for a notifier that fails.
     """
     redactor = Redactor(notifiers, environ)
-    send = send or _sender(environ, folder, redactor)
+    send = send or _sender(environ, folder, runs, redactor)
     by_destination = {destination(spec): spec for spec in notifiers}
     waiting, failed = _read(outbox)
     # Somebody may be named twice, for other occasions: once is enough.
@@ -218,10 +222,12 @@ def deliver(
     return failed
 
 
-def _sender(environ: Mapping[str, str], folder: Path, redactor: Redactor) -> Send:
+def _sender(environ: Mapping[str, str], folder: Path, runs: Path, redactor: Redactor) -> Send:
     def send(spec: NotifierSpec, letter: Letter) -> None:
         if isinstance(spec, CommandSpec):
             run_command(spec, letter, environ=environ, folder=folder, redactor=redactor)
+        elif isinstance(spec, StoreSpec):
+            fill_store(spec, letter, environ=environ, folder=folder, runs=runs)
         elif isinstance(spec, WebhookSpec):
             post(spec, letter, environ=environ, redactor=redactor)
         else:

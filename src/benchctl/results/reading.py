@@ -108,12 +108,13 @@ CHART_COLUMNS = (
 
 @dataclass(frozen=True)
 class SampleFile:
-    """The samples of one fork on disk, read anew by every iteration."""
+    """Columns of the samples of one fork on disk, read anew by every iteration."""
 
     path: Path
+    columns: tuple[str, ...] = CHART_COLUMNS
 
     def __iter__(self) -> Iterator[Columns]:
-        """Yield CHART_COLUMNS of one row group after the other, in order; what schema 1 lacked is filled in.
+        """Yield one row group after the other, in order; what schema 1 lacked is filled in.
 
         Raises:
             BenchctlError: it is missing or no sample file of this benchctl.
@@ -129,11 +130,11 @@ class SampleFile:
         name = str(self.path)
         found = connection.execute("SELECT name FROM parquet_schema(?)", [name]).fetchall()
         present = {column for (column,) in found}
-        stored = [column for column in CHART_COLUMNS if column in present]
-        missing = [column for column in CHART_COLUMNS if column not in present | SINCE_SCHEMA_2.keys()]
+        stored = [column for column in self.columns if column in present]
+        missing = [column for column in self.columns if column not in present | SINCE_SCHEMA_2.keys()]
         if missing:
             raise BenchctlError(f"{self.path} lacks the columns {', '.join(missing)}")
-        # DuckDB passes over the row groups that cannot hold such row numbers. The names are CHART_COLUMNS.
+        # DuckDB passes over the row groups that cannot hold such row numbers. The names are SAMPLE_DTYPES'.
         query = (
             f"SELECT {', '.join(stored)} FROM read_parquet(?, file_row_number = true) "  # noqa: S608 - ours
             "WHERE file_row_number >= ? AND file_row_number < ?"
@@ -142,7 +143,7 @@ class SampleFile:
         for rows in _group_sizes(connection, name):
             chunk = connection.execute(query, [name, first, first + rows]).fetchnumpy()
             first += rows
-            values = {column: _column(chunk, column, rows) for column in CHART_COLUMNS}
+            values = {column: _column(chunk, column, rows) for column in self.columns}
             if not _possible(values):
                 raise BenchctlError(f"{self.path} holds what no request can have: it is damaged")
             yield values

@@ -67,6 +67,7 @@ def tell(
         notifiers,
         environ=dict(os.environ) if environ is None else environ,
         folder=outbox.parent,
+        runs=outbox.parent / "runs",
         now=now,
         send=post,
     )
@@ -300,7 +301,9 @@ def test_every_message_arrives_is_given_up_or_waits_and_older_ones_come_first(
                 raise SendError("no", silent=how == "silent", final=how == "final")
             sent[names[spec.title]].append(letter.night)
 
-        failed = deliver(outbox, message(number), [ONE, OTHER], environ={}, folder=outbox, now=NOW, send=send)
+        failed = deliver(
+            outbox, message(number), [ONE, OTHER], environ={}, folder=outbox, runs=outbox, now=NOW, send=send
+        )
         for one in failed:
             if one.given_up:
                 lost["one" if "one" in one.notifier else "other"].append(one.night)

@@ -57,6 +57,15 @@ def test_a_suite_names_a_command_a_webhook_or_a_mail_server():
         (MAIL | {"host": "mail.example.org:25/x"}, "name or address of a mail server"),
         (MAIL | {"host": "a" * 64}, "name or address of a mail server"),
         (MAIL | {"port": 0}, ">= 1"),
+        ({"kind": "store", "to": "metrics:9200"}, "is not the address of a host"),
+        ({"kind": "store", "to": "https://me:hunter2@metrics"}, "an address holds credentials"),
+        ({"kind": "store", "to": "https://m", "shape": "osb", "streams": True}, "`streams` are Rally's"),
+        ({"kind": "store", "to": "https://m", "user-env": "U"}, "or none of them"),
+        (
+            {"kind": "store", "to": "https://m", "user-env": "U", "password-env": "P", "api-key-env": "K"},
+            "or none of them",
+        ),
+        ({"kind": "store", "to": "http://m:9200", "api-key-env": "K"}, "want https, or a host on loopback"),
     ],
 )
 def test_what_cannot_work_is_refused(content: dict[str, object], complaint: str):

@@ -281,6 +281,7 @@ def test_everything_that_the_template_has_in_comments_can_be_taken_in(tmp_path: 
         "command ./tell.sh",
         "webhook $CHAT_WEBHOOK",
         "smtp mail.example.org",
+        "store https://metrics.example.org:9200",
     }
     assert [variant.spec().name for _, variant, _ in suite.members()] == [
         "es@latest",

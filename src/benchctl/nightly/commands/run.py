@@ -66,7 +66,9 @@ def run_command(path: Path, output_format: Literal["text", "json"], *, wait: boo
             bound_log(folder.root / LOG_NAME)
             ended, message = _night(suite, path, home, folder, observer, waiting=waiting)
             late = _late(folder, ended)
-            undelivered = [one for each in (*late, message) for one in _delivered(folder, each, suite, path)]
+            undelivered = [
+                one for each in (*late, message) for one in _delivered(folder, each, suite, path, home)
+            ]
             remember_told(folder, ended.record)
     except (SuiteBusy, HostBusy) as err:
         hung = isinstance(err, SuiteBusy) and err.hours is not None and err.hours > LONGEST_NIGHT_H
@@ -80,7 +82,7 @@ def run_command(path: Path, output_format: Literal["text", "json"], *, wait: boo
         # Not even a lock can be had, as on a disk that became read-only.
         ended = _not_begun(suite, err)
         message = message_of(ended.record, ended.events)
-        undelivered = _delivered(folder, message, suite, path)
+        undelivered = _delivered(folder, message, suite, path, home)
     trouble = [*ended.trouble, *dict.fromkeys(one.text for one in undelivered)]
     for one in late:
         _complain_late(one)
@@ -112,15 +114,22 @@ def _late(folder: SuiteFolder, ended: Ended) -> list[Message]:
     return [message_of(record, ended.events) for record in found]
 
 
-def _delivered(folder: SuiteFolder, message: Message, suite: Suite, path: Path) -> list[Undelivered]:
+def _delivered(
+    folder: SuiteFolder, message: Message, suite: Suite, path: Path, home: Home
+) -> list[Undelivered]:
     return deliver(
         folder.outbox,
         message,
         suite.notify,
         environ=os.environ,
         folder=path.absolute().parent,
+        runs=_runs(suite, home),
         now=datetime.now(UTC),
     )
+
+
+def _runs(suite: Suite, home: Home) -> Path:
+    return home.runs if suite.runs is None else Path(suite.runs)
 
 
 def _complain_late(message: Message) -> None:
@@ -131,7 +140,7 @@ def _complain_late(message: Message) -> None:
 def _night(
     suite: Suite, path: Path, home: Home, folder: SuiteFolder, observer: Observer, *, waiting: bool
 ) -> tuple[Ended, Message]:
-    store = RunStore(home.runs if suite.runs is None else Path(suite.runs))
+    store = RunStore(_runs(suite, home))
     site = home.nightly / "site" if suite.report is None else Path(suite.report)
     known = Known(suite.name, suite.title, str(path.absolute()), str(site), str(store.root), suite.margins)
     with host_lock(

@@ -1,0 +1,200 @@
+"""`benchctl export`: runs for other tools, as files or in the store that their dashboards read."""
+
+import contextlib
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import get_args
+
+import click
+import msgspec
+
+from benchctl.cli.completion import complete_runs
+from benchctl.cli.options import grouped, open_store, runs_option
+from benchctl.cli.sql import stored_runs
+from benchctl.cli.streams import emit, note, say
+from benchctl.cli.targets import certificates, endpoint_of
+from benchctl.disk import disk_errors, read_file, replacing
+from benchctl.endpoint import OptionNames, read_hosts
+from benchctl.errors import BenchctlError, UsageError
+from benchctl.home import resolve_home
+from benchctl.report.ci import prometheus
+from benchctl.report.dashboards import dashboard_objects
+from benchctl.report.numbers import counted
+from benchctl.results.plan import TargetSpec
+from benchctl.results.shapes import Layout, ShapeName
+from benchctl.results.sql import StoredRun, export_parquet
+from benchctl.results.store import RunFolder, RunStore
+from benchctl.run.export import STORE_NAME, export
+from benchctl.stats.analyse import analyse_run
+
+_OPTIONS = OptionNames(ca="--ca PATH", auth="--auth FILE", insecure="--insecure")
+
+
+@dataclass(frozen=True)
+class StoreOptions:
+    """Options of a store."""
+
+    url: str | None
+    shape: ShapeName
+    streams: bool
+    samples: bool
+    environment: str
+    auth_file: Path | None
+    ca: str | None
+    insecure: bool
+    dashboard: bool
+
+
+store_options = grouped(
+    "to",
+    StoreOptions,
+    click.option("--to", "url", metavar="URL", help="Send records to this Elasticsearch or OpenSearch."),
+    click.option(
+        "--shape",
+        type=click.Choice(list(get_args(ShapeName))),
+        default="rally",
+        show_default=True,
+        help="Whose records: Rally's, or OpenSearch Benchmark's.",
+    ),
+    click.option("--samples", is_flag=True, help="Send every request, beside the figures of tasks."),
+    click.option("--streams", is_flag=True, help="Write Rally's data streams instead of an index a month."),
+    click.option(
+        "--environment", default="benchctl", show_default=True, metavar="NAME", help="The records' field."
+    ),
+    click.option(
+        "--auth",
+        "auth_file",
+        type=click.Path(path_type=Path),
+        default=None,
+        metavar="FILE",
+        help="YAML of user and password, api-key, or bearer, that only you can read.",
+    ),
+    click.option(
+        "--ca", default=None, metavar="PATH", help="Certificates to trust, PEM  [default: the system's]."
+    ),
+    click.option(
+        "--insecure", is_flag=True, help="Do not check the certificate; send it credentials without TLS."
+    ),
+    click.option(
+        "--dashboard",
+        is_flag=True,
+        help="Print a dashboard for Kibana or OpenSearch Dashboards to import; without RUN.",
+    ),
+)
+
+
+@click.command("export")
+@click.argument("runs", nargs=-1, metavar="RUN...", shell_complete=complete_runs)
+@store_options
+@click.option(
+    "--parquet",
+    "folder",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="DIR",
+    help="Folder for runs.parquet, forks.parquet, tasks.parquet and samples.parquet.",
+)
+@click.option(
+    "--prometheus",
+    "metrics_file",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="File for Prometheus's textfile collector, of one RUN; replaced at once.",
+)
+@runs_option
+def export_command(
+    runs: tuple[str, ...],
+    to: StoreOptions,
+    folder: Path | None,
+    metrics_file: Path | None,
+    runs_folder: Path | None,
+) -> None:
+    """Give RUNs to other tools: to a store as Rally or OpenSearch Benchmark fill it, or as files.
+
+    Sent twice, records are there once; what could not be sent is, with the next export to that store.
+    Credentials of the store are in BENCHCTL_STORE_USER and _PASSWORD, or in BENCHCTL_STORE_API_KEY or
+    _BEARER. Parquet has the columns that `benchctl sql --views` describes.
+    """
+    if to.dashboard:
+        emit(dashboard_objects(to.shape))
+        return
+    if not runs or not (to.url or folder or metrics_file):
+        raise UsageError("export needs a RUN and somewhere to go: --to, --parquet or --prometheus")
+    if metrics_file is not None and len(runs) > 1:
+        raise UsageError("--prometheus takes one RUN: a later one would have the same series")
+    store = open_store(resolve_home(), runs_folder)
+    stored = stored_runs(store, runs)
+    if folder is not None:
+        for path, rows in export_parquet(stored, folder).items():
+            say(f"{path}: {rows:,} rows")
+    if metrics_file is not None:
+        with disk_errors(f"write {metrics_file}"), replacing(metrics_file) as partial:
+            partial.write_text(prometheus(analyse_run(stored[0].record)), encoding="utf-8")
+    if to.url is not None:
+        _send(to, to.url, stored, store)
+
+
+# To a store. A run is marked before it is sent, so that what fails or is cut off is sent by the next export.
+
+_WAITING = "export-waiting.json"
+
+
+class _Order(msgspec.Struct, frozen=True, rename="kebab"):
+    """What is to be sent of a run, and where to; without credentials."""
+
+    to: tuple[str, ...]
+    layout: Layout
+    samples: bool
+
+
+def _send(to: StoreOptions, url: str, stored: list[StoredRun], store: RunStore) -> None:
+    if to.streams and to.shape != "rally":
+        raise UsageError("--streams is Rally's: OpenSearch Benchmark writes an index a month")
+    target = TargetSpec(
+        hosts=read_hosts(url, _OPTIONS),
+        ca=None if to.ca is None else certificates(to.ca, "--ca"),
+        verify=not to.insecure,
+        auth_file=None if to.auth_file is None else str(to.auth_file.expanduser().absolute()),
+    )
+    endpoint = endpoint_of(STORE_NAME, target, os.environ, _OPTIONS)
+    order = _Order(target.hosts, Layout(to.shape, to.streams, to.environment), to.samples)
+    wanted = {run.folder.path.resolve(): run for run in [*_earlier(store, order), *stored]}
+    for run in stored:
+        _mark(run.folder, {*_orders(run.folder), order})
+    for run, done in zip(
+        wanted.values(), export(wanted.values(), endpoint, order.layout, samples=order.samples), strict=True
+    ):
+        _mark(run.folder, _orders(run.folder) - {order})
+        for text in done.notes:
+            note(text)
+        what = f"{counted(done.sent, 'race')} sent ({counted(done.records, 'record')})"
+        say(f"{run.record.id}: {what}, {done.there:,} there already")
+
+
+def _earlier(store: RunStore, order: _Order) -> Iterator[StoredRun]:
+    for folder in store.folders():
+        if order in _orders(folder):
+            try:
+                yield StoredRun(folder, folder.load())
+            except BenchctlError as err:
+                note(err.message)
+
+
+def _orders(folder: RunFolder) -> set[_Order]:
+    try:
+        return set(msgspec.json.decode(read_file(folder.path / _WAITING), type=list[_Order]))
+    except (OSError, msgspec.MsgspecError):
+        return set()
+
+
+def _mark(folder: RunFolder, orders: Iterable[_Order]) -> None:
+    """Keep what waits; where nothing can be written, nothing does."""
+    path = folder.path / _WAITING
+    left = list(orders)
+    with contextlib.suppress(OSError):
+        if left:
+            with replacing(path) as partial:
+                partial.write_bytes(msgspec.json.encode(left))
+        else:
+            path.unlink(missing_ok=True)

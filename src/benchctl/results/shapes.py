@@ -1,0 +1,541 @@
+"""Results in the words of Rally's and OpenSearch Benchmark's stores: templates, records, bulk bodies."""
+
+import hashlib
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Literal, NamedTuple
+
+import msgspec
+import numpy as np
+
+from benchctl.results.figures import FIGURES, Quantiles, TaskSummary
+from benchctl.results.model import ForkRecord, RunRecord
+from benchctl.results.reading import CHART_COLUMNS, SampleFile
+from benchctl.results.samples import Columns, Outcome
+from benchctl.results.store import RunFolder
+
+# What each tool calls the same thing: names as of Rally 2.13 and OpenSearch Benchmark 2.4.
+
+
+ShapeName = Literal["rally", "osb"]
+Kind = Literal["metrics", "races", "results"]
+_KINDS: tuple[Kind, ...] = ("metrics", "races", "results")
+
+
+@dataclass(frozen=True)
+class Shape:
+    """The words of one tool.
+
+    Attributes:
+        tool: for readers.
+        indices: kind of record -> beginning of the names of its indices; also the name of its template.
+        templates: API that its templates are made with.
+        version, revision, id, timestamp, track, challenge, car, params, relative: fields of records.
+    """
+
+    tool: str
+    indices: Mapping[Kind, str]
+    templates: Literal["_index_template", "_template"]
+    version: str
+    revision: str
+    id: str
+    timestamp: str
+    track: str
+    challenge: str
+    car: str
+    params: str
+    relative: str
+
+
+SHAPES: Mapping[ShapeName, Shape] = {
+    "rally": Shape(
+        tool="Rally",
+        indices={"metrics": "rally-metrics", "races": "rally-races", "results": "rally-results"},
+        templates="_index_template",
+        version="rally-version",
+        revision="rally-revision",
+        id="race-id",
+        timestamp="race-timestamp",
+        track="track",
+        challenge="challenge",
+        car="car",
+        params="track-params",
+        relative="relative-time",
+    ),
+    "osb": Shape(
+        tool="OpenSearch Benchmark",
+        indices={
+            "metrics": "benchmark-metrics",
+            "races": "benchmark-test-runs",
+            "results": "benchmark-results",
+        },
+        templates="_template",
+        version="benchmark-version",
+        revision="benchmark-revision",
+        id="test-run-id",
+        timestamp="test-run-timestamp",
+        track="workload",
+        challenge="test_procedure",
+        car="cluster-config-instance",
+        params="workload-params",
+        relative="relative-time-ms",
+    ),
+}
+
+_STREAM = "v1"
+_STREAM_PRIORITY = 10  # above the templates of monthly indices, whose patterns cover streams, too
+_METRIC_FIELDS = 2000
+_KEYWORD_CHARACTERS = 8191  # what Lucene takes of a word, at four bytes a character
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How records are laid out in a store.
+
+    Attributes:
+        name: whose words.
+        streams: data streams, as Rally after 2.13 writes them, instead of an index a month.
+        environment: the user's name for where it was measured; dashboards filter by it.
+    """
+
+    name: ShapeName = "rally"
+    streams: bool = False
+    environment: str = "benchctl"
+
+    @property
+    def shape(self) -> Shape:
+        """The words."""
+        return SHAPES[self.name]
+
+    def index(self, kind: Kind, month: str) -> str:
+        """Where records of a month, such as `2026-01`, are."""
+        return f"{self.shape.indices[kind]}-{_STREAM if self.streams else month}"
+
+    def templates(self) -> Iterator[tuple[str, str, dict[str, Any]]]:
+        """(path, name of the index or stream or pattern, body) of the template of every kind of records."""
+        for kind in _KINDS:
+            name = self.shape.indices[kind]
+            pattern = f"{name}-v*" if self.streams else f"{name}-*"
+            content = {"settings": _settings(kind), "mappings": _mappings(kind, self.shape)}
+            body: dict[str, Any] = {"index_patterns": [pattern]}
+            if self.shape.templates == "_template":
+                body |= content
+            else:
+                body["template"] = content
+            if self.streams:
+                body |= {"data_stream": {}, "priority": _STREAM_PRIORITY}
+                name += f"-{_STREAM}"
+            yield f"/{self.shape.templates}/{name}", name, body
+
+
+def _settings(kind: Kind) -> dict[str, Any]:
+    return {"index": {"mapping.total_fields.limit": _METRIC_FIELDS} if kind == "metrics" else {}}
+
+
+def _mappings(kind: Kind, shape: Shape) -> dict[str, Any]:
+    """As both tools have them: text is a keyword, and a figure is not an integer because its first one is."""
+    words = {"type": "keyword", "ignore_above": _KEYWORD_CHARACTERS}
+    times = {
+        "type": "date",
+        "format": "basic_date_time_no_millis",
+        "fields": {"raw": {"type": "keyword"}},
+    }
+    properties: dict[str, Any] = {
+        shape.timestamp: times,
+        "@timestamp": {"type": "date", "format": "epoch_millis"},
+    }
+    if kind == "races":
+        properties["results"] = {"properties": {"op_metrics": {"type": "nested"}}}
+    elif kind == "metrics":
+        properties |= {"value": {"type": "float"}, shape.relative: {"type": "float"}}
+    return {
+        "date_detection": False,
+        "dynamic_templates": [
+            {"words": {"match_mapping_type": "string", "mapping": words}},
+            {
+                "figures": {
+                    "match_mapping_type": "long",
+                    "path_match": "*value.*",
+                    "mapping": {"type": "double"},
+                }
+            },
+            {
+                "more": {
+                    "match_mapping_type": "double",
+                    "path_match": "*value.*",
+                    "mapping": {"type": "double"},
+                }
+            },
+        ],
+        "properties": properties,
+    }
+
+
+# A challenge of a fork as a race. Its records have ids that follow from it: sent twice, they are there once.
+
+
+_DIGEST_BYTES = 12
+
+
+@dataclass(frozen=True)
+class Race:
+    """One challenge of one fork.
+
+    Attributes:
+        layout: how it is written.
+        record: the run.
+        fork: of it.
+        schedule: position of the challenge.
+    """
+
+    layout: Layout
+    record: RunRecord
+    fork: ForkRecord
+    schedule: int
+
+    @property
+    def id(self) -> str:
+        """The same whenever it is exported."""
+        return f"{self.record.id}.{self.fork.variant}.{self.fork.block}.{self.schedule}"
+
+    @property
+    def digest(self) -> str:
+        """What the ids of its records begin with."""
+        return hashlib.blake2b(self.id.encode(), digest_size=_DIGEST_BYTES).hexdigest()
+
+    @property
+    def sampled(self) -> str:
+        """Id of the record that says that all of its samples are there."""
+        return f"{self.digest}-samples"
+
+    @property
+    def started(self) -> datetime:
+        """When the fork began, UTC."""
+        for text in (self.fork.started, self.record.created):
+            try:
+                found = datetime.fromisoformat(text)
+                return (found if found.tzinfo else found.replace(tzinfo=UTC)).astimezone(UTC)
+            except (ValueError, OverflowError):
+                continue
+        return datetime.fromtimestamp(0, UTC)
+
+    @property
+    def epoch_ms(self) -> int:
+        """The same as stores have it."""
+        return round(self.started.timestamp() * 1000)
+
+    def index(self, kind: Kind) -> str:
+        """Where its records are."""
+        return self.layout.index(kind, f"{self.started:%Y-%m}")
+
+    @property
+    def summaries(self) -> tuple[TaskSummary, ...]:
+        """Of its tasks; administrative ones only where something failed."""
+        return tuple(
+            one
+            for one in self.fork.summaries
+            if one.schedule == self.schedule and (one.reported or one.failures)
+        )
+
+    @property
+    def meta(self) -> dict[str, Any]:
+        """What only benchctl knows of it; every record has it."""
+        plan, variant = self.record.plan, self.fork.variant
+        spec = next((one for one in plan.variants if one.name == variant), None)
+        facts = next((one for one in self.record.engines if one.variant == variant), None)
+        meta: dict[str, Any] = {"run": self.record.id, "variant": variant, "fork": self.fork.block}
+        if spec is not None:
+            meta |= {"engine": spec.engine, "distribution_version": spec.version}
+        if facts is not None:
+            meta |= {"distribution_version": facts.version, "source_revision": facts.build}
+        if plan.swept is not None:
+            at = plan.swept.schedules[self.schedule].at | plan.swept.variants[variant].at
+            # A dot would make an object of the name.
+            meta |= {
+                "point": plan.point(variant, self.schedule),
+                "at": {name.replace(".", "_"): value for name, value in at.items()},
+            }
+        return meta
+
+    @property
+    def common(self) -> dict[str, Any]:
+        """The fields that metrics and results share."""
+        shape, plan = self.layout.shape, self.record.plan
+        fields: dict[str, Any] = {
+            "environment": self.layout.environment,
+            shape.id: self.id,
+            shape.timestamp: f"{self.started:%Y%m%dT%H%M%SZ}",
+            shape.track: plan.track,
+            shape.challenge: plan.schedules[self.schedule].name,
+            shape.car: self.fork.variant,
+        }
+        if plan.params:
+            fields[shape.params] = {name: _word(value) for name, value in plan.params.items()}
+        return fields
+
+    def document(self) -> dict[str, Any]:
+        """The race itself, with all results."""
+        shape, meta = self.layout.shape, self.meta
+        targeted = any(
+            one.target is not None for one in self.record.plan.variants if one.name == self.fork.variant
+        )
+        caveats = {"caveats": list(self.record.caveats)} if self.record.caveats else {}
+        return self._stamped(
+            {
+                shape.version: f"benchctl {self.record.environment.benchctl}",
+                shape.revision: self.record.environment.benchctl_commit,
+                **self.common,
+                "pipeline": "benchmark-only" if targeted else "from-distribution",
+                "user-tags": self._tags,
+                shape.car: [self.fork.variant],
+                "cluster": {
+                    "revision": meta.get("source_revision"),
+                    "distribution-version": meta.get("distribution_version"),
+                },
+                "results": {"op_metrics": [self._task(one) for one in self.summaries]},
+                "meta": meta | caveats,
+            }
+        )
+
+    def results(self) -> Iterator[tuple[str, dict[str, Any]]]:
+        """(id, record) of every metric of every task."""
+        shape = self.layout.shape
+        version = self.meta.get("distribution_version", "")
+        major = re.match(r"\d+", version)
+        common = {
+            shape.version: f"benchctl {self.record.environment.benchctl}",
+            shape.revision: self.record.environment.benchctl_commit,
+            **self.common,
+            "distribution-version": version,
+            **({"distribution-major-version": int(major[0])} if major else {}),
+            "user-tags": self._tags,
+            "active": True,
+        }
+        for one in self.summaries:
+            task = self._task(one)
+            head = common | {name: task.pop(name) for name in ("task", "operation", "meta")}
+            for name, value in task.items():
+                if value is not None:
+                    told = value if isinstance(value, dict) else {"single": value}
+                    yield (
+                        f"{self.digest}-{one.task}-{name}",
+                        self._stamped(head | {"name": name, "value": told}),
+                    )
+
+    def metrics(self) -> Iterator[tuple[str, dict[str, Any]]]:
+        """(id, record) of the throughput of every task: what samples do not say by themselves."""
+        for one in self.summaries:
+            if one.throughput_per_s is not None:
+                yield (
+                    f"{self.digest}-{one.task}-throughput",
+                    self.metric("throughput", one.throughput_per_s, f"{one.unit}/s", one),
+                )
+
+    def metric(self, name: str, value: float, unit: str, task: TaskSummary | None = None) -> dict[str, Any]:
+        """A record of one value."""
+        return {
+            "@timestamp": self.epoch_ms,
+            self.layout.shape.relative: 0.0,
+            **self.common,
+            "name": name,
+            "value": value,
+            "unit": unit,
+            "sample-type": "normal",
+            **({} if task is None else {"task": task.label, "operation": task.operation}),
+            "meta": self.meta | ({} if task is None else _loop(task)),
+        }
+
+    def _stamped(self, document: dict[str, Any]) -> dict[str, Any]:
+        """Data streams want a time."""
+        return {"@timestamp": self.epoch_ms, **document} if self.layout.streams else document
+
+    @property
+    def _tags(self) -> dict[str, Any]:
+        return {"tag": list(self.record.tags)} if self.record.tags else {}
+
+    def _task(self, one: TaskSummary) -> dict[str, Any]:
+        """All figures of a task, by name: percentiles, or a value with its unit."""
+        service = _percentiles(one.service_time, one.samples)
+        if service:
+            spread = {"100_0": one.max_ns, "mean": one.mean_ns}
+            service = {**service, **{name: ns / 1e6 for name, ns in spread.items() if ns is not None}}
+        failed = sum(one.failures.values())
+        asked = one.samples + failed
+        rate = one.throughput_per_s
+        task: dict[str, Any] = {
+            "task": one.label,
+            "operation": one.operation,
+            "meta": self.meta | _loop(one),
+            # One figure for the measured window: no least and greatest second.
+            "throughput": {}
+            if rate is None
+            else {"min": None, "mean": rate, "median": rate, "max": None, "unit": f"{one.unit}/s"},
+            # In a closed loop both tools repeat the service time; `meta.loop` tells.
+            "latency": _percentiles(one.latency, one.samples) if one.latency is not None else service,
+            "service_time": service,
+            "processing_time": _percentiles(one.processing_time, one.samples),
+            "error_rate": failed / asked if failed else one.failed_share if asked else 1.0,
+        }
+        for figure in FIGURES:
+            found = None if figure.name in {*task, "mean"} else figure.of(one)
+            if isinstance(found, Quantiles):
+                task[figure.name] = _percentiles(found, one.samples)
+            elif found is not None:
+                unit = (one.redline_unit or figure.unit) if figure.loop == "search" else figure.unit
+                task[figure.name] = {"single": found, "unit": unit}
+        return {name: value for name, value in task.items() if value != {}}
+
+
+def races_of(record: RunRecord, fork: ForkRecord, layout: Layout) -> list[Race]:
+    """The races that a fork is: one a challenge with figures, in order."""
+    schedules = dict.fromkeys(one.schedule for one in fork.summaries)
+    return [Race(layout, record, fork, schedule) for schedule in sorted(schedules)]
+
+
+def _word(value: object) -> str:
+    """Of a parameter, whose type may be another one in the next run: an index keeps that of the first."""
+    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+
+
+def _loop(task: TaskSummary) -> dict[str, str]:
+    found = {"loop": "closed" if task.latency is None else "open"}
+    return found if task.unsupported is None else {**found, "unsupported": task.unsupported}
+
+
+def _percentiles(found: Quantiles | None, samples: int) -> dict[str, Any]:
+    """Those that a task has enough requests for, by the tools' own rule, ms."""
+    if found is None:
+        return {}
+    known = {"50_0": (found.p50, 2), "90_0": (found.p90, 10), "99_0": (found.p99, 100)}
+    enough = {name: ns / 1e6 for name, (ns, least) in known.items() if samples >= least}
+    return {**enough, "unit": "ms"}
+
+
+# Bulk bodies. Millions of samples: their lines are put together from parts that are encoded once.
+
+
+BODY_SAMPLES = 1_500
+"""Samples in a body of 3 to 4 MB."""
+RECORDS_A_SAMPLE = 3
+"""Latency, service time, processing time."""
+
+SAMPLE_COLUMNS = (*CHART_COLUMNS, "client", "status", "processing_ns")
+_TRANSPORT = 0  # status of a request without an answer
+
+
+class Body(NamedTuple):
+    """One bulk request.
+
+    Attributes:
+        content: its lines.
+        records: how many records they hold.
+    """
+
+    content: bytes
+    records: int
+
+
+def bulk_of(race: Race, kind: Kind, records: Iterable[tuple[str, dict[str, Any]]]) -> Body:
+    """A body of a few records, such as the summaries of a race."""
+    lines: list[bytes] = []
+    for name, record in records:
+        lines += (_action(race, kind, name), msgspec.json.encode(record))
+    return Body(b"".join(line + b"\n" for line in lines), len(lines) // 2)
+
+
+def _action(race: Race, kind: Kind, name: str) -> bytes:
+    """Streams take only what is not there yet."""
+    verb = "create" if race.layout.streams else "index"
+    return msgspec.json.encode({verb: {"_index": race.index(kind), "_id": name}})
+
+
+def sample_bodies(folder: RunFolder, race: Race) -> Iterator[Body]:
+    """The samples of a race, as latency, service time and processing time of every operation.
+
+    Single requests of longer operations, and what the driver ended, are left out. A row's number in its file
+    is its id.
+
+    Raises:
+        BenchctlError: the file cannot be read.
+    """
+    if race.fork.samples is None:
+        return
+    lines = _SampleLines(race)
+    first = 0
+    for chunk in SampleFile(folder.inside(race.fork.samples), SAMPLE_COLUMNS):
+        chosen = chunk["schedule"] == race.schedule
+        chosen &= (chunk["part"] == 0) & (chunk["outcome"] != Outcome.CANCELLED)
+        for task in np.unique(chunk["task"][chosen]).tolist():
+            here = np.flatnonzero(chosen & (chunk["task"] == task))
+            for start in range(0, here.size, BODY_SAMPLES):
+                places = here[start : start + BODY_SAMPLES]
+                yield lines.body(task, places + first, {name: all_[places] for name, all_ in chunk.items()})
+        first += chosen.size
+
+
+class _SampleLines:
+    """Writes the records of samples of one race."""
+
+    def __init__(self, race: Race) -> None:
+        self._race = race
+        self._tasks: dict[int, tuple[tuple[str, ...], str]] = {}
+        # `{"index":{"_index":"...","_id":"DIGEST-` and the row's number is what follows.
+        self._action = _action(race, "metrics", f"{race.digest}-").decode().removesuffix('"}}')
+
+    def body(self, task: int, rows: Any, samples: Columns) -> Body:  # noqa: ANN401 - numpy's arrays
+        (latency, service, processing), meta = self._parts(task)
+        action, epoch_ms, relative = self._action, self._race.epoch_ms, self._race.layout.shape.relative
+        start_ms = samples["start_ns"] / 1e6
+        lines = []
+        for row, at, since, waited, served, processed, warm, client, outcome, status in zip(
+            rows.tolist(),
+            (start_ms.astype(np.int64) + epoch_ms).tolist(),
+            start_ms.tolist(),
+            ((samples["end_ns"] - samples["intended_ns"]) / 1e6).tolist(),
+            ((samples["end_ns"] - samples["start_ns"]) / 1e6).tolist(),
+            (samples["processing_ns"] / 1e6).tolist(),
+            samples["warmup"].tolist(),
+            samples["client"].tolist(),
+            samples["outcome"].tolist(),
+            samples["status"].tolist(),
+            strict=True,
+        ):
+            end = (
+                f',"@timestamp":{at},"{relative}":{since},"sample-type":"{"warmup" if warm else "normal"}",'
+                f'{meta}"client_id":{client},{_SUCCESS if outcome == Outcome.OK else _failure(status)}}}}}\n'
+            )
+            lines.append(
+                f'{action}{row}-l"}}}}\n{latency}{waited}{end}'
+                f'{action}{row}-s"}}}}\n{service}{served}{end}'
+                f'{action}{row}-p"}}}}\n{processing}{processed}{end}'
+            )
+        return Body("".join(lines).encode(), RECORDS_A_SAMPLE * len(lines))
+
+    def _parts(self, task: int) -> tuple[tuple[str, ...], str]:
+        """What is the same for all samples of a task: three records up to their value, and their meta."""
+        if task not in self._tasks:
+            race = self._race
+            found = next(
+                (one for one in race.fork.summaries if (one.schedule, one.task) == (race.schedule, task)),
+                None,
+            )
+            begun = []
+            for name in ("latency", "service_time", "processing_time"):
+                record = race.metric(name, 0.0, "ms", found)
+                meta = msgspec.json.encode(record.pop("meta")).decode()
+                for dynamic in ("@timestamp", race.layout.shape.relative, "sample-type", "value"):
+                    del record[dynamic]
+                begun.append(f'{msgspec.json.encode(record).decode().removesuffix("}")},"value":')
+            self._tasks[task] = tuple(begun), f'"meta":{meta.removesuffix("}")},'
+        return self._tasks[task]
+
+
+_SUCCESS = '"success":true'
+
+
+def _failure(status: int) -> str:
+    if status == _TRANSPORT:
+        return '"success":false,"error-type":"transport"'
+    return f'"success":false,"error-type":"api","http-status":{status}'

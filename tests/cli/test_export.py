@@ -1,0 +1,107 @@
+"""`benchctl export` to a store and to a collector's file; Parquet is among the stored."""
+
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+from click.testing import CliRunner, Result
+
+import benchctl.home as boundary_home
+from benchctl.cli import root
+from benchctl.errors import BenchctlError, UsageError
+from fake_store import fake_store
+from stored import stored
+
+RUN, LATER = "20260101-000000-c-0000", "20260102-000000-c-0000"
+FORKS = 4
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(boundary_home, "_check_reachable", lambda *_: None)
+    monkeypatch.setenv("BENCHCTL_HOME", str(tmp_path))
+    for run in (RUN, LATER):
+        stored(tmp_path / "runs", run)
+    return tmp_path
+
+
+def call(*arguments: object) -> Result:
+    return CliRunner().invoke(root, ["export", *map(str, arguments)])
+
+
+def waiting(home: Path) -> list[str]:
+    return sorted(path.parent.name for path in (home / "runs").glob("*/export-waiting.json"))
+
+
+def test_what_a_store_missed_is_sent_with_the_next_export_to_it(home: Path):
+    with fake_store() as store:
+        port = urlsplit(store.url).port or 0
+    to = ("--to", f"http://127.0.0.1:{port}")
+    down = call(RUN, *to)
+    assert isinstance(down.exception, BenchctlError)
+    assert waiting(home) == [RUN]
+    with fake_store(port) as store:
+        other = call(LATER, *to, "--shape", "osb")  # what waits is of another shape
+        assert other.exit_code == 0, other.output
+        assert waiting(home) == [RUN]
+        done = call(LATER, *to)
+        assert done.exit_code == 0, done.output
+        assert done.stdout == (
+            f"{RUN}: {FORKS} races sent (24 records), 0 there already\n"
+            f"{LATER}: {FORKS} races sent (24 records), 0 there already\n"
+        )
+        assert len(store.documents["rally-races-2026-01"]) == 2 * FORKS
+    assert waiting(home) == []
+
+
+def test_what_waits_is_no_trouble_when_it_cannot_be_read(home: Path):
+    (home / "runs" / RUN / "export-waiting.json").write_text("[{", encoding="utf-8")
+    with fake_store() as store:
+        done = call(LATER, "--to", store.url)
+    assert done.stdout.count("races sent") == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((RUN,), "somewhere to go"),
+        (("--to", "http://127.0.0.1:1"), "needs a RUN"),
+        ((RUN, LATER, "--prometheus", "x.prom"), "--prometheus takes one RUN"),
+        ((RUN, "--to", "http://127.0.0.1:1", "--shape", "osb", "--streams"), "--streams is Rally's"),
+        ((RUN, "--to", "http://me:secret@host"), "an address holds credentials"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_before_anything_is_sent(
+    home: Path, arguments: tuple[str, ...], message: str
+):
+    refused = call(*arguments)
+    assert isinstance(refused.exception, UsageError)
+    assert message in refused.exception.message
+    assert waiting(home) == []
+
+
+def test_credentials_do_not_travel_in_the_open(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("BENCHCTL_STORE_API_KEY", "aaaa:bbbb")
+    refused = call(RUN, "--to", "http://metrics.example.org:9200")
+    assert isinstance(refused.exception, UsageError)
+    assert "would travel unencrypted" in refused.exception.message
+    assert refused.exception.hint.endswith("say --insecure if nobody can listen")
+
+
+def test_a_collectors_file_is_replaced_whole(home: Path):
+    file = home / "benchctl.prom"
+    file.write_text("old", encoding="utf-8")
+    assert call(RUN, "--prometheus", file).exit_code == 0
+    text = file.read_text(encoding="utf-8")
+    assert text.startswith("# HELP benchctl_value ")
+    assert text == CliRunner().invoke(root, ["show", RUN, "--format", "prometheus"]).stdout
+    assert [path.name for path in home.glob("*prom*")] == ["benchctl.prom"]
+    refused = call(RUN, "--prometheus", home / "none" / "x.prom")
+    assert isinstance(refused.exception, BenchctlError)
+    assert "x.prom" in refused.exception.message
+
+
+def test_a_dashboard_is_printed_without_a_run():
+    lines = call("--dashboard", "--shape", "osb").stdout.splitlines()
+    assert '"title":"benchmark-results-*"' in lines[0]
+    assert '"type":"dashboard"' in lines[-1]
