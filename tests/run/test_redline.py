@@ -325,7 +325,7 @@ def test_options_of_a_run_are_checked_as_well():
 @pytest.mark.parametrize("plan_it", [lambda asked: plan_redline(asked, SEARCH), plan_ingest])
 def test_a_sweep_of_what_is_not_swept_is_refused(plan_it: Callable[[RunSpec], object]):
     """A measurement of an experiment may be told one; it was passed over."""
-    with pytest.raises(UsageError, match="--sweep docs=1k,2k: .* is not swept"):
+    with pytest.raises(UsageError, match=r"--sweep docs=1k,2k: .* is not swept"):
         plan_it(options(sweep=("docs=1k,2k",)))
 
 
