@@ -16,9 +16,9 @@ import pytest
 
 from authority import authority, certificate_file
 from benchctl.endpoint import Auth, Endpoint
+from benchctl.engine.cluster import Cluster
 from benchctl.engine.distribution import Installation
 from benchctl.engine.jdk import Jdk
-from benchctl.engine.node import Node
 from benchctl.engine.process import Command, NodeProcess
 from benchctl.engine.settings import BootFolders, environment, hand_over, write_config
 from benchctl.engine.target import Address, identify
@@ -48,14 +48,14 @@ def folder(home: Home) -> Iterator[Path]:
 
 
 @pytest.fixture(scope="module")
-def node(boots: Boots, folder: Path, engine: EngineName) -> Iterator[Node]:
+def node(boots: Boots, folder: Path, engine: EngineName) -> Iterator[Cluster]:
     """A node that knows nothing of benchctl, without an index."""
     with boots(engine, folder / engine) as started:
         yield started
 
 
 @pytest.fixture(scope="module")
-def filled(node: Node, benchctl: Benchctl) -> str:
+def filled(node: Cluster, benchctl: Benchctl) -> str:
     """The option that names the node, once benchctl has filled it."""
     option = f"prod={node.endpoint.title}"
     refused = benchctl(*RUN, "--target", option)
@@ -68,7 +68,9 @@ def filled(node: Node, benchctl: Benchctl) -> str:
     return option
 
 
-def test_a_running_cluster_is_measured_as_it_is(filled: str, node: Node, benchctl: Benchctl, store: RunStore):
+def test_a_running_cluster_is_measured_as_it_is(
+    filled: str, node: Cluster, benchctl: Benchctl, store: RunStore
+):
     done = benchctl(*RUN, "--target", filled, "--forks", "2", "-v")
     assert done.returncode == 0, done.stderr
     record = store.find("latest", finished=False).load()
@@ -120,7 +122,7 @@ def test_a_restart_command_that_restarts_nothing_is_found_out(
 
 
 @contextmanager
-def searching(node: Node) -> Iterator[None]:
+def searching(node: Cluster) -> Iterator[None]:
     """Somebody else searches for as long as the block lasts."""
     over = threading.Event()
 
@@ -138,7 +140,7 @@ def searching(node: Node) -> Iterator[None]:
 
 
 @ON_ONE
-def test_searches_of_others_are_noticed(filled: str, node: Node, benchctl: Benchctl, store: RunStore):
+def test_searches_of_others_are_noticed(filled: str, node: Cluster, benchctl: Benchctl, store: RunStore):
     with searching(node):
         done = benchctl(*RUN, "--target", filled, "--forks", "1", "--param", "iterations=50", "-v")
     assert done.returncode == 0, done.stderr
@@ -172,7 +174,7 @@ def making(tmp_path: Path) -> tuple[str, ...]:
 
 
 @pytest.fixture
-def bare(boots: Boots, folder: Path, engine: EngineName, tmp_path: Path) -> Iterator[Node]:
+def bare(boots: Boots, folder: Path, engine: EngineName, tmp_path: Path) -> Iterator[Cluster]:
     """A node of its own for every test, with somebody else's index."""
     with boots(engine, folder / f"bare-{engine}-{tmp_path.name}") as started:
         started.client.create_index("others", {"settings": {"number_of_replicas": 0}})
@@ -180,7 +182,7 @@ def bare(boots: Boots, folder: Path, engine: EngineName, tmp_path: Path) -> Iter
 
 
 def test_a_challenge_that_makes_its_index_may_where_there_is_none(
-    bare: Node, benchctl: Benchctl, store: RunStore, making: tuple[str, ...]
+    bare: Cluster, benchctl: Benchctl, store: RunStore, making: tuple[str, ...]
 ):
     target = ("--target", f"prod={bare.endpoint.title}")
 
@@ -218,7 +220,7 @@ def test_a_challenge_that_makes_its_index_may_where_there_is_none(
 
 @ON_ONE
 def test_several_targets_and_hosts_take_turns_in_one_run(
-    bare: Node, benchctl: Benchctl, store: RunStore, making: tuple[str, ...]
+    bare: Cluster, benchctl: Benchctl, store: RunStore, making: tuple[str, ...]
 ):
     here = bare.endpoint.title
     there = here.replace("127.0.0.1", "localhost")
@@ -231,7 +233,7 @@ def test_several_targets_and_hosts_take_turns_in_one_run(
 
 @ON_ONE
 def test_a_red_line_is_searched_for_on_a_running_cluster(
-    filled: str, node: Node, benchctl: Benchctl, store: RunStore
+    filled: str, node: Cluster, benchctl: Benchctl, store: RunStore
 ):
     quick = ("--forks", "1", "--warm-up", "1", "--settle", "0", "--step-time", "0.5", "--tolerance", "40%")
     words = ("redline", "--wait", "--operation", "range", "--slo", "p90=9s", "--max-rate", "30", *quick)
@@ -250,14 +252,14 @@ def test_a_red_line_is_searched_for_on_a_running_cluster(
 
 @ON_ONE
 def test_a_cluster_that_goes_away_fails_its_fork(
-    filled: str, node: Node, benchctl: Benchctl, store: RunStore
+    filled: str, node: Cluster, benchctl: Benchctl, store: RunStore
 ):
     """The last one of this node."""
     before = node.client.node_search_count()
 
     def kill() -> None:
         assert eventually(lambda: node.client.node_search_count() > before + 3)
-        psutil.Process(node.pid).kill()
+        psutil.Process(node.nodes[0].pid).kill()
 
     killer = threading.Thread(target=kill)
     killer.start()

@@ -120,8 +120,9 @@ def digest_of(plan: Plan) -> str:
     if plan.swept is None:
         del said["swept"]
     for variant in said["variants"]:
-        if variant["documents"] is None:
-            del variant["documents"]
+        for later in ("documents", "nodes"):
+            if not variant[later]:
+                del variant[later]
     return hashlib.sha256(msgspec.json.encode(said, order="sorted")).hexdigest()
 
 

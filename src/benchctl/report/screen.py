@@ -48,6 +48,7 @@ _MARKS = {
     "host": ("noisy host", "its probes stand out around forks whose figures do, too"),
     "stall": ("a long wait", "one took much of the measured time"),
     "tail": ("few requests", "the percentile is not precise"),
+    "1-host": ("nodes share this host", "nothing is said about scaling over hosts"),
     "offered": ("throttled", "the rate is what was asked for"),
 }
 _OF_CAVEATS = {
@@ -62,6 +63,7 @@ _OF_CAVEATS = {
     "stalled": "stall",
     "few-samples": "tail",
     "offered-rate": "offered",
+    "shared-host": "1-host",
 }
 
 

@@ -24,7 +24,7 @@ _PLURAL = frozenset({"segments", "ingest_clients", "schedules", "warmup_challeng
 
 _PARTS = (
     "JVM flags", "settings", "heap", "environment", "index settings", "jars", "plug-ins",
-    "warm-up challenges", "documents",
+    "warm-up challenges", "documents", "nodes",
 )  # fmt: skip
 
 _EXCERPT = 40
@@ -139,6 +139,7 @@ def _parts(variant: str, record: RunRecord) -> dict[str, object]:
         "plug-ins": list(spec.plugins) if facts is None else facts.plugins,
         "warm-up challenges": record.plan.variant_warmups.get(variant, ()),
         "documents": spec.documents,
+        "nodes": spec.nodes,
     }
 
 

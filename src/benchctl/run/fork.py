@@ -8,23 +8,32 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import partial
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from benchctl.engine.cluster import Cluster, place_of
 from benchctl.engine.declared import places, stand_ins
 from benchctl.engine.evidence import Scene
-from benchctl.engine.meter import Meter, thread_kinds
+from benchctl.engine.meter import Meters, thread_kinds
 from benchctl.engine.node import Node
 from benchctl.engine.page_cache import prepare_page_cache
 from benchctl.engine.settings import BootFolders
 from benchctl.engine.telemetry import LogClock, ProcessGauge, read_pauses
 from benchctl.errors import BenchctlError
 from benchctl.home import Home
+from benchctl.jvm.unified_log import GcPause
 from benchctl.load.executor import Stage, TaskResult, WorkerPool
 from benchctl.load.task_clients import Job
 from benchctl.results.figures import CurvePoint, TaskSummary
-from benchctl.results.model import BootRecord, EngineFacts, ForkRecord, HostProbe
+from benchctl.results.model import (
+    BootRecord,
+    EngineFacts,
+    ForkRecord,
+    HostProbe,
+    NodeFate,
+    NodeRecord,
+)
 from benchctl.results.plan import Plan
 from benchctl.results.samples import SampleSpool
 from benchctl.results.store import RunFolder
@@ -203,7 +212,7 @@ class ForkRunner:
                     self._boot(place, number, steps, progress)
                 progress.samples = self._folder.write_samples(spool.all_chunks(), variant, job.block)
             progress.telemetry = self._folder.write_telemetry(
-                telemetry.series(), telemetry.pauses(), variant, job.block
+                telemetry.series(), telemetry.pauses(), variant, job.block, telemetry.parts()
             )
         self._probe(progress)
 
@@ -238,32 +247,38 @@ class ForkRunner:
                 self._started(place, folder, evidence) as serving,
             ):
                 progress.facts = progress.facts or subject.engine_facts(serving, place.root)
-                log_clock = _log_clock(serving, place.origin_ns)
+                nodes = serving.nodes if isinstance(serving, Cluster) else ()
+                recovered = self._recovered_bytes(serving)
+                epoch_ns = time.monotonic_ns() - time.time_ns() - place.origin_ns
                 with (
-                    place.telemetry.watching(number, _node_watch(serving, load)),
-                    Meter(serving.pid) if isinstance(serving, Node) else nullcontext() as load.meter,
+                    place.telemetry.watching(number, _watch(serving, load)),
+                    Meters(lambda: [node.pid for node in nodes]) if nodes else nullcontext() as load.meters,
                 ):
                     evidence.begin(serving)
                     idle_s = serving.wait_idle()
                     stage = self._steps.stage(serving, subject.spec, number, place.origin_ns, place.spool)
                     search = self._offer(serving, steps, stage, load, place)
                     evidence.measured(serving)
-                kinds = self._thread_kinds(serving, place.block)
-                counted = _searches_counted(serving)
-                direct = serving.client.direct_buffers() if isinstance(serving, Node) else None
-                plain = stand_ins(serving.client, self._streams) if isinstance(serving, Node) else ()
+                kinds = self._thread_kinds(nodes, place.block)
+                counted = serving.searches_counted()
+                direct = serving.client.direct_buffers() if nodes else {}
+                plain = stand_ins(serving.client, self._streams) if nodes else ()
                 # Its index is a copy that is thrown away; evidence, and what flags of users make a JVM write,
                 # come when it ends in peace.
                 writes = bool(self._plan.evidence_in(place.block) or subject.spec.jvm_flags)
                 stop_s = serving.stop(at_once=not writes)
             keep_logs(folder, kept)
-        pauses = None
-        if isinstance(serving, Node) and log_clock is not None:
-            pauses = read_pauses(BootFolders(kept).logs, serving.pid, log_clock)
-            place.telemetry.add_pauses(number, pauses)
+        known = []
+        for node in nodes:
+            pauses = _pauses(node, kept, place.origin_ns, epoch_ns)
+            place.telemetry.add_pauses(number, pauses, node.name)
+            pids = tuple(pid for pid, _ in node.lives)
+            # Only a single one has the name that benchctl gives it.
+            buffers = direct.get(node.name) if node.name else next(iter(direct.values()), None)
+            known.append(metering.Node(kinds.get(node.pid, {}), pauses, buffers, node.name, pids))
         progress.requests_s += load.requests_s
         if search is None:
-            progress.summaries += load.summaries(place.origin_ns, metering.Node(kinds, pauses, direct))
+            progress.summaries += load.summaries(place.origin_ns, known)
         else:
             progress.curve += search.curve
             progress.summaries += search.summaries()
@@ -277,17 +292,26 @@ class ForkRunner:
                 searches_counted=counted,
                 command=tuple(serving.command),
                 logs=f"boots/{name}" if subject.spec.target is None else "",
-                origin_ns=None if log_clock is None else log_clock.started_ns,
+                origin_ns=nodes[0].started_ns - place.origin_ns if nodes else None,
                 stand_ins=plain,
                 resident=resident,
+                nodes=_node_records(nodes, f"boots/{name}", place.origin_ns),
+                fates=_fates(serving, place.origin_ns),
+                recovered_bytes=recovered,
             )
         )
 
-    def _thread_kinds(self, serving: Serving, block: int) -> dict[int, str]:
-        """Not where the JVM's output is evidence: a thread dump would stand in the middle of it."""
-        if not isinstance(serving, Node) or self._plan.evidence_in(block):
+    def _recovered_bytes(self, serving: Serving) -> int | None:
+        """What several nodes copied from each other before they were ready: copies find their own files."""
+        if not isinstance(serving, Cluster) or len(serving.nodes) == 1 or self._expected is None:
+            return None
+        return serving.client.recovered_bytes(self._expected)
+
+    def _thread_kinds(self, nodes: Sequence[Node], block: int) -> dict[int, dict[int, str]]:
+        """By process; not where a JVM's output is evidence: a thread dump would stand in its middle."""
+        if self._plan.evidence_in(block):
             return {}
-        return thread_kinds(serving.pid, serving.stdout)
+        return {node.pid: thread_kinds(node.pid, node.stdout) for node in nodes if not node.down}
 
     def _started(self, place: _Place, folder: Path, evidence: Collection) -> AbstractContextManager[Serving]:
         """A node start of the fork, up while the block runs."""
@@ -300,6 +324,7 @@ class ForkRunner:
                 self._expected,
                 self._node_cpus,
                 evidence.flags,
+                tolerant=self._plan.on_node_loss == "continue",
             )
         )
 
@@ -335,24 +360,38 @@ class ForkRunner:
         return found
 
 
-def _searches_counted(serving: Serving) -> int | None:
-    """What the node counted; None with several shards: it counts each that a search asks, and skips some."""
-    if isinstance(serving, Node) and serving.client.primary_shards() > 1:
+def _watch(serving: Serving, load: Load) -> NodeWatch | None:
+    """What of nodes can be watched; nothing of a target, which may be anywhere."""
+    if not isinstance(serving, Cluster):
         return None
-    return serving.searches_counted()
+    # By process: a node that is started again is another one.
+    gauge = cache(ProcessGauge)
+    return NodeWatch(
+        lambda: {node.name: gauge(node.pid) for node in serving.nodes if not node.down},
+        lambda: serving.client.merges(MERGES_TIMEOUT_S),
+        load.indexing.is_set,
+    )
 
 
-def _node_watch(serving: Serving, load: Load) -> NodeWatch | None:
-    """What of a node can be watched; nothing of a cluster, which may be anywhere."""
-    if not isinstance(serving, Node):
-        return None
-    merges = partial(serving.client.merges, MERGES_TIMEOUT_S)
-    return NodeWatch(ProcessGauge(serving.pid), merges, load.indexing.is_set)
+def _pauses(node: Node, kept: Path, origin_ns: int, epoch_ns: int) -> list[GcPause]:
+    """Of all JVMs that a node had, on the fork's clock."""
+    logs = BootFolders(place_of(kept, node.name)).logs
+    return [
+        pause
+        for pid, started_ns in node.lives
+        for pause in read_pauses(logs, pid, LogClock(-origin_ns, epoch_ns, started_ns - origin_ns))
+    ]
 
 
-def _log_clock(serving: Serving, origin_ns: int) -> LogClock | None:
-    """Where a node's clocks stand on the fork's; None for a cluster."""
-    if not isinstance(serving, Node):
-        return None
-    epoch_ns = time.monotonic_ns() - time.time_ns() - origin_ns
-    return LogClock(-origin_ns, epoch_ns, serving.started_ns - origin_ns)
+def _node_records(nodes: Sequence[Node], logs: str, origin_ns: int) -> tuple[NodeRecord, ...]:
+    if len(nodes) < 2:  # noqa: PLR2004 - a single node is what the boot's record is about
+        return ()
+    return tuple(
+        NodeRecord(node.name, node.start_s, node.command, f"{logs}/{node.name}", node.started_ns - origin_ns)
+        for node in nodes
+    )
+
+
+def _fates(serving: Serving, origin_ns: int) -> tuple[NodeFate, ...]:
+    found = serving.fates if isinstance(serving, Cluster) else ()
+    return tuple(NodeFate(at_ns - origin_ns, node, what) for at_ns, node, what in found)

@@ -46,7 +46,7 @@ from benchctl.track.load import (
     reject_unused,
 )
 from benchctl.track.model import Challenge, Task, Track
-from benchctl.track.operations.admin import CreateIndex
+from benchctl.track.operations.admin import CreateIndex, Failover
 from benchctl.track.operations.common import Asking
 
 EVIDENCE_KINDS: tuple[EvidenceKind, ...] = get_args(EvidenceKind)
@@ -70,6 +70,48 @@ def check_evidence(evidence: EvidenceSpec, variants: Sequence[VariantSpec]) -> N
             "JVM any flags",
             hint="leave --evidence out, or measure nodes that benchctl starts (--variant)",
         )
+    cluster = next((variant for variant in variants if len(variant.nodes) > 1), None)
+    if cluster is not None:
+        raise UsageError(
+            f"--evidence: '{cluster.name}' has {len(cluster.nodes)} JVMs, and evidence is that of one",
+            hint="leave --evidence out, or take it of a variant with a single node",
+        )
+
+
+def failovers(track: Track, schedules: Iterable[Challenge]) -> tuple[Failover, ...]:
+    """What befalls nodes in these challenges."""
+    found = []
+    for challenge in schedules:
+        operations = track.operations | challenge.operations
+        found += [operations[task.operation] for task in challenge.schedule]
+    return tuple(one for one in found if isinstance(one, Failover))
+
+
+def check_failover(options: "RunSpec", track: Track, schedules: Iterable[Challenge]) -> None:
+    """Refuse what would befall nodes that are not there, or that benchctl cannot reach.
+
+    Raises:
+        UsageError: a variant has no such node, or the load comes from several processes.
+    """
+    for one in failovers(track, schedules):
+        for spec in options.variants:
+            names = [node.name for node in spec.nodes]
+            if len(names) <= 1:
+                raise UsageError(
+                    f"operation '{one.name}' ({one.type_name}) needs a variant of several nodes, and "
+                    f"'{spec.name}' {'is not started by benchctl' if spec.target else 'has one'}",
+                    hint="write, for instance, --variant es3=es,nodes:3,replicas:1",
+                )
+            if one.node not in {None, "master", *names}:
+                raise UsageError(
+                    f"operation '{one.name}': variant '{spec.name}' has no node '{one.node}'",
+                    hint=f"its nodes are {', '.join(names)}; master stands for the one that is",
+                )
+        if options.workers > 1:
+            raise UsageError(
+                f"operation '{one.name}' ({one.type_name}) needs --workers 1: only one process has the nodes",
+                hint="leave --workers out",
+            )
 
 
 MAX_DEFAULT_HEAP_MB = 4096
@@ -198,6 +240,7 @@ def plan_run(options: RunSpec) -> tuple[Plan, Track]:
     plugin = allowed_plugin(options.track, track, (*all_warmups, *schedules), options.consent)
     track = track.with_challenges(*all_warmups, *schedules)
     check_index_settings(options.variants, track, origin_of(track, schedules, all_warmups), schedules)
+    check_failover(options, track, (*all_warmups, *schedules))
     plan = freeze(options, track, schedules, warmups, sources)
     if sweep.axes:
         points = {spec.name: point for spec, point in sweep.variants(families)}

@@ -9,7 +9,7 @@ from functools import partial
 import msgspec
 
 from benchctl.engine.declared import EVERYTHING, WHAT_TO_DO, Places, places, with_mark, with_settings
-from benchctl.engine.meter import Meter, Reading
+from benchctl.engine.meter import Meters
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Home
 from benchctl.load.client import NodeGone
@@ -25,8 +25,8 @@ from benchctl.results.samples import Outcome, SampleSpool
 from benchctl.run.bench import Observer
 from benchctl.run.building import NODE_DEATH_S
 from benchctl.run.documents import GeneratedReader, is_generated, sources
-from benchctl.run.metering import Node, meters, sent_per_s
-from benchctl.run.plan import Step
+from benchctl.run.metering import Node, Readings, meters, sent_per_s
+from benchctl.run.plan import Step, failovers
 from benchctl.run.plugin import plugin_use
 from benchctl.run.session import Serving
 from benchctl.stats.disturbed import LARGE_SHARE
@@ -138,15 +138,15 @@ class MeasuredTask:
         job: what was to be done.
         result: what came of it.
         gap_s: from the end of the step before, or the node's being ready, to the start, seconds.
-        readings: of the node, before the first measured request and after the last one; none of a task that
+        readings: of the nodes, before the first measured request and after the last one; none of a task that
             ran beside others.
-        written: what it spent on writing over the whole task, milliseconds; empty where nobody asked it.
+        written: what they spent on writing over the whole task, milliseconds; empty where nobody asked them.
     """
 
     job: Job
     result: TaskResult
     gap_s: float
-    readings: tuple[Reading | None, ...] = ()
+    readings: tuple[Readings, ...] = ()
     written: Mapping[str, float] = field(default_factory=dict)
 
 
@@ -160,7 +160,8 @@ class Load:
         searches: sent, warm-up included.
         requests_s: seconds spent in all of it.
         indexing: set while a step that indexes is running, for whoever watches the node.
-        meter: of the node; None of a cluster that runs elsewhere.
+        meters: of the nodes; None of a cluster that runs elsewhere.
+        fates: how many of what became of nodes were told.
     """
 
     free_ns: int = field(default_factory=time.monotonic_ns)
@@ -168,26 +169,25 @@ class Load:
     searches: int = 0
     requests_s: float = 0.0
     indexing: threading.Event = field(default_factory=threading.Event)
-    meter: Meter | None = None
+    meters: Meters | None = None
+    fates: int = 0
 
-    def summaries(self, origin_ns: int, node: Node) -> tuple[TaskSummary, ...]:
-        """The figures of the measured tasks; made when the node is gone, so that none costs it time.
+    def summaries(self, origin_ns: int, nodes: Sequence[Node]) -> tuple[TaskSummary, ...]:
+        """The figures of the measured tasks; made when the nodes are gone, so that none costs them time.
 
         Args:
             origin_ns: what the samples count from, on the monotonic clock.
-            node: what is known of it; what it was asked when the last task was over is that task's.
+            nodes: what is known of them; what they were asked when the last task was over is that task's.
         """
-        earlier = replace(node, direct_bytes=None)
-        nodes = [*(earlier for _ in self.outcomes[1:]), node]
-        return tuple(
-            msgspec.structs.replace(
-                summary,
-                meters=meters(one.readings, one.result, origin_ns, known, one.written)
-                | sent_per_s(summary, one.result.sent_bytes),
-            )
-            for one, known in zip(self.outcomes, nodes, strict=False)
-            for summary in (_summary(one),)
-        )
+        earlier = [replace(node, direct_bytes=None) for node in nodes]
+        found = []
+        for place, one in enumerate(self.outcomes, 1):
+            known = nodes if place == len(self.outcomes) else earlier
+            metered = meters(one.readings, one.result, origin_ns, known, one.written)
+            summary = _summary(one)
+            figures = metered.figures | sent_per_s(summary, one.result.sent_bytes)
+            found.append(msgspec.structs.replace(summary, meters=figures, node_meters=metered.parts))
+        return tuple(found)
 
 
 class StepRunner:
@@ -216,9 +216,13 @@ class StepRunner:
         self, serving: Serving, variant: VariantSpec, boot: int, origin_ns: int, spool: SampleSpool
     ) -> Stage:
         """The stage for one node start of a fork; `origin_ns` is the fork's on the monotonic clock."""
+        context = work_context(self._plan, self._track, self._home, variant, origin_ns, serving.version)
+        if failovers(self._track, (*self._plan.all_warmups, *self._plan.schedules)):
+            # Only where it is needed: it could not be sent to workers.
+            context = replace(context, act=serving.act)
         return Stage(
             open_wire=self._opener(serving, variant.engine),
-            context=work_context(self._plan, self._track, self._home, variant, origin_ns, serving.version),
+            context=context,
             origin_ns=origin_ns,
             boot=boot,
             spool=spool,
@@ -262,19 +266,24 @@ class StepRunner:
         label = ", ".join(job.task.label for job in jobs)
         self._observer.stage(label if jobs[0].measured else f"warm-up: {label}")
         expected = requests_of(jobs)
-        meter, readings = load.meter, list[Reading | None]()
+        metered, readings = load.meters, list[Readings]()
         before: dict[str, int] = {}
         if any(isinstance(job.operation, Bulk) for job in jobs):
-            if meter is not None and len(jobs) == 1:
+            if metered is not None and len(jobs) == 1:
                 before = serving.client.write_clocks()
             load.indexing.set()
+
+        def on_progress(done: int) -> None:
+            self._observer.progress("requests", done, expected)
+            self._glance(serving, load)
+
         try:
             results = run_step(
                 jobs,
                 stage,
                 stop=self._stop,
-                on_progress=lambda done: self._observer.progress("requests", done, expected),
-                mark=lambda: readings.append(None if meter is None else meter.read()),
+                on_progress=on_progress,
+                mark=lambda: readings.append({} if metered is None else metered.read()),
             )
         except NodeGone as err:
             # The process tells more than the connection about why it is gone.
@@ -282,15 +291,12 @@ class StepRunner:
             raise BenchctlError(f"the node stopped answering in task {label}: {err.message}") from err
         finally:
             load.indexing.clear()
-        after = serving.client.write_clocks() if before else {}
-        written = {name: after[name] - before[name] for name in after}
+        self._glance(serving, load)
+        written = _spent(before, serving.client.write_clocks()) if before else {}
         for job, result in zip(jobs, results, strict=True):
             if result.stops and job.measured and not self._plan.test_mode:
                 _refuse_stops(job, _driver(job, result))
-            for failure in result.failures:
-                said = f": {failure.details[0]}" if failure.details else ""
-                name = failure.outcome.name.lower()
-                self._observer.note(f"{job.task.label}: {failure.count:,} x {name}{said}")
+            self._tell(job, result)
             load.searches += result.searches_sent
             if job.measured:
                 gap_s = max(result.start_ns - load.free_ns, 0) / 1e9
@@ -300,6 +306,19 @@ class StepRunner:
                 check_created(job, result)
         load.free_ns = max(result.ended_ns for result in results)
         return results
+
+    def _glance(self, serving: Serving, load: Load) -> None:
+        """Notice, and tell, what has become of nodes."""
+        serving.glance()
+        for _, node, fate in serving.fates[load.fates :]:
+            self._observer.note(f"{node} was {fate}")
+            load.fates += 1
+
+    def _tell(self, job: Job, result: TaskResult) -> None:
+        """Of failures."""
+        for failure in result.failures:
+            said = f": {failure.details[0]}" if failure.details else ""
+            self._observer.note(f"{job.task.label}: {failure.count:,} x {failure.outcome.name.lower()}{said}")
 
     def _opener(self, serving: Serving, engine: EngineName) -> OpenWire:
         if self._plan.transport == "client":
@@ -312,6 +331,12 @@ class StepRunner:
     def _job(self, schedule: int, position: int, task: Task) -> Job:
         operation = self._track.operations[task.operation]
         return Job(task, operation, schedule, position, measured=schedule != WARMUP_SCHEDULE)
+
+
+def _spent(before: Mapping[str, int], after: Mapping[str, int]) -> dict[str, float]:
+    """Milliseconds between two readings; nothing where a node has gone, or counts from 0 again."""
+    spent = {name: float(after[name] - before[name]) for name in after}
+    return spent if all(value >= 0 for value in spent.values()) else {}
 
 
 def _within(challenge: Challenge, stage: Stage) -> Stage:

@@ -414,12 +414,30 @@ def general_doubts(
     ]
     if running:
         doubts.append(caveat.not_restarted(running))
+    for label, group in done.items():
+        doubts += _node_doubts(label, group)
     furthest = max((row.scale.ratio for row in rows if row.scale), default=0.0)
     if furthest >= _NOTABLE_SCALE:
         doubts.append(caveat.small_scale(rounded_ratio(furthest)))
     if any(doubt.code == "bimodal" for row in rows for doubt in row.caveats):
         doubts.append(caveat.bimodal_interval())
     return (*doubts, _builds(done)) if prepared else tuple(doubts)
+
+
+def _node_doubts(label: str, forks: Sequence[ForkRecord]) -> Iterator[Caveat]:
+    """What became of single nodes of a cluster that benchctl started."""
+    lost = {
+        fork.block: [fate.node for boot in fork.boots for fate in boot.fates if fate.what == "lost"]
+        for fork in forks
+    }
+    blocks = [block for block, nodes in lost.items() if nodes]
+    if blocks:
+        names = dict.fromkeys(name for block in blocks for name in lost[block])
+        yield caveat.node_lost(label, blocks, tuple(names))
+    copied = {fork.block: sum(boot.recovered_bytes or 0 for boot in fork.boots) for fork in forks}
+    blocks = [block for block, copied_bytes in copied.items() if copied_bytes]
+    if blocks:
+        yield caveat.copied_shards(label, blocks, max(copied.values()))
 
 
 def _builds(done: Mapping[str, Sequence[ForkRecord]]) -> Caveat:
@@ -512,6 +530,9 @@ def _variant_doubts(metric: Metric, task: Task, label: str, forks: ForkSummaries
     if reason is not None:
         yield caveat.unsupported(label, reason)
         return
+    nodes = max((len(summary.node_meters) for summary in summaries), default=0)
+    if nodes > 1:
+        yield caveat.shared_host(label, nodes)
     failed: Counter[str] = Counter()
     for summary in summaries:
         failed.update(summary.failures)
