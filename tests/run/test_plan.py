@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -24,6 +25,7 @@ from benchctl.run.plan import (
     reload_track,
     settled,
     settling_text,
+    usual_heap_mb,
     with_params,
 )
 from benchctl.track.model import Challenge, Task
@@ -245,6 +247,15 @@ def test_the_default_heap_is_a_quarter_within_bounds(memory: int):
     assert 256 <= heap <= 4096
     if 2**30 <= memory <= 2**34:
         assert heap == memory // 4 // 2**20
+
+
+def test_the_usual_heap_is_that_of_all_documents_that_are_asked_for(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("benchctl.run.plan.psutil.virtual_memory", lambda: SimpleNamespace(total=2**36))
+    assert usual_heap_mb("big5", None, of_file=False) == 1024
+    assert usual_heap_mb("big5", None, of_file=True) == 4096
+    assert usual_heap_mb("/mine", None, of_file=False) == 4096
+    assert usual_heap_mb("/mine", 100_000, of_file=False) == 1024
+    assert usual_heap_mb("big5", None, of_file=False, sweep=("clients=1,2", "docs=1m,10m")) == 2048
 
 
 def write_challenge(path: Path, name: str) -> str:

@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import Any, get_args
 
 import msgspec
+import psutil
 
 from benchctl.engine.answers import Compared
 from benchctl.engine.declared import places
@@ -29,7 +30,14 @@ from benchctl.results.plan import (
     Swept,
     VariantSpec,
 )
-from benchctl.run.documents import FileOptions, expected_corpus, is_generated, needs_documents, origin_of
+from benchctl.run.documents import (
+    GENERATED_DOCUMENTS,
+    FileOptions,
+    expected_corpus,
+    is_generated,
+    needs_documents,
+    origin_of,
+)
 from benchctl.run.plugin import allowed_plugin
 from benchctl.run.sweep import DOCS, Sweep, refuse_alike
 from benchctl.spec import MAX_SEED, MOST_WORKERS, RunSettings, check_settings, settings_in
@@ -152,6 +160,20 @@ def default_heap_mb(memory_bytes: int, documents: int | None = None) -> int:
         MAX_DEFAULT_HEAP_MB,
     )
     return max(MIN_HEAP_MB, min(most, memory_bytes // 4 // 2**20))
+
+
+def usual_heap_mb(track: str, docs: int | None, *, of_file: bool, sweep: Sequence[str] = ()) -> int:
+    """The heap of nodes on this host when none is given, MiB; the rule is that of `default_heap_mb`.
+
+    Args:
+        track: name or path.
+        docs: how many documents were asked for; None for as many as there usually are.
+        of_file: whether they come from a file of the user's own.
+        sweep: as written; all points share a heap.
+    """
+    usual = GENERATED_DOCUMENTS if track in track_names() and not of_file else None
+    documents = max(Sweep.of(sweep).documents, default=docs or usual)
+    return default_heap_mb(psutil.virtual_memory().total, documents)
 
 
 def plan_run(options: RunSpec) -> tuple[Plan, Track]:
