@@ -341,7 +341,7 @@ def test_a_dry_run_says_what_would_be_measured_and_leaves_nothing(
         "would measure range-only with es, 3 forks each on 300,000 documents\n"
         "steps: fetch elasticsearch 8.11.0; generate 300,000 documents; index on elasticsearch 8.11.0; "
         "measure 3 forks\n"
-        "in all about 0.1 GB to download, 0.7 GB of disk, 4 min 05 s\n"
+        "in all about 0.1 GB to download, 0.7 GB of disk, 4 min 23 s\n"
     )
     assert not list((tmp_path / "home").rglob("run.json"))
     assert not list((tmp_path / "home").rglob("*.zip"))
