@@ -1,7 +1,7 @@
 """The options of commands that measure, and what they ask for: a `RunSpec`."""
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar, cast, get_args
@@ -62,7 +62,9 @@ def settings_options(*names: str) -> Callable[[F], F]:
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(command)
         def collected(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - whatever the command takes and gives
-            return command(*args, settings={one.name: kwargs.pop(one.name) for one in chosen}, **kwargs)
+            settings = {one.name: kwargs.pop(one.name) for one in chosen}
+            _refuse_empty(one for one in chosen if settings[one.name] == "")
+            return command(*args, settings=settings, **kwargs)
 
         decorated: Callable[..., Any] = collected
         for one in reversed(chosen):
@@ -70,6 +72,17 @@ def settings_options(*names: str) -> Callable[[F], F]:
         return decorated
 
     return cast("Callable[[F], F]", decorate)
+
+
+def _refuse_empty(settings: Iterable[Setting]) -> None:
+    """Refuse a text of nothing, which would be taken for an option that was not given.
+
+    Raises:
+        UsageError: one is.
+    """
+    for one in settings:
+        if click.get_current_context().get_parameter_source(one.name) is ParameterSource.COMMANDLINE:
+            raise UsageError(f"{one.option} is empty", hint="leave it out, or say what it is")
 
 
 def _option(one: Setting) -> Callable[[Any], Any]:
