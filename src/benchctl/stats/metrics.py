@@ -22,6 +22,8 @@ _PLAIN = "|".join(name for name, figure in _KINDS.items() if not figure.quantile
 _TIMES = "|".join(name for name, figure in _KINDS.items() if figure.quantiles)
 _KEY = re.compile(rf"(?P<plain>{_PLAIN})|(?P<time>{_TIMES})_p(?P<percentile>[0-9]+(?:\.[0-9]+)?)")
 
+_OF_QUANTILE = re.compile(rf"(?:(?P<time>{_TIMES})_)?p(?P<percentile>[0-9]+(?:\.[0-9]+)?)")
+
 MetricKey = Annotated[str, msgspec.Meta(pattern=rf"^({_PLAIN}|({_TIMES})_p[0-9]+(\.[0-9]+)?)$")]
 """A metric's machine name: `throughput`, `redline`, or a time and its percentile such as `latency_p99.9`."""
 
@@ -203,12 +205,12 @@ def any_metric_of(key: str) -> Metric:
 
 
 def figure_names(text: str) -> tuple[str, ...]:
-    """Names of figures with commas in between, each once.
+    """Names of figures with commas in between, each once; none in an empty text.
 
     Raises:
         UsageError: there is no such figure.
     """
-    names = tuple(dict.fromkeys(name.strip() for name in text.split(","))) if text.strip() else ()
+    names = tuple(dict.fromkeys(name.strip() for name in text.split(","))) if text else ()
     for name in names:
         if any(name == one.name for one in BUILD_FIGURES):
             raise UsageError(
@@ -216,7 +218,15 @@ def figure_names(text: str) -> tuple[str, ...]:
                 hint="see: benchctl show RUN --host; of runs with --index-builds, it compares the builds",
             )
         if name not in FIGURE_NAMES:
-            raise UsageError(f"there is no metric '{name}'", hint=suggestion(name, FIGURE_NAMES))
+            asked = _OF_QUANTILE.fullmatch(name)
+            time = f"--metric {asked['time']} " if asked is not None and asked["time"] else ""
+            raise UsageError(
+                f"there is no metric '{name}'",
+                hint=suggestion(name, FIGURE_NAMES)
+                if asked is None
+                else "every percentile is kept of what was measured: benchctl compare ... "
+                f"{time}--quantile {float(asked['percentile']) / 100:g}",
+            )
     return names
 
 
