@@ -164,17 +164,28 @@ def metric_of(key: MetricKey) -> Metric:
     return metric(match["time"], round(float(match["percentile"]) / 100, _DIGITS))
 
 
-def kept_metric_of(key: MetricKey) -> Metric:
-    """The metric of this machine name, whose values are kept with every fork.
+def kept_metric_of(name: str) -> Metric:
+    """The metric of this machine name, or the p90 of a figure's, whose values are kept with every fork.
 
     Raises:
         ValueError: there is none, or it takes samples.
     """
-    found = metric_of(key)
+    found = metric(name) if name in _KINDS else metric_of(name)
     if found.quantile not in (None, *SUMMARISED):
         kept = ", ".join(map(percentile, SUMMARISED))
-        raise ValueError(f"'{key}' is not kept of forks, only {kept} are")
+        raise ValueError(f"'{name}' is not kept of forks, only {kept} are")
     return found
+
+
+def used_by(figure: Figure) -> tuple[str, ...]:
+    """What takes it as a metric, suites as `run`; all others of an index stand in `show --host`."""
+    if figure in BUILD_FIGURES:
+        return ("show",) if figure.named else ("experiment",)
+    if figure.loop == "search":
+        return "redline", "experiment"
+    # An effect is a ratio, of what a task decides on.
+    shows_effects = figure.loop != "open" and not (figure.resolution or figure.additive)
+    return ("run", "compare", "experiment", *(["minimize"] if shows_effects else []))
 
 
 FIGURE_NAMES: Final = tuple(figure.name for figure in FIGURES if figure.loop != "search")
@@ -216,8 +227,23 @@ def figure_names(text: str) -> tuple[str, ...]:
                 hint="see: benchctl show RUN --host; of runs with --index-builds, it compares the builds",
             )
         if name not in FIGURE_NAMES:
-            raise UsageError(f"there is no metric '{name}'", hint=suggestion(name, FIGURE_NAMES))
+            raise _no_metric(name)
     return names
+
+
+def _no_metric(name: str) -> UsageError:
+    if name in _KINDS:
+        return UsageError(
+            f"'{name}' is what a search finds, not what challenges are compared by",
+            hint="leave it out: runs of benchctl redline are compared by it anyway",
+        )
+    match = _KEY.fullmatch(name)
+    if match is None:
+        return UsageError(f"there is no metric '{name}'", hint=suggestion(name, FIGURE_NAMES))
+    return UsageError(
+        f"'{name}' is a percentile of the metric {match['time']}",
+        hint=f"name {match['time']}; of stored runs, benchctl compare takes any --quantile of it",
+    )
 
 
 def check_told_by_clusters(names: Iterable[str]) -> None:
