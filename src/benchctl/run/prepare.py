@@ -1,5 +1,6 @@
 """What must be there before the first fork: engines, a Java runtime, the corpus, indices, answers."""
 
+import dataclasses
 import hashlib
 from collections.abc import Generator, Iterable, Sequence
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from benchctl.engine.answers import AnswerBook, ask, compare_answers, keep_answe
 from benchctl.engine.client import connect
 from benchctl.engine.cluster import archive_classes
 from benchctl.engine.declared import places, with_settings
+from benchctl.engine.distribution import Installation
 from benchctl.engine.expected_answers import EXPECTED_VERSION, expect_answers
 from benchctl.engine.launch import starts_of
 from benchctl.engine.plugins_and_jars import check_asked, equip
@@ -106,19 +108,7 @@ def prepare_subject(
             observer.note(f"{spec.name}: nodes are started by the engine's script: {reason}")
     if plan.origin == "empty":
         return Subject(spec, installation, jdk, None, starts=starts)
-    keys = [
-        IndexKey(
-            builder,
-            plan.corpus,
-            track,
-            plan.segments,
-            plan.ingest_clients,
-            build,
-            spec.index_settings,
-            spec.layout,
-        )
-        for build in range(plan.index_builds)
-    ]
+    keys = index_keys(builder, spec, plan, track)
     observer.stage(f"{spec.name}: prepared index")
     found = [find_prepared(home, key) for key in keys]
     missing = found.count(None)
@@ -134,6 +124,20 @@ def prepare_subject(
         title = f"{installation.engine} {installation.version}{number}"
         builds.append(index or build_index(shop, key, title=title, more=missing))
     return Subject(spec, installation, jdk, builds[0], tuple(builds[1:]), starts)
+
+
+def index_keys(builder: Installation, spec: VariantSpec, plan: Plan, track: Track) -> list[IndexKey]:
+    """Of all builds of a variant's prepared index; the plan's documents must be known."""
+    first = IndexKey(
+        builder,
+        plan.corpus,
+        track,
+        plan.segments,
+        plan.ingest_clients,
+        index_settings=spec.index_settings,
+        nodes=spec.layout,
+    )
+    return [dataclasses.replace(first, build=build) for build in range(plan.index_builds)]
 
 
 @dataclass(frozen=True)
