@@ -112,7 +112,7 @@ def _against(one: Resolved, other: Resolved) -> Iterator[str]:
         heaps = ["the run's" if spec.heap_mb is None else f"{spec.heap_mb} MiB" for spec in (here, there)]
         yield f"heap {heaps[0]} instead of {heaps[1]}"
     if here.nodes != there.nodes:
-        yield f"{_nodes(here)} instead of {_nodes(there)}"
+        yield f"{nodes_text(here)} instead of {nodes_text(there)}"
     yield from _lists("JVM flags", here.jvm_flags, there.jvm_flags)
     yield from _mappings("settings", here.settings, there.settings)
     yield from _mappings("index settings", here.index_settings, there.index_settings)
@@ -124,8 +124,8 @@ def _against(one: Resolved, other: Resolved) -> Iterator[str]:
         yield f"started by {here.start}"
 
 
-def _nodes(spec: VariantSpec) -> str:
-    """How many, and what each is beyond its name, alike ones together."""
+def nodes_text(spec: VariantSpec) -> str:
+    """How many nodes a variant has, and what each is beyond its name, alike ones together."""
     kinds = Counter(
         " ".join(f"{key}={_text(value)}" for key, value in node.settings.items()) for node in spec.nodes
     )

@@ -139,7 +139,7 @@ def _parts(variant: str, record: RunRecord) -> dict[str, object]:
         "plug-ins": list(spec.plugins) if facts is None else facts.plugins,
         "warm-up challenges": record.plan.variant_warmups.get(variant, ()),
         "documents": spec.documents,
-        "nodes": spec.nodes,
+        "nodes": [msgspec.to_builtins(node) for node in spec.nodes],
     }
 
 

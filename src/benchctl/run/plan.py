@@ -374,11 +374,10 @@ def _schedules(
         if unused is not None:
             there = dict.fromkeys((*used, *TASK_PARAMETERS, DOCS, *VARIANT_OPTIONS))
             variable = f"{{{{ {unused.replace('-', '_')} | default(VALUE) }}}}"
+            way = guess(unused, there) or f"write {variable} in the challenge, in place of the value"
             raise UsageError(
                 f"--sweep {unused}: no challenge or track has such a parameter, and variants no such option",
-                hint=guess(unused, there)
-                or f"write {variable} in the challenge, in place of the value; a setting of the index is "
-                f"index:{unused}; known: {', '.join(there)}",
+                hint=f"{way}; a setting of the index is index:{unused}; known: {', '.join(there)}",
             )
         return _filtered(found, track, settings.include_tasks, settings.exclude_tasks), track
 
