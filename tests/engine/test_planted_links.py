@@ -43,7 +43,9 @@ def collected_inlining(root: Path) -> None:
 
 def port(root: Path) -> None:
     folders = BootFolders(root)
-    Node(cast("Any", SimpleNamespace(name="", folders=folders, manner="direct"))).wait_listening()
+    Node(cast("Any", SimpleNamespace(name="", folders=folders, manner="direct"))).wait_listening(
+        lambda: False
+    )
 
 
 READERS: dict[str, tuple[str, Callable[[Path], object]]] = {

@@ -249,7 +249,7 @@ def boot(  # noqa: PLR0913 - what is started, on what and for whom; all by keywo
     """
     specs = nodes if len(nodes) > 1 else [NodeSpec("", node.settings) for node in nodes] or [NodeSpec("")]
     common = settings or {}
-    together = joining(installation, specs, common, anew=not data.exists() or not any(data.iterdir()))
+    together = joining(installation, specs, common)
 
     def configure(spec: NodeSpec) -> Setup:
         folders = BootFolders.create(place_of(folder, spec.name))
@@ -283,13 +283,7 @@ def boot(  # noqa: PLR0913 - what is started, on what and for whom; all by keywo
     with ExitStack() as stack:
         found = [stack.enter_context(Node(setup)) for setup in setups]
         try:
-            if len(found) > 1:
-                addresses = [node.wait_address() for node in found]
-                with disk_errors(f"tell nodes of each other in {folder}"):
-                    for node in found:
-                        node.folders.write_seeds(addresses)
-            for node in found:
-                node.wait_listening()
+            _wait_listening(found, folder)
         except BenchctlError as err:
             if starts is not None and err.hint == UNKNOWN_HINT and setups[0].manner == "direct":
                 starts.forget()
@@ -305,6 +299,23 @@ def boot(  # noqa: PLR0913 - what is started, on what and for whom; all by keywo
             yield cluster
         finally:
             cluster.stop()
+
+
+def _wait_listening(nodes: Sequence[Node], folder: Path) -> None:
+    """Wait until all answer requests; of several, when each has been told where the others are."""
+
+    def none_gone() -> bool:
+        for node in nodes:
+            node.check_alive(when="before it was ready")
+        return False
+
+    if len(nodes) > 1:
+        addresses = [node.wait_address(none_gone) for node in nodes]
+        with disk_errors(f"tell nodes of each other in {folder}"):
+            for node in nodes:
+                node.folders.write_seeds(addresses)
+    for node in nodes:
+        node.wait_listening(none_gone)
 
 
 def place_of(folder: Path, name: str) -> Path:

@@ -237,8 +237,10 @@ class Node:
         """Seconds that it has left to get ready in; at least 1."""
         return max(self._started + self._setup.timeout_s - time.monotonic(), 1.0)
 
-    def wait_address(self) -> str:
+    def wait_address(self, halted: Callable[[], bool]) -> str:
         """Wait until it listens for other nodes; where that is.
+
+        `halted` is asked now and then whether to give up.
 
         Raises:
             BenchctlError: it ended, or takes too long.
@@ -248,19 +250,19 @@ class Node:
                 if found := _TRANSPORT.search(line):
                     self._address = found["address"]
                     return self._address
-            self._wait_starting("it listens for no other node")
+            self._wait_starting("it listens for no other node", halted)
 
-    def wait_listening(self, halted: Callable[[], bool] = lambda: False) -> None:
+    def wait_listening(self, halted: Callable[[], bool]) -> None:
         """Wait for it to write down where it answers requests, which it does once it has a master.
 
+        `halted` is asked now and then whether to give up.
+
         Raises:
-            BenchctlError: it ended, or takes too long.
+            BenchctlError: it ended, takes too long, or was given up.
         """
         ports = self.folders.http_ports
         while not ports.exists():
-            self._wait_starting("it listens nowhere")
-            if halted():
-                raise self.failure("was given up while it started")
+            self._wait_starting("it listens nowhere", halted)
         with disk_errors(f"read {ports}"):
             self.http_port = parse_port(read_file(ports, follow=False).decode())
         self.start_s = time.monotonic() - self._started
@@ -367,8 +369,10 @@ class Node:
         of = f"{self._setup.installation.engine} {self._setup.installation.version}"
         return f"{self.name} of {of}" if self.name else of
 
-    def _wait_starting(self, state: str) -> None:
+    def _wait_starting(self, state: str, halted: Callable[[], bool]) -> None:
         self.check_alive(when="before it was ready")
+        if halted():
+            raise self.failure("was given up while it started")
         if time.monotonic() - self._started > self._setup.timeout_s:
             raise self.failure(f"was not ready after {self._setup.timeout_s:g} s: {state}")
         with self._lock:

@@ -194,26 +194,18 @@ ALONE: Mapping[str, Any] = MappingProxyType({"node.name": "benchctl", "discovery
 
 
 def joining(
-    installation: Installation, nodes: Sequence[NodeSpec], settings: Mapping[str, Any], *, anew: bool
+    installation: Installation, nodes: Sequence[NodeSpec], settings: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """The settings by which nodes form a cluster, but for their names.
-
-    Args:
-        installation: what they run.
-        nodes: all of them.
-        settings: that they have in common.
-        anew: whether they have yet to form it; a cluster that was there before must not be told again.
-    """
-    found: dict[str, Any] = {
+    """The settings by which nodes, with these `settings` in common, form a cluster; but for their names."""
+    renamed = installation.engine == "opensearch" and not installation.version.startswith("1.")
+    initial = "cluster.initial_cluster_manager_nodes" if renamed else "cluster.initial_master_nodes"
+    return {
         "discovery.seed_providers": "file",
         # Else the first to be master allocates shards while the nodes that hold them are still starting.
         "gateway.expected_data_nodes": sum(node.has_role("data", settings) for node in nodes),
+        # Nodes that have formed a cluster before look for that, whatever they are told here.
+        initial: [node.name for node in nodes if node.has_role("master", settings)],
     }
-    if anew:
-        renamed = installation.engine == "opensearch" and not installation.version.startswith("1.")
-        key = "cluster.initial_cluster_manager_nodes" if renamed else "cluster.initial_master_nodes"
-        found[key] = [node.name for node in nodes if node.has_role("master", settings)]
-    return found
 
 
 def write_config(
