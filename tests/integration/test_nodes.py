@@ -233,7 +233,7 @@ def test_a_node_serves_leaves_nothing_finds_its_index_again_and_is_missed_when_k
     assert node.client.node_search_count() == 1
     assert node.client.index_stats(INDEX).documents == 3
     assert [(s.documents, s.lucene) for s in node.client.segments(INDEX)] == [(3, node.lucene)]
-    assert node.client.direct_buffers() > 0
+    assert sum(node.client.direct_buffers().values()) > 0
     assert node.nodes[0].cpu_seconds() > 0
 
     with pytest.raises(NodeRequestError, match="no_such_query") as caught:

@@ -34,6 +34,7 @@ from benchctl.results.plan import NodeSpec
 
 IDLE_WINDOW_S = 0.1
 IDLE_CORES = 0.25
+_MORE_TIME_S = 60.0
 _ARCHIVING_HEAP_MB = 512
 _LEAST_ARCHIVING_JAVA = 13
 _ARCHIVING_AGAIN_S = 86_400.0
@@ -231,7 +232,7 @@ def boot(  # noqa: PLR0913 - what is started, on what and for whom; all by keywo
         heap_mb: heap of each, MiB.
         jvm_flags: behind all other flags.
         settings: node settings over benchctl's own.
-        timeout_s: how long they may take to get ready.
+        timeout_s: how long one may take to get ready; several, which share the CPUs, have longer.
         expect_index: an index whose primary shards must be started before they count as ready; of several
             nodes, all copies.
         cpus: the CPUs that they run on from their first instruction; None for those that benchctl may use.
@@ -249,6 +250,7 @@ def boot(  # noqa: PLR0913 - what is started, on what and for whom; all by keywo
     """
     specs = nodes if len(nodes) > 1 else [NodeSpec("", node.settings) for node in nodes] or [NodeSpec("")]
     common = settings or {}
+    timeout_s += _MORE_TIME_S * (len(specs) - 1)
     together = joining(installation, specs, common)
 
     def configure(spec: NodeSpec) -> Setup:
