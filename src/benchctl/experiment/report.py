@@ -331,7 +331,7 @@ def _measured(one: ExpectationResult, labels: Mapping[str, str]) -> str:
     shown = signed_figure if one.unit else signed_percent
     found = [each.difference if one.unit else each.speed_percent for each in one.judged]
     known = [each for each in found if each is not None]
-    spread = f"; {interval(min(known), max(known), shown)} {one.unit or '%'}" if known else ""
+    spread = f"; {shown(min(known))} to {shown(max(known))} {one.unit or '%'}" if known else ""
     listed = ", ".join(f"{counts[outcome]} {word}" for outcome, word in _WORDS.items() if counts[outcome])
     return f"of {len(one.judged)} comparisons {listed}{spread}"
 

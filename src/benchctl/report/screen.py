@@ -16,7 +16,15 @@ from benchctl.report.layout import (
     task_name,
     value_text,
 )
-from benchctl.report.numbers import counted, p_value, percent, signed_figure, signed_percent, visible
+from benchctl.report.numbers import (
+    counted,
+    is_floor,
+    p_value,
+    percent,
+    signed_figure,
+    signed_percent,
+    visible,
+)
 from benchctl.report.planning import next_command
 from benchctl.report.sweep import sweep_answer, sweep_grids, verdict
 from benchctl.report.tables import VERDICT_STYLES, break_name, command_lines, paragraph, render_page
@@ -302,7 +310,8 @@ def _interval(one: Comparison) -> str:
     if one.low_percent is None:
         return "n/a"
     low, high = (
-        "" if end is None else signed_percent(end, 0 if abs(end) >= _COARSE_PERCENT else 1)
+        "" if end is None or is_floor(end) else signed_percent(end, 0 if abs(end) >= _COARSE_PERCENT else 1)
         for end in (one.low_percent, one.high_percent)
     )
-    return f"{low}..{high}%"  # without an upper end there is nothing behind the dots
+    # Beside the dots there is nothing where an end says nothing.
+    return f"{low}..{high}%" if low or high else "unbounded"

@@ -31,7 +31,6 @@ from benchctl.report.numbers import (
     NOT_AVAILABLE,
     counted,
     figure,
-    interval,
     p_value,
     percent,
     signed_figure,
@@ -85,7 +84,7 @@ def _where(curve: SweepCurve, place: int) -> str:
         size = ""
         if known and comparisons[0].verdict in {"faster", "slower", "different"}:
             low, high, shown = min(known), max(known), signed_figure if in_unit else signed_percent
-            reach = shown(low) if low == high else interval(low, high, shown)
+            reach = shown(low) if low == high else f"{shown(low)} to {shown(high)}"
             size = f" ({reach} {curve.unit if in_unit else '%'})"
         parts.append(f"{word} {_stretch(labels)}{size}")
     return f"{', '.join(parts)}." if parts else ""

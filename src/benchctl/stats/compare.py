@@ -622,7 +622,7 @@ def _on_values(blank: Comparison, found: Ratio, *, signed: bool) -> Comparison:
         mde_percent=None if error is None else as_percent(seen * error),
     )
     low, high = found.bounds(0.95)
-    if signed and math.isinf(high):
+    if signed and (math.isinf(low) or math.isinf(high)):
         tested = msgspec.structs.replace(tested, effect_percent=None, error=None, mde_percent=None)
         return (
             tested

@@ -162,6 +162,8 @@ def _size(comparison: Comparison) -> str:
     if effect is None or low is None or comparison.p_adjusted is None:
         return ""
     reach = f"{low:+.1f} or more" if high is None else f"{low:+.1f} to {high:+.1f}"
+    if low <= _NOTHING_PERCENT:
+        reach = "unbounded" if high is None else f"up to {high:+.1f}"
     return f", {effect:+.1f} % ({reach}), p {comparison.p_adjusted:.2g}"
 
 
