@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from benchctl.cli.listing import list_group
 from benchctl.cli.listing import places as places_of
 from benchctl.cli.streams import WITHOUT_TERMINAL_WIDTH
-from benchctl.results.figures import BUILD_FIGURES, FIGURES
+from benchctl.results.figures import FIGURES
 from benchctl.track.load import load_track
 from foreign_tracks import BOOKS, write_files
 
@@ -27,7 +27,7 @@ def books(tmp_path: Path) -> str:
 
 def test_every_metric_says_what_a_target_tells():
     rows = {row["metric"]: row for row in listed("metrics")}
-    assert rows.keys() == {one.name for one in (*FIGURES, *BUILD_FIGURES)}
+    assert rows.keys() == {one.name for one in FIGURES}
     assert all(row["meaning"] and row["unit"] and row["level"] for row in rows.values())
     assert (rows["throughput"]["better"], float(rows["throughput"]["margin"])) == ("higher", 0.03)
     assert rows["cpu"]["target"] == "no"

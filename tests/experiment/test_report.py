@@ -198,7 +198,7 @@ def summarised(run: RunRecord, **changes: Any) -> RunRecord:
     [
         (
             {"course": Course("warm-up", 150, 300, (0, 150), (8e6, 4e6)), "mean_ns": 6e6},
-            "slower, not warmed up",
+            "slower?, not warmed up",
         ),
         ({"failures": {"timeout": 3}}, "slower, requests failed"),
         ({"unsupported": "no such query", "throughput_per_s": None}, "n/a"),

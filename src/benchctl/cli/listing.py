@@ -13,7 +13,7 @@ from benchctl.engine.variant_file import load_variants
 from benchctl.home import resolve_home
 from benchctl.report.listing import Listing
 from benchctl.results.differences import beyond
-from benchctl.results.figures import BUILD_FIGURES, FIGURES
+from benchctl.results.figures import FIGURES
 from benchctl.slices import hooks
 from benchctl.track.library import challenge_names, find_challenge, track_names
 from benchctl.track.load import load_challenge, load_track
@@ -109,7 +109,7 @@ def metrics_listing() -> Listing:
             "no" if one.own_nodes else "yes",
             one.meaning,
         )
-        for one in (*FIGURES, *BUILD_FIGURES)
+        for one in FIGURES
     ]
     columns = ("metric", "unit", "better", "margin", "level", "target", "meaning")
     return Listing(columns, rows, frozenset({3}), title="Metrics")

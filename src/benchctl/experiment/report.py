@@ -64,7 +64,7 @@ from benchctl.report.tables import WIDE, break_name, in_spite_of_looks, render_p
 from benchctl.results.model import EngineFacts, Environment, RunRecord, RunStatus
 from benchctl.results.plan import EVIDENCE_READERS
 from benchctl.stats.compare import Verdict
-from benchctl.stats.metrics import any_metric_of
+from benchctl.stats.metrics import metric_of
 from benchctl.stats.multiplicity import MOST_BLOCKS
 
 # What the JVM did at call sites, beside the figures of the forks in which it did so.
@@ -282,7 +282,7 @@ def _grid_title(table: ExperimentTable) -> str:
     if len(metrics) != 1:
         return table.title
     ((key, unit),) = metrics
-    metric = any_metric_of(key)
+    metric = metric_of(key)
     return f"{table.title}: {metric.title}, {unit} ({better(metric)})"
 
 
@@ -302,7 +302,8 @@ def _in_unit(row: ExperimentRow) -> bool:
 def _row_label(row: ExperimentRow, table: ExperimentTable) -> str:
     if len({(one.metric, one.unit) for one in table.rows}) == 1:
         return row.label
-    return f"{row.label}: {any_metric_of(row.metric).title}, {row.unit}"
+    title = metric_of(row.metric).title
+    return f"{row.label}: {title}" if title == row.unit else f"{row.label}: {title}, {row.unit}"
 
 
 def _support(one: ExpectationResult | FateResult, labels: Mapping[str, str]) -> tuple[str, str]:

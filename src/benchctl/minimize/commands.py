@@ -71,7 +71,7 @@ _LOOPS = ("any", "closed", "cost")
 _METRICS = [
     key
     for one in FIGURES
-    if one.loop in _LOOPS and not (one.resolution or one.additive)
+    if one.loop in _LOOPS and not (one.resolution or one.additive or one.built)
     for key in kept_keys(one)
 ]
 # What may stand beside --resume: it says where things are and what to show, not what to measure.

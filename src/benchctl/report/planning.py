@@ -33,7 +33,8 @@ def planning_lines(analysis: Analysis, plan: Plan | None) -> list[str | Command]
     noisiest = _noisiest(analysis)
     if noisiest is not None:
         lines.append(_precision_text(noisiest, forks))
-    if plan is not None:
+    # Only an experiment builds indices and nothing else, and it is repeated from its file.
+    if plan is not None and plan.schedules:
         lines.append(Command("To see more", _proposal(analysis, plan)))
     return lines
 
@@ -45,7 +46,7 @@ def next_command(analysis: Analysis, plan: Plan) -> Command | None:
     minutes can, else the row that lacks least.
     """
     done = all(one.verdict in DECIDED and not one.provisional for one in _comparisons(analysis) if one.judged)
-    if done and len(analysis.variants) > 1:
+    if (done and len(analysis.variants) > 1) or not plan.schedules:
         return None
     lacking = [
         (one.verdict_minutes or 0.0, one.verdict_forks)
@@ -92,7 +93,7 @@ def _proposal(analysis: Analysis, plan: Plan) -> str:
 
 
 def _comparisons(analysis: Analysis) -> list[Comparison]:
-    return [one for row in analysis.rows for one in row.comparisons]
+    return [one for row in analysis.task_rows for one in row.comparisons]
 
 
 def _by_build(analysis: Analysis) -> bool:

@@ -11,9 +11,9 @@ from benchctl.report.curve import curve_plot, rate_lines
 from benchctl.report.grid import Cell, judged
 from benchctl.report.layout import (
     headline,
+    line_name,
     metric_title,
     said,
-    task_name,
     value_text,
 )
 from benchctl.report.numbers import (
@@ -55,6 +55,9 @@ _MARKS = {
     "2-mode": ("forks in groups", "often a JIT that lands in two states"),
     "host": ("noisy host", "its probes stand out around forks whose figures do, too"),
     "stall": ("a long wait", "one took much of the measured time"),
+    "coarse": ("counted in steps", "too coarse for a verdict on so little"),
+    "gaps": ("values are missing", "the notes say of what"),
+    "alike": ("all values are identical", "there is nothing to test with"),
     "tail": ("few requests", "the percentile is not precise"),
     "offered": ("throttled", "the rate is what was asked for"),
 }
@@ -66,7 +69,10 @@ _OF_CAVEATS = {
     "saturated": "saturated",
     "driver-limited": "driver",
     "bimodal": "2-mode",
+    "coarse": "coarse",
     "disturbed": "host",
+    "missing-values": "gaps",
+    "no-spread": "alike",
     "stalled": "stall",
     "few-samples": "tail",
     "offered-rate": "offered",
@@ -160,14 +166,17 @@ def _curve_text(curve: SweepCurve, width: int) -> Text:
 
 
 def _lines(row: Row, analysis: Analysis) -> Iterator[_Line]:
-    name, unit = visible(task_name(row, analysis)), visible(f"{metric_title(row)}, {row.unit}")
+    name, unit = visible(analysis.where(row)), visible(f"{metric_title(row)}, {row.unit}")
+    if row.level == "build":
+        name, unit = visible(line_name(row)), "index builds"
     sides = {side.variant: side for side in row.figures}
     short = _headings(analysis.variants)
     if not row.comparisons:
         only = row.figures[0]
         figures = (value_text(only), percent(only.cv_percent))
         marks = judged(None, "", *_marks(row, None))
-        yield _Line(("", unit), (short[only.variant], "CV of forks"), name, figures, marks, (0, 0.0))
+        of = "builds" if row.level == "build" else "forks"
+        yield _Line(("", unit), (short[only.variant], f"CV of {of}"), name, figures, marks, (0, 0.0))
     for one in row.comparisons:
         word = _WORDS.get(one.verdict) or said(one, one.verdict).upper()
         word += "?" if one.provisional else ""
@@ -290,7 +299,8 @@ def _size(percent_off: float) -> float:
 
 
 def _change_header(row: Row, one: Comparison) -> str:
-    return f"change, {row.unit}" if one.compared_as == "difference" else "change"
+    in_unit = one.compared_as == "difference" and row.level == "task"
+    return f"change, {row.unit}" if in_unit else "change"
 
 
 def _change(one: Comparison) -> str:

@@ -582,7 +582,7 @@ def _tested(
         found = spread(baseline, contender, paired=blank.paired, looks=blank.counted_looks)
         tested = None if found is None else _on_logs(blank, found)
     if tested is None:
-        return _doubting(blank, caveat.no_spread())
+        return _doubting(blank, caveat.no_spread(blank.replicate))
     cross = permutation_p(baseline, contender, paired=blank.paired)
     tested = msgspec.structs.replace(
         tested,
