@@ -47,7 +47,7 @@ from benchctl.cli.run_options import (
     workers_option,
 )
 from benchctl.cli.streams import say
-from benchctl.cli.targets import TargetOptions, endpoints_of, resolve_targets, target_options
+from benchctl.cli.targets import TargetOptions, endpoints_of, target_options, unasked_targets, with_answers
 from benchctl.cli.trust_option import trust_option
 from benchctl.cli.watch import watching
 from benchctl.errors import UsageError
@@ -68,6 +68,7 @@ from benchctl.run.pilot import check_lengthening
 from benchctl.run.plan import in_test_mode, plan_run, reload_track, settling_text
 from benchctl.run.plugin import confirm_plugin
 from benchctl.run.prepare import check_host
+from benchctl.run.targets import look_at, seen_text
 from benchctl.slices import hooks
 from benchctl.stats.multiplicity import MOST_BLOCKS
 from benchctl.track.model import Track
@@ -187,7 +188,7 @@ def run_command(
             settings,
             forks=fork_options.count,
             workers=workers or 1,
-            targets=resolve_targets(target_options, os.environ),
+            targets=unasked_targets(target_options),
             schedule=schedule_options,
         )
         plan, track = plan_run(
@@ -203,6 +204,7 @@ def run_command(
         plan = in_test_mode(plan) if test_mode else plan
         if until_steady:
             check_lengthening(plan)
+        plan = with_answers(plan, os.environ)
         if dry_run:
             _only_say(plan, track, home, store, require_quiet=require_quiet)
             return
@@ -249,12 +251,16 @@ def run_command(
 def _only_say(plan: Plan, track: Track, home: Home, store: RunStore, *, require_quiet: bool) -> None:
     """Describe a run, after checking all that can be checked without it."""
     check_host(plan, home)
+    endpoints = endpoints_of(plan.variants, os.environ)
+    seen = [look_at(spec, endpoints[spec.name], plan, track) for spec in plan.variants if spec.target]
     challenges, variants = (", ".join(found) for found in (plan.challenges, plan.families))
     documents = f" on {plan.corpus.documents:,} documents" if plan.corpus.documents else ""
     if plan.swept is not None:
         points = "; ".join(f"{axis.name} {', '.join(axis.labels)}" for axis in plan.swept.axes)
         documents = f"{documents}, at {points}"
     say(f"would measure {challenges} with {variants}, {counted(plan.forks, 'fork')} each{documents}")
+    for one in seen:
+        say(seen_text(one, plan.corpus.documents))
     if plan.settled:
         say(settling_text(plan))
     host = describe_host()

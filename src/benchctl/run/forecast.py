@@ -20,7 +20,7 @@ from benchctl.results.model import IndexFacts, IngestReport
 from benchctl.results.plan import EngineName, Plan, VariantSpec
 from benchctl.results.store import RunStore
 from benchctl.run.bench import Observer
-from benchctl.run.documents import documents_sent, is_bulk, is_generated
+from benchctl.run.documents import documents_sent, is_bulk, is_generated, needs_documents
 from benchctl.run.plan import boots
 from benchctl.run.prepare import index_keys
 from benchctl.run.stopping import stop_text
@@ -142,7 +142,7 @@ def preparation(runs: Sequence[Ahead], home: Home) -> Steps:
         (one.plan.of(spec).corpus.documents, one.plan.corpus.seed)
         for one in runs
         for spec in one.plan.variants
-        if is_generated(one.plan) and (one.plan.origin == "empty" or _engines(one.plan))
+        if is_generated(one.plan) and (one.plan.origin == "empty" or needs_documents(one.plan.variants))
     )
     for documents, seed in corpora:
         if not (home.root / "corpora" / corpus_name(documents, seed)).exists():
