@@ -60,6 +60,7 @@ from benchctl.results.plan import Plan
 from benchctl.results.store import RunStore
 from benchctl.run.bench import Bench
 from benchctl.run.calibrate import calibrate, needs_calibration, with_workers
+from benchctl.run.documents import FileOptions
 from benchctl.run.fitness import check_quiet
 from benchctl.run.forecast import Ahead, announce, earlier_runs, preparation
 from benchctl.run.host import describe_host
@@ -206,7 +207,7 @@ def run_command(
             check_lengthening(plan)
         plan = with_answers(plan, os.environ)
         if dry_run:
-            _only_say(plan, track, home, store, require_quiet=require_quiet)
+            _only_say(plan, track, subject_options.files, home, store, require_quiet=require_quiet)
             return
         with _bench(home, store, plan, wait=wait, quiet=quiet, require_quiet=require_quiet) as bench:
             plan, calibration = _calibrated(
@@ -248,7 +249,9 @@ def run_command(
     conclude(folder, record, home, output_format, details=verbose)
 
 
-def _only_say(plan: Plan, track: Track, home: Home, store: RunStore, *, require_quiet: bool) -> None:
+def _only_say(
+    plan: Plan, track: Track, files: FileOptions, home: Home, store: RunStore, *, require_quiet: bool
+) -> None:
     """Describe a run, after checking all that can be checked without it."""
     check_host(plan, home)
     endpoints = endpoints_of(plan.variants, os.environ)
@@ -265,7 +268,7 @@ def _only_say(plan: Plan, track: Track, home: Home, store: RunStore, *, require_
         say(settling_text(plan))
     host = describe_host()
     block_s = earlier_runs(store, plan, host.fingerprint).block_s(plan)
-    for line in preparation([Ahead(plan, track, block_s)], home).lines():
+    for line in preparation([Ahead(plan, track, block_s, files)], home).lines():
         say(line)
     with watching(quiet=False) as observer:
         check_quiet(home, [plan], host, observer.note, required=require_quiet)

@@ -9,7 +9,7 @@ import msgspec
 
 from benchctl.endpoint import Endpoint
 from benchctl.engine.client import SearchClient, connect
-from benchctl.engine.declared import Places, leads_elsewhere, places, require_free
+from benchctl.engine.declared import Places, leads_elsewhere, places, require_free, try_out
 from benchctl.engine.distribution import Installation
 from benchctl.engine.filling import Sent, fill
 from benchctl.engine.prepared_index import IndexKey
@@ -76,6 +76,9 @@ def prepare_target(
     """
     observer.stage(f"{spec.name}: looking at {endpoint.title}")
     seen = look_at(spec, endpoint, plan, track)
+    if seen.makes is not None:
+        with explained(spec.name, endpoint), connect(seen.facts.engine, endpoint) as client:
+            try_out(client, seen.makes)
     if not seen.fills:
         return seen
     with explained(spec.name, endpoint), connect(seen.facts.engine, endpoint) as client:
