@@ -16,6 +16,7 @@ from benchctl.results.model import IndexFacts, IngestReport
 from benchctl.results.plan import CorpusSpec, EngineName, Plan, StopSpec
 from benchctl.results.store import RunStore
 from benchctl.run.bench import SilentObserver
+from benchctl.run.documents import FileOptions
 from benchctl.run.forecast import (
     BOOT_S,
     DOCUMENTS_PER_S,
@@ -95,7 +96,7 @@ def test_forecasts_and_reports_of_single_forks_do_without_the_slow_part_of_scipy
 
 
 def ahead(plan: Plan, block_s: float | None = None) -> Ahead:
-    return Ahead(plan, TRACK, block_s)
+    return Ahead(plan, TRACK, block_s, FileOptions())
 
 
 def generated(documents: int, **changes: Any) -> Plan:

@@ -331,7 +331,7 @@ def refuse_beside(option: str, context: click.Context, allowed: Collection[str],
         UsageError: other options were given.
     """
     given = [
-        other.opts[0]
+        max(other.opts, key=len)
         for other in context.command.params
         if other.name not in allowed
         and context.get_parameter_source(other.name or "") is ParameterSource.COMMANDLINE

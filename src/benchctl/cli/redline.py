@@ -28,7 +28,7 @@ from benchctl.cli.run_options import (
     settings_options,
     subject_options,
 )
-from benchctl.cli.targets import TargetOptions, endpoints_of, resolve_targets, target_options
+from benchctl.cli.targets import TargetOptions, endpoints_of, target_options, unasked_targets, with_answers
 from benchctl.errors import UsageError
 from benchctl.home import resolve_home
 from benchctl.report.formats import Format
@@ -210,9 +210,10 @@ def redline_command(
     )
     home = resolve_home()
     store = open_store(home, runs_folder)
-    targets = resolve_targets(target_options, os.environ)
+    targets = unasked_targets(target_options)
     spec = run_spec(subject_options, param_options, settings, forks=forks, workers=workers, targets=targets)
     plan, loaded = plan_redline(spec, search)
+    plan = with_answers(plan, os.environ)
     store.open()
     check_host(plan, home)
     with measuring(wait=wait, quiet=quiet) as observer:

@@ -47,7 +47,7 @@ from benchctl.cli.run_options import (
     workers_option,
 )
 from benchctl.cli.streams import say
-from benchctl.cli.targets import TargetOptions, endpoints_of, resolve_targets, target_options
+from benchctl.cli.targets import TargetOptions, endpoints_of, target_options, unasked_targets, with_answers
 from benchctl.cli.trust_option import trust_option
 from benchctl.cli.watch import watching
 from benchctl.errors import UsageError
@@ -60,6 +60,7 @@ from benchctl.results.plan import Plan
 from benchctl.results.store import RunStore
 from benchctl.run.bench import Bench
 from benchctl.run.calibrate import calibrate, needs_calibration, with_workers
+from benchctl.run.documents import FileOptions
 from benchctl.run.fitness import check_quiet
 from benchctl.run.forecast import Ahead, announce, earlier_runs, preparation
 from benchctl.run.host import describe_host
@@ -68,6 +69,7 @@ from benchctl.run.pilot import check_lengthening
 from benchctl.run.plan import in_test_mode, plan_run, reload_track, settling_text
 from benchctl.run.plugin import confirm_plugin
 from benchctl.run.prepare import check_host
+from benchctl.run.targets import look_at, seen_text
 from benchctl.slices import hooks
 from benchctl.stats.multiplicity import MOST_BLOCKS
 from benchctl.track.model import Track
@@ -187,7 +189,7 @@ def run_command(
             settings,
             forks=fork_options.count,
             workers=workers or 1,
-            targets=resolve_targets(target_options, os.environ),
+            targets=unasked_targets(target_options),
             schedule=schedule_options,
         )
         plan, track = plan_run(
@@ -203,8 +205,9 @@ def run_command(
         plan = in_test_mode(plan) if test_mode else plan
         if until_steady:
             check_lengthening(plan)
+        plan = with_answers(plan, os.environ)
         if dry_run:
-            _only_say(plan, track, home, store, require_quiet=require_quiet)
+            _only_say(plan, track, subject_options.files, home, store, require_quiet=require_quiet)
             return
         with _bench(home, store, plan, wait=wait, quiet=quiet, require_quiet=require_quiet) as bench:
             plan, calibration = _calibrated(
@@ -246,20 +249,26 @@ def run_command(
     conclude(folder, record, home, output_format, details=verbose)
 
 
-def _only_say(plan: Plan, track: Track, home: Home, store: RunStore, *, require_quiet: bool) -> None:
+def _only_say(
+    plan: Plan, track: Track, files: FileOptions, home: Home, store: RunStore, *, require_quiet: bool
+) -> None:
     """Describe a run, after checking all that can be checked without it."""
     check_host(plan, home)
+    endpoints = endpoints_of(plan.variants, os.environ)
+    seen = [look_at(spec, endpoints[spec.name], plan, track) for spec in plan.variants if spec.target]
     challenges, variants = (", ".join(found) for found in (plan.challenges, plan.families))
     documents = f" on {plan.corpus.documents:,} documents" if plan.corpus.documents else ""
     if plan.swept is not None:
         points = "; ".join(f"{axis.name} {', '.join(axis.labels)}" for axis in plan.swept.axes)
         documents = f"{documents}, at {points}"
     say(f"would measure {challenges} with {variants}, {counted(plan.forks, 'fork')} each{documents}")
+    for one in seen:
+        say(seen_text(one, plan.corpus.documents))
     if plan.settled:
         say(settling_text(plan))
     host = describe_host()
     block_s = earlier_runs(store, plan, host.fingerprint).block_s(plan)
-    for line in preparation([Ahead(plan, track, block_s)], home).lines():
+    for line in preparation([Ahead(plan, track, block_s, files)], home).lines():
         say(line)
     with watching(quiet=False) as observer:
         check_quiet(home, [plan], host, observer.note, required=require_quiet)

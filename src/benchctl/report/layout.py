@@ -350,6 +350,8 @@ def headline(analysis: Analysis) -> str:
         if len(counts) == 1
         else f"forks: {', '.join(f'{name} {count}' for name, count in analysis.forks.items())}"
     )
+    if not names:
+        return f"index builds: {who}{size}"
     return f"{_listed(names)}: {who}, {forks}{size}"
 
 
@@ -360,6 +362,10 @@ def verdict_sentence(analysis: Analysis, answer: Sequence[str] = ()) -> str:
     """
     if answer:
         found = list(answer)
+    elif not analysis.sections:
+        found = ["Indices were built, and nothing else: -v shows them."]
+    elif not any(analysis.forks.values()):
+        found = ["Nothing was measured: no fork was finished."]
     elif len(analysis.variants) == 1:
         found = ["One variant: there is nothing to compare it with."]
     else:

@@ -209,6 +209,7 @@ class TargetSubject:
         shards: primary shards of its indices.
         index_facts: about its indices, before the run; None when challenges make them.
         makes: what challenges make there; None when they only read.
+        fills: its index is missing, and to be filled before the first fork.
     """
 
     spec: VariantSpec
@@ -217,6 +218,7 @@ class TargetSubject:
     shards: int
     index_facts: IndexFacts | None
     makes: Places | None = None
+    fills: bool = False
 
     @property
     def builds(self) -> tuple[IndexFacts, ...]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from benchctl.engine.declared import EVERYTHING, Places, places, refusal, with_mark, with_settings
+from benchctl.engine.declared import EVERYTHING, OWN, Places, places, refusal, with_settings
 from benchctl.engine.meter import Meter, Reading
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Home
@@ -50,12 +50,12 @@ def work_context(
     """
     plan = plan.of(variant)
     declared = with_settings(Places(track.indices, ()), variant.index_settings)
-    declared = declared if variant.target is None else with_mark(declared)
     bodies = {one.name: msgspec.to_builtins(one.body) for one in declared.indices}
     return WorkContext(
         index_name=default_target(plan, track),
         index_body=next(iter(bodies.values())) if len(bodies) == 1 else {},
         indices=bodies,
+        mark={} if variant.target is None else OWN,
         data_streams=track.data_streams,
         templates=track.templates,
         seed=plan.seed,

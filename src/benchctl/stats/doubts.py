@@ -419,7 +419,7 @@ def general_doubts(
         doubts.append(caveat.small_scale(rounded_ratio(furthest)))
     if any(doubt.code == "bimodal" for row in rows for doubt in row.caveats):
         doubts.append(caveat.bimodal_interval())
-    return (*doubts, _builds(done)) if prepared else tuple(doubts)
+    return (*doubts, _builds(done)) if prepared and any(done.values()) else tuple(doubts)
 
 
 def _builds(done: Mapping[str, Sequence[ForkRecord]]) -> Caveat:
