@@ -5,12 +5,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from benchctl.report.charts.effects import redline_charts
+from benchctl.report.charts.effects import forest_charts, redline_charts
 from benchctl.report.curve import curve_grids, curve_plot, objective_text
 from benchctl.report.facts import fact_lines
 from benchctl.report.formats import render
+from benchctl.report.layout import collect_notes, result_grids
 from benchctl.report.screen import render_screen
-from benchctl.results.figures import CurvePoint
+from benchctl.results.figures import CurvePoint, RedlineEnd
 from benchctl.results.model import ForkRecord
 from benchctl.results.plan import RedlineSpec
 from benchctl.stats.analyse import analyse
@@ -134,6 +135,31 @@ def test_a_lower_bound_is_marked_in_the_table():
     # What bounds differ by says nothing of what nodes can do.
     assert "CV" not in text
     assert analyse({"es": bounded}, redline_plan()).rows[0].figures[0].cv_percent is None
+
+
+@pytest.mark.parametrize(
+    ("ends", "change"),
+    [
+        (("found", "found"), "-20.0"),
+        (("found", "max-rate"), ">= -20.0"),
+        (("max-rate", "found"), "<= -20.0"),
+        (("max-rate", "max-rate"), "n/a"),
+    ],
+)
+def test_a_change_from_or_to_a_bound_is_one_without_an_interval(ends: tuple[RedlineEnd, ...], change: str):
+    plan = redline_plan()
+    sides = {
+        name: [redline_fork(name, block, load + block / 10, redline_end=end) for block in range(3)]
+        for name, load, end in zip(("es", "os"), (100.0, 80.0), ends, strict=True)
+    }
+    analysis = analyse(sides, plan)
+    (grid,) = result_grids(analysis, collect_notes(analysis))
+    assert (grid.texts[0][3], grid.texts[0][4] == "n/a") == (change, "max-rate" in ends)
+    (line,) = [
+        one for one in render_screen(analysis, plan=plan).plain.splitlines() if one.startswith("range ")
+    ]
+    assert f"{change}{'' if change == 'n/a' else '%'}  " in line
+    assert bool(forest_charts(analysis)) is ("max-rate" not in ends)
 
 
 CLIENTS = msgspec.structs.replace(SEARCH, by="clients", clients=64)

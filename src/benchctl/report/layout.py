@@ -239,7 +239,7 @@ def _side_by_side(row: Row, notes: Notes) -> tuple[Cell | str, ...]:
     return (
         row.label,
         *(value_text(figures, comparison) for figures in row.figures),
-        *_tested(comparison),
+        *_tested(comparison, row.figures),
         verdict_cell(comparison, row.figures, row.caveats, who=comparison.contender),
         notes.cell(row.caveats),
     )
@@ -252,7 +252,14 @@ def _one_below_the_other(row: Row, notes: Notes) -> Iterator[tuple[Cell | str, .
     yield (row.label, baseline.variant, value_text(baseline), "", "", "", first, notes.cell(row.caveats))
     for figures, comparison in zip(others, row.comparisons, strict=True):
         verdict = verdict_cell(comparison, (baseline, figures), row.caveats)
-        yield (ABOVE, figures.variant, value_text(figures, comparison), *_tested(comparison), verdict, "")
+        yield (
+            ABOVE,
+            figures.variant,
+            value_text(figures, comparison),
+            *_tested(comparison, row.figures),
+            verdict,
+            "",
+        )
 
 
 def value_text(figures: Figures, comparison: Comparison | None = None) -> str:
@@ -274,16 +281,29 @@ def cv_text(figures: Figures) -> str:
     return "" if figures.at_least else percent(figures.cv_percent)
 
 
-def change_cells(comparison: Comparison) -> tuple[str, Cell]:
-    """How two sides differ, and its interval: in per cent, or in the metric's unit."""
-    if comparison.compared_as == "difference":
-        reach = bounds(comparison.difference_low, comparison.difference_high, signed_figure)
-        return signed_figure(comparison.difference), reach
-    return signed_percent(comparison.effect_percent), bounds(comparison.low_percent, comparison.high_percent)
+def change_cells(comparison: Comparison, sides: Sequence[Figures] = ()) -> tuple[str, Cell]:
+    """How two sides differ, and its interval: in per cent, or in the metric's unit.
+
+    Of a bound it is one, too, without an interval; of two, nothing.
+    """
+    differs = comparison.compared_as == "difference"
+    change = signed_figure(comparison.difference) if differs else signed_percent(comparison.effect_percent)
+    if mark := bound_mark(comparison, sides):
+        return NOT_AVAILABLE if mark == NOT_AVAILABLE else f"{mark} {change}", bounds(None, None)
+    if differs:
+        return change, bounds(comparison.difference_low, comparison.difference_high, signed_figure)
+    return change, bounds(comparison.low_percent, comparison.high_percent)
 
 
-def _tested(comparison: Comparison) -> tuple[str, Cell, str]:
-    return (*change_cells(comparison), p_value(comparison.p_adjusted))
+def bound_mark(comparison: Comparison, sides: Sequence[Figures]) -> str:
+    """What stands before a change between bounds; `n/a` where both are, and empty where neither is."""
+    bounded = {side.variant for side in sides if side.at_least}
+    pair = [name in bounded for name in (comparison.baseline, comparison.contender)]
+    return NOT_AVAILABLE if all(pair) else "<=" if pair[0] else ">=" if pair[1] else ""
+
+
+def _tested(comparison: Comparison, sides: Sequence[Figures]) -> tuple[str, Cell, str]:
+    return (*change_cells(comparison, sides), p_value(comparison.p_adjusted))
 
 
 def _cross_check(comparison: Comparison) -> str:

@@ -10,6 +10,8 @@ from rich.text import Text
 from benchctl.report.curve import PLOT_LINES, curve_plot, rate_lines
 from benchctl.report.grid import Cell, judged
 from benchctl.report.layout import (
+    bound_mark,
+    change_cells,
     cv_text,
     headline,
     metric_title,
@@ -17,12 +19,20 @@ from benchctl.report.layout import (
     task_name,
     value_text,
 )
-from benchctl.report.numbers import counted, p_value, percent, signed_figure, signed_percent, visible
+from benchctl.report.numbers import (
+    NOT_AVAILABLE,
+    counted,
+    p_value,
+    percent,
+    signed_figure,
+    signed_percent,
+    visible,
+)
 from benchctl.report.planning import next_command
 from benchctl.report.sweep import sweep_answer, sweep_grids, verdict
 from benchctl.report.tables import VERDICT_STYLES, break_name, command_lines, paragraph, render_page
 from benchctl.results.plan import Plan
-from benchctl.stats.analysis import Analysis, Row
+from benchctl.stats.analysis import Analysis, Figures, Row
 from benchctl.stats.compare import DECIDED, FORKS_FOR_QUOTING, Comparison, Verdict
 from benchctl.stats.decisions import decide
 from benchctl.stats.metrics import REDLINE
@@ -185,8 +195,8 @@ def _lines(row: Row, analysis: Analysis) -> Iterator[_Line]:
             figures=(
                 value_text(sides[one.baseline], one),
                 value_text(sides[one.contender], one),
-                _change(one),
-                _interval(one),
+                _change(one, row.figures),
+                _interval(one, row.figures),
                 p_value(one.p_adjusted),
             ),
             verdict=judged(one.verdict, word, *_marks(row, one)),
@@ -302,16 +312,15 @@ def _change_header(row: Row, one: Comparison) -> str:
     return f"change, {row.unit}" if one.compared_as == "difference" else "change"
 
 
-def _change(one: Comparison) -> str:
-    if one.compared_as == "difference":
-        return signed_figure(one.difference)
-    value = one.effect_percent
-    text = signed_percent(value)
-    return text if value is None or not math.isfinite(value) else f"{text}%"
+def _change(one: Comparison, sides: Sequence[Figures]) -> str:
+    text, _ = change_cells(one, sides)
+    return text if one.compared_as == "difference" or text == NOT_AVAILABLE else f"{text}%"
 
 
-def _interval(one: Comparison) -> str:
+def _interval(one: Comparison, sides: Sequence[Figures]) -> str:
     """Integer per cent from ten on: an interval's ends are not known better."""
+    if bound_mark(one, sides):
+        return NOT_AVAILABLE
     if one.compared_as == "difference":
         if one.difference_low is None:
             return "n/a"
