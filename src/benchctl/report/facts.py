@@ -156,7 +156,7 @@ def _run_lines(record: RunRecord) -> Iterator[str]:
         restart = "once a fork" if plan.restart == "never" else f"for every {plan.restart}"
         yield f"challenges: {names}; fresh node: {restart}"
     else:
-        yield from _redline_lines(plan, plan.redline)
+        yield from redline_lines(plan, plan.redline)
     if plan.warmup_challenges:
         yield f"warm-up after every boot: {', '.join(one.name for one in plan.warmup_challenges)}"
     for name, own in plan.variant_warmups.items():
@@ -212,7 +212,8 @@ def _pilot_line(pilot: Pilot) -> str:
     return f"{text}; not settled in them: {', '.join(pilot.unsettled)}" if pilot.unsettled else text
 
 
-def _redline_lines(plan: Plan, search: RedlineSpec) -> Iterator[str]:
+def redline_lines(plan: Plan, search: RedlineSpec) -> Iterator[str]:
+    """What is searched for, and how."""
     unit = "x" if search.by == "factor" else "/s"
     bound = "" if search.max_per_s is None else f", at most {search.max_per_s:g}{unit}"
     what = "all rates of challenge " if search.by == "factor" else ""

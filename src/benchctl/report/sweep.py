@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
+from benchctl.report.curve import redline_answer
 from benchctl.report.grid import (
     ABOVE,
     INTERVAL,
@@ -186,7 +187,8 @@ def _place(number: float | None) -> str:
 def verdict(analysis: Analysis) -> str:
     """What a report says first: task by task, or counted over the points of curves, which have answers."""
     told = any(row.comparisons and not row.swept for row in analysis.rows) and not paired_points(analysis)
-    return verdict_sentence(analysis, [] if told else list(_counted(analysis.curves)))
+    own = [*redline_answer(analysis), *([] if told else _counted(analysis.curves))]
+    return verdict_sentence(analysis, own, by_task=told or not own)
 
 
 def _counted(curves: Sequence[SweepCurve]) -> Iterator[str]:

@@ -257,7 +257,8 @@ def refuse_sweep(options: RunSpec, what: str) -> None:
     """
     if options.sweep:
         raise UsageError(
-            f"--sweep {options.sweep[0]}: {what} is not swept", hint="make one for each value instead"
+            f"--sweep {options.sweep[0]}: {what} is not swept",
+            hint="make one for each value, or name what differs as variants",
         )
 
 
