@@ -132,6 +132,7 @@ REDLINE: Final[Mapping[str, tuple[Words, ...]]] = {
     "fill": RUN["fill"],
     "writes": RUN["writes"],
     "keep": RUN["keep"],
+    "page_cache": RUN["page_cache"],
     "workers": (("--workers", "2"),),
 }
 LEAST: Final = {
