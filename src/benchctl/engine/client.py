@@ -58,7 +58,7 @@ class ClientWire:
         self._host = endpoint.hosts[0]
         self._headers = endpoint.headers
         self._most_bytes = most_bytes
-        self._courier = Courier(ca=endpoint.ca, verify=endpoint.verify)
+        self._courier = Courier(ca=endpoint.ca, verify=endpoint.verify, signing=endpoint.signing)
         self._ask = (_Elasticsearch if engine == "elasticsearch" else _OpenSearch)(self._carry)
 
     def send(
@@ -426,6 +426,9 @@ def node_reason(answer: object) -> str:
         cause = deeper
     if isinstance(cause, dict) and "reason" in cause:
         text = f"{cause['type']}: {cause['reason']}" if "type" in cause else str(cause["reason"])
+    elif isinstance(cause, dict):
+        # Gateways of AWS write it either way.
+        text = str(cause.get("message") or cause.get("Message") or cause)
     else:
         text = str(cause)
     return text.strip()[:_REASON_LENGTH] or "no reason given"

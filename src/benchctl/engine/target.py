@@ -24,8 +24,10 @@ _PRIVILEGES = (
     "it takes the cluster privilege 'monitor', and 'read', 'monitor' and 'view_index_metadata' on the index, "
     "with 'manage' and 'write' if benchctl is to make it"
 )
-
-
+_SIGNATURES = (
+    "key, region, service (es, aoss) and this host's clock must be right, a temporary key takes its session "
+    "token and ends, and the domain's access policy must allow es:ESHttp*"
+)
 _NO_ENGINE = "see whether address and port are those of Elasticsearch or OpenSearch"
 
 _TROUBLES = {
@@ -84,9 +86,11 @@ def _explanation(err: NodeRequestError, name: str, endpoint: Endpoint) -> Benchc
         has = f"does not accept the {endpoint.auth.scheme}" if endpoint.auth else "asks for credentials"
         return BenchctlError(f"{where} {has} (HTTP 401)", hint=_credentials_hint(name, endpoint))
     if err.status == _FORBIDDEN:
+        text, hint = "does not allow this user what benchctl asks", _PRIVILEGES
+        if endpoint.signing is not None:
+            text, hint = "does not accept the AWS access key, or not for this", _SIGNATURES
         return BenchctlError(
-            f"{where} does not allow this user what benchctl asks (HTTP 403): {err.reason}",
-            hint=f"{_PRIVILEGES}; {_credentials_hint(name, endpoint)}",
+            f"{where} {text} (HTTP 403): {err.reason}", hint=f"{hint}; {_credentials_hint(name, endpoint)}"
         )
     if err.status in _REDIRECTED:
         return BenchctlError(
@@ -115,7 +119,8 @@ def _credentials_hint(name: str, endpoint: Endpoint) -> str:
         variable(name, what) for what in ("user", "password", "api-key", "bearer")
     )
     option = endpoint.options.auth.format(name=name)
-    return f"set {user} and {password}, {api_key}, or {bearer}; or give {option}"
+    signed = f" for AWS, {variable(name, 'region')} has its requests signed;"
+    return f"set {user} and {password}, {api_key}, or {bearer};{signed} or give {option}"
 
 
 _UNKNOWN = "unknown"

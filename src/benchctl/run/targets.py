@@ -60,6 +60,11 @@ def prepare_target(
         UsageError: the plan would change the cluster.
         BenchctlError: it cannot be used.
     """
+    if endpoint.signing is not None and plan.transport == "client":
+        raise UsageError(
+            f"{spec.name}: --transport client cannot sign requests for AWS: elasticsearch-py has no signer",
+            hint="leave it out: benchctl's own client can",
+        )
     writes = refuse_writes(spec, plan, track)
     wanted = places(track, plan.corpus.files if writes else ())
     fills = spec.target is not None and spec.target.fill
