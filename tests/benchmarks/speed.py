@@ -45,7 +45,7 @@ def signed(setting: Setting) -> list[Line]:
     cpus = sorted(os.sched_getaffinity(0))
     plain_us, signed_us = [], []
     for _ in range(setting.size.rounds):
-        for found_us, is_signed in ((plain_us, False), (signed_us, True)):
+        for is_signed in (False, True):
             done = in_turn(
                 ("benchctl",),
                 "search",
@@ -56,7 +56,7 @@ def signed(setting: Setting) -> list[Line]:
                 prelude=200,
                 signed=is_signed,
             )
-            found_us += costs(done)["benchctl"]
+            (signed_us if is_signed else plain_us).extend(costs(done)["benchctl"])
     more_us = [after - before for before, after in zip(plain_us, signed_us, strict=True)]
     return [
         Line(
