@@ -106,12 +106,13 @@ def metrics_listing() -> Listing:
             one.better,
             one.margin,
             one.level,
-            "no" if one.own_nodes else "yes",
+            "yes" if one.told_by_targets else "no",
             one.meaning,
+            one.target,
         )
         for one in (*FIGURES, *BUILD_FIGURES)
     ]
-    columns = ("metric", "unit", "better", "margin", "level", "target", "meaning")
+    columns = ("metric", "unit", "better", "margin", "level", "target", "meaning", "on targets")
     return Listing(columns, rows, frozenset({3}), title="Metrics")
 
 
