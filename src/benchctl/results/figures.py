@@ -400,8 +400,8 @@ FIGURES = (
         "gc",
         "collector pauses",
         "ms",
-        "time that all threads of the node stood still, per operation; of targets in whole milliseconds, and of "
-        "some collectors with what they do beside the threads",
+        "time that all threads of the node stood still, per operation; of targets in whole "
+        "milliseconds, and of some collectors with what they do beside the threads",
         own_nodes=_LOG,
         target=_TICKS,
     ),
