@@ -286,6 +286,8 @@ MEASURED = ["--challenge", "range-only"]
         (["import", "{folder}/comma.json", "--variant", "es"], "trailing comma"),
         (["import", "{folder}/timed.json", "--variant", "es"], "neither Rally's nor OpenSearch Benchmark's"),
         (["sql", "select"], "DuckDB"),
+        (["export", "latest", "--dashboard"], "whatever was measured: leave out RUN"),
+        (["export", "latest", "--prometheus", "x", "--samples"], "--samples: only of what is sent"),
         (["run", "--more", "x", "--forks", "0", "-n"], "leave out --dry-run, or"),
         (["run", "--metric", ""], "--metric is empty"),
         (["run", "--exclude-tasks", ""], "--exclude-tasks is empty"),

@@ -198,6 +198,13 @@ def test_a_task_that_sends_the_corpus_takes_as_long_as_that():
     assert fork_s(Indexing()) == pytest.approx(FORK_S + BOOT_S + 500 + 250 + 7)
     report = IngestReport(600, 1, 2, 1.0, 1.0, 3.0, 1.0, 0.0, 0.0, 0.0, 0.0)
     built = IndexFacts("k", 600, 1, (), report)
+    slow = msgspec.structs.replace(
+        challenge, schedule=(Task("fill", target_throughput=1e3, per_request=500.0),)
+    )
+    paced = rough_fork_s(
+        msgspec.structs.replace(plan, schedules=(slow,)), track, ES, Indexing(), lambda _: 0.0
+    )
+    assert paced == pytest.approx(FORK_S + BOOT_S + 6000)
     measured = Indexing([("elasticsearch-8.11.0-big5-600-0123456789ab", built)])
     assert fork_s(measured) == pytest.approx(FORK_S + BOOT_S + 60_000 + 30_000 + 7)
     # The other engine's say nothing.

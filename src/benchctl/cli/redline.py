@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any, Literal
 
 import click
-from click.core import ParameterSource
 
 from benchctl.cli.completion import completing
 from benchctl.cli.measuring import (
@@ -22,6 +21,7 @@ from benchctl.cli.options import (
     PercentType,
     SectionedCommand,
     format_option,
+    given_options,
     open_store,
     param_options,
     runs_option,
@@ -257,16 +257,12 @@ def _refuse_alien(challenge: str | None, clients: Clients) -> None:
         UsageError: one was given.
     """
     by = searched_by(challenge, clients)
-    context = click.get_current_context()
     alien = frozenset().union(*_ONLY.values()) - _ONLY[by] | ({"clients"} if by == "factor" else set())
-    for option in context.command.params:
-        given = context.get_parameter_source(option.name or "") is ParameterSource.COMMANDLINE
-        if given and option.name in alien:
+    for name, option in given_options(click.get_current_context()).items():
+        if name in alien:
             what = {
                 "rate": "for the rate of an operation",
                 "factor": "for a factor, and each task of the challenge has its own",
                 "clients": "for a number of clients in a closed loop",
             }
-            raise UsageError(
-                f"{option.opts[0]} has no effect on a search {what[by]}", hint=f"leave out {option.opts[0]}"
-            )
+            raise UsageError(f"{option} has no effect on a search {what[by]}", hint=f"leave out {option}")

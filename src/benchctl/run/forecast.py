@@ -263,7 +263,8 @@ def rough_fork_s(
         operation = operations[task.operation]
         if task.iterations is None and task.time_period is None and is_bulk(operation):
             documents = documents_sent(operation, track, plan.corpus.documents)
-            seconds += indexing.seconds(spec.engine, track.name, documents)
+            own_s = 0.0 if task.rate_per_s is None else documents / (task.rate_per_s * task.per_request)
+            seconds += max(own_s, indexing.seconds(spec.engine, track.name, documents))
         else:
             seconds += task_s(task, request_s(task.operation))
     if plan.redline is not None:
