@@ -210,7 +210,7 @@ def test_undecided_points_are_told_as_such():
 def test_no_interval_of_a_mean_reaches_below_zero_or_is_told_as_a_percentage():
     curve = make_curve({"es": forks(lambda x: 100 * x, sd=1.5, blocks=3)}, comparisons=())
     for line in sweep_grids(curve)[0].lines:
-        low, high = line[1].words[1].split("..")
+        low, high = line[1].aside.split("..")
         assert 0 < float(low.replace(",", "")) < float(high.replace(",", ""))
 
 

@@ -308,10 +308,10 @@ def _value(mean: Bounded | None) -> Cell:
     if mean is None:
         return Cell((NOT_AVAILABLE,))
     if mean.high is None:
-        return Cell((figure(mean.value), "(one fork)"))
+        return Cell((figure(mean.value),), aside="one fork")
     if not mean.value:
         return Cell(("0",))
-    return Cell((figure(mean.value), f"{_end(mean.low)}..{_end(mean.high)}"), "  ")
+    return Cell((figure(mean.value),), aside=f"{_end(mean.low)}..{_end(mean.high)}")
 
 
 def _end(value: float | None) -> str:
