@@ -105,7 +105,6 @@ def precision_grid(analysis: Analysis) -> Grid | None:
     if not any(one.mde_percent is not None for _, one in pairs):
         return None
     costs = {(one.schedule, one.task, one.metric, one.contender): one for one in analysis.costs}
-    told = f"{analysis.costs[0].effect_percent:g} %" if analysis.costs else "a difference"
     lines = []
     for row, one in pairs:
         cost = costs.get((row.schedule, row.task, row.metric, one.contender))
@@ -127,10 +126,11 @@ def precision_grid(analysis: Analysis) -> Grid | None:
     )  # fmt: skip
     baseline = "the first" if paired_points(analysis) else analysis.variants[0]
     title = (
-        f"Precision: CV of {baseline} and of the variant; minimum detectable effect (MDE, "
-        "80 % power); p by permutation (the least that it can be); forks a side, and minutes, for an effect "
-        f"of {told}"
+        f"Precision: CV of {baseline} and of the variant; minimum detectable effect (MDE, 80 % power); p by "
+        "permutation (the least that it can be)"
     )
+    if analysis.costs:
+        title += f"; forks a side that find {analysis.costs[0].effect_percent:g} %, and their minutes"
     if any(one.open for one in analysis.costs):
         title += "; minutes to go until open rows have a verdict, if all stays as it is"
     grid = Grid.of(title, columns, lines).without_empty("To go")
