@@ -105,7 +105,6 @@ def precision_grid(analysis: Analysis) -> Grid | None:
     if not any(one.mde_percent is not None for _, one in pairs):
         return None
     costs = {(one.schedule, one.task, one.metric, one.contender): one for one in analysis.costs}
-    told = f"{analysis.costs[0].effect_percent:g} %" if analysis.costs else "a difference"
     lines = []
     for row, one in pairs:
         cost = costs.get((row.schedule, row.task, row.metric, one.contender))
@@ -127,10 +126,11 @@ def precision_grid(analysis: Analysis) -> Grid | None:
     )  # fmt: skip
     baseline = "the first" if paired_points(analysis) else analysis.variants[0]
     title = (
-        f"Precision: CV of {baseline} and of the variant; minimum detectable effect (MDE, "
-        "80 % power); p by permutation (the least that it can be); forks a side, and minutes, for an effect "
-        f"of {told}"
+        f"Precision: CV of {baseline} and of the variant; minimum detectable effect (MDE, 80 % power); p by "
+        "permutation (the least that it can be)"
     )
+    if analysis.costs:
+        title += f"; forks a side that find {analysis.costs[0].effect_percent:g} %, and their minutes"
     if any(one.open for one in analysis.costs):
         title += "; minutes to go until open rows have a verdict, if all stays as it is"
     grid = Grid.of(title, columns, lines).without_empty("To go")
@@ -380,10 +380,12 @@ def headline(analysis: Analysis) -> str:
     return f"{_listed(names)}: {who}, {forks}{size}"
 
 
-def verdict_sentence(analysis: Analysis, answer: Sequence[str] = (), *, by_task: bool = True) -> str:
+def verdict_sentence(
+    analysis: Analysis, answer: Sequence[str] = (), doubts: Sequence[str] = (), *, by_task: bool = True
+) -> str:
     """The answer that results have of their own, `by_task` what differs, is equal or open, and the doubts.
 
-    Begins with `provisional` when a verdict is not to be quoted.
+    Begins with `provisional` when a verdict is not to be quoted, or there are doubts about the answer.
     """
     found = list(answer)
     if not analysis.sections:
@@ -392,11 +394,11 @@ def verdict_sentence(analysis: Analysis, answer: Sequence[str] = (), *, by_task:
         found = found or ["Nothing was measured: no fork was finished."]
     elif by_task:
         found += [_about(contender, analysis) for contender in analysis.variants[1:]]
-    doubtful = list(_doubtful(analysis))
     found = found or ["One variant: there is nothing to compare it with."]
-    found += [*_reservations(analysis, doubtful)] if doubtful else []
+    reasons = [*doubts, *_reservations(analysis)]
+    found += [f"Not to be quoted: {'; '.join(reasons)}."] if reasons else []
     found += [*_order(analysis), *_unsound(analysis)]
-    return f"{'provisional: ' if doubtful else ''}{' '.join(found)}"
+    return f"{'provisional: ' if reasons else ''}{' '.join(found)}"
 
 
 def _versioned(name: str, analysis: Analysis) -> str:
@@ -459,20 +461,19 @@ def _doubtful(analysis: Analysis) -> Iterator[tuple[Row, Comparison]]:
                 yield row, one
 
 
-def _reservations(analysis: Analysis, doubtful: Sequence[tuple[Row, Comparison]]) -> Iterator[str]:
+def _reservations(analysis: Analysis) -> Iterator[str]:
     """Why verdicts are provisional."""
+    doubtful = list(_doubtful(analysis))
     tasks = {task_name(row, analysis) for row in analysis.rows}
-    reasons = []
     for trend in ("not warmed up", "drifting"):
         rows = [row for row, _ in doubtful if any(side.steady.trend == trend for side in row.figures)]
         names = list(dict.fromkeys(task_name(row, analysis) for row in rows))
         if names:
             where = _listed(names) if len(names) == 1 else f"{len(names)} of {len(tasks)} tasks"
-            reasons.append(f"{trend} on {where}")
+            yield f"{trend} on {where}"
     if few := [one for _, one in doubtful if min(one.replicates) < FORKS_FOR_QUOTING]:
         unit = "index builds" if few[0].replicate == "build" else "forks"
-        reasons.append(f"fewer than {FORKS_FOR_QUOTING} {unit} a side")
-    yield f"Not to be quoted: {'; '.join(reasons)}."
+        yield f"fewer than {FORKS_FOR_QUOTING} {unit} a side"
 
 
 def _order(analysis: Analysis) -> Iterator[str]:
