@@ -30,6 +30,7 @@ from benchctl.errors import BenchctlError
 from benchctl.home import Home
 from benchctl.results.plan import EngineName
 from benchctl.results.store import RunStore
+from foreign_tracks import write_files
 from integration.calls import Benchctl
 from integration.conftest import Boots
 from waiting import eventually
@@ -244,6 +245,44 @@ def joined(
 def searches_by_node(node: Node) -> dict[str, int]:
     nodes = node.client.request("GET", "/_nodes/stats/indices/search")["nodes"].values()
     return {one["name"]: one["indices"]["search"]["query_total"] for one in nodes}
+
+
+@ON_ONE
+def test_a_data_stream_of_files_is_made_by_a_template_of_the_cluster_that_leads_nowhere_else(
+    bare: Node, benchctl: Benchctl, store: RunStore, tmp_path: Path
+):
+    lines = [f'{{"@timestamp": "2026-01-01T00:00:00Z", "n": {n}}}' for n in range(300)]
+    documents = {"source-file": "docs.json", "document-count": 300, "target-data-stream": "clicks"}
+    tasks = [
+        {"operation": {"name": "make", "operation-type": "create-data-stream"}},
+        {"operation": {"name": "fill", "operation-type": "bulk", "bulk-size": 100}},
+    ]
+    track = {
+        "data-streams": [{"name": "clicks"}],
+        "corpora": [{"name": "c", "documents": [documents]}],
+        "challenges": [{"name": "fills", "default": True, "schedule": tasks}],
+    }
+    write_files(tmp_path, {"track.json": json.dumps(track), "docs.json": "\n".join(lines) + "\n"})
+    run = ("run", "--wait", "--track", str(tmp_path), "--allow-writes", "--keep", "--forks", "1")
+    target = ("--target", f"prod={bare.endpoint.title}")
+
+    def template(**content: object) -> None:
+        body = {"index_patterns": ["clicks*"], "data_stream": {}, "priority": 500, "template": content}
+        bare.client.request("PUT", "/_index_template/clicks", body=body)
+
+    none = benchctl(*run, *target)
+    assert "it does not make 'clicks': illegal_argument_exception: no matching index template" in none.stderr
+    template(aliases={"everything": {}})
+    led = benchctl(*run, *target)
+    assert led.returncode == 1
+    assert "its templates give 'clicks' alias everything" in led.stderr
+    template()
+    for _ in range(2):
+        done = benchctl(*run, *target)
+        assert done.returncode == 0, done.stderr
+        bare.client.refresh("clicks")
+        assert bare.client.count("clicks") == 300
+    assert store.find("latest", finished=False).load().plan.corpus.documents == 300
 
 
 @ON_ONE

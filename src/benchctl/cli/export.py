@@ -11,7 +11,7 @@ import click
 import msgspec
 
 from benchctl.cli.completion import complete_runs
-from benchctl.cli.options import grouped, open_store, runs_option
+from benchctl.cli.options import given_options, grouped, open_store, runs_option
 from benchctl.cli.sql import stored_runs
 from benchctl.cli.streams import emit, note, say
 from benchctl.cli.targets import AUTH_FILE_HELP, certificates, endpoint_of
@@ -117,6 +117,7 @@ def export_command(
     or for AWS in _ACCESS_KEY, _SECRET_KEY and _REGION. Parquet has the columns that `benchctl sql --views`
     describes.
     """
+    _refuse_idle(to)
     if to.dashboard:
         emit(dashboard_objects(to.shape))
         return
@@ -134,6 +135,23 @@ def export_command(
             partial.write_text(prometheus(analyse_run(stored[0].record)), encoding="utf-8")
     if to.url is not None:
         _send(to, to.url, stored, store)
+
+
+def _refuse_idle(to: StoreOptions) -> None:
+    """Refuse what would have no effect.
+
+    Raises:
+        UsageError: something was given beside what does not use it.
+    """
+    given = given_options(click.get_current_context())
+    if to.dashboard:
+        idle = [spelt for name, spelt in given.items() if name not in ("dashboard", "shape")]
+        if idle:
+            raise UsageError(f"--dashboard is printed, whatever was measured: leave out {', '.join(idle)}")
+    elif to.url is None:
+        idle = [spelt for name, spelt in given.items() if name in StoreOptions.__dataclass_fields__]
+        if idle:
+            raise UsageError(f"{', '.join(idle)}: only of what is sent with --to")
 
 
 # To a store. A run is marked before it is sent, so that what fails or is cut off is sent by the next export.

@@ -10,14 +10,15 @@ from pathlib import Path
 from typing import Any
 
 import click
+import msgspec
 import yaml
 
 from benchctl.cli.options import grouped
 from benchctl.endpoint import TARGET_OPTIONS, Auth, Endpoint, OptionNames, read_hosts, variable
 from benchctl.engine.target import Address, identify
-from benchctl.engine.variant import canonical_engine, check_name
+from benchctl.engine.variant import ENGINE_WORDS, canonical_engine, check_name
 from benchctl.errors import UsageError
-from benchctl.results.plan import TargetSpec, VariantSpec
+from benchctl.results.plan import Plan, TargetSpec, VariantSpec
 
 KINDS = (
     *("user", "password", "api-key", "bearer"),
@@ -268,26 +269,44 @@ def endpoints_of(specs: Iterable[VariantSpec], environ: Mapping[str, str]) -> di
     }
 
 
-def resolve_targets(options: TargetOptions, environ: Mapping[str, str]) -> tuple[VariantSpec, ...]:
-    """Ask every target what it is; as variants, in the order of the options.
+def unasked_targets(options: TargetOptions) -> tuple[VariantSpec, ...]:
+    """The targets as variants, in the order of the options, before any is asked what it runs.
 
     Raises:
         UsageError: the options are wrong.
+    """
+    return tuple(
+        VariantSpec(name, "elasticsearch", "", target=target)
+        for name, target in read_targets(options).items()
+    )
+
+
+def with_answers(plan: Plan, environ: Mapping[str, str]) -> Plan:
+    """The plan with every target as it says it is: it is asked when all else was found to be right.
+
+    Raises:
+        UsageError: credentials are wrong, or a target has the name of the other engine.
         BenchctlError: a target cannot be reached, or refuses.
     """
-    targets = read_targets(options)
-    endpoints = {name: endpoint_of(name, target, environ) for name, target in targets.items()}
-    return tuple(_identified(name, target, endpoints[name]) for name, target in targets.items())
+    endpoints = endpoints_of(plan.variants, environ)
+    known = {name: identify(Address(name, endpoint)) for name, endpoint in endpoints.items()}
 
+    def answered(spec: VariantSpec) -> VariantSpec:
+        facts = known.get(spec.name)
+        if facts is None:
+            return spec
+        says = spec.name.partition("@")[0]
+        if says in ENGINE_WORDS and canonical_engine(says) != facts.engine:
+            raise UsageError(
+                f"the target '{spec.name}' is {facts.engine} {facts.version}",
+                hint="choose another name for it",
+            )
+        return msgspec.structs.replace(spec, engine=facts.engine, version=facts.version)
 
-def _identified(name: str, target: TargetSpec, endpoint: Endpoint) -> VariantSpec:
-    facts = identify(Address(name, endpoint))
-    says = name.partition("@")[0]
-    if says in {"es", "os", "elasticsearch", "opensearch"} and canonical_engine(says) != facts.engine:
-        raise UsageError(
-            f"the target '{name}' is {facts.engine} {facts.version}", hint="choose another name for it"
-        )
-    return VariantSpec(name, facts.engine, facts.version, target=target)
+    swept = plan.swept
+    if swept is not None:
+        swept = msgspec.structs.replace(swept, bases=tuple(map(answered, swept.bases)))
+    return msgspec.structs.replace(plan, variants=tuple(map(answered, plan.variants)), swept=swept)
 
 
 def _named(

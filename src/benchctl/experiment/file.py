@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, Final
 
 import msgspec
-import psutil
 
 from benchctl.corpus.documents import parse_documents
 from benchctl.disk import read_file
@@ -48,7 +47,7 @@ from benchctl.nearest import guess, suggestion
 from benchctl.report.numbers import counted
 from benchctl.results.plan import EvidenceSpec, RedlineSpec, VariantSpec
 from benchctl.run.documents import GENERATED_DOCUMENTS
-from benchctl.run.plan import MIN_HEAP_MB, default_heap_mb
+from benchctl.run.plan import MIN_HEAP_MB
 from benchctl.run.redline import parse_clients, parse_objective, search_of, searched_by
 from benchctl.stats.metrics import BUILD_METRICS, METRICS, any_metric_of, kept_metric_of, metric_of
 from benchctl.track.library import shipped, track_names
@@ -161,6 +160,8 @@ class _TableReader(_Part):
         metric = row.metric or table.metric
         if metric is None:
             raise self._refuse(steps, "neither the row nor its table has a 'metric'", _KNOWN)
+        # What a side may be depends on it.
+        metric = self._metric(metric, (*steps, "metric"))
         baseline = self._side(row.baseline, metric, (*steps, "baseline"))
         contender = self._side(row.contender, metric, (*steps, "contender"))
         if baseline == contender:
@@ -174,7 +175,7 @@ class _TableReader(_Part):
             label=row.label or row.name,
             baseline=baseline,
             contender=contender,
-            metric=self._metric(metric, (*steps, "metric")),
+            metric=metric,
             compared_as=compared_as,
             published=None
             if row.published is None
@@ -319,7 +320,7 @@ class _TableReader(_Part):
 
 def _metric_hint(metric: str) -> str:
     """What was probably meant: Rally's order of words is different."""
-    known = [one.key for one in METRICS]
+    known = [*(one.key for one in METRICS), *BUILD_METRICS]
     first, _, rest = metric.partition("_")
     turned = f"{rest}_{first}"
     try:
@@ -537,7 +538,7 @@ class _Reader(_Part):
             "corpus": str(self._folder / entry.corpus) if entry.corpus else "",
             "corpus_dirs": tuple(str(self._folder / one) for one in entry.corpus_dirs),
             "docs": entry.docs,
-            "heap_mb": default_heap_mb(psutil.virtual_memory().total),
+            "heap_mb": 0,
         }
         if isinstance(entry.docs, str):
             try:

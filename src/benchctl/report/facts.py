@@ -12,7 +12,7 @@ from benchctl.report.calibration import calibration_lines
 from benchctl.report.curve import objective_text
 from benchctl.report.grid import escaped
 from benchctl.report.ingest import LEAST_SHARE, ingest_lines
-from benchctl.report.numbers import counted, figure, mebibytes, visible
+from benchctl.report.numbers import counted, figure, mebibytes, megabytes, visible
 from benchctl.results.foreign import TITLES, UNKNOWN
 from benchctl.results.model import (
     EngineFacts,
@@ -159,7 +159,7 @@ def _run_lines(record: RunRecord) -> Iterator[str]:
         restart = "once a fork" if plan.restart == "never" else f"for every {plan.restart}"
         yield f"challenges: {names}; fresh node: {restart}"
     else:
-        yield from _redline_lines(plan, plan.redline)
+        yield from redline_lines(plan, plan.redline)
     if plan.warmup_challenges:
         yield f"warm-up after every boot: {', '.join(one.name for one in plan.warmup_challenges)}"
     for name, own in plan.variant_warmups.items():
@@ -215,7 +215,8 @@ def _pilot_line(pilot: Pilot) -> str:
     return f"{text}; not settled in them: {', '.join(pilot.unsettled)}" if pilot.unsettled else text
 
 
-def _redline_lines(plan: Plan, search: RedlineSpec) -> Iterator[str]:
+def redline_lines(plan: Plan, search: RedlineSpec) -> Iterator[str]:
+    """What is searched for, and how."""
     unit = "x" if search.by == "factor" else "/s"
     bound = "" if search.max_per_s is None else f", at most {search.max_per_s:g}{unit}"
     what = "all rates of challenge " if search.by == "factor" else ""
@@ -334,8 +335,8 @@ def _index_difference(baseline: str, other: str, indices: dict[str, IndexFacts])
 
 
 def _geometry(facts: IndexFacts) -> str:
-    """Number and kind of segments, and size: `1 compound segment, 282.0 MiB`."""
-    segments, size = len(facts.segments), mebibytes(facts.store_bytes)
+    """Number and kind of segments, and size: `1 compound segment, 295.7 MB`."""
+    segments, size = len(facts.segments), megabytes(facts.store_bytes)
     compound = sum(segment.compound for segment in facts.segments)
     if compound and compound == segments:
         return f"{counted(segments, 'compound segment')}, {size}"
@@ -356,12 +357,12 @@ def _index_lines(record: RunRecord) -> Iterator[str]:
     ]
     for name, facts in named:
         yield (
-            f"{name}: {facts.documents:,} documents, {mebibytes(facts.store_bytes)}, "
+            f"{name}: {facts.documents:,} documents, {megabytes(facts.store_bytes)}, "
             f"{counted(len(facts.segments), 'segment')} ({_segments(facts)})"
             f"{', from the cache' if facts.cached else ''}"
         )
         if facts.files:
-            kinds = ", ".join(f"{kind} {mebibytes(size)}" for kind, size in facts.files.items())
+            kinds = ", ".join(f"{kind} {megabytes(size)}" for kind, size in facts.files.items())
             yield f"  files: {kinds}"
         if facts.fields or facts.fields_unknown:
             yield f"  fields: {_fields(facts)}"
@@ -369,15 +370,15 @@ def _index_lines(record: RunRecord) -> Iterator[str]:
 
 
 def _fields(facts: IndexFacts) -> str:
-    """`message 37.5 MiB, @timestamp 2.0 MiB, 12 more 0.4 MiB`; or why not."""
+    """`message 37.5 MB, @timestamp 2.0 MB, 12 more 0.4 MB`; or why not."""
     if not facts.fields:
         return f"the engine does not tell: {facts.fields_unknown}"
     large = {name: size for name, size in facts.fields.items() if size >= LEAST_SHARE * facts.store_bytes}
-    words = [f"{name} {mebibytes(size)}" for name, size in large.items()]
+    words = [f"{name} {megabytes(size)}" for name, size in large.items()]
     rest = len(facts.fields) - len(large)
     if rest:
         left = sum(facts.fields.values()) - sum(large.values())
-        words.append(f"{rest} {'more' if large else 'small ones'} {mebibytes(left)}")
+        words.append(f"{rest} {'more' if large else 'small ones'} {megabytes(left)}")
     return ", ".join(words)
 
 

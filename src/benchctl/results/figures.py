@@ -272,8 +272,8 @@ _PROCESS = "the node's process"
 _LOG = "the collector's log"
 _ASKED = "the statistics of a single node that nobody else uses"
 _BUILT = "the node that built the index"
-_TICKS = "JVMs' own clocks"
-_COUNTERS = "engine's own clocks"
+_TICKS = "the JVMs' own clocks"
+_COUNTERS = "the engine's own clocks"
 
 
 def _metered(

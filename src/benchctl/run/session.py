@@ -209,6 +209,7 @@ class TargetSubject:
         shards: primary shards of its indices.
         index_facts: about its indices, before the run; None when challenges make them.
         makes: what challenges make there; None when they only read.
+        fills: its index is missing, and to be filled before the first fork.
         withheld: what it does not tell while it is measured, and why not.
     """
 
@@ -218,6 +219,7 @@ class TargetSubject:
     shards: int
     index_facts: IndexFacts | None
     makes: Places | None = None
+    fills: bool = False
     withheld: Mapping[str, str] = field(default_factory=dict)
 
     @property

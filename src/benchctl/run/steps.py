@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Any
 
 import msgspec
 
-from benchctl.engine.declared import EVERYTHING, WHAT_TO_DO, Places, places, with_mark, with_settings
+from benchctl.engine.declared import EVERYTHING, OWN, Places, places, refusal, with_settings
 from benchctl.engine.meter import Meter, Reading
 from benchctl.engine.readings import ClusterMeter, ClusterReading
 from benchctl.errors import BenchctlError, UsageError
@@ -51,12 +52,12 @@ def work_context(
     """
     plan = plan.of(variant)
     declared = with_settings(Places(track.indices, ()), variant.index_settings)
-    declared = declared if variant.target is None else with_mark(declared)
     bodies = {one.name: msgspec.to_builtins(one.body) for one in declared.indices}
     return WorkContext(
         index_name=default_target(plan, track),
         index_body=next(iter(bodies.values())) if len(bodies) == 1 else {},
         indices=bodies,
+        mark={} if variant.target is None else OWN,
         data_streams=track.data_streams,
         templates=track.templates,
         seed=plan.seed,
@@ -106,12 +107,11 @@ _LEAST_STOP_S = 0.5
 _RESTORE = "restore-snapshot"
 
 
-def check_created(job: Job, result: TaskResult) -> None:
+def check_created(job: Job, result: TaskResult, given: Mapping[str, Any]) -> None:
     """Fail if the node refused an index, a template or a snapshot.
 
     Documents sent there anyway would create an index with another mapping, and all later figures would be
-    about
-    different work.
+    about different work. `given` are the variant's index settings.
 
     Raises:
         BenchctlError: the node refuses, in its own words; except for tasks whose failures are not fatal.
@@ -126,10 +126,7 @@ def check_created(job: Job, result: TaskResult) -> None:
     if any(((chunk["outcome"] == Outcome.OK) & (chunk["part"] == 0)).any() for chunk in result.samples):
         return
     said = next((detail for failure in result.failures for detail in failure.details), "no reason given")
-    raise BenchctlError(
-        f"the node refuses what task {job.task.label} makes: {said}",
-        hint=WHAT_TO_DO,
-    )
+    raise refusal(f"what task {job.task.label} makes", said, given)
 
 
 @dataclass(frozen=True)
@@ -303,8 +300,11 @@ class StepRunner:
                 gap_s = max(result.start_ns - load.free_ns, 0) / 1e9
                 load.outcomes.append(MeasuredTask(job, result, gap_s, readings, written, answers))
         if self._plan.origin == "empty":
+            made = [body.get("settings", {}) for body in stage.context.indices.values()]
+            settings = (pair for spec in self._plan.variants for pair in spec.index_settings.items())
+            given = {name: value for name, value in settings if any(one.get(name) == value for one in made)}
             for job, result in zip(jobs, results, strict=True):
-                check_created(job, result)
+                check_created(job, result, given)
         load.free_ns = max(result.ended_ns for result in results)
         return results
 
