@@ -23,11 +23,11 @@ from benchctl.cli.boundary import guarded
 from benchctl.engine.maven import REPOSITORY_VARIABLE
 from benchctl.experiment.record import ExperimentFolder
 from benchctl.home import Home
+from benchctl.lock import SHARE_VARIABLE
 from benchctl.nightly.remembered import Known, remember
 from benchctl.results.model import RunRecord
 from benchctl.results.parquet import database
 from benchctl.results.store import RunStore
-from benchctl.run.lock import SHARE_VARIABLE
 from builders import ES, make_environment, make_record
 from cli.test_evidence import evident
 from cli.test_inlining import logged

@@ -22,9 +22,9 @@ import pytest
 from benchctl.cli import root
 from benchctl.cli.boundary import guarded
 from benchctl.home import Home
+from benchctl.lock import SHARE_VARIABLE
 from benchctl.results.model import RunRecord
 from benchctl.results.store import RunStore
-from benchctl.run.lock import SHARE_VARIABLE
 from engine.fake_node import FakeNode
 from integration.calls import call
 from stored import stored

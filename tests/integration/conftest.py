@@ -16,9 +16,9 @@ from benchctl.engine.jdk import Jdk, provide_jdk
 from benchctl.engine.launch import starts_of
 from benchctl.engine.node import Node, archive_classes, boot
 from benchctl.home import Home, resolve_home
+from benchctl.lock import SHARE_VARIABLE
 from benchctl.results.plan import EngineName, VariantSpec
 from benchctl.results.store import RunStore
-from benchctl.run.lock import SHARE_VARIABLE
 from integration.calls import Benchctl, call
 
 HEAP_MB = 512

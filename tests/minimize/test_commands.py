@@ -10,10 +10,10 @@ from click.testing import CliRunner, Result
 import benchctl.home as boundary_home
 from benchctl.cli import root
 from benchctl.errors import BenchctlError, ExitCode, UsageError
+from benchctl.lock import SHARE_VARIABLE
 from benchctl.minimize.conduct import check_search, default_metric
 from benchctl.minimize.record import Decision, Effect, MinimizeFolder, MinimizeRecord, MinimizeSpec
 from benchctl.results.plan import Plan
-from benchctl.run.lock import SHARE_VARIABLE
 from benchctl.run.plan import RunSpec, plan_run
 from benchctl.track.load import load_challenge, load_track
 from benchctl.track.model import Challenge, Task

@@ -10,10 +10,10 @@ from benchctl.cli.options import under
 from benchctl.cli.watch import watching
 from benchctl.errors import BenchctlError, ExitCode
 from benchctl.home import Home
+from benchctl.lock import host_lock
 from benchctl.results.model import RunRecord, unanswered
 from benchctl.results.store import RunFolder, reference
 from benchctl.run.bench import Observer
-from benchctl.run.lock import host_lock
 
 if TYPE_CHECKING:
     from benchctl.report.formats import Format

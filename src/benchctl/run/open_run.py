@@ -14,6 +14,7 @@ from benchctl.disk import free_bytes, require_space
 from benchctl.engine.prepared_index import bytes_per_document
 from benchctl.errors import BenchctlError, ExitCode
 from benchctl.load.executor import WorkerPool
+from benchctl.lock import SHARE_VARIABLE, shares_host
 from benchctl.results.figures import Calibration
 from benchctl.results.model import EngineFacts, Environment, ForkRecord, RunRecord, RunStatus, stray_boots
 from benchctl.results.plan import Plan
@@ -21,7 +22,6 @@ from benchctl.results.store import RunFolder, reference
 from benchctl.run.bench import Bench, Observer
 from benchctl.run.calibrate import EASY_PER_S, most_offered_per_s
 from benchctl.run.fork import ForkJob, ForkRunner
-from benchctl.run.lock import SHARE_VARIABLE, shares_host
 from benchctl.run.pin import pinned
 from benchctl.run.plan import block_order
 from benchctl.run.prepare import check_answers
