@@ -105,7 +105,7 @@ class ClientsType(click.ParamType[Clients]):
 )
 @subject_options
 @target_options
-@settings_options(*PREPARING, "include_tasks", "exclude_tasks")
+@settings_options(*PREPARING, "include_tasks", "exclude_tasks", "hosts")
 @param_options
 @click.option("--forks", type=int, default=3, show_default=True, help="Searches, each on a fresh node.")
 @click.option(

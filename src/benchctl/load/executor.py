@@ -38,6 +38,7 @@ from benchctl.load.task_clients import (
 )
 from benchctl.load.transport import WireClient
 from benchctl.load.workload import WorkContext
+from benchctl.results.model import LoadHostFacts
 from benchctl.results.samples import Columns, Place, RowFile, SampleSpool, concatenate
 from benchctl.track.model import Task
 from benchctl.track.operations.common import Operation
@@ -361,10 +362,12 @@ class WorkerPool:
 
     Attributes:
         lead_ns: how long before the common start it has to be told.
+        nodes_at: the address that the processes reach nodes of this host by; empty for loopback.
     """
 
     # A message reaches a process of this host, and all of its clients wake up, well within this.
     lead_ns = 20_000_000
+    nodes_at = ""
 
     def __init__(self, size: int, *, reader: int = 0) -> None:
         self.size = size
@@ -429,6 +432,11 @@ class WorkerPool:
             for share in one.shares:
                 spool.adopt(share.samples)
         return done
+
+    @property
+    def facts(self) -> dict[str, LoadHostFacts]:
+        """Of other hosts that processes are on, by name."""
+        return {}
 
     def _begin(self) -> None:
         self._workers += [LocalWorker() for _ in range(self.size)]
@@ -580,12 +588,14 @@ class HostPart:
         samples: of its clients.
         processes: that these worked in.
         cpu_s: CPU time of these processes.
+        start_ns: the common start, on the clock of the samples.
     """
 
     clock: HostClock
     samples: Iterable[Columns]
     processes: int
     cpu_s: float
+    start_ns: int
 
 
 @dataclass(frozen=True)
@@ -721,15 +731,15 @@ def _result(number: int, done: Sequence[Done], origin_ns: int) -> TaskResult:
         suspended_ns=max(one.suspended_ns for one in done),
         tooks=merge_tooks(share.tooks for share in shares),
         sent_bytes=sum(share.sent_bytes for share in shares),
-        hosts=tuple(_by_host(number, done)),
+        hosts=tuple(_by_host(number, done, start_ns - origin_ns)),
     )
 
 
-def _by_host(number: int, done: Sequence[Done]) -> Iterator[HostPart]:
+def _by_host(number: int, done: Sequence[Done], start_ns: int) -> Iterator[HostPart]:
     for clock in dict.fromkeys(one.host for one in done if one.host is not None):
         mine = [one for one in done if one.host == clock]
         samples = _joined([one.shares[number] for one in mine])
-        yield HostPart(clock, samples, len(mine), sum(one.cpu_s for one in mine))
+        yield HostPart(clock, samples, len(mine), sum(one.cpu_s for one in mine), start_ns)
 
 
 def run_task(  # noqa: PLR0913 - where a task runs, what it asks and where its samples belong; all by keyword
