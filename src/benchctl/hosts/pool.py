@@ -8,7 +8,7 @@ import time
 import uuid
 import warnings
 from collections.abc import Iterator, Sequence
-from concurrent.futures import CancelledError
+from concurrent.futures import CancelledError, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from itertools import zip_longest
@@ -430,14 +430,15 @@ class HostPool(WorkerPool):
 
     def _begin(self) -> None:
         session = self._held.enter_context(HostSession(self._hosts))
-        crews: list[Sequence[Worker]] = []
-        for name in self._hosts.load:
+        self._links += [session.link(name) for name in self._hosts.load if name in self._hosts.remote]
+
+        def begin(name: str) -> Sequence[Worker]:
             if name in self._hosts.remote:
-                link = session.link(name)
-                self._links.append(link)
-                crews.append(link.begin(self._processes))
-            else:
-                crews.append([LocalWorker(HostClock(name)) for _ in range(self._processes)])
+                return session.link(name).begin(self._processes)
+            return [LocalWorker(HostClock(name)) for _ in range(self._processes)]
+
+        with ThreadPoolExecutor(len(self._hosts.load)) as together:
+            crews = list(together.map(begin, self._hosts.load))
         # Clients are dealt out to hosts in turn, and then to the processes of each.
         self._workers += [worker for rank in zip_longest(*crews) for worker in rank if worker is not None]
         if self._reader == self.size:

@@ -115,11 +115,15 @@ def start_late_ns(samples: Iterable[Columns], task: Task, start_ns: int) -> int 
     """
     if not task.throttled and task.ramp_up_time_period:
         return None
-    late_ns: int | None = None
+    begun: list[tuple[int, int]] = []
     for chunk in samples:
-        due_ns = chunk["intended_ns"] if task.throttled else np.full_like(chunk["start_ns"], start_ns)
-        late_ns = _least(late_ns, chunk["start_ns"] - due_ns)
-    return late_ns
+        if chunk["start_ns"].size:
+            first = int(chunk["start_ns"].argmin())
+            sent_ns = int(chunk["start_ns"][first])
+            begun.append(
+                (sent_ns, sent_ns - (int(chunk["intended_ns"][first]) if task.throttled else start_ns))
+            )
+    return min(begun)[1] if begun else None
 
 
 class LagMeter:
