@@ -23,7 +23,6 @@ from benchctl.cli.boundary import guarded
 from benchctl.engine.maven import REPOSITORY_VARIABLE
 from benchctl.experiment.record import ExperimentFolder
 from benchctl.home import Home
-from benchctl.lock import SHARE_VARIABLE
 from benchctl.nightly.remembered import Known, remember
 from benchctl.results.model import RunRecord
 from benchctl.results.parquet import database
@@ -61,14 +60,13 @@ SUFFIXES: Final = {
     "bencher": ".bencher.json",
     "prometheus": ".prom",
 }
-# Lines break by the length of paths, and whoever measures on this host is not asked.
+# Lines break by the length of paths.
 MASKED_NAME: Final = "benchctlgoldens"
 ENVIRONMENT: Final = {
     "COLUMNS": "110",
     "LINES": "24",
     "TZ": "UTC",
     "NO_PROXY": "127.0.0.1",
-    SHARE_VARIABLE: "1",
 }
 ENGINES: Final = {"elasticsearch": "8.11.0", "opensearch": "2.11.0"}
 BLOG: Final = BLOG_MS | BLOG_QPS

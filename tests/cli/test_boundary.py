@@ -22,11 +22,11 @@ from benchctl.engine.maven import REPOSITORY_VARIABLE
 from benchctl.errors import BenchctlError, ExitCode, UsageError
 from benchctl.experiment.execution import tags_of
 from benchctl.home import Home
-from benchctl.lock import SHARE_VARIABLE, host_lock
+from benchctl.lock import host_lock
 from benchctl.results.store import RunStore
 from builders import make_record
 from engine.fake_node import fake_node
-from file_server import FileServer, Served
+from file_server import FileServer
 
 
 @pytest.fixture(autouse=True)
@@ -91,6 +91,7 @@ def test_a_full_disk_is_no_bug(capsys: pytest.CaptureFixture[str]):
         ("runs", ["run", "--challenge", "range-only", "--docs", "1k"]),
     ],
 )
+@pytest.mark.usefixtures("maven")
 def test_a_home_that_cannot_be_written_is_one_message(
     folder: str, arguments: list[str], capsys: pytest.CaptureFixture[str], tmp_path: Path
 ):
@@ -190,7 +191,6 @@ def test_settings_are_refused_before_anything_starts(
 def test_a_target_that_is_not_what_it_says_ends_before_anything_is_sent(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setenv("BENCHCTL_SHARE_HOST", "1")
     monkeypatch.setenv("BENCHCTL_PROD_BEARER", "hunter2000")
     with fake_node(server_context("elsewhere.example")) as other:
         target = f"https://127.0.0.1:{other.port}"
@@ -284,6 +284,11 @@ MEASURED = ["--challenge", "range-only"]
         (["import", "{folder}/comma.json", "--variant", "es"], "trailing comma"),
         (["import", "{folder}/timed.json", "--variant", "es"], "neither Rally's nor OpenSearch Benchmark's"),
         (["sql", "select"], "DuckDB"),
+        (["run", "--metric", ""], "--metric is empty"),
+        (["run", "--exclude-tasks", ""], "--exclude-tasks is empty"),
+        (["compare", "es", "os", "--metric", ""], "--metric is empty"),
+        (["run", "--metric", "p99"], "benchctl compare ... --quantile 0.99"),
+        (["run", "--metric", "latency_p99.9"], "... --metric latency --quantile 0.999"),
         (["track", "validate", "/no/where"], "there is no track '/no/where'"),
         (["nightly", "run", "/no/where.yml"], "/no/where.yml"),
         (["nightly", "simulate", "--csv", "/no/where.csv"], "/no/where.csv"),
@@ -299,7 +304,6 @@ def test_what_is_wrong_is_told_with_2_before_the_host_is_waited_for(
     capsys: pytest.CaptureFixture[str],
 ):
     monkeypatch.setenv(REPOSITORY_VARIABLE, files.url)  # which has nothing
-    monkeypatch.setenv(SHARE_VARIABLE, "1")  # whoever runs the tests may be measuring something
     task = '{"operation": "range", "time-period": 1}'
     (tmp_path / "timed.json").write_text(f'{{"name": "timed", "schedule": [{task}]}}', encoding="utf-8")
     (tmp_path / "comma.json").write_text(f'{{"name": "c", "schedule": [\n{task},\n]}}', encoding="utf-8")
@@ -323,7 +327,6 @@ def test_a_port_that_is_taken_names_its_option(
     files: FileServer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
     monkeypatch.setattr("benchctl.cli.node.check_asked", lambda *_: None)
-    monkeypatch.setenv(SHARE_VARIABLE, "1")
     port = files.url.rpartition(":")[2]
     assert guarded(root, ["node", "start", "--port", port, "--heap", "256m"]) == 1
     assert capsys.readouterr().err == (
@@ -332,13 +335,10 @@ def test_a_port_that_is_taken_names_its_option(
     )
 
 
+@pytest.mark.usefixtures("maven")
 def test_a_dry_run_says_what_would_be_measured_and_leaves_nothing(
-    files: FileServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ):
-    monkeypatch.setenv(REPOSITORY_VARIABLE, files.url)
-    monkeypatch.setenv(SHARE_VARIABLE, "1")
-    place = "/org/elasticsearch/distribution/integ-test-zip/elasticsearch/8.11.0/elasticsearch-8.11.0.zip"
-    files.files[place] = Served(b"")
     dry = ["run", "-n", *MEASURED, "--variant", "es", "--docs", "300k", "--forks", "3", "--heap", "256m"]
     with host_lock(wait=False, on_wait=print):  # nobody is disturbed
         assert guarded(root, dry) == ExitCode.OK
@@ -346,7 +346,7 @@ def test_a_dry_run_says_what_would_be_measured_and_leaves_nothing(
         "would measure range-only with es, 3 forks each on 300,000 documents\n"
         "steps: fetch elasticsearch 8.11.0; generate 300,000 documents; index on elasticsearch 8.11.0; "
         "measure 3 forks\n"
-        "in all about 0.1 GB to download, 0.7 GB of disk, 4 min 05 s\n"
+        "in all about 0.1 GB to download, 0.7 GB of disk, 4 min 23 s\n"
     )
     assert not list((tmp_path / "home").rglob("run.json"))
     assert not list((tmp_path / "home").rglob("*.zip"))

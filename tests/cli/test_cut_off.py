@@ -22,7 +22,6 @@ import pytest
 from benchctl.cli import root
 from benchctl.cli.boundary import guarded
 from benchctl.home import Home
-from benchctl.lock import SHARE_VARIABLE
 from benchctl.results.model import RunRecord
 from benchctl.results.store import RunStore
 from engine.fake_node import FakeNode
@@ -77,7 +76,7 @@ def home() -> Iterator[Home]:
 
 @pytest.fixture
 def environ(home: Home) -> dict[str, str]:
-    return {**os.environ, "BENCHCTL_HOME": str(home.root), SHARE_VARIABLE: "1", "TERM": "xterm"}
+    return {**os.environ, "BENCHCTL_HOME": str(home.root), "TERM": "xterm"}
 
 
 @pytest.fixture

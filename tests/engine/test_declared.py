@@ -56,7 +56,7 @@ def test_components_come_before_what_is_composed_of_them_and_templates_before_in
 ):
     lines = ("GET /_data_stream/*", *TEMPLATES, *INDICES, "PUT /_data_stream/visits-x")
     allow(node, *lines)
-    make_all(client, TRACK, WANTED)
+    make_all(client, TRACK, WANTED, {})
     assert asked(node) == list(lines)
     assert node.seen[2][3] == STREAM
     assert node.seen[4][3] == {
@@ -70,7 +70,7 @@ def test_a_node_without_data_streams_gets_plain_indices_from_plain_templates(
 ):
     node.answers["GET", "/_data_stream/*"] = (405, NO_STREAMS)
     allow(node, *TEMPLATES, *INDICES, "PUT /visits-x")
-    make_all(client, TRACK, WANTED)
+    make_all(client, TRACK, WANTED, {})
     assert asked(node) == ["GET /_data_stream/*", *TEMPLATES, *INDICES, "PUT /visits-x"]
     assert "data_stream" not in node.seen[2][3]
     assert not node.seen[6][3]
@@ -79,7 +79,7 @@ def test_a_node_without_data_streams_gets_plain_indices_from_plain_templates(
 def test_nodes_are_only_asked_for_data_streams_where_there_are_any(client: SearchClient, node: FakeNode):
     allow(node, *INDICES)
     plain = Track(name="house", operations={}, digest="t", indices=TRACK.indices)
-    make_all(client, plain, places(plain))
+    make_all(client, plain, places(plain), {})
     assert asked(node) == list(INDICES)
 
 
@@ -88,9 +88,20 @@ def test_what_the_node_refuses_is_named_with_its_reason_and_what_to_do(client: S
     cause = {"type": "mapper_parsing_exception", "reason": "No handler for type [constant_keyword]"}
     node.answers["PUT", "/readers"] = (400, {"error": cause, "status": 400})
     with pytest.raises(BenchctlError, match="the node refuses the track's index 'readers': mapper") as caught:
-        make_all(client, TRACK, WANTED)
+        make_all(client, TRACK, WANTED, {"index.codec": "default"})
     assert "No handler for type [constant_keyword]" in caught.value.message
     assert "--distribution" in caught.value.hint
+
+
+def test_an_index_setting_that_the_node_refuses_is_named_as_it_was_given(
+    client: SearchClient, node: FakeNode
+):
+    allow(node, "GET /_data_stream/*", *TEMPLATES)
+    cause = {"type": "illegal_argument_exception", "reason": "unknown value for [index.codec]: defualt"}
+    node.answers["PUT", "/readers"] = (400, {"error": cause, "status": 400})
+    with pytest.raises(BenchctlError, match="the node refuses index:codec=defualt: illegal_arg") as caught:
+        make_all(client, TRACK, WANTED, {"index.codec": "defualt", "index.sort.field": "x"})
+    assert "--variant, --sweep" in caught.value.hint
 
 
 def test_what_stands_in_for_a_data_stream_has_its_very_name(client: SearchClient, node: FakeNode):

@@ -3,6 +3,7 @@
 import json
 import re
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import click
@@ -13,6 +14,7 @@ from benchctl.cli.run import run_command
 from benchctl.engine.variant import VariantEntry
 from benchctl.errors import UsageError
 from benchctl.experiment.commands.run import run_command as experiment_run_command
+from benchctl.experiment.estimate import content_listings
 from benchctl.experiment.form import (
     CommonEntry,
     EvidenceEntry,
@@ -24,6 +26,7 @@ from benchctl.experiment.form import (
 from benchctl.experiment.plan import Changes, plan_measurement
 from benchctl.experiment.record import ExperimentRecord, Measurement
 from benchctl.home import Home
+from benchctl.report.listing import pieces
 from benchctl.results.plan import Plan
 from benchctl.spec import Setting, run_settings
 from experiment_files import EXPERIMENT, load
@@ -285,6 +288,18 @@ def test_own_conditions_survive_the_record(tmp_path: Path):
     assert plan_measurement(spec, spec.measurements[0], Home(tmp_path)).plan == found.plans["fresh"].plan
 
 
+def test_a_sweep_that_is_no_list_is_told_how_to_be_one(tmp_path: Path):
+    with pytest.raises(UsageError, match=r"sweep: expected a list, found 'clients=1,2'") as caught:
+        load(tmp_path, with_own("sweep: 'clients=1,2'"))
+    assert caught.value.hint == 'write ["clients=1,2"]'
+
+
+def test_what_a_measurement_says_of_its_own_is_listed_as_it_is_written(tmp_path: Path):
+    spec = load(tmp_path, with_own("tags: [mine, other], segments: 4")).spec
+    told = [line for one in content_listings(spec) for line in pieces(one, "text")]
+    assert any("tags mine other" in line for line in told)
+
+
 INGEST = """
 title: Ingest
 docs: 20k
@@ -326,3 +341,23 @@ def test_what_no_index_has_is_told(tmp_path: Path, old: str, new: str, message: 
     with pytest.raises(UsageError) as caught:
         load(tmp_path, INGEST.replace(old, new, 1))
     assert message in str(caught.value)
+
+
+def test_a_heap_that_nobody_gives_is_that_of_a_run_of_so_many_documents(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("benchctl.run.plan.psutil.virtual_memory", lambda: SimpleNamespace(total=2**36))
+
+    def heaps(text: str, **changes: Any) -> tuple[object, ...]:
+        found = load(tmp_path, text.replace("heap: 512m\n", ""), Changes(**changes))
+        fresh, used = (found.plans[name].plan.heap_mb for name in ("fresh", "used"))
+        # What a measurement has otherwise is said of it; the file's conditions hold for the rest.
+        assert used == found.spec.of(found.spec.measurements[1]).heap_mb
+        return fresh, used, found.spec.heap_mb
+
+    assert heaps(EXPERIMENT) == (1024, 1024, 1024)
+    assert heaps(EXPERIMENT, docs=6_000_000) == (2048, 2048, 2048)
+    assert heaps(with_own("docs: 30m")) == (4096, 1024, 1024)
+    assert heaps(with_own("docs: 30m"), docs=5000) == (1024, 1024, 1024)
+    assert heaps(with_own("heap: 700m, docs: 30m")) == (700, 1024, 1024)
+    assert heaps(EXPERIMENT, heap_mb=300) == (300, 300, 300)

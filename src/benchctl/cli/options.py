@@ -212,6 +212,8 @@ def compared_as_option(command: F) -> F:
 
 
 def _figures(_context: click.Context, _param: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
+    if "" in values:
+        raise UsageError("--metric is empty", hint="leave it out, or say what to compare")
     return figure_names(",".join(values))
 
 

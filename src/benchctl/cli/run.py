@@ -61,7 +61,7 @@ from benchctl.results.store import RunStore
 from benchctl.run.bench import Bench
 from benchctl.run.calibrate import calibrate, needs_calibration, with_workers
 from benchctl.run.fitness import check_quiet
-from benchctl.run.forecast import announce, earlier_runs, preparation
+from benchctl.run.forecast import Ahead, announce, earlier_runs, preparation
 from benchctl.run.host import describe_host
 from benchctl.run.orchestrate import Extras, add_blocks, extended, resume_run, start_run
 from benchctl.run.pilot import check_lengthening
@@ -70,6 +70,7 @@ from benchctl.run.plugin import confirm_plugin
 from benchctl.run.prepare import check_host
 from benchctl.slices import hooks
 from benchctl.stats.multiplicity import MOST_BLOCKS
+from benchctl.track.model import Track
 
 if TYPE_CHECKING:
     from benchctl.report.formats import Format
@@ -203,7 +204,7 @@ def run_command(
         if until_steady:
             check_lengthening(plan)
         if dry_run:
-            _only_say(plan, home, store, require_quiet=require_quiet)
+            _only_say(plan, track, home, store, require_quiet=require_quiet)
             return
         with _bench(home, store, plan, wait=wait, quiet=quiet, require_quiet=require_quiet) as bench:
             plan, calibration = _calibrated(
@@ -245,7 +246,7 @@ def run_command(
     conclude(folder, record, home, output_format, details=verbose)
 
 
-def _only_say(plan: Plan, home: Home, store: RunStore, *, require_quiet: bool) -> None:
+def _only_say(plan: Plan, track: Track, home: Home, store: RunStore, *, require_quiet: bool) -> None:
     """Describe a run, after checking all that can be checked without it."""
     check_host(plan, home)
     challenges, variants = (", ".join(found) for found in (plan.challenges, plan.families))
@@ -257,11 +258,12 @@ def _only_say(plan: Plan, home: Home, store: RunStore, *, require_quiet: bool) -
     if plan.settled:
         say(settling_text(plan))
     host = describe_host()
-    for line in preparation([(plan, earlier_runs(store, plan, host.fingerprint).block_s(plan))], home):
+    block_s = earlier_runs(store, plan, host.fingerprint).block_s(plan)
+    for line in preparation([Ahead(plan, track, block_s)], home).lines():
         say(line)
     with watching(quiet=False) as observer:
         check_quiet(home, [plan], host, observer.note, required=require_quiet)
-        announce(store, plan, host.fingerprint, observer)
+        announce(home, store, plan, track, host.fingerprint, observer)
 
 
 def _refuse_measurement(record: RunRecord, home: Home, option: str) -> None:

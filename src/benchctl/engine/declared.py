@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from http import HTTPStatus
+from types import MappingProxyType
 from typing import Any
 from urllib.parse import quote
 
@@ -25,11 +26,28 @@ from benchctl.track.model import (
 from benchctl.track.operations.common import names_unknown
 
 EVERYTHING = "_all"
-WHAT_TO_DO = (
-    "measure a distribution that has what it asks for (--distribution VARIANT=PATH|URL; the usual ones carry "
-    "the core modules only), or change the track"
-)
-"""About a mapping, setting or template that a node refuses."""
+
+
+def refusal(what: str, reason: str, given: Mapping[str, Any]) -> BenchctlError:
+    """A node's refusal to make something: of an index setting that a variant gave, or of the track's.
+
+    Args:
+        what: the node was to make.
+        reason: in its own words.
+        given: the variant's index settings.
+    """
+    blamed = [f"index:{name.removeprefix('index.')}={given[name]}" for name in given if name in reason]
+    if blamed:
+        return BenchctlError(
+            f"the node refuses {', '.join(blamed)}: {reason}",
+            hint="correct or leave out what --variant, --sweep or the variant's file says",
+        )
+    return BenchctlError(
+        f"the node refuses {what}: {reason}",
+        hint="measure a distribution that has what it asks for (--distribution VARIANT=PATH|URL; the usual "
+        "ones carry the core modules only), or change the track",
+    )
+
 
 # A node accepts a request line of 4096 bytes.
 _MOST_CHARACTERS = 2048
@@ -187,10 +205,11 @@ def _remove(client: SearchClient, wanted: Places) -> None:
             client.request("DELETE", f"/{kind}{quote(name, safe='')}")
 
 
-def make_all(client: SearchClient, track: Track, wanted: Places) -> None:
+def make_all(client: SearchClient, track: Track, wanted: Places, given: Mapping[str, Any]) -> None:
     """Create templates, then indices and data streams, on a node that has none of them.
 
-    A node without data streams gets plain indices of their names, from the same templates.
+    A node without data streams gets plain indices of their names, from the same templates. `given` are the
+    index settings that the variant brought to `wanted`.
 
     Raises:
         BenchctlError: the node refuses one of them, with its reason.
@@ -202,7 +221,7 @@ def make_all(client: SearchClient, track: Track, wanted: Places) -> None:
         with _explained(f"template '{template.name}'"):
             client.request("PUT", f"/{_PATHS[template.kind]}/{quote(template.name, safe='')}", body=body)
     for index in wanted.indices:
-        with _explained(f"index '{index.name}'"):
+        with _explained(f"index '{index.name}'", given):
             client.create_index(index.name, msgspec.to_builtins(index.body))
     for name in wanted.data_streams:
         with _explained(f"data stream '{name}'"):
@@ -235,14 +254,11 @@ def _has_data_streams(client: SearchClient) -> bool:
 
 
 @contextmanager
-def _explained(what: str) -> Iterator[None]:
+def _explained(what: str, given: Mapping[str, Any] = MappingProxyType({})) -> Iterator[None]:
     """Adds to a refusal what can be done about it."""
     try:
         yield
     except NodeRequestError as err:
         if not err.status:
             raise
-        raise BenchctlError(
-            f"the node refuses the track's {what}: {err.reason}",
-            hint=WHAT_TO_DO,
-        ) from err
+        raise refusal(f"the track's {what}", err.reason, given) from err

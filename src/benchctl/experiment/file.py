@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, Final
 
 import msgspec
-import psutil
 
 from benchctl.corpus.documents import parse_documents
 from benchctl.disk import read_file
@@ -48,7 +47,7 @@ from benchctl.nearest import guess, suggestion
 from benchctl.report.numbers import counted
 from benchctl.results.plan import EvidenceSpec, RedlineSpec, VariantSpec
 from benchctl.run.documents import GENERATED_DOCUMENTS
-from benchctl.run.plan import MIN_HEAP_MB, default_heap_mb
+from benchctl.run.plan import MIN_HEAP_MB
 from benchctl.run.redline import parse_clients, parse_objective, search_of, searched_by
 from benchctl.stats.metrics import BUILD_METRICS, METRICS, any_metric_of, kept_metric_of, metric_of
 from benchctl.track.library import shipped, track_names
@@ -537,7 +536,7 @@ class _Reader(_Part):
             "corpus": str(self._folder / entry.corpus) if entry.corpus else "",
             "corpus_dirs": tuple(str(self._folder / one) for one in entry.corpus_dirs),
             "docs": entry.docs,
-            "heap_mb": default_heap_mb(psutil.virtual_memory().total),
+            "heap_mb": 0,
         }
         if isinstance(entry.docs, str):
             try:

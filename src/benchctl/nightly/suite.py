@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
 import msgspec
-import psutil
 from msgspec import Meta
 
 from benchctl.corpus.documents import parse_documents
@@ -19,7 +18,7 @@ from benchctl.nightly.retention import Retention
 from benchctl.results.model import DEFAULT_FORKS
 from benchctl.results.plan import VariantSpec
 from benchctl.run.fitness import HostLimits
-from benchctl.run.plan import MIN_HEAP_MB, default_heap_mb
+from benchctl.run.plan import MIN_HEAP_MB, usual_heap_mb
 from benchctl.spec import MAX_SEED, MOST_WORKERS, RunSettings
 from benchctl.stats.metrics import METRICS, figure_names, kept_metric_of, metric
 from benchctl.track.library import challenge_names, find_challenge, track_names
@@ -181,7 +180,9 @@ class Suite(RunSettings, frozen=True, forbid_unknown_fields=True, rename="kebab"
     @property
     def heap_mb(self) -> int:
         """Of every node, MiB."""
-        return default_heap_mb(psutil.virtual_memory().total) if self.heap is None else mebibytes(self.heap)
+        if self.heap is not None:
+            return mebibytes(self.heap)
+        return usual_heap_mb(self.track, self.documents, of_file=self.corpus is not None)
 
     @property
     def documents(self) -> int | None:
@@ -191,7 +192,7 @@ class Suite(RunSettings, frozen=True, forbid_unknown_fields=True, rename="kebab"
     @property
     def margins(self) -> dict[str, float]:
         """Metric -> relative change that nobody is to be woken for."""
-        return {metric: fraction(text) for metric, text in self.margins_text.items()}
+        return {kept_metric_of(name).key: fraction(text) for name, text in self.margins_text.items()}
 
     def members(self) -> Iterator[tuple[Role, Variant, tuple[Step, ...]]]:
         """(role, variant, place in the file): what a night measures, in order."""
@@ -269,14 +270,19 @@ def _check_metrics(suite: Suite, document: Document) -> None:
     except UsageError as err:
         raise document.refuse(("metrics",), err.message, hint=err.hint) from err
     judging = {one.figure.name for one in chosen}
-    for key, margin in suite.margins.items():
+    seen = set()
+    for key, text in suite.margins_text.items():
         try:
-            if kept_metric_of(key).figure.name not in judging:
+            found = kept_metric_of(key)
+            if found.figure.name not in judging:
                 raise ValueError(f"no night is judged by {key}")  # noqa: TRY301 - told like those below
+            if found.key in seen:
+                raise ValueError(f"{found.key} has two margins")  # noqa: TRY301 - told like those below
+            seen.add(found.key)
         except ValueError as err:
             known = ", ".join(one.key for one in chosen)
             raise document.refuse(("margins",), str(err), hint=f"known: {known}", key=key) from err
-        if not 0 < margin < 1:
+        if not 0 < fraction(text) < 1:
             raise document.refuse(("margins", key), "a margin is more than 0 % and less than 100 %")
 
 

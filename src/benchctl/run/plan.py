@@ -8,13 +8,14 @@ from types import MappingProxyType
 from typing import Any, get_args
 
 import msgspec
+import psutil
 
 from benchctl.engine.answers import Compared
 from benchctl.engine.declared import places
 from benchctl.engine.variant import VARIANT_OPTIONS
 from benchctl.errors import UsageError
 from benchctl.hosts.file import Hosts, load_hosts
-from benchctl.nearest import suggestion
+from benchctl.nearest import guess
 from benchctl.plugin.code import Consent
 from benchctl.report.numbers import documents
 from benchctl.results.plan import (
@@ -30,11 +31,18 @@ from benchctl.results.plan import (
     Swept,
     VariantSpec,
 )
-from benchctl.run.documents import FileOptions, expected_corpus, is_generated, needs_documents, origin_of
+from benchctl.run.documents import (
+    GENERATED_DOCUMENTS,
+    FileOptions,
+    expected_corpus,
+    is_generated,
+    needs_documents,
+    origin_of,
+)
 from benchctl.run.plugin import allowed_plugin
 from benchctl.run.sweep import DOCS, Sweep, refuse_alike
 from benchctl.spec import MAX_SEED, MOST_WORKERS, RunSettings, check_settings, settings_in
-from benchctl.stats.metrics import check_told_by_clusters, figure_names
+from benchctl.stats.metrics import check_told_by_clusters, figure_names, metric
 from benchctl.stats.multiplicity import MOST_BLOCKS
 from benchctl.stats.scale import BLOG_DOCUMENTS
 from benchctl.track.library import challenge_names, track_names
@@ -155,6 +163,20 @@ def default_heap_mb(memory_bytes: int, documents: int | None = None) -> int:
     return max(MIN_HEAP_MB, min(most, memory_bytes // 4 // 2**20))
 
 
+def usual_heap_mb(track: str, docs: int | None, *, of_file: bool, sweep: Sequence[str] = ()) -> int:
+    """The heap of nodes on this host when none is given, MiB; the rule is that of `default_heap_mb`.
+
+    Args:
+        track: name or path.
+        docs: how many documents were asked for; None for as many as there usually are.
+        of_file: whether they come from a file of the user's own.
+        sweep: as written; all points share a heap.
+    """
+    usual = GENERATED_DOCUMENTS if track in track_names() and not of_file else None
+    documents = max(Sweep.of(sweep).documents, default=docs or usual)
+    return default_heap_mb(psutil.virtual_memory().total, documents)
+
+
 def plan_run(options: RunSpec) -> tuple[Plan, Track]:
     """Load what the options name, check that it fits together, and freeze it.
 
@@ -205,6 +227,7 @@ def plan_run(options: RunSpec) -> tuple[Plan, Track]:
     track = track.with_challenges(*all_warmups, *schedules)
     check_index_settings(options.variants, track, origin_of(track, schedules, all_warmups), schedules)
     plan = freeze(options, track, schedules, warmups, sources)
+    _check_metrics(plan, track)
     if sweep.axes:
         points = {spec.name: point for spec, point in sweep.variants(families)}
         of_plan = SweepSpec(sweep.axes, families, points, swept)
@@ -260,6 +283,23 @@ def _swept_options(options: RunSpec, sweep: Sweep) -> RunSpec:
     return msgspec.structs.replace(options, corpus=corpus)
 
 
+def _check_metrics(plan: Plan, track: Track) -> None:
+    """Refuse to leave out a metric that was asked for, because no task that is shown ever has it.
+
+    Raises:
+        UsageError: there is one.
+    """
+    tasks = [task for one in plan.schedules for task in one.schedule]
+    shown = [task for task in tasks if track.operations[task.operation].reported] or tasks
+    for name in figure_names(plan.metrics):
+        reasons = [metric(name).lacking(task) for task in shown]
+        if all(reasons):
+            raise UsageError(
+                f"--metric {name}: no task has one; of '{shown[0].label}': {reasons[0]}",
+                hint="leave it out; see: benchctl list metrics",
+            )
+
+
 def _check_sweep(plan: Plan, swept: SweepSpec) -> None:
     """Refuse what would be measured several times over, and called a sweep.
 
@@ -295,9 +335,13 @@ def _schedules(
         found = _load(names, track, merged, common, used, sources)
         unused = next((name for name in values if name not in used), None)
         if unused is not None:
+            there = dict.fromkeys((*used, *TASK_PARAMETERS, DOCS, *VARIANT_OPTIONS))
+            variable = f"{{{{ {unused.replace('-', '_')} | default(VALUE) }}}}"
             raise UsageError(
                 f"--sweep {unused}: no challenge or track has such a parameter, and variants no such option",
-                hint=suggestion(unused, (*used, *TASK_PARAMETERS, DOCS, *VARIANT_OPTIONS)),
+                hint=guess(unused, there)
+                or f"write {variable} in the challenge, in place of the value; a setting of the index is "
+                f"index:{unused}; known: {', '.join(there)}",
             )
         return _filtered(found, track, settings.include_tasks, settings.exclude_tasks), track
 

@@ -5,11 +5,12 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Any
 
 import msgspec
 import numpy as np
 
-from benchctl.engine.declared import EVERYTHING, WHAT_TO_DO, Places, places, with_mark, with_settings
+from benchctl.engine.declared import EVERYTHING, Places, places, refusal, with_mark, with_settings
 from benchctl.engine.meter import Meter, Reading
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Home
@@ -105,12 +106,11 @@ _LEAST_STOP_S = 0.5
 _RESTORE = "restore-snapshot"
 
 
-def check_created(job: Job, result: TaskResult) -> None:
+def check_created(job: Job, result: TaskResult, given: Mapping[str, Any]) -> None:
     """Fail if the node refused an index, a template or a snapshot.
 
     Documents sent there anyway would create an index with another mapping, and all later figures would be
-    about
-    different work.
+    about different work. `given` are the variant's index settings.
 
     Raises:
         BenchctlError: the node refuses, in its own words; except for tasks whose failures are not fatal.
@@ -125,10 +125,7 @@ def check_created(job: Job, result: TaskResult) -> None:
     if any(((chunk["outcome"] == Outcome.OK) & (chunk["part"] == 0)).any() for chunk in result.samples):
         return
     said = next((detail for failure in result.failures for detail in failure.details), "no reason given")
-    raise BenchctlError(
-        f"the node refuses what task {job.task.label} makes: {said}",
-        hint=WHAT_TO_DO,
-    )
+    raise refusal(f"what task {job.task.label} makes", said, given)
 
 
 @dataclass(frozen=True)
@@ -297,8 +294,11 @@ class StepRunner:
                 gap_s = max(result.start_ns - load.free_ns, 0) / 1e9
                 load.outcomes.append(MeasuredTask(job, result, gap_s, tuple(readings), written))
         if self._plan.origin == "empty":
+            made = [body.get("settings", {}) for body in stage.context.indices.values()]
+            settings = (pair for spec in self._plan.variants for pair in spec.index_settings.items())
+            given = {name: value for name, value in settings if any(one.get(name) == value for one in made)}
             for job, result in zip(jobs, results, strict=True):
-                check_created(job, result)
+                check_created(job, result, given)
         load.free_ns = max(result.ended_ns for result in results)
         return results
 

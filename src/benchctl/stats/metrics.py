@@ -22,6 +22,8 @@ _PLAIN = "|".join(name for name, figure in _KINDS.items() if not figure.quantile
 _TIMES = "|".join(name for name, figure in _KINDS.items() if figure.quantiles)
 _KEY = re.compile(rf"(?P<plain>{_PLAIN})|(?P<time>{_TIMES})_p(?P<percentile>[0-9]+(?:\.[0-9]+)?)")
 
+_OF_QUANTILE = re.compile(rf"(?:(?P<time>{_TIMES})_)?p(?P<percentile>[0-9]+(?:\.[0-9]+)?)")
+
 MetricKey = Annotated[str, msgspec.Meta(pattern=rf"^({_PLAIN}|({_TIMES})_p[0-9]+(\.[0-9]+)?)$")]
 """A metric's machine name: `throughput`, `redline`, or a time and its percentile such as `latency_p99.9`."""
 
@@ -164,17 +166,28 @@ def metric_of(key: MetricKey) -> Metric:
     return metric(match["time"], round(float(match["percentile"]) / 100, _DIGITS))
 
 
-def kept_metric_of(key: MetricKey) -> Metric:
-    """The metric of this machine name, whose values are kept with every fork.
+def kept_metric_of(name: str) -> Metric:
+    """The metric of this machine name, or the p90 of a figure's, whose values are kept with every fork.
 
     Raises:
         ValueError: there is none, or it takes samples.
     """
-    found = metric_of(key)
+    found = metric(name) if name in _KINDS else metric_of(name)
     if found.quantile not in (None, *SUMMARISED):
         kept = ", ".join(map(percentile, SUMMARISED))
-        raise ValueError(f"'{key}' is not kept of forks, only {kept} are")
+        raise ValueError(f"'{name}' is not kept of forks, only {kept} are")
     return found
+
+
+def used_by(figure: Figure) -> tuple[str, ...]:
+    """What takes it as a metric, suites as `run`; all others of an index stand in `show --host`."""
+    if figure in BUILD_FIGURES:
+        return ("show",) if figure.named else ("experiment",)
+    if figure.loop == "search":
+        return "redline", "experiment"
+    # An effect is a ratio, of what a task decides on.
+    shows_effects = figure.loop != "open" and not (figure.resolution or figure.additive)
+    return ("run", "compare", "experiment", *(["minimize"] if shows_effects else []))
 
 
 FIGURE_NAMES: Final = tuple(figure.name for figure in FIGURES if figure.loop != "search")
@@ -203,12 +216,12 @@ def any_metric_of(key: str) -> Metric:
 
 
 def figure_names(text: str) -> tuple[str, ...]:
-    """Names of figures with commas in between, each once.
+    """Names of figures with commas in between, each once; none in an empty text.
 
     Raises:
         UsageError: there is no such figure.
     """
-    names = tuple(dict.fromkeys(name.strip() for name in text.split(","))) if text.strip() else ()
+    names = tuple(dict.fromkeys(name.strip() for name in text.split(","))) if text else ()
     for name in names:
         if any(name == one.name for one in BUILD_FIGURES):
             raise UsageError(
@@ -216,8 +229,28 @@ def figure_names(text: str) -> tuple[str, ...]:
                 hint="see: benchctl show RUN --host; of runs with --index-builds, it compares the builds",
             )
         if name not in FIGURE_NAMES:
-            raise UsageError(f"there is no metric '{name}'", hint=suggestion(name, FIGURE_NAMES))
+            raise _no_metric(name)
     return names
+
+
+def _no_metric(name: str) -> UsageError:
+    if name in _KINDS:
+        return UsageError(
+            f"'{name}' is what a search finds, not what challenges are compared by",
+            hint="leave it out: runs of benchctl redline are compared by it anyway",
+        )
+    match = _OF_QUANTILE.fullmatch(name)
+    if match is None:
+        return UsageError(f"there is no metric '{name}'", hint=suggestion(name, FIGURE_NAMES))
+    time, share = match["time"], f"--quantile {float(match['percentile']) / 100:g}"
+    if time is None:
+        return UsageError(
+            f"'{name}' is a percentile, not a metric", hint=f"of stored runs: benchctl compare ... {share}"
+        )
+    return UsageError(
+        f"'{name}' is a percentile of the metric {time}",
+        hint=f"name {time}; of stored runs: benchctl compare ... --metric {time} {share}",
+    )
 
 
 def check_told_by_clusters(names: Iterable[str]) -> None:
