@@ -118,7 +118,8 @@ def test_two_hosts_send_what_one_does_at_the_same_moments_on_one_axis(net: Lan, 
         latest = max(arrived - sent for sent, arrived in zip(run["sent"], run["arrived"], strict=True))
         soonest = min(arrived - sent for sent, arrived in zip(run["sent"], run["arrived"], strict=True))
         assert -error_ns <= soonest <= latest
-        assert max(run["ended"]) <= run["ended_ns"] + error_ns
+        # Their clocks are more than an hour ahead.
+        assert -error_ns <= run["ended_ns"] - max(run["ended"]) < 1000 * 1_000_000_000
     for name, clients, late_ns, offset_ns, error_ns in several["hosts"]:
         assert clients == {"one": 3, "two": 2}[name]
         assert abs(offset_ns - AHEAD_S[name] * 1_000_000_000) <= error_ns

@@ -51,6 +51,9 @@ PIECE_BYTES = 4 << 20
 
 # Of many round trips the quickest one waited for nobody; half of it is all that its asymmetry can be.
 _ROUNDS = 20
+# Where every one of them waits, there are not that many: the node idles meanwhile, host after host.
+_LEAST_ROUNDS = 5
+_MOST_CLOCK_NS = 200_000_000
 # What a clock that is being corrected may gain or lose: 500 ppm is the most that the kernel's NTP code does.
 _MOST_DRIFT = 500e-6
 # A message to a process of another host takes milliseconds, one host after the other.
@@ -134,9 +137,12 @@ class Link:
         """Where its clock stands, and the round trip that tells, in nanoseconds."""
 
         async def measure() -> list[tuple[int, int]]:
-            found = []
-            for _ in range(rounds):
+            found: list[tuple[int, int]] = []
+            begun_ns = time.monotonic_ns()
+            while len(found) < rounds:
                 sent_ns = time.monotonic_ns()
+                if len(found) >= _LEAST_ROUNDS and sent_ns - begun_ns > _MOST_CLOCK_NS:
+                    break
                 there_ns = await self._actor.clock()
                 back_ns = time.monotonic_ns()
                 found.append((back_ns - sent_ns, there_ns - (sent_ns + back_ns) // 2))
