@@ -30,7 +30,7 @@ SMALLEST: dict[str, str] = {
     "bench_nights.py": "--nights 3",
     "bench_readings.py": "--threads 5 --readings 3",
 }
-ROWS = ["one", "eight", "error", "stall", "fixed", "start", "warmup", "bulk", "memory"]
+ROWS = ["one", "signed", "eight", "error", "stall", "fixed", "start", "warmup", "bulk", "memory"]
 
 
 @pytest.fixture(scope="module")

@@ -134,6 +134,7 @@ REDLINE: Final[Mapping[str, tuple[Words, ...]]] = {
     "writes": RUN["writes"],
     "keep": RUN["keep"],
     "hosts": RUN["hosts"],
+    "page_cache": RUN["page_cache"],
     "workers": (("--workers", "2"),),
 }
 LEAST: Final = {
@@ -196,10 +197,10 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         patch.setattr("benchctl.home._check_reachable", lambda *_: None)
         patch.setattr("benchctl.cli.targets.identify", lambda _: facts)
         patch.setattr("benchctl.cli.run_options.allowed_cpus", lambda: (0, 1, 2, 3))
-        patch.setattr("benchctl.cli.run.check_quiet", lambda *_, **__: None)
+        patch.setattr("benchctl.cli.measuring.check_quiet", lambda *_, **__: None)
+        patch.setattr("benchctl.cli.measuring.measuring", lambda **_: nullcontext(SilentObserver()))
+        patch.setattr("benchctl.cli.measuring.check_host", lambda *_: None)
         for module in ("run", "redline"):
-            patch.setattr(f"benchctl.cli.{module}.measuring", lambda **_: nullcontext(SilentObserver()))
-            patch.setattr(f"benchctl.cli.{module}.check_host", lambda *_: None)
             patch.setattr(f"benchctl.cli.{module}.start_run", begun)
         yield
 

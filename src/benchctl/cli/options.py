@@ -3,7 +3,7 @@
 import dataclasses
 import functools
 import re
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, TypeVar, get_args
@@ -44,7 +44,15 @@ def under(heading: Heading, option: Callable[[F], F]) -> Callable[[F], F]:
 
 
 class SectionedCommand(click.Command):
-    """A command with so many options that its help has sections."""
+    """A command with so many options that its help has sections.
+
+    Attributes:
+        instead: option that it does not have -> what to do instead.
+    """
+
+    def __init__(self, *args: Any, instead: Mapping[str, str] | None = None, **kwargs: Any) -> None:  # noqa: ANN401 - click's
+        super().__init__(*args, **kwargs)
+        self.instead = instead or {}
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the options, section by section."""
@@ -318,6 +326,17 @@ def check_new_file(option: str, path: Path, beside: Sequence[Path] = (), *, ours
 # What may stand beside `--resume` and `--more`: what is measured was said when it was begun.
 
 
+def given_options(context: click.Context) -> dict[str, str]:
+    """The options and arguments that the command line has: name -> how it is spelt, in full."""
+    return {
+        other.name or "": other.human_readable_name
+        if isinstance(other, click.Argument)
+        else max(other.opts, key=len)
+        for other in context.command.params
+        if context.get_parameter_source(other.name or "") is ParameterSource.COMMANDLINE
+    }
+
+
 def refuse_beside(option: str, context: click.Context, allowed: Collection[str], what: str) -> None:
     """Refuse options that would silently have no effect.
 
@@ -330,14 +349,8 @@ def refuse_beside(option: str, context: click.Context, allowed: Collection[str],
     Raises:
         UsageError: other options were given.
     """
-    given = [
-        other.opts[0]
-        for other in context.command.params
-        if other.name not in allowed
-        and context.get_parameter_source(other.name or "") is ParameterSource.COMMANDLINE
-    ]
-    if given:
-        names = ", ".join(given)
+    names = ", ".join(spelt for name, spelt in given_options(context).items() if name not in allowed)
+    if names:
         raise UsageError(
             f"{option} goes on with {what} as it was begun: {names} cannot change it",
             hint=f"leave out {names}, or start anew",

@@ -160,6 +160,8 @@ class _TableReader(_Part):
         metric = row.metric or table.metric
         if metric is None:
             raise self._refuse(steps, "neither the row nor its table has a 'metric'", _KNOWN)
+        # What a side may be depends on it.
+        metric = self._metric(metric, (*steps, "metric"))
         baseline = self._side(row.baseline, metric, (*steps, "baseline"))
         contender = self._side(row.contender, metric, (*steps, "contender"))
         if baseline == contender:
@@ -173,7 +175,7 @@ class _TableReader(_Part):
             label=row.label or row.name,
             baseline=baseline,
             contender=contender,
-            metric=self._metric(metric, (*steps, "metric")),
+            metric=metric,
             compared_as=compared_as,
             published=None
             if row.published is None
@@ -318,7 +320,7 @@ class _TableReader(_Part):
 
 def _metric_hint(metric: str) -> str:
     """What was probably meant: Rally's order of words is different."""
-    known = [one.key for one in METRICS]
+    known = [*(one.key for one in METRICS), *BUILD_METRICS]
     first, _, rest = metric.partition("_")
     turned = f"{rest}_{first}"
     try:

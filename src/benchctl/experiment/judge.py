@@ -50,6 +50,7 @@ from benchctl.stats.arrays import Floats, log_points
 from benchctl.stats.caveat import Caveat, CaveatCode
 from benchctl.stats.compare import Series, adjust, as_percent, build_means
 from benchctl.stats.disturbed import disturbances
+from benchctl.stats.doubts import APART
 from benchctl.stats.evidence import TaskCost, cost_beside
 from benchctl.stats.inference import Contrast, Ratio, contrast, further_forks
 from benchctl.stats.metrics import (
@@ -82,6 +83,7 @@ _WEAKENING: Mapping[CaveatCode, str] = MappingProxyType(
         "failures": "requests failed",
         "stalled": "a single wait took much of the time of a task",
         "bimodal": "forks lie in separate groups, so that an interval may be too narrow",
+        "fork-apart": "a fork lies apart from the others, so that an interval may be too narrow",
     }
 )
 
@@ -617,7 +619,7 @@ def _caveats(
     furthest = max((row.scale.ratio for row in rows if row.scale is not None), default=0.0)
     if furthest >= NOTABLE_SCALE:
         yield caveat.small_scale(rounded_ratio(furthest))
-    if any(doubt.code == "bimodal" for row in rows for doubt in row.caveats):
+    if any(doubt.code in APART for row in rows for doubt in row.caveats):
         yield caveat.bimodal_interval()
     if any(runs[label.partition("/")[0]].plan.index_builds == 1 for label, done in forks.items() if done):
         yield caveat.one_index_build()

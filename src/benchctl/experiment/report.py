@@ -381,7 +381,7 @@ def _figures(row: ExperimentRow, table: ExperimentTable) -> tuple[Cell | str, ..
     if comparison.paired and comparison.baseline_value is not None:
         # Of the pairs that the change is of.
         values = [comparison.baseline_value, comparison.contender_value]
-    change, reach = change_cells(comparison)
+    change, reach = change_cells(comparison, row.figures)
     if _diff(table) == "Diff" and change != NOT_AVAILABLE:
         change = f"{change} {row.unit if _in_unit(row) else '%'}"
     told = (

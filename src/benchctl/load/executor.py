@@ -16,6 +16,7 @@ from types import TracebackType
 from typing import Protocol, Self
 
 from benchctl.child import follow_parent
+from benchctl.endpoint import Endpoint
 from benchctl.errors import BenchctlError
 from benchctl.load.client import NodeGone, TaskAborted
 from benchctl.load.driver_overhead import Span
@@ -746,7 +747,7 @@ def run_task(  # noqa: PLR0913 - where a task runs, what it asks and where its s
     task: Task,
     operation: Operation,
     *,
-    base_url: str,
+    base_url: Endpoint | str,
     index_name: str,
     seed: int,
     origin_ns: int,

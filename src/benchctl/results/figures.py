@@ -241,7 +241,9 @@ class Figure(msgspec.Struct, frozen=True):
         per_unit: what the field holds for 1 `unit`.
         additive: whether it may be 0, so that means over forks are arithmetic; all others' are geometric.
         level: what it is of.
-        own_nodes: what it is read from, if only a node that benchctl starts has that; else empty.
+        own_nodes: what it is read from of a node that benchctl starts, if a target does not have that.
+        target: whose clocks in the node statistics of a target tell it, over all its nodes and whoever works
+            on them; a target cannot tell what has `own_nodes` alone.
         named: whether the field holds several values by name.
     """
 
@@ -261,7 +263,18 @@ class Figure(msgspec.Struct, frozen=True):
     additive: bool = False
     level: Level = "request"
     own_nodes: str = ""
+    target: str = ""
     named: bool = False
+
+    @property
+    def by_documents(self) -> bool:
+        """Whether tasks that count documents have it for 1,000 of them; what a node holds they have not."""
+        return self.loop == "cost" and self.level != "node"
+
+    @property
+    def told_by_targets(self) -> bool:
+        """Whether a cluster that runs already can tell it."""
+        return bool(self.target) or not self.own_nodes
 
     @property
     def better(self) -> Literal["higher", "lower"]:
@@ -272,7 +285,7 @@ class Figure(msgspec.Struct, frozen=True):
         """Its value in a fork, in `unit`; quantiles in nanoseconds."""
         if not self.field:
             cost = summary.meters.get(self.name)
-            each = summary.costed if self.loop == "cost" else 1.0
+            each = summary.costed if self.by_documents else 1.0
             return None if cost is None or each is None else cost * each
         found: float | Quantiles | None = getattr(summary, self.field)
         return found / self.per_unit if isinstance(found, int | float) else found
@@ -282,6 +295,8 @@ _PROCESS = "the node's process"
 _LOG = "the collector's log"
 _ASKED = "the statistics of a single node that nobody else uses"
 _BUILT = "the node that built the index"
+_TICKS = "the JVMs' own clocks"
+_COUNTERS = "the engine's own clocks"
 
 
 def _metered(
@@ -293,14 +308,25 @@ def _metered(
     additive: bool = True,
     level: Level = "task",
     own_nodes: str = _PROCESS,
+    target: str = "",
 ) -> Figure:
     return Figure(
-        name, title, "", unit, meaning, loop="cost", additive=additive, level=level, own_nodes=own_nodes
+        name,
+        title,
+        "",
+        unit,
+        meaning,
+        loop="cost",
+        additive=additive,
+        level=level,
+        own_nodes=own_nodes,
+        target=target,
     )
 
 
 def _writing(name: str, title: str, meaning: str) -> Figure:
-    return _metered(name, title, "ms", f"{meaning}, per operation", level="ingest", own_nodes=_ASKED)
+    meaning = f"{meaning}, per operation"
+    return _metered(name, title, "ms", meaning, level="ingest", own_nodes=_ASKED, target=_COUNTERS)
 
 
 _PER_SECOND = Figure("", "", "", unit="queries/s", higher_is_better=True, margin=0.03, level="task")
@@ -362,6 +388,7 @@ FIGURES = (
         "ms",
         "CPU time of the node, over all its threads, per operation",
         additive=False,
+        target=_TICKS,
     ),
     _metered("cpu_search", "CPU of search threads", "ms", "CPU time of threads that search, per operation"),
     _metered(
@@ -396,8 +423,18 @@ FIGURES = (
         "gc",
         "collector pauses",
         "ms",
-        "time that all threads of the node stood still, per operation",
+        "time that all threads of the node stood still, per operation; of targets in whole "
+        "milliseconds, and of some collectors with what they do beside the threads",
         own_nodes=_LOG,
+        target=_TICKS,
+    ),
+    _metered(
+        "collections",
+        "collections",
+        "times",
+        "pauses of the collector, per operation",
+        own_nodes=_LOG,
+        target=_TICKS,
     ),
     _metered(
         "allocated",
@@ -451,10 +488,31 @@ FIGURES = (
         "direct_buffers",
         "direct buffers",
         "MB",
-        "direct buffers of the JVM after the last task on a node",
+        "direct buffers of the JVM after the last task on a node, of targets after every task",
         additive=False,
         level="node",
         own_nodes=_ASKED,
+        target=_TICKS,
+    ),
+    _metered(
+        "heap_used",
+        "heap in use",
+        "MB",
+        "heap in use at the end of a task, garbage included; of targets only",
+        additive=False,
+        level="node",
+        own_nodes="",
+        target=_TICKS,
+    ),
+    _metered(
+        "segments",
+        "segments",
+        "segments",
+        "segments of all shards on a target at the end of a task, whatever index they are of",
+        additive=False,
+        level="node",
+        own_nodes="",
+        target=_COUNTERS,
     ),
     _metered(
         "open_files",
@@ -463,6 +521,7 @@ FIGURES = (
         "files and sockets that the node has open at the end of a task",
         additive=False,
         level="node",
+        target=_TICKS,
     ),
     _writing("indexing", "indexing", "time indexing, by the engine's clock, over its threads"),
     _writing("refresh", "refresh", "time refreshing, by the engine's clock"),

@@ -20,7 +20,7 @@ from benchctl.results.model import IndexFacts, IngestReport
 from benchctl.results.plan import EngineName, Plan, VariantSpec
 from benchctl.results.store import RunStore
 from benchctl.run.bench import Observer
-from benchctl.run.documents import documents_sent, is_bulk, is_generated
+from benchctl.run.documents import FileOptions, documents_sent, is_bulk, is_generated, needs_documents
 from benchctl.run.plan import boots
 from benchctl.run.prepare import index_keys
 from benchctl.run.stopping import stop_text
@@ -117,11 +117,18 @@ class Ahead:
     Attributes:
         plan, track: of it.
         block_s: seconds of one fork of every variant; None without earlier runs.
+        files: options about documents from files.
     """
 
     plan: Plan
     track: Track
     block_s: float | None
+    files: FileOptions
+
+    @property
+    def is_generated(self) -> bool:
+        """Whether benchctl generates its documents; no file has been looked at yet."""
+        return is_generated(self.plan) and not self.track.corpora and self.files.local is None
 
 
 def preparation(runs: Sequence[Ahead], home: Home) -> Steps:
@@ -142,7 +149,7 @@ def preparation(runs: Sequence[Ahead], home: Home) -> Steps:
         (one.plan.of(spec).corpus.documents, one.plan.corpus.seed)
         for one in runs
         for spec in one.plan.variants
-        if is_generated(one.plan) and (one.plan.origin == "empty" or _engines(one.plan))
+        if one.is_generated and (one.plan.origin == "empty" or needs_documents(one.plan.variants))
     )
     for documents, seed in corpora:
         if not (home.root / "corpora" / corpus_name(documents, seed)).exists():
@@ -206,7 +213,7 @@ def _missing(runs: Iterable[Ahead], home: Home) -> list[_Build]:
                 continue
             own = plan.of(spec)
             build = _Build(spec.engine, spec.version, track.name, own.corpus.documents, _given(spec))
-            names = _folder_names(spec, own, track, home)
+            names = _folder_names(spec, own, track, home, generated=one.is_generated)
             for number in range(plan.index_builds):
                 key = (
                     build, number, track.digest, own.corpus.seed, plan.segments, plan.ingest_clients,
@@ -221,9 +228,9 @@ def _missing(runs: Iterable[Ahead], home: Home) -> list[_Build]:
     return [build for build in found.values() if build is not None]
 
 
-def _folder_names(spec: VariantSpec, plan: Plan, track: Track, home: Home) -> list[str]:
+def _folder_names(spec: VariantSpec, plan: Plan, track: Track, home: Home, *, generated: bool) -> list[str]:
     """The folder of each build, none if it cannot be there yet; else a pattern of them."""
-    if spec.distribution is None and not spec.plugins and is_generated(plan):
+    if spec.distribution is None and not spec.plugins and generated:
         folder = home.root / "corpora" / corpus_name(plan.corpus.documents, plan.corpus.seed)
         installation = installed(home, spec) if folder.exists() else None
         if installation is None:
@@ -256,7 +263,8 @@ def rough_fork_s(
         operation = operations[task.operation]
         if task.iterations is None and task.time_period is None and is_bulk(operation):
             documents = documents_sent(operation, track, plan.corpus.documents)
-            seconds += indexing.seconds(spec.engine, track.name, documents)
+            own_s = 0.0 if task.rate_per_s is None else documents / (task.rate_per_s * task.per_request)
+            seconds += max(own_s, indexing.seconds(spec.engine, track.name, documents))
         else:
             seconds += task_s(task, request_s(task.operation))
     if plan.redline is not None:

@@ -17,7 +17,9 @@ from benchctl.engine.evidence import Scene
 from benchctl.engine.meter import Meter, thread_kinds
 from benchctl.engine.node import Node
 from benchctl.engine.page_cache import prepare_page_cache
+from benchctl.engine.readings import ClusterMeter
 from benchctl.engine.settings import BootFolders
+from benchctl.engine.target import Target
 from benchctl.engine.telemetry import LogClock, ProcessGauge, read_pauses
 from benchctl.errors import BenchctlError
 from benchctl.home import Home
@@ -257,6 +259,7 @@ class ForkRunner:
                 with (
                     place.telemetry.watching(number, _node_watch(serving, load)),
                     Meter(serving.pid) if isinstance(serving, Node) else nullcontext() as load.meter,
+                    _asking(serving) as load.asking,
                 ):
                     evidence.begin(serving)
                     idle_s = serving.wait_idle()
@@ -276,6 +279,12 @@ class ForkRunner:
         if isinstance(serving, Node) and log_clock is not None:
             pauses = read_pauses(BootFolders(kept).logs, serving.pid, log_clock)
             place.telemetry.add_pauses(number, pauses)
+        asking, readings = load.asking, None
+        if asking is not None and asking.readings:
+            place.telemetry.add_readings(number, asking.readings)
+            readings = self._folder.write_readings(
+                asking.lines(place.origin_ns), subject.spec.name, place.block, number
+            )
         progress.requests_s += load.requests_s
         if search is None:
             progress.summaries += load.summaries(place.origin_ns, metering.Node(kinds, pauses, direct))
@@ -295,6 +304,9 @@ class ForkRunner:
                 origin_ns=None if log_clock is None else log_clock.started_ns,
                 stand_ins=plain,
                 resident=resident,
+                asked={} if asking is None else asking.asked,
+                nodes={} if asking is None else asking.nodes,
+                readings=readings,
             )
         )
 
@@ -364,6 +376,11 @@ def _node_watch(serving: Serving, load: Load) -> NodeWatch | None:
         return None
     merges = partial(serving.client.merges, MERGES_TIMEOUT_S)
     return NodeWatch(ProcessGauge(serving.pid), merges, load.indexing.is_set)
+
+
+def _asking(serving: Serving) -> AbstractContextManager[ClusterMeter | None]:
+    """What asks a cluster; a node is read where it is."""
+    return ClusterMeter(serving.client, serving.withheld) if isinstance(serving, Target) else nullcontext()
 
 
 def _log_clock(serving: Serving, origin_ns: int) -> LogClock | None:

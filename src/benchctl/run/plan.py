@@ -41,6 +41,7 @@ from benchctl.run.documents import (
 )
 from benchctl.run.plugin import allowed_plugin
 from benchctl.run.sweep import DOCS, Sweep, refuse_alike
+from benchctl.run.targets import check_targets
 from benchctl.spec import MAX_SEED, MOST_WORKERS, RunSettings, check_settings, settings_in
 from benchctl.stats.metrics import check_told_by_clusters, figure_names, metric
 from benchctl.stats.multiplicity import MOST_BLOCKS
@@ -228,6 +229,7 @@ def plan_run(options: RunSpec) -> tuple[Plan, Track]:
     check_index_settings(options.variants, track, origin_of(track, schedules, all_warmups), schedules)
     plan = freeze(options, track, schedules, warmups, sources)
     _check_metrics(plan, track)
+    check_targets(plan, track)
     if sweep.axes:
         points = {spec.name: point for spec, point in sweep.variants(families)}
         of_plan = SweepSpec(sweep.axes, families, points, swept)
@@ -261,7 +263,8 @@ def refuse_sweep(options: RunSpec, what: str) -> None:
     """
     if options.sweep:
         raise UsageError(
-            f"--sweep {options.sweep[0]}: {what} is not swept", hint="make one for each value instead"
+            f"--sweep {options.sweep[0]}: {what} is not swept",
+            hint="make one for each value, or name what differs as variants",
         )
 
 

@@ -7,7 +7,7 @@ import msgspec
 
 from benchctl.spec import RestartPolicy
 from benchctl.stats.caveat import Caveat
-from benchctl.stats.compare import Comparison
+from benchctl.stats.compare import DECIDED, FORKS_FOR_QUOTING, Comparison
 from benchctl.stats.cost import VerdictCost
 from benchctl.stats.evidence import EvidenceCost
 from benchctl.stats.metrics import MetricKey
@@ -67,6 +67,18 @@ def weaknesses(sides: Iterable[Figures], caveats: Collection[Caveat]) -> tuple[s
     failed = ["requests failed"] if any(doubt.code == "failures" for doubt in caveats) else []
     trends = [side.steady.trend for side in sides if side.steady.trend]
     return tuple(dict.fromkeys([*(state for side in sides for state in side.load), *failed, *trends]))
+
+
+def quotable(comparison: Comparison, sides: Iterable[Figures]) -> bool:
+    """Whether a verdict rests on enough forks, of tasks that had settled."""
+    own = [side for side in sides if side.variant in (comparison.baseline, comparison.contender)]
+    return min(comparison.replicates) >= FORKS_FOR_QUOTING and not any(side.steady.trend for side in own)
+
+
+def provisional(comparison: Comparison, sides: Iterable[Figures]) -> Comparison:
+    """Mark it if what it decides is not to be quoted."""
+    doubtful = comparison.verdict in DECIDED and not quotable(comparison, sides)
+    return msgspec.structs.replace(comparison, provisional=doubtful)
 
 
 class Row(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -1,6 +1,7 @@
 """Doubts as data: what weakens a figure, in words that tell the reader what to make of it."""
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Literal
 
 import msgspec
@@ -21,6 +22,7 @@ CaveatCode = Literal[
     "few-builds",
     "few-forks",
     "few-samples",
+    "fork-apart",
     "imported",
     "lower-bound",
     "missing-values",
@@ -253,8 +255,17 @@ def course(variant: str, text: str) -> Caveat:
 
 
 def bimodal(variant: str, values: Sequence[float], unit: str, gap_percent: float) -> Caveat:
-    """Forks that land in separate states."""
+    """Forks that land in separate states, or one of them away from all others: of what, it cannot tell."""
     listed = " ".join(f"{value:.4g}" for value in values)
+    ordered = sorted(values)
+    gaps = [above / below for below, above in pairwise(ordered)]
+    lower = gaps.index(max(gaps)) + 1
+    if min(lower, len(values) - lower) == 1:
+        return Caveat(
+            "fork-apart",
+            f"one fork of {variant} lies {gap_percent:.0f} % apart, more than requests and chance explain: "
+            f"{listed} {unit}",
+        )
     return Caveat(
         "bimodal",
         f"forks of {variant} lie in separate groups, {gap_percent:.0f} % apart: {listed} {unit}",
@@ -265,7 +276,8 @@ def bimodal_interval() -> Caveat:
     """What separate states do to intervals; said once, however many rows have them."""
     return Caveat(
         "bimodal",
-        "where forks lie in separate groups and are few, the 95 % interval can cover as little as 64 %",
+        "where forks are few, and lie in separate groups or one apart, the 95 % interval can cover as little "
+        "as 64 %",
     )
 
 

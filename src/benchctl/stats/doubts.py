@@ -344,6 +344,8 @@ _MEDIAN = 0.5
 
 # With these a verdict would judge the load, not the engine; what the driver limits is told by `check_load`.
 WITHHOLDING = frozenset({"coarse", "lower-bound", "offered-rate", "saturated"})
+APART = frozenset({"bimodal", "fork-apart"})
+"""With these, and few forks, an interval covers less than it says."""
 
 
 # Do forks fall apart into groups? A JIT that lands in two states is a finding, not an outlier.
@@ -468,9 +470,9 @@ def general_doubts(
     furthest = max((row.scale.ratio for row in rows if row.scale), default=0.0)
     if furthest >= _NOTABLE_SCALE:
         doubts.append(caveat.small_scale(rounded_ratio(furthest)))
-    if any(doubt.code == "bimodal" for row in rows for doubt in row.caveats):
+    if any(doubt.code in APART for row in rows for doubt in row.caveats):
         doubts.append(caveat.bimodal_interval())
-    return (*doubts, _builds(done)) if prepared else tuple(doubts)
+    return (*doubts, _builds(done)) if prepared and any(done.values()) else tuple(doubts)
 
 
 def _builds(done: Mapping[str, Sequence[ForkRecord]]) -> Caveat:
@@ -594,7 +596,7 @@ def _value_doubts(metric: Metric, label: str, measured: Sequence[TaskSummary]) -
     error = metric.error_factor * within_fork_error(measured)
     gap = None if metric.figure.resolution or metric.figure.additive else separate_groups(values, error)
     if gap is not None:
-        yield caveat.bimodal(label, values, metric.unit, gap)
+        yield caveat.bimodal(label, [value for value in values if value > 0], metric.unit, gap)
 
 
 def _stall_doubts(label: str, forks: ForkSummaries) -> Iterator[Caveat]:

@@ -102,7 +102,7 @@ class Metric(msgspec.Struct, frozen=True):
         """The metric for tasks whose throughput counts something else, such as documents."""
         if self.figure.counts:
             return msgspec.structs.replace(self, unit=f"{unit}/s")
-        costs = self.figure.loop == "cost" and unit == DOCUMENTS
+        costs = self.figure.by_documents and unit == DOCUMENTS
         return msgspec.structs.replace(self, unit=f"{self.unit}/1k docs") if costs else self
 
     def value(self, summary: TaskSummary) -> float | None:
@@ -260,7 +260,7 @@ def check_told_by_clusters(names: Iterable[str]) -> None:
         UsageError: one is among them.
     """
     for figure in (_KINDS[name] for name in names):
-        if figure.own_nodes:
+        if not figure.told_by_targets:
             raise UsageError(
                 f"--metric {figure.name}: only a node that benchctl starts can tell it: it is read from "
                 f"{figure.own_nodes}",

@@ -147,6 +147,7 @@ def estimated(
             planned.plan,
             planned.track,
             sum(one.seconds for one in found.costs if one.measurement == name),
+            planned.files,
         )
         for name, planned in experiment.plans.items()
     ]
