@@ -26,7 +26,7 @@ from benchctl.results.figures import TaskSummary
 from benchctl.results.model import AnswerFinding, ForkRecord, RunRecord
 from benchctl.stats import caveat
 from benchctl.stats.analyse import any_bound, redline_doubts, whole_clients
-from benchctl.stats.analysis import Figures, provisional
+from benchctl.stats.analysis import Figures
 from benchctl.stats.caveat import Caveat
 from benchctl.stats.compare import Comparison, Series, several_builds
 from benchctl.stats.doubts import (
@@ -156,11 +156,13 @@ class Lack(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         sides: `MEASUREMENT/VARIANT` of its open comparisons, and of those that they are compared with.
         forks: that each of these lacks; None for more than can be judged.
         block_s: of one fork of each, seconds.
+        known: forks of a side that this is predicted from.
     """
 
     sides: tuple[str, ...]
     forks: int | None
     block_s: float
+    known: int = 0
 
     @property
     def seconds(self) -> float:
@@ -186,6 +188,7 @@ class ExpectationResult(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
         place: in the file, as in its specification.
         lacks: what would decide it; None where it is decided, or no forks would.
         margin, unit: the margin of differences; None and empty of ratios.
+        provisional: the outcome is not to be quoted: a side has fewer than five forks, or had not settled.
     """
 
     statement: str
@@ -202,6 +205,7 @@ class ExpectationResult(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
     lacks: Lack | None = None
     margin: float | None = None
     unit: str = ""
+    provisional: bool = False
 
 
 class FateGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -523,7 +527,6 @@ def _published_change(published: Published | None) -> float | None:
 def finished(row: ExperimentRow, comparison: Comparison) -> ExperimentRow:
     """The row with its comparison's verdict and doubts."""
     caveats = tuple(dict.fromkeys((*row.caveats, *comparison.caveats)))
-    comparison = provisional(comparison, row.figures)
     return msgspec.structs.replace(row, comparison=comparison, caveats=caveats)
 
 

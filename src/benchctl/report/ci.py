@@ -38,7 +38,7 @@ def junit(analysis: Analysis, gate: GateResult | None = None) -> str:
         if kind is not None:
             counts[{"failure": "failures", "error": "errors"}.get(kind, kind)] += 1
     lost = [one.text for one in analysis.caveats if one.code == "failed-forks"]
-    if analysis.sections and not any(analysis.forks.values()):
+    if not any(analysis.forks.values()) and not analysis.build_rows:
         lost.append("nothing was measured")
     for text in lost:
         case = ET.SubElement(suite, "testcase", classname="benchctl.forks", name=visible(text))

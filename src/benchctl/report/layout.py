@@ -427,8 +427,8 @@ def verdict_sentence(
     Begins with `provisional` when a verdict is not to be quoted, or there are doubts about the answer.
     """
     found = list(answer)
-    if not analysis.rows:
-        found = found or ["Nothing was measured that could be compared."]
+    if not any(analysis.forks.values()) and not analysis.build_rows:
+        found = found or ["Nothing was measured: no fork was finished."]
     elif by_task and analysis.task_rows:
         found += [_about(contender, analysis) for contender in analysis.variants[1:]]
     found += filter(None, (_about_builds(contender, analysis) for contender in analysis.variants[1:]))

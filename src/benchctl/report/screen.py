@@ -68,6 +68,7 @@ _MARKS = {
     "alike": ("all values are identical", "there is nothing to test with"),
     "tail": ("few requests", "the percentile is not precise"),
     "offered": ("throttled", "the rate is what was asked for"),
+    "clocks": ("unlike clocks", "targets tell it by their own"),
 }
 _OF_CAVEATS = {
     "failures": "fails",
@@ -86,6 +87,7 @@ _OF_CAVEATS = {
     "stalled": "stall",
     "few-samples": "tail",
     "offered-rate": "offered",
+    "other-clocks": "clocks",
 }
 
 
