@@ -23,6 +23,7 @@ SMALLEST: dict[str, str] = {
     "bench_corpus.py": "1k 1",
     "bench_decode.py": "1k 1",
     "bench_export.py": "--samples 2000 --rounds 1",
+    "bench_hosts.py": "--hosts 1 --rounds 1 --rows 100 --idle 0.1",
     "bench_inlining.py": "jvm.log 1",
     "bench_memory.py": "--rows 20000 --clients 2",
     "bench_nightly_site.py": "--nights 3 --tasks 2",

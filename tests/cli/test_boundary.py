@@ -23,8 +23,8 @@ from benchctl.engine.maven import REPOSITORY_VARIABLE
 from benchctl.errors import BenchctlError, ExitCode, UsageError
 from benchctl.experiment.execution import tags_of
 from benchctl.home import Home
+from benchctl.lock import host_lock
 from benchctl.results.store import RunStore
-from benchctl.run.lock import host_lock
 from builders import make_record
 from engine.fake_node import fake_node
 from file_server import FileServer

@@ -94,6 +94,7 @@ RUN: Final[Mapping[str, tuple[Words, ...]]] = {
     "on_error": (("--on-error", "abort"),),
     "assertions": (("--enable-assertions",),),
     "transport": (("--transport", "client"),),
+    "hosts": (("--hosts", "hosts.yml"),),
     "metrics": (("--metric", "cpu,took"),),
     "page_cache": (("--page-cache", "cold"),),
     "compared_as": (("--as", "difference"),),
@@ -132,6 +133,7 @@ REDLINE: Final[Mapping[str, tuple[Words, ...]]] = {
     "fill": RUN["fill"],
     "writes": RUN["writes"],
     "keep": RUN["keep"],
+    "hosts": RUN["hosts"],
     "page_cache": RUN["page_cache"],
     "workers": (("--workers", "2"),),
 }
@@ -163,6 +165,7 @@ FILES: Final = {
     "docs.json": '{"a": 1}\n' * 3,
     "acted.json": '{"index": {}}\n{"a": 1}\n' * 3,
     "auth.yml": "bearer: x\n",
+    "hosts.yml": "hosts: {here: {local: true, carries: [load]}}\n",
     "es.zip": "",
 }
 

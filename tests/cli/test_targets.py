@@ -13,8 +13,8 @@ from benchctl.cli.boundary import guarded
 from benchctl.cli.targets import TargetOptions, endpoint_of, endpoints_of, read_targets
 from benchctl.errors import UsageError
 from benchctl.home import Home
+from benchctl.lock import SHARE_VARIABLE
 from benchctl.results.plan import TargetSpec, VariantSpec
-from benchctl.run.lock import SHARE_VARIABLE
 from stub_cluster import stub_cluster
 
 ES = "es=https://search-1:9200"

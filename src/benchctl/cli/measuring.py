@@ -14,6 +14,7 @@ from benchctl.cli.targets import endpoints_of
 from benchctl.cli.watch import watching
 from benchctl.errors import BenchctlError, ExitCode
 from benchctl.home import Home
+from benchctl.lock import host_lock
 from benchctl.report.numbers import counted
 from benchctl.results.model import RunRecord, unanswered
 from benchctl.results.plan import Plan
@@ -23,7 +24,6 @@ from benchctl.run.documents import FileOptions
 from benchctl.run.fitness import check_quiet
 from benchctl.run.forecast import Ahead, announce, earlier_runs, preparation
 from benchctl.run.host import describe_host
-from benchctl.run.lock import host_lock
 from benchctl.run.plan import settling_text
 from benchctl.run.prepare import check_host
 from benchctl.run.targets import look_at, seen_text

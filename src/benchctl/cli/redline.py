@@ -121,7 +121,7 @@ _INSTEAD = {
 )
 @subject_options
 @target_options
-@settings_options(*PREPARING, "include_tasks", "exclude_tasks", "page_cache")
+@settings_options(*PREPARING, "include_tasks", "exclude_tasks", "hosts", "page_cache")
 @param_options
 @click.option("--forks", type=int, default=3, show_default=True, help="Searches, each on a fresh node.")
 @click.option(

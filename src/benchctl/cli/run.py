@@ -261,7 +261,7 @@ def _calibrated(
     choosing = choosing and needs_calibration(plan)
     if not (forced or choosing):
         return plan, None
-    calibration = calibrate(bench.observer, bench.stop)
+    calibration = calibrate(bench.observer, bench.stop, plan)
     if choosing:
         plan = with_workers(plan, calibration, psutil.cpu_count() or 1)
         plan = msgspec.structs.replace(plan, pin=subject_options.pin_spec(plan.workers))

@@ -101,6 +101,7 @@ def fact_sections(record: RunRecord) -> list[FactSection]:
     sections = [
         FactSection("Run", tuple(_run_lines(record))),
         FactSection("Host", tuple(_host_lines(record.environment))),
+        FactSection("Load", tuple(_load_lines(record))),
         FactSection("Driver floor", tuple(calibration_lines(record.calibration))),
         FactSection("Engines", tuple(_engine_lines(record))),
         FactSection("Differences between variants", tuple(_difference_lines(record))),
@@ -176,6 +177,18 @@ def _run_lines(record: RunRecord) -> Iterator[str]:
         yield "every fork began without data: the challenge makes its own"
     if plan.plugin is not None:
         yield f"executed the track's plug-in {plan.plugin.path}, digest {plan.plugin.digest[:12]}"
+
+
+def _load_lines(record: RunRecord) -> Iterator[str]:
+    """Where it came from, unless from this host."""
+    if record.plan.load_hosts:
+        yield f"from {', '.join(record.plan.load_hosts)}, as {record.plan.hosts} had them"
+    for name, host in record.load_hosts.items():
+        versions = ", ".join(f"{what} {version}" for what, version in host.versions.items())
+        yield (
+            f"{name}: {counted(host.cores, 'CPU')}, {host.memory_bytes / 2**30:,.1f} GiB, "
+            f"{host.round_trip_ns / _NS_PER_MS:.2f} ms there and back; {versions}"
+        )
 
 
 def _forks(record: RunRecord) -> str:

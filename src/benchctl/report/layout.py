@@ -31,7 +31,17 @@ from benchctl.report.numbers import (
     signed_percent,
 )
 from benchctl.results.model import FORKS_FOR_VERDICT
-from benchctl.stats.analysis import Analysis, DriverRow, Figures, Row, Section, TimeRow, quotable, weaknesses
+from benchctl.stats.analysis import (
+    Analysis,
+    DriverRow,
+    Figures,
+    HostRow,
+    Row,
+    Section,
+    TimeRow,
+    quotable,
+    weaknesses,
+)
 from benchctl.stats.caveat import Caveat, CaveatCode
 from benchctl.stats.compare import DECIDED, FORKS_FOR_QUOTING, HELD_WORDS, VERDICT_WORDS, Comparison
 from benchctl.stats.cost import VerdictCost
@@ -143,7 +153,7 @@ def _to_go(cost: VerdictCost | None) -> str:
     return "far" if cost.verdict_minutes is None else _tenths(cost.verdict_minutes)
 
 
-def task_name(row: Row | DriverRow | TimeRow, analysis: Analysis) -> str:
+def task_name(row: Row | DriverRow | HostRow | TimeRow, analysis: Analysis) -> str:
     """The task, with its challenge where there are several."""
     if len(analysis.sections) == 1:
         return row.label

@@ -92,6 +92,27 @@ class DriverFigures(msgspec.Struct, frozen=True, forbid_unknown_fields=True, ren
     suspended_s: float = 0.0
 
 
+class HostFigures(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
+    """What one of several hosts did of one task of one fork.
+
+    Attributes:
+        name: of the host.
+        clients: of the task, that worked there.
+        clock_offset_ns: its monotonic clock less that of the host of benchctl.
+        clock_error_ns: by how much that may be wrong at any time of the step.
+        start_late_ns: how long after it was due its first request was sent, on its own clock; None where
+            that is not known.
+        driver: as if it had been the only one, with its share of the rate.
+    """
+
+    name: str
+    clients: int
+    clock_offset_ns: int
+    clock_error_ns: int
+    start_late_ns: int | None
+    driver: DriverFigures
+
+
 class TaskSummary(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
     """One fork's figures for one task. Everything but the counts is about successful measured requests.
 
@@ -135,6 +156,7 @@ class TaskSummary(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
         redline_text: how it ended, in words; empty when found.
         course: its segments; None under 20 samples, and in records from before it was kept.
         meters: name of a metered figure -> its value; what is not known of a task is left out.
+        hosts: the driver's part by host, where its clients worked on hosts that have names.
     """
 
     schedule: int
@@ -174,6 +196,7 @@ class TaskSummary(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
     course: Course | None = None
     failed_share: float = 0.0
     meters: dict[str, float] = {}
+    hosts: tuple[HostFigures, ...] = ()
     took_sum: Quantiles | None = None
     took_parts: tuple[Quantiles, ...] = ()
     redline_unit: str = ""
@@ -736,6 +759,7 @@ class Calibration(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
         paced: open loops at several rates.
         seconds: that all of it took.
         reading: of a process with as many threads as a node; None in records from before it was measured.
+        hosts: the same on each host that load comes from, by name; this is then the costliest of them.
     """
 
     error_p50_ns: int
@@ -747,3 +771,4 @@ class Calibration(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
     paced: tuple[PacedLag, ...]
     seconds: float
     reading: ReadingCost | None = None
+    hosts: "dict[str, Calibration]" = {}

@@ -423,6 +423,22 @@ class Pilot(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="keb
     unsettled: tuple[str, ...] = ()
 
 
+class LoadHostFacts(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
+    """A host that load came from.
+
+    Attributes:
+        cores: CPUs that its processes may use.
+        memory_bytes: of it.
+        versions: name -> version, of what makes the load there.
+        round_trip_ns: the quickest of some, from the host of benchctl through the host's Dask worker.
+    """
+
+    cores: int
+    memory_bytes: int
+    versions: dict[str, str]
+    round_trip_ns: int
+
+
 class RunRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
     """All of a run but its samples and logs.
 
@@ -436,6 +452,7 @@ class RunRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=
         looks: how often its figures could have been seen before more blocks were added, plus one.
         left_out: variant -> blocks of the run that have no fork of it: of an experiment that gives forks to
             what is open, those in which others were measured.
+        load_hosts: of hosts that load came from and benchctl did not run on, by name.
     """
 
     record_version: int
@@ -458,6 +475,7 @@ class RunRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=
     imported: Imported | None = None
     looks: int = 1
     left_out: dict[str, tuple[int, ...]] = {}
+    load_hosts: dict[str, LoadHostFacts] = {}
 
     def done(self, variant: str) -> tuple[ForkRecord, ...]:
         """The finished forks of one variant, in block order."""

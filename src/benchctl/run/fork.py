@@ -37,7 +37,7 @@ from benchctl.run.documents import streams_made
 from benchctl.run.evidence import Collection, collecting
 from benchctl.run.host import probe_host
 from benchctl.run.pin import thread_on
-from benchctl.run.plan import Step, boots
+from benchctl.run.plan import Step, boots, checked_hosts
 from benchctl.run.session import AnySubject, Serving, Start, Subject
 from benchctl.run.steps import Load, StepRunner
 from benchctl.run.telemetry import MERGES_TIMEOUT_S, DriverClock, NodeWatch, Telemetry
@@ -48,6 +48,21 @@ if TYPE_CHECKING:
 
 
 _PROBE_HOLDS_S = 1.0
+
+
+def pool_of(plan: Plan) -> WorkerPool | None:
+    """The processes that a plan's clients work in, here or on other hosts; None for this one.
+
+    Raises:
+        UsageError: the hosts are not those that the plan was made for.
+    """
+    if plan.load_hosts:
+        hosts = checked_hosts(plan)
+        # Dask takes a second to load, and is there only where hosts are.
+        from benchctl.hosts.pool import HostPool  # noqa: PLC0415 - see above
+
+        return HostPool(hosts, plan.workers)
+    return WorkerPool(plan.workers) if plan.workers > 1 else None
 
 
 @dataclass(frozen=True)
@@ -312,6 +327,7 @@ class ForkRunner:
                 self._expected,
                 self._node_cpus,
                 evidence.flags,
+                "" if self._workers is None else self._workers.nodes_at,
             )
         )
 

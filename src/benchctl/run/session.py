@@ -35,6 +35,7 @@ class Start:
         target: the indices that must be ready, as a path component; None for all there are.
         cpus: that a node runs on; None for those that benchctl may use.
         jvm_flags: appended to the variant's, for this start only.
+        listen: the address that it takes requests at; empty for loopback.
     """
 
     workspace: Path
@@ -44,6 +45,7 @@ class Start:
     target: str | None
     cpus: tuple[int, ...] | None = None
     jvm_flags: tuple[str, ...] = ()
+    listen: str = ""
 
 
 @dataclass(frozen=True)
@@ -111,6 +113,7 @@ class Subject:
             cpus=start.cpus,
             variables=self.spec.environment,
             starts=self.starts,
+            listen=start.listen,
         )
         with ExitStack() as stack:
             try:

@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any
 
 import msgspec
+import numpy as np
 
 from benchctl.engine.declared import EVERYTHING, OWN, Places, places, refusal, with_settings
 from benchctl.engine.meter import Meter, Reading
@@ -16,13 +17,13 @@ from benchctl.engine.readings import ClusterMeter, ClusterReading
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Home
 from benchctl.load.client import NodeGone
-from benchctl.load.driver_overhead import driver_figures
-from benchctl.load.executor import Stage, TaskResult, WorkerPool, run_step
+from benchctl.load.driver_overhead import driver_figures, start_late_ns
+from benchctl.load.executor import HostPart, Stage, TaskResult, WorkerPool, run_step
 from benchctl.load.task_clients import Job, OpenWire
 from benchctl.load.transport import open_client
 from benchctl.load.work.programs import open_workload
 from benchctl.load.workload import WorkContext
-from benchctl.results.figures import DriverFigures, TaskSummary
+from benchctl.results.figures import DriverFigures, HostFigures, TaskSummary
 from benchctl.results.plan import EngineName, Plan, VariantSpec
 from benchctl.results.samples import Outcome, SampleSpool
 from benchctl.run.bench import Observer
@@ -370,6 +371,7 @@ def _summary(outcome: MeasuredTask) -> TaskSummary:
     took_sum, *took_parts = took_quantiles(result.tooks) or (None,)
     return msgspec.structs.replace(
         summary,
+        hosts=tuple(host_figures(job, result, part) for part in result.hosts if _clients(part)),
         took_sum=took_sum,
         took_parts=tuple(took_parts),
         unit=result.unit or job.operation.unit,
@@ -377,6 +379,31 @@ def _summary(outcome: MeasuredTask) -> TaskSummary:
         failure_reasons=tuple(detail for failure in result.failures for detail in failure.details),
         driver=msgspec.structs.replace(_driver(job, result), gap_s=outcome.gap_s),
     )
+
+
+def host_figures(job: Job, result: TaskResult, part: HostPart) -> HostFigures:
+    """What one of several hosts did of a task."""
+    clients = len(_clients(part))
+    figures = driver_figures(
+        part.samples,
+        job.task,
+        cpu_s=part.cpu_s,
+        wall_s=result.wall_s,
+        workers=part.processes,
+        share=clients / job.task.clients,
+    )
+    return HostFigures(
+        name=part.clock.name,
+        clients=clients,
+        clock_offset_ns=part.clock.offset_ns,
+        clock_error_ns=part.clock.error_ns,
+        start_late_ns=start_late_ns(part.samples, job.task, part.start_ns),
+        driver=figures,
+    )
+
+
+def _clients(part: HostPart) -> set[int]:
+    return {int(client) for chunk in part.samples for client in np.unique(chunk["client"])}
 
 
 def _driver(job: Job, result: TaskResult) -> DriverFigures:
