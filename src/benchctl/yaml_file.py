@@ -645,7 +645,8 @@ def _patterns(info: inspect.Type) -> Iterator[str]:
 def _descriptions(info: inspect.Type) -> Iterator[str]:
     """What the members of a type call their values, where they have words of their own for them."""
     if isinstance(info, inspect.Metadata):
-        text = (info.extra_json_schema or {}).get("description")
+        # What has more to it than that, such as a setting, describes what it does, not what it may be.
+        text = None if info.extra else (info.extra_json_schema or {}).get("description")
         if text:
             yield text
         else:
