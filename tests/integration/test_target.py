@@ -226,6 +226,27 @@ def test_a_challenge_that_makes_its_index_may_where_there_is_none(
     assert indices() == {"others"}
 
 
+@pytest.fixture
+def joined(
+    boots: Boots, folder: Path, engine: EngineName, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[tuple[Node, Node]]:
+    """Two nodes of one cluster; the first is its master."""
+    # A node that is measured has no others to find.
+    monkeypatch.setattr("benchctl.engine.settings.OWN_SETTINGS", frozenset())
+    settings = {"discovery.type": "zen", "discovery.seed_hosts": []}
+    first = {**settings, "node.name": "first", "cluster.initial_master_nodes": ["first"]}
+    with boots(engine, folder / "first", settings=first) as one:
+        (found,) = one.client.request("GET", "/_nodes/transport")["nodes"].values()
+        second = {**settings, "node.name": "second", "discovery.seed_hosts": [found["transport_address"]]}
+        with boots(engine, folder / "second", settings=second) as two:
+            yield one, two
+
+
+def searches_by_node(node: Node) -> dict[str, int]:
+    nodes = node.client.request("GET", "/_nodes/stats/indices/search")["nodes"].values()
+    return {one["name"]: one["indices"]["search"]["query_total"] for one in nodes}
+
+
 @ON_ONE
 def test_a_data_stream_of_files_is_made_by_a_template_of_the_cluster_that_leads_nowhere_else(
     bare: Node, benchctl: Benchctl, store: RunStore, tmp_path: Path
@@ -265,16 +286,58 @@ def test_a_data_stream_of_files_is_made_by_a_template_of_the_cluster_that_leads_
 
 
 @ON_ONE
-def test_several_targets_and_hosts_take_turns_in_one_run(
-    bare: Node, benchctl: Benchctl, store: RunStore, making: tuple[str, ...]
+def test_several_targets_and_hosts_take_turns_in_one_run_until_one_is_lost(
+    joined: tuple[Node, Node], benchctl: Benchctl, store: RunStore, tmp_path: Path
 ):
-    here = bare.endpoint.title
-    there = here.replace("127.0.0.1", "localhost")
-    done = benchctl(*making, "--target", f"one={here},{there}", "--target", f"two={there}", "--forks", "1")
+    one, two = joined
+    # Every node has a copy and searches its own, so that it counts what it was sent.
+    copied = {"settings": {"index.number_of_shards": 1, "index.number_of_replicas": 1}}
+    green = {"wait_for_status": "green", "timeout": "30s"}
+    tasks = [
+        {"operation": {"name": "make", "operation-type": "create-index", **copied}},
+        {"operation": {"name": "copy", "operation-type": "cluster-health", "request-params": green}},
+        {"operation": {"name": "fill", "operation-type": "bulk", "bulk-size": 500}},
+        {"operation": {"name": "settle", "operation-type": "refresh"}},
+        {
+            "operation": {
+                "name": "near",
+                "operation-type": "search",
+                "request-params": {"preference": "_local"},
+                "body": {"size": 0},
+            },
+            "clients": 2,
+            "iterations": 20,
+        },
+    ]
+    file = tmp_path / "near.json"
+    file.write_text(json.dumps({"name": "near", "schedule": tasks}))
+    run = ("run", "--wait", "--challenge", str(file), "--docs", "2000", "--allow-writes", "--forks", "1")
+    here = f"one={one.endpoint.title},{two.endpoint.title}"
+    before = searches_by_node(one)
+    done = benchctl(*run, "--target", here, "--target", f"two={two.endpoint.title}")
     assert done.returncode == 0, done.stderr
     record = store.find("latest", finished=False).load()
     assert {fork.variant: fork.status for fork in record.forks} == {"one": "done", "two": "done"}
-    assert not any(one.failures for fork in record.forks for one in fork.summaries)
+    assert not any(summary.failures for fork in record.forks for summary in fork.summaries)
+    assert all(fork.boots[0].nodes.keys() == {"first", "second"} for fork in record.forks)
+    # Of 40 for `one` each host had 20, and those for `two` went where they were sent.
+    sent = {name: count - before[name] for name, count in searches_by_node(one).items()}
+    assert sent == {"first": 20, "second": 60}
+
+    def kill() -> None:
+        assert eventually(lambda: searches_by_node(one)["second"] > before["second"] + 65)
+        psutil.Process(two.pid).kill()
+
+    tasks[-1] |= {"iterations": 150, "target-throughput": 40}
+    file.write_text(json.dumps({"name": "near", "schedule": tasks}))
+    killer = threading.Thread(target=kill)
+    killer.start()
+    lost = benchctl(*run, "--target", here)
+    killer.join()
+    assert lost.returncode == 1
+    said = " ".join(lost.stderr.split())
+    assert f"refused: Failed to connect to {two.endpoint.title.removeprefix('http://')}" in said
+    assert "FAILED: one: its node second went away while it was measured" in said
 
 
 @ON_ONE

@@ -176,24 +176,24 @@ def cluster(at_ms: int, cpu_ms: float, *, unsure_ms: int = 1, **nodes: dict[str,
 def test_a_cluster_tells_costs_of_the_requests_between_its_own_looks():
     done = result([-50, 50, 150, 200, 300, 950], warmups=1)
     held = {"heap_used_bytes": 3e6, "open_files": 60.0, "segments": 4.0}
-    ends = (cluster(0, 100), cluster(900, 180, a=held, b=held))
+    ends = (cluster(0, 100), cluster(900, 500, a=held, b=held))
     assert told(ends, done, ORIGIN_NS, 0.0) == pytest.approx(
-        {"cpu": 80 / 4, "gc": 2 * 8 / 4, "heap_used": 6, "open_files": 120, "segments": 8}
+        {"cpu": 400 / 4, "gc": 2 * 40 / 4, "heap_used": 6, "open_files": 120, "segments": 8}
     )
-    assert "heap_used" not in told((ends[0], cluster(900, 180, a=held)), done, ORIGIN_NS, 0.0)
+    assert "heap_used" not in told((ends[0], cluster(900, 500, a=held)), done, ORIGIN_NS, 0.0)
 
 
 @pytest.mark.parametrize(
     ("ends", "gap_s"),
     [
         ((), 0.0),
-        ((None, cluster(900, 180)), 0.0),
+        ((None, cluster(900, 500)), 0.0),
         ((cluster(0, 100), None), 0.0),
         # The nodes have not looked again since.
         ((cluster(0, 100), cluster(0, 100)), 0.0),
         # Of 1,000 ms, 100 belong to the task before, which ended at 0.
-        ((cluster(-100, 100), cluster(900, 180)), 0.0),
-        ((cluster(0, 100, unsure_ms=30), cluster(900, 180, unsure_ms=30)), 0.0),
+        ((cluster(-100, 100), cluster(900, 500)), 0.0),
+        ((cluster(0, 100, unsure_ms=30), cluster(900, 500, unsure_ms=30)), 0.0),
     ],
 )
 def test_costs_that_a_cluster_cannot_tell_apart_are_left_out(
@@ -205,4 +205,10 @@ def test_costs_that_a_cluster_cannot_tell_apart_are_left_out(
 
 def test_idle_time_before_a_task_is_nobody_elses():
     done = dataclasses.replace(result([50, 150, 200, 300]), start_ns=ORIGIN_NS)
-    assert told((cluster(-100, 100), cluster(900, 180)), done, ORIGIN_NS, 0.2)["cpu"] == 20
+    assert told((cluster(-100, 100), cluster(900, 500)), done, ORIGIN_NS, 0.2)["cpu"] == 100
+
+
+def test_cpu_time_of_few_ticks_of_a_clock_is_left_out():
+    found = told((cluster(0, 100), cluster(900, 299)), result([50, 150]), ORIGIN_NS, 0.0)
+    assert "cpu" not in found
+    assert found["gc"] == pytest.approx(2 * 19.9 / 2)

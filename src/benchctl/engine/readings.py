@@ -234,18 +234,20 @@ def withheld(client: SearchClient) -> dict[str, str]:
     return found
 
 
+def by_name(nodes: Mapping[str, Any]) -> dict[str, Any]:
+    """What a cluster says of its nodes, by their names; by their ids where names are not unique."""
+    names = [node.get("name", number) for number, node in nodes.items()]
+    return dict(zip(names if len(set(names)) == len(names) else nodes, nodes.values(), strict=True))
+
+
 def _reading(answer: Mapping[str, Any], begun_ns: int, ended_ns: int) -> ClusterReading | None:
     nodes, ages_ns = {}, []
-    for number, node in answer.get("nodes", {}).items():
-        values = {name: _value(node, path) for name, path in _FIELDS.items()}
+    for name, node in by_name(answer.get("nodes", {})).items():
+        values = {what: _value(node, path) for what, path in _FIELDS.items()}
         collectors = _value(node, "jvm.gc.collectors") or {}
-        for name, key in _COLLECTORS.items():
-            values[name] = sum(one[key] for one in collectors.values()) if collectors else None
-        # Names need not be unique.
-        name = node.get("name", number)
-        nodes[number if name in nodes else name] = {
-            key: value for key, value in values.items() if value is not None
-        }
+        for what, key in _COLLECTORS.items():
+            values[what] = sum(one[key] for one in collectors.values()) if collectors else None
+        nodes[name] = {key: value for key, value in values.items() if value is not None}
         age_ms = (node.get("timestamp") or 0) - (_value(node, "process.timestamp") or 0)
         ages_ns.append(max(age_ms, 0) * _NS_PER_MS)
     if not nodes:

@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 from benchctl.endpoint import Endpoint, variable
 from benchctl.engine.client import NodeRequestError, SearchClient, connect
-from benchctl.engine.readings import STATISTICS
+from benchctl.engine.readings import STATISTICS, by_name
 from benchctl.engine.settings import without_secrets
 from benchctl.errors import BenchctlError
 from benchctl.network import Trouble
@@ -202,9 +202,23 @@ def _lucene(client: SearchClient) -> str:
 
 
 def node_starts(client: SearchClient) -> Mapping[str, int]:
-    """Start of the JVM of every data node: node id -> epoch milliseconds."""
+    """Start of the JVM of every data node: name, or id where names are not unique -> epoch milliseconds."""
     nodes = client.request("GET", "/_nodes/jvm")["nodes"]
-    return {name: node["jvm"]["start_time_in_millis"] for name, node in nodes.items() if _holds_data(node)}
+    return {
+        name: node["jvm"]["start_time_in_millis"]
+        for name, node in by_name(nodes).items()
+        if _holds_data(node)
+    }
+
+
+def _change(before: Mapping[str, int], after: Mapping[str, int]) -> str:
+    """What became of nodes: `node a went away, node b was started anew`."""
+    changes = {
+        "went away": before.keys() - after.keys(),
+        "was added": after.keys() - before.keys(),
+        "was started anew": {name for name in before.keys() & after.keys() if before[name] != after[name]},
+    }
+    return ", ".join(f"node {name} {what}" for what, names in changes.items() for name in sorted(names))
 
 
 def _holds_data(node: Mapping[str, Any]) -> bool:
@@ -361,9 +375,9 @@ class Target:
             starts = node_starts(self.client)
         if starts != self._starts:
             raise BenchctlError(
-                f"{self._address.name}: nodes of {self.endpoint.title} were started, stopped or added "
-                "while they were measured",
-                hint="see to it that nobody else works on the cluster",
+                f"{self._address.name}: its {_change(self._starts, starts)} while it was measured",
+                hint="its figures would be those of two clusters: see that node's log, and let nobody else "
+                "work on it",
             )
 
     def searches_counted(self) -> int | None:

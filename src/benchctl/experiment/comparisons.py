@@ -154,11 +154,13 @@ class Lack(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         sides: `MEASUREMENT/VARIANT` of its open comparisons, and of those that they are compared with.
         forks: that each of these lacks; None for more than can be judged.
         block_s: of one fork of each, seconds.
+        known: forks of a side that this is predicted from.
     """
 
     sides: tuple[str, ...]
     forks: int | None
     block_s: float
+    known: int = 0
 
     @property
     def seconds(self) -> float:
@@ -184,6 +186,7 @@ class ExpectationResult(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
         place: in the file, as in its specification.
         lacks: what would decide it; None where it is decided, or no forks would.
         margin, unit: the margin of differences; None and empty of ratios.
+        provisional: the outcome is not to be quoted: a side has fewer than five forks, or had not settled.
     """
 
     statement: str
@@ -200,6 +203,7 @@ class ExpectationResult(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
     lacks: Lack | None = None
     margin: float | None = None
     unit: str = ""
+    provisional: bool = False
 
 
 class FateGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -34,18 +34,19 @@ from benchctl.experiment.record import (
     ExperimentRecord,
     FateExpectation,
     Measurement,
-    Relation,
     SeenCall,
     SeenReceiver,
     TableSpec,
+    Toward,
     forks_of,
     terms_of,
+    toward,
 )
 from benchctl.jvm.call_sites import Found
 from benchctl.results.model import ForkRecord, RunRecord
 from benchctl.results.plan import Plan
 from benchctl.stats import caveat
-from benchctl.stats.analysis import Figures
+from benchctl.stats.analysis import Figures, provisional, quotable
 from benchctl.stats.arrays import Floats, log_points
 from benchctl.stats.caveat import Caveat, CaveatCode
 from benchctl.stats.compare import Series, adjust, as_percent, build_means
@@ -183,7 +184,7 @@ def _aligned(values: Sequence[_Values], builds: Mapping[int, int]) -> list[Float
 # Expectations judged by intervals, never by how an estimate looks.
 
 
-def judge_relation(relation: Relation, speed: Effect, limit: float, comparisons: int = 1) -> Outcome:
+def judge_relation(relation: Toward, speed: Effect, limit: float, comparisons: int = 1) -> Outcome:
     """What an estimate says about a relation.
 
     Args:
@@ -216,7 +217,7 @@ def judge_relation(relation: Relation, speed: Effect, limit: float, comparisons:
             )
 
 
-def support(relation: Relation, speed: Effect, limit: float) -> float:
+def support(relation: Toward, speed: Effect, limit: float) -> float:
     """How likely an estimate that supports the relation this much would be if it did not hold.
 
     Two-sided for a difference, even where its direction is expected; the greater of the two one-sided
@@ -283,6 +284,10 @@ def _judge(
         doubts=tuple(_doubts([*own, *([] if than is None else [than])])),
         place=expectation.place,
         lacks=_lack(expectation, own, than, judged, fork_s),
+        provisional=any(
+            not row.missing and not quotable(row.comparison, row.figures)
+            for row in (*own, *([] if than is None else [than]))
+        ),
     )
 
 
@@ -316,11 +321,14 @@ def _lack(
         for place, speed in speeds.items():
             if speed is not None:
                 later = speed.foreseen(units[place], further)
-                outcomes[place] = judge_relation(expectation.is_, later, expectation.limit, len(own))
+                outcomes[place] = judge_relation(
+                    _toward(expectation, own[place]), later, expectation.limit, len(own)
+                )
         return together(outcomes) != "inconclusive"
 
     needed = further_forks(min(units.values()), decided)
-    return Lack(sides, needed, sum(fork_s.get(side, 0.0) for side in sides))
+    block_s = sum(fork_s.get(side, 0.0) for side in sides)
+    return Lack(sides, needed, block_s, min(units.values()))
 
 
 def _judged(expectation: Expectation, row: ExperimentRow, than: ExperimentRow | None) -> Judged:
@@ -338,15 +346,20 @@ def _judged(expectation: Expectation, row: ExperimentRow, than: ExperimentRow | 
         if speed is not None:
             return _with_estimate(alone, row, speed, interval=False)
         return alone if than is not None else _with_point(alone, row)
-    outcome = judge_relation(expectation.is_, speed, expectation.limit, len(expectation.comparisons))
+    relation = _toward(expectation, row)
+    outcome = judge_relation(relation, speed, expectation.limit, len(expectation.comparisons))
     found = Judged(
         row.name,
         outcome,
-        p=support(expectation.is_, speed, expectation.limit),
+        p=support(relation, speed, expectation.limit),
         reason=OPEN if outcome == "inconclusive" else "",
         unit=expectation.unit,
     )
     return _with_estimate(found, row, speed, interval=True)
+
+
+def _toward(expectation: Expectation, row: ExperimentRow) -> Toward:
+    return toward(expectation.is_, higher_is_better=row.higher_is_better)
 
 
 def _with_point(judged: Judged, row: ExperimentRow) -> Judged:
@@ -591,7 +604,7 @@ def _rows(table: TableSpec, runs: Mapping[str, RunRecord]) -> tuple[ExperimentRo
     for _, members in by_metric:
         family = list(members)
         for row, comparison in zip(family, adjust([row.comparison for row in family]), strict=True):
-            rows[row.name] = finished(row, comparison)
+            rows[row.name] = finished(row, provisional(comparison, row.figures))
     return tuple(rows.values())
 
 

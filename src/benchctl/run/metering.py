@@ -19,6 +19,9 @@ _LEAST_TOOK_NS = 10_000_000
 # Between its first and its last collection: outside of these nobody knows what is allocated.
 _LEAST_COVERED = 0.5
 _MOST_FOREIGN = 0.05
+# A JVM counts its CPU time in ticks of the kernel: of this much, one is 5 %.
+_LEAST_CPU_MS = 200
+_COSTS = (("cpu", "cpu_ms", _LEAST_CPU_MS), ("gc", "gc_ms", 0), ("collections", "collections", 0))
 
 
 @dataclass(frozen=True)
@@ -115,9 +118,9 @@ def told(
             within = (chunk["start_ns"] >= since_ns) & (chunk["start_ns"] < until_ns)
             sent += int((within & (chunk["part"] == 0)).sum())
         if sent and foreign_ns <= _MOST_FOREIGN * window_ns:
-            for name, field in (("cpu", "cpu_ms"), ("gc", "gc_ms"), ("collections", "collections")):
+            for name, field, least in _COSTS:
                 before, after = begin.total(field), end.total(field)
-                if before is not None and after is not None:
+                if before is not None and after is not None and after - before >= least:
                     found[name] = (after - before) / sent
     return {name: value for name, value in found.items() if value is not None}
 

@@ -408,7 +408,7 @@ def row_doubts(
     for label, forks in found.items():
         doubts += _variant_doubts(metric, task, label, forks)
         doubts += _answer_doubts(task.operation, label, baseline, answers)
-    return [*doubts, *_coarse(metric, found), *_sample_doubts(metric, found)]
+    return [*doubts, *_coarse(metric, found), *_sample_doubts(metric, found), *_clocks(metric, found)]
 
 
 def host_doubts(
@@ -490,6 +490,17 @@ def _coarse(metric: Metric, found: Mapping[str, ForkSummaries]) -> Iterator[Cave
     low = [label for label, value in medians.items() if value is not None and value < least]
     if low:
         yield caveat.coarse(low, metric.title, f"{step:g} {metric.unit}", f"{least:.3g} {metric.unit}")
+
+
+def _clocks(metric: Metric, found: Mapping[str, ForkSummaries]) -> Iterator[Caveat]:
+    """What targets tell by their own statistics is not quite what is read from other nodes."""
+    figure = metric.figure
+    if not (figure.target and figure.own_nodes):
+        return
+    # Only targets tell it.
+    told = [label for label, forks in found.items() if any("heap_used" in one.meters for _, one in forks)]
+    if told and len(told) < len(found):
+        yield caveat.other_clocks(told, metric.title, figure.target, figure.own_nodes)
 
 
 def _sample_doubts(metric: Metric, found: Mapping[str, ForkSummaries]) -> Iterator[Caveat]:
