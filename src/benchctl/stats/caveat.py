@@ -209,7 +209,7 @@ def other_clocks(targets: Sequence[str], title: str, clocks: str, own: str) -> C
     """Targets tell a figure by other means than the nodes that benchctl starts."""
     who = ", ".join(targets)
     return Caveat(
-        "other-clocks", f"{title} of {who} is by the {clocks}, over all nodes; of others from {own}"
+        "other-clocks", f"{title} of {who} is by {clocks}, over all nodes; of others from {own}"
     )
 
 
