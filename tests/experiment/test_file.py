@@ -139,6 +139,13 @@ def test_the_digest_is_that_of_the_file_and_its_challenges(what: str, tmp_path: 
             "baseline: fresh/es, contender: fresh/os, metric: build_snt",
             "there is no metric 'build_snt'\n  hint: did you mean 'build_sent'?",
         ),
+        ("forks: 3", "segments: many", "segments: expected a whole number, found 'many'"),
+        ("forks: 3", "include-tasks: 5", "include-tasks: expected text, found the number 5"),
+        (
+            "challenges: [range-only-short]}",
+            "redline: {operation: range, slo: p90=5ms}, metrics: cpu}",
+            "'metrics' is about tasks, and has no effect on a red-line search",
+        ),
         ("forks: 3", "target: a", "unknown key 'target'\n  hint: known: "),
         ("metric: service_time_p90", "metric: service_time_p95", "only p50, p90, p99 are"),
         ("forks: 3", "forks: 3\nindex-builds: 0", "index-builds: expected"),

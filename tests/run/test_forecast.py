@@ -196,8 +196,8 @@ def test_a_task_that_sends_the_corpus_takes_as_long_as_that():
         return rough_fork_s(plan, track, ES, indexing, lambda _: 0.0)
 
     assert fork_s(Indexing()) == pytest.approx(FORK_S + BOOT_S + 500 + 250 + 7)
-    report = IngestReport(600, 1, 2, 1.0, 1.0, 3.0, 1.0, 0.0, 0.0, 0.0, 0.0)
-    built = IndexFacts("k", 600, 1, (), report)
+    report = IngestReport(600_000, 1, 2, 1e3, 1e3, 3e3, 1e3, 0.0, 0.0, 0.0, 0.0)
+    built = IndexFacts("k", 600_000, 1, (), report)
     slow = msgspec.structs.replace(
         challenge, schedule=(Task("fill", target_throughput=1e3, per_request=500.0),)
     )
@@ -205,7 +205,10 @@ def test_a_task_that_sends_the_corpus_takes_as_long_as_that():
         msgspec.structs.replace(plan, schedules=(slow,)), track, ES, Indexing(), lambda _: 0.0
     )
     assert paced == pytest.approx(FORK_S + BOOT_S + 6000)
-    measured = Indexing([("elasticsearch-8.11.0-big5-600-0123456789ab", built)])
+    measured = Indexing([("elasticsearch-8.11.0-big5-600000-0123456789ab", built)])
     assert fork_s(measured) == pytest.approx(FORK_S + BOOT_S + 60_000 + 30_000 + 7)
-    # The other engine's say nothing.
-    assert fork_s(Indexing([("opensearch-2.11.0-big5-600-0123456789ab", built)])) == fork_s(Indexing())
+    # The other engine's say nothing, nor do those of far fewer documents.
+    small = msgspec.structs.replace(built, documents=100_000)
+    fewer = Indexing([("elasticsearch-8.11.0-big5-100000-0123456789ab", small)])
+    assert rough_fork_s(plan, track, ES, fewer, lambda _: 0.0) < fork_s(measured) / 10
+    assert fork_s(Indexing([("opensearch-2.11.0-big5-600000-0123456789ab", built)])) == fork_s(Indexing())

@@ -389,6 +389,9 @@ def variant_text(spec: VariantSpec) -> str:
 
 def cost_lines(found: Estimate) -> Iterator[str]:
     """Duration, and its basis."""
+    if not found.costs:
+        yield "no forks: indices are built, and nothing else"
+        return
     measurements = len({one.measurement for one in found.costs})
     yield (
         f"{counted(measurements, 'measurement')}, {counted(found.planned_forks, 'fork')}: {_each(found)} of "

@@ -104,6 +104,7 @@ _USUAL: Final = ", ".join(one.key for one in METRICS)
 _KNOWN: Final = f"known: {_USUAL}, and other percentiles such as service_time_p50"
 _MARGIN: Final = "5%"
 _SEARCHED: Final = {"rate": "rate", "factor": "factor of a challenge's rates", "clients": "number of clients"}
+_OF_TASKS: Final = frozenset({"metrics", "compared_as"})
 _LEAST_CHANGE_PERCENT: Final = -100
 _TIMES: Final = {"us": 1e-3, "ms": 1.0, "s": 1e3}
 """Milliseconds."""
@@ -631,6 +632,10 @@ class _Reader(_Part):
                 (*steps, key), "a red-line search warms up by itself, and collects no evidence"
             )
         own = self._own(entry, steps)
+        if (entry.ingest or entry.redline is not None) and own.keys() & _OF_TASKS:
+            key = min(own.keys() & _OF_TASKS).replace("_", "-")
+            what = "index builds" if entry.ingest else "a red-line search"
+            raise self._refuse((*steps, key), f"'{key}' is about tasks, and has no effect on {what}")
         return Measurement(
             name=name,
             variants=tuple(variants[variant].name for variant in entry.variants),

@@ -50,6 +50,7 @@ REQUEST_S_PER_MILLION_DOCUMENTS: Final = 0.01
 """The rule: between a range (2 ms) and a composite aggregation (40 ms) of a million documents."""
 DOCUMENTS_PER_S: Final = 12_000.0
 """Of big5 on two cores, refresh, force merge and flush included, where no index was built yet."""
+_SHARE_THAT_TELLS = 0.1
 _REDLINE_STEPS = 20
 """Of a search: six of `range` on a million documents took 21 on average."""
 
@@ -58,26 +59,27 @@ class Indexing:
     """How fast engines index here, judging by earlier builds of prepared indices.
 
     All of their documents over all of their seconds, refresh, force merge and flush included: of the same
-    engine and track, else of the engine; `DOCUMENTS_PER_S` where there are none.
+    engine and track, else of the engine; `DOCUMENTS_PER_S` where none is a tenth as large. Small ones are
+    over before a node is warm.
     """
 
     def __init__(self, builds: Iterable[tuple[str, IndexFacts]] = ()) -> None:
-        self._sums: dict[tuple[str, str], tuple[int, float]] = {}
-        for name, facts in builds:
-            engine, _, rest = name.partition("-")
-            track = rest.partition("-")[2].rpartition(f"-{facts.documents}-")[0]
-            for key in ((engine, track), (engine, "")):
-                documents, seconds = self._sums.get(key, (0, 0.0))
-                self._sums[key] = documents + facts.documents, seconds + _built_s(facts.ingest)
-
-    def measured(self, engine: str) -> bool:
-        """Whether the engine built an index here."""
-        return (engine, "") in self._sums
+        self._built = [
+            (f"{name.partition('-')[0]}-", name.rpartition(f"-{facts.documents}-")[0], facts)
+            for name, facts in builds
+        ]
 
     def seconds(self, engine: str, track: str, documents: int) -> float:
         """What so many documents of a track take."""
-        known = self._sums.get((engine, track)) or self._sums.get((engine, "")) or (DOCUMENTS_PER_S, 1.0)
-        return documents * known[1] / max(known[0], 1)
+        own = [
+            (name, facts)
+            for begin, name, facts in self._built
+            if begin == f"{engine}-" and facts.documents >= documents * _SHARE_THAT_TELLS
+        ]
+        alike = [facts for name, facts in own if name.endswith(f"-{track}")] or [facts for _, facts in own]
+        built = sum(facts.documents for facts in alike)
+        built_s = sum(_built_s(facts.ingest) for facts in alike)
+        return documents * (built_s / built if built else 1 / DOCUMENTS_PER_S)
 
 
 def _built_s(report: IngestReport) -> float:

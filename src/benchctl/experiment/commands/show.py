@@ -1,6 +1,7 @@
 """`benchctl experiment show` and `report`, and what `run` has of them: sizes, estimates, reports."""
 
 import itertools
+import tempfile
 import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -192,10 +193,13 @@ def check_page_folder(folder: Path) -> None:
 
     Raises:
         UsageError: it is none, or holds somebody else's files of the page's names.
-        BenchctlError: the file system does not let us look.
+        BenchctlError: the file system does not let us look, or write.
     """
     with disk_errors(f"look into {folder}"):
         refuse_foreign(folder, ["index.html"])
+    there = next(one for one in (folder.absolute(), *folder.absolute().parents) if one.is_dir())
+    with disk_errors(f"write {folder}"), tempfile.TemporaryFile(dir=there):
+        pass
 
 
 def print_report(
@@ -254,7 +258,8 @@ def _print(
         note(left)
     for listing in content_listings(spec):
         _titled(listing, output_format)
-    _titled(cost_listing(found), output_format)
+    if found.costs:
+        _titled(cost_listing(found), output_format)
     say("\n" + _paragraphs([*cost_lines(found), *steps.lines()]))
     if found.sights:
         _titled(sight_listing(found), output_format)
