@@ -12,7 +12,10 @@ import pytest
 from hypothesis import settings
 from xdist.scheduler import LoadFileScheduling
 
-from file_server import FileServer, serving_files
+from benchctl.engine.maven import REPOSITORY_VARIABLE
+from benchctl.engine.variant import BUILT_IN_VERSIONS
+from benchctl.lock import SHARE_VARIABLE
+from file_server import FileServer, Served, serving_files
 
 INTEGRATION = Path(__file__).parent / "integration"
 # Whoever has the engines starts nodes of them.
@@ -28,8 +31,8 @@ SLOWEST = (
 )  # fmt: skip
 # Of nodes, those that ask the index that most of them ask.
 SAME_INDEX = {
-    "test_evidence", "test_experiment", "test_load", "test_machine", "test_minimize", "test_nightly",
-    "test_precision", "test_redline", "test_run", "test_until_steady",
+    "test_evidence", "test_experiment", "test_hosts", "test_load", "test_machine", "test_minimize",
+    "test_nightly", "test_precision", "test_redline", "test_run", "test_until_steady",
 }  # fmt: skip
 
 # Every run draws other examples; `--hypothesis-profile thorough` draws many at once. What takes how long is
@@ -37,6 +40,9 @@ SAME_INDEX = {
 settings.register_profile("usual", max_examples=25, deadline=None)
 settings.register_profile("thorough", max_examples=1000, deadline=None)
 settings.load_profile("usual")
+
+# Whoever runs the tests, or another process of theirs, may be measuring something.
+os.environ[SHARE_VARIABLE] = "1"
 
 # A shell ignores SIGINT and SIGQUIT in what it starts in the background, `nohup` SIGHUP, and children inherit
 # that: tests of Ctrl-C and of closed terminals would wait for ever in a nightly job.
@@ -122,3 +128,13 @@ def files(monkeypatch: pytest.MonkeyPatch) -> Iterator[FileServer]:
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     with serving_files() as server:
         yield server
+
+
+@pytest.fixture
+def maven(files: FileServer, monkeypatch: pytest.MonkeyPatch) -> FileServer:
+    """A repository with empty archives of `es` and `os`."""
+    monkeypatch.setenv(REPOSITORY_VARIABLE, files.url)
+    for name, version in BUILT_IN_VERSIONS.items():
+        place = f"/org/{name}/distribution/integ-test-zip/{name}/{version}/{name}-{version}.zip"
+        files.files[place] = Served(b"")
+    return files

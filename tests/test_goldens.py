@@ -27,7 +27,6 @@ from benchctl.nightly.remembered import Known, remember
 from benchctl.results.model import RunRecord
 from benchctl.results.parquet import database
 from benchctl.results.store import RunStore
-from benchctl.run.lock import SHARE_VARIABLE
 from builders import ES, make_environment, make_record
 from cli.test_evidence import evident
 from cli.test_inlining import logged
@@ -61,14 +60,13 @@ SUFFIXES: Final = {
     "bencher": ".bencher.json",
     "prometheus": ".prom",
 }
-# Lines break by the length of paths, and whoever measures on this host is not asked.
+# Lines break by the length of paths.
 MASKED_NAME: Final = "benchctlgoldens"
 ENVIRONMENT: Final = {
     "COLUMNS": "110",
     "LINES": "24",
     "TZ": "UTC",
     "NO_PROXY": "127.0.0.1",
-    SHARE_VARIABLE: "1",
 }
 ENGINES: Final = {"elasticsearch": "8.11.0", "opensearch": "2.11.0"}
 BLOG: Final = BLOG_MS | BLOG_QPS

@@ -2,6 +2,7 @@
 
 import contextlib
 import errno
+import json
 import os
 import signal
 import subprocess
@@ -23,11 +24,12 @@ from benchctl.engine.maven import REPOSITORY_VARIABLE
 from benchctl.errors import BenchctlError, ExitCode, UsageError
 from benchctl.experiment.execution import tags_of
 from benchctl.home import Home
+from benchctl.lock import host_lock
 from benchctl.results.store import RunStore
-from benchctl.run.lock import SHARE_VARIABLE, host_lock
 from builders import make_fork, make_record, make_summary
 from engine.fake_node import fake_node
-from file_server import FileServer, Served
+from file_server import FileServer
+from stub_cluster import stub_cluster
 
 
 @pytest.fixture(autouse=True)
@@ -92,6 +94,7 @@ def test_a_full_disk_is_no_bug(capsys: pytest.CaptureFixture[str]):
         ("runs", ["run", "--challenge", "range-only", "--docs", "1k"]),
     ],
 )
+@pytest.mark.usefixtures("maven")
 def test_a_home_that_cannot_be_written_is_one_message(
     folder: str, arguments: list[str], capsys: pytest.CaptureFixture[str], tmp_path: Path
 ):
@@ -191,7 +194,6 @@ def test_settings_are_refused_before_anything_starts(
 def test_a_target_that_is_not_what_it_says_ends_before_anything_is_sent(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setenv("BENCHCTL_SHARE_HOST", "1")
     monkeypatch.setenv("BENCHCTL_PROD_BEARER", "hunter2000")
     with fake_node(server_context("elsewhere.example")) as other:
         target = f"https://127.0.0.1:{other.port}"
@@ -285,6 +287,14 @@ MEASURED = ["--challenge", "range-only"]
         (["import", "{folder}/comma.json", "--variant", "es"], "trailing comma"),
         (["import", "{folder}/timed.json", "--variant", "es"], "neither Rally's nor OpenSearch Benchmark's"),
         (["sql", "select"], "DuckDB"),
+        (["export", "latest", "--dashboard"], "whatever was measured: leave out RUN"),
+        (["export", "latest", "--prometheus", "x", "--samples"], "--samples: only of what is sent"),
+        (["run", "--more", "x", "--forks", "0", "-n"], "leave out --dry-run, or"),
+        (["run", "--metric", ""], "--metric is empty"),
+        (["run", "--exclude-tasks", ""], "--exclude-tasks is empty"),
+        (["compare", "es", "os", "--metric", ""], "--metric is empty"),
+        (["run", "--metric", "p99"], "benchctl compare ... --quantile 0.99"),
+        (["run", "--metric", "latency_p99.9"], "... --metric latency --quantile 0.999"),
         (["track", "validate", "/no/where"], "there is no track '/no/where'"),
         (["nightly", "run", "/no/where.yml"], "/no/where.yml"),
         (["nightly", "simulate", "--csv", "/no/where.csv"], "/no/where.csv"),
@@ -300,7 +310,6 @@ def test_what_is_wrong_is_told_with_2_before_the_host_is_waited_for(
     capsys: pytest.CaptureFixture[str],
 ):
     monkeypatch.setenv(REPOSITORY_VARIABLE, files.url)  # which has nothing
-    monkeypatch.setenv(SHARE_VARIABLE, "1")  # whoever runs the tests may be measuring something
     task = '{"operation": "range", "time-period": 1}'
     (tmp_path / "timed.json").write_text(f'{{"name": "timed", "schedule": [{task}]}}', encoding="utf-8")
     (tmp_path / "comma.json").write_text(f'{{"name": "c", "schedule": [\n{task},\n]}}', encoding="utf-8")
@@ -324,7 +333,6 @@ def test_a_port_that_is_taken_names_its_option(
     files: FileServer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
     monkeypatch.setattr("benchctl.cli.node.check_asked", lambda *_: None)
-    monkeypatch.setenv(SHARE_VARIABLE, "1")
     port = files.url.rpartition(":")[2]
     assert guarded(root, ["node", "start", "--port", port, "--heap", "256m"]) == 1
     assert capsys.readouterr().err == (
@@ -333,13 +341,10 @@ def test_a_port_that_is_taken_names_its_option(
     )
 
 
+@pytest.mark.usefixtures("maven")
 def test_a_dry_run_says_what_would_be_measured_and_leaves_nothing(
-    files: FileServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ):
-    monkeypatch.setenv(REPOSITORY_VARIABLE, files.url)
-    monkeypatch.setenv(SHARE_VARIABLE, "1")
-    place = "/org/elasticsearch/distribution/integ-test-zip/elasticsearch/8.11.0/elasticsearch-8.11.0.zip"
-    files.files[place] = Served(b"")
     dry = ["run", "-n", *MEASURED, "--variant", "es", "--docs", "300k", "--forks", "3", "--heap", "256m"]
     with host_lock(wait=False, on_wait=print):  # nobody is disturbed
         assert guarded(root, dry) == ExitCode.OK
@@ -347,7 +352,7 @@ def test_a_dry_run_says_what_would_be_measured_and_leaves_nothing(
         "would measure range-only with es, 3 forks each on 300,000 documents\n"
         "steps: fetch elasticsearch 8.11.0; generate 300,000 documents; index on elasticsearch 8.11.0; "
         "measure 3 forks\n"
-        "in all about 0.1 GB to download, 0.7 GB of disk, 4 min 05 s\n"
+        "in all about 0.1 GB to download, 0.7 GB of disk, 4 min 23 s\n"
     )
     assert not list((tmp_path / "home").rglob("run.json"))
     assert not list((tmp_path / "home").rglob("*.zip"))
@@ -360,6 +365,57 @@ def test_a_dry_run_says_what_would_be_measured_and_leaves_nothing(
         "each on 300,000 documents\nsteps: fetch elasticsearch 8.11.0; "
     )
     assert not list((tmp_path / "home").rglob("run.json"))
+
+
+def test_a_dry_run_looks_at_running_clusters_as_a_run_does(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    fills = tmp_path / "fills.json"
+    schedule = [{"operation": {"operation-type": "create-index"}}, {"operation": "range", "iterations": 3}]
+    fills.write_text(json.dumps({"name": "fills", "schedule": schedule}))
+
+    def dry(*arguments: str) -> tuple[int, str]:
+        status = guarded(root, ["run", "-n", "--target", f"prod=http://127.0.0.1:{node.port}", *arguments])
+        said = capsys.readouterr()
+        return status, said.out + said.err
+
+    with stub_cluster() as node:
+        status, said = dry(*MEASURED)
+        assert status == ExitCode.OK
+        assert f"prod: opensearch 2.11.0 at http://127.0.0.1:{node.port}; 1,000 documents" in said
+        status, said = dry("--challenge", str(fills))
+        assert status == ExitCode.USAGE
+        assert "would change the cluster prod: operation 'create-index'" in said
+        assert "--allow-writes" in said
+        node.answers["GET", "/big5/_stats/docs"] = (404, {})
+        status, said = dry(*MEASURED)
+        assert status == ExitCode.FAILED
+        assert "prod has no index 'big5'" in said
+        status, said = dry(*MEASURED, "--fill-target", "--docs", "5k")
+        assert "its index would be created and filled with 5,000 documents" in said
+        node.answers["GET", "/big5/_mapping"] = (404, {})
+        status, said = dry("--challenge", str(fills), "--allow-writes")
+        assert "challenges would make big5 there, which is removed after every fork" in said
+        assert all(method == "GET" for method, *_ in node.seen)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["run", "--challenge", "rnge-only"], "did you mean 'range-only'?"),
+        (["run", *MEASURED, "--sweep", "clients=0,1"], "clients must be at least 1"),
+        (["run", *MEASURED, "--pin"], "--pin: benchctl has no say"),
+        (["run", "--challenge", "{folder}/timed.json", "--include-tasks", "nothing"], "nothing"),
+        (["redline", "--operation", "rnge", "--slo", "p90=5ms"], "did you mean 'range'?"),
+    ],
+)
+def test_a_cluster_that_is_down_hides_no_mistake(
+    arguments: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    (tmp_path / "timed.json").write_text('{"name": "timed", "schedule": [{"operation": "range"}]}')
+    command = [text.replace("{folder}", str(tmp_path)) for text in arguments]
+    assert guarded(root, [*command, "--target", "prod=http://127.0.0.1:1"]) == ExitCode.USAGE
+    assert said in capsys.readouterr().err
 
 
 def test_verbose_prints_what_a_run_was_measured_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]):

@@ -24,7 +24,6 @@ from benchctl.cli.boundary import guarded
 from benchctl.home import Home
 from benchctl.results.model import RunRecord
 from benchctl.results.store import RunStore
-from benchctl.run.lock import SHARE_VARIABLE
 from engine.fake_node import FakeNode
 from integration.calls import call
 from stored import stored
@@ -77,7 +76,7 @@ def home() -> Iterator[Home]:
 
 @pytest.fixture
 def environ(home: Home) -> dict[str, str]:
-    return {**os.environ, "BENCHCTL_HOME": str(home.root), SHARE_VARIABLE: "1", "TERM": "xterm"}
+    return {**os.environ, "BENCHCTL_HOME": str(home.root), "TERM": "xterm"}
 
 
 @pytest.fixture

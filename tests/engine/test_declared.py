@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from benchctl.engine.client import SearchClient, connect, loopback
-from benchctl.engine.declared import Places, make_all, places, stand_ins
+from benchctl.engine.declared import Places, make_all, places, stand_ins, try_out
 from benchctl.errors import BenchctlError
 from benchctl.results.plan import CorpusFile
 from benchctl.track.model import Corpus, Documents, Index, IndexBody, Template, Track
@@ -56,7 +56,7 @@ def test_components_come_before_what_is_composed_of_them_and_templates_before_in
 ):
     lines = ("GET /_data_stream/*", *TEMPLATES, *INDICES, "PUT /_data_stream/visits-x")
     allow(node, *lines)
-    make_all(client, TRACK, WANTED)
+    make_all(client, TRACK, WANTED, {})
     assert asked(node) == list(lines)
     assert node.seen[2][3] == STREAM
     assert node.seen[4][3] == {
@@ -70,7 +70,7 @@ def test_a_node_without_data_streams_gets_plain_indices_from_plain_templates(
 ):
     node.answers["GET", "/_data_stream/*"] = (405, NO_STREAMS)
     allow(node, *TEMPLATES, *INDICES, "PUT /visits-x")
-    make_all(client, TRACK, WANTED)
+    make_all(client, TRACK, WANTED, {})
     assert asked(node) == ["GET /_data_stream/*", *TEMPLATES, *INDICES, "PUT /visits-x"]
     assert "data_stream" not in node.seen[2][3]
     assert not node.seen[6][3]
@@ -79,7 +79,7 @@ def test_a_node_without_data_streams_gets_plain_indices_from_plain_templates(
 def test_nodes_are_only_asked_for_data_streams_where_there_are_any(client: SearchClient, node: FakeNode):
     allow(node, *INDICES)
     plain = Track(name="house", operations={}, digest="t", indices=TRACK.indices)
-    make_all(client, plain, places(plain))
+    make_all(client, plain, places(plain), {})
     assert asked(node) == list(INDICES)
 
 
@@ -88,9 +88,45 @@ def test_what_the_node_refuses_is_named_with_its_reason_and_what_to_do(client: S
     cause = {"type": "mapper_parsing_exception", "reason": "No handler for type [constant_keyword]"}
     node.answers["PUT", "/readers"] = (400, {"error": cause, "status": 400})
     with pytest.raises(BenchctlError, match="the node refuses the track's index 'readers': mapper") as caught:
-        make_all(client, TRACK, WANTED)
+        make_all(client, TRACK, WANTED, {"index.codec": "default"})
     assert "No handler for type [constant_keyword]" in caught.value.message
     assert "--distribution" in caught.value.hint
+
+
+def test_an_index_setting_that_the_node_refuses_is_named_as_it_was_given(
+    client: SearchClient, node: FakeNode
+):
+    allow(node, "GET /_data_stream/*", *TEMPLATES)
+    cause = {"type": "illegal_argument_exception", "reason": "unknown value for [index.codec]: defualt"}
+    node.answers["PUT", "/readers"] = (400, {"error": cause, "status": 400})
+    with pytest.raises(BenchctlError, match="the node refuses index:codec=defualt: illegal_arg") as caught:
+        make_all(client, TRACK, WANTED, {"index.codec": "defualt", "index.sort.field": "x"})
+    assert "--variant, --sweep" in caught.value.hint
+
+
+def test_what_a_clusters_templates_make_of_places_is_tried(client: SearchClient, node: FakeNode):
+    allow(node, "PUT /readers", "PUT /_data_stream/visits-x")
+    for name, made in (("readers", {"settings": {"index.codec": "default"}}), ("visits-x", {"aliases": {}})):
+        node.answers["GET", f"/{name}"] = (200, {name: made})
+        node.answers["GET", f"/{name}/_mapping"] = (404, {})
+    wanted = Places((READERS,), ("visits-x",))
+    try_out(client, wanted)
+    assert [line for line in asked(node) if line.startswith("PUT")] == [
+        "PUT /readers",
+        "PUT /_data_stream/visits-x",
+    ]
+    given = {"aliases": {"all": {}}, "settings": {"index.final_pipeline": "elsewhere"}}
+    node.answers["GET", "/visits-x"] = (200, {".ds-visits-x-000001": given})
+    with pytest.raises(BenchctlError, match=r"templates give 'visits-x' alias all, index.final_pipeline"):
+        try_out(client, wanted)
+    node.answers["PUT", "/readers"] = (400, {"error": {"type": "no", "reason": "not here"}, "status": 400})
+    with pytest.raises(BenchctlError, match="it does not make 'readers': no: not here"):
+        try_out(client, wanted)
+    # What was not made is not removed: somebody else may have made it meanwhile.
+    node.answers["GET", "/readers/_mapping"] = (200, {"readers": {"mappings": {}}})
+    with pytest.raises(BenchctlError, match="it has 'readers' already"):
+        try_out(client, wanted)
+    assert not [line for line in asked(node) if line.startswith("DELETE")]
 
 
 def test_what_stands_in_for_a_data_stream_has_its_very_name(client: SearchClient, node: FakeNode):

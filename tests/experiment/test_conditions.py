@@ -3,6 +3,7 @@
 import json
 import re
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import click
@@ -99,7 +100,10 @@ def test_every_setting_of_runs_is_the_files_or_the_measurements_own(tmp_path: Pa
         found = getattr(planned(tmp_path, f"{whole}\n{text}"), one.name)
         return list(found) if isinstance(found, tuple) else found
 
-    other = OTHERS.get(one.name, not one.default if isinstance(one.default, bool) else 3)
+    hosts = tmp_path / "hosts.yml"
+    hosts.write_text("hosts: {here: {local: true, carries: [load]}}")
+    others = {**OTHERS, "hosts": str(hosts)}
+    other = others.get(one.name, not one.default if isinstance(one.default, bool) else 3)
     assert other != one.default
     usual = list(one.default) if isinstance(one.default, tuple) else one.default
     assert measured("") == usual
@@ -337,3 +341,23 @@ def test_what_no_index_has_is_told(tmp_path: Path, old: str, new: str, message: 
     with pytest.raises(UsageError) as caught:
         load(tmp_path, INGEST.replace(old, new, 1))
     assert message in str(caught.value)
+
+
+def test_a_heap_that_nobody_gives_is_that_of_a_run_of_so_many_documents(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("benchctl.run.plan.psutil.virtual_memory", lambda: SimpleNamespace(total=2**36))
+
+    def heaps(text: str, **changes: Any) -> tuple[object, ...]:
+        found = load(tmp_path, text.replace("heap: 512m\n", ""), Changes(**changes))
+        fresh, used = (found.plans[name].plan.heap_mb for name in ("fresh", "used"))
+        # What a measurement has otherwise is said of it; the file's conditions hold for the rest.
+        assert used == found.spec.of(found.spec.measurements[1]).heap_mb
+        return fresh, used, found.spec.heap_mb
+
+    assert heaps(EXPERIMENT) == (1024, 1024, 1024)
+    assert heaps(EXPERIMENT, docs=6_000_000) == (2048, 2048, 2048)
+    assert heaps(with_own("docs: 30m")) == (4096, 1024, 1024)
+    assert heaps(with_own("docs: 30m"), docs=5000) == (1024, 1024, 1024)
+    assert heaps(with_own("heap: 700m, docs: 30m")) == (700, 1024, 1024)
+    assert heaps(EXPERIMENT, heap_mb=300) == (300, 300, 300)

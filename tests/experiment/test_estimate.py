@@ -6,10 +6,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from benchctl.experiment import estimate as estimates
 from benchctl.experiment.estimate import (
-    BOOT_S,
-    FORK_S,
     Estimate,
     content_listings,
     cost_lines,
@@ -17,13 +14,13 @@ from benchctl.experiment.estimate import (
     estimate_lines,
     overview_lines,
     sight_lines,
-    task_s,
     variant_text,
 )
 from benchctl.experiment.plan import Changes, Experiment
 from benchctl.report.listing import pieces
 from benchctl.results.model import RunRecord
 from benchctl.results.plan import VariantSpec
+from benchctl.run.forecast import BOOT_S, FORK_S, REQUEST_S, Indexing, task_s
 from benchctl.stats.inference import mde, sd_of
 from benchctl.track.model import Task
 from builders import make_fork, make_record, make_summary
@@ -64,7 +61,7 @@ def earlier(
 
 
 def found(experiment: Experiment, *records: RunRecord, budget_s: float | None = None) -> Estimate:
-    return estimate(experiment.spec, experiment.plans, records, "f", budget_s=budget_s)
+    return estimate(experiment.spec, experiment.plans, records, "f", indexing=Indexing(), budget_s=budget_s)
 
 
 def costs(one: Estimate) -> dict[str, tuple[float, str]]:
@@ -280,7 +277,7 @@ def test_warm_ups_run_after_every_start(tmp_path: Path):
         "challenges: [range-only-short]}", "challenges: [range-only-short], warmup-challenges: [warmup]}"
     )
     warmed = costs(found(load(tmp_path, text)))["fresh/es"][0]
-    assert warmed == pytest.approx(plain + 90 * estimates.REQUEST_S, abs=0.01)
+    assert warmed == pytest.approx(plain + 90 * REQUEST_S, abs=0.01)
 
 
 def test_an_experiment_is_described_whole(tmp_path: Path):

@@ -18,7 +18,6 @@ from benchctl.engine.node import Node, archive_classes, boot
 from benchctl.home import Home, resolve_home
 from benchctl.results.plan import EngineName, VariantSpec
 from benchctl.results.store import RunStore
-from benchctl.run.lock import SHARE_VARIABLE
 from integration.calls import Benchctl, call
 
 HEAP_MB = 512
@@ -132,8 +131,7 @@ def start(boots: Boots, scratch: Path) -> Start:
 @pytest.fixture(scope="session")
 def environ(home: Home, installations: dict[EngineName, Installation]) -> dict[str, str]:
     assert installations
-    # Processes that share the tests measure at the same time; none of them looks at how fast anything is.
-    return {**os.environ, "BENCHCTL_HOME": str(home.root), SHARE_VARIABLE: "1", "COLUMNS": "120"}
+    return {**os.environ, "BENCHCTL_HOME": str(home.root), "COLUMNS": "120"}
 
 
 @pytest.fixture(scope="session")

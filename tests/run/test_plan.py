@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -24,6 +25,7 @@ from benchctl.run.plan import (
     reload_track,
     settled,
     settling_text,
+    usual_heap_mb,
     with_params,
 )
 from benchctl.track.model import Challenge, Task
@@ -124,7 +126,7 @@ def test_what_cannot_be_run_is_refused(changes: dict[str, Any], text: str):
 
 
 def test_what_a_running_cluster_tells_is_measured_on_it():
-    told = ",".join(one.name for one in FIGURES if one.loop != "search" and not one.own_nodes)
+    told = ",".join(one.name for one in FIGURES if one.loop not in ("search", "open") and not one.own_nodes)
     plan, _ = plan_run(options(metrics=told, variants=(ES, RUNNING)))
     assert plan.metrics == told
 
@@ -245,6 +247,31 @@ def test_the_default_heap_is_a_quarter_within_bounds(memory: int):
     assert 256 <= heap <= 4096
     if 2**30 <= memory <= 2**34:
         assert heap == memory // 4 // 2**20
+
+
+def test_the_usual_heap_is_that_of_all_documents_that_are_asked_for(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("benchctl.run.plan.psutil.virtual_memory", lambda: SimpleNamespace(total=2**36))
+    assert usual_heap_mb("big5", None, of_file=False) == 1024
+    assert usual_heap_mb("big5", None, of_file=True) == 4096
+    assert usual_heap_mb("/mine", None, of_file=False) == 4096
+    assert usual_heap_mb("/mine", 100_000, of_file=False) == 1024
+    assert usual_heap_mb("big5", None, of_file=False, sweep=("clients=1,2", "docs=1m,10m")) == 2048
+
+
+def test_a_metric_that_no_task_has_is_refused(tmp_path: Path):
+    def planned(metrics: str, **task: Any) -> Plan:
+        path = tmp_path / "mine.json"
+        schedule = [{"operation": "refresh"}, {"operation": "term", **task}]
+        path.write_text(json.dumps({"name": "mine", "schedule": schedule}))
+        return plan_run(options(challenges=(str(path),), metrics=metrics))[0]
+
+    with pytest.raises(UsageError, match="--metric latency: no task has one; of 'term': the task is not thr"):
+        planned("took,latency")
+    with pytest.raises(
+        UsageError, match="--metric throughput: no task has one; of 'term': the task is throt"
+    ):
+        planned("throughput", **{"target-throughput": 5})
+    assert planned("latency", **{"target-throughput": 5}).metrics == "latency"
 
 
 def write_challenge(path: Path, name: str) -> str:

@@ -177,3 +177,20 @@ def test_where_every_fork_builds_its_own_index_builds_are_in_the_intervals():
     done = {label: [make_fork(label, block) for block in range(2)] for label in ("es", "os")}
     assert "one-index-build" in {one.code for one in general_doubts(done, done, ())}
     assert "one-index-build" not in {one.code for one in general_doubts(done, done, (), prepared=False)}
+
+
+def test_a_figure_by_the_clocks_of_a_target_is_not_quite_that_of_other_nodes(
+    summary: Callable[..., TaskSummary],
+):
+    other = [(0, summary(10.0, meters={"gc": 1.0, "answer": 2.0}))]
+    target = [(0, summary(10.0, meters={"gc": 1.0, "answer": 2.0, "heap_used": 3.0}))]
+    task = Task("range", iterations=10)
+
+    def found(name: str, **sides: list[tuple[int, TaskSummary]]) -> list[str]:
+        return [one.text for one in row_doubts(metric(name), task, sides, None) if one.code == "other-clocks"]
+
+    (text,) = found("gc", es=other, prod=target)
+    assert text.startswith(
+        "collector pauses of prod is by the JVMs' own clocks, over all nodes; of others from"
+    )
+    assert found("gc", one=target, two=target) == found("answer", es=other, prod=target) == []

@@ -107,8 +107,8 @@ def metrics_listing() -> Listing:
             one.better,
             Share(one.margin),
             one.level,
-            "no" if one.own_nodes else "yes",
-            one.meaning,
+            "yes" if one.told_by_targets else "no",
+            f"{one.meaning}; of targets by {one.target}" if one.target else one.meaning,
             used_by(one),
         )
         for one in (*FIGURES, *BUILD_FIGURES)

@@ -14,17 +14,20 @@ from benchctl.cli.targets import endpoints_of
 from benchctl.cli.watch import watching
 from benchctl.errors import BenchctlError, ExitCode
 from benchctl.home import Home
+from benchctl.lock import host_lock
 from benchctl.report.numbers import counted
 from benchctl.results.model import RunRecord, unanswered
 from benchctl.results.plan import Plan
 from benchctl.results.store import RunFolder, RunStore, reference
 from benchctl.run.bench import Bench, Observer
+from benchctl.run.documents import FileOptions
 from benchctl.run.fitness import check_quiet
-from benchctl.run.forecast import announce, earlier_runs, preparation
+from benchctl.run.forecast import Ahead, announce, earlier_runs, preparation
 from benchctl.run.host import describe_host
-from benchctl.run.lock import host_lock
 from benchctl.run.plan import settling_text
 from benchctl.run.prepare import check_host
+from benchctl.run.targets import look_at, seen_text
+from benchctl.track.model import Track
 
 if TYPE_CHECKING:
     from benchctl.report.formats import Format
@@ -96,9 +99,13 @@ def benched(
         yield Bench(home, store, observer, threading.Event(), endpoints)
 
 
-def only_say(plan: Plan, home: Home, store: RunStore, *, require_quiet: bool) -> None:
+def only_say(
+    plan: Plan, track: Track, files: FileOptions, home: Home, store: RunStore, *, require_quiet: bool
+) -> None:
     """Describe a run, after checking all that can be checked without it."""
     check_host(plan, home)
+    endpoints = endpoints_of(plan.variants, os.environ)
+    seen = [look_at(spec, endpoints[spec.name], plan, track) for spec in plan.variants if spec.target]
     challenges, variants = (", ".join(found) for found in (plan.challenges, plan.families))
     documents = f" on {plan.corpus.documents:,} documents" if plan.corpus.documents else ""
     if plan.swept is not None:
@@ -111,14 +118,17 @@ def only_say(plan: Plan, home: Home, store: RunStore, *, require_quiet: bool) ->
 
         what = f"{'; '.join(redline_lines(plan, plan.redline))};"
     say(f"would measure {what} with {variants}, {counted(plan.forks, 'fork')} each{documents}")
+    for one in seen:
+        say(seen_text(one, plan.corpus.documents))
     if plan.settled:
         say(settling_text(plan))
     host = describe_host()
-    for line in preparation([(plan, earlier_runs(store, plan, host.fingerprint).block_s(plan))], home):
+    block_s = earlier_runs(store, plan, host.fingerprint).block_s(plan)
+    for line in preparation([Ahead(plan, track, block_s, files)], home).lines():
         say(line)
     with watching(quiet=False) as observer:
         check_quiet(home, [plan], host, observer.note, required=require_quiet)
-        announce(store, plan, host.fingerprint, observer)
+        announce(home, store, plan, track, host.fingerprint, observer)
 
 
 # The end of a command that measured: its tables, and an error where they do not show all that was asked.

@@ -220,6 +220,8 @@ def compared_as_option(command: F) -> F:
 
 
 def _figures(_context: click.Context, _param: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
+    if "" in values:
+        raise UsageError("--metric is empty", hint="leave it out, or say what to compare")
     return figure_names(",".join(values))
 
 
@@ -324,6 +326,17 @@ def check_new_file(option: str, path: Path, beside: Sequence[Path] = (), *, ours
 # What may stand beside `--resume` and `--more`: what is measured was said when it was begun.
 
 
+def given_options(context: click.Context) -> dict[str, str]:
+    """The options and arguments that the command line has: name -> how it is spelt, in full."""
+    return {
+        other.name or "": other.human_readable_name
+        if isinstance(other, click.Argument)
+        else max(other.opts, key=len)
+        for other in context.command.params
+        if context.get_parameter_source(other.name or "") is ParameterSource.COMMANDLINE
+    }
+
+
 def refuse_beside(option: str, context: click.Context, allowed: Collection[str], what: str) -> None:
     """Refuse options that would silently have no effect.
 
@@ -336,14 +349,8 @@ def refuse_beside(option: str, context: click.Context, allowed: Collection[str],
     Raises:
         UsageError: other options were given.
     """
-    given = [
-        other.opts[0]
-        for other in context.command.params
-        if other.name not in allowed
-        and context.get_parameter_source(other.name or "") is ParameterSource.COMMANDLINE
-    ]
-    if given:
-        names = ", ".join(given)
+    names = ", ".join(spelt for name, spelt in given_options(context).items() if name not in allowed)
+    if names:
         raise UsageError(
             f"{option} goes on with {what} as it was begun: {names} cannot change it",
             hint=f"leave out {names}, or start anew",

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any, Literal
 
 import click
-from click.core import ParameterSource
 
 from benchctl.cli.completion import completing
 from benchctl.cli.measuring import (
@@ -22,6 +21,7 @@ from benchctl.cli.options import (
     PercentType,
     SectionedCommand,
     format_option,
+    given_options,
     open_store,
     param_options,
     runs_option,
@@ -34,7 +34,7 @@ from benchctl.cli.run_options import (
     settings_options,
     subject_options,
 )
-from benchctl.cli.targets import TargetOptions, resolve_targets, target_options
+from benchctl.cli.targets import TargetOptions, target_options, unasked_targets, with_answers
 from benchctl.errors import UsageError
 from benchctl.home import resolve_home
 from benchctl.report.formats import Format
@@ -121,7 +121,7 @@ _INSTEAD = {
 )
 @subject_options
 @target_options
-@settings_options(*PREPARING, "include_tasks", "exclude_tasks", "page_cache")
+@settings_options(*PREPARING, "include_tasks", "exclude_tasks", "hosts", "page_cache")
 @param_options
 @click.option("--forks", type=int, default=3, show_default=True, help="Searches, each on a fresh node.")
 @click.option(
@@ -230,11 +230,12 @@ def redline_command(
     )
     home = resolve_home()
     store = open_store(home, runs_folder)
-    targets = resolve_targets(target_options, os.environ)
+    targets = unasked_targets(target_options)
     spec = run_spec(subject_options, param_options, settings, forks=forks, workers=workers, targets=targets)
     plan, loaded = plan_redline(spec, search)
+    plan = with_answers(plan, os.environ)
     if dry_run:
-        only_say(plan, home, store, require_quiet=require_quiet)
+        only_say(plan, loaded, subject_options.files, home, store, require_quiet=require_quiet)
         return
     with benched(home, store, plan, wait=wait, quiet=quiet, require_quiet=require_quiet) as bench:
         folder, record = start_run(bench, plan, loaded, Extras(files=subject_options.files))
@@ -256,16 +257,12 @@ def _refuse_alien(challenge: str | None, clients: Clients) -> None:
         UsageError: one was given.
     """
     by = searched_by(challenge, clients)
-    context = click.get_current_context()
     alien = frozenset().union(*_ONLY.values()) - _ONLY[by] | ({"clients"} if by == "factor" else set())
-    for option in context.command.params:
-        given = context.get_parameter_source(option.name or "") is ParameterSource.COMMANDLINE
-        if given and option.name in alien:
+    for name, option in given_options(click.get_current_context()).items():
+        if name in alien:
             what = {
                 "rate": "for the rate of an operation",
                 "factor": "for a factor, and each task of the challenge has its own",
                 "clients": "for a number of clients in a closed loop",
             }
-            raise UsageError(
-                f"{option.opts[0]} has no effect on a search {what[by]}", hint=f"leave out {option.opts[0]}"
-            )
+            raise UsageError(f"{option} has no effect on a search {what[by]}", hint=f"leave out {option}")

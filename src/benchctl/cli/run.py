@@ -44,7 +44,7 @@ from benchctl.cli.run_options import (
     test_mode_option,
     workers_option,
 )
-from benchctl.cli.targets import TargetOptions, resolve_targets, target_options
+from benchctl.cli.targets import TargetOptions, target_options, unasked_targets, with_answers
 from benchctl.cli.trust_option import trust_option
 from benchctl.errors import UsageError
 from benchctl.home import Home, resolve_home
@@ -176,7 +176,7 @@ def run_command(
             settings,
             forks=fork_options.count,
             workers=workers or 1,
-            targets=resolve_targets(target_options, os.environ),
+            targets=unasked_targets(target_options),
             schedule=schedule_options,
         )
         plan, track = plan_run(
@@ -192,8 +192,9 @@ def run_command(
         plan = in_test_mode(plan) if test_mode else plan
         if until_steady:
             check_lengthening(plan)
+        plan = with_answers(plan, os.environ)
         if dry_run:
-            only_say(plan, home, store, require_quiet=require_quiet)
+            only_say(plan, track, subject_options.files, home, store, require_quiet=require_quiet)
             return
         with benched(home, store, plan, wait=wait, quiet=quiet, require_quiet=require_quiet) as bench:
             plan, calibration = _calibrated(
@@ -260,7 +261,7 @@ def _calibrated(
     choosing = choosing and needs_calibration(plan)
     if not (forced or choosing):
         return plan, None
-    calibration = calibrate(bench.observer, bench.stop)
+    calibration = calibrate(bench.observer, bench.stop, plan)
     if choosing:
         plan = with_workers(plan, calibration, psutil.cpu_count() or 1)
         plan = msgspec.structs.replace(plan, pin=subject_options.pin_spec(plan.workers))

@@ -1,14 +1,13 @@
 """The options of commands that measure, and what they ask for: a `RunSpec`."""
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar, cast, get_args
 
 import click
 import msgspec
-import psutil
 from click.core import ParameterSource
 
 from benchctl.cli.completion import completing
@@ -37,7 +36,7 @@ from benchctl.results.plan import (
 )
 from benchctl.run.documents import GENERATED_DOCUMENTS, FileOptions
 from benchctl.run.pin import AUTO, allowed_cpus, cores_of, pin_of
-from benchctl.run.plan import EVIDENCE_KINDS, TEST_MODE_DOCUMENTS, TEST_MODE_FORKS, RunSpec, default_heap_mb
+from benchctl.run.plan import EVIDENCE_KINDS, TEST_MODE_DOCUMENTS, TEST_MODE_FORKS, RunSpec, usual_heap_mb
 from benchctl.spec import Setting, run_settings
 from benchctl.stats.multiplicity import FIRST_LOOK
 from benchctl.track.library import challenge_names, track_names
@@ -63,7 +62,9 @@ def settings_options(*names: str) -> Callable[[F], F]:
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(command)
         def collected(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - whatever the command takes and gives
-            return command(*args, settings={one.name: kwargs.pop(one.name) for one in chosen}, **kwargs)
+            settings = {one.name: kwargs.pop(one.name) for one in chosen}
+            _refuse_empty(one for one in chosen if settings[one.name] == "")
+            return command(*args, settings=settings, **kwargs)
 
         decorated: Callable[..., Any] = collected
         for one in reversed(chosen):
@@ -71,6 +72,17 @@ def settings_options(*names: str) -> Callable[[F], F]:
         return decorated
 
     return cast("Callable[[F], F]", decorate)
+
+
+def _refuse_empty(settings: Iterable[Setting]) -> None:
+    """Refuse a text of nothing, which would be taken for an option that was not given.
+
+    Raises:
+        UsageError: one is.
+    """
+    for one in settings:
+        if click.get_current_context().get_parameter_source(one.name) is ParameterSource.COMMANDLINE:
+            raise UsageError(f"{one.option} is empty", hint="leave it out, or say what it is")
 
 
 def _option(one: Setting) -> Callable[[Any], Any]:
@@ -139,13 +151,6 @@ class SubjectOptions:
         if self.start is None:
             return found
         return tuple(msgspec.structs.replace(spec, start=self.start) for spec in found)
-
-    @property
-    def heap_mb(self) -> int:
-        """Heap of every node, MiB."""
-        generated = self.corpus_file is None and self.track in track_names()
-        documents = self.corpus.documents if generated else self.docs
-        return self.heap or default_heap_mb(psutil.virtual_memory().total, documents)
 
     def pin_spec(self, workers: int) -> PinSpec | None:
         """The CPUs of node and driver on this host; the driver's clients work in that many processes.
@@ -365,7 +370,13 @@ def run_spec(
         warmup_challenges=schedule.warmups,
         forks=forks,
         seed=subject.seed,
-        heap_mb=subject.heap_mb,
+        heap_mb=subject.heap
+        or usual_heap_mb(
+            subject.track,
+            subject.docs,
+            of_file=subject.corpus_file is not None,
+            sweep=settings.get("sweep", ()),
+        ),
         track=subject.track,
         corpus=subject.corpus,
         files=subject.files,

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from http import HTTPStatus
+from types import MappingProxyType
 from typing import Any
 from urllib.parse import quote
 
@@ -25,11 +26,28 @@ from benchctl.track.model import (
 from benchctl.track.operations.common import names_unknown
 
 EVERYTHING = "_all"
-WHAT_TO_DO = (
-    "measure a distribution that has what it asks for (--distribution VARIANT=PATH|URL; the usual ones carry "
-    "the core modules only), or change the track"
-)
-"""About a mapping, setting or template that a node refuses."""
+
+
+def refusal(what: str, reason: str, given: Mapping[str, Any]) -> BenchctlError:
+    """A node's refusal to make something: of an index setting that a variant gave, or of the track's.
+
+    Args:
+        what: the node was to make.
+        reason: in its own words.
+        given: the variant's index settings.
+    """
+    blamed = [f"index:{name.removeprefix('index.')}={given[name]}" for name in given if name in reason]
+    if blamed:
+        return BenchctlError(
+            f"the node refuses {', '.join(blamed)}: {reason}",
+            hint="correct or leave out what --variant, --sweep or the variant's file says",
+        )
+    return BenchctlError(
+        f"the node refuses {what}: {reason}",
+        hint="measure a distribution that has what it asks for (--distribution VARIANT=PATH|URL; the usual "
+        "ones carry the core modules only), or change the track",
+    )
+
 
 # A node accepts a request line of 4096 bytes.
 _MOST_CHARACTERS = 2048
@@ -105,24 +123,49 @@ MARK = "benchctl"
 """The key in the `_meta` of a mapping that tells whose an index is."""
 
 
-def with_mark(wanted: Places) -> Places:
-    """The same places, with indices that say who made them."""
-
-    def marked(index: Index) -> Index:
-        mappings = index.body.mappings
-        mappings = {**mappings, "_meta": {**mappings.get("_meta", {}), **_OWN}}
-        return msgspec.structs.replace(index, body=msgspec.structs.replace(index.body, mappings=mappings))
-
-    return replace(wanted, indices=tuple(map(marked, wanted.indices)))
+OWN: Mapping[str, str] = {MARK: "made for a measurement, which may delete it"}
+"""The mark, in the `_meta` of what a measurement makes on a running cluster."""
 
 
-_OWN = {MARK: "made for a measurement, which may delete it"}
-
-
-def leads_elsewhere(body: Mapping[str, Any]) -> bool:
-    """Whether an index with this body would be seen, or pass documents on, under other names."""
+def leads_elsewhere(body: Mapping[str, Any]) -> tuple[str, ...]:
+    """Aliases and pipelines: by these an index with this body is seen elsewhere, or passes documents on."""
     settings = flat("settings", body.get("settings") or {})
-    return bool(body.get("aliases")) or any(name.endswith("_pipeline") for name in settings)
+    pipelines = (name.removeprefix("settings.") for name in settings if name.endswith("_pipeline"))
+    return (*(f"alias {name}" for name in body.get("aliases") or ()), *pipelines)
+
+
+def try_out(client: SearchClient, wanted: Places) -> None:
+    """Make each of these places, and remove it, to see what a cluster's own templates make of it.
+
+    Raises:
+        BenchctlError: one would be seen elsewhere, cannot be made, or is there already.
+    """
+    require_free(client, wanted)
+    _remove(client, wanted)
+    for name in wanted.names:
+        path = f"/{quote(name, safe='')}"
+        try:
+            if name in wanted.data_streams:
+                client.request("PUT", f"/_data_stream{path}")
+            else:
+                client.create_index(name, {"mappings": {"_meta": OWN}})
+        except NodeRequestError as err:
+            if err.status != HTTPStatus.BAD_REQUEST:
+                raise
+            raise BenchctlError(
+                f"it does not make '{name}': {err.reason}",
+                hint="see to its templates: --allow-writes leaves the cluster's own as they are",
+            ) from err
+        try:
+            made = client.request("GET", path, params={"flat_settings": "true"})
+        finally:
+            _remove(client, wanted)
+        if others := [way for one in made.values() for way in leads_elsewhere(one)]:
+            raise BenchctlError(
+                f"its templates give '{name}' {', '.join(others)}",
+                hint="--allow-writes makes what nobody else sees: leave the name out of the template's "
+                "index_patterns, or measure another cluster",
+            )
 
 
 @contextmanager
@@ -147,7 +190,7 @@ def lent(client: SearchClient, wanted: Places, *, keep: bool) -> Iterator[None]:
         if keep:
             for name in wanted.names:
                 if _mappings(client, name) is not None:
-                    client.request("PUT", f"/{quote(name, safe='')}/_mapping", body={"_meta": _OWN})
+                    client.request("PUT", f"/{quote(name, safe='')}/_mapping", body={"_meta": OWN})
         else:
             _remove(client, wanted)
 
@@ -187,10 +230,11 @@ def _remove(client: SearchClient, wanted: Places) -> None:
             client.request("DELETE", f"/{kind}{quote(name, safe='')}")
 
 
-def make_all(client: SearchClient, track: Track, wanted: Places) -> None:
+def make_all(client: SearchClient, track: Track, wanted: Places, given: Mapping[str, Any]) -> None:
     """Create templates, then indices and data streams, on a node that has none of them.
 
-    A node without data streams gets plain indices of their names, from the same templates.
+    A node without data streams gets plain indices of their names, from the same templates. `given` are the
+    index settings that the variant brought to `wanted`.
 
     Raises:
         BenchctlError: the node refuses one of them, with its reason.
@@ -202,7 +246,7 @@ def make_all(client: SearchClient, track: Track, wanted: Places) -> None:
         with _explained(f"template '{template.name}'"):
             client.request("PUT", f"/{_PATHS[template.kind]}/{quote(template.name, safe='')}", body=body)
     for index in wanted.indices:
-        with _explained(f"index '{index.name}'"):
+        with _explained(f"index '{index.name}'", given):
             client.create_index(index.name, msgspec.to_builtins(index.body))
     for name in wanted.data_streams:
         with _explained(f"data stream '{name}'"):
@@ -235,14 +279,11 @@ def _has_data_streams(client: SearchClient) -> bool:
 
 
 @contextmanager
-def _explained(what: str) -> Iterator[None]:
+def _explained(what: str, given: Mapping[str, Any] = MappingProxyType({})) -> Iterator[None]:
     """Adds to a refusal what can be done about it."""
     try:
         yield
     except NodeRequestError as err:
         if not err.status:
             raise
-        raise BenchctlError(
-            f"the node refuses the track's {what}: {err.reason}",
-            hint=WHAT_TO_DO,
-        ) from err
+        raise refusal(f"the track's {what}", err.reason, given) from err

@@ -343,6 +343,14 @@ def _existing(given: str, variant: str) -> Path:
     return path
 
 
+def installed(home: Home, spec: VariantSpec) -> Installation | None:
+    """What `install` would find unpacked; None if it would have to work, or uses what the user has."""
+    if spec.distribution is not None:
+        return None
+    archive = _cached(_engine_path(home, spec.engine, spec.version))
+    return None if archive is None else _installed(home, spec.engine, archive)
+
+
 def _installed(home: Home, engine: EngineName, archive: Archive) -> Installation | None:
     """What was unpacked from the same archive before."""
     with disk_errors(f"use what is unpacked in {home.root / 'engines'}"):

@@ -387,7 +387,7 @@ def create(client: SearchClient, key: IndexKey) -> Intervals:
         BenchctlError: the node refuses something.
     """
     wanted = key.places
-    make_all(client, key.track, wanted)
+    make_all(client, key.track, wanted, key.index_settings)
     intervals = client.setting(wanted.target, REFRESH_INTERVAL)
     for name in intervals:
         client.put_settings(name, {REFRESH_INTERVAL: "-1"})

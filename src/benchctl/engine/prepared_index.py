@@ -292,6 +292,13 @@ def find_prepared(home: Home, key: IndexKey) -> PreparedIndex | None:
     return found
 
 
+def known_builds(home: Home) -> Iterator[tuple[str, IndexFacts]]:
+    """The finished prepared indices: name of the folder, and facts; their files are not checked."""
+    for path in sorted((home.root / "indices").glob(f"*/{MANIFEST_NAME}")):
+        with suppress(OSError, msgspec.DecodeError):
+            yield path.parent.name, msgspec.json.decode(read_file(path), type=IndexFacts)
+
+
 def bytes_per_document(corpus: CorpusSpec, more: int = 0) -> float:
     """Approximate disk space per document while an index is built.
 

@@ -15,7 +15,7 @@ from typing import Final, Literal
 
 import msgspec
 
-from benchctl.experiment.plan import Plans
+from benchctl.experiment.plan import Planned, Plans
 from benchctl.experiment.record import (
     ComparisonSpec,
     Expectation,
@@ -29,22 +29,20 @@ from benchctl.report.listing import Listing, pieces
 from benchctl.report.numbers import counted, documents, duration, mebibytes
 from benchctl.results.model import FORKS_FOR_VERDICT, RunRecord
 from benchctl.results.plan import EvidenceSpec, Plan, VariantSpec
-from benchctl.run.plan import boots
+from benchctl.run.forecast import (
+    BOOT_S,
+    FORK_S,
+    REQUEST_S,
+    REQUEST_S_PER_MILLION_DOCUMENTS,
+    Indexing,
+    rough_fork_s,
+)
 from benchctl.stats.history import History, Noise, collect_history, kind_of
 from benchctl.stats.inference import mde, sd_of
 from benchctl.stats.metrics import BUILD_METRICS, MetricKey, metric_of
-from benchctl.track.model import Challenge, Task
 
 Basis = Literal["variant", "engine", "operations", "rule"]
 
-FORK_S: Final = 3.0
-"""Of a fork that is put together: copying the index, two host probes, writing the samples."""
-BOOT_S: Final = 8.0
-"""Of the same, for every node: its start, its calming down, its stop."""
-REQUEST_S: Final = 0.001
-"""The least that a request takes."""
-REQUEST_S_PER_MILLION_DOCUMENTS: Final = 0.01
-"""The rule: between a range (2 ms) and a composite aggregation (40 ms) of a million documents."""
 _ASSUMED_CVS_PERCENT: Final = (5.0, 10.0, 15.0)
 """Fork CVs that stand in for unknown ones: most tasks' lie in between."""
 MOST_RECORDS: Final = 200
@@ -160,17 +158,19 @@ def estimate(
     records: Iterable[RunRecord],
     fingerprint: str,
     *,
+    indexing: Indexing,
     budget_s: float | None = None,
 ) -> Estimate:
     """Work out duration and precision of an experiment from earlier runs, newest first.
 
-    `fingerprint` is of this host: runs of others do not count. `budget_s` is for the forks; None for as
+    `fingerprint` is of this host: runs of others do not count. `indexing` says how fast its engines index;
+    `budget_s` is for the forks; None for as
     long as they take.
     """
-    past = _Past(records, fingerprint)
+    past = _Past(records, fingerprint, indexing)
     growing = spec.expected_sides if spec.until_decided else frozenset()
     costs = tuple(
-        past.cost(name, planned.plan, variant, spec.most_forks or 0 if (name, variant.name) in growing else 0)
+        past.cost(name, planned, variant, spec.most_forks or 0 if (name, variant.name) in growing else 0)
         for name, planned in plans.items()
         if planned.plan.schedules
         for variant in planned.plan.variants
@@ -214,19 +214,21 @@ def _seconds(costs: Iterable[ForkCost], blocks: int) -> float:
 class _Past:
     """Earlier runs on this machine, by variants of plans."""
 
-    def __init__(self, records: Iterable[RunRecord], fingerprint: str) -> None:
+    def __init__(self, records: Iterable[RunRecord], fingerprint: str, indexing: Indexing) -> None:
+        self._indexing = indexing
         self._records = [record for record in records if record.environment.fingerprint == fingerprint]
         self._fingerprint = fingerprint
         self._requests = _Requests(self._records)
         self._known: dict[str, History] = {}
 
-    def cost(self, measurement: str, plan: Plan, variant: VariantSpec, most: int) -> ForkCost:
+    def cost(self, measurement: str, planned: Planned, variant: VariantSpec, most: int) -> ForkCost:
+        plan = planned.plan
         history = self._history(measurement, plan)
         known = history.fork_time_s(variant)
         seconds: float
         basis: Basis
         if known is None:
-            seconds, basis = self._requests.fork(plan, variant)
+            seconds, basis = self._requests.fork(planned, variant, self._indexing)
         else:
             seconds, basis = known, "variant" if kind_of(variant) in history.fork_s else "engine"
         extra = 0 if plan.evidence is None else plan.evidence.extra_forks
@@ -265,10 +267,6 @@ def _related(plan: Plan, other: Plan) -> bool:
     return plan.track == other.track and any(challenge.name in names for challenge in plan.schedules)
 
 
-_REDLINE_STEPS = 20
-"""Of a search: six of `range` on a million documents took 21 on average."""
-
-
 class _Requests:
     """Duration of requests by engine and operation in runs on this machine, whatever else the forks did."""
 
@@ -284,32 +282,19 @@ class _Requests:
                         found.setdefault(key, []).append(one.mean_ns / 1e9 / millions)
         self._per_million = {key: statistics.median(values) for key, values in found.items()}
 
-    def fork(self, plan: Plan, variant: VariantSpec) -> tuple[float, Basis]:
+    def fork(self, planned: Planned, variant: VariantSpec, indexing: Indexing) -> tuple[float, Basis]:
         """Seconds of a fork, and whether all of its operations are known."""
-        warmups = (*plan.variant_warmups.get(variant.name, ()), *plan.warmup_challenges)
-        starts = len(boots(plan))
-        tasks = [*starts * _tasks(warmups), *_tasks(plan.schedules)]
-        millions = plan.corpus.documents / 1e6
-        seconds = FORK_S + starts * BOOT_S
-        for task in tasks:
-            known = self._per_million.get((variant.engine, task.operation), REQUEST_S_PER_MILLION_DOCUMENTS)
-            seconds += task_s(task, max(REQUEST_S, millions * known))
-        if plan.redline is not None:
-            search = plan.redline
-            seconds += search.warm_up_s + _REDLINE_STEPS * (search.settle_s + search.step_s)
-        unknown = any((variant.engine, task.operation) not in self._per_million for task in tasks)
+        millions = planned.plan.of(variant).corpus.documents / 1e6
+        unknown = False
+
+        def request_s(operation: str) -> float:
+            nonlocal unknown
+            known = self._per_million.get((variant.engine, operation))
+            unknown |= known is None
+            return max(REQUEST_S, millions * (known or REQUEST_S_PER_MILLION_DOCUMENTS))
+
+        seconds = rough_fork_s(planned.plan, planned.track, variant, indexing, request_s)
         return seconds, "rule" if unknown else "operations"
-
-
-def _tasks(challenges: Sequence[Challenge]) -> list[Task]:
-    return [task for challenge in challenges for task in challenge.schedule]
-
-
-def task_s(task: Task, request_s: float) -> float:
-    """Seconds of a task: as planned, or as long as its requests take."""
-    if task.planned_s is not None:
-        return task.planned_s
-    return ((task.iterations or 1) + (task.warmup_iterations or 0)) * request_s
 
 
 def _least(forks: int, sd: float) -> float:
@@ -404,6 +389,9 @@ def variant_text(spec: VariantSpec) -> str:
 
 def cost_lines(found: Estimate) -> Iterator[str]:
     """Duration, and its basis."""
+    if not found.costs:
+        yield "no forks: indices are built, and nothing else"
+        return
     measurements = len({one.measurement for one in found.costs})
     yield (
         f"{counted(measurements, 'measurement')}, {counted(found.planned_forks, 'fork')}: {_each(found)} of "

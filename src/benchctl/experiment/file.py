@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, Final
 
 import msgspec
-import psutil
 
 from benchctl.corpus.documents import parse_documents
 from benchctl.disk import read_file
@@ -48,7 +47,7 @@ from benchctl.nearest import guess, suggestion
 from benchctl.report.numbers import counted
 from benchctl.results.plan import EvidenceSpec, RedlineSpec, VariantSpec
 from benchctl.run.documents import GENERATED_DOCUMENTS
-from benchctl.run.plan import MIN_HEAP_MB, default_heap_mb
+from benchctl.run.plan import MIN_HEAP_MB
 from benchctl.run.redline import parse_clients, parse_objective, search_of, searched_by
 from benchctl.stats.metrics import BUILD_METRICS, METRICS, any_metric_of, kept_metric_of, metric_of
 from benchctl.track.library import shipped, track_names
@@ -105,6 +104,7 @@ _USUAL: Final = ", ".join(one.key for one in METRICS)
 _KNOWN: Final = f"known: {_USUAL}, and other percentiles such as service_time_p50"
 _MARGIN: Final = "5%"
 _SEARCHED: Final = {"rate": "rate", "factor": "factor of a challenge's rates", "clients": "number of clients"}
+_OF_TASKS: Final = frozenset({"metrics", "compared_as"})
 _LEAST_CHANGE_PERCENT: Final = -100
 _TIMES: Final = {"us": 1e-3, "ms": 1.0, "s": 1e3}
 """Milliseconds."""
@@ -161,6 +161,8 @@ class _TableReader(_Part):
         metric = row.metric or table.metric
         if metric is None:
             raise self._refuse(steps, "neither the row nor its table has a 'metric'", _KNOWN)
+        # What a side may be depends on it.
+        metric = self._metric(metric, (*steps, "metric"))
         baseline = self._side(row.baseline, metric, (*steps, "baseline"))
         contender = self._side(row.contender, metric, (*steps, "contender"))
         if baseline == contender:
@@ -174,7 +176,7 @@ class _TableReader(_Part):
             label=row.label or row.name,
             baseline=baseline,
             contender=contender,
-            metric=self._metric(metric, (*steps, "metric")),
+            metric=metric,
             compared_as=compared_as,
             published=None
             if row.published is None
@@ -319,7 +321,7 @@ class _TableReader(_Part):
 
 def _metric_hint(metric: str) -> str:
     """What was probably meant: Rally's order of words is different."""
-    known = [one.key for one in METRICS]
+    known = [*(one.key for one in METRICS), *BUILD_METRICS]
     first, _, rest = metric.partition("_")
     turned = f"{rest}_{first}"
     try:
@@ -537,7 +539,7 @@ class _Reader(_Part):
             "corpus": str(self._folder / entry.corpus) if entry.corpus else "",
             "corpus_dirs": tuple(str(self._folder / one) for one in entry.corpus_dirs),
             "docs": entry.docs,
-            "heap_mb": default_heap_mb(psutil.virtual_memory().total),
+            "heap_mb": 0,
         }
         if isinstance(entry.docs, str):
             try:
@@ -630,6 +632,10 @@ class _Reader(_Part):
                 (*steps, key), "a red-line search warms up by itself, and collects no evidence"
             )
         own = self._own(entry, steps)
+        if (entry.ingest or entry.redline is not None) and own.keys() & _OF_TASKS:
+            key = min(own.keys() & _OF_TASKS).replace("_", "-")
+            what = "index builds" if entry.ingest else "a red-line search"
+            raise self._refuse((*steps, key), f"'{key}' is about tasks, and has no effect on {what}")
         return Measurement(
             name=name,
             variants=tuple(variants[variant].name for variant in entry.variants),

@@ -74,7 +74,7 @@ class CommonEntry(Conditions, frozen=True, forbid_unknown_fields=True, rename="k
 
     Attributes:
         docs: a million generated ones, or all of files, unless they are given.
-        heap: of every node; a quarter of memory, at most 4g, unless it is given.
+        heap: of every node; by the number of documents unless it is given, as in `benchctl run`.
     """
 
     docs: Positive | Documents | None = None

@@ -30,7 +30,7 @@ from benchctl.report.numbers import counted
 from benchctl.results.plan import CorpusSpec, Place, Plan, StopSpec
 from benchctl.run.documents import GENERATED_DOCUMENTS, FileOptions
 from benchctl.run.pin import allowed_cpus, cores_of, pin_of
-from benchctl.run.plan import RunSpec, in_test_mode, plan_ingest, plan_run
+from benchctl.run.plan import RunSpec, in_test_mode, plan_ingest, plan_run, usual_heap_mb
 from benchctl.run.redline import judged_tasks, plan_redline
 from benchctl.run.sweep import Sweep
 from benchctl.spec import run_settings, settings_in
@@ -119,6 +119,8 @@ def digest_of(plan: Plan) -> str:
             del said[one.name.replace("_", "-")]
     if plan.swept is None:
         del said["swept"]
+    if not plan.load_hosts:
+        del said["load-hosts"]
     for variant in said["variants"]:
         if variant["documents"] is None:
             del variant["documents"]
@@ -139,7 +141,7 @@ def _options(spec: ExperimentSpec, measurement: Measurement, home: Home) -> RunS
         warmup_challenges=measurement.warmup_challenges,
         forks=spec.forks_of(measurement),
         seed=spec.seed,
-        heap_mb=spec.heap_mb,
+        heap_mb=_heap_mb(spec),
         track=spec.track,
         corpus=CorpusSpec(
             seed=spec.corpus_seed,
@@ -162,6 +164,11 @@ def _options(spec: ExperimentSpec, measurement: Measurement, home: Home) -> RunS
         evidence=measurement.evidence,
         consent=Consent(home),
     )
+
+
+def _heap_mb(spec: ExperimentSpec) -> int:
+    usual = usual_heap_mb(spec.track, spec.docs, of_file=bool(spec.corpus), sweep=spec.sweep)
+    return spec.heap_mb or usual
 
 
 # What a command line changes: the size, parameters, which measurements are made.
@@ -338,11 +345,15 @@ def load_experiment(path: Path, changes: Changes, home: Home) -> Experiment:
 
 
 def _sealed(spec: ExperimentSpec, plans: Plans) -> ExperimentSpec:
-    """Add digests of the plans: a measurement that is opened after an interruption must be unchanged."""
-    measurements = tuple(
-        msgspec.structs.replace(one, digest=digest_of(plans[one.name].plan)) for one in spec.measurements
-    )
-    return msgspec.structs.replace(spec, measurements=measurements)
+    """Add what plans tell: heaps, and digests: what is opened after an interruption must be unchanged."""
+    heap_mb = _heap_mb(spec)
+
+    def sealed(one: Measurement) -> Measurement:
+        plan = plans[one.name].plan
+        own = one.own if plan.heap_mb == heap_mb else {**one.own, "heap_mb": plan.heap_mb}
+        return msgspec.structs.replace(one, own=own, digest=digest_of(plan))
+
+    return msgspec.structs.replace(spec, heap_mb=heap_mb, measurements=tuple(map(sealed, spec.measurements)))
 
 
 def _check_params(spec: ExperimentSpec, plans: Plans, source: Source, changes: Changes) -> None:

@@ -365,7 +365,7 @@ class ExperimentSpec(Conditions, frozen=True, forbid_unknown_fields=True, rename
         source: where published figures come from.
         forks: of every variant of every measurement that does not say otherwise: blocks.
         docs: documents; None for all of files.
-        heap_mb: of every node whose variant does not say otherwise.
+        heap_mb: of every node whose variant does not say otherwise; 0 until plans tell, if the file does not.
         params: of all challenges.
         variants: by the name under which measurements refer to them.
         measurements, tables, expectations: in the order of the file.

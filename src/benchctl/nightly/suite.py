@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
 import msgspec
-import psutil
 from msgspec import Meta
 
 from benchctl.corpus.documents import parse_documents
@@ -19,7 +18,7 @@ from benchctl.nightly.retention import Retention
 from benchctl.results.model import DEFAULT_FORKS
 from benchctl.results.plan import VariantSpec
 from benchctl.run.fitness import HostLimits
-from benchctl.run.plan import MIN_HEAP_MB, default_heap_mb
+from benchctl.run.plan import MIN_HEAP_MB, usual_heap_mb
 from benchctl.spec import MAX_SEED, MOST_WORKERS, RunSettings
 from benchctl.stats.metrics import METRICS, figure_names, kept_metric_of, metric
 from benchctl.track.library import challenge_names, find_challenge, track_names
@@ -181,7 +180,9 @@ class Suite(RunSettings, frozen=True, forbid_unknown_fields=True, rename="kebab"
     @property
     def heap_mb(self) -> int:
         """Of every node, MiB."""
-        return default_heap_mb(psutil.virtual_memory().total) if self.heap is None else mebibytes(self.heap)
+        if self.heap is not None:
+            return mebibytes(self.heap)
+        return usual_heap_mb(self.track, self.documents, of_file=self.corpus is not None)
 
     @property
     def documents(self) -> int | None:

@@ -16,7 +16,8 @@ from benchctl.stats.metrics import metric_of
 def junit(analysis: Analysis, gate: GateResult | None = None) -> str:
     """A test case for every comparison: a regression is a failure.
 
-    What is open, or cannot be judged, is skipped; to a gate, if one was asked for, it is an error.
+    What is open, or cannot be judged, is skipped; to a gate, if one was asked for, it is an error. So are
+    forks that failed, whoever asks.
     """
     unclear = "skipped" if gate is None else "error"
     suite = ET.Element("testsuite", name=f"benchctl {headline(analysis)}")
@@ -36,6 +37,14 @@ def junit(analysis: Analysis, gate: GateResult | None = None) -> str:
         counts["tests"] += 1
         if kind is not None:
             counts[{"failure": "failures", "error": "errors"}.get(kind, kind)] += 1
+    lost = [one.text for one in analysis.caveats if one.code == "failed-forks"]
+    if analysis.sections and not any(analysis.forks.values()):
+        lost.append("nothing was measured")
+    for text in lost:
+        case = ET.SubElement(suite, "testcase", classname="benchctl.forks", name=visible(text))
+        ET.SubElement(case, "error", message=visible(text), type="failed-forks")
+        counts["tests"] += 1
+        counts["errors"] += 1
     for name, count in counts.items():
         suite.set(name, str(count))
     ET.indent(suite)

@@ -31,7 +31,17 @@ from benchctl.report.numbers import (
     signed_percent,
 )
 from benchctl.results.model import FORKS_FOR_VERDICT
-from benchctl.stats.analysis import Analysis, DriverRow, Figures, Row, Section, TimeRow, quotable, weaknesses
+from benchctl.stats.analysis import (
+    Analysis,
+    DriverRow,
+    Figures,
+    HostRow,
+    Row,
+    Section,
+    TimeRow,
+    quotable,
+    weaknesses,
+)
 from benchctl.stats.caveat import Caveat, CaveatCode
 from benchctl.stats.compare import DECIDED, FORKS_FOR_QUOTING, HELD_WORDS, VERDICT_WORDS, Comparison
 from benchctl.stats.cost import VerdictCost
@@ -143,7 +153,7 @@ def _to_go(cost: VerdictCost | None) -> str:
     return "far" if cost.verdict_minutes is None else _tenths(cost.verdict_minutes)
 
 
-def task_name(row: Row | DriverRow | TimeRow, analysis: Analysis) -> str:
+def task_name(row: Row | DriverRow | HostRow | TimeRow, analysis: Analysis) -> str:
     """The task, with its challenge where there are several."""
     if len(analysis.sections) == 1:
         return row.label
@@ -375,6 +385,8 @@ def headline(analysis: Analysis) -> str:
         if len(counts) == 1
         else f"forks: {', '.join(f'{name} {count}' for name, count in analysis.forks.items())}"
     )
+    if not names:
+        return f"index builds: {who}{size}"
     return f"{_listed(names)}: {who}, {forks}{size}"
 
 
@@ -386,7 +398,11 @@ def verdict_sentence(
     Begins with `provisional` when a verdict is not to be quoted, or there are doubts about the answer.
     """
     found = list(answer)
-    if by_task:
+    if not analysis.sections:
+        found = found or ["Indices were built, and nothing else: -v shows them."]
+    elif not any(analysis.forks.values()):
+        found = found or ["Nothing was measured: no fork was finished."]
+    elif by_task:
         found += [_about(contender, analysis) for contender in analysis.variants[1:]]
     found = found or ["One variant: there is nothing to compare it with."]
     reasons = [*doubts, *_reservations(analysis)]

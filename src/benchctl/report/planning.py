@@ -39,7 +39,7 @@ def planning_lines(analysis: Analysis, plan: Plan | None) -> list[str | Command]
     noisiest = _noisiest(analysis)
     if noisiest is not None:
         lines.append(_precision_text(noisiest, forks))
-    if plan is not None:
+    if plan is not None and plan.schedules:
         proposal = _proposal("To see more", analysis, plan)
         lines += [] if proposal is None else [proposal]
     return lines
@@ -51,6 +51,8 @@ def next_command(analysis: Analysis, plan: Plan) -> Command | None:
     For settled tasks that is more blocks, added to those there are: as many as decide every row that a few
     minutes can, else the row that lacks least.
     """
+    if not plan.schedules:
+        return None
     done = all(one.verdict in DECIDED and not one.provisional for one in _comparisons(analysis) if one.judged)
     if done and len(analysis.variants) > 1 and not any(_unfinished(analysis)):
         return None

@@ -64,6 +64,7 @@ _MARKS = {
     "stall": ("a long wait", "one took much of the measured time"),
     "tail": ("few requests", "the percentile is not precise"),
     "offered": ("throttled", "the rate is what was asked for"),
+    "clocks": ("unlike clocks", "targets tell it by their own"),
 }
 _OF_CAVEATS = {
     "failures": "fails",
@@ -79,6 +80,7 @@ _OF_CAVEATS = {
     "stalled": "stall",
     "few-samples": "tail",
     "offered-rate": "offered",
+    "other-clocks": "clocks",
 }
 
 

@@ -1,5 +1,6 @@
 """What every fork starts on, and the documents of a run: generated, from files, or none."""
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -61,7 +62,7 @@ def needed_corpora(track: Track, schedules: Iterable[Challenge], origin: DataOri
     if origin == "prepared":
         return track.corpora
     tasks = [track.operations[task.operation] for challenge in schedules for task in challenge.schedule]
-    sending = [operation for operation in tasks if _sends(operation)]
+    sending = [operation for operation in tasks if is_bulk(operation)]
     found = []
     for corpus in track.corpora:
         documents = tuple(
@@ -87,7 +88,24 @@ def streams_made(plan: Plan, track: Track) -> tuple[str, ...]:
 def sends_documents(track: Track, schedules: Iterable[Challenge]) -> bool:
     """Whether any task sends documents of a corpus."""
     return any(
-        _sends(track.operations[task.operation]) for challenge in schedules for task in challenge.schedule
+        is_bulk(track.operations[task.operation]) for challenge in schedules for task in challenge.schedule
+    )
+
+
+def documents_sent(operation: TrackOperation, track: Track, held: int) -> int:
+    """How many documents of a corpus of `held` an operation sends in a pass, as far as the track tells."""
+    counts = [
+        (one.document_count or 0, _asks_for(operation, corpus, one))
+        for corpus in track.corpora
+        for one in corpus.documents
+    ]
+    declared = sum(count for count, _ in counts)
+    asked = sum(count for count, wanted in counts if wanted)
+    documents = min(held, asked) if declared else held
+    if not isinstance(operation, Bulk):
+        return documents
+    return min(
+        operation.ingest_doc_count or documents, math.ceil(documents * operation.ingest_percentage / 100)
     )
 
 
@@ -106,7 +124,7 @@ def _makes_data(operation: TrackOperation, declared: tuple[str, ...], corpora: b
     if isinstance(operation, RawRequest):
         return operation.method == "PUT" and operation.path.partition("?")[0].strip("/") in declared
     # By name, which includes a plug-in's operations.
-    return operation.type_name == _RESTORE or (corpora and _sends(operation))
+    return operation.type_name == _RESTORE or (corpora and is_bulk(operation))
 
 
 def _is_among(names: tuple[str, ...], declared: tuple[str, ...]) -> bool:
@@ -114,7 +132,8 @@ def _is_among(names: tuple[str, ...], declared: tuple[str, ...]) -> bool:
     return not names or not declared or not set(names).isdisjoint(declared)
 
 
-def _sends(operation: TrackOperation) -> bool:
+def is_bulk(operation: TrackOperation) -> bool:
+    """Whether it sends documents of a corpus, by the name of its type, which includes a plug-in's."""
     return operation.type_name == _BULK
 
 
@@ -262,8 +281,9 @@ def expected_corpus(
 
 
 def needs_documents(variants: Iterable[VariantSpec]) -> bool:
-    """Whether anything may have to be filled: running clusters only if they may be."""
-    return any(spec.target is None or spec.target.fill for spec in variants)
+    """Whether anything may have to be filled: running clusters only if they may be written to."""
+    targets = (spec.target for spec in variants)
+    return any(target is None or target.fill or target.writes is not None for target in targets)
 
 
 def is_generated(plan: Plan) -> bool:

@@ -1,20 +1,31 @@
 """What a run announces before it starts: how it will end, and what to expect from earlier runs."""
 
 import itertools
-from collections.abc import Iterable, Sequence
-from pathlib import PurePath
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Final
 
-from benchctl.corpus.generated import corpus_name, needed_bytes
-from benchctl.engine.prepared_index import BYTES_PER_DOCUMENT, BYTES_PER_DOCUMENT_AT_REST
+import msgspec
+
+from benchctl.corpus.generated import corpus_name, load_corpus, needed_bytes
+from benchctl.engine.distribution import installed
+from benchctl.engine.prepared_index import BYTES_PER_DOCUMENT, BYTES_PER_DOCUMENT_AT_REST, known_builds
+from benchctl.errors import BenchctlError
 from benchctl.home import Home
 from benchctl.report.numbers import counted, duration
-from benchctl.results.plan import Plan
+from benchctl.results.model import IndexFacts, IngestReport
+from benchctl.results.plan import EngineName, Plan, VariantSpec
 from benchctl.results.store import RunStore
 from benchctl.run.bench import Observer
-from benchctl.run.documents import is_generated
+from benchctl.run.documents import FileOptions, documents_sent, is_bulk, is_generated, needs_documents
 from benchctl.run.plan import boots
+from benchctl.run.prepare import index_keys
 from benchctl.run.stopping import stop_text
 from benchctl.stats.history import History, collect_history
+from benchctl.track.model import Task, Track
 
 # Reading them delays the start, by about 2 ms each.
 _MOST_RECORDS = 100
@@ -24,87 +35,251 @@ _MOST_RECORDS = 100
 _ARCHIVE_BYTES = {"elasticsearch": 81e6, "opensearch": 46e6}
 _UNPACKED_BYTES = {"elasticsearch": 175e6, "opensearch": 125e6}
 _RUNTIME_BYTES = 120e6
+_SHOWN_BYTES = 5e7
 # Seconds, measured on two cores: fetching and unpacking; an index without its documents, with its answers.
 _ENGINE_S = 20.0
 _INDEX_S = 20.0
-_DOCUMENTS_PER_S = 12_000.0
-# Without earlier runs: a node's start and stop, and a request.
-_START_S = 5.0
-_REQUEST_S = 0.003
-_REQUEST_S_PER_DOCUMENT = 1e-8
+
+FORK_S: Final = 3.0
+"""Of a fork without earlier ones: copying the index, two host probes, writing the samples."""
+BOOT_S: Final = 8.0
+"""Of the same, for every node: its start, its calming down, its stop."""
+REQUEST_S: Final = 0.001
+"""The least that a request takes."""
+REQUEST_S_PER_MILLION_DOCUMENTS: Final = 0.01
+"""The rule: between a range (2 ms) and a composite aggregation (40 ms) of a million documents."""
+DOCUMENTS_PER_S: Final = 12_000.0
+"""Of big5 on two cores, refresh, force merge and flush included, where no index was built yet."""
+_SHARE_THAT_TELLS = 0.1
+_REDLINE_STEPS = 20
+"""Of a search: six of `range` on a million documents took 21 on average."""
 
 
-def preparation(plans: Sequence[tuple[Plan, float | None]], home: Home) -> list[str]:
-    """The steps of runs and roughly what they take, as lines for readers; nothing is done.
+class Indexing:
+    """How fast engines index here, judging by earlier builds of prepared indices.
 
-    `plans` come with the seconds of one fork of every variant, None without earlier runs; what `home` has
-    already is
-    looked up by name.
+    All of their documents over all of their seconds, refresh, force merge and flush included: of the same
+    engine and track, else of the engine; `DOCUMENTS_PER_S` where none is a tenth as large. Small ones are
+    over before a node is warm.
     """
+
+    def __init__(self, builds: Iterable[tuple[str, IndexFacts]] = ()) -> None:
+        self._built = [
+            (f"{name.partition('-')[0]}-", name.rpartition(f"-{facts.documents}-")[0], facts)
+            for name, facts in builds
+        ]
+
+    def seconds(self, engine: str, track: str, documents: int) -> float:
+        """What so many documents of a track take."""
+        own = [
+            (name, facts)
+            for begin, name, facts in self._built
+            if begin == f"{engine}-" and facts.documents >= documents * _SHARE_THAT_TELLS
+        ]
+        alike = [facts for name, facts in own if name.endswith(f"-{track}")] or [facts for _, facts in own]
+        built = sum(facts.documents for facts in alike)
+        built_s = sum(_built_s(facts.ingest) for facts in alike)
+        return documents * (built_s / built if built else 1 / DOCUMENTS_PER_S)
+
+
+def _built_s(report: IngestReport) -> float:
+    return report.ingest_s + report.refresh_s + report.force_merge_s + report.flush_s
+
+
+class Steps(msgspec.Struct, frozen=True):
+    """What runs take before and while they measure, roughly; what there is already is looked up.
+
+    Attributes:
+        steps: in words, in order.
+        download_bytes, disk_bytes: that they need.
+        seconds: of all of it.
+        untried: what only a node can accept or refuse, as it was given.
+    """
+
+    steps: tuple[str, ...]
+    download_bytes: float
+    disk_bytes: float
+    seconds: float
+    untried: tuple[str, ...]
+
+    def lines(self) -> list[str]:
+        """For readers."""
+        sizes = ((self.download_bytes, "to download"), (self.disk_bytes, "of disk"))
+        size = "".join(f"{amount / 1e9:.1f} GB {what}, " for amount, what in sizes if amount >= _SHOWN_BYTES)
+        lines = [f"steps: {'; '.join(self.steps)}", f"in all about {size}{duration(self.seconds)}"]
+        if self.untried:
+            lines.append(f"checked when the index is made: {', '.join(self.untried)}")
+        return lines
+
+
+@dataclass(frozen=True)
+class Ahead:
+    """A run that is to be made.
+
+    Attributes:
+        plan, track: of it.
+        block_s: seconds of one fork of every variant; None without earlier runs.
+        files: options about documents from files.
+    """
+
+    plan: Plan
+    track: Track
+    block_s: float | None
+    files: FileOptions
+
+    @property
+    def is_generated(self) -> bool:
+        """Whether benchctl generates its documents; no file has been looked at yet."""
+        return is_generated(self.plan) and not self.track.corpora and self.files.local is None
+
+
+def preparation(runs: Sequence[Ahead], home: Home) -> Steps:
+    """The steps of runs, and roughly what they take; nothing is done, and the home is only looked at."""
     steps: list[str] = []
     download = disk = seconds = 0.0
-    engines = dict.fromkeys(engine for plan, _ in plans for engine in _engines(plan))
+    indexing = Indexing(known_builds(home))
+    engines = dict.fromkeys(engine for one in runs for engine in _engines(one.plan))
     for engine, version in engines:
-        if not (home.artifacts / f"{engine}-{version}.zip").exists():
+        if not (home.root / "artifacts" / f"{engine}-{version}.zip").exists():
             steps.append(f"fetch {engine} {version}")
             download += _ARCHIVE_BYTES[engine]
             disk += _ARCHIVE_BYTES[engine] + _UNPACKED_BYTES[engine]
             seconds += _ENGINE_S
-    if engines and not any(home.jdks.iterdir()):
+    if engines and not any((home.root / "jdks").glob("*")):
         disk += _RUNTIME_BYTES
-    for documents, seed in dict.fromkeys(
-        (plan.of(spec).corpus.documents, plan.corpus.seed)
-        for plan, _ in plans
-        for spec in plan.variants
-        if is_generated(plan) and (plan.origin == "empty" or _engines(plan))
-    ):
-        if not (home.corpora / corpus_name(documents, seed)).exists():
+    corpora = dict.fromkeys(
+        (one.plan.of(spec).corpus.documents, one.plan.corpus.seed)
+        for one in runs
+        for spec in one.plan.variants
+        if one.is_generated and (one.plan.origin == "empty" or needs_documents(one.plan.variants))
+    )
+    for documents, seed in corpora:
+        if not (home.root / "corpora" / corpus_name(documents, seed)).exists():
             steps.append(f"generate {documents:,} documents")
             disk += needed_bytes(documents)
-    builds = _builds(plan for plan, _ in plans)
-    for (engine, version, track, documents), wanted in builds.items():
-        missing = wanted - len(list(home.indices.glob(f"{engine}-{version}-{track}-{documents}-*")))
-        if missing > 0:
-            steps.append(f"index on {engine} {version}{f', {missing} times' if missing > 1 else ''}")
-            disk += documents * (BYTES_PER_DOCUMENT + (missing - 1) * BYTES_PER_DOCUMENT_AT_REST)
-            seconds += missing * (_INDEX_S + documents / _DOCUMENTS_PER_S)
+    missing = _missing(runs, home)
+    counts = Counter(missing)
+    sizes = len({documents for documents, _ in corpora}) > 1
+    for build, times in counts.items():
+        of = f"{build.documents:,} documents " if sizes else ""
+        having = f" with {', '.join(build.given)}" if build.given else ""
+        steps.append(
+            f"index {of}on {build.engine} {build.version}{having}{f', {times} times' if times > 1 else ''}"
+        )
+        disk += build.documents * (BYTES_PER_DOCUMENT + (times - 1) * BYTES_PER_DOCUMENT_AT_REST)
+        seconds += times * (_INDEX_S + indexing.seconds(build.engine, build.track, build.documents))
     measured = 0
-    for plan, block_s in plans:
+    for one in runs:
+        plan = one.plan
         forks = plan.forks + (0 if plan.evidence is None else plan.evidence.extra_forks)
         measured += forks * len(plan.variants)
-        seconds += forks * (block_s or len(plan.variants) * _fork_s(plan))
-    steps.append(f"measure {counted(measured, 'fork')}")
-    sizes = ((download, "to download"), (disk, "of disk"))
-    size = "".join(f"{amount / 1e9:.1f} GB {what}, " for amount, what in sizes if amount)
-    return [f"steps: {'; '.join(steps)}", f"in all about {size}{duration(seconds)}"]
+        block_s = one.block_s or sum(_fork_s(plan, one.track, spec, indexing) for spec in plan.variants)
+        seconds += forks * block_s
+    if measured:
+        steps.append(f"measure {counted(measured, 'fork')}")
+    # Of what challenges make, every fork is the first.
+    own = (_given(spec) for one in runs if one.plan.origin == "empty" for spec in one.plan.variants)
+    untried = dict.fromkeys(given for each in (*(build.given for build in counts), *own) for given in each)
+    return Steps(tuple(steps), download, disk, seconds, tuple(untried))
 
 
-def _engines(plan: Plan) -> list[tuple[str, str]]:
+def _engines(plan: Plan) -> list[tuple[EngineName, str]]:
     """(engine, version) of the nodes that benchctl starts, each once."""
     return list(dict.fromkeys((spec.engine, spec.version) for spec in plan.variants if spec.target is None))
 
 
-def _builds(plans: Iterable[Plan]) -> dict[tuple[str, str, str, int], int]:
-    """(engine, version, track, documents) of each prepared index -> number of builds."""
-    found: dict[tuple[str, str, str, int], int] = {}
-    for plan in plans:
+def _given(spec: VariantSpec) -> tuple[str, ...]:
+    """Its index settings, as it was given them."""
+    return tuple(f"index:{name.removeprefix('index.')}={one}" for name, one in spec.index_settings.items())
+
+
+@dataclass(frozen=True)
+class _Build:
+    """A prepared index to be built; equal ones differ by their number alone."""
+
+    engine: EngineName
+    version: str
+    track: str
+    documents: int
+    given: tuple[str, ...]
+
+
+def _missing(runs: Iterable[Ahead], home: Home) -> list[_Build]:
+    """The builds of prepared indices that are not there: each once, whichever variants share it."""
+    kept = {name for name, _ in known_builds(home)}
+    found: dict[object, _Build | None] = {}
+    for one in runs:
+        plan, track = one.plan, one.track
         for spec in plan.variants if plan.origin == "prepared" else ():
-            if spec.target is None:
-                count = plan.of(spec).corpus.documents
-                index = (spec.engine, spec.version, PurePath(plan.track).stem, count)
-                found[index] = max(plan.index_builds, found.get(index, 0))
-    return found
+            if spec.target is not None:
+                continue
+            own = plan.of(spec)
+            build = _Build(spec.engine, spec.version, track.name, own.corpus.documents, _given(spec))
+            names = _folder_names(spec, own, track, home, generated=one.is_generated)
+            for number in range(plan.index_builds):
+                key = (
+                    build, number, track.digest, own.corpus.seed, plan.segments, plan.ingest_clients,
+                    spec.distribution, spec.plugins,
+                )  # fmt: skip
+                if key in found:
+                    continue
+                name = next((each for each in kept if fnmatchcase(each, names[number])), None)
+                found[key] = build if name is None else None
+                # Of those that are known by no more than their names, none counts twice.
+                kept.discard(name or "")
+    return [build for build in found.values() if build is not None]
 
 
-def _fork_s(plan: Plan) -> float:
-    """Estimate for one fork."""
-    request_s = _REQUEST_S + _REQUEST_S_PER_DOCUMENT * plan.corpus.documents
-    tasks = [task for challenge in (*plan.warmup_challenges, *plan.schedules) for task in challenge.schedule]
-    asking = sum(
-        task.planned_s or request_s * task.clients * ((task.warmup_iterations or 0) + (task.iterations or 1))
-        for task in tasks
-    )
-    return asking + _START_S * len(boots(plan))
+def _folder_names(spec: VariantSpec, plan: Plan, track: Track, home: Home, *, generated: bool) -> list[str]:
+    """The folder of each build, none if it cannot be there yet; else a pattern of them."""
+    if spec.distribution is None and not spec.plugins and generated:
+        folder = home.root / "corpora" / corpus_name(plan.corpus.documents, plan.corpus.seed)
+        installation = installed(home, spec) if folder.exists() else None
+        if installation is None:
+            return [""] * plan.index_builds
+        with suppress(BenchctlError):
+            known = load_corpus(folder)
+            corpus = msgspec.structs.replace(plan.corpus, digest=known.digest)
+            own = msgspec.structs.replace(plan, corpus=corpus)
+            return [key.folder_name for key in index_keys(installation, spec, own, track)]
+    stem = f"{spec.engine}-{spec.version}-{track.name}-{plan.corpus.documents}-{'[0-9a-f]' * 12}"
+    return [stem + (f"-build-{number}" if number else "") for number in range(plan.index_builds)]
+
+
+def _fork_s(plan: Plan, track: Track, spec: VariantSpec, indexing: Indexing) -> float:
+    millions = plan.of(spec).corpus.documents / 1e6
+    request_s = max(REQUEST_S, millions * REQUEST_S_PER_MILLION_DOCUMENTS)
+    return rough_fork_s(plan, track, spec, indexing, lambda _: request_s)
+
+
+def rough_fork_s(
+    plan: Plan, track: Track, spec: VariantSpec, indexing: Indexing, request_s: Callable[[str], float]
+) -> float:
+    """Seconds of a fork that nothing like it was made of; `request_s` are those of an operation's request."""
+    plan = plan.of(spec)
+    operations = track.with_challenges(*plan.all_warmups, *plan.schedules).operations
+    starts = len(boots(plan))
+    warmups = [task for one in plan.warmups_of(spec.name) for task in one.schedule]
+    seconds = FORK_S + starts * BOOT_S
+    for task in [*starts * warmups, *(task for one in plan.schedules for task in one.schedule)]:
+        operation = operations[task.operation]
+        if task.iterations is None and task.time_period is None and is_bulk(operation):
+            documents = documents_sent(operation, track, plan.corpus.documents)
+            own_s = 0.0 if task.rate_per_s is None else documents / (task.rate_per_s * task.per_request)
+            seconds += max(own_s, indexing.seconds(spec.engine, track.name, documents))
+        else:
+            seconds += task_s(task, request_s(task.operation))
+    if plan.redline is not None:
+        search = plan.redline
+        seconds += search.warm_up_s + _REDLINE_STEPS * (search.settle_s + search.step_s)
+    return seconds
+
+
+def task_s(task: Task, request_s: float) -> float:
+    """Seconds of a task: as planned, or as long as its requests take."""
+    if task.planned_s is not None:
+        return task.planned_s
+    return ((task.iterations or 1) + (task.warmup_iterations or 0)) * request_s
 
 
 def earlier_runs(store: RunStore, plan: Plan, fingerprint: str, *, most: int | None = None) -> History:
@@ -112,7 +287,9 @@ def earlier_runs(store: RunStore, plan: Plan, fingerprint: str, *, most: int | N
     return collect_history(itertools.islice(store.newest(), most), plan, fingerprint)
 
 
-def announce(store: RunStore, plan: Plan, fingerprint: str, observer: Observer) -> float:
+def announce(
+    home: Home, store: RunStore, plan: Plan, track: Track, fingerprint: str, observer: Observer
+) -> float:
     """Announce a run; returns the expected seconds of a fork, on average over the variants."""
     # Imports scipy for a sixth of a second, too long for `benchctl run --help`.
     from benchctl.report.forecast import forecast_lines  # noqa: PLC0415 - see above
@@ -124,4 +301,7 @@ def announce(store: RunStore, plan: Plan, fingerprint: str, observer: Observer) 
     for line in forecast_lines(history, plan):
         observer.note(line)
     block_s = history.block_s(plan)
-    return _fork_s(plan) if block_s is None else block_s / len(plan.variants)
+    if block_s is None:
+        indexing = Indexing(known_builds(home))
+        block_s = sum(_fork_s(plan, track, spec, indexing) for spec in plan.variants)
+    return block_s / len(plan.variants)

@@ -226,7 +226,7 @@ def open_run(
         timings["pilot-s"] = time.monotonic() - clock
     fork_s = None
     if extras.forecast:
-        fork_s = announce(bench.store, plan, environment.fingerprint, bench.observer)
+        fork_s = announce(bench.home, bench.store, plan, track, environment.fingerprint, bench.observer)
     now = datetime.now(UTC)
     label = "+".join(plan.challenges) or "ingest"
     folder = bench.store.create(bench.store.new_id(label, now))

@@ -8,12 +8,14 @@ from types import MappingProxyType
 from typing import Any, get_args
 
 import msgspec
+import psutil
 
 from benchctl.engine.answers import Compared
 from benchctl.engine.declared import places
 from benchctl.engine.variant import VARIANT_OPTIONS
 from benchctl.errors import UsageError
-from benchctl.nearest import suggestion
+from benchctl.hosts.file import Hosts, load_hosts
+from benchctl.nearest import guess
 from benchctl.plugin.code import Consent
 from benchctl.report.numbers import documents
 from benchctl.results.plan import (
@@ -29,11 +31,19 @@ from benchctl.results.plan import (
     Swept,
     VariantSpec,
 )
-from benchctl.run.documents import FileOptions, expected_corpus, is_generated, needs_documents, origin_of
+from benchctl.run.documents import (
+    GENERATED_DOCUMENTS,
+    FileOptions,
+    expected_corpus,
+    is_generated,
+    needs_documents,
+    origin_of,
+)
 from benchctl.run.plugin import allowed_plugin
 from benchctl.run.sweep import DOCS, Sweep, refuse_alike
+from benchctl.run.targets import check_targets
 from benchctl.spec import MAX_SEED, MOST_WORKERS, RunSettings, check_settings, settings_in
-from benchctl.stats.metrics import check_told_by_clusters, figure_names
+from benchctl.stats.metrics import check_told_by_clusters, figure_names, metric
 from benchctl.stats.multiplicity import MOST_BLOCKS
 from benchctl.stats.scale import BLOG_DOCUMENTS
 from benchctl.track.library import challenge_names, track_names
@@ -154,6 +164,20 @@ def default_heap_mb(memory_bytes: int, documents: int | None = None) -> int:
     return max(MIN_HEAP_MB, min(most, memory_bytes // 4 // 2**20))
 
 
+def usual_heap_mb(track: str, docs: int | None, *, of_file: bool, sweep: Sequence[str] = ()) -> int:
+    """The heap of nodes on this host when none is given, MiB; the rule is that of `default_heap_mb`.
+
+    Args:
+        track: name or path.
+        docs: how many documents were asked for; None for as many as there usually are.
+        of_file: whether they come from a file of the user's own.
+        sweep: as written; all points share a heap.
+    """
+    usual = GENERATED_DOCUMENTS if track in track_names() and not of_file else None
+    documents = max(Sweep.of(sweep).documents, default=docs or usual)
+    return default_heap_mb(psutil.virtual_memory().total, documents)
+
+
 def plan_run(options: RunSpec) -> tuple[Plan, Track]:
     """Load what the options name, check that it fits together, and freeze it.
 
@@ -196,9 +220,16 @@ def plan_run(options: RunSpec) -> tuple[Plan, Track]:
         corpus = msgspec.structs.replace(options.corpus, documents=SETTLING_DOCUMENTS)
         options = msgspec.structs.replace(options, corpus=corpus)
     plugin = allowed_plugin(options.track, track, (*all_warmups, *schedules), options.consent)
+    if plugin is not None and options.hosts:
+        raise UsageError(
+            "--hosts: the track's plug-in is executed where the load is made, and is only on this host",
+            hint="leave --hosts out, or take a track without a plug-in",
+        )
     track = track.with_challenges(*all_warmups, *schedules)
     check_index_settings(options.variants, track, origin_of(track, schedules, all_warmups), schedules)
     plan = freeze(options, track, schedules, warmups, sources)
+    _check_metrics(plan, track)
+    check_targets(plan, track)
     if sweep.axes:
         points = {spec.name: point for spec, point in sweep.variants(families)}
         of_plan = SweepSpec(sweep.axes, families, points, swept)
@@ -255,6 +286,23 @@ def _swept_options(options: RunSpec, sweep: Sweep) -> RunSpec:
     return msgspec.structs.replace(options, corpus=corpus)
 
 
+def _check_metrics(plan: Plan, track: Track) -> None:
+    """Refuse to leave out a metric that was asked for, because no task that is shown ever has it.
+
+    Raises:
+        UsageError: there is one.
+    """
+    tasks = [task for one in plan.schedules for task in one.schedule]
+    shown = [task for task in tasks if track.operations[task.operation].reported] or tasks
+    for name in figure_names(plan.metrics):
+        reasons = [metric(name).lacking(task) for task in shown]
+        if all(reasons):
+            raise UsageError(
+                f"--metric {name}: no task has one; of '{shown[0].label}': {reasons[0]}",
+                hint="leave it out; see: benchctl list metrics",
+            )
+
+
 def _check_sweep(plan: Plan, swept: SweepSpec) -> None:
     """Refuse what would be measured several times over, and called a sweep.
 
@@ -290,9 +338,13 @@ def _schedules(
         found = _load(names, track, merged, common, used, sources)
         unused = next((name for name in values if name not in used), None)
         if unused is not None:
+            there = dict.fromkeys((*used, *TASK_PARAMETERS, DOCS, *VARIANT_OPTIONS))
+            variable = f"{{{{ {unused.replace('-', '_')} | default(VALUE) }}}}"
             raise UsageError(
                 f"--sweep {unused}: no challenge or track has such a parameter, and variants no such option",
-                hint=suggestion(unused, (*used, *TASK_PARAMETERS, DOCS, *VARIANT_OPTIONS)),
+                hint=guess(unused, there)
+                or f"write {variable} in the challenge, in place of the value; a setting of the index is "
+                f"index:{unused}; known: {', '.join(there)}",
             )
         return _filtered(found, track, settings.include_tasks, settings.exclude_tasks), track
 
@@ -374,8 +426,13 @@ def freeze(
             f"--page-cache: nothing is prepared, since challenge '{schedules[0].name}' makes its own data",
             hint="leave it out: nodes start empty",
         )
+    settings, names = settings_in(options), tuple[str, ...]()
+    if options.hosts:
+        hosts = checked_hosts(options)
+        settings["hosts"], names = str(hosts.path), hosts.load
     return Plan(
-        **settings_in(options),
+        **settings,
+        load_hosts=names,
         variants=options.variants,
         schedules=schedules,
         warmup_challenges=warmups,
@@ -396,6 +453,24 @@ def freeze(
         origin=origin,
         evidence=options.evidence,
     )
+
+
+def checked_hosts(plan: RunSpec | Plan) -> Hosts:
+    """The hosts that load is to come from, if they reach what is measured.
+
+    Raises:
+        UsageError: they do not, or they are not those that the plan was made for.
+    """
+    hosts = load_hosts(Path(plan.hosts))
+    if any(spec.target is None for spec in plan.variants):
+        hosts.check_nodes()
+    if isinstance(plan, Plan) and hosts.load != plan.load_hosts:
+        raise UsageError(
+            f"the load came from {', '.join(plan.load_hosts)}, and in {hosts.path} "
+            f"{', '.join(hosts.load)} carry it now",
+            hint="what more is measured must have the same load: put the old names back",
+        )
+    return hosts
 
 
 def reload_track(plan: Plan) -> Track:

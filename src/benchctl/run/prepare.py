@@ -12,6 +12,7 @@ from benchctl.corpus.generated import Corpus, ensure_corpus
 from benchctl.engine.answers import AnswerBook, ask, compare_answers, keep_answers
 from benchctl.engine.client import connect
 from benchctl.engine.declared import places
+from benchctl.engine.distribution import Installation
 from benchctl.engine.expected_answers import EXPECTED_VERSION, expect_answers
 from benchctl.engine.launch import starts_of
 from benchctl.engine.node import archive_classes
@@ -104,10 +105,7 @@ def prepare_subject(
             observer.note(f"{spec.name}: nodes are started by the engine's script: {reason}")
     if plan.origin == "empty":
         return Subject(spec, installation, jdk, None, starts=starts)
-    keys = [
-        IndexKey(builder, plan.corpus, track, plan.segments, plan.ingest_clients, build, spec.index_settings)
-        for build in range(plan.index_builds)
-    ]
+    keys = index_keys(builder, spec, plan, track)
     observer.stage(f"{spec.name}: prepared index")
     found = [find_prepared(home, key) for key in keys]
     missing = found.count(None)
@@ -123,6 +121,14 @@ def prepare_subject(
         title = f"{installation.engine} {installation.version}{number}"
         builds.append(index or build_index(shop, key, title=title, more=missing))
     return Subject(spec, installation, jdk, builds[0], tuple(builds[1:]), starts)
+
+
+def index_keys(builder: Installation, spec: VariantSpec, plan: Plan, track: Track) -> list[IndexKey]:
+    """Of all builds of a variant's prepared index; the plan's documents must be known."""
+    return [
+        IndexKey(builder, plan.corpus, track, plan.segments, plan.ingest_clients, build, spec.index_settings)
+        for build in range(plan.index_builds)
+    ]
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from benchctl.results.plan import Plan, RedlineSpec, SearchedBy
 from benchctl.results.samples import Columns, Outcome
 from benchctl.run.plan import RunSpec, check_options, freeze, plan_run, refuse_sweep
 from benchctl.run.steps import WARMUP_SCHEDULE
-from benchctl.run.targets import refuse_writes
+from benchctl.run.targets import check_targets
 from benchctl.stats.redline import Offer, hardest, judge_step
 from benchctl.stats.summary import summarise
 from benchctl.track.load import load_track, reject_unused
@@ -64,9 +64,7 @@ def plan_redline(options: RunSpec, search: RedlineSpec) -> tuple[Plan, Track]:
             hint="name a variant without, or raise --warm-up",
         )
     plan, track = (_plan_factor if search.by == "factor" else _plan_operation)(options, search)
-    for spec in options.variants:
-        if spec.target is not None:
-            refuse_writes(spec, plan, track)
+    check_targets(plan, track)
     return plan, track
 
 

@@ -27,6 +27,8 @@ _UNFIT = re.compile(r"[^a-z0-9._-]+")
 _LONGEST_NAME = 60
 # Options whose values are names, even if they look like numbers.
 _NAMES = frozenset({"jdk", "version", "jar", "plugin", "warmup", "distribution", "start"})
+_RANGE = re.compile(r"(?P<first>[0-9]{1,6})\.\.(?P<last>[0-9]{1,6})", re.ASCII)
+_MOST_LISTED = 8
 _NUMBER = re.compile(r"(?P<number>[0-9]+(?:\.[0-9]+)?)(?P<unit>[a-z]*|%)", re.IGNORECASE | re.ASCII)
 _UNITS: tuple[Mapping[str, float], ...] = (
     {"": 1},
@@ -131,7 +133,12 @@ class Sweep:
         loaded = []
         for point in _grid(self.of_schedules):
             values = parse_params(f"{name.removeprefix(_PARAMETER)}={value}" for name, value in point.items())
-            challenges, track = load(values)
+            try:
+                challenges, track = load(values)
+            except UsageError as err:
+                # Without its values all is well, unless there is nothing to sweep.
+                where = f"--sweep {', '.join(point)}: " if point and not err.message.startswith("--") else ""
+                raise UsageError(f"{where}{err.message}", hint=err.hint) from err
             if base_track is not None:
                 _check_data(base_track, track, point)
                 challenges = tuple(_own(one, base_track, track, point) for one in challenges)
@@ -144,6 +151,9 @@ def _axis(text: str) -> Axis:
     if not name or not equals:
         raise UsageError(f"--sweep '{text}' has no name and values", hint=_FORM)
     found = _values(name, values)
+    wrong = next((one for one in found if _is_no_value(name, one)), None)
+    if wrong is not None:
+        raise UsageError(f"--sweep {name}: '{wrong}' is no value", hint=_listed(name, wrong) or _FORM)
     same = next((value for value in found if found.count(value) > 1), None)
     if same is not None:
         raise UsageError(
@@ -157,6 +167,23 @@ def _axis(text: str) -> Axis:
     if numbers:
         found = [value for _, value in sorted(zip(numbers, found, strict=True))]
     return Axis(name, tuple(found), tuple(sorted(numbers)))
+
+
+def _is_no_value(name: str, value: str) -> bool:
+    """A parameter has to be something; an option of variants may be as it is."""
+    return bool(_RANGE.fullmatch(value)) or (not value and (name == DOCS or _option(name) is None))
+
+
+def _listed(name: str, text: str) -> str:
+    """What a range of counts is as a list: all of them, or so few, each twice the one before."""
+    found = _RANGE.fullmatch(text)
+    if found is None:
+        return ""
+    first, last = int(found["first"]), int(found["last"])
+    values = list(range(first, last + 1))
+    if len(values) > _MOST_LISTED:
+        values = [value for power in range(last.bit_length()) if first <= (value := 2**power) < last] + [last]
+    return f"write {name}={','.join(map(str, values))}" if len(values) > 1 else ""
 
 
 def refuse_alike(made: Iterable[tuple[Point, object]], what: str) -> None:

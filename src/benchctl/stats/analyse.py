@@ -39,6 +39,7 @@ from benchctl.stats.doubts import (
     floor_doubts,
     general_doubts,
     host_doubts,
+    host_rows,
     row_doubts,
     unsupported_reason,
 )
@@ -356,6 +357,7 @@ def analyse(
         ),
         redline=None if plan.redline is None else redline_curves(done, plan.redline, plan),
         drivers=driver_rows(done, plan) if plan.redline is None else (),
+        hosts=host_rows(done, plan) if plan.redline is None else (),
         times=time_rows(done, plan),
         order_effects=tuple(orders),
         costs=verdict_costs(_compared(rows), done),

@@ -33,6 +33,7 @@ CaveatCode = Literal[
     "not-steady",
     "offered-rate",
     "one-index-build",
+    "other-clocks",
     "permutation-disagrees",
     "run",
     "saturated",
@@ -192,6 +193,12 @@ def offered_rate(target_per_s: float | None, scheduler: str | None = None) -> Ca
     else:
         what = f"throttled to {target_per_s:g} requests/s"
     return Caveat("offered-rate", f"{what}: this is the offered rate, judge its latency instead")
+
+
+def other_clocks(targets: Sequence[str], title: str, clocks: str, own: str) -> Caveat:
+    """Targets tell a figure by other means than the nodes that benchctl starts."""
+    who = ", ".join(targets)
+    return Caveat("other-clocks", f"{title} of {who} is by {clocks}, over all nodes; of others from {own}")
 
 
 def imported(tools: Mapping[str, Sequence[str]]) -> Caveat:

@@ -22,6 +22,8 @@ _PLAIN = "|".join(name for name, figure in _KINDS.items() if not figure.quantile
 _TIMES = "|".join(name for name, figure in _KINDS.items() if figure.quantiles)
 _KEY = re.compile(rf"(?P<plain>{_PLAIN})|(?P<time>{_TIMES})_p(?P<percentile>[0-9]+(?:\.[0-9]+)?)")
 
+_OF_QUANTILE = re.compile(rf"(?:(?P<time>{_TIMES})_)?p(?P<percentile>[0-9]+(?:\.[0-9]+)?)")
+
 MetricKey = Annotated[str, msgspec.Meta(pattern=rf"^({_PLAIN}|({_TIMES})_p[0-9]+(\.[0-9]+)?)$")]
 """A metric's machine name: `throughput`, `redline`, or a time and its percentile such as `latency_p99.9`."""
 
@@ -100,7 +102,7 @@ class Metric(msgspec.Struct, frozen=True):
         """The metric for tasks whose throughput counts something else, such as documents."""
         if self.figure.counts:
             return msgspec.structs.replace(self, unit=f"{unit}/s")
-        costs = self.figure.loop == "cost" and unit == DOCUMENTS
+        costs = self.figure.by_documents and unit == DOCUMENTS
         return msgspec.structs.replace(self, unit=f"{self.unit}/1k docs") if costs else self
 
     def value(self, summary: TaskSummary) -> float | None:
@@ -214,12 +216,12 @@ def any_metric_of(key: str) -> Metric:
 
 
 def figure_names(text: str) -> tuple[str, ...]:
-    """Names of figures with commas in between, each once.
+    """Names of figures with commas in between, each once; none in an empty text.
 
     Raises:
         UsageError: there is no such figure.
     """
-    names = tuple(dict.fromkeys(name.strip() for name in text.split(","))) if text.strip() else ()
+    names = tuple(dict.fromkeys(name.strip() for name in text.split(","))) if text else ()
     for name in names:
         if any(name == one.name for one in BUILD_FIGURES):
             raise UsageError(
@@ -237,12 +239,17 @@ def _no_metric(name: str) -> UsageError:
             f"'{name}' is what a search finds, not what challenges are compared by",
             hint="leave it out: runs of benchctl redline are compared by it anyway",
         )
-    match = _KEY.fullmatch(name)
+    match = _OF_QUANTILE.fullmatch(name)
     if match is None:
         return UsageError(f"there is no metric '{name}'", hint=suggestion(name, FIGURE_NAMES))
+    time, share = match["time"], f"--quantile {float(match['percentile']) / 100:g}"
+    if time is None:
+        return UsageError(
+            f"'{name}' is a percentile, not a metric", hint=f"of stored runs: benchctl compare ... {share}"
+        )
     return UsageError(
-        f"'{name}' is a percentile of the metric {match['time']}",
-        hint=f"name {match['time']}; of stored runs, benchctl compare takes any --quantile of it",
+        f"'{name}' is a percentile of the metric {time}",
+        hint=f"name {time}; of stored runs: benchctl compare ... --metric {time} {share}",
     )
 
 
@@ -253,7 +260,7 @@ def check_told_by_clusters(names: Iterable[str]) -> None:
         UsageError: one is among them.
     """
     for figure in (_KINDS[name] for name in names):
-        if figure.own_nodes:
+        if not figure.told_by_targets:
             raise UsageError(
                 f"--metric {figure.name}: only a node that benchctl starts can tell it: it is read from "
                 f"{figure.own_nodes}",

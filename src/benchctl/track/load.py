@@ -370,13 +370,20 @@ def load_challenge(name: str, track: Track, params: Mapping[str, Any]) -> tuple[
             raise UsageError(f"{path}: something in it is nested too deeply") from err
     overrides = {key: value for key, value in params.items() if key in TASK_PARAMETERS and key not in known}
     operations = track.operations | challenge.operations
+    said = ", ".join(f"{key}={value}" for key, value in overrides.items())
+    changed = Document(f"challenge {challenge.name} with {said}") if overrides else document
     tasks = tuple(
-        _override(task, _fitting(overrides, task, operations[task.operation]), document, place)
-        for place, task in enumerate(challenge.schedule)
+        _override(task, _fitting(overrides, task, operations[task.operation]), changed)
+        for task in challenge.schedule
     )
-    challenge = msgspec.structs.replace(challenge, schedule=tasks)
-    check_challenge(challenge, operations, document)
-    return challenge, known | {key for key in params if key in TASK_PARAMETERS}
+    found = msgspec.structs.replace(challenge, schedule=tasks)
+    try:
+        check_challenge(found, operations, changed)
+    except UsageError:
+        # It may be no better without the parameters.
+        check_challenge(challenge, operations, document)
+        raise
+    return found, known | {key for key in params if key in TASK_PARAMETERS}
 
 
 def _fitting(overrides: Mapping[str, Any], task: Task, operation: Operation) -> Mapping[str, Any]:
@@ -391,7 +398,7 @@ def _fitting(overrides: Mapping[str, Any], task: Task, operation: Operation) -> 
     return overrides
 
 
-def _override(task: Task, overrides: Mapping[str, Any], document: Document, place: int) -> Task:
+def _override(task: Task, overrides: Mapping[str, Any], document: Document) -> Task:
     """The task with these keys replaced; 0 as a rate removes the rate."""
     if not overrides:
         return task
@@ -401,7 +408,7 @@ def _override(task: Task, overrides: Mapping[str, Any], document: Document, plac
         try:
             converted[key] = msgspec.convert(value, fields[key].type)
         except msgspec.ValidationError as err:
-            raise UsageError(f"{document.name}: parameter {key} of task {place}: {err}") from err
+            raise UsageError(f"{document.name}: parameter {key}: {err}", hint=f"give {key} a number") from err
     if converted.get("target_throughput") == 0:
         converted["target_throughput"] = None
         if task.schedule == "poisson":
@@ -448,7 +455,7 @@ def reject_unused(params: Mapping[str, Any], known: set[str]) -> None:
     """
     for name in params:
         if name not in known:
-            meant = guess(name, [*sorted(known), *TASK_PARAMETERS])
+            meant = guess(name, [one for one in (*sorted(known), *TASK_PARAMETERS) if one != name])
             raise UnusedParameter(
                 name, f"{meant} every challenge understands {', '.join(TASK_PARAMETERS)}".lstrip()
             )

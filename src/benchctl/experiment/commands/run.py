@@ -35,7 +35,6 @@ from benchctl.results.model import DEFAULT_FORKS, MOST_FORKS, RunRecord, unanswe
 from benchctl.results.store import RunStore
 from benchctl.run.bench import Bench, Observer
 from benchctl.run.fitness import check_quiet
-from benchctl.run.forecast import preparation
 from benchctl.run.host import describe_host
 from benchctl.run.plugin import confirm_plugin
 from benchctl.run.prepare import check_host
@@ -139,15 +138,10 @@ def _only_say(
     spec = experiment.spec
     measurements = counted(len(spec.measurements), "measurement")
     say(f"would measure {spec.name}: {measurements} on {documents_text(spec)}")
-    found = estimated(experiment, store, budget_s)
-    for line in estimate_lines(found):
+    found, steps = estimated(experiment, store, home, budget_s)
+    for line in (*estimate_lines(found), *steps.lines()):
         say(line)
     plans = [planned.plan for planned in experiment.plans.values()]
-    blocks_s = (
-        sum(one.seconds for one in found.costs if one.measurement == name) for name in experiment.plans
-    )
-    for line in preparation(list(zip(plans, blocks_s, strict=True)), home):
-        say(line)
     with watching(quiet=False) as observer:
         check_quiet(home, plans, describe_host(), observer.note, required=require_quiet)
 
@@ -156,7 +150,7 @@ def _begun(
     experiment: Experiment, store: RunStore, home: Home, budget_s: float | None, observer: Observer
 ) -> ExperimentFolder:
     """Print what to expect, and put the new execution on disk."""
-    found = estimated(experiment, store, budget_s)
+    found, _ = estimated(experiment, store, home, budget_s)
     for line in estimate_lines(found):
         observer.note(line)
     folder = begin(

@@ -1,6 +1,7 @@
 """`benchctl experiment show` and `report`, and what `run` has of them: sizes, estimates, reports."""
 
 import itertools
+import tempfile
 import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from benchctl.cli.run_options import test_mode_option
 from benchctl.cli.streams import complain, emit, note, say, text_width
 from benchctl.cli.tables import print_listing
 from benchctl.disk import disk_errors
+from benchctl.engine.prepared_index import known_builds
 from benchctl.errors import UsageError
 from benchctl.experiment.estimate import (
     MOST_RECORDS,
@@ -33,11 +35,12 @@ from benchctl.experiment.judge import analyse_experiment
 from benchctl.experiment.plan import Changes, Experiment, left_out, load_experiment
 from benchctl.experiment.record import ExperimentRecord, ExperimentStore
 from benchctl.experiment.report import Format, render, write
-from benchctl.home import resolve_home
+from benchctl.home import Home, resolve_home
 from benchctl.report.html.page import refuse_foreign
 from benchctl.report.listing import Listing
 from benchctl.results.model import RunRecord
 from benchctl.results.store import RunStore
+from benchctl.run.forecast import Ahead, Indexing, Steps, preparation
 from benchctl.run.host import describe_host
 from benchctl.stats.multiplicity import FIRST_LOOK
 
@@ -127,11 +130,29 @@ size_options = grouped(
 """The options; the command gets them as one, `size_options`."""
 
 
-def estimated(experiment: Experiment, store: RunStore, budget_s: float | None) -> Estimate:
-    """Expected duration and precision of an experiment on this machine."""
+def estimated(
+    experiment: Experiment, store: RunStore, home: Home, budget_s: float | None
+) -> tuple[Estimate, Steps]:
+    """Expected duration and precision of an experiment on this machine, and its steps."""
     records = itertools.islice(store.newest(), MOST_RECORDS)
-    host = describe_host().fingerprint
-    return estimate(experiment.spec, experiment.plans, records, host, budget_s=budget_s)
+    found = estimate(
+        experiment.spec,
+        experiment.plans,
+        records,
+        describe_host().fingerprint,
+        indexing=Indexing(known_builds(home)),
+        budget_s=budget_s,
+    )
+    runs = [
+        Ahead(
+            planned.plan,
+            planned.track,
+            sum(one.seconds for one in found.costs if one.measurement == name),
+            planned.files,
+        )
+        for name, planned in experiment.plans.items()
+    ]
+    return found, preparation(runs, home)
 
 
 def left_out_text(experiment: Experiment) -> str:
@@ -172,10 +193,13 @@ def check_page_folder(folder: Path) -> None:
 
     Raises:
         UsageError: it is none, or holds somebody else's files of the page's names.
-        BenchctlError: the file system does not let us look.
+        BenchctlError: the file system does not let us look, or write.
     """
     with disk_errors(f"look into {folder}"):
         refuse_foreign(folder, ["index.html"])
+    there = next(one for one in (folder.absolute(), *folder.absolute().parents) if one.is_dir())
+    with disk_errors(f"write {folder}"), tempfile.TemporaryFile(dir=there):
+        pass
 
 
 def print_report(
@@ -216,15 +240,17 @@ def show_command(
     """
     home = resolve_home()
     experiment = load_experiment(find_experiment(name), size_options.changes(param_options), home)
-    found = estimated(experiment, RunStore(home.root / "runs"), size_options.budget_s)
+    found, steps = estimated(experiment, RunStore(home.root / "runs"), home, size_options.budget_s)
     if output_format == "json":
-        whole = {"spec": experiment.spec, "estimate": found}
+        whole = {"spec": experiment.spec, "estimate": found, "preparation": steps}
         emit(msgspec.json.format(msgspec.json.encode(whole), indent=2).decode() + "\n")
     else:
-        _print(experiment, found, output_format)
+        _print(experiment, found, steps, output_format)
 
 
-def _print(experiment: Experiment, found: Estimate, output_format: Literal["text", "markdown"]) -> None:
+def _print(
+    experiment: Experiment, found: Estimate, steps: Steps, output_format: Literal["text", "markdown"]
+) -> None:
     spec = experiment.spec
     say(_paragraphs([*overview_lines(spec)]))
     left = left_out_text(experiment)
@@ -232,8 +258,9 @@ def _print(experiment: Experiment, found: Estimate, output_format: Literal["text
         note(left)
     for listing in content_listings(spec):
         _titled(listing, output_format)
-    _titled(cost_listing(found), output_format)
-    say("\n" + _paragraphs([*cost_lines(found)]))
+    if found.costs:
+        _titled(cost_listing(found), output_format)
+    say("\n" + _paragraphs([*cost_lines(found), *steps.lines()]))
     if found.sights:
         _titled(sight_listing(found), output_format)
         say("\n" + _paragraphs([*sight_lines(found)]))

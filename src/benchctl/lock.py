@@ -87,11 +87,12 @@ def _bind(lock: socket.socket, name: str) -> bool:
     return True
 
 
-def measuring_pid(name: str = LOCK_NAME) -> int | None:
+def measuring_pid(name: str | None = None) -> int | None:
     """The process that holds the host, from the kernel's credentials of the listening socket.
 
-    None when nobody does, or it is unknown.
+    None when nobody does, or it is unknown. `name` is as for `host_lock`.
     """
+    name = lock_name(os.environ) if name is None else name
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
         probe.settimeout(1.0)
         try:
