@@ -146,8 +146,8 @@ def conclude(
     from benchctl.cli.output import print_run  # noqa: PLC0415 - see above
 
     print_run(folder, output_format, usual=home.runs, part="all" if details else None)
+    name = reference(folder, home.runs)
     if record.missing():
-        name = reference(folder, home.runs)
         raise BenchctlError(
             f"{len(record.missing())} of {record.total} forks failed; the tables show the rest",
             hint=f"see the reasons with: benchctl show {name}; go on with: benchctl run --resume {name}",
@@ -157,5 +157,5 @@ def conclude(
     if failing:
         raise BenchctlError(
             f"every request failed in {', '.join(failing)}; the tables show the rest",
-            hint="the notes below the tables say why",
+            hint=f"its notes say why: benchctl show {name} --notes",
         )

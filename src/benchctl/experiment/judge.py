@@ -75,7 +75,7 @@ OPEN = "the interval leaves it open"
 # Why a row has no verdict: what is said of an expectation that rests on it, in this order.
 _WITHHOLDING: tuple[CaveatCode, ...] = (
     "unsupported", "missing-values", "no-ratio", "saturated", "offered-rate", "driver-limited", "coarse",
-    "few-samples", "single-fork", "few-forks", "no-spread",
+    "few-samples", "single-fork", "few-forks", "single-build", "few-builds", "no-spread",
 )  # fmt: skip
 _WEAKENING: Mapping[CaveatCode, str] = MappingProxyType(
     {
