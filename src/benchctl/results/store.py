@@ -283,7 +283,7 @@ class RunStore:
     note: Callable[[str], None] = _unsaid
 
     def open(self, *, make: bool = True) -> None:
-        """Check that runs can be kept here, before hours are spent on one; `make` the folder if it is not there.
+        """Check that runs can be kept here, before hours are spent; `make` the folder unless it is there.
 
         Raises:
             BenchctlError: they cannot.
