@@ -94,7 +94,8 @@ assert "joules" in schema("analysis")["$defs"]["Row"]["properties"]["metric"]["p
 (column,) = [one for one in TASKS if one.name == "joules"]
 assert column.meaning == "energy of the node for a request, J"
 (listed,) = [row for row in metrics_listing().rows if row[0] == "joules"]
-assert listed[4:] == ("node", "no", "energy of the node for a request, J")
+assert listed[4:7] == ("node", "no", "energy of the node for a request, J")
+assert {"run", "compare", "experiment", "minimize"} == {*listed[7]}
 try:
     check_told_by_clusters(("took", "joules"))
 except UsageError as err:

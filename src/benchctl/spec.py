@@ -97,6 +97,15 @@ class RunSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
             option="--enable-assertions",
         ),
     ] = False
+    hosts: Annotated[
+        str,
+        _said(
+            "A file of hosts that the load comes from, instead of this one.",
+            "Load",
+            metavar="FILE",
+            later=True,
+        ),
+    ] = ""
     transport: Annotated[
         TransportName,
         _said(

@@ -37,6 +37,8 @@ _FLOAT: Final = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?
 _NOT_FINITE: Final = re.compile(r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
 # Written as escapes: names of files and messages cannot hold them.
 _NO_TEXT: Final = re.compile("[\\x00\\ud800-\\udfff]")
+# What needs no quotes within [ ]: a comma would end it.
+_PLAIN_ENTRY: Final = re.compile(r"[\w./@+=:-]+")
 _MOST_DIGITS: Final = 300  # more is beyond all number types
 _MOST_SHOWN: Final = 60
 
@@ -499,7 +501,8 @@ class _Misfit:
                 return "write true or false"
             if {"int", "float"} & set(kinds) and re.fullmatch(r"[0-9.]+", value):
                 return f"leave the quotes out: {written}"
-            return f"write [{written}]" if kinds == ["array"] else ""
+            entry = written if _PLAIN_ENTRY.fullmatch(written) else f'"{written}"'
+            return f"write [{entry}]" if kinds == ["array"] else ""
         return ""
 
     def _with_unit(self, value: object) -> str:
@@ -645,9 +648,9 @@ def _patterns(info: inspect.Type) -> Iterator[str]:
 def _descriptions(info: inspect.Type) -> Iterator[str]:
     """What the members of a type call their values, where they have words of their own for them."""
     if isinstance(info, inspect.Metadata):
-        # What has more to it than that, such as a setting, describes what it does, not what it may be.
-        text = None if info.extra else (info.extra_json_schema or {}).get("description")
-        if text:
+        text = (info.extra_json_schema or {}).get("description")
+        # That of a setting is its help, which names no kind of value.
+        if text and not info.extra:
             yield text
         else:
             yield from _descriptions(info.type)

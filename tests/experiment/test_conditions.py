@@ -14,6 +14,7 @@ from benchctl.cli.run import run_command
 from benchctl.engine.variant import VariantEntry
 from benchctl.errors import UsageError
 from benchctl.experiment.commands.run import run_command as experiment_run_command
+from benchctl.experiment.estimate import content_listings
 from benchctl.experiment.form import (
     CommonEntry,
     EvidenceEntry,
@@ -25,6 +26,7 @@ from benchctl.experiment.form import (
 from benchctl.experiment.plan import Changes, plan_measurement
 from benchctl.experiment.record import ExperimentRecord, Measurement
 from benchctl.home import Home
+from benchctl.report.listing import pieces
 from benchctl.results.plan import Plan
 from benchctl.spec import Setting, run_settings
 from experiment_files import EXPERIMENT, load
@@ -98,7 +100,10 @@ def test_every_setting_of_runs_is_the_files_or_the_measurements_own(tmp_path: Pa
         found = getattr(planned(tmp_path, f"{whole}\n{text}"), one.name)
         return list(found) if isinstance(found, tuple) else found
 
-    other = OTHERS.get(one.name, not one.default if isinstance(one.default, bool) else 3)
+    hosts = tmp_path / "hosts.yml"
+    hosts.write_text("hosts: {here: {local: true, carries: [load]}}")
+    others = {**OTHERS, "hosts": str(hosts)}
+    other = others.get(one.name, not one.default if isinstance(one.default, bool) else 3)
     assert other != one.default
     usual = list(one.default) if isinstance(one.default, tuple) else one.default
     assert measured("") == usual
@@ -281,6 +286,18 @@ def test_own_conditions_survive_the_record(tmp_path: Path):
     told = spec.of(spec.measurements[0])
     assert (told.tags, told.segments) == (("mine",), 4)
     assert plan_measurement(spec, spec.measurements[0], Home(tmp_path)).plan == found.plans["fresh"].plan
+
+
+def test_a_sweep_that_is_no_list_is_told_how_to_be_one(tmp_path: Path):
+    with pytest.raises(UsageError, match=r"sweep: expected a list, found 'clients=1,2'") as caught:
+        load(tmp_path, with_own("sweep: 'clients=1,2'"))
+    assert caught.value.hint == 'write ["clients=1,2"]'
+
+
+def test_what_a_measurement_says_of_its_own_is_listed_as_it_is_written(tmp_path: Path):
+    spec = load(tmp_path, with_own("tags: [mine, other], segments: 4")).spec
+    told = [line for one in content_listings(spec) for line in pieces(one, "text")]
+    assert any("tags mine other" in line for line in told)
 
 
 INGEST = """

@@ -175,7 +175,8 @@ def test_the_measured_part_of_a_task_is_marked(
 ):
     workers = pool if several else None
     alone = Task("range", iterations=3, warmup_iterations=2)
-    assert marked(serve(), workers, spool, alone) in ([2, 5], [3, 5])  # word from a process takes a moment
+    begins, ends = marked(serve(), workers, spool, alone)
+    assert 2 <= begins <= ends == 5  # word from a process takes a moment
     begins, ends = marked(serve(), workers, spool, many(warmup_iterations=5))
     assert 5 <= begins < ends == 120
     assert marked(serve(), workers, spool, Task("range", group=0), Task("range", name="b", group=0)) == []

@@ -78,9 +78,11 @@ def test_nothing_is_proposed_where_every_verdict_stands(build: Callable[..., Run
         )
         for row in analysis.rows
     )
-    assert "Next:" in render_screen(analysis, plan=record.plan).plain
+    assert (
+        "Next (1m documents are few; more than 5 forks):" in render_screen(analysis, plan=record.plan).plain
+    )
     decided = msgspec.structs.replace(analysis, rows=rows)
-    assert "Next:" not in render_screen(decided, plan=record.plan).plain
+    assert "Next" not in render_screen(decided, plan=record.plan).plain
 
 
 def test_long_names_of_variants_stand_in_the_headline(build: Callable[..., RunRecord]):

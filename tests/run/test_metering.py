@@ -1,5 +1,7 @@
 """What a task cost its node, from readings and pauses that are known."""
 
+import dataclasses
+
 import msgspec
 import numpy as np
 import pytest
@@ -7,12 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchctl.engine.meter import Reading
+from benchctl.engine.readings import ClusterReading
 from benchctl.jvm.unified_log import GcPause
 from benchctl.load.executor import TaskResult
 from benchctl.load.task_clients import Job
 from benchctl.results.figures import FIGURES, DriverFigures
 from benchctl.results.samples import Outcome, empty_columns
-from benchctl.run.metering import Node, allocated_bytes, meters, sent_per_s
+from benchctl.run.metering import Node, allocated_bytes, meters, sent_per_s, told
 from benchctl.run.steps import Load, MeasuredTask
 from benchctl.stats.metrics import metric
 from benchctl.track.model import Task
@@ -60,7 +63,8 @@ def test_figures_are_those_of_an_operation():
         {
             "cpu": 20, "cpu_search": 10, "cpu_compilers": 2.5, "cpu_collector": 2.5, "cpu_write": 0,
             "cpu_other": 5, "storage_read": 2, "major_faults": 0, "gc": 54 / 4, "answer": 2,
-            "cpu_driver": 10 / 6, "compilations": 2 / 4, "compiling": 20 / 4, "open_files": 130,
+            "cpu_driver": 10 / 6, "collections": 1 / 4, "compilations": 2 / 4, "compiling": 20 / 4,
+            "open_files": 130,
         }
     )  # fmt: skip
 
@@ -72,7 +76,9 @@ def test_every_figure_is_declared():
     ends = [reading(1, 1, {1: 1}), reading(9, 9, {1: 3})]
     written = dict.fromkeys(("indexing", "throttled", "refresh", "merge", "flush"), 6)
     found = meters(ends, result([5, 6, 7], took_ms=10), ORIGIN_NS, node, written)
-    assert found.keys() | sent_per_s(bulk, 4_000_000).keys() == declared
+    held = dict.fromkeys(("open_files", "segments", "heap_used_bytes", "direct_bytes"), 1.0)
+    of_target = told((None, cluster(9, 9, a=held, b=held)), result([5]), ORIGIN_NS, 0.0)
+    assert found.keys() | sent_per_s(bulk, 4_000_000).keys() | of_target.keys() == declared
     assert found["merge"] == 2
     assert found["direct_buffers"] == 5
 
@@ -157,3 +163,52 @@ def test_costs_of_bulk_tasks_are_those_of_a_thousand_documents(requests: int, ea
     assert metric("sent").value(summary) == 5.0
     assert cpu.value(msgspec.structs.replace(summary, unit="queries")) == 30.0
     assert cpu.value(msgspec.structs.replace(summary, driver=None)) is None
+
+
+def cluster(at_ms: int, cpu_ms: float, *, unsure_ms: int = 1, **nodes: dict[str, float]) -> ClusterReading:
+    """What two nodes said, which share the CPU time."""
+    values = {
+        name: {"cpu_ms": cpu_ms / 2, "gc_ms": cpu_ms / 10, **nodes.get(name, {})} for name in ("a", "b")
+    }
+    return ClusterReading(0, ORIGIN_NS + at_ms * MS, unsure_ms * MS, values)
+
+
+def test_a_cluster_tells_costs_of_the_requests_between_its_own_looks():
+    done = result([-50, 50, 150, 200, 300, 950], warmups=1)
+    held = {"heap_used_bytes": 3e6, "open_files": 60.0, "segments": 4.0}
+    ends = (cluster(0, 100), cluster(900, 500, a=held, b=held))
+    assert told(ends, done, ORIGIN_NS, 0.0) == pytest.approx(
+        {"cpu": 400 / 4, "gc": 2 * 40 / 4, "heap_used": 6, "open_files": 120, "segments": 8}
+    )
+    assert "heap_used" not in told((ends[0], cluster(900, 500, a=held)), done, ORIGIN_NS, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("ends", "gap_s"),
+    [
+        ((), 0.0),
+        ((None, cluster(900, 500)), 0.0),
+        ((cluster(0, 100), None), 0.0),
+        # The nodes have not looked again since.
+        ((cluster(0, 100), cluster(0, 100)), 0.0),
+        # Of 1,000 ms, 100 belong to the task before, which ended at 0.
+        ((cluster(-100, 100), cluster(900, 500)), 0.0),
+        ((cluster(0, 100, unsure_ms=30), cluster(900, 500, unsure_ms=30)), 0.0),
+    ],
+)
+def test_costs_that_a_cluster_cannot_tell_apart_are_left_out(
+    ends: tuple[ClusterReading | None, ...], gap_s: float
+):
+    done = dataclasses.replace(result([50, 150, 200]), start_ns=ORIGIN_NS)
+    assert not told(ends, done, ORIGIN_NS, gap_s).keys() & {"cpu", "gc", "collections"}
+
+
+def test_idle_time_before_a_task_is_nobody_elses():
+    done = dataclasses.replace(result([50, 150, 200, 300]), start_ns=ORIGIN_NS)
+    assert told((cluster(-100, 100), cluster(900, 500)), done, ORIGIN_NS, 0.2)["cpu"] == 100
+
+
+def test_cpu_time_of_few_ticks_of_a_clock_is_left_out():
+    found = told((cluster(0, 100), cluster(900, 299)), result([50, 150]), ORIGIN_NS, 0.0)
+    assert "cpu" not in found
+    assert found["gc"] == pytest.approx(2 * 19.9 / 2)

@@ -71,6 +71,11 @@ class Table:
         default_factory=lambda: defaultdict(list)
     )
 
+    @property
+    def calls(self) -> int:
+        """Repetitions where every one is a call of what is tested, which cannot take an array of runs."""
+        return max(self.repetitions // 4, 100)
+
     def check(
         self, name: str, cell: str, value: float, *, least: float | None = None, most: float | None = None
     ) -> None:

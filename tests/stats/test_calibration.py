@@ -367,7 +367,7 @@ def test_adjusting_for_the_host_covers_and_narrows(
 ):
     generator = seeded(47, forks, slope, paired)
     covered, ratios = [], []
-    for _ in range(calibration.repetitions):
+    for _ in range(calibration.calls):
         logs, probes = with_probe(generator, forks, slope)
         found = adjusted_effect(*logs, *probes, paired=paired)
         plain = ttest_rel(*logs) if paired else ttest_ind(*logs, equal_var=False)
@@ -500,7 +500,7 @@ def test_ratios_of_what_is_often_zero_cover(
     """Pauses of a fork: as many as there happen to be, each of some length, longer on a noisy host."""
     generator = seeded(forks, events, truth, paired)
     rejected, covered = [], []
-    for _ in range(max(calibration.repetitions // 4, 100)):
+    for _ in range(calibration.calls):
         host = np.exp(generator.normal(0, 0.2, forks))
         sides = [
             generator.gamma(2.0 * np.maximum(generator.poisson(events * ratio, forks), 1e-9)) * host
@@ -558,7 +558,7 @@ def test_differences_sums_and_costs_cover(calibration: Table, what: str, forks: 
     looks, paired = (3 if design == "looks" else 1), design != "apart"
     generator = seeded(17, forks, list(DERIVED).index(what), len(design))
     differences, ratios, told = [], [], []
-    for _ in range(max(calibration.repetitions // 2, 100)):
+    for _ in range(calibration.calls):
         sides = []
         host = fork_factor(generator, (1, forks), 0.10)
         for own in means:
@@ -580,9 +580,9 @@ def test_differences_sums_and_costs_cover(calibration: Table, what: str, forks: 
         ratios.append(low <= truth[1] / truth[0] <= high)
         told += [ratios[-1]] if math.isfinite(high) else []
     cell = f"{what}, n {forks}, {design}"
-    calibration.check("coverage of the 95 % interval of a difference", cell, np.mean(differences), least=0.93)
+    calibration.check("coverage of the 95 % interval of a difference", cell, np.mean(differences), least=0.92)
     name = "Fieller: coverage of the 95 % interval, derived"
-    calibration.check(name, cell, np.mean(ratios), least=0.93)
+    calibration.check(name, cell, np.mean(ratios), least=0.92)
     if told:
         cell = f"{cell}, told {len(told) / len(ratios):.0%}"
         calibration.check(f"{name}, where the baseline is clearly above 0", cell, np.mean(told))
@@ -597,7 +597,7 @@ def test_what_rarely_happens_is_rarely_found_different(
     """Whether or not a side happens to be 0 in every fork."""
     generator = seeded(31, forks, events, paired)
     verdicts = []
-    for _ in range(max(calibration.repetitions // 10, 100)):
+    for _ in range(max(calibration.calls // 5, 100)):
         host = np.exp(generator.normal(0, 0.2, forks))
         happened = generator.poisson(events, (2, forks))
         sides = np.where(happened > 0, generator.gamma(2.0 * np.maximum(happened, 1)) * host, 0.0)
@@ -637,7 +637,7 @@ def test_logarithms_of_means_cover(
     """What experiments and nights take in place of logarithms, where values may be 0."""
     generator = seeded(41, forks, events, truth, paired)
     covered = []
-    for _ in range(max(calibration.repetitions // 4, 100)):
+    for _ in range(calibration.calls):
         host = np.exp(generator.normal(0, 0.2, forks))
         sides = [
             log_points(paused(generator, events * one, forks) * host, additive=True) for one in (1, truth)
@@ -657,7 +657,7 @@ def test_forks_planned_for_what_may_be_0_find_the_effect(calibration: Table, eve
     forks = forks_needed(math.log(effect), float(log_points(earlier, additive=True).std(ddof=1)))
     found = [
         Ratio.of(paused(generator, events, forks), paused(generator, events * effect, forks), paired=False)
-        for _ in range(max(calibration.repetitions // 4, 100))
+        for _ in range(calibration.calls)
     ]
     power = float(np.mean([one is not None and one.p <= 0.05 for one in found]))
     calibration.check(

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from benchctl.errors import UsageError
 from benchctl.stats.analyse import analyse
 from benchctl.stats.metrics import (
     LATENCY,
@@ -16,6 +17,7 @@ from benchctl.stats.metrics import (
     THROUGHPUT,
     Metric,
     MetricKey,
+    figure_names,
     kept_metric_of,
     metric,
     metric_of,
@@ -54,6 +56,25 @@ def test_other_names_are_refused(key: str):
         metric_of(key)
     with pytest.raises(msgspec.ValidationError):
         msgspec.convert(key, MetricKey)
+
+
+def test_a_figure_alone_is_its_p90():
+    assert kept_metric_of("service_time").key == "service_time_p90"
+
+
+@pytest.mark.parametrize(
+    ("name", "said", "hint"),
+    [
+        ("redline", "what a search finds", "benchctl redline"),
+        ("service_time_p50", "a percentile of the metric service_time", "--quantile"),
+        ("index_size", "a metric of an index", "--host"),
+        ("thruput", "there is no metric", "did you mean 'throughput'?"),
+    ],
+)
+def test_what_challenges_are_not_compared_by_is_told_where_it_is(name: str, said: str, hint: str):
+    with pytest.raises(UsageError, match=said) as caught:
+        figure_names(name)
+    assert hint in caught.value.hint
 
 
 def test_what_takes_samples_is_not_kept_of_forks():

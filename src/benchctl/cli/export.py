@@ -14,7 +14,7 @@ from benchctl.cli.completion import complete_runs
 from benchctl.cli.options import given_options, grouped, open_store, runs_option
 from benchctl.cli.sql import stored_runs
 from benchctl.cli.streams import emit, note, say
-from benchctl.cli.targets import certificates, endpoint_of
+from benchctl.cli.targets import AUTH_FILE_HELP, certificates, endpoint_of
 from benchctl.disk import disk_errors, read_file, replacing
 from benchctl.endpoint import OptionNames, read_hosts
 from benchctl.errors import BenchctlError, UsageError
@@ -69,7 +69,7 @@ store_options = grouped(
         type=click.Path(path_type=Path),
         default=None,
         metavar="FILE",
-        help="YAML of user and password, api-key, or bearer, that only you can read.",
+        help=AUTH_FILE_HELP,
     ),
     click.option(
         "--ca", default=None, metavar="PATH", help="Certificates to trust, PEM  [default: the system's]."
@@ -113,8 +113,9 @@ def export_command(
     """Give RUNs to other tools: to a store as Rally or OpenSearch Benchmark fill it, or as files.
 
     Sent twice, records are there once; what could not be sent is, with the next export to that store.
-    Credentials of the store are in BENCHCTL_STORE_USER and _PASSWORD, or in BENCHCTL_STORE_API_KEY or
-    _BEARER. Parquet has the columns that `benchctl sql --views` describes.
+    Credentials of the store are in BENCHCTL_STORE_USER and _PASSWORD, in BENCHCTL_STORE_API_KEY or _BEARER,
+    or for AWS in _ACCESS_KEY, _SECRET_KEY and _REGION. Parquet has the columns that `benchctl sql --views`
+    describes.
     """
     _refuse_idle(to)
     if to.dashboard:

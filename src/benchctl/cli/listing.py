@@ -11,10 +11,11 @@ from benchctl.cli.variants import variants_option
 from benchctl.engine.variant import BUILT_IN_VERSIONS, parse_variant
 from benchctl.engine.variant_file import load_variants
 from benchctl.home import resolve_home
-from benchctl.report.listing import Listing
+from benchctl.report.listing import Listing, Share
 from benchctl.results.differences import beyond
 from benchctl.results.figures import BUILD_FIGURES, FIGURES
 from benchctl.slices import hooks
+from benchctl.stats.metrics import used_by
 from benchctl.track.library import challenge_names, find_challenge, track_names
 from benchctl.track.load import load_challenge, load_track
 from benchctl.track.model import Task, Track
@@ -93,7 +94,7 @@ def operations_command(track_name: str, output_format: TableFormat) -> None:
 @list_group.command("metrics")
 @table_format_option
 def metrics_command(output_format: TableFormat) -> None:
-    """Metrics of tasks, nodes and indices: unit, margin, meaning, and whether a target can tell them."""
+    """Metrics: unit, margin, meaning, what compares by them, and whether a target can tell them."""
     print_listing(metrics_listing(), output_format)
 
 
@@ -104,14 +105,15 @@ def metrics_listing() -> Listing:
             one.name,
             one.unit,
             one.better,
-            one.margin,
+            Share(one.margin),
             one.level,
-            "no" if one.own_nodes else "yes",
-            one.meaning,
+            "yes" if one.told_by_targets else "no",
+            f"{one.meaning}; of targets by {one.target}" if one.target else one.meaning,
+            used_by(one),
         )
         for one in (*FIGURES, *BUILD_FIGURES)
     ]
-    columns = ("metric", "unit", "better", "margin", "level", "target", "meaning")
+    columns = ("metric", "unit", "better", "margin", "level", "target", "meaning", "used by")
     return Listing(columns, rows, frozenset({3}), title="Metrics")
 
 

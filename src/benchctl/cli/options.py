@@ -3,7 +3,7 @@
 import dataclasses
 import functools
 import re
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, TypeVar, get_args
@@ -44,7 +44,15 @@ def under(heading: Heading, option: Callable[[F], F]) -> Callable[[F], F]:
 
 
 class SectionedCommand(click.Command):
-    """A command with so many options that its help has sections."""
+    """A command with so many options that its help has sections.
+
+    Attributes:
+        instead: option that it does not have -> what to do instead.
+    """
+
+    def __init__(self, *args: Any, instead: Mapping[str, str] | None = None, **kwargs: Any) -> None:  # noqa: ANN401 - click's
+        super().__init__(*args, **kwargs)
+        self.instead = instead or {}
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the options, section by section."""

@@ -20,7 +20,21 @@ from benchctl.engine.variant import ENGINE_WORDS, canonical_engine, check_name
 from benchctl.errors import UsageError
 from benchctl.results.plan import Plan, TargetSpec, VariantSpec
 
-KINDS = ("user", "password", "api-key", "bearer")
+KINDS = (
+    *("user", "password", "api-key", "bearer"),
+    *("access-key", "secret-key", "session-token", "region", "service"),
+)
+AUTH_FILE_HELP = (
+    "YAML of user and password, api-key, bearer, or AWS's access-key, secret-key and region, that only you "
+    "can read."
+)
+_AWS_REQUIRED = frozenset({"access-key", "secret-key", "region"})
+# What AWS's own tools read, once a region says that requests are to be signed.
+_AWS_VARIABLES = {
+    "access-key": "AWS_ACCESS_KEY_ID",
+    "secret-key": "AWS_SECRET_ACCESS_KEY",
+    "session-token": "AWS_SESSION_TOKEN",
+}
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 
@@ -32,6 +46,9 @@ def read_auth(name: str, file: Path | None, environ: Mapping[str, str]) -> Auth 
     """
     found = {kind: environ[variable(name, kind)] for kind in KINDS if environ.get(variable(name, kind))}
     if file is None:
+        if found and found.keys() <= {"region", "service"}:
+            own = {kind: environ.get(variable, "") for kind, variable in _AWS_VARIABLES.items()}
+            found |= {kind: secret for kind, secret in own.items() if secret}
         return _auth(name, found, "the environment")
     if found:
         names = ", ".join(variable(name, kind) for kind in found)
@@ -45,7 +62,7 @@ def read_auth(name: str, file: Path | None, environ: Mapping[str, str]) -> Auth 
 
 
 def read_secret_file(path: Path) -> dict[str, str]:
-    """Read a YAML file of `user` and `password`, `api-key`, or `bearer`. No message quotes from it.
+    """Read a YAML file of credentials, by KINDS. No message quotes from it.
 
     Raises:
         UsageError: it cannot be read, others can, or it holds something else.
@@ -89,14 +106,25 @@ def _auth(name: str, found: Mapping[str, str], where: str) -> Auth | None:
         return Auth.api_key(found["api-key"])
     if given == {"bearer"}:
         return Auth.bearer(found["bearer"])
+    if given >= _AWS_REQUIRED and given <= {*_AWS_REQUIRED, "service", "session-token"}:
+        return Auth.aws(
+            found["access-key"],
+            found["secret-key"],
+            found["region"],
+            found.get("service", "es"),
+            found.get("session-token", ""),
+        )
     raise UsageError(
         f"the credentials of {name} in {where} are {' and '.join(sorted(given))}",
-        hint="give user and password, or an API key, or a bearer token",
+        hint="give user and password, api-key, bearer, or for AWS access-key, secret-key and region",
     )
 
 
 def _form() -> str:
-    return "write `user: NAME` and `password: SECRET`, or `api-key: KEY`, or `bearer: TOKEN`"
+    return (
+        "write `user: NAME` and `password: SECRET`, `api-key: KEY`, `bearer: TOKEN`, or for AWS "
+        "`access-key`, `secret-key` and `region`"
+    )
 
 
 # Running clusters from the command line: `--target NAME=URL` and what other options say about it.
@@ -125,15 +153,15 @@ target_options = grouped(
         "targets",
         multiple=True,
         metavar="NAME=URL[,URL...]",
-        help="A cluster that runs already; its credentials are in BENCHCTL_<NAME>_USER and _PASSWORD, or in "
-        "_API_KEY or _BEARER.",
+        help="A cluster that runs already; its credentials are in BENCHCTL_<NAME>_USER and _PASSWORD, in "
+        "_API_KEY or _BEARER, or for AWS in _ACCESS_KEY, _SECRET_KEY and _REGION.",
     ),
     click.option(
         "--target-auth",
         "auth_files",
         multiple=True,
         metavar="NAME=FILE",
-        help="YAML of user and password, api-key, or bearer, that only you can read.",
+        help=AUTH_FILE_HELP,
     ),
     click.option(
         "--target-ca",

@@ -153,7 +153,8 @@ class Node:
 
     Attributes:
         client: for everything that is not measured.
-        http_port: where it listens, on loopback.
+        endpoint: where the measured client finds it.
+        http_port: of that.
         pid: of the server JVM.
         started_ns: when the server JVM was started, on the monotonic clock.
         start_s: seconds from starting the process to ready.
@@ -165,13 +166,14 @@ class Node:
     """
 
     def __init__(
-        self, launch: "_Launch", *, client: SearchClient, http_port: int, info: NodeInfo, start_s: float
+        self, launch: "_Launch", *, client: SearchClient, endpoint: Endpoint, info: NodeInfo, start_s: float
     ) -> None:
         self._launch = launch
         self._server = psutil.Process(launch.process.pid)
         self._stop_s: float | None = None
         self.client = client
-        self.http_port = http_port
+        self.endpoint = endpoint
+        self.http_port = int(endpoint.hosts[0].rpartition(":")[2])
         self.pid = self._server.pid
         self.started_ns = started_ns(self.pid)
         self.start_s = start_s
@@ -180,11 +182,6 @@ class Node:
         self.version = info.version
         self.build = info.build
         self.lucene = launch.installation.lucene
-
-    @property
-    def endpoint(self) -> Endpoint:
-        """Where the measured client finds it."""
-        return loopback(self.http_port)
 
     @property
     def stdout(self) -> Path:
@@ -347,6 +344,7 @@ def boot(  # noqa: PLR0913 - what is started, on what and for whom; all by keywo
     vmstat: Path = VMSTAT,
     starts: Starts | None = None,
     archive_to: Path | None = None,
+    listen: str = "",
 ) -> Iterator[Node]:
     """Start a node, wait until it is ready, and stop it when the block ends, however it ends.
 
@@ -367,6 +365,7 @@ def boot(  # noqa: PLR0913 - what is started, on what and for whom; all by keywo
         starts: where what was learnt of the engine's starts is kept, to start the server itself; None to
             start it by the engine's script. So is one whose script does what benchctl does not know.
         archive_to: where a server that is started itself writes its classes when it ends; None for nowhere.
+        listen: the address that it takes requests at; empty for loopback.
 
     Raises:
         BenchctlError: it cannot be configured, ended, or did not get ready in time; the message says why as
@@ -374,7 +373,14 @@ def boot(  # noqa: PLR0913 - what is started, on what and for whom; all by keywo
     """
     folders = BootFolders.create(folder)
     write_config(
-        folders, installation, jdk, heap_mb=heap_mb, jvm_flags=jvm_flags, settings=settings or {}, data=data
+        folders,
+        installation,
+        jdk,
+        heap_mb=heap_mb,
+        jvm_flags=jvm_flags,
+        settings=settings or {},
+        data=data,
+        listen=listen,
     )
     data.mkdir(parents=True, exist_ok=True)
     command = _script(folders, installation, environment(folders, installation, jdk, variables), owner, cpus)
@@ -398,10 +404,11 @@ def boot(  # noqa: PLR0913 - what is started, on what and for whom; all by keywo
                 )
                 raise BenchctlError(err.message, hint=hint) from err
             raise
-        with connect(installation.engine, loopback(port)) as client:
+        endpoint = loopback(port) if not listen else Endpoint.of(_url(listen, port))
+        with connect(installation.engine, endpoint) as client:
             info = launch.wait_healthy(client, expect_index)
             start_s = time.monotonic() - started
-            yield Node(launch, client=client, http_port=port, info=info, start_s=start_s)
+            yield Node(launch, client=client, endpoint=endpoint, info=info, start_s=start_s)
 
 
 def _script(
@@ -504,6 +511,10 @@ def _exercise(client: SearchClient) -> None:
     )
     client.force_merge("any", 1)
     client.flush("any")
+
+
+def _url(address: str, port: int) -> str:
+    return f"http://[{address}]:{port}" if ":" in address else f"http://{address}:{port}"
 
 
 def parse_port(ports: str) -> int:

@@ -154,11 +154,13 @@ class Lack(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         sides: `MEASUREMENT/VARIANT` of its open comparisons, and of those that they are compared with.
         forks: that each of these lacks; None for more than can be judged.
         block_s: of one fork of each, seconds.
+        known: forks of a side that this is predicted from.
     """
 
     sides: tuple[str, ...]
     forks: int | None
     block_s: float
+    known: int = 0
 
     @property
     def seconds(self) -> float:
@@ -184,6 +186,7 @@ class ExpectationResult(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
         place: in the file, as in its specification.
         lacks: what would decide it; None where it is decided, or no forks would.
         margin, unit: the margin of differences; None and empty of ratios.
+        provisional: the outcome is not to be quoted: a side has fewer than five forks, or had not settled.
     """
 
     statement: str
@@ -200,6 +203,7 @@ class ExpectationResult(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
     lacks: Lack | None = None
     margin: float | None = None
     unit: str = ""
+    provisional: bool = False
 
 
 class FateGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -419,17 +423,18 @@ class _Sum(msgspec.Struct, frozen=True):
         side = self.side(metric)
         alone = Series.of(side.values, additive=side.additive, signed=side.signed)
         steady = [steadiness(task.summaries) if task.found else Steadiness("unknown") for task in self.tasks]
+        bounded = metric.key == REDLINE.key and any(any_bound(task.summaries) for task in self.tasks)
         loads = [load for task in self.tasks if (load := task.doubts_of_load) is not None]
         figures = Figures(
             variant=self.label,
             blocks=side.blocks,
             values=tuple(None if math.isnan(value) else value for value in side.values),
             value=alone.value,
-            cv_percent=alone.cv_percent,
+            cv_percent=None if bounded else alone.cv_percent,
             samples=min((one.samples for task in self.tasks for one in task.summaries), default=0),
             steady=next((one for one in steady if one.trend), steady[0]),
             unsupported=next(filter(None, (unsupported_reason(task.found) for task in self.tasks)), None),
-            at_least=metric.key == REDLINE.key and any(any_bound(task.summaries) for task in self.tasks),
+            at_least=bounded,
             load=tuple(dict.fromkeys(state for load in loads for state in load.states)),
         )
         return msgspec.structs.replace(figures, **side.build_figures()) if by_build else figures
@@ -610,7 +615,7 @@ def _doubts(metric: Metric, sides: tuple[_Sum, _Sum], runs: Mapping[str, RunReco
                 continue
             found = {task.label: task.found}
             if run.plan.redline is not None:
-                yield from redline_doubts(run.plan.redline, found)
+                yield from redline_doubts(run.plan.redline, found, {task.label: task.forks})
             yield from row_doubts(metric, task.task, found, None)
             yield from floor_doubts(found, run.calibration)
             yield from _answer_doubts(task, others, run)

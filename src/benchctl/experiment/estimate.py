@@ -512,13 +512,17 @@ def _does(one: Measurement) -> str:
         *(f"{name}={value}" for name, value in one.params.items()),
         one.include_tasks and f"only {one.include_tasks}",
         one.exclude_tasks and f"without {one.exclude_tasks}",
-        *(f"{name.replace('_', '-')} {value}" for name, value in one.own.items()),
+        *(f"{name.replace('_', '-')} {_written(value)}" for name, value in one.own.items()),
         one.redline and f"red-line of {one.redline.operation}",
         one.ingest and "index builds",
         one.forks and counted(one.forks, "fork"),
         one.evidence and _evidence(one.evidence),
     ]
     return "; ".join(part for part in parts if part)
+
+
+def _written(value: object) -> str:
+    return " ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
 
 
 def _evidence(evidence: EvidenceSpec) -> str:

@@ -119,6 +119,8 @@ def digest_of(plan: Plan) -> str:
             del said[one.name.replace("_", "-")]
     if plan.swept is None:
         del said["swept"]
+    if not plan.load_hosts:
+        del said["load-hosts"]
     for variant in said["variants"]:
         if variant["documents"] is None:
             del variant["documents"]

@@ -60,19 +60,15 @@ from benchctl.run.host import describe_host
 from benchctl.run.plan import RunSpec, plan_run, reload_track
 from benchctl.run.plugin import confirm_plugin
 from benchctl.run.prepare import check_host
-from benchctl.stats.metrics import kept_keys
+from benchctl.stats.metrics import kept_keys, kept_metric_of, used_by
 from benchctl.track.model import Track
 from benchctl.track.schedule import challenge_text
 
 if TYPE_CHECKING:
     from benchctl.report.formats import Format
 
-_LOOPS = ("any", "closed", "cost")
 _METRICS = [
-    key
-    for one in FIGURES
-    if one.loop in _LOOPS and not (one.resolution or one.additive)
-    for key in kept_keys(one)
+    key for one in FIGURES if "minimize" in used_by(one) for key in dict.fromkeys([*kept_keys(one), one.name])
 ]
 # What may stand beside --resume: it says where things are and what to show, not what to measure.
 _WITH_RESUME = frozenset(
@@ -198,7 +194,7 @@ def minimize_command(
         )
         spec = MinimizeSpec(
             effect=parse_effect(sentence, [one.name for one in asked.variants]),
-            metric=metric or "",
+            metric=kept_metric_of(metric).key if metric else "",
             by=by,
             most_forks=forks,
             prefix_iterations=prefix_iterations or None,

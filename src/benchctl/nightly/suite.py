@@ -192,7 +192,7 @@ class Suite(RunSettings, frozen=True, forbid_unknown_fields=True, rename="kebab"
     @property
     def margins(self) -> dict[str, float]:
         """Metric -> relative change that nobody is to be woken for."""
-        return {metric: fraction(text) for metric, text in self.margins_text.items()}
+        return {kept_metric_of(name).key: fraction(text) for name, text in self.margins_text.items()}
 
     def members(self) -> Iterator[tuple[Role, Variant, tuple[Step, ...]]]:
         """(role, variant, place in the file): what a night measures, in order."""
@@ -270,14 +270,19 @@ def _check_metrics(suite: Suite, document: Document) -> None:
     except UsageError as err:
         raise document.refuse(("metrics",), err.message, hint=err.hint) from err
     judging = {one.figure.name for one in chosen}
-    for key, margin in suite.margins.items():
+    seen = set()
+    for key, text in suite.margins_text.items():
         try:
-            if kept_metric_of(key).figure.name not in judging:
+            found = kept_metric_of(key)
+            if found.figure.name not in judging:
                 raise ValueError(f"no night is judged by {key}")  # noqa: TRY301 - told like those below
+            if found.key in seen:
+                raise ValueError(f"{found.key} has two margins")  # noqa: TRY301 - told like those below
+            seen.add(found.key)
         except ValueError as err:
             known = ", ".join(one.key for one in chosen)
             raise document.refuse(("margins",), str(err), hint=f"known: {known}", key=key) from err
-        if not 0 < margin < 1:
+        if not 0 < fraction(text) < 1:
             raise document.refuse(("margins", key), "a margin is more than 0 % and less than 100 %")
 
 

@@ -19,7 +19,7 @@ from benchctl.report.grid import (
 from benchctl.report.layout import metric_title, precision_grid, task_name, verdict_cell
 from benchctl.report.numbers import NOT_AVAILABLE, counted, figure, interval, p_value, percent, signed_percent
 from benchctl.results.plan import Place
-from benchctl.stats.analysis import Analysis, DriverRow, Figures, Row, TimeKind, TimeRow
+from benchctl.stats.analysis import Analysis, DriverRow, Figures, HostRow, Row, TimeKind, TimeRow
 from benchctl.stats.compare import Comparison
 from benchctl.stats.evidence import EvidenceCost, TaskCost
 from benchctl.stats.order import OrderEffect, describe_before
@@ -42,6 +42,36 @@ def driver_grid(analysis: Analysis) -> Grid | None:
         "forks, the greatest lag of all"
     )
     return Grid.of(title, _COLUMNS, (_line(row, analysis) for row in analysis.drivers))
+
+
+_HOST_COLUMNS = (
+    OPERATION, VARIANT, worded("Host"), "Clients", "Sent/s", "Start", "Clock +/-", "Lag p50", "Lag p99",
+    "Lag max", "CPU",
+)  # fmt: skip
+
+
+def host_grid(analysis: Analysis) -> Grid | None:
+    """A line a task, variant and host; None where the load came from one host."""
+    if not analysis.hosts:
+        return None
+    title = (
+        "Load by host: its first request after it was due, by how much its clock may be wrong, how late it "
+        "sent; ms, medians over forks, the greatest clock error and lag of all"
+    )
+    return Grid.of(title, _HOST_COLUMNS, (_host_line(row, analysis) for row in analysis.hosts))
+
+
+def _host_line(row: HostRow, analysis: Analysis) -> tuple[str, ...]:
+    times_ns = (row.start_late_ns, row.clock_error_ns, row.lag_p50_ns, row.lag_p99_ns, row.lag_max_ns)
+    return (
+        task_name(row, analysis),
+        row.variant,
+        row.host,
+        str(row.clients),
+        figure(row.offered_per_s),
+        *map(_ms, times_ns),
+        NOT_AVAILABLE if row.cpu_share is None else percent(100 * row.cpu_share),
+    )
 
 
 def _line(row: DriverRow, analysis: Analysis) -> tuple[str, ...]:
@@ -298,7 +328,12 @@ def further_grids(analysis: Analysis, *, details: bool) -> list[Grid]:
     """
     grids = [*order_grids(analysis), cost_grid(analysis)]
     if details:
-        grids += [*precision_grids(analysis), times_grid(analysis), driver_grid(analysis)]
+        grids += [
+            *precision_grids(analysis),
+            times_grid(analysis),
+            driver_grid(analysis),
+            host_grid(analysis),
+        ]
     else:
         grids.append(precision_grid(analysis))
     return [grid for grid in grids if grid is not None]

@@ -31,7 +31,17 @@ from benchctl.report.numbers import (
     signed_percent,
 )
 from benchctl.results.model import FORKS_FOR_VERDICT
-from benchctl.stats.analysis import Analysis, DriverRow, Figures, Row, Section, TimeRow, weaknesses
+from benchctl.stats.analysis import (
+    Analysis,
+    DriverRow,
+    Figures,
+    HostRow,
+    Row,
+    Section,
+    TimeRow,
+    quotable,
+    weaknesses,
+)
 from benchctl.stats.caveat import Caveat, CaveatCode
 from benchctl.stats.compare import DECIDED, FORKS_FOR_QUOTING, HELD_WORDS, VERDICT_WORDS, Comparison
 from benchctl.stats.cost import VerdictCost
@@ -105,7 +115,6 @@ def precision_grid(analysis: Analysis) -> Grid | None:
     if not any(one.mde_percent is not None for _, one in pairs):
         return None
     costs = {(one.schedule, one.task, one.metric, one.contender): one for one in analysis.costs}
-    told = f"{analysis.costs[0].effect_percent:g} %" if analysis.costs else "a difference"
     lines = []
     for row, one in pairs:
         cost = costs.get((row.schedule, row.task, row.metric, one.contender))
@@ -127,10 +136,11 @@ def precision_grid(analysis: Analysis) -> Grid | None:
     )  # fmt: skip
     baseline = "the first" if paired_points(analysis) else analysis.variants[0]
     title = (
-        f"Precision: CV of {baseline} and of the variant; minimum detectable effect (MDE, "
-        "80 % power); p by permutation (the least that it can be); forks a side, and minutes, for an effect "
-        f"of {told}"
+        f"Precision: CV of {baseline} and of the variant; minimum detectable effect (MDE, 80 % power); p by "
+        "permutation (the least that it can be)"
     )
+    if analysis.costs:
+        title += f"; forks a side that find {analysis.costs[0].effect_percent:g} %, and their minutes"
     if any(one.open for one in analysis.costs):
         title += "; minutes to go until open rows have a verdict, if all stays as it is"
     grid = Grid.of(title, columns, lines).without_empty("To go")
@@ -143,7 +153,7 @@ def _to_go(cost: VerdictCost | None) -> str:
     return "far" if cost.verdict_minutes is None else _tenths(cost.verdict_minutes)
 
 
-def task_name(row: Row | DriverRow | TimeRow, analysis: Analysis) -> str:
+def task_name(row: Row | DriverRow | HostRow | TimeRow, analysis: Analysis) -> str:
     """The task, with its challenge where there are several."""
     if len(analysis.sections) == 1:
         return row.label
@@ -221,7 +231,7 @@ def _result_grid(
     columns: tuple[Column | str, ...]
     if len(variants) == 1:
         columns = (OPERATION, variants[0], "CV of forks", NOTES)
-        return Grid.of(title, columns, (_alone(row, notes) for row in rows))
+        return Grid.of(title, columns, (_alone(row, notes) for row in rows)).without_empty("CV of forks")
     if len(variants) == _TWO:
         columns = (OPERATION, *variants, *tested)
         return Grid.of(title, columns, (_side_by_side(row, notes) for row in rows))
@@ -231,7 +241,7 @@ def _result_grid(
 
 def _alone(row: Row, notes: Notes) -> tuple[Cell | str, ...]:
     only = row.figures[0]
-    return (row.label, value_text(only), percent(only.cv_percent), notes.cell(row.caveats, *only.load))
+    return (row.label, value_text(only), cv_text(only), notes.cell(row.caveats, *only.load))
 
 
 def _side_by_side(row: Row, notes: Notes) -> tuple[Cell | str, ...]:
@@ -239,7 +249,7 @@ def _side_by_side(row: Row, notes: Notes) -> tuple[Cell | str, ...]:
     return (
         row.label,
         *(value_text(figures, comparison) for figures in row.figures),
-        *_tested(comparison),
+        *_tested(comparison, row.figures),
         verdict_cell(comparison, row.figures, row.caveats, who=comparison.contender),
         notes.cell(row.caveats),
     )
@@ -252,7 +262,14 @@ def _one_below_the_other(row: Row, notes: Notes) -> Iterator[tuple[Cell | str, .
     yield (row.label, baseline.variant, value_text(baseline), "", "", "", first, notes.cell(row.caveats))
     for figures, comparison in zip(others, row.comparisons, strict=True):
         verdict = verdict_cell(comparison, (baseline, figures), row.caveats)
-        yield (ABOVE, figures.variant, value_text(figures, comparison), *_tested(comparison), verdict, "")
+        yield (
+            ABOVE,
+            figures.variant,
+            value_text(figures, comparison),
+            *_tested(comparison, row.figures),
+            verdict,
+            "",
+        )
 
 
 def value_text(figures: Figures, comparison: Comparison | None = None) -> str:
@@ -269,16 +286,34 @@ def value_text(figures: Figures, comparison: Comparison | None = None) -> str:
     return f">= {figure(value)}" if figures.at_least else figure(value)
 
 
-def change_cells(comparison: Comparison) -> tuple[str, Cell]:
-    """How two sides differ, and its interval: in per cent, or in the metric's unit."""
-    if comparison.compared_as == "difference":
-        reach = bounds(comparison.difference_low, comparison.difference_high, signed_figure)
-        return signed_figure(comparison.difference), reach
-    return signed_percent(comparison.effect_percent), bounds(comparison.low_percent, comparison.high_percent)
+def cv_text(figures: Figures) -> str:
+    """How forks differ; nothing of a bound, which has no spread of its own."""
+    return "" if figures.at_least else percent(figures.cv_percent)
 
 
-def _tested(comparison: Comparison) -> tuple[str, Cell, str]:
-    return (*change_cells(comparison), p_value(comparison.p_adjusted))
+def change_cells(comparison: Comparison, sides: Sequence[Figures] = ()) -> tuple[str, Cell]:
+    """How two sides differ, and its interval: in per cent, or in the metric's unit.
+
+    Of a bound it is one, too, without an interval; of two, nothing.
+    """
+    differs = comparison.compared_as == "difference"
+    change = signed_figure(comparison.difference) if differs else signed_percent(comparison.effect_percent)
+    if mark := bound_mark(comparison, sides):
+        return NOT_AVAILABLE if mark == NOT_AVAILABLE else f"{mark} {change}", bounds(None, None)
+    if differs:
+        return change, bounds(comparison.difference_low, comparison.difference_high, signed_figure)
+    return change, bounds(comparison.low_percent, comparison.high_percent)
+
+
+def bound_mark(comparison: Comparison, sides: Sequence[Figures]) -> str:
+    """What stands before a change between bounds; `n/a` where both are, and empty where neither is."""
+    bounded = {side.variant for side in sides if side.at_least}
+    pair = [name in bounded for name in (comparison.baseline, comparison.contender)]
+    return NOT_AVAILABLE if all(pair) else "<=" if pair[0] else ">=" if pair[1] else ""
+
+
+def _tested(comparison: Comparison, sides: Sequence[Figures]) -> tuple[str, Cell, str]:
+    return (*change_cells(comparison, sides), p_value(comparison.p_adjusted))
 
 
 def _cross_check(comparison: Comparison) -> str:
@@ -355,25 +390,25 @@ def headline(analysis: Analysis) -> str:
     return f"{_listed(names)}: {who}, {forks}{size}"
 
 
-def verdict_sentence(analysis: Analysis, answer: Sequence[str] = ()) -> str:
-    """Task by task over all metrics: what differs, is equal or open, and why not to rely on it.
+def verdict_sentence(
+    analysis: Analysis, answer: Sequence[str] = (), doubts: Sequence[str] = (), *, by_task: bool = True
+) -> str:
+    """The answer that results have of their own, `by_task` what differs, is equal or open, and the doubts.
 
-    Begins with `provisional` when a verdict is; `answer` takes the place of what is said task by task.
+    Begins with `provisional` when a verdict is not to be quoted, or there are doubts about the answer.
     """
-    if answer:
-        found = list(answer)
-    elif not analysis.sections:
-        found = ["Indices were built, and nothing else: -v shows them."]
+    found = list(answer)
+    if not analysis.sections:
+        found = found or ["Indices were built, and nothing else: -v shows them."]
     elif not any(analysis.forks.values()):
-        found = ["Nothing was measured: no fork was finished."]
-    elif len(analysis.variants) == 1:
-        found = ["One variant: there is nothing to compare it with."]
-    else:
-        found = [_about(contender, analysis) for contender in analysis.variants[1:]]
-    provisional = any(one.provisional for row in analysis.rows for one in row.comparisons)
-    found += [*_reservations(analysis)] if provisional else []
+        found = found or ["Nothing was measured: no fork was finished."]
+    elif by_task:
+        found += [_about(contender, analysis) for contender in analysis.variants[1:]]
+    found = found or ["One variant: there is nothing to compare it with."]
+    reasons = [*doubts, *_reservations(analysis)]
+    found += [f"Not to be quoted: {'; '.join(reasons)}."] if reasons else []
     found += [*_order(analysis), *_unsound(analysis)]
-    return f"{'provisional: ' if provisional else ''}{' '.join(found)}"
+    return f"{'provisional: ' if reasons else ''}{' '.join(found)}"
 
 
 def _versioned(name: str, analysis: Analysis) -> str:
@@ -398,11 +433,23 @@ def _about(contender: str, analysis: Analysis) -> str:
             than = "" if parts else f" {_THAN.get(outcome, 'than')} {baseline}"
             where = _listed(names) if len(names) < _MOST_NAMED else f"{len(names)} of {every}"
             parts.append(f"{words.format(than)} {where}")
+    if not parts and len(outcomes) == 1 and len(fast or analysis.rows) > 1:
+        return _by_metric(contender, analysis, fast or analysis.rows)
     counts = Counter(outcomes.values())
     rest = [f"{counts[outcome]} {words}" for outcome, words in _COUNTED.items() if counts[outcome]]
     if parts:
         return f"{contender} is {'; '.join([*parts, *([', '.join(rest)] if rest else [])])}."
     return f"{contender} vs {baseline}, {every}: {', '.join(rest)}."
+
+
+def _by_metric(contender: str, analysis: Analysis, rows: Sequence[Row]) -> str:
+    """Of the only task, where no metric shows a difference, metrics with the same outcome together."""
+    titles: dict[str, list[str]] = {}
+    for row in rows:
+        outcome = _outcome([one for one in row.comparisons if one.contender == contender])
+        titles.setdefault(outcome, []).append(metric_title(row))
+    told = (f"{_COUNTED[outcome]} by {_listed(names)}" for outcome, names in titles.items())
+    return f"{contender} vs {analysis.variants[0]} on {task_name(rows[0], analysis)}: {', '.join(told)}."
 
 
 def _outcome(comparisons: Sequence[Comparison]) -> str:
@@ -416,26 +463,27 @@ def _outcome(comparisons: Sequence[Comparison]) -> str:
     return next((verdict for verdict in ("inconclusive", "equivalent") if verdict in found), "n/a")
 
 
+def _doubtful(analysis: Analysis) -> Iterator[tuple[Row, Comparison]]:
+    """Verdicts that are not to be quoted; that it is open is one, too, and more forks may change it."""
+    for row in analysis.rows:
+        for one in row.comparisons:
+            if one.provisional or (one.verdict == "inconclusive" and not quotable(one, row.figures)):
+                yield row, one
+
+
 def _reservations(analysis: Analysis) -> Iterator[str]:
     """Why verdicts are provisional."""
+    doubtful = list(_doubtful(analysis))
     tasks = {task_name(row, analysis) for row in analysis.rows}
-    reasons = []
     for trend in ("not warmed up", "drifting"):
-        rows = [
-            row
-            for row in analysis.rows
-            if any(one.provisional for one in row.comparisons)
-            and any(side.steady.trend == trend for side in row.figures)
-        ]
+        rows = [row for row, _ in doubtful if any(side.steady.trend == trend for side in row.figures)]
         names = list(dict.fromkeys(task_name(row, analysis) for row in rows))
         if names:
             where = _listed(names) if len(names) == 1 else f"{len(names)} of {len(tasks)} tasks"
-            reasons.append(f"{trend} on {where}")
-    doubtful = [one for row in analysis.rows for one in row.comparisons if one.provisional]
-    if few := [one for one in doubtful if min(one.replicates) < FORKS_FOR_QUOTING]:
-        one = few[0]
-        reasons.append(f"fewer than {FORKS_FOR_QUOTING} {one.replicate}s a side")
-    yield f"Not to be quoted: {'; '.join(reasons)}."
+            yield f"{trend} on {where}"
+    if few := [one for _, one in doubtful if min(one.replicates) < FORKS_FOR_QUOTING]:
+        unit = "index builds" if few[0].replicate == "build" else "forks"
+        yield f"fewer than {FORKS_FOR_QUOTING} {unit} a side"
 
 
 def _order(analysis: Analysis) -> Iterator[str]:

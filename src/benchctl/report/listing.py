@@ -18,6 +18,10 @@ _RULE = "─"
 _GAP = "  "
 
 
+class Share(float):
+    """A fraction of 1 that readers get in per cent; programs get the number."""
+
+
 @dataclass(frozen=True)
 class Listing:
     """Columns and rows.
@@ -63,6 +67,8 @@ def cell(value: object, *, grouped: bool = False) -> str:
     match value:
         case None:
             return ""
+        case Share():
+            return f"{100 * value:g} %"
         case float():
             return f"{value:.6g}"
         case list() | tuple():

@@ -43,6 +43,7 @@ _LEAST_P = 0.001
 _LARGE = 10_000
 _HUGE_PERCENT = 1000
 _MIB_IN_GIB = 1024
+_MB_IN_GB = 1000
 
 
 def figure(value: float | None) -> str:
@@ -114,6 +115,12 @@ def mebibytes(size_bytes: float) -> str:
     """A size in MiB or GiB."""
     size = size_bytes / 2**20
     return f"{size / _MIB_IN_GIB:,.1f} GiB" if size >= _MIB_IN_GIB else f"{size:,.1f} MiB"
+
+
+def megabytes(size_bytes: float) -> str:
+    """What an index holds, in MB as its metrics have it, or GB."""
+    size = size_bytes / 1e6
+    return f"{size / _MB_IN_GB:,.1f} GB" if size >= _MB_IN_GB else f"{size:,.1f} MB"
 
 
 def duration(seconds: float) -> str:

@@ -129,6 +129,10 @@ def legend(analysis: Analysis) -> list[str]:
     """How to read the tables."""
     counts = ", ".join(f"{name} {count}" for name, count in analysis.forks.items())
     lines = [f"Values: geometric means over forks ({counts})."]
+    if analysis.redline is not None:
+        lines.append(
+            "A fork's other figures are those of its last step at the red-line, when its node is warmest."
+        )
     if len(analysis.variants) > 1:
         comparisons = [one for row in analysis.rows for one in row.comparisons]
         by_build = any(one.replicate == "build" for one in comparisons)

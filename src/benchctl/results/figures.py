@@ -92,6 +92,27 @@ class DriverFigures(msgspec.Struct, frozen=True, forbid_unknown_fields=True, ren
     suspended_s: float = 0.0
 
 
+class HostFigures(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
+    """What one of several hosts did of one task of one fork.
+
+    Attributes:
+        name: of the host.
+        clients: of the task, that worked there.
+        clock_offset_ns: its monotonic clock less that of the host of benchctl.
+        clock_error_ns: by how much that may be wrong at any time of the step.
+        start_late_ns: how long after it was due its first request was sent, on its own clock; None where
+            that is not known.
+        driver: as if it had been the only one, with its share of the rate.
+    """
+
+    name: str
+    clients: int
+    clock_offset_ns: int
+    clock_error_ns: int
+    start_late_ns: int | None
+    driver: DriverFigures
+
+
 class TaskSummary(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
     """One fork's figures for one task. Everything but the counts is about successful measured requests.
 
@@ -135,6 +156,7 @@ class TaskSummary(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
         redline_text: how it ended, in words; empty when found.
         course: its segments; None under 20 samples, and in records from before it was kept.
         meters: name of a metered figure -> its value; what is not known of a task is left out.
+        hosts: the driver's part by host, where its clients worked on hosts that have names.
     """
 
     schedule: int
@@ -174,6 +196,7 @@ class TaskSummary(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
     course: Course | None = None
     failed_share: float = 0.0
     meters: dict[str, float] = {}
+    hosts: tuple[HostFigures, ...] = ()
     took_sum: Quantiles | None = None
     took_parts: tuple[Quantiles, ...] = ()
     redline_unit: str = ""
@@ -218,7 +241,9 @@ class Figure(msgspec.Struct, frozen=True):
         per_unit: what the field holds for 1 `unit`.
         additive: whether it may be 0, so that means over forks are arithmetic; all others' are geometric.
         level: what it is of.
-        own_nodes: what it is read from, if only a node that benchctl starts has that; else empty.
+        own_nodes: what it is read from of a node that benchctl starts, if a target does not have that.
+        target: whose clocks in the node statistics of a target tell it, over all its nodes and whoever works
+            on them; a target cannot tell what has `own_nodes` alone.
         named: whether the field holds several values by name.
     """
 
@@ -238,7 +263,18 @@ class Figure(msgspec.Struct, frozen=True):
     additive: bool = False
     level: Level = "request"
     own_nodes: str = ""
+    target: str = ""
     named: bool = False
+
+    @property
+    def by_documents(self) -> bool:
+        """Whether tasks that count documents have it for 1,000 of them; what a node holds they have not."""
+        return self.loop == "cost" and self.level != "node"
+
+    @property
+    def told_by_targets(self) -> bool:
+        """Whether a cluster that runs already can tell it."""
+        return bool(self.target) or not self.own_nodes
 
     @property
     def better(self) -> Literal["higher", "lower"]:
@@ -249,7 +285,7 @@ class Figure(msgspec.Struct, frozen=True):
         """Its value in a fork, in `unit`; quantiles in nanoseconds."""
         if not self.field:
             cost = summary.meters.get(self.name)
-            each = summary.costed if self.loop == "cost" else 1.0
+            each = summary.costed if self.by_documents else 1.0
             return None if cost is None or each is None else cost * each
         found: float | Quantiles | None = getattr(summary, self.field)
         return found / self.per_unit if isinstance(found, int | float) else found
@@ -259,6 +295,8 @@ _PROCESS = "the node's process"
 _LOG = "the collector's log"
 _ASKED = "the statistics of a single node that nobody else uses"
 _BUILT = "the node that built the index"
+_TICKS = "the JVMs' own clocks"
+_COUNTERS = "the engine's own clocks"
 
 
 def _metered(
@@ -270,14 +308,25 @@ def _metered(
     additive: bool = True,
     level: Level = "task",
     own_nodes: str = _PROCESS,
+    target: str = "",
 ) -> Figure:
     return Figure(
-        name, title, "", unit, meaning, loop="cost", additive=additive, level=level, own_nodes=own_nodes
+        name,
+        title,
+        "",
+        unit,
+        meaning,
+        loop="cost",
+        additive=additive,
+        level=level,
+        own_nodes=own_nodes,
+        target=target,
     )
 
 
 def _writing(name: str, title: str, meaning: str) -> Figure:
-    return _metered(name, title, "ms", f"{meaning}, per operation", level="ingest", own_nodes=_ASKED)
+    meaning = f"{meaning}, per operation"
+    return _metered(name, title, "ms", meaning, level="ingest", own_nodes=_ASKED, target=_COUNTERS)
 
 
 _PER_SECOND = Figure("", "", "", unit="queries/s", higher_is_better=True, margin=0.03, level="task")
@@ -339,6 +388,7 @@ FIGURES = (
         "ms",
         "CPU time of the node, over all its threads, per operation",
         additive=False,
+        target=_TICKS,
     ),
     _metered("cpu_search", "CPU of search threads", "ms", "CPU time of threads that search, per operation"),
     _metered(
@@ -373,8 +423,18 @@ FIGURES = (
         "gc",
         "collector pauses",
         "ms",
-        "time that all threads of the node stood still, per operation",
+        "time that all threads of the node stood still, per operation; of targets in whole "
+        "milliseconds, and of some collectors with what they do beside the threads",
         own_nodes=_LOG,
+        target=_TICKS,
+    ),
+    _metered(
+        "collections",
+        "collections",
+        "times",
+        "pauses of the collector, per operation",
+        own_nodes=_LOG,
+        target=_TICKS,
     ),
     _metered(
         "allocated",
@@ -428,10 +488,31 @@ FIGURES = (
         "direct_buffers",
         "direct buffers",
         "MB",
-        "direct buffers of the JVM after the last task on a node",
+        "direct buffers of the JVM after the last task on a node, of targets after every task",
         additive=False,
         level="node",
         own_nodes=_ASKED,
+        target=_TICKS,
+    ),
+    _metered(
+        "heap_used",
+        "heap in use",
+        "MB",
+        "heap in use at the end of a task, garbage included; of targets only",
+        additive=False,
+        level="node",
+        own_nodes="",
+        target=_TICKS,
+    ),
+    _metered(
+        "segments",
+        "segments",
+        "segments",
+        "segments of all shards on a target at the end of a task, whatever index they are of",
+        additive=False,
+        level="node",
+        own_nodes="",
+        target=_COUNTERS,
     ),
     _metered(
         "open_files",
@@ -440,6 +521,7 @@ FIGURES = (
         "files and sockets that the node has open at the end of a task",
         additive=False,
         level="node",
+        target=_TICKS,
     ),
     _writing("indexing", "indexing", "time indexing, by the engine's clock, over its threads"),
     _writing("refresh", "refresh", "time refreshing, by the engine's clock"),
@@ -677,6 +759,7 @@ class Calibration(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
         paced: open loops at several rates.
         seconds: that all of it took.
         reading: of a process with as many threads as a node; None in records from before it was measured.
+        hosts: the same on each host that load comes from, by name; this is then the costliest of them.
     """
 
     error_p50_ns: int
@@ -688,3 +771,4 @@ class Calibration(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
     paced: tuple[PacedLag, ...]
     seconds: float
     reading: ReadingCost | None = None
+    hosts: "dict[str, Calibration]" = {}

@@ -39,6 +39,25 @@ class HostProbe(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=
     frequency_mhz: float | None
 
 
+class Asked(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
+    """What it cost to ask a running cluster for one thing, again and again, while it was measured.
+
+    Attributes:
+        calls: how often.
+        total_ns: from sending to the answer, over all calls, nanoseconds; that of hot threads has the half
+            second in it for which every node looks at them.
+        longest_ns: of one call.
+        total_bytes: of the answers.
+        failed: calls without an answer.
+    """
+
+    calls: int
+    total_ns: int
+    longest_ns: int
+    total_bytes: int
+    failed: int = 0
+
+
 class BootRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
     """One node start of a fork, or one use of a cluster that ran already.
 
@@ -57,6 +76,11 @@ class BootRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename
         stand_ins: data streams of the track that were plain indices, since the node has none.
         resident: share of the index that the page cache held when it was started, 0 to 1; None where that was
             left as it was.
+        asked: what a running cluster was asked while it was measured, and what that cost; empty for a node
+            that benchctl started.
+        nodes: name of a node of a running cluster -> what it used from the first reading to the last
+            (`cpu_s`, `gc_s`), and what it had at the last, such as `heap_used_bytes`.
+        readings: the file of all that it told, relative to the run; None where it told nothing.
     """
 
     schedules: tuple[int, ...]
@@ -70,6 +94,9 @@ class BootRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename
     origin_ns: int | None = None
     stand_ins: tuple[str, ...] = ()
     resident: float | None = None
+    asked: dict[str, Asked] = {}
+    nodes: dict[str, dict[str, float]] = {}
+    readings: str | None = None
 
 
 ForkStatus = Literal["done", "failed"]
@@ -396,6 +423,22 @@ class Pilot(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="keb
     unsettled: tuple[str, ...] = ()
 
 
+class LoadHostFacts(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
+    """A host that load came from.
+
+    Attributes:
+        cores: CPUs that its processes may use.
+        memory_bytes: of it.
+        versions: name -> version, of what makes the load there.
+        round_trip_ns: the quickest of some, from the host of benchctl through the host's Dask worker.
+    """
+
+    cores: int
+    memory_bytes: int
+    versions: dict[str, str]
+    round_trip_ns: int
+
+
 class RunRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
     """All of a run but its samples and logs.
 
@@ -409,6 +452,7 @@ class RunRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=
         looks: how often its figures could have been seen before more blocks were added, plus one.
         left_out: variant -> blocks of the run that have no fork of it: of an experiment that gives forks to
             what is open, those in which others were measured.
+        load_hosts: of hosts that load came from and benchctl did not run on, by name.
     """
 
     record_version: int
@@ -431,6 +475,7 @@ class RunRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=
     imported: Imported | None = None
     looks: int = 1
     left_out: dict[str, tuple[int, ...]] = {}
+    load_hosts: dict[str, LoadHostFacts] = {}
 
     def done(self, variant: str) -> tuple[ForkRecord, ...]:
         """The finished forks of one variant, in block order."""

@@ -258,7 +258,7 @@ def _compared(figure: Figure) -> tuple[Column[TaskRow], ...]:
         return _quantiles(f"{figure.name}_", figure.field, figure.meaning)
     if figure.field:
         return (_summary(figure.field, "DOUBLE", figure.meaning),)
-    of_bulk = "; of bulk tasks, of 1,000 documents" if figure.loop == "cost" else ""
+    of_bulk = "; of bulk tasks, of 1,000 documents" if figure.by_documents else ""
     meaning = f"{figure.meaning}, {figure.unit}{of_bulk}"
     return (Column(figure.name, "DOUBLE", meaning, lambda row: figure.of(row.task)),)
 

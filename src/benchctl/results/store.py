@@ -162,6 +162,17 @@ class RunFolder:
             write_telemetry(series, pauses, partial)
         return str(target.relative_to(self.path))
 
+    def write_readings(self, lines: bytes, variant: str, block: int, boot: int) -> str:
+        """Write what a running cluster told during one use of it; return the path relative to the run.
+
+        Raises:
+            BenchctlError: the disk is full or cannot be written.
+        """
+        target = self.path / "telemetry" / f"{block:03d}-{variant}-{boot}.jsonl"
+        with _writing(target) as partial:
+            partial.write_bytes(lines)
+        return str(target.relative_to(self.path))
+
     def read_samples(self, relative: str) -> Columns:
         """Read all of one fork's samples; what schema 1 lacked is filled in.
 
@@ -177,7 +188,8 @@ class RunFolder:
             BenchctlError: one cannot be read.
         """
         evidence = self.evidence_folder(fork.variant, fork.block, 0).parent
-        kept = [self.inside(relative) for relative in (fork.samples, fork.telemetry) if relative is not None]
+        written = (fork.samples, fork.telemetry, *(boot.readings for boot in fork.boots))
+        kept = [self.inside(relative) for relative in written if relative is not None]
         with disk_errors(f"read what was written to {self.path}"):
             kept += [path for path in evidence.rglob("*") if path.is_file() and not path.is_symlink()]
             files = {str(path.relative_to(self.path)): _described(path) for path in sorted(kept)}

@@ -17,7 +17,9 @@ from benchctl.engine.evidence import Scene
 from benchctl.engine.meter import Meter, thread_kinds
 from benchctl.engine.node import Node
 from benchctl.engine.page_cache import prepare_page_cache
+from benchctl.engine.readings import ClusterMeter
 from benchctl.engine.settings import BootFolders
+from benchctl.engine.target import Target
 from benchctl.engine.telemetry import LogClock, ProcessGauge, read_pauses
 from benchctl.errors import BenchctlError
 from benchctl.home import Home
@@ -35,7 +37,7 @@ from benchctl.run.documents import streams_made
 from benchctl.run.evidence import Collection, collecting
 from benchctl.run.host import probe_host
 from benchctl.run.pin import thread_on
-from benchctl.run.plan import Step, boots
+from benchctl.run.plan import Step, boots, checked_hosts
 from benchctl.run.session import AnySubject, Serving, Start, Subject
 from benchctl.run.steps import Load, StepRunner
 from benchctl.run.telemetry import MERGES_TIMEOUT_S, DriverClock, NodeWatch, Telemetry
@@ -46,6 +48,21 @@ if TYPE_CHECKING:
 
 
 _PROBE_HOLDS_S = 1.0
+
+
+def pool_of(plan: Plan) -> WorkerPool | None:
+    """The processes that a plan's clients work in, here or on other hosts; None for this one.
+
+    Raises:
+        UsageError: the hosts are not those that the plan was made for.
+    """
+    if plan.load_hosts:
+        hosts = checked_hosts(plan)
+        # Dask takes a second to load, and is there only where hosts are.
+        from benchctl.hosts.pool import HostPool  # noqa: PLC0415 - see above
+
+        return HostPool(hosts, plan.workers)
+    return WorkerPool(plan.workers) if plan.workers > 1 else None
 
 
 @dataclass(frozen=True)
@@ -242,6 +259,7 @@ class ForkRunner:
                 with (
                     place.telemetry.watching(number, _node_watch(serving, load)),
                     Meter(serving.pid) if isinstance(serving, Node) else nullcontext() as load.meter,
+                    _asking(serving) as load.asking,
                 ):
                     evidence.begin(serving)
                     idle_s = serving.wait_idle()
@@ -261,6 +279,12 @@ class ForkRunner:
         if isinstance(serving, Node) and log_clock is not None:
             pauses = read_pauses(BootFolders(kept).logs, serving.pid, log_clock)
             place.telemetry.add_pauses(number, pauses)
+        asking, readings = load.asking, None
+        if asking is not None and asking.readings:
+            place.telemetry.add_readings(number, asking.readings)
+            readings = self._folder.write_readings(
+                asking.lines(place.origin_ns), subject.spec.name, place.block, number
+            )
         progress.requests_s += load.requests_s
         if search is None:
             progress.summaries += load.summaries(place.origin_ns, metering.Node(kinds, pauses, direct))
@@ -280,6 +304,9 @@ class ForkRunner:
                 origin_ns=None if log_clock is None else log_clock.started_ns,
                 stand_ins=plain,
                 resident=resident,
+                asked={} if asking is None else asking.asked,
+                nodes={} if asking is None else asking.nodes,
+                readings=readings,
             )
         )
 
@@ -300,6 +327,7 @@ class ForkRunner:
                 self._expected,
                 self._node_cpus,
                 evidence.flags,
+                "" if self._workers is None else self._workers.nodes_at,
             )
         )
 
@@ -348,6 +376,11 @@ def _node_watch(serving: Serving, load: Load) -> NodeWatch | None:
         return None
     merges = partial(serving.client.merges, MERGES_TIMEOUT_S)
     return NodeWatch(ProcessGauge(serving.pid), merges, load.indexing.is_set)
+
+
+def _asking(serving: Serving) -> AbstractContextManager[ClusterMeter | None]:
+    """What asks a cluster; a node is read where it is."""
+    return ClusterMeter(serving.client, serving.withheld) if isinstance(serving, Target) else nullcontext()
 
 
 def _log_clock(serving: Serving, origin_ns: int) -> LogClock | None:

@@ -14,6 +14,7 @@ from benchctl.engine.answers import Compared
 from benchctl.engine.declared import places
 from benchctl.engine.variant import VARIANT_OPTIONS
 from benchctl.errors import UsageError
+from benchctl.hosts.file import Hosts, load_hosts
 from benchctl.nearest import guess
 from benchctl.plugin.code import Consent
 from benchctl.report.numbers import documents
@@ -219,6 +220,11 @@ def plan_run(options: RunSpec) -> tuple[Plan, Track]:
         corpus = msgspec.structs.replace(options.corpus, documents=SETTLING_DOCUMENTS)
         options = msgspec.structs.replace(options, corpus=corpus)
     plugin = allowed_plugin(options.track, track, (*all_warmups, *schedules), options.consent)
+    if plugin is not None and options.hosts:
+        raise UsageError(
+            "--hosts: the track's plug-in is executed where the load is made, and is only on this host",
+            hint="leave --hosts out, or take a track without a plug-in",
+        )
     track = track.with_challenges(*all_warmups, *schedules)
     check_index_settings(options.variants, track, origin_of(track, schedules, all_warmups), schedules)
     plan = freeze(options, track, schedules, warmups, sources)
@@ -257,7 +263,8 @@ def refuse_sweep(options: RunSpec, what: str) -> None:
     """
     if options.sweep:
         raise UsageError(
-            f"--sweep {options.sweep[0]}: {what} is not swept", hint="make one for each value instead"
+            f"--sweep {options.sweep[0]}: {what} is not swept",
+            hint="make one for each value, or name what differs as variants",
         )
 
 
@@ -419,8 +426,13 @@ def freeze(
             f"--page-cache: nothing is prepared, since challenge '{schedules[0].name}' makes its own data",
             hint="leave it out: nodes start empty",
         )
+    settings, names = settings_in(options), tuple[str, ...]()
+    if options.hosts:
+        hosts = checked_hosts(options)
+        settings["hosts"], names = str(hosts.path), hosts.load
     return Plan(
-        **settings_in(options),
+        **settings,
+        load_hosts=names,
         variants=options.variants,
         schedules=schedules,
         warmup_challenges=warmups,
@@ -441,6 +453,24 @@ def freeze(
         origin=origin,
         evidence=options.evidence,
     )
+
+
+def checked_hosts(plan: RunSpec | Plan) -> Hosts:
+    """The hosts that load is to come from, if they reach what is measured.
+
+    Raises:
+        UsageError: they do not, or they are not those that the plan was made for.
+    """
+    hosts = load_hosts(Path(plan.hosts))
+    if any(spec.target is None for spec in plan.variants):
+        hosts.check_nodes()
+    if isinstance(plan, Plan) and hosts.load != plan.load_hosts:
+        raise UsageError(
+            f"the load came from {', '.join(plan.load_hosts)}, and in {hosts.path} "
+            f"{', '.join(hosts.load)} carry it now",
+            hint="what more is measured must have the same load: put the old names back",
+        )
+    return hosts
 
 
 def reload_track(plan: Plan) -> Track:

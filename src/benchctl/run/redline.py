@@ -412,7 +412,9 @@ class _NodeSearch:
         )
         self._clients: ClientLadder | None = None
         shift = random.Random(f"{self._seed}/shift").random()  # noqa: S311 - reproducible, not secret
-        self._ladder = Ladder(1 + spec.tolerance, shift)
+        self._ladder = Ladder(
+            1 + spec.tolerance, shift, math.inf if spec.max_per_s is None else spec.max_per_s
+        )
         if spec.by == "clients":
             self._clients = ClientLadder(spec.least_clients, spec.clients, 1 + spec.tolerance)
         self._curve: list[CurvePoint] = []
@@ -453,7 +455,7 @@ class _NodeSearch:
             grid = self._clients
             search = Search(self._attempt, least=0, most=grid.top, leap=grid.rungs(_LEAP, first))
             return search.run(grid.at_most(first))
-        ladder, most = self._ladder, self._spec.max_per_s
+        ladder = self._ladder
         least = LEAST_RUNG if self._spec.by == "rate" else ladder.at_most(LEAST_FACTOR) + 1
         if self._spec.by == "rate":
             # One request a second, of however many units.
@@ -461,7 +463,7 @@ class _NodeSearch:
         return Search(
             self._attempt,
             least=least,
-            most=None if most is None else ladder.at_most(most),
+            most=ladder.top,
             leap=ladder.rungs(_LEAP),
         ).run(ladder.at_most(first))
 

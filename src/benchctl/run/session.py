@@ -1,9 +1,9 @@
 """What a variant runs on: a node booted on a private copy of its index, or a running cluster."""
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from benchctl.disk import disk_errors
@@ -35,6 +35,7 @@ class Start:
         target: the indices that must be ready, as a path component; None for all there are.
         cpus: that a node runs on; None for those that benchctl may use.
         jvm_flags: appended to the variant's, for this start only.
+        listen: the address that it takes requests at; empty for loopback.
     """
 
     workspace: Path
@@ -44,6 +45,7 @@ class Start:
     target: str | None
     cpus: tuple[int, ...] | None = None
     jvm_flags: tuple[str, ...] = ()
+    listen: str = ""
 
 
 @dataclass(frozen=True)
@@ -111,6 +113,7 @@ class Subject:
             cpus=start.cpus,
             variables=self.spec.environment,
             starts=self.starts,
+            listen=start.listen,
         )
         with ExitStack() as stack:
             try:
@@ -210,6 +213,7 @@ class TargetSubject:
         index_facts: about its indices, before the run; None when challenges make them.
         makes: what challenges make there; None when they only read.
         fills: its index is missing, and to be filled before the first fork.
+        withheld: what it does not tell while it is measured, and why not.
     """
 
     spec: VariantSpec
@@ -219,6 +223,7 @@ class TargetSubject:
     index_facts: IndexFacts | None
     makes: Places | None = None
     fills: bool = False
+    withheld: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def builds(self) -> tuple[IndexFacts, ...]:
@@ -242,7 +247,12 @@ class TargetSubject:
         restart = self.spec.target.restart_command if self.spec.target else ()
         keep = self.spec.target is not None and self.spec.target.writes == "kept"
         with attach(
-            self.address, self.facts, index=start.target, shards=self.shards, restart_command=restart
+            self.address,
+            self.facts,
+            index=start.target,
+            shards=self.shards,
+            withheld=self.withheld,
+            restart_command=restart,
         ) as target:
             if restart:
                 self._check_same(describe_cluster(target.client))

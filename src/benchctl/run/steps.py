@@ -3,30 +3,33 @@
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
 import msgspec
+import numpy as np
 
 from benchctl.engine.declared import EVERYTHING, OWN, Places, places, refusal, with_settings
 from benchctl.engine.meter import Meter, Reading
+from benchctl.engine.readings import ClusterMeter, ClusterReading
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Home
 from benchctl.load.client import NodeGone
-from benchctl.load.driver_overhead import driver_figures
-from benchctl.load.executor import Stage, TaskResult, WorkerPool, run_step
+from benchctl.load.driver_overhead import driver_figures, start_late_ns
+from benchctl.load.executor import HostPart, Stage, TaskResult, WorkerPool, run_step
 from benchctl.load.task_clients import Job, OpenWire
 from benchctl.load.transport import open_client
 from benchctl.load.work.programs import open_workload
 from benchctl.load.workload import WorkContext
-from benchctl.results.figures import DriverFigures, TaskSummary
+from benchctl.results.figures import DriverFigures, HostFigures, TaskSummary
 from benchctl.results.plan import EngineName, Plan, VariantSpec
 from benchctl.results.samples import Outcome, SampleSpool
 from benchctl.run.bench import Observer
 from benchctl.run.building import NODE_DEATH_S
 from benchctl.run.documents import GeneratedReader, is_generated, sources
-from benchctl.run.metering import Node, meters, sent_per_s
+from benchctl.run.metering import Node, meters, sent_per_s, told
 from benchctl.run.plan import Step
 from benchctl.run.plugin import plugin_use
 from benchctl.run.session import Serving
@@ -138,6 +141,7 @@ class MeasuredTask:
         readings: of the node, before the first measured request and after the last one; none of a task that
             ran beside others.
         written: what it spent on writing over the whole task, milliseconds; empty where nobody asked it.
+        told: of a running cluster, what it told at the same two times.
     """
 
     job: Job
@@ -145,6 +149,7 @@ class MeasuredTask:
     gap_s: float
     readings: tuple[Reading | None, ...] = ()
     written: Mapping[str, float] = field(default_factory=dict)
+    told: tuple[ClusterReading | None, ...] = ()
 
 
 @dataclass
@@ -158,6 +163,7 @@ class Load:
         requests_s: seconds spent in all of it.
         indexing: set while a step that indexes is running, for whoever watches the node.
         meter: of the node; None of a cluster that runs elsewhere.
+        asking: of such a cluster; None of a node.
     """
 
     free_ns: int = field(default_factory=time.monotonic_ns)
@@ -166,6 +172,7 @@ class Load:
     requests_s: float = 0.0
     indexing: threading.Event = field(default_factory=threading.Event)
     meter: Meter | None = None
+    asking: ClusterMeter | None = None
 
     def summaries(self, origin_ns: int, node: Node) -> tuple[TaskSummary, ...]:
         """The figures of the measured tasks; made when the node is gone, so that none costs it time.
@@ -180,6 +187,7 @@ class Load:
             msgspec.structs.replace(
                 summary,
                 meters=meters(one.readings, one.result, origin_ns, known, one.written)
+                | told(one.told, one.result, origin_ns, one.gap_s)
                 | sent_per_s(summary, one.result.sent_bytes),
             )
             for one, known in zip(self.outcomes, nodes, strict=False)
@@ -259,11 +267,10 @@ class StepRunner:
         label = ", ".join(job.task.label for job in jobs)
         self._observer.stage(label if jobs[0].measured else f"warm-up: {label}")
         expected = requests_of(jobs)
-        meter, readings = load.meter, list[Reading | None]()
-        before: dict[str, int] = {}
-        if any(isinstance(job.operation, Bulk) for job in jobs):
-            if meter is not None and len(jobs) == 1:
-                before = serving.client.write_clocks()
+        bounds = _Bounds(load.meter, load.asking)
+        writes = any(isinstance(job.operation, Bulk) for job in jobs)
+        before = _write_clocks(serving, load) if writes and len(jobs) == 1 else {}
+        if writes:
             load.indexing.set()
         try:
             results = run_step(
@@ -271,7 +278,7 @@ class StepRunner:
                 stage,
                 stop=self._stop,
                 on_progress=lambda done: self._observer.progress("requests", done, expected),
-                mark=lambda: readings.append(None if meter is None else meter.read()),
+                mark=bounds.mark,
             )
         except NodeGone as err:
             # The process tells more than the connection about why it is gone.
@@ -279,8 +286,9 @@ class StepRunner:
             raise BenchctlError(f"the node stopped answering in task {label}: {err.message}") from err
         finally:
             load.indexing.clear()
-        after = serving.client.write_clocks() if before else {}
-        written = {name: after[name] - before[name] for name in after}
+        after = _write_clocks(serving, load) if before else {}
+        written = {name: after[name] - before[name] for name in after.keys() & before.keys()}
+        readings, answers = tuple(bounds.readings), bounds.answers()
         for job, result in zip(jobs, results, strict=True):
             if result.stops and job.measured and not self._plan.test_mode:
                 _refuse_stops(job, _driver(job, result))
@@ -291,7 +299,7 @@ class StepRunner:
             load.searches += result.searches_sent
             if job.measured:
                 gap_s = max(result.start_ns - load.free_ns, 0) / 1e9
-                load.outcomes.append(MeasuredTask(job, result, gap_s, tuple(readings), written))
+                load.outcomes.append(MeasuredTask(job, result, gap_s, readings, written, answers))
         if self._plan.origin == "empty":
             made = [body.get("settings", {}) for body in stage.context.indices.values()]
             settings = (pair for spec in self._plan.variants for pair in spec.index_settings.items())
@@ -312,6 +320,32 @@ class StepRunner:
     def _job(self, schedule: int, position: int, task: Task) -> Job:
         operation = self._track.operations[task.operation]
         return Job(task, operation, schedule, position, measured=schedule != WARMUP_SCHEDULE)
+
+
+@dataclass
+class _Bounds:
+    """Readings where a task begins to be measured and where it ends."""
+
+    meter: Meter | None
+    asking: ClusterMeter | None
+    readings: list[Reading | None] = field(default_factory=list)
+    _asked: list[Future[ClusterReading | None]] = field(default_factory=list)
+
+    def mark(self) -> None:
+        """Read a node; ask a cluster, whose answer the request that is due now does not wait for."""
+        self.readings.append(None if self.meter is None else self.meter.read())
+        if self.asking is not None:
+            self._asked.append(self.asking.read())
+
+    def answers(self) -> tuple[ClusterReading | None, ...]:
+        """What a cluster said."""
+        return tuple(one.result() for one in self._asked)
+
+
+def _write_clocks(serving: Serving, load: Load) -> Mapping[str, float]:
+    if load.asking is not None:
+        return load.asking.write_clocks()
+    return {} if load.meter is None else serving.client.write_clocks()
 
 
 def _within(challenge: Challenge, stage: Stage) -> Stage:
@@ -337,6 +371,7 @@ def _summary(outcome: MeasuredTask) -> TaskSummary:
     took_sum, *took_parts = took_quantiles(result.tooks) or (None,)
     return msgspec.structs.replace(
         summary,
+        hosts=tuple(host_figures(job, result, part) for part in result.hosts if _clients(part)),
         took_sum=took_sum,
         took_parts=tuple(took_parts),
         unit=result.unit or job.operation.unit,
@@ -344,6 +379,31 @@ def _summary(outcome: MeasuredTask) -> TaskSummary:
         failure_reasons=tuple(detail for failure in result.failures for detail in failure.details),
         driver=msgspec.structs.replace(_driver(job, result), gap_s=outcome.gap_s),
     )
+
+
+def host_figures(job: Job, result: TaskResult, part: HostPart) -> HostFigures:
+    """What one of several hosts did of a task."""
+    clients = len(_clients(part))
+    figures = driver_figures(
+        part.samples,
+        job.task,
+        cpu_s=part.cpu_s,
+        wall_s=result.wall_s,
+        workers=part.processes,
+        share=clients / job.task.clients,
+    )
+    return HostFigures(
+        name=part.clock.name,
+        clients=clients,
+        clock_offset_ns=part.clock.offset_ns,
+        clock_error_ns=part.clock.error_ns,
+        start_late_ns=start_late_ns(part.samples, job.task, part.start_ns),
+        driver=figures,
+    )
+
+
+def _clients(part: HostPart) -> set[int]:
+    return {int(client) for chunk in part.samples for client in np.unique(chunk["client"])}
 
 
 def _driver(job: Job, result: TaskResult) -> DriverFigures:

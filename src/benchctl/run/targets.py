@@ -13,6 +13,7 @@ from benchctl.engine.declared import Places, leads_elsewhere, places, require_fr
 from benchctl.engine.distribution import Installation
 from benchctl.engine.filling import Sent, fill
 from benchctl.engine.prepared_index import IndexKey
+from benchctl.engine.readings import HOT_THREADS, STATISTICS, withheld
 from benchctl.engine.target import (
     Address,
     ClusterFacts,
@@ -44,6 +45,10 @@ from benchctl.track.operations.catalogue import OPERATION_TYPES
 from benchctl.track.operations.common import Asking, Operation
 from benchctl.track.operations.search import Bulk, RawRequest, Sleep
 
+_MISSING = {
+    STATISTICS: "so its CPU time, collections, heap and times of writing stay unknown",
+    HOT_THREADS: "so what its threads did stays unknown",
+}
 _NOT_FILLED = IngestReport(0, 0, 0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
 
 FullCorpus = Callable[[], tuple[CorpusSpec, Sequence[Parcel]]]
@@ -97,6 +102,11 @@ def look_at(spec: VariantSpec, endpoint: Endpoint, plan: Plan, track: Track) -> 
         BenchctlError: it cannot be used.
     """
     check_targets(plan, track)
+    if endpoint.signing is not None and plan.transport == "client":
+        raise UsageError(
+            f"{spec.name}: --transport client cannot sign requests for AWS: elasticsearch-py has no signer",
+            hint="leave it out: benchctl's own client can",
+        )
     writes = refuse_writes(spec, plan, track)
     wanted = places(track, plan.corpus.files if writes else ())
     address = Address(spec.name, endpoint)
@@ -104,15 +114,16 @@ def look_at(spec: VariantSpec, endpoint: Endpoint, plan: Plan, track: Track) -> 
     if facts.engine != spec.engine:
         raise BenchctlError(f"{spec.name} at {endpoint.title} was {spec.engine}, is {facts.engine}")
     with explained(spec.name, endpoint), connect(facts.engine, endpoint) as client:
+        untold = withheld(client)
         if writes:
             require_free(client, wanted)
-            return TargetSubject(spec, address, facts, wanted.shards, None, wanted)
+            return TargetSubject(spec, address, facts, wanted.shards, None, wanted, withheld=untold)
         if spec.target is not None and spec.target.fill and find_index(client, wanted.target) is None:
-            return TargetSubject(spec, address, facts, wanted.shards, None, fills=True)
+            return TargetSubject(spec, address, facts, wanted.shards, None, fills=True, withheld=untold)
         found = [_checked(find_index(client, one.name), spec, one.name) for one in wanted.indices]
         found += [_checked(find_data_stream(client, name), spec, name) for name in wanted.data_streams]
         shards = sum(index.shards for index in found)
-        return TargetSubject(spec, address, facts, shards, _facts_of(client, wanted))
+        return TargetSubject(spec, address, facts, shards, _facts_of(client, wanted), withheld=untold)
 
 
 def seen_text(subject: TargetSubject, documents: int) -> str:
@@ -301,6 +312,10 @@ def target_caveats(subjects: Sequence[TargetSubject], documents: int) -> tuple[s
                 f"{name} is not on this host: the network is part of its times, and the host's probes "
                 "say nothing about it"
             )
+        found += [
+            f"{name} does not tell its {what}: {reason}; {_MISSING[what]}"
+            for what, reason in subject.withheld.items()
+        ]
         if index is None:
             kept = subject.spec.target is not None and subject.spec.target.writes == "kept"
             after = (

@@ -23,10 +23,11 @@ from benchctl.stats.analysis import (
     Section,
     TimeKind,
     TimeRow,
+    provisional,
     weaknesses,
 )
 from benchctl.stats.caveat import SAMPLES_FOR_P90, Caveat, separate_runs
-from benchctl.stats.compare import DECIDED, FORKS_FOR_QUOTING, Comparison, Series, adjust, several_builds
+from benchctl.stats.compare import Comparison, Series, adjust, several_builds
 from benchctl.stats.cost import Compared, verdict_costs
 from benchctl.stats.disturbed import Disturbance, disturbances
 from benchctl.stats.doubts import (
@@ -38,6 +39,7 @@ from benchctl.stats.doubts import (
     floor_doubts,
     general_doubts,
     host_doubts,
+    host_rows,
     row_doubts,
     unsupported_reason,
 )
@@ -59,10 +61,10 @@ from benchctl.stats.metrics import (
 )
 from benchctl.stats.multiplicity import Method, looks_at
 from benchctl.stats.order import OrderEffect, order_effects
-from benchctl.stats.redline import needed_samples, percentile_name, redline_curves
+from benchctl.stats.redline import needed_samples, percentile_name, redline_curves, still_rising
 from benchctl.stats.scale import ScaleNote, operation_scale
 from benchctl.stats.sides import Side, compare_sides, forks_without_host
-from benchctl.stats.steady import steadiness
+from benchctl.stats.steady import Steadiness, steadiness
 from benchctl.stats.sweep import ByBlock, SweepAxis, SweepCurve, sweep_curve
 
 
@@ -90,8 +92,10 @@ def with_imports(analysis: Analysis, imported: Mapping[str, Imported | None]) ->
 # Red-lines that are not measured loads: lower bounds, objectives that are missed at any load.
 
 
-def redline_doubts(search: RedlineSpec, found: Mapping[str, ForkSummaries]) -> Iterator[Caveat]:
-    """Doubts about the red-lines of variants, by label."""
+def redline_doubts(
+    search: RedlineSpec, found: Mapping[str, ForkSummaries], done: Mapping[str, Sequence[ForkRecord]]
+) -> Iterator[Caveat]:
+    """Doubts about the red-lines of variants, by label; `done` has their steps."""
     for label, forks in found.items():
         summaries = [summary for _, summary in forks]
         bounded = [one for one in summaries if is_bound(one)]
@@ -101,6 +105,8 @@ def redline_doubts(search: RedlineSpec, found: Mapping[str, ForkSummaries]) -> I
         if missed:
             yield caveat.no_redline(label, missed[0].redline_text, len(missed), len(summaries))
     yield from _few_samples(search, found)
+    for label, rising in warming_up(search, done).items():
+        yield caveat.not_steady(label, "not warmed up", rising.text, "raise --warm-up")
 
 
 def whole_clients(search: RedlineSpec, found: Mapping[str, ForkSummaries]) -> Iterator[Caveat]:
@@ -117,11 +123,25 @@ def whole_clients(search: RedlineSpec, found: Mapping[str, ForkSummaries]) -> It
     if len(means) > 1 and max(means.values()) - min(means.values()) < _STEPS_APART * step:
         yield caveat.close_clients(list(means), step)
     for label, known in values.items():
-        if len(known) > 1 and len(set(known)) == 1:
+        if len(known) > 1 and len(set(known)) == 1 and not any_bound([one for _, one in found[label]]):
             yield caveat.same_clients(label, known[0], len(known), step)
 
 
 _STEPS_APART = 2
+
+
+def warming_up(search: RedlineSpec, done: Mapping[str, Sequence[ForkRecord]]) -> dict[str, Steadiness]:
+    """Variants whose nodes still got faster while a number of clients was searched for, by label."""
+    rises = {label: still_rising(forks) for label, forks in done.items() if search.by == "clients"}
+    return {
+        label: Steadiness(
+            "not steady",
+            text=f"got {100 * rise:.0f} % more done in its last step than in its first with as many clients",
+            trend="not warmed up",
+        )
+        for label, rise in rises.items()
+        if rise is not None
+    }
 
 
 def is_bound(summary: TaskSummary) -> bool:
@@ -337,6 +357,7 @@ def analyse(
         ),
         redline=None if plan.redline is None else redline_curves(done, plan.redline, plan),
         drivers=driver_rows(done, plan) if plan.redline is None else (),
+        hosts=host_rows(done, plan) if plan.redline is None else (),
         times=time_rows(done, plan),
         order_effects=tuple(orders),
         costs=verdict_costs(_compared(rows), done),
@@ -500,8 +521,10 @@ def _row(
         *host_doubts(metric, found, noisy),
         *floor_doubts(found, calibration),
     )
+    rising: dict[str, Steadiness] = {}
     if plan.redline is not None:
-        caveats = (*redline_doubts(plan.redline, found), *caveats)
+        rising = warming_up(plan.redline, done)
+        caveats = (*redline_doubts(plan.redline, found, done), *caveats)
         if plan.redline.by == "clients" and metric.key == REDLINE.key:
             caveats = (*caveats, *whole_clients(plan.redline, found))
     judged = not any(doubt.code in WITHHOLDING for doubt in caveats)
@@ -523,6 +546,7 @@ def _row(
             msgspec.structs.replace(
                 _figures(metric, label, forks, checks[label]),
                 cv_adjusted_percent=spreads.get(label),
+                **({"steady": rising[label]} if label in rising else {}),
                 **(sides[label].build_figures() if by_build else {}),
             )
             for label, forks in found.items()
@@ -558,17 +582,19 @@ def _doubting(comparison: Comparison, doubts: Mapping[str, Caveat]) -> Compariso
 
 def _figures(metric: Metric, label: str, forks: ForkSummaries, check: LoadCheck) -> Figures:
     searched = metric.key == REDLINE.key
+    bounded = searched and any_bound([summary for _, summary in forks])
     alone = Series.of(fork_values(metric, forks), additive=metric.additive)
     return Figures(
         variant=label,
         blocks=tuple(block for block, _ in forks),
         values=tuple(metric.value(summary) for _, summary in forks),
         value=alone.value,
-        cv_percent=alone.cv_percent,
+        # Bounds differ by where searches ended, not by what nodes can do.
+        cv_percent=None if bounded else alone.cv_percent,
         samples=min((summary.samples for _, summary in forks), default=0),
         steady=steadiness([summary for _, summary in forks]),
         unsupported=unsupported_reason(forks),
-        at_least=searched and any_bound([summary for _, summary in forks]),
+        at_least=bounded,
         load=() if searched else check.states,
     )
 
@@ -584,19 +610,11 @@ def _adjusted(rows: Sequence[Row], method: Method) -> list[Row]:
     )
     finished = []
     for row in rows:
-        comparisons = tuple(_provisional(next(adjusted), row) for _ in row.comparisons)
+        comparisons = tuple(provisional(next(adjusted), row.figures) for _ in row.comparisons)
         own = dict.fromkeys(doubt for comparison in comparisons for doubt in comparison.caveats)
         caveats = tuple(dict.fromkeys((*row.caveats, *own)))
         finished.append(msgspec.structs.replace(row, comparisons=comparisons, caveats=caveats))
     return finished
-
-
-def _provisional(comparison: Comparison, row: Row) -> Comparison:
-    """Mark verdicts on tasks that had not settled, or with too few forks, as provisional."""
-    sides = [one for one in row.figures if one.variant in (comparison.baseline, comparison.contender)]
-    doubtful = min(comparison.replicates) < FORKS_FOR_QUOTING or any(one.steady.trend for one in sides)
-    decided = comparison.verdict in DECIDED
-    return msgspec.structs.replace(comparison, provisional=decided and doubtful)
 
 
 def _scale(

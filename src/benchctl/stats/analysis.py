@@ -7,7 +7,7 @@ import msgspec
 
 from benchctl.spec import RestartPolicy
 from benchctl.stats.caveat import Caveat
-from benchctl.stats.compare import Comparison
+from benchctl.stats.compare import DECIDED, FORKS_FOR_QUOTING, Comparison
 from benchctl.stats.cost import VerdictCost
 from benchctl.stats.evidence import EvidenceCost
 from benchctl.stats.metrics import MetricKey
@@ -67,6 +67,18 @@ def weaknesses(sides: Iterable[Figures], caveats: Collection[Caveat]) -> tuple[s
     failed = ["requests failed"] if any(doubt.code == "failures" for doubt in caveats) else []
     trends = [side.steady.trend for side in sides if side.steady.trend]
     return tuple(dict.fromkeys([*(state for side in sides for state in side.load), *failed, *trends]))
+
+
+def quotable(comparison: Comparison, sides: Iterable[Figures]) -> bool:
+    """Whether a verdict rests on enough forks, of tasks that had settled."""
+    own = [side for side in sides if side.variant in (comparison.baseline, comparison.contender)]
+    return min(comparison.replicates) >= FORKS_FOR_QUOTING and not any(side.steady.trend for side in own)
+
+
+def provisional(comparison: Comparison, sides: Iterable[Figures]) -> Comparison:
+    """Mark it if what it decides is not to be quoted."""
+    doubtful = comparison.verdict in DECIDED and not quotable(comparison, sides)
+    return msgspec.structs.replace(comparison, provisional=doubtful)
 
 
 class Row(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -134,6 +146,37 @@ class DriverRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     load: tuple[LoadState, ...] = ()
 
 
+class HostRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What one of several hosts did in one task of one variant: medians over forks, but for the last two.
+
+    Attributes:
+        schedule: position of the challenge in a fork.
+        task: position of the task in the challenge.
+        label: the task's name.
+        variant: whose forks.
+        host: its name.
+        clients: of the task, that worked there.
+        start_late_ns: how late its first request was sent, on its own clock; None where unknown.
+        offered_per_s, lag_p50_ns, lag_p99_ns, cpu_share: see `DriverFigures`.
+        clock_error_ns: by how much its clock may be wrong against the others', the greatest of all forks.
+        lag_max_ns: the greatest of all forks.
+    """
+
+    schedule: int
+    task: int
+    label: str
+    variant: str
+    host: str
+    clients: int
+    start_late_ns: float | None
+    offered_per_s: float | None
+    lag_p50_ns: float | None
+    lag_p99_ns: float | None
+    cpu_share: float | None
+    clock_error_ns: int
+    lag_max_ns: int | None
+
+
 TimeKind = Literal["took", "took sum", "first byte", "service", "processing", "latency", "page"]
 """The engine's own time, and the driver's: to the first byte, to the last, until it was read, from when it
 was due; a page is one of the requests of an operation that has several, a took sum is over the searches of a
@@ -194,6 +237,7 @@ class Analysis(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         caveats: doubts about all of it.
         redline: the curves of a red-line search; None for challenges.
         drivers: what the driver did, by challenge, task and variant; empty for a red-line search.
+        hosts: the same by host, where the load came from hosts that have names.
         times: every kind of time, by challenge, task, variant and kind.
         order_effects: operations that ran in several places of a fork, by metric and variant.
         costs: minutes to a verdict, in the order of the rows.
@@ -218,6 +262,7 @@ class Analysis(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     caveats: tuple[Caveat, ...]
     redline: RedlineCurves | None = None
     drivers: tuple[DriverRow, ...] = ()
+    hosts: tuple[HostRow, ...] = ()
     times: tuple[TimeRow, ...] = ()
     order_effects: tuple[OrderEffect, ...] = ()
     costs: tuple[VerdictCost, ...] = ()

@@ -1,6 +1,7 @@
 """Doubts as data: what weakens a figure, in words that tell the reader what to make of it."""
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Literal
 
 import msgspec
@@ -21,6 +22,7 @@ CaveatCode = Literal[
     "few-builds",
     "few-forks",
     "few-samples",
+    "fork-apart",
     "imported",
     "lower-bound",
     "missing-values",
@@ -31,6 +33,7 @@ CaveatCode = Literal[
     "not-steady",
     "offered-rate",
     "one-index-build",
+    "other-clocks",
     "permutation-disagrees",
     "run",
     "saturated",
@@ -192,6 +195,12 @@ def offered_rate(target_per_s: float | None, scheduler: str | None = None) -> Ca
     return Caveat("offered-rate", f"{what}: this is the offered rate, judge its latency instead")
 
 
+def other_clocks(targets: Sequence[str], title: str, clocks: str, own: str) -> Caveat:
+    """Targets tell a figure by other means than the nodes that benchctl starts."""
+    who = ", ".join(targets)
+    return Caveat("other-clocks", f"{title} of {who} is by {clocks}, over all nodes; of others from {own}")
+
+
 def imported(tools: Mapping[str, Sequence[str]]) -> Caveat:
     """Figures of other tools, by their own definitions (tool -> variants that it measured)."""
     who = ", ".join(f"{' and '.join(variants)} by {tool}" for tool, variants in tools.items())
@@ -253,8 +262,17 @@ def course(variant: str, text: str) -> Caveat:
 
 
 def bimodal(variant: str, values: Sequence[float], unit: str, gap_percent: float) -> Caveat:
-    """Forks that land in separate states."""
+    """Forks that land in separate states, or one of them away from all others: of what, it cannot tell."""
     listed = " ".join(f"{value:.4g}" for value in values)
+    ordered = sorted(values)
+    gaps = [above / below for below, above in pairwise(ordered)]
+    lower = gaps.index(max(gaps)) + 1
+    if min(lower, len(values) - lower) == 1:
+        return Caveat(
+            "fork-apart",
+            f"one fork of {variant} lies {gap_percent:.0f} % apart, more than requests and chance explain: "
+            f"{listed} {unit}",
+        )
     return Caveat(
         "bimodal",
         f"forks of {variant} lie in separate groups, {gap_percent:.0f} % apart: {listed} {unit}",
@@ -265,7 +283,8 @@ def bimodal_interval() -> Caveat:
     """What separate states do to intervals; said once, however many rows have them."""
     return Caveat(
         "bimodal",
-        "where forks lie in separate groups and are few, the 95 % interval can cover as little as 64 %",
+        "where forks are few, and lie in separate groups or one apart, the 95 % interval can cover as little "
+        "as 64 %",
     )
 
 

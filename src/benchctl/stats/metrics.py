@@ -102,7 +102,7 @@ class Metric(msgspec.Struct, frozen=True):
         """The metric for tasks whose throughput counts something else, such as documents."""
         if self.figure.counts:
             return msgspec.structs.replace(self, unit=f"{unit}/s")
-        costs = self.figure.loop == "cost" and unit == DOCUMENTS
+        costs = self.figure.by_documents and unit == DOCUMENTS
         return msgspec.structs.replace(self, unit=f"{self.unit}/1k docs") if costs else self
 
     def value(self, summary: TaskSummary) -> float | None:
@@ -166,17 +166,28 @@ def metric_of(key: MetricKey) -> Metric:
     return metric(match["time"], round(float(match["percentile"]) / 100, _DIGITS))
 
 
-def kept_metric_of(key: MetricKey) -> Metric:
-    """The metric of this machine name, whose values are kept with every fork.
+def kept_metric_of(name: str) -> Metric:
+    """The metric of this machine name, or the p90 of a figure's, whose values are kept with every fork.
 
     Raises:
         ValueError: there is none, or it takes samples.
     """
-    found = metric_of(key)
+    found = metric(name) if name in _KINDS else metric_of(name)
     if found.quantile not in (None, *SUMMARISED):
         kept = ", ".join(map(percentile, SUMMARISED))
-        raise ValueError(f"'{key}' is not kept of forks, only {kept} are")
+        raise ValueError(f"'{name}' is not kept of forks, only {kept} are")
     return found
+
+
+def used_by(figure: Figure) -> tuple[str, ...]:
+    """What takes it as a metric, suites as `run`; all others of an index stand in `show --host`."""
+    if figure in BUILD_FIGURES:
+        return ("show",) if figure.named else ("experiment",)
+    if figure.loop == "search":
+        return "redline", "experiment"
+    # An effect is a ratio, of what a task decides on.
+    shows_effects = figure.loop != "open" and not (figure.resolution or figure.additive)
+    return ("run", "compare", "experiment", *(["minimize"] if shows_effects else []))
 
 
 FIGURE_NAMES: Final = tuple(figure.name for figure in FIGURES if figure.loop != "search")
@@ -218,16 +229,28 @@ def figure_names(text: str) -> tuple[str, ...]:
                 hint="see: benchctl show RUN --host; of runs with --index-builds, it compares the builds",
             )
         if name not in FIGURE_NAMES:
-            asked = _OF_QUANTILE.fullmatch(name)
-            time = f"--metric {asked['time']} " if asked is not None and asked["time"] else ""
-            raise UsageError(
-                f"there is no metric '{name}'",
-                hint=suggestion(name, FIGURE_NAMES)
-                if asked is None
-                else "every percentile is kept of what was measured: benchctl compare ... "
-                f"{time}--quantile {float(asked['percentile']) / 100:g}",
-            )
+            raise _no_metric(name)
     return names
+
+
+def _no_metric(name: str) -> UsageError:
+    if name in _KINDS:
+        return UsageError(
+            f"'{name}' is what a search finds, not what challenges are compared by",
+            hint="leave it out: runs of benchctl redline are compared by it anyway",
+        )
+    match = _OF_QUANTILE.fullmatch(name)
+    if match is None:
+        return UsageError(f"there is no metric '{name}'", hint=suggestion(name, FIGURE_NAMES))
+    time, share = match["time"], f"--quantile {float(match['percentile']) / 100:g}"
+    if time is None:
+        return UsageError(
+            f"'{name}' is a percentile, not a metric", hint=f"of stored runs: benchctl compare ... {share}"
+        )
+    return UsageError(
+        f"'{name}' is a percentile of the metric {time}",
+        hint=f"name {time}; of stored runs: benchctl compare ... --metric {time} {share}",
+    )
 
 
 def check_told_by_clusters(names: Iterable[str]) -> None:
@@ -237,7 +260,7 @@ def check_told_by_clusters(names: Iterable[str]) -> None:
         UsageError: one is among them.
     """
     for figure in (_KINDS[name] for name in names):
-        if figure.own_nodes:
+        if not figure.told_by_targets:
             raise UsageError(
                 f"--metric {figure.name}: only a node that benchctl starts can tell it: it is read from "
                 f"{figure.own_nodes}",

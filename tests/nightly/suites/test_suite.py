@@ -44,12 +44,13 @@ def test_a_suite_needs_little_and_is_called_like_its_file(tmp_path: Path):
 
 
 def test_amounts_are_read(tmp_path: Path):
-    text = "budget: 1.5h\nheap: 2g\ndocs: 300k\nmargins: {throughput: 4%, service_time_p99: 10%}\nseed: 7\n"
+    text = "budget: 1.5h\nheap: 2g\ndocs: 300k\nseed: 7\n"
+    text += "margins: {throughput: 4%, service_time_p99: 10%, latency: 8%}\n"
     suite = suite_of(tmp_path, LEAST + text)
     assert suite.budget_s == 5400
     assert suite.heap_mb == 2048
     assert suite.documents == 300_000
-    assert suite.margins == {"throughput": 0.04, "service_time_p99": 0.1}
+    assert suite.margins == {"throughput": 0.04, "service_time_p99": 0.1, "latency_p90": 0.08}
     assert suite.seed == 7
     assert suite_of(tmp_path, LEAST + "docs: 20000\n").documents == 20_000
 
@@ -221,6 +222,7 @@ def test_notifiers_are_what_the_notifiers_say(tmp_path: Path):
         (f"{LEAST}metrics: cpu\nmargins:\n  mean: 3%\n", "5:3: margins: no night is judged by mean", "cpu"),
         (f"{LEAST}metrics: cpus\n", "3:10: metrics: there is no metric 'cpus'", "'cpu'"),
         (f"{LEAST}margins:\n  latency_p95: 3%\n", "4:3: margins: 'latency_p95' is not kept", "latency_p90"),
+        (f"{LEAST}margins:\n  latency: 3%\n  latency_p90: 4%\n", "5:3: margins: latency_p90 has two", ""),
         (f"{LEAST}margins:\n  throughput: 3\n", "4:15: margins, throughput: expected a percentage", ""),
         (f"{LEAST}margins:\n  throughput: 0%\n", "4:15: margins, throughput: a margin is more than 0 %", ""),
         (f"{LEAST}margins:\n  throughput: 100%\n", "4:15: margins, throughput: a margin is more", ""),

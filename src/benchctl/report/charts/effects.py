@@ -69,7 +69,7 @@ def forest_charts(analysis: Analysis) -> list[Chart]:
 
 
 def _drawable(row: Row) -> bool:
-    return any(
+    return not any(side.at_least for side in row.figures) and any(
         one.effect_percent is not None and one.effect_percent > _NOTHING_PERCENT for one in row.comparisons
     )
 
