@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import click
+import msgspec
 import pytest
 
 import benchctl.home as boundary_home
@@ -25,7 +26,7 @@ from benchctl.experiment.execution import tags_of
 from benchctl.home import Home
 from benchctl.lock import host_lock
 from benchctl.results.store import RunStore
-from builders import make_record
+from builders import make_fork, make_record, make_summary
 from engine.fake_node import fake_node
 from file_server import FileServer
 from stub_cluster import stub_cluster
@@ -356,6 +357,8 @@ def test_a_dry_run_says_what_would_be_measured_and_leaves_nothing(
     assert not list((tmp_path / "home").rglob("run.json"))
     assert not list((tmp_path / "home").rglob("*.zip"))
     assert guarded(root, [*dry, "--variant", "es@9.9.9"]) == ExitCode.USAGE
+    assert guarded(root, [*dry, "--runs", "/sys/kernel/runs"]) == ExitCode.FAILED
+    assert "runs cannot be kept in /sys/kernel/runs" in capsys.readouterr().err
     search = "redline -n --operation range --slo p90=50ms --clients 1..8 --page-cache cold --docs 300k"
     assert guarded(root, [*search.split(), "--variant", "es", "--heap", "256m"]) == ExitCode.OK
     assert capsys.readouterr().out.startswith(
@@ -428,3 +431,14 @@ def test_verbose_prints_what_a_run_was_measured_on(tmp_path: Path, capsys: pytes
         printed.append(capsys.readouterr().out)
     assert record.environment.cpu_model not in printed[0]
     assert record.environment.cpu_model in printed[1]
+
+
+def test_where_every_request_failed_the_way_to_the_reasons_is_told(tmp_path: Path):
+    folder = RunStore(tmp_path / "runs").create("one")
+    failed = make_summary("range", 10.0, samples=0, failures={"http_error": 3})
+    record = make_record("one", forks=(make_fork("es", 0, failed), make_fork("os", 0, failed)))
+    plan = msgspec.structs.replace(record.plan, forks=1)
+    folder.save(msgspec.structs.replace(record, plan=plan))
+    with pytest.raises(BenchctlError, match="every request failed in range of es, range of os") as caught:
+        conclude(folder, folder.load(), Home(tmp_path), "text", details=False)
+    assert caught.value.hint == "its notes say why: benchctl show one --notes"

@@ -617,6 +617,16 @@ class TestBuilds:
         assert not row.comparison.paired
         assert [doubt.text[:34] for doubt in row.caveats] == ["some index builds are from the cac"]
 
+    def test_one_build_of_a_side_is_why_an_expectation_of_it_is_open(self):
+        one = {name: (built(rates[0], 2_000_000),) for name, rates in RATES.items()}
+        runs = edited(self.runs(), "fresh", builds={}, indices={name: own[0] for name, own in one.items()})
+        base = comparison("size", "fresh/es/x", "fresh/os/x", metric="index_size")
+        sides = {"baseline": TaskRef("fresh", "es", ""), "contender": TaskRef("fresh", "os", "")}
+        row = msgspec.structs.replace(base, **sides)
+        record = made_record([row], [expect("less", "less", "size")], measurements=("fresh",))
+        (found,) = analyse_experiment(record, runs).expectations
+        assert found.judged[0].reason.startswith("1 index build a side (fresh/es 1, fresh/os 1): ")
+
     def test_differences_of_builds_are_in_their_unit(self):
         row = self.row(self.runs(), metric="index_size", compared_as="difference")
         assert row.comparison.difference == pytest.approx(-0.0002, abs=1e-5)

@@ -20,7 +20,7 @@ from benchctl.track.model import Challenge, Task
 from builders import make_record
 from redlines import SEARCH, make_point, redline_fork, redline_plan
 
-OVER_FORKS = "median over forks (range), each with the median of its steps at a load"
+OVER_FORKS = "median over forks (range)"
 
 
 def points(capacity: float, *, shift: float = 1.0) -> list[CurvePoint]:

@@ -104,6 +104,7 @@ def only_say(
 ) -> None:
     """Describe a run, after checking all that can be checked without it."""
     check_host(plan, home)
+    store.open(make=False)
     endpoints = endpoints_of(plan.variants, os.environ)
     seen = [look_at(spec, endpoints[spec.name], plan, track) for spec in plan.variants if spec.target]
     challenges, variants = (", ".join(found) for found in (plan.challenges, plan.families))
@@ -146,8 +147,8 @@ def conclude(
     from benchctl.cli.output import print_run  # noqa: PLC0415 - see above
 
     print_run(folder, output_format, usual=home.runs, part="all" if details else None)
+    name = reference(folder, home.runs)
     if record.missing():
-        name = reference(folder, home.runs)
         raise BenchctlError(
             f"{len(record.missing())} of {record.total} forks failed; the tables show the rest",
             hint=f"see the reasons with: benchctl show {name}; go on with: benchctl run --resume {name}",
@@ -157,5 +158,5 @@ def conclude(
     if failing:
         raise BenchctlError(
             f"every request failed in {', '.join(failing)}; the tables show the rest",
-            hint="the notes below the tables say why",
+            hint=f"its notes say why: benchctl show {name} --notes",
         )

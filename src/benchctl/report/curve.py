@@ -148,7 +148,7 @@ def _grid(curve: Curve, found: RedlineCurves) -> Grid:
     whose = " of the task closest to its limit" if search.by == "factor" else ""
     title = (
         f"{curve.variant}: {search.operation} by {load_title(search)}; "
-        f"latency{whose} in ms, median over forks (range), each with the median of its steps at a load"
+        f"latency{whose} in ms, median over forks (range)"
     )
     extra = percentile_name(search.percentile)
     columns = ["p50", "p90", "p99"]

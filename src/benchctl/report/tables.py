@@ -130,7 +130,8 @@ def legend(analysis: Analysis) -> list[str]:
     lines = [f"Values: geometric means over forks ({counts})."] if analysis.task_rows else []
     if analysis.redline is not None:
         lines.append(
-            "A fork's other figures are those of its last step at the red-line, when its node is warmest."
+            "A fork's other figures are those of its last step at the red-line, when its node is warmest; in "
+            "curves, a fork counts with the median of its steps at a load."
         )
     if len(analysis.variants) > 1 and analysis.task_rows:
         comparisons = [one for row in analysis.task_rows for one in row.comparisons]

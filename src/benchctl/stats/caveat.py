@@ -208,9 +208,7 @@ def offered_rate(target_per_s: float | None, scheduler: str | None = None) -> Ca
 def other_clocks(targets: Sequence[str], title: str, clocks: str, own: str) -> Caveat:
     """Targets tell a figure by other means than the nodes that benchctl starts."""
     who = ", ".join(targets)
-    return Caveat(
-        "other-clocks", f"{title} of {who} is by {clocks}, over all nodes; of others from {own}"
-    )
+    return Caveat("other-clocks", f"{title} of {who} is by {clocks}, over all nodes; of others from {own}")
 
 
 def imported(tools: Mapping[str, Sequence[str]]) -> Caveat:
