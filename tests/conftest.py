@@ -14,7 +14,7 @@ from xdist.scheduler import LoadFileScheduling
 
 from benchctl.engine.maven import REPOSITORY_VARIABLE
 from benchctl.engine.variant import BUILT_IN_VERSIONS
-from benchctl.run.lock import SHARE_VARIABLE
+from benchctl.lock import SHARE_VARIABLE
 from file_server import FileServer, Served, serving_files
 
 INTEGRATION = Path(__file__).parent / "integration"
@@ -31,8 +31,8 @@ SLOWEST = (
 )  # fmt: skip
 # Of nodes, those that ask the index that most of them ask.
 SAME_INDEX = {
-    "test_evidence", "test_experiment", "test_load", "test_machine", "test_minimize", "test_nightly",
-    "test_precision", "test_redline", "test_run", "test_until_steady",
+    "test_evidence", "test_experiment", "test_hosts", "test_load", "test_machine", "test_minimize",
+    "test_nightly", "test_precision", "test_redline", "test_run", "test_until_steady",
 }  # fmt: skip
 
 # Every run draws other examples; `--hypothesis-profile thorough` draws many at once. What takes how long is

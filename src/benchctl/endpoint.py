@@ -1,6 +1,7 @@
 """Where a cluster is, whom it takes us for, and whom we take it for: hosts, credentials, certificates."""
 
 import base64
+import hashlib
 import ipaddress
 import re
 import ssl
@@ -18,16 +19,39 @@ _DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
 @dataclass(frozen=True)
+class Signing:
+    """What AWS's Signature Version 4 takes to sign a request; libcurl does it, for every one anew.
+
+    Attributes:
+        region: of AWS, such as `eu-central-1`.
+        service: as AWS calls it: `es` for domains, `aoss` for serverless collections.
+        key_id, secret: the access key.
+    """
+
+    region: str
+    service: str
+    key_id: str = field(repr=False)
+    secret: str = field(repr=False)
+
+    @staticmethod
+    def digest_line(body: bytes) -> str:
+        """The header of a body that is signed; serverless collections refuse requests without it."""
+        return f"x-amz-content-sha256: {hashlib.sha256(body).hexdigest()}"
+
+
+@dataclass(frozen=True)
 class Auth:
     """Credentials; their text is in no representation, message or record.
 
     Attributes:
         scheme: how they are sent, such as `basic`; this much may be told.
-        header: the whole header line.
+        header: the whole header line; empty where requests are only signed.
+        signing: what requests are signed with; None where a header is enough.
     """
 
     scheme: str
     header: str = field(repr=False)
+    signing: Signing | None = None
 
     @classmethod
     def basic(cls, user: str, password: str) -> Self:
@@ -58,6 +82,23 @@ class Auth:
             UsageError: it cannot be sent in a header.
         """
         return cls("bearer token", f"Authorization: Bearer {_one_word(token, 'a bearer token')}")
+
+    @classmethod
+    def aws(cls, key_id: str, secret: str, region: str, service: str = "es", session_token: str = "") -> Self:
+        """An access key of AWS, with the token of its session if it is a temporary one.
+
+        Raises:
+            UsageError: it cannot be sent in a header, or region or service is none of AWS's.
+        """
+        for what, name in (("region", region), ("service", service)):
+            if not re.fullmatch(r"[a-z0-9-]+", name):
+                raise UsageError(
+                    f"the {what} of AWS is small letters, digits and dashes, as in eu-central-1 or es"
+                )
+        token = _one_word(session_token, "a session token") if session_token else ""
+        key_id, secret = _one_word(key_id, "an access key"), _one_word(secret, "a secret key")
+        header = f"x-amz-security-token: {token}" if token else ""
+        return cls(f"AWS access key ({service}, {region})", header, Signing(region, service, key_id, secret))
 
 
 @dataclass(frozen=True)
@@ -111,7 +152,12 @@ class Endpoint:
     @property
     def headers(self) -> tuple[str, ...]:
         """Header lines that every request carries; secret."""
-        return () if self.auth is None else (self.auth.header,)
+        return () if self.auth is None or not self.auth.header else (self.auth.header,)
+
+    @property
+    def signing(self) -> Signing | None:
+        """What requests are signed with; None if they are not."""
+        return None if self.auth is None else self.auth.signing
 
     @property
     def is_local(self) -> bool:
@@ -220,6 +266,6 @@ def variable(name: str, what: str) -> str:
 
     Args:
         name: of the target, such as `es-prod`.
-        what: `user`, `password`, `api-key` or `bearer`.
+        what: `user`, `password`, `api-key`, `bearer`, or what AWS asks for, such as `access-key`.
     """
     return "BENCHCTL_" + re.sub(r"[^A-Z0-9]", "_", f"{name}_{what}".upper())

@@ -3,7 +3,7 @@
 import difflib
 from collections.abc import Iterable
 
-USUAL = 0.6
+USUAL = 0.65
 """How alike two names must be, in difflib's measure from 0 to 1, for one to be offered for the other."""
 
 

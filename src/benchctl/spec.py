@@ -105,6 +105,15 @@ class RunSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
             later=True,
         ),
     ] = "fail"
+    hosts: Annotated[
+        str,
+        _said(
+            "A file of hosts that the load comes from, instead of this one.",
+            "Load",
+            metavar="FILE",
+            later=True,
+        ),
+    ] = ""
     transport: Annotated[
         TransportName,
         _said(

@@ -24,6 +24,7 @@ from benchctl.home import resolve_home
 
 ROWS: dict[str, Callable[[Setting], list[Line]]] = {
     "one": speed.one_client,
+    "signed": speed.signed,
     "eight": speed.eight_clients,
     "error": exact.service_time_error,
     "stall": exact.stall,

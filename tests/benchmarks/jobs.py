@@ -36,6 +36,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
         index: where bulk goes.
         cpus: where it may run; anywhere when empty.
         workers: processes that benchctl's clients work in; the others know only one.
+        signed: whether benchctl signs requests as AWS asks for.
     """
 
     contestant: Contestant
@@ -53,6 +54,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     index: str = "big5"
     cpus: tuple[int, ...] = ()
     workers: int = 1
+    signed: bool = False
 
 
 class Done(msgspec.Struct, frozen=True, kw_only=True):

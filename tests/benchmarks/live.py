@@ -19,7 +19,7 @@ from benchctl.engine.cluster import Cluster, boot
 from benchctl.engine.distribution import install
 from benchctl.engine.jdk import provide_jdk
 from benchctl.home import open_folder, resolve_home
-from benchctl.run.lock import host_lock
+from benchctl.lock import host_lock
 from benchctl.run.plan import default_heap_mb
 from benchctl.track.load import load_track
 

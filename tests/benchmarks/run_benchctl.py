@@ -10,6 +10,7 @@ from bodies import bodies
 from jobs import Done, Job
 from loops import QUERY, do_job, peak_bytes
 
+from benchctl.endpoint import Auth, Endpoint
 from benchctl.load.executor import Stage, TaskResult, WorkerPool, run_step, run_task
 from benchctl.load.ingest import ingest
 from benchctl.load.task_clients import Job as Step
@@ -100,12 +101,16 @@ def benchctl_tasks(job: Job) -> Done:
     )
 
 
-def _run_task(job: Job, task: Task) -> TaskResult:
+def _endpoint(job: Job) -> Endpoint:
+    auth = Auth.aws("AKIDEXAMPLE", "wJalrXUtnFEMI", "eu-central-1") if job.signed else None
+    return Endpoint((job.url,), auth)
 
+
+def _run_task(job: Job, task: Task) -> TaskResult:
     return run_task(
         task,
         Search(name="range", body=QUERY),
-        base_url=job.url,
+        base_url=_endpoint(job),
         index_name=job.index,
         seed=1,
         origin_ns=0,

@@ -40,6 +40,36 @@ def one_client(setting: Setting) -> list[Line]:
     ]
 
 
+def signed(setting: Setting) -> list[Line]:
+    """What AWS's signature adds to a request of a single client, which is in its service time, too."""
+    cpus = sorted(os.sched_getaffinity(0))
+    plain_us, signed_us = [], []
+    for _ in range(setting.size.rounds):
+        for is_signed in (False, True):
+            done = in_turn(
+                ("benchctl",),
+                "search",
+                setting,
+                rounds=1,
+                places=(cpus[0], cpus[-1]),
+                requests=setting.size.one,
+                prelude=200,
+                signed=is_signed,
+            )
+            (signed_us if is_signed else plain_us).extend(costs(done)["benchctl"])
+    more_us = [after - before for before, after in zip(plain_us, signed_us, strict=True)]
+    return [
+        Line(
+            what="signed for AWS: CPU a request, us",
+            benchctl=f"{median(signed_us):.1f}",
+            against=f"{median(plain_us):.1f} unsigned; {min(more_us):.1f} to {max(more_us):.1f} more",
+            goal="no goal",
+            verdict="n/a",
+            figures={"plain_us": plain_us, "signed_us": signed_us},
+        )
+    ]
+
+
 def _beside_the_client(setting: Setting, mine_us: float, places: tuple[int, int]) -> Line:
     """Fewer requests suffice for something several times as expensive."""
     done = in_turn(

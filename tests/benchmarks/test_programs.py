@@ -23,13 +23,14 @@ SMALLEST: dict[str, str] = {
     "bench_corpus.py": "1k 1",
     "bench_decode.py": "1k 1",
     "bench_export.py": "--samples 2000 --rounds 1",
+    "bench_hosts.py": "--hosts 1 --rounds 1 --rows 100 --idle 0.1",
     "bench_inlining.py": "jvm.log 1",
     "bench_memory.py": "--rows 20000 --clients 2",
     "bench_nightly_site.py": "--nights 3 --tasks 2",
     "bench_nights.py": "--nights 3",
     "bench_readings.py": "--threads 5 --readings 3",
 }
-ROWS = ["one", "eight", "error", "stall", "fixed", "start", "warmup", "bulk", "memory"]
+ROWS = ["one", "signed", "eight", "error", "stall", "fixed", "start", "warmup", "bulk", "memory"]
 
 
 @pytest.fixture(scope="module")

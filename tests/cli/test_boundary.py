@@ -2,6 +2,7 @@
 
 import contextlib
 import errno
+import json
 import os
 import signal
 import subprocess
@@ -11,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import click
+import msgspec
 import pytest
 
 import benchctl.home as boundary_home
@@ -22,11 +24,12 @@ from benchctl.engine.maven import REPOSITORY_VARIABLE
 from benchctl.errors import BenchctlError, ExitCode, UsageError
 from benchctl.experiment.execution import tags_of
 from benchctl.home import Home
+from benchctl.lock import host_lock
 from benchctl.results.store import RunStore
-from benchctl.run.lock import host_lock
-from builders import make_record
+from builders import make_fork, make_record, make_summary
 from engine.fake_node import fake_node
 from file_server import FileServer
+from stub_cluster import stub_cluster
 
 
 @pytest.fixture(autouse=True)
@@ -284,6 +287,9 @@ MEASURED = ["--challenge", "range-only"]
         (["import", "{folder}/comma.json", "--variant", "es"], "trailing comma"),
         (["import", "{folder}/timed.json", "--variant", "es"], "neither Rally's nor OpenSearch Benchmark's"),
         (["sql", "select"], "DuckDB"),
+        (["export", "latest", "--dashboard"], "whatever was measured: leave out RUN"),
+        (["export", "latest", "--prometheus", "x", "--samples"], "--samples: only of what is sent"),
+        (["run", "--more", "x", "--forks", "0", "-n"], "leave out --dry-run, or"),
         (["run", "--metric", ""], "--metric is empty"),
         (["run", "--exclude-tasks", ""], "--exclude-tasks is empty"),
         (["compare", "es", "os", "--metric", ""], "--metric is empty"),
@@ -351,6 +357,67 @@ def test_a_dry_run_says_what_would_be_measured_and_leaves_nothing(
     assert not list((tmp_path / "home").rglob("run.json"))
     assert not list((tmp_path / "home").rglob("*.zip"))
     assert guarded(root, [*dry, "--variant", "es@9.9.9"]) == ExitCode.USAGE
+    assert guarded(root, [*dry, "--runs", "/sys/kernel/runs"]) == ExitCode.FAILED
+    assert "runs cannot be kept in /sys/kernel/runs" in capsys.readouterr().err
+    search = "redline -n --operation range --slo p90=50ms --clients 1..8 --page-cache cold --docs 300k"
+    assert guarded(root, [*search.split(), "--variant", "es", "--heap", "256m"]) == ExitCode.OK
+    assert capsys.readouterr().out.startswith(
+        "would measure red-line of range on a fresh node a fork: p90 of latency within 50 ms; 10 s warm-up, "
+        "then 5 s a step after 2 s in a closed loop, 1 to 8 clients, 3 % apart or by one; with es, 3 forks "
+        "each on 300,000 documents\nsteps: fetch elasticsearch 8.11.0; "
+    )
+    assert not list((tmp_path / "home").rglob("run.json"))
+
+
+def test_a_dry_run_looks_at_running_clusters_as_a_run_does(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    fills = tmp_path / "fills.json"
+    schedule = [{"operation": {"operation-type": "create-index"}}, {"operation": "range", "iterations": 3}]
+    fills.write_text(json.dumps({"name": "fills", "schedule": schedule}))
+
+    def dry(*arguments: str) -> tuple[int, str]:
+        status = guarded(root, ["run", "-n", "--target", f"prod=http://127.0.0.1:{node.port}", *arguments])
+        said = capsys.readouterr()
+        return status, said.out + said.err
+
+    with stub_cluster() as node:
+        status, said = dry(*MEASURED)
+        assert status == ExitCode.OK
+        assert f"prod: opensearch 2.11.0 at http://127.0.0.1:{node.port}; 1,000 documents" in said
+        status, said = dry("--challenge", str(fills))
+        assert status == ExitCode.USAGE
+        assert "would change the cluster prod: operation 'create-index'" in said
+        assert "--allow-writes" in said
+        node.answers["GET", "/big5/_stats/docs"] = (404, {})
+        status, said = dry(*MEASURED)
+        assert status == ExitCode.FAILED
+        assert "prod has no index 'big5'" in said
+        status, said = dry(*MEASURED, "--fill-target", "--docs", "5k")
+        assert "its index would be created and filled with 5,000 documents" in said
+        node.answers["GET", "/big5/_mapping"] = (404, {})
+        status, said = dry("--challenge", str(fills), "--allow-writes")
+        assert "challenges would make big5 there, which is removed after every fork" in said
+        assert all(method == "GET" for method, *_ in node.seen)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["run", "--challenge", "rnge-only"], "did you mean 'range-only'?"),
+        (["run", *MEASURED, "--sweep", "clients=0,1"], "clients must be at least 1"),
+        (["run", *MEASURED, "--pin"], "--pin: benchctl has no say"),
+        (["run", "--challenge", "{folder}/timed.json", "--include-tasks", "nothing"], "nothing"),
+        (["redline", "--operation", "rnge", "--slo", "p90=5ms"], "did you mean 'range'?"),
+    ],
+)
+def test_a_cluster_that_is_down_hides_no_mistake(
+    arguments: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    (tmp_path / "timed.json").write_text('{"name": "timed", "schedule": [{"operation": "range"}]}')
+    command = [text.replace("{folder}", str(tmp_path)) for text in arguments]
+    assert guarded(root, [*command, "--target", "prod=http://127.0.0.1:1"]) == ExitCode.USAGE
+    assert said in capsys.readouterr().err
 
 
 def test_verbose_prints_what_a_run_was_measured_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
@@ -364,3 +431,14 @@ def test_verbose_prints_what_a_run_was_measured_on(tmp_path: Path, capsys: pytes
         printed.append(capsys.readouterr().out)
     assert record.environment.cpu_model not in printed[0]
     assert record.environment.cpu_model in printed[1]
+
+
+def test_where_every_request_failed_the_way_to_the_reasons_is_told(tmp_path: Path):
+    folder = RunStore(tmp_path / "runs").create("one")
+    failed = make_summary("range", 10.0, samples=0, failures={"http_error": 3})
+    record = make_record("one", forks=(make_fork("es", 0, failed), make_fork("os", 0, failed)))
+    plan = msgspec.structs.replace(record.plan, forks=1)
+    folder.save(msgspec.structs.replace(record, plan=plan))
+    with pytest.raises(BenchctlError, match="every request failed in range of es, range of os") as caught:
+        conclude(folder, folder.load(), Home(tmp_path), "text", details=False)
+    assert caught.value.hint == "its notes say why: benchctl show one --notes"

@@ -124,7 +124,7 @@ def test_it_fits_a_screen_that_begins_with_the_verdict(compare: Compare, monkeyp
     assert status == 0
     lines = output.splitlines()
     assert lines[0] == "c: os vs es (baseline), 5 forks each, 1m documents"
-    assert lines[2].startswith("VERDICT  os vs es, 1 task: ")
+    assert lines[2].startswith("VERDICT  os vs es on range: ")
     assert f"run {OLDER} is not in these figures" in output  # what was passed over
     assert "More:  the same command with -v" in lines
     assert len(lines) <= 24
@@ -204,7 +204,7 @@ def test_quantiles_without_samples_are_refused(compare: Compare, store: RunStore
 def test_a_closed_loop_has_no_latency_to_compare(compare: Compare):
     status, _, error = compare("es", "os", "--metric", "latency")
     assert status == 2
-    assert "none of these tasks has a p90 latency" in error
+    assert "no task has a latency of its own: only throttled ones have" in error
 
 
 def test_margins_decide_what_is_equivalent(compare: Compare):

@@ -8,10 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchctl.cli import root
+from benchctl.cli.boundary import guarded
 from benchctl.cli.options import PercentType
 from benchctl.cli.redline import ClientsType, ObjectiveType
 from benchctl.cli.watch import fork_result
-from benchctl.errors import UsageError
+from benchctl.errors import ExitCode, UsageError
 from redlines import redline_fork
 
 
@@ -75,6 +76,26 @@ def test_percentages_are_fractions_and_need_their_sign():
 def test_options_that_mean_nothing_or_are_missing_are_refused(arguments: list[str], message: str):
     with pytest.raises(UsageError, match=re.escape(message)):
         root.main(["redline", *arguments], standalone_mode=False)
+
+
+@pytest.mark.parametrize(
+    ("option", "instead"),
+    [
+        ("--sweep", "--variant a=es,heap:1g"),
+        ("--metric", "compared by the loads"),
+        ("--budget", "--forks"),
+        ("--until-steady", "--warm-up"),
+        ("--evidence", "benchctl run"),
+        ("--resume", "benchctl run"),
+        ("--max-rte", "did you mean '--max-rate'?"),
+        ("--color", "see: benchctl redline --help"),
+    ],
+)
+def test_options_of_a_run_that_a_search_has_not_are_told_what_to_do_instead(
+    capsys: pytest.CaptureFixture[str], option: str, instead: str
+):
+    assert guarded(root, ["redline", "--operation", "range", option, "x"]) == ExitCode.USAGE
+    assert instead in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

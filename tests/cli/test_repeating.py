@@ -95,6 +95,7 @@ RUN: Final[Mapping[str, tuple[Words, ...]]] = {
     "on_node_loss": (("--on-node-loss", "continue"),),
     "assertions": (("--enable-assertions",),),
     "transport": (("--transport", "client"),),
+    "hosts": (("--hosts", "hosts.yml"),),
     "metrics": (("--metric", "cpu,took"),),
     "page_cache": (("--page-cache", "cold"),),
     "compared_as": (("--as", "difference"),),
@@ -133,6 +134,8 @@ REDLINE: Final[Mapping[str, tuple[Words, ...]]] = {
     "fill": RUN["fill"],
     "writes": RUN["writes"],
     "keep": RUN["keep"],
+    "hosts": RUN["hosts"],
+    "page_cache": RUN["page_cache"],
     "workers": (("--workers", "2"),),
 }
 LEAST: Final = {
@@ -163,6 +166,7 @@ FILES: Final = {
     "docs.json": '{"a": 1}\n' * 3,
     "acted.json": '{"index": {}}\n{"a": 1}\n' * 3,
     "auth.yml": "bearer: x\n",
+    "hosts.yml": "hosts: {here: {local: true, carries: [load]}}\n",
     "es.zip": "",
 }
 
@@ -194,10 +198,10 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         patch.setattr("benchctl.home._check_reachable", lambda *_: None)
         patch.setattr("benchctl.cli.targets.identify", lambda _: facts)
         patch.setattr("benchctl.cli.run_options.allowed_cpus", lambda: (0, 1, 2, 3))
-        patch.setattr("benchctl.cli.run.check_quiet", lambda *_, **__: None)
+        patch.setattr("benchctl.cli.measuring.check_quiet", lambda *_, **__: None)
+        patch.setattr("benchctl.cli.measuring.measuring", lambda **_: nullcontext(SilentObserver()))
+        patch.setattr("benchctl.cli.measuring.check_host", lambda *_: None)
         for module in ("run", "redline"):
-            patch.setattr(f"benchctl.cli.{module}.measuring", lambda **_: nullcontext(SilentObserver()))
-            patch.setattr(f"benchctl.cli.{module}.check_host", lambda *_: None)
             patch.setattr(f"benchctl.cli.{module}.start_run", begun)
         yield
 

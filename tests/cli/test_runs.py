@@ -13,9 +13,9 @@ from benchctl.cli import root
 from benchctl.errors import BenchctlError
 from benchctl.experiment.record import ExperimentStore
 from benchctl.home import Home
+from benchctl.lock import SHARE_VARIABLE, host_lock, lock_name
 from benchctl.nightly.folder import SuiteFolder
 from benchctl.results.store import RunFolder, RunStore
-from benchctl.run.lock import SHARE_VARIABLE, host_lock, lock_name
 from builders import make_record
 from made_experiment import made_record
 

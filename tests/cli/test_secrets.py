@@ -10,6 +10,7 @@ from benchctl.endpoint import Auth
 from benchctl.errors import UsageError
 
 SPELL = "hunter2"
+AWS = {"AWS_ACCESS_KEY_ID": "AKID", "AWS_SECRET_ACCESS_KEY": SPELL, "AWS_SESSION_TOKEN": "token"}
 
 
 def write(path: Path, text: str, mode: int = 0o600) -> Path:
@@ -26,6 +27,21 @@ def write(path: Path, text: str, mode: int = 0o600) -> Path:
         ({"BENCHCTL_ES_USER": "me", "BENCHCTL_ES_PASSWORD": SPELL}, Auth.basic("me", SPELL)),
         ({"BENCHCTL_ES_API_KEY": SPELL}, Auth.api_key(SPELL)),
         ({"BENCHCTL_ES_BEARER": SPELL}, Auth.bearer(SPELL)),
+        (
+            {
+                "BENCHCTL_ES_ACCESS_KEY": "AKID",
+                "BENCHCTL_ES_SECRET_KEY": SPELL,
+                "BENCHCTL_ES_REGION": "eu-north-1",
+            },
+            Auth.aws("AKID", SPELL, "eu-north-1"),
+        ),
+        (
+            # AWS's own variables are for targets that name a region, and for no other.
+            {"BENCHCTL_ES_REGION": "eu-north-1", "BENCHCTL_ES_SERVICE": "aoss", **AWS},
+            Auth.aws("AKID", SPELL, "eu-north-1", "aoss", "token"),
+        ),
+        (AWS, None),
+        ({"BENCHCTL_ES_BEARER": "other", **AWS}, Auth.bearer("other")),
     ],
 )
 def test_the_environment_holds_one_kind_of_credentials(environ: dict[str, str], auth: Auth | None):
@@ -33,7 +49,16 @@ def test_the_environment_holds_one_kind_of_credentials(environ: dict[str, str], 
 
 
 @pytest.mark.parametrize(
-    "names", [("USER",), ("PASSWORD",), ("API_KEY", "BEARER"), ("USER", "PASSWORD", "BEARER")]
+    "names",
+    [
+        ("USER",),
+        ("PASSWORD",),
+        ("API_KEY", "BEARER"),
+        ("USER", "PASSWORD", "BEARER"),
+        ("REGION",),
+        ("ACCESS_KEY", "SECRET_KEY"),
+        ("BEARER", "REGION"),
+    ],
 )
 def test_halves_and_doubles_are_refused(names: tuple[str, ...]):
     with pytest.raises(UsageError, match="in the environment are") as caught:
@@ -47,6 +72,10 @@ def test_halves_and_doubles_are_refused(names: tuple[str, ...]):
         ("user: me\npassword: 'hunter2'\n", Auth.basic("me", SPELL)),
         ("api-key: hunter2", Auth.api_key(SPELL)),
         ("{bearer: hunter2}", Auth.bearer(SPELL)),
+        (
+            "{access-key: AKID, secret-key: hunter2, region: eu-north-1}",
+            Auth.aws("AKID", SPELL, "eu-north-1"),
+        ),
     ],
 )
 def test_a_file_holds_them_as_well(tmp_path: Path, text: str, auth: Auth):

@@ -1,13 +1,21 @@
 """What the command line says about running clusters, checked before any of them is asked."""
 
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from authority import certificate_file
+from aws_signature import refusal
+from benchctl.cli import root
+from benchctl.cli.boundary import guarded
 from benchctl.cli.targets import TargetOptions, endpoint_of, endpoints_of, read_targets
 from benchctl.errors import UsageError
+from benchctl.home import Home
+from benchctl.lock import SHARE_VARIABLE
 from benchctl.results.plan import TargetSpec, VariantSpec
+from stub_cluster import stub_cluster
 
 ES = "es=https://search-1:9200"
 REMOTE = TargetSpec(("http://search-1:9200",))
@@ -96,3 +104,42 @@ def test_only_targets_have_endpoints():
     )
     found = endpoints_of(specs, {})
     assert {name: endpoint.hosts for name, endpoint in found.items()} == {"es": REMOTE.hosts}
+
+
+@pytest.fixture
+def home() -> Iterator[Home]:
+    """One that the nodes' user could enter: pytest's folders are private."""
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as name:
+        Path(name).chmod(0o755)
+        yield Home(Path(name))
+
+
+def test_a_run_behind_aws_signs_every_request_and_keeps_the_key(
+    home: Home, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    monkeypatch.setenv("BENCHCTL_HOME", str(home.root))
+    monkeypatch.setenv(SHARE_VARIABLE, "1")
+    for name, value in {
+        "ACCESS_KEY": "AKIDEXAMPLE",
+        "SECRET_KEY": "wJalr/XUtnFEMI",
+        "REGION": "eu-west-1",
+    }.items():
+        monkeypatch.setenv(f"BENCHCTL_PROD_{name}", value)
+    with stub_cluster() as node:
+        node.guard = lambda *request: refusal(*request, "wJalr/XUtnFEMI")
+        run = ["run", "--challenge", "range-only-short", "--target", f"prod=http://127.0.0.1:{node.port}"]
+        run += ["--forks", "1", "--param", "iterations=1", "--quiet"]
+        assert guarded(root, run) == 0, capsys.readouterr().err
+        assert guarded(root, [*run, "--transport", "client"]) == 2
+        assert "--transport client cannot sign requests" in capsys.readouterr().err
+        monkeypatch.setenv("BENCHCTL_PROD_SECRET_KEY", "another")
+        assert guarded(root, run) == 1
+    said = capsys.readouterr()
+    assert (
+        "does not accept the AWS access key, or not for this (HTTP 403): the signature is wrong" in said.err
+    )
+    assert "session token" in said.err
+    assert "wJalr" not in said.out + said.err
+    kept = [path for path in home.runs.rglob("*") if path.is_file()]
+    assert kept
+    assert not [path for path in kept if b"wJalr" in path.read_bytes() or b"AKIDEXAMPLE" in path.read_bytes()]

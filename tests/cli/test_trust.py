@@ -58,7 +58,7 @@ def test_a_run_with_trust_executes_it(books: Path, monkeypatch: pytest.MonkeyPat
     def stop(*_: object) -> None:
         raise BenchctlError("planned")
 
-    monkeypatch.setattr("benchctl.cli.run.check_host", stop)
+    monkeypatch.setattr("benchctl.cli.measuring.check_host", stop)
     with pytest.raises(BenchctlError, match="planned"):
         call(run_command, "--track", books, "--challenge", "ask", "--trust", "--docs", "1000")
     assert executed(books)

@@ -3,7 +3,7 @@
 import json
 import ssl
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -19,6 +19,8 @@ class FakeNode:
         answers: (method, path) -> status and body; bytes are sent as they are, functions are asked each time.
         seen: method, path, parameters and decoded body of every request.
         told: the headers of every request.
+        guard: says why a request is refused with status 403, given method, target, headers with small names,
+            and body; empty for those that are answered.
     """
 
     def __init__(self, port: int) -> None:
@@ -27,6 +29,7 @@ class FakeNode:
         self.headers: dict[str, str] = {}
         self.seen: list[tuple[str, str, dict[str, str], Any]] = []
         self.told: list[dict[str, str]] = []
+        self.guard: Callable[[str, str, dict[str, str], bytes], str] = lambda *_: ""
         self.hold = threading.Event()
         self.hold.set()
 
@@ -51,6 +54,9 @@ def fake_node(tls: ssl.SSLContext | None = None) -> Iterator[FakeNode]:
             fake.seen.append((self.command, parts.path, dict(parse_qsl(parts.query)), body))
             fake.hold.wait()
             status, answer = fake.answers.get((self.command, parts.path), (500, {"error": "not expected"}))
+            headers = {name.lower(): value for name, value in self.headers.items()}
+            if refused := fake.guard(self.command, self.path, headers, sent):
+                status, answer = 403, {"message": refused}
             answer = answer() if callable(answer) else answer
             data = answer if isinstance(answer, bytes) else json.dumps(answer).encode()
             self.send_response(status)

@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import pytest
 
-from benchctl.engine.client import NodeInfo
+from benchctl.engine.client import NodeInfo, loopback
 from benchctl.engine.cluster import Cluster
 from benchctl.engine.distribution import Installation
 from benchctl.errors import BenchctlError
@@ -18,7 +18,8 @@ class FakeNode:
     """A node whose process is there or not."""
 
     def __init__(self, number: int) -> None:
-        self.name, self.http_port, self.info = f"node-{number}", 9200 + number, NodeInfo("2.11.0", "b", 1)
+        self.name, self.info = f"node-{number}", NodeInfo("2.11.0", "b", 1)
+        self.endpoint = loopback(9200 + number)
         self.client = SimpleNamespace(
             cluster_uuid=lambda: "u", primary_shards=lambda: 1, node_search_count=lambda: 4, number=number
         )

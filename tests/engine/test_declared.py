@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from benchctl.engine.client import SearchClient, connect, loopback
-from benchctl.engine.declared import Places, make_all, places, stand_ins
+from benchctl.engine.declared import Places, make_all, places, stand_ins, try_out
 from benchctl.errors import BenchctlError
 from benchctl.results.plan import CorpusFile
 from benchctl.track.model import Corpus, Documents, Index, IndexBody, Template, Track
@@ -102,6 +102,31 @@ def test_an_index_setting_that_the_node_refuses_is_named_as_it_was_given(
     with pytest.raises(BenchctlError, match="the node refuses index:codec=defualt: illegal_arg") as caught:
         make_all(client, TRACK, WANTED, {"index.codec": "defualt", "index.sort.field": "x"})
     assert "--variant, --sweep" in caught.value.hint
+
+
+def test_what_a_clusters_templates_make_of_places_is_tried(client: SearchClient, node: FakeNode):
+    allow(node, "PUT /readers", "PUT /_data_stream/visits-x")
+    for name, made in (("readers", {"settings": {"index.codec": "default"}}), ("visits-x", {"aliases": {}})):
+        node.answers["GET", f"/{name}"] = (200, {name: made})
+        node.answers["GET", f"/{name}/_mapping"] = (404, {})
+    wanted = Places((READERS,), ("visits-x",))
+    try_out(client, wanted)
+    assert [line for line in asked(node) if line.startswith("PUT")] == [
+        "PUT /readers",
+        "PUT /_data_stream/visits-x",
+    ]
+    given = {"aliases": {"all": {}}, "settings": {"index.final_pipeline": "elsewhere"}}
+    node.answers["GET", "/visits-x"] = (200, {".ds-visits-x-000001": given})
+    with pytest.raises(BenchctlError, match=r"templates give 'visits-x' alias all, index.final_pipeline"):
+        try_out(client, wanted)
+    node.answers["PUT", "/readers"] = (400, {"error": {"type": "no", "reason": "not here"}, "status": 400})
+    with pytest.raises(BenchctlError, match="it does not make 'readers': no: not here"):
+        try_out(client, wanted)
+    # What was not made is not removed: somebody else may have made it meanwhile.
+    node.answers["GET", "/readers/_mapping"] = (200, {"readers": {"mappings": {}}})
+    with pytest.raises(BenchctlError, match="it has 'readers' already"):
+        try_out(client, wanted)
+    assert not [line for line in asked(node) if line.startswith("DELETE")]
 
 
 def test_what_stands_in_for_a_data_stream_has_its_very_name(client: SearchClient, node: FakeNode):

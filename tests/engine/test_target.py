@@ -180,10 +180,10 @@ def test_several_shards_make_the_count_say_nothing(use: Attach):
 def test_a_node_that_was_started_anew_spoils_the_use(node: FakeNode, use: Attach):
     with use() as target:
         node.answers[STARTS] = starts(a=1, b=3)
-        with pytest.raises(BenchctlError, match="started, stopped or added"):
+        with pytest.raises(BenchctlError, match="its node b was started anew while it was measured"):
             target.searches_counted()
-        node.answers[STARTS] = starts(a=1)
-        with pytest.raises(BenchctlError, match="started, stopped or added"):
+        node.answers[STARTS] = starts(a=1, c=2)
+        with pytest.raises(BenchctlError, match="its node b went away, node c was added while"):
             target.check_alive()
 
 

@@ -165,7 +165,7 @@ class World:
     def laboratory(self) -> Laboratory:
         return Laboratory(open=self.open, reopen=self.reopen, calibrate=self.calibrate)
 
-    def calibrate(self, _observer: Any, _stop: Event) -> Calibration:
+    def calibrate(self, _observer: Any, _stop: Event, _plan: Plan) -> Calibration:
         self.calibrated += 1
         return CALIBRATION
 

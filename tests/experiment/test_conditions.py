@@ -100,7 +100,10 @@ def test_every_setting_of_runs_is_the_files_or_the_measurements_own(tmp_path: Pa
         found = getattr(planned(tmp_path, f"{whole}\n{text}"), one.name)
         return list(found) if isinstance(found, tuple) else found
 
-    other = OTHERS.get(one.name, not one.default if isinstance(one.default, bool) else 3)
+    hosts = tmp_path / "hosts.yml"
+    hosts.write_text("hosts: {here: {local: true, carries: [load]}}")
+    others = {**OTHERS, "hosts": str(hosts)}
+    other = others.get(one.name, not one.default if isinstance(one.default, bool) else 3)
     assert other != one.default
     usual = list(one.default) if isinstance(one.default, tuple) else one.default
     assert measured("") == usual

@@ -134,6 +134,19 @@ def test_the_digest_is_that_of_the_file_and_its_challenges(what: str, tmp_path: 
         ("    metric: throughput\n", "", "neither the row nor its table has a 'metric'"),
         ("metric: throughput", "metric: thruput", "did you mean 'throughput'?"),
         ("metric: service_time_p90", "metric: p90_service_time", "did you mean 'service_time_p90'?"),
+        (
+            "baseline: fresh/es/range, contender: fresh/os/range, metric: service_time_p90",
+            "baseline: fresh/es, contender: fresh/os, metric: build_snt",
+            "there is no metric 'build_snt'\n  hint: did you mean 'build_sent'?",
+        ),
+        ("forks: 3", "segments: many", "segments: expected a whole number, found 'many'"),
+        ("forks: 3", "include-tasks: 5", "include-tasks: expected text, found the number 5"),
+        (
+            "challenges: [range-only-short]}",
+            "redline: {operation: range, slo: p90=5ms}, metrics: cpu}",
+            "'metrics' is about tasks, and has no effect on a red-line search",
+        ),
+        ("forks: 3", "target: a", "unknown key 'target'\n  hint: known: "),
         ("metric: service_time_p90", "metric: service_time_p95", "only p50, p90, p99 are"),
         ("forks: 3", "forks: 3\nindex-builds: 0", "index-builds: expected"),
         ("challenges: [range-only-short]}", "about: x}", "either challenges or a red-line search"),
@@ -141,8 +154,18 @@ def test_the_digest_is_that_of_the_file_and_its_challenges(what: str, tmp_path: 
         ("challenges: [range-only-short]}", "ingest: true, forks: 2}", "nothing has it"),
         (
             "contender: fresh/os/range, metric: service_time_p90",
-            "contender: fresh/os, metric: index_size",
+            "contender: fresh/os, metric: build_rate",
             "is not an index",
+        ),
+        (
+            "contender: fresh/os/range, metric: service_time_p90",
+            "contender: fresh/os, metric: index_size",
+            "index builds are compared with a task",
+        ),
+        (
+            "contender: fresh/os/range, metric: service_time_p90",
+            "contender: fresh/os, metric: index_fields",
+            "'index_fields' is not one value, but one of every field",
         ),
         (
             "challenges: [range-only-short]}",

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchctl.experiment.judge import judge_relation, support, together
-from benchctl.experiment.record import Relation
+from benchctl.experiment.record import Toward
 from benchctl.stats.inference import Contrast, contrast
 from benchctl.stats.multiplicity import MOST_BLOCKS, every_block
 
@@ -18,7 +18,7 @@ MARGIN = 0.05
 LIMIT = math.log1p(MARGIN)
 REPETITIONS = 2000
 FORK_SD = 0.03
-RELATIONS: tuple[Relation, ...] = get_args(Relation)
+RELATIONS: tuple[Toward, ...] = get_args(Toward)
 MOST = 0.065
 
 SPEEDS = st.builds(Contrast, st.floats(-0.3, 0.3), st.floats(0.001, 0.2), st.floats(2, 40))
@@ -46,7 +46,7 @@ def test_a_sure_estimate_decides_every_relation(
 
 
 @pytest.mark.parametrize("relation", RELATIONS)
-def test_a_wide_interval_around_nothing_leaves_every_relation_open(relation: Relation):
+def test_a_wide_interval_around_nothing_leaves_every_relation_open(relation: Toward):
     assert judge_relation(relation, sure(0.0, 0.1), LIMIT) == "inconclusive"
 
 
@@ -83,7 +83,7 @@ def test_nothing_is_confirmed_to_be_two_things(speed: Contrast, comparisons: int
 
 @given(SPEEDS, st.sampled_from(RELATIONS), st.integers(1, 8))
 def test_one_of_several_comparisons_is_confirmed_alike_and_refuted_less(
-    speed: Contrast, relation: Relation, comparisons: int
+    speed: Contrast, relation: Toward, comparisons: int
 ):
     alone, one_of_several = (judge_relation(relation, speed, LIMIT, each) for each in (1, comparisons))
     assert (alone == "confirmed") == (one_of_several == "confirmed")
@@ -99,7 +99,7 @@ def test_faster_is_slower_in_a_mirror(speed: Contrast):
 
 
 @given(SPEEDS, st.sampled_from(RELATIONS))
-def test_what_is_confirmed_has_a_p_of_at_most_five_percent(speed: Contrast, relation: Relation):
+def test_what_is_confirmed_has_a_p_of_at_most_five_percent(speed: Contrast, relation: Toward):
     p = support(relation, speed, LIMIT)
     assert 0 <= p <= 1
     if judge_relation(relation, speed, LIMIT) == "confirmed":
@@ -108,7 +108,7 @@ def test_what_is_confirmed_has_a_p_of_at_most_five_percent(speed: Contrast, rela
 
 @given(SPEEDS)
 def test_what_goes_the_wrong_way_supports_nothing(speed: Contrast):
-    wrong: Relation = "slower" if speed.estimate > 0 else "faster"
+    wrong: Toward = "slower" if speed.estimate > 0 else "faster"
     assert support(wrong, speed, LIMIT) == (1.0 if speed.estimate else speed.p)
 
 
@@ -125,7 +125,7 @@ def test_all_must_be_confirmed_and_one_refutes(outcomes: list[str], expected: st
     assert together(outcomes) == expected
 
 
-def share(relation: Relation, outcome: str, effect: float, forks: int, sides: int = 2) -> float:
+def share(relation: Toward, outcome: str, effect: float, forks: int, sides: int = 2) -> float:
     """How often an outcome comes of a true effect; of four groups, of a difference of differences."""
     generator = np.random.default_rng([forks, sides, round(1e6 * (1 + effect)), RELATIONS.index(relation)])
     drawn = generator.normal(0, FORK_SD, (REPETITIONS, sides, forks))
@@ -139,12 +139,12 @@ def share(relation: Relation, outcome: str, effect: float, forks: int, sides: in
 @pytest.mark.parametrize("forks", [3, 8])
 class TestErrorRates:
     @pytest.mark.parametrize("relation", ["slower", "faster", "different"])
-    def test_no_effect_is_rarely_confirmed_to_be_one(self, relation: Relation, forks: int, sides: int):
+    def test_no_effect_is_rarely_confirmed_to_be_one(self, relation: Toward, forks: int, sides: int):
         assert share(relation, "confirmed", 0.0, forks, sides) <= MOST
 
     @pytest.mark.parametrize(("relation", "effect"), [("slower", -LIMIT), ("faster", LIMIT)])
     def test_an_effect_beyond_the_margin_is_rarely_refuted(
-        self, relation: Relation, effect: float, forks: int, sides: int
+        self, relation: Toward, effect: float, forks: int, sides: int
     ):
         assert share(relation, "refuted", effect, forks, sides) <= MOST
 
@@ -161,7 +161,7 @@ class TestErrorRates:
 @pytest.mark.parametrize(("relation", "effect"), [("slower", -LIMIT), ("faster", LIMIT), ("alike", LIMIT)])
 @pytest.mark.parametrize("comparisons", [2, 8])
 def test_however_many_comparisons_a_true_statement_has_it_is_rarely_refuted(
-    relation: Relation, effect: float, comparisons: int
+    relation: Toward, effect: float, comparisons: int
 ):
     """At the margin, where each comparison alone is refuted 5 times in 100, all of 8 would be 32 times."""
     repetitions = 1000
@@ -179,7 +179,7 @@ def test_however_many_comparisons_a_true_statement_has_it_is_rarely_refuted(
 @pytest.mark.parametrize(
     ("relation", "effect"), [("slower", -0.2), ("faster", 0.2), ("different", 0.2), ("alike", 0.0)]
 )
-def test_eight_forks_find_what_is_there(relation: Relation, effect: float):
+def test_eight_forks_find_what_is_there(relation: Toward, effect: float):
     assert share(relation, "confirmed", effect, 8) >= 0.8
 
 

@@ -198,7 +198,7 @@ def summarised(run: RunRecord, **changes: Any) -> RunRecord:
     [
         (
             {"course": Course("warm-up", 150, 300, (0, 150), (8e6, 4e6)), "mean_ns": 6e6},
-            "slower, not warmed up",
+            "slower?, not warmed up",
         ),
         ({"failures": {"timeout": 3}}, "slower, requests failed"),
         ({"unsupported": "no such query", "throughput_per_s": None}, "n/a"),
@@ -236,3 +236,82 @@ def test_another_format_is_refused():
     record = blog()
     with pytest.raises(UsageError, match="no output format 'csv'"):
         rendered(record, runs_of("fresh"), "csv")
+
+
+def measured_by(forks: int, **times: float) -> dict[str, RunRecord]:
+    return made_runs({"fresh": {name: wobbling(time, len(name))[:forks] for name, time in times.items()}})
+
+
+@pytest.mark.parametrize(("forks", "doubt"), [(3, "?"), (5, "")])
+def test_what_few_forks_decide_is_not_to_be_quoted(forks: int, doubt: str):
+    row = comparison("engines", "fresh/es/range", "fresh/os/range")
+    record = made_record([row], [expect("OS is slower", "slower", "engines")], measurements=("fresh",))
+    text = rendered(record, measured_by(forks, es=4.0, os=6.0), "text")
+    (line,) = [one for one in text.splitlines() if "OS is slower" in one]
+    assert f"confirmed{doubt} " in line
+    assert f"slower{doubt}" in next(one for one in text.splitlines() if one.startswith("engines"))
+    provisional = (
+        "Provisional: of 1 expectation, 1 confirmed, 0 refuted, 0 left open. Not to be quoted: fewer than 5"
+    )
+    assert (provisional in text) is bool(doubt)
+    following = f"Next, with 5 forks it may be quoted: benchctl experiment run --more {record.id} --forks 2"
+    assert (following in " ".join(text.split())) is bool(doubt)
+    assert (
+        following in " ".join(rendered(record, measured_by(forks, es=4.0, os=6.0), "markdown").split())
+    ) is (bool(doubt))
+
+
+def test_what_few_forks_predict_of_further_ones_is_a_lower_bound():
+    row = comparison("alike", "fresh/es/range", "fresh/os/range")
+    record = made_record([row], [expect("so it is", "alike", "alike")], measurements=("fresh",))
+    wide = [4.0 * factor**4 for factor in WOBBLE]
+    text = rendered(record, made_runs({"fresh": {"es": wide[:3], "os": wide[1:4]}}), "text")
+    found = re.search(
+        r"1: takes (\d+) further forks a side \(.+?\), if it stays as it is, or more: 3 forks tell little of "
+        r"their spread\.",
+        " ".join(text.split()),
+    )
+    assert found
+    assert f"Next, for what is open: benchctl experiment run --more {record.id} --forks {found[1]}" in text
+
+
+@pytest.mark.parametrize(
+    ("metric", "relation", "outcome", "change"),
+    [
+        ("mean", "more", "confirmed", "+50.0 % (+"),
+        ("mean", "less", "refuted", "+50.0 % (+"),
+        ("mean", "slower", "confirmed", "-33.3 % (-"),
+        ("throughput", "less", "confirmed", "-33.3 % (-"),
+        ("throughput", "more", "refuted", "-33.3 % (-"),
+    ],
+)
+def test_more_and_less_are_of_the_value_whichever_way_is_faster(
+    metric: str, relation: Relation, outcome: str, change: str
+):
+    row = comparison("engines", "fresh/es/range", "fresh/os/range", metric=metric)
+    record = made_record([row], [expect("OS", relation, "engines")], measurements=("fresh",))
+    runs = made_runs({"fresh": {"es": [4.0, 4.01, 3.99, 4.0, 4.0], "os": [6.0, 6.01, 6.0, 5.99, 6.0]}})
+    text = rendered(record, runs, "text")
+    (line,) = [one for one in text.splitlines() if one.startswith(" 1  OS ")]
+    assert outcome in line
+    assert change in line
+    assert ("Change in speed" in text) is (relation == "slower")
+
+
+def test_changes_in_speed_say_so_beside_others():
+    row = comparison("engines", "fresh/es/range", "fresh/os/range", metric="mean")
+    both = [expect("slower", "slower", "engines"), expect("more", "more", "engines")]
+    text = rendered(made_record([row], both, measurements=("fresh",)), measured_by(5, es=4.0, os=6.0), "text")
+    assert " Change (95 % interval) " in text
+    assert re.search(r"confirmed +-33\.\d % in speed \(-", text)
+    assert re.search(r"confirmed +\+\d\d\.\d % \(\+", text)
+
+
+def test_a_row_does_not_say_its_metric_twice():
+    rows = (
+        comparison("p90", "fresh/es/range", "fresh/os/range", metric="service_time_p90"),
+        comparison("mean service time", "fresh/es/range", "fresh/os/range", metric="mean"),
+    )
+    text = rendered(made_record(rows, measurements=("fresh",)), measured_by(5, es=4.0, os=6.0), "text")
+    assert "\np90: p90 service time, ms " in text
+    assert "\nmean service time, ms " in text

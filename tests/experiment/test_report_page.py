@@ -1,5 +1,6 @@
 """The page of an experiment: complete, self-contained, and nothing in it is markup that should not be."""
 
+import re
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -82,7 +83,7 @@ def test_outcomes_have_colours_and_words():
     text, outline = made("plain")
     assert {"faster", "slower", "different"} <= set(outline.classes)
     for word in ("confirmed", "refuted", "inconclusive"):
-        assert f">{word}</td>" in text
+        assert re.search(rf">{word}\??</td>", text)
 
 
 def test_published_and_measured_figures_stand_in_one_line():

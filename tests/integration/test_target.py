@@ -2,9 +2,11 @@
 
 import base64
 import json
+import shutil
 import subprocess
 import tempfile
 import threading
+import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,16 +18,19 @@ import pytest
 
 from authority import authority, certificate_file
 from benchctl.endpoint import Auth, Endpoint
+from benchctl.engine.client import connect
 from benchctl.engine.cluster import Cluster
 from benchctl.engine.distribution import Installation
 from benchctl.engine.jdk import Jdk
+from benchctl.engine.patched_lucene import fetch_compiler
 from benchctl.engine.process import Command, NodeProcess
 from benchctl.engine.settings import BootFolders, environment, hand_over, write_config
 from benchctl.engine.target import Address, identify
 from benchctl.errors import BenchctlError
 from benchctl.home import Home
-from benchctl.results.plan import EngineName
+from benchctl.results.plan import EngineName, NodeSpec
 from benchctl.results.store import RunStore
+from foreign_tracks import write_files
 from integration.calls import Benchctl
 from integration.conftest import Boots
 from waiting import eventually
@@ -83,7 +88,12 @@ def test_a_running_cluster_is_measured_as_it_is(
         (boot_record,) = fork.boots
         assert (boot_record.start_s, boot_record.idle_s, boot_record.logs) == (0.0, 0.0, "")
         assert boot_record.searches_sent == boot_record.searches_counted == 10
-    for text in ("was not restarted", "not filled by this run", "asked every operation"):
+        assert boot_record.asked["node statistics"].failed == 0
+        assert boot_record.asked["node statistics"].calls >= 2
+        assert boot_record.nodes.keys() == {"benchctl"}
+        assert all(one.meters["heap_used"] > 0 < one.meters["segments"] for one in fork.summaries)
+        assert {"open_files", "direct_buffers"} <= fork.summaries[0].meters.keys()
+    for text in ("was not restarted", "not filled by this run", "asked every operation", "node statistics"):
         assert text in " ".join(done.stdout.split())
     assert "127.0.0.1" not in "".join(record.caveats)
 
@@ -218,17 +228,110 @@ def test_a_challenge_that_makes_its_index_may_where_there_is_none(
     assert indices() == {"others"}
 
 
+@pytest.fixture
+def joined(boots: Boots, folder: Path, engine: EngineName) -> Iterator[Cluster]:
+    """Two nodes of one cluster; the first is its master."""
+    nodes = NodeSpec("first"), NodeSpec("second", {"node.roles": ["data"]})
+    with boots(engine, folder / "joined", nodes=nodes) as cluster:
+        yield cluster
+
+
+def searches_by_node(node: Cluster) -> dict[str, int]:
+    nodes = node.client.request("GET", "/_nodes/stats/indices/search")["nodes"].values()
+    return {one["name"]: one["indices"]["search"]["query_total"] for one in nodes}
+
+
 @ON_ONE
-def test_several_targets_and_hosts_take_turns_in_one_run(
-    bare: Cluster, benchctl: Benchctl, store: RunStore, making: tuple[str, ...]
+def test_a_data_stream_of_files_is_made_by_a_template_of_the_cluster_that_leads_nowhere_else(
+    bare: Cluster, benchctl: Benchctl, store: RunStore, tmp_path: Path
 ):
-    here = bare.endpoint.title
-    there = here.replace("127.0.0.1", "localhost")
-    done = benchctl(*making, "--target", f"one={here},{there}", "--target", f"two={there}", "--forks", "1")
+    lines = [f'{{"@timestamp": "2026-01-01T00:00:00Z", "n": {n}}}' for n in range(300)]
+    documents = {"source-file": "docs.json", "document-count": 300, "target-data-stream": "clicks"}
+    tasks = [
+        {"operation": {"name": "make", "operation-type": "create-data-stream"}},
+        {"operation": {"name": "fill", "operation-type": "bulk", "bulk-size": 100}},
+    ]
+    track = {
+        "data-streams": [{"name": "clicks"}],
+        "corpora": [{"name": "c", "documents": [documents]}],
+        "challenges": [{"name": "fills", "default": True, "schedule": tasks}],
+    }
+    write_files(tmp_path, {"track.json": json.dumps(track), "docs.json": "\n".join(lines) + "\n"})
+    run = ("run", "--wait", "--track", str(tmp_path), "--allow-writes", "--keep", "--forks", "1")
+    target = ("--target", f"prod={bare.endpoint.title}")
+
+    def template(**content: object) -> None:
+        body = {"index_patterns": ["clicks*"], "data_stream": {}, "priority": 500, "template": content}
+        bare.client.request("PUT", "/_index_template/clicks", body=body)
+
+    none = benchctl(*run, *target)
+    assert "it does not make 'clicks': illegal_argument_exception: no matching index template" in none.stderr
+    template(aliases={"everything": {}})
+    led = benchctl(*run, *target)
+    assert led.returncode == 1
+    assert "its templates give 'clicks' alias everything" in led.stderr
+    template()
+    for _ in range(2):
+        done = benchctl(*run, *target)
+        assert done.returncode == 0, done.stderr
+        bare.client.refresh("clicks")
+        assert bare.client.count("clicks") == 300
+    assert store.find("latest", finished=False).load().plan.corpus.documents == 300
+
+
+@ON_ONE
+def test_several_targets_and_hosts_take_turns_in_one_run_until_one_is_lost(
+    joined: Cluster, benchctl: Benchctl, store: RunStore, tmp_path: Path
+):
+    one, two = joined.nodes
+    # Every node has a copy and searches its own, so that it counts what it was sent.
+    copied = {"settings": {"index.number_of_shards": 1, "index.number_of_replicas": 1}}
+    green = {"wait_for_status": "green", "timeout": "30s"}
+    tasks = [
+        {"operation": {"name": "make", "operation-type": "create-index", **copied}},
+        {"operation": {"name": "copy", "operation-type": "cluster-health", "request-params": green}},
+        {"operation": {"name": "fill", "operation-type": "bulk", "bulk-size": 500}},
+        {"operation": {"name": "settle", "operation-type": "refresh"}},
+        {
+            "operation": {
+                "name": "near",
+                "operation-type": "search",
+                "request-params": {"preference": "_local"},
+                "body": {"size": 0},
+            },
+            "clients": 2,
+            "iterations": 20,
+        },
+    ]
+    file = tmp_path / "near.json"
+    file.write_text(json.dumps({"name": "near", "schedule": tasks}))
+    run = ("run", "--wait", "--challenge", str(file), "--docs", "2000", "--allow-writes", "--forks", "1")
+    here = f"one={one.endpoint.title},{two.endpoint.title}"
+    before = searches_by_node(joined)
+    done = benchctl(*run, "--target", here, "--target", f"two={two.endpoint.title}")
     assert done.returncode == 0, done.stderr
     record = store.find("latest", finished=False).load()
     assert {fork.variant: fork.status for fork in record.forks} == {"one": "done", "two": "done"}
-    assert not any(one.failures for fork in record.forks for one in fork.summaries)
+    assert not any(summary.failures for fork in record.forks for summary in fork.summaries)
+    assert all(fork.boots[0].nodes.keys() == {"first", "second"} for fork in record.forks)
+    # Of 40 for `one` each host had 20, and those for `two` went where they were sent.
+    sent = {name: count - before[name] for name, count in searches_by_node(joined).items()}
+    assert sent == {"first": 20, "second": 60}
+
+    def kill() -> None:
+        assert eventually(lambda: searches_by_node(joined)["second"] > before["second"] + 65)
+        psutil.Process(two.pid).kill()
+
+    tasks[-1] |= {"iterations": 150, "target-throughput": 40}
+    file.write_text(json.dumps({"name": "near", "schedule": tasks}))
+    killer = threading.Thread(target=kill)
+    killer.start()
+    lost = benchctl(*run, "--target", here)
+    killer.join()
+    assert lost.returncode == 1
+    said = " ".join(lost.stderr.split())
+    assert f"refused: Failed to connect to {two.endpoint.title.removeprefix('http://')}" in said
+    assert "FAILED: one: its node second went away while it was measured" in said
 
 
 @ON_ONE
@@ -282,6 +385,31 @@ class Shielded:
 
 
 @contextmanager
+def security_analysis(installation: Installation, jdk: Jdk, home: Home) -> Iterator[None]:
+    """A plug-in without which a core build has no index for its API keys, installed within the block."""
+    name = "SecurityAnalysis"
+    folder = installation.root / "plugins" / "security-analysis"
+    folder.mkdir(parents=True)
+    try:
+        source = Path(__file__).with_name(f"{name}.java")
+        libraries = Path(":".join(map(str, (installation.root / "lib").glob("*.jar"))))
+        fetch_compiler(home, jdk, lambda *_: None).compile(source, libraries, 17, folder / "classes")
+        with zipfile.ZipFile(folder / "security-analysis.jar", "w") as jar:
+            for compiled in (folder / "classes").glob("*.class"):
+                jar.write(compiled, compiled.name)
+        shutil.rmtree(folder / "classes")
+        described = {
+            "name": "security-analysis", "description": "for tests", "version": "1", "classname": name,
+            "elasticsearch.version": installation.version, "java.version": "17",
+        }  # fmt: skip
+        lines = "".join(f"{key}={value}\n" for key, value in described.items())
+        (folder / "plugin-descriptor.properties").write_text(lines)
+        yield
+    finally:
+        shutil.rmtree(folder)
+
+
+@contextmanager
 def shielded_node(installation: Installation, jdk: Jdk, home: Home, root: Path) -> Iterator[Shielded]:
     """An Elasticsearch that asks for credentials and speaks TLS only."""
     root.mkdir()
@@ -317,7 +445,10 @@ def shielded_node(installation: Installation, jdk: Jdk, home: Home, root: Path) 
         stderr=folders.stderr,
         owner=home.node_owner,
     )
-    with NodeProcess(command, server="org.elasticsearch.bootstrap.Elasticsearch"):
+    with (
+        security_analysis(installation, jdk, home),
+        NodeProcess(command, server="org.elasticsearch.bootstrap.Elasticsearch"),
+    ):
         assert any(eventually(folders.http_ports.exists) for _ in range(4)), folders.stdout.read_text()
         yield Shielded(f"https://{folders.http_ports.read_text().split()[0]}", token)
 
@@ -365,11 +496,30 @@ def test_tls_and_a_password_are_no_obstacle_and_stay_secret(
         ]
 
 
-def test_credentials_from_a_file_of_ones_own(
-    shielded: Shielded, ca: Path, benchctl: Benchctl, tmp_path: Path
+def api_key(shielded: Shielded, ca: Path) -> str:
+    """One for this cluster that can read its index, but neither statistics of nodes nor hot threads."""
+    may = ["nodes/info", "main", "health", "state"]
+    body = {
+        "name": "benchctl",
+        "role_descriptors": {
+            "reader": {
+                "cluster": [f"cluster:monitor/{what}" for what in may],
+                "indices": [{"names": ["big5"], "privileges": ["read", "monitor", "view_index_metadata"]}],
+            }
+        },
+    }
+    endpoint = Endpoint((shielded.url,), Auth.basic("elastic", SPELL), ca)
+    with connect("elasticsearch", endpoint) as client:
+        made = client.request("POST", "/_security/api_key", body=body)
+    return f"{made['id']}:{made['api_key']}"
+
+
+def test_an_api_key_from_a_file_of_ones_own_that_may_not_do_much(
+    shielded: Shielded, ca: Path, benchctl: Benchctl, store: RunStore, tmp_path: Path
 ):
     secret = tmp_path / "secret.yml"
-    secret.write_text(f"user: elastic\npassword: {SPELL}\n")
+    key = api_key(shielded, ca)
+    secret.write_text(f"api-key: '{key}'\n")
     secret.chmod(0o644)
     target = ("--target", f"prod={shielded.url}", "--target-ca", f"prod={ca}")
     target += ("--target-auth", f"prod={secret}")
@@ -377,9 +527,20 @@ def test_credentials_from_a_file_of_ones_own(
     assert refused.returncode == 2
     assert f"chmod 600 {secret}" in refused.stderr
     secret.chmod(0o600)
-    done = benchctl(*RUN, *target, "--forks", "1")
+    done = benchctl(*RUN, *target, "--forks", "1", "-v")
     assert done.returncode == 0, done.stderr
-    assert SPELL not in done.stdout + done.stderr
+    folder = store.find("latest", finished=False)
+    said = " ".join(done.stdout.split())
+    # The key may do what the run needs, and nothing that only tells more about it.
+    for what in ("node statistics", "hot threads"):
+        assert said.count(f"prod does not tell its {what}: HTTP 403") == 1
+    (fork,) = folder.load().forks
+    assert (fork.status, fork.boots[0].asked, fork.boots[0].searches_counted) == ("done", {}, None)
+    for hidden in (key, key.partition(":")[2]):
+        assert hidden not in done.stdout + done.stderr
+        assert not [
+            path for path in folder.path.rglob("*") if path.is_file() and hidden.encode() in path.read_bytes()
+        ]
 
 
 def test_a_user_without_privileges_is_told_which(shielded: Shielded, ca: Path, benchctl: Benchctl):

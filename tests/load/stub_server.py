@@ -76,11 +76,17 @@ class StubServer:
         script: replies to the first searches, in order of arrival.
         default: the reply to every search after those.
         tls: what it shows to its clients; None speaks plain HTTP.
+        address: where it listens.
     """
 
     def __init__(
-        self, script: Iterable[Reply] = (), default: Reply | None = None, tls: ssl.SSLContext | None = None
+        self,
+        script: Iterable[Reply] = (),
+        default: Reply | None = None,
+        tls: ssl.SSLContext | None = None,
+        address: str = "127.0.0.1",
     ) -> None:
+        self._address = address
         self._tls = tls
         self.received: list[Received] = []
         self.connections = 0
@@ -91,12 +97,12 @@ class StubServer:
         self._lock = threading.Lock()
         self._open: set[socket.socket] = set()
         self._threads: list[threading.Thread] = []
-        self._listener = socket.create_server(("127.0.0.1", 0), backlog=128)
+        self._listener = socket.create_server((address, 0), backlog=128)
         self.port = self._listener.getsockname()[1]
 
     @property
     def url(self) -> str:
-        return f"{'http' if self._tls is None else 'https'}://127.0.0.1:{self.port}"
+        return f"{'http' if self._tls is None else 'https'}://{self._address}:{self.port}"
 
     @property
     def searches(self) -> list[Received]:

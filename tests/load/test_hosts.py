@@ -11,7 +11,10 @@ from typing import NamedTuple
 import pytest
 
 from authority import certificate_file, server_context
+from aws_signature import refusal, signature
 from benchctl.endpoint import Auth, Endpoint
+from benchctl.engine.client import connect
+from benchctl.errors import BenchctlError
 from benchctl.load.request import Request, judge_plain
 from benchctl.load.transport import RoundRobinClient, WireClient, open_client
 from benchctl.results.samples import Outcome
@@ -89,6 +92,70 @@ def test_credentials_go_with_every_request_and_into_no_message(serve: Serve):
     told = [received.headers.get("authorization") for received in server.received]
     assert told == ["Basic ZWxhc3RpYzpodW50ZXIy"] * 3
     assert "ZWxhc3RpYzpodW50ZXIy" not in f"{failed!r} {wire!r} {vars(wire).get('_endpoint')!r}"
+
+
+def test_the_rules_of_signing_are_those_of_awss_published_example():
+    """`get-vanilla` of the test suite of Signature Version 4."""
+    told = {
+        "host": "example.amazonaws.com",
+        "x-amz-date": "20150830T123600Z",
+        "authorization": "AWS4-HMAC-SHA256 Credential=AKIDEXAMPLE/20150830/us-east-1/service/aws4_request, "
+        "SignedHeaders=host;x-amz-date, Signature=",
+    }
+    found = signature("GET", "/", told, b"", "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY")
+    assert found == "5fa00fa31553b73ebf1942676e86291e8372ff2a2260956d9b8aae1d763fbf31"
+
+
+ASKED = [
+    SEARCH,
+    Request(
+        "POST", "/logs-*,b/_search?request_cache=false&a=b%20c&Z=1&x=y,z&flag", b"{}", (), 9.0, judge_plain
+    ),
+    Request("GET", "/%3Clogs-%7Bnow%2Fd%7D%3E/_search?q=a%2Bb", b"", (), 9.0, judge_plain),
+    Request("GET", "/a%2Ab/_count", b'{"query":{}}', ("X-Opaque-Id: one  two",), 9.0, judge_plain),
+    Request("HEAD", "/big5", b"", (), 9.0, judge_plain),
+    Request("PUT", "/_x/a:b@c;d!e'(f)$g&h", b"{}", (), 9.0, judge_plain),
+    Request(
+        "POST",
+        "/_bulk",
+        b'{"index":{}}\n' * 100_000,
+        ("Content-Type: application/x-ndjson",),
+        9.0,
+        judge_plain,
+    ),
+    Request("GET", "/_cluster/health", b"", (), 9.0, judge_plain),
+]
+
+
+@pytest.mark.parametrize("token", ["", "IQoJb3/JpZ2lu+=="])
+def test_every_request_is_signed_as_aws_verifies_it(serve: Serve, token: str):
+    server = serve()
+    auth = Auth.aws("AKIDEXAMPLE", "wJalr/EXAMPLE+KEY", "eu-central-1", "aoss", token)
+    endpoint = Endpoint((server.url,), auth)
+    with WireClient(endpoint) as wire:
+        wire.connect()
+        for request in (*ASKED, *reversed(ASKED)):
+            exchange = wire.send(request)
+            assert exchange.failure is None
+        shown = f"{exchange!r} {endpoint!r} {endpoint.auth!r}"
+    with connect("opensearch", endpoint) as client:
+        client.request("GET", "/_nodes/stats/jvm,process", params={"filter_path": "nodes.*.jvm"})
+        client.request("POST", "/logs-*/_refresh", body={"a": 1})
+    assert len(server.received) == 2 * len(ASKED) + 3
+    for got in server.received:
+        assert refusal(got.method, got.target, got.headers, got.body, "wJalr/EXAMPLE+KEY") == ""
+        assert refusal(got.method, got.target, got.headers, got.body, "another key")
+        assert "/eu-central-1/aoss/aws4_request" in got.headers["authorization"]
+        assert got.headers.get("x-amz-security-token", "") == token
+    assert "EXAMPLE" not in shown
+    assert not token or token not in shown
+
+
+def test_a_libcurl_that_cannot_sign_says_so(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.delattr("pycurl.AWS_SIGV4")
+    with pytest.raises(BenchctlError, match="cannot sign requests as AWS") as caught:
+        WireClient(Endpoint(("http://127.0.0.1:9",), Auth.aws("AKID", "secret", "eu-central-1")))
+    assert "pip install --upgrade pycurl" in caught.value.hint
 
 
 def test_a_name_with_two_addresses_keeps_the_one_that_answers(serve: Serve):

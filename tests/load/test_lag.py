@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchctl.load.driver_overhead import LagMeter, driver_figures
+from benchctl.load.driver_overhead import LagMeter, driver_figures, start_late_ns
 from benchctl.results.samples import Columns, concatenate, empty_columns
 from benchctl.track.model import Task
 
@@ -40,6 +40,21 @@ def test_in_a_closed_loop_lag_is_the_time_between_requests():
     assert found.requests == 3
     assert found.offered_per_s == pytest.approx(3 / 0.045)
     assert found.possible_per_s is None
+
+
+def test_how_late_clients_began_is_that_of_the_first_of_them():
+    first, second = samples(start=[7, 20], end=[8, 21]), samples(start=[9], end=[10], client=1)
+    assert start_late_ns([first, second], CLOSED, 5 * MS) == 2 * MS
+    late = samples(due=[5, 15], start=[6, 15], end=[7, 16])
+    assert start_late_ns([late], THROTTLED, 0) == MS
+    assert start_late_ns([], CLOSED, 0) is None
+    ramped = Task("range", clients=2, time_period=10, ramp_up_time_period=4)
+    assert start_late_ns([first], ramped, 5 * MS) is None
+
+
+def test_a_part_of_the_clients_has_that_part_of_the_rate():
+    mine = samples(due=[0, 20, 40], start=[0, 20, 40], end=[1, 21, 41])
+    assert figures(mine, task=THROTTLED, share=0.5).offered_per_s == pytest.approx(50)
 
 
 def test_waiting_behind_a_slow_answer_is_not_lag():

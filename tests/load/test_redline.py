@@ -213,6 +213,15 @@ def test_the_rung_of_a_rate_is_the_highest_that_is_not_above_it(ratio: float, sh
     assert ladder.load(rung) <= rate < ladder.load(rung + 1)
 
 
+@given(ratio=st.floats(1.001, 1.5), shift=st.floats(0, 0.999), most=st.floats(1.0, 1e6))
+def test_the_highest_load_is_tried_itself_whatever_the_grid(ratio: float, shift: float, most: float):
+    ladder = Ladder(ratio, shift, most)
+    top = ladder.top
+    assert top is not None
+    assert ladder.load(top - 1) < ladder.load(top) == most
+    assert Ladder(ratio, shift).top is None
+
+
 def test_rates_are_a_ratio_apart_and_a_shift_moves_all_of_them_by_less_than_that():
     plain, shifted = Ladder(1.03), Ladder(1.03, 0.5)
     rates = [plain.load(rung) for rung in range(100, 110)]

@@ -5,6 +5,7 @@ import math
 import re
 from xml.etree import ElementTree as ET
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -51,6 +52,31 @@ def test_every_comparison_is_a_test_case_and_the_counts_add_up(record: RunRecord
     assert suite.get("tests") == str(len(suite.findall("testcase")))
     names = [(one.get("classname"), one.get("name")) for one in suite.findall("testcase")]
     assert len(set(names)) == len(names)
+
+
+def test_forks_that_failed_are_errors_and_so_is_a_run_that_measured_nothing():
+    record = complete_record()
+    (first, *others) = record.forks
+    failed = msgspec.structs.replace(record, forks=(msgspec.structs.replace(first, status="failed"), *others))
+    analysis = analyse_run(failed)
+    suite = cases(analysis)
+    (error,) = suite.findall("testcase/error")
+    assert error.get("message") == f"1 fork of {first.variant} failed and is not in the figures"
+    nothing = analyse_run(msgspec.structs.replace(record, forks=()))
+    suite = cases(nothing)
+    assert [one.get("message") for one in suite.findall("testcase/error")] == ["nothing was measured"]
+    assert "VERDICT  Nothing was measured: no fork was finished." in render(nothing)
+
+
+def test_a_run_that_only_builds_indices_says_so():
+    record = complete_record()
+    plan = msgspec.structs.replace(record.plan, schedules=(), forks=0)
+    text = render(analyse_run(msgspec.structs.replace(record, plan=plan, forks=())), plan=plan)
+    assert text.startswith("index builds: os 2.11.0 vs es 8.11.0 (baseline)")
+    assert "VERDICT  Index builds of os against es: " in text
+    assert "too few builds" in text
+    assert "To see more" not in text
+    assert "one index build" not in text
 
 
 def test_what_a_gate_calls_a_regression_fails_and_what_it_leaves_open_is_an_error(record: RunRecord):

@@ -1,19 +1,26 @@
 """Curves for readers: tables and a plot in plain characters."""
 
-import msgspec
+from typing import Any
 
-from benchctl.report.charts.effects import redline_charts
+import msgspec
+import pytest
+
+from benchctl.report.charts.effects import forest_charts, redline_charts
 from benchctl.report.curve import curve_grids, curve_plot, objective_text
 from benchctl.report.facts import fact_lines
 from benchctl.report.formats import render
+from benchctl.report.layout import collect_notes, result_grids
 from benchctl.report.screen import render_screen
-from benchctl.results.figures import CurvePoint
+from benchctl.results.figures import CurvePoint, RedlineEnd
 from benchctl.results.model import ForkRecord
+from benchctl.results.plan import RedlineSpec
 from benchctl.stats.analyse import analyse
 from benchctl.stats.redline import RedlineCurves, redline_curves
 from benchctl.track.model import Challenge, Task
 from builders import make_record
 from redlines import SEARCH, make_point, redline_fork, redline_plan
+
+OVER_FORKS = "median over forks (range)"
 
 
 def points(capacity: float, *, shift: float = 1.0) -> list[CurvePoint]:
@@ -37,7 +44,7 @@ def curves() -> RedlineCurves:
 
 def test_the_plot_shows_every_variant_and_the_objective():
     assert curve_plot(curves(), 80) == [
-        "p90 of latency, ms, against offered rate, 1/s: o es, x os, ? several, - the objective",
+        "p90 of latency, ms, by offered rate, 1/s: o es, x os, ? several, - objective",
         "   612.0 |                                                            x       x",
         "         |",
         "         |",
@@ -61,7 +68,7 @@ def test_the_plot_shows_every_variant_and_the_objective():
 
 def test_the_plot_keeps_to_the_width_and_to_plain_characters():
     for width in (60, 80, 120):
-        for line in curve_plot(curves(), width)[1:]:
+        for line in curve_plot(curves(), width):
             assert len(line) <= width
             assert line.isascii()
 
@@ -74,7 +81,7 @@ def test_a_single_point_and_none_can_be_drawn():
 
 def test_every_rate_is_a_line_of_its_variants_table():
     first, second = curve_grids(curves())
-    assert first.title == "es: range by offered rate; latency in ms, median over forks (range)"
+    assert first.title == f"es: range by offered rate; latency in ms, {OVER_FORKS}"
     assert first.titles == ("Rate/s", "Achieved/s", "p50", "p90", "p99", "Met", "Forks")
     assert first.texts[0] == ("5.892", "5.892", "2.657", "5.313", "10.63", "3 of 3", "3")
     assert second.texts[-1][5] == "0 of 3"
@@ -123,7 +130,126 @@ def test_a_lower_bound_is_marked_in_the_table():
         redline_fork("es", block, 90.0 + block, redline_end="max-rate", redline_text="met at 92/s")
         for block in range(3)
     ]
-    assert ">= 91.00" in render(analyse({"es": bounded}, redline_plan()), "text")
+    text = render(analyse({"es": bounded}, redline_plan()), "text")
+    assert ">= 91.00" in text
+    # What bounds differ by says nothing of what nodes can do.
+    assert "CV" not in text
+    assert analyse({"es": bounded}, redline_plan()).rows[0].figures[0].cv_percent is None
+
+
+@pytest.mark.parametrize(
+    ("ends", "change"),
+    [
+        (("found", "found"), "-20.0"),
+        (("found", "max-rate"), ">= -20.0"),
+        (("max-rate", "found"), "<= -20.0"),
+        (("max-rate", "max-rate"), "n/a"),
+    ],
+)
+def test_a_change_from_or_to_a_bound_is_one_without_an_interval(ends: tuple[RedlineEnd, ...], change: str):
+    plan = redline_plan()
+    sides = {
+        name: [redline_fork(name, block, load + block / 10, redline_end=end) for block in range(3)]
+        for name, load, end in zip(("es", "os"), (100.0, 80.0), ends, strict=True)
+    }
+    analysis = analyse(sides, plan)
+    (grid,) = result_grids(analysis, collect_notes(analysis))
+    assert (grid.texts[0][3], grid.texts[0][4] == "n/a") == (change, "max-rate" in ends)
+    (line,) = [
+        one for one in render_screen(analysis, plan=plan).plain.splitlines() if one.startswith("range ")
+    ]
+    assert f"{change}{'' if change == 'n/a' else '%'}  " in line
+    assert bool(forest_charts(analysis)) is ("max-rate" not in ends)
+
+
+CLIENTS = msgspec.structs.replace(SEARCH, by="clients", clients=64)
+
+
+@pytest.mark.parametrize(
+    ("search", "found", "changes", "said"),
+    [
+        (SEARCH, (100.0, 102.0, 98.0), {}, "es 99.99 queries/s (95 % interval 95.14 to 105.1)"),
+        (SEARCH, (100.0,), {}, "es 100.0 queries/s (one fork: no interval)"),
+        (SEARCH, (None, None), {"redline_text": "p90 is 61 ms"}, "es none in 2 of 2 forks"),
+        (SEARCH, (), {}, "es n/a"),
+        (SEARCH, (9.0, 8.0), {"redline_end": "max-rate"}, "es at least 8.485 queries/s (no more was tried)"),
+        (
+            SEARCH,
+            (9.0, 8.0),
+            {"redline_end": "driver-limited", "redline_unit": "docs/s"},
+            "es at least 8.485 docs/s (the driver was the limit)",
+        ),
+        (
+            msgspec.structs.replace(SEARCH, by="factor"),
+            (1.5, 1.5),
+            {"redline_unit": "x"},
+            "es 1.500x (alike in all 2 forks)",
+        ),
+        (
+            CLIENTS,
+            (12.0, 12.0, 12.0),
+            {"redline_unit": "clients", "throughput_per_s": 836.1},
+            "es 12 clients (alike in all 3 forks), 836.1 queries/s (836.1 to 836.1) in the last step there",
+        ),
+    ],
+)
+def test_the_red_line_comes_first_with_its_interval_or_as_a_bound(
+    search: RedlineSpec, found: tuple[float | None, ...], changes: dict[str, Any], said: str
+):
+    forks = [redline_fork("es", block, load, **changes) for block, load in enumerate(found)]
+    plan = redline_plan(search)
+    analysis = analyse({"es": forks}, plan)
+    for text in (
+        render_screen(analysis, plan=plan, width=200).plain,
+        render(analysis, "text", plan=plan, width=200),
+        render(analysis, "markdown", plan=plan),
+    ):
+        (line,) = [line for line in text.splitlines() if line.startswith(("VERDICT", "**Verdict"))]
+        assert f": {said}." in line
+
+
+def test_the_red_line_stays_on_the_screen_and_its_curve_gives_way():
+    twelve = [
+        redline_fork(
+            "es", block, 12.0, points(100.0), redline_unit="clients", throughput_per_s=800.0 + block
+        )
+        for block in range(3)
+    ]  # fmt: skip
+    plan = redline_plan(CLIENTS)
+    analysis = analyse({"es": twelve}, plan)
+    screen = render_screen(analysis, plan=plan, lines=24).plain
+    assert len(screen.splitlines()) <= 24
+    assert "red-line, clients" in screen
+    assert "throughput, queries/s" in screen
+    tall = render_screen(analysis, plan=plan, lines=40).plain
+    assert "p90 of latency, ms, by clients" in tall
+    assert len(tall.splitlines()) <= 40
+    assert "red-line, clients" in render_screen(analysis, plan=plan, lines=10).plain
+
+
+def test_a_node_that_still_got_faster_while_clients_were_searched_for_is_no_settled_one():
+    def fork(block: int, *achieved: float) -> ForkRecord:
+        steps = [
+            make_point(11, 40.0, step=step, rate_per_s=12.0, achieved_per_s=one)
+            for step, one in enumerate(achieved, 1)
+        ]
+        return redline_fork("es", block, 12.0, steps, redline_unit="clients", throughput_per_s=achieved[-1])
+
+    plan = redline_plan(CLIENTS)
+    rising = {"es": [fork(0, 400.0, 600.0, 820.0), fork(1, 400.0, 800.0), fork(2, 300.0, 700.0)]}
+    analysis = analyse(rising, plan)
+    (doubt,) = [one for one in analysis.rows[0].caveats if one.code == "not-steady"]
+    assert doubt.text == (
+        "not warmed up: es got 105 % more done in its last step than in its first with as many clients; "
+        "raise --warm-up"
+    )
+    assert analysis.rows[0].figures[0].steady.trend == "not warmed up"
+    screen = render_screen(analysis, plan=plan).plain
+    assert "not warmed up: forks were still getting faster" in screen
+    assert "nodes were still getting faster" in screen
+    assert "--warm-up 30 " in screen
+    settled = {"es": [fork(0, 400.0, 430.0), fork(1, 400.0, 380.0), fork(2, 500.0)]}
+    assert not any(one.code == "not-steady" for one in analyse(settled, plan).rows[0].caveats)
 
 
 def test_the_proposed_command_repeats_the_search():
@@ -175,11 +301,10 @@ def test_a_factor_says_which_rates_it_means():
     assert rates.texts[0] == ("range", "queries/s", "20.00", "50.00", "25.00")
     assert rates.texts[1] == ("send", "units/s", "200.0", "500.0", "250.0")
     assert first.title == (
-        "es: mixed by factor of all rates; latency of the task closest to its limit in ms, "
-        "median over forks (range)"
+        f"es: mixed by factor of all rates; latency of the task closest to its limit in ms, {OVER_FORKS}"
     )
     assert first.titles[:2] == ("Factor", "Achieved")
-    assert curve_plot(analysis.redline, 80)[0].startswith("p90 of latency, ms, against factor of all rates: ")
+    assert curve_plot(analysis.redline, 80)[0].startswith("p90 of latency, ms, by factor of all rates: ")
     screen = render_screen(analysis, plan=plan, width=100).plain
     assert "es: 2.5x: range 50.00 queries/s, send 500.0 units/s" in screen
     assert "mixed" in screen
@@ -211,7 +336,7 @@ def test_clients_and_documents_are_called_what_they_are():
     sent = [redline_fork("es", 0, 90.0, points(100.0), redline_unit="docs/s")]
     found = redline_curves({"es": sent}, bulk)
     assert curve_grids(found)[0].titles[:2] == ("Docs/s", "Achieved/s")
-    assert curve_plot(found, 80)[0] == "p90 of latency, ms, against offered rate, docs/s: o es, ? several"
+    assert curve_plot(found, 80)[0] == "p90 of latency, ms, by offered rate, docs/s: o es, ? several"
     assert objective_text(bulk) == "rate kept, everything accepted"
     assert not any("-----" in line for line in curve_plot(found, 80)[1:-2])
     (chart,) = redline_charts(found)

@@ -1,16 +1,18 @@
 from collections.abc import Callable
+from typing import Any
 
 import msgspec
 import pytest
 
 from benchctl.report.layout import Command
 from benchctl.report.planning import next_command, planning_lines, proposed_forks
-from benchctl.results.figures import TaskSummary
+from benchctl.results.figures import RedlineEnd, TaskSummary
 from benchctl.results.model import RunRecord
-from benchctl.results.plan import Plan, PluginSpec, StopSpec
-from benchctl.stats.analyse import analyse_run
+from benchctl.results.plan import Plan, PluginSpec, RedlineSpec, StopSpec
+from benchctl.stats.analyse import analyse, analyse_run
 from benchctl.stats.analysis import Analysis
 from benchctl.stats.caveat import Caveat, not_steady, small_scale
+from redlines import SEARCH, make_point, redline_fork, redline_plan
 from sweeps import swept_record
 
 
@@ -72,7 +74,9 @@ def test_what_would_take_hundreds_of_forks_is_not_achievable(build: Callable[...
 def test_nothing_more_is_to_be_run_once_every_verdict_stands(build: Callable[..., RunRecord]):
     record = build()
     analysis = analyse_run(record)
-    assert following(analysis, record.plan) == Command("Next", proposed(analysis, record.plan))
+    assert following(analysis, record.plan) == Command(
+        "Next (1m documents are few; more than 5 forks)", proposed(analysis, record.plan)
+    )
     rows = tuple(
         msgspec.structs.replace(
             row, comparisons=tuple(msgspec.structs.replace(one, verdict="slower") for one in row.comparisons)
@@ -201,3 +205,50 @@ def test_where_documents_are_swept_there_are_no_more_of_them_to_propose():
     plan = msgspec.structs.replace(record.plan, settled=True)
     found = doubting(record, not_steady("es", "not warmed up", "", ""), small_scale("1000"))
     assert "--until-steady" in proposed(found, plan)
+
+
+def searched(*ends: RedlineEnd, search: RedlineSpec = SEARCH, **changes: Any) -> Command | None:
+    """What is proposed after searches of one variant that ended so."""
+    plan = redline_plan(search, workers=2)
+    forks = [
+        redline_fork("es", block, 80.0 + block, [make_point(150, 40.0)], redline_end=end, **changes)
+        for block, end in enumerate(ends)
+    ]
+    return next_command(analyse({"es": forks}, plan), plan)
+
+
+@pytest.mark.parametrize(
+    ("search", "said"),
+    [
+        ({"max_per_s": 90.0}, "--max-rate 360 "),
+        ({"max_per_s": 8.0, "by": "factor"}, "--max-factor 32 "),
+        ({"by": "clients", "least_clients": 2}, "--clients 2..64 "),
+    ],
+)
+def test_a_bound_of_a_search_is_raised_and_not_repeated(search: dict[str, Any], said: str):
+    found = searched("max-rate", "found", "max-rate", search=msgspec.structs.replace(SEARCH, **search))
+    assert found is not None
+    assert said in found.line
+    assert found.line.endswith("--forks 3")
+    assert found.purpose == "Next (the most that was tried met the objective)"
+
+
+def test_where_benchctl_was_the_limit_of_a_search_it_gets_more_processes():
+    found = searched("driver-limited", "found", "found")
+    assert found is not None
+    assert "--workers 4 " in found.line
+    assert found.purpose == "Next (benchctl was the limit)"
+
+
+def test_a_search_that_ended_wants_more_forks_and_one_without_a_red_line_nothing():
+    found = searched("found", "found", "found")
+    assert found is not None
+    assert (found.purpose, found.line[-9:]) == ("Next (more than 3 forks)", "--forks 6")
+    assert searched("missed", "missed", "missed", redline_per_s=None) is None
+
+
+def test_steps_on_few_requests_are_to_be_longer():
+    found = searched("found", "found", "found", samples=60)
+    assert found is not None
+    assert "--step-time 15 " in found.line
+    assert found.purpose == "Next (few requests a step)"

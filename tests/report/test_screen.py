@@ -78,9 +78,11 @@ def test_nothing_is_proposed_where_every_verdict_stands(build: Callable[..., Run
         )
         for row in analysis.rows
     )
-    assert "Next:" in render_screen(analysis, plan=record.plan).plain
+    assert (
+        "Next (1m documents are few; more than 5 forks):" in render_screen(analysis, plan=record.plan).plain
+    )
     decided = msgspec.structs.replace(analysis, rows=rows)
-    assert "Next:" not in render_screen(decided, plan=record.plan).plain
+    assert "Next" not in render_screen(decided, plan=record.plan).plain
 
 
 def test_long_names_of_variants_stand_in_the_headline(build: Callable[..., RunRecord]):
@@ -115,7 +117,7 @@ def test_what_may_be_0_is_shown_with_an_interval_that_may_have_no_upper_end():
     record = complete_record(edit=paused)
     found = analyse_run(record, metrics=[metric("gc")])
     (one,) = found.rows[0].comparisons
-    assert (one.verdict, one.high_percent) == ("different", None)
+    assert (one.verdict, one.high_percent) == ("slower", None)
     assert f"{one.low_percent:+,.0f}..%" in render_screen(found, plan=record.plan).plain
     for kind in ("text", "markdown", "csv", "json"):
         assert "Infinity" not in render(found, kind, records=[record])

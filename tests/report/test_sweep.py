@@ -9,7 +9,7 @@ from benchctl.report.sweep import sweep_answer, sweep_grids
 from benchctl.report.tables import render_page
 from benchctl.stats import caveat
 from benchctl.stats.compare import adjust
-from benchctl.stats.sweep import SweepAxis, SweepCurve
+from benchctl.stats.sweep import Bounded, SweepAxis, SweepCurve
 from sweeps import AXIS, compared, crossing_curve, forks, make_curve
 
 NAMES = SweepAxis("index.refresh_interval", ("1s", "30s", "off"), fixed="docs 1m")
@@ -31,18 +31,18 @@ def shown(curve: SweepCurve, width: int) -> list[str]:
 
 def test_every_point_is_shown_and_what_they_add_up_to():
     assert shown(crossing_curve(), 80) == [
-        "big5: range, p90 service time by clients, ms (lower is better; ± 95 % interval",
-        "of the mean)",
-        "clients     es     os Diff % 95 % interval      p Verdict",
-        "───────────────────────────────────────────────────────────",
-        "1        4.021  5.557  +38.2      +35.5 to <0.001 os slower",
-        "        ±1.7 % ±3.2 %                +41.0",
-        "2        7.496  8.453  +12.8      +11.1 to <0.001 os slower",
-        "        ±0.9 % ±1.3 %                +14.4",
-        "4        13.88  12.74   -8.2       -9.5 to <0.001 os faster",
-        "        ±1.0 % ±1.2 %                 -6.9",
-        "8        26.08  19.43  -25.5      -26.8 to <0.001 os faster",
-        "        ±1.7 % ±1.2 %                -24.2",
+        "big5: range, p90 service time by clients, ms (lower is better; mean, its 95 %",
+        "interval)",
+        "clients         es         os Diff % 95 % interval      p Verdict",
+        "───────────────────────────────────────────────────────────────────",
+        "1            4.021      5.557  +38.2      +35.5 to <0.001 os slower",
+        "        3.95..4.09 5.39..5.73                +41.0",
+        "2            7.496      8.453  +12.8      +11.1 to <0.001 os slower",
+        "        7.43..7.56 8.34..8.57                +14.4",
+        "4            13.88      12.74   -8.2       -9.5 to <0.001 os faster",
+        "        13.7..14.0 12.6..12.9                 -6.9",
+        "8            26.08      19.43  -25.5      -26.8 to <0.001 os faster",
+        "        25.6..26.5 19.2..19.7                -24.2",
         "",
         "big5: range, p90 service time by clients: growth, b of clients^b",
         "Variant clients Exponent  95 % interval Constant exponent?",
@@ -110,7 +110,7 @@ def test_points_that_are_no_numbers_have_a_table_and_verdicts_alone():
     (points,) = sweep_grids(curve)
     assert points.title == (
         "big5: range, p90 service time by index.refresh_interval, docs 1m, ms "
-        "(lower is better; ± 95 % interval of the mean)"
+        "(lower is better; mean, its 95 % interval)"
     )
     assert [line[0].text for line in points.lines] == ["1s", "30s", "off"]
     (answer,) = sweep_answer(curve)
@@ -179,12 +179,12 @@ def test_what_is_one_fork_has_no_interval_and_what_is_missing_no_value():
     assert "only one block has all points" in growth.lines[0][4].text
     assert "without 4, 8, which most blocks lack" in growth.lines[0][4].text
     assert sweep_answer(make_curve({"es": points}, comparisons=())) == [
-        "Growth exponent in clients: es 1.00 (no interval)."
+        "Growth exponent? in clients: es 1.00 (no interval)."
     ]
 
 
 def test_doubts_are_numbered_where_there_are_notes():
-    doubt = caveat.no_spread()
+    doubt = caveat.no_spread("fork")
     comparisons = compared({"es": forks(lambda x: x), "os": forks(lambda x: x, seed=2)}, "service_time_p90")
     comparisons[1] = [msgspec.structs.replace(comparisons[1][0], caveats=(doubt,))]
     curve = crossing_curve(comparisons=comparisons)
@@ -205,3 +205,64 @@ def test_undecided_points_are_told_as_such():
     (answer, _) = sweep_answer(make_curve(values, comparisons=comparisons))
     assert answer.startswith("os against es by clients: inconclusive from 1 to 8. ")
     assert len(AXIS.labels) == 4
+
+
+def test_no_interval_of_a_mean_reaches_below_zero_or_is_told_as_a_percentage():
+    curve = make_curve({"es": forks(lambda x: 100 * x, sd=1.5, blocks=3)}, comparisons=())
+    for line in sweep_grids(curve)[0].lines:
+        low, high = line[1].aside.split("..")
+        assert 0 < float(low.replace(",", "")) < float(high.replace(",", ""))
+
+
+@pytest.mark.parametrize(("blocks", "doubt"), [(3, "?"), (5, "")])
+def test_what_few_blocks_say_of_crossings_and_growth_is_not_to_be_quoted(blocks: int, doubt: str):
+    curve = make_curve(
+        {
+            "es": forks(lambda x: 100 * x / (x + 3), sd=0.001, blocks=blocks),
+            "os": forks(lambda x: 20 * x**0.9, sd=0.001, blocks=blocks, seed=2),
+        }
+    )
+    answer = " ".join(sweep_answer(curve))
+    assert f"They cross{doubt} at " in answer
+    assert f"Growth exponent{doubt} in clients: " in answer
+    assert f"es is no power law{doubt} (p " in answer
+    _, growth, crossings = sweep_grids(curve)
+    assert growth.lines[0][4].text.startswith(f"no{doubt}, it falls")
+    assert crossings.lines[0][5].text.startswith(f"shown{doubt} (p ")
+    apart = make_curve(
+        {
+            "es": forks(lambda x: x, sd=0.001, blocks=blocks),
+            "os": forks(lambda x: 2 * x, sd=0.001, blocks=blocks, seed=2),
+        }
+    )
+    assert f"They do not cross{doubt}: es is faster" in sweep_answer(apart)[0]
+    assert sweep_grids(apart)[2].lines[0][5].text == f"none{doubt} between the points"
+
+
+def test_what_weakens_a_point_weakens_what_is_said_of_the_curve():
+    curve = make_curve({"es": forks(lambda x: x), "os": forks(lambda x: 2 * x, seed=2)})
+    weak = msgspec.structs.replace(
+        curve,
+        lines=(
+            curve.lines[0],
+            msgspec.structs.replace(curve.lines[1], remarks=((), ("not warmed up",), (), ())),
+        ),
+    )
+    assert "They do not cross?: " in sweep_answer(weak)[0]
+
+
+@pytest.mark.parametrize(
+    ("found", "said"),
+    [
+        (Bounded(0.0004, -0.0013, 0.0022), "0.000 (-0.001 to 0.002)"),
+        (Bounded(-0.00004, -0.3, 0.3), "0.00 (-0.30 to 0.30)"),
+        (Bounded(0.9, 0.89, 0.91), "0.90 (0.89 to 0.91)"),
+        (Bounded(-0.004), "0.00 (no interval)"),
+    ],
+)
+def test_an_exponent_near_zero_has_digits_that_say_something(found: Bounded, said: str):
+    curve = make_curve({"es": forks(lambda x: x)}, comparisons=())
+    line = msgspec.structs.replace(
+        curve.lines[0], growth=msgspec.structs.replace(curve.lines[0].growth, exponent=found, misfit="")
+    )
+    assert said in sweep_answer(msgspec.structs.replace(curve, lines=(line,)))[0]

@@ -46,7 +46,7 @@ def test_parts_of_the_report_stand_alone(build: Callable[..., RunRecord]):
     precision = render_part(analysis, "precision", plan=record.plan)
     assert precision.startswith("Precision: ")
     assert "Permuted p" in precision
-    assert "for an effect of 10 %" in " ".join(precision.split())
+    assert "forks a side that find 10 %, and their minutes" in " ".join(precision.split())
     assert "Verdict" not in precision
 
 
@@ -196,3 +196,14 @@ def test_values_beside_a_change_are_those_of_its_pairs(build: Callable[..., RunR
         (one,) = row.comparisons
         shown = [float(value_text(side, one).replace(",", "")) for side in row.figures]
         assert 100 * (shown[1] / shown[0] - 1) == pytest.approx(one.effect_percent, abs=0.2)
+
+
+def test_precision_without_costs_says_nothing_of_forks_and_minutes(record: RunRecord):
+    analysis = analyse_run(record)
+    told = precision_grid(analysis)
+    assert told is not None
+    assert "; forks a side that find 10 %, and their minutes" in told.title
+    bare = precision_grid(msgspec.structs.replace(analysis, costs=()))
+    assert bare is not None
+    assert bare.title.endswith("p by permutation (the least that it can be)")
+    assert "Minutes" not in bare.titles

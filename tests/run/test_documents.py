@@ -132,7 +132,9 @@ def test_options_about_files_are_refused_where_documents_are_generated(
 def test_clusters_that_are_full_already_need_no_documents():
     full = msgspec.structs.replace(ES, target=TargetSpec(("http://search-1:9200",)))
     filled = msgspec.structs.replace(ES, target=TargetSpec(("http://search-1:9200",), fill=True))
+    written = msgspec.structs.replace(ES, target=TargetSpec(("http://search-1:9200",), writes="kept"))
     assert [needs_documents(one) for one in ([full], [full, OS], [filled])] == [False, True, True]
+    assert needs_documents([written])
 
 
 Find = Callable[..., CorpusSpec]

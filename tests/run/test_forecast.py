@@ -16,6 +16,7 @@ from benchctl.results.model import IndexFacts, IngestReport
 from benchctl.results.plan import CorpusSpec, EngineName, Plan, StopSpec
 from benchctl.results.store import RunStore
 from benchctl.run.bench import SilentObserver
+from benchctl.run.documents import FileOptions
 from benchctl.run.forecast import (
     BOOT_S,
     DOCUMENTS_PER_S,
@@ -95,7 +96,7 @@ def test_forecasts_and_reports_of_single_forks_do_without_the_slow_part_of_scipy
 
 
 def ahead(plan: Plan, block_s: float | None = None) -> Ahead:
-    return Ahead(plan, TRACK, block_s)
+    return Ahead(plan, TRACK, block_s, FileOptions())
 
 
 def generated(documents: int, **changes: Any) -> Plan:
@@ -195,9 +196,19 @@ def test_a_task_that_sends_the_corpus_takes_as_long_as_that():
         return rough_fork_s(plan, track, ES, indexing, lambda _: 0.0)
 
     assert fork_s(Indexing()) == pytest.approx(FORK_S + BOOT_S + 500 + 250 + 7)
-    report = IngestReport(600, 1, 2, 1.0, 1.0, 3.0, 1.0, 0.0, 0.0, 0.0, 0.0)
-    built = IndexFacts("k", 600, 1, (), report)
-    measured = Indexing([("elasticsearch-8.11.0-big5-600-0123456789ab", built)])
+    report = IngestReport(600_000, 1, 2, 1e3, 1e3, 3e3, 1e3, 0.0, 0.0, 0.0, 0.0)
+    built = IndexFacts("k", 600_000, 1, (), report)
+    slow = msgspec.structs.replace(
+        challenge, schedule=(Task("fill", target_throughput=1e3, per_request=500.0),)
+    )
+    paced = rough_fork_s(
+        msgspec.structs.replace(plan, schedules=(slow,)), track, ES, Indexing(), lambda _: 0.0
+    )
+    assert paced == pytest.approx(FORK_S + BOOT_S + 6000)
+    measured = Indexing([("elasticsearch-8.11.0-big5-600000-0123456789ab", built)])
     assert fork_s(measured) == pytest.approx(FORK_S + BOOT_S + 60_000 + 30_000 + 7)
-    # The other engine's say nothing.
-    assert fork_s(Indexing([("opensearch-2.11.0-big5-600-0123456789ab", built)])) == fork_s(Indexing())
+    # The other engine's say nothing, nor do those of far fewer documents.
+    small = msgspec.structs.replace(built, documents=100_000)
+    fewer = Indexing([("elasticsearch-8.11.0-big5-100000-0123456789ab", small)])
+    assert rough_fork_s(plan, track, ES, fewer, lambda _: 0.0) < fork_s(measured) / 10
+    assert fork_s(Indexing([("opensearch-2.11.0-big5-600000-0123456789ab", built)])) == fork_s(Indexing())

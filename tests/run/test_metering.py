@@ -1,5 +1,6 @@
 """What a task cost its node, from readings and pauses that are known."""
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -10,17 +11,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchctl.engine.meter import Reading
+from benchctl.engine.readings import ClusterReading
 from benchctl.jvm.unified_log import GcPause
 from benchctl.load.executor import TaskResult
 from benchctl.load.task_clients import Job
 from benchctl.results.figures import FIGURES, DriverFigures
+from benchctl.results.model import SegmentFacts
 from benchctl.results.samples import Outcome, empty_columns
 from benchctl.run import metering
-from benchctl.run.metering import Node, allocated_bytes, sent_per_s
+from benchctl.run.metering import Node, allocated_bytes, index_meters, sent_per_s, told
 from benchctl.run.steps import Load, MeasuredTask
 from benchctl.stats.metrics import metric
 from benchctl.track.model import Task
-from benchctl.track.operations.search import Search
+from benchctl.track.operations.admin import ForceMerge
+from benchctl.track.operations.common import Operation
+from benchctl.track.operations.search import Bulk, Search
 from builders import make_summary
 
 MS = 1_000_000
@@ -74,19 +79,24 @@ def test_figures_are_those_of_an_operation():
         {
             "cpu": 20, "cpu_search": 10, "cpu_compilers": 2.5, "cpu_collector": 2.5, "cpu_write": 0,
             "cpu_other": 5, "storage_read": 2, "major_faults": 0, "gc": 54 / 4, "answer": 2,
-            "cpu_driver": 10 / 6, "compilations": 2 / 4, "compiling": 20 / 4, "open_files": 130,
+            "cpu_driver": 10 / 6, "collections": 1 / 4, "compilations": 2 / 4, "compiling": 20 / 4,
+            "open_files": 130,
         }
     )  # fmt: skip
 
 
 def test_every_figure_is_declared():
-    declared = {figure.name for figure in FIGURES if not figure.field}
+    declared = {figure.name for figure in FIGURES if not figure.field and figure.of_tasks}
     bulk = make_summary("index", 10.0, unit="docs", driver=DriverFigures(3, window_s=2.0))
     node = Node({1: "search"}, [GcPause(at * MS, 0, "Young", 9, 3) for at in (0, 2000)], 5_000_000)
     ends = [reading(1, 1, {1: 1}), reading(9, 9, {1: 3})]
     written = dict.fromkeys(("indexing", "throttled", "refresh", "merge", "flush"), 6)
     found = meters(ends, result([5, 6, 7], took_ms=10), ORIGIN_NS, node, written)
-    assert found.keys() | sent_per_s(bulk, 4_000_000).keys() == declared
+    held = dict.fromkeys(("open_files", "segments", "heap_used_bytes", "direct_bytes"), 1.0)
+    of_target = told((None, cluster(9, 9, a=held, b=held)), result([5]), ORIGIN_NS, 0.0)
+    index = index_meters([SegmentFacts(1, 2_000_000, "9.8.0")], {"points": 2_000_000, "translog": 9})
+    at_the_end = {**sent_per_s(bulk, 4_000_000), **index, "force_merge": 1.0, **of_target}
+    assert found.keys() | at_the_end.keys() == declared
     assert found["merge"] == 2
     assert found["direct_buffers"] == 5
 
@@ -125,6 +135,33 @@ def test_of_several_nodes_figures_are_sums_where_each_is_known():
     # A node that was started again is another process.
     again = metering.meters([first, {7: last[7], 9: last[8]}], result([1, 2]), ORIGIN_NS, nodes, {})
     assert (again.parts["a"]["cpu"], again.parts["b"], "cpu" in again.figures) == (20, {}, False)
+
+
+def test_the_index_that_a_challenge_filled_is_its_last_bulk_task_s_with_what_merging_it_took():
+    ends = {7: reading(1, 1, {})}, {7: reading(9, 9, {})}
+
+    def done(operation: Operation, unit: str) -> MeasuredTask:
+        job = Job(Task(operation.name), operation, 0, 0, measured=True)
+        return MeasuredTask(job, dataclasses.replace(result([5]), unit=unit), 0.0, ends)
+
+    fill, merge = Bulk(name="fill", bulk_size=10), ForceMerge(name="merge")
+    tasks = [(fill, "docs"), (fill, "docs"), (merge, "ops"), (Search(name="range", body={}), "")]
+    load = Load(outcomes=[done(*one) for one in tasks])
+    index = index_meters([SegmentFacts(7, 600_000, "9.8.0"), SegmentFacts(3, 400_000, "9.8.0")], FILES_HELD)
+    found = load.summaries(ORIGIN_NS, [Node({}, None, pids=(7,))], index)
+    assert [one.meters.get("index_size") for one in found] == [None, 1.0, None, None]
+    last = found[1].meters
+    assert (last["index_segments"], last["index_points"], last["index_norms"]) == (2.0, 0.9, 0.0)
+    assert last["force_merge"] == pytest.approx(found[2].mean_ns / 1e9)
+
+
+FILES_HELD = {"points": 900_000, "other": 99_000, "translog": 5_000_000}
+
+
+def test_files_that_no_segment_accounts_for_leave_their_kinds_unknown():
+    segments = [SegmentFacts(7, 600_000, "9.8.0")]
+    assert index_meters(segments, FILES_HELD) == {"index_size": 0.6, "index_segments": 1.0}
+    assert index_meters([], FILES_HELD) == {}
 
 
 def test_what_cannot_be_known_is_left_out():
@@ -188,3 +225,52 @@ def test_costs_of_bulk_tasks_are_those_of_a_thousand_documents(requests: int, ea
     assert metric("sent").value(summary) == 5.0
     assert cpu.value(msgspec.structs.replace(summary, unit="queries")) == 30.0
     assert cpu.value(msgspec.structs.replace(summary, driver=None)) is None
+
+
+def cluster(at_ms: int, cpu_ms: float, *, unsure_ms: int = 1, **nodes: dict[str, float]) -> ClusterReading:
+    """What two nodes said, which share the CPU time."""
+    values = {
+        name: {"cpu_ms": cpu_ms / 2, "gc_ms": cpu_ms / 10, **nodes.get(name, {})} for name in ("a", "b")
+    }
+    return ClusterReading(0, ORIGIN_NS + at_ms * MS, unsure_ms * MS, values)
+
+
+def test_a_cluster_tells_costs_of_the_requests_between_its_own_looks():
+    done = result([-50, 50, 150, 200, 300, 950], warmups=1)
+    held = {"heap_used_bytes": 3e6, "open_files": 60.0, "segments": 4.0}
+    ends = (cluster(0, 100), cluster(900, 500, a=held, b=held))
+    assert told(ends, done, ORIGIN_NS, 0.0) == pytest.approx(
+        {"cpu": 400 / 4, "gc": 2 * 40 / 4, "heap_used": 6, "open_files": 120, "segments": 8}
+    )
+    assert "heap_used" not in told((ends[0], cluster(900, 500, a=held)), done, ORIGIN_NS, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("ends", "gap_s"),
+    [
+        ((), 0.0),
+        ((None, cluster(900, 500)), 0.0),
+        ((cluster(0, 100), None), 0.0),
+        # The nodes have not looked again since.
+        ((cluster(0, 100), cluster(0, 100)), 0.0),
+        # Of 1,000 ms, 100 belong to the task before, which ended at 0.
+        ((cluster(-100, 100), cluster(900, 500)), 0.0),
+        ((cluster(0, 100, unsure_ms=30), cluster(900, 500, unsure_ms=30)), 0.0),
+    ],
+)
+def test_costs_that_a_cluster_cannot_tell_apart_are_left_out(
+    ends: tuple[ClusterReading | None, ...], gap_s: float
+):
+    done = dataclasses.replace(result([50, 150, 200]), start_ns=ORIGIN_NS)
+    assert not told(ends, done, ORIGIN_NS, gap_s).keys() & {"cpu", "gc", "collections"}
+
+
+def test_idle_time_before_a_task_is_nobody_elses():
+    done = dataclasses.replace(result([50, 150, 200, 300]), start_ns=ORIGIN_NS)
+    assert told((cluster(-100, 100), cluster(900, 500)), done, ORIGIN_NS, 0.2)["cpu"] == 100
+
+
+def test_cpu_time_of_few_ticks_of_a_clock_is_left_out():
+    found = told((cluster(0, 100), cluster(900, 299)), result([50, 150]), ORIGIN_NS, 0.0)
+    assert "cpu" not in found
+    assert found["gc"] == pytest.approx(2 * 19.9 / 2)

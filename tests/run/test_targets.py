@@ -175,10 +175,8 @@ def test_action_lines_may_name_any_index():
 def test_indices_made_on_a_cluster_are_marked_from_the_start(tmp_path: Path):
     found = track()
     spec = msgspec.structs.replace(ES, target=TargetSpec(("http://search-1:9200",), writes="removed"))
-    context = work_context(make_plan(), found, Home(tmp_path), spec)
-    assert MARK in context.indices["big5"]["mappings"]["_meta"]
-    own = work_context(make_plan(), found, Home(tmp_path), ES)
-    assert "_meta" not in own.indices["big5"].get("mappings", {})
+    assert MARK in work_context(make_plan(), found, Home(tmp_path), spec).mark
+    assert not work_context(make_plan(), found, Home(tmp_path), ES).mark
 
 
 def test_what_becomes_of_made_indices_is_said():

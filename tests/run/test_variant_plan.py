@@ -60,7 +60,7 @@ THREE = msgspec.structs.replace(ES, name="es3", nodes=tuple(NodeSpec(f"node-{n}"
         ((THREE,), "master", 1, ""),
         ((THREE, ES), "master", 1, "needs a variant of several nodes, and 'es' has one"),
         ((THREE,), "node-4", 1, "variant 'es3' has no node 'node-4'"),
-        ((THREE,), "node-1", 2, "needs --workers 1"),
+        ((THREE,), "node-1", 2, "needs the load to come from this process"),
     ],
 )
 def test_what_befalls_a_node_wants_that_node(
@@ -69,7 +69,7 @@ def test_what_befalls_a_node_wants_that_node(
     kill = Failover(name="x", action="kill", node=node)
     challenge = Challenge("c", (Task("x"),), operations={"x": kill})
     track, _ = load_track("big5", {})
-    options = cast("RunSpec", SimpleNamespace(variants=variants, workers=workers))
+    options = cast("RunSpec", SimpleNamespace(variants=variants, workers=workers, hosts=""))
     with pytest.raises(UsageError, match=re.escape(said)) if said else nullcontext():
         check_failover(options, track, (challenge,))
 

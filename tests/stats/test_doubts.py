@@ -1,4 +1,5 @@
 import math
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -99,9 +100,18 @@ def test_a_node_that_stood_still_is_told_and_not_to_be_warmed_up_longer(
 
 
 def test_two_states_show_the_forks(summary: Callable[..., TaskSummary]):
-    found = doubts([summary(ms) for ms in (10.0, 10.1, 15.0)])
+    found = doubts([summary(ms) for ms in (10.0, 10.1, 15.0, 15.1)])
     assert [doubt.code for doubt in found] == ["bimodal"]
-    assert "100 99.01 66.67 queries/s" in found[0].text
+    assert found[0].text.startswith("forks of es lie in separate groups, 49 % apart: 100 99.01 66.67 66.23 ")
+
+
+@pytest.mark.parametrize("far", [(10.0, 10.1, 15.0), (10.0, 15.0, 15.1), (10.0, 10.1, 10.05, 10.02, 15.0)])
+def test_one_fork_apart_is_no_group(summary: Callable[..., TaskSummary], far: tuple[float, ...]):
+    (found,) = doubts([summary(ms) for ms in far])
+    assert found.code == "fork-apart"
+    assert re.match(
+        r"one fork of es lies (49|50) % apart, more than requests and chance explain: ", found.text
+    )
 
 
 def test_unsupported_silences_what_follows_from_it(summary: Callable[..., TaskSummary]):
@@ -192,3 +202,20 @@ def test_nodes_of_one_host_say_nothing_of_scaling():
     ]
     assert len(doubts) == 1
     assert doubts[0].startswith("the 3 nodes of es3 share one host's CPUs")
+
+
+def test_a_figure_by_the_clocks_of_a_target_is_not_quite_that_of_other_nodes(
+    summary: Callable[..., TaskSummary],
+):
+    other = [(0, summary(10.0, meters={"gc": 1.0, "answer": 2.0}))]
+    target = [(0, summary(10.0, meters={"gc": 1.0, "answer": 2.0, "heap_used": 3.0}))]
+    task = Task("range", iterations=10)
+
+    def found(name: str, **sides: list[tuple[int, TaskSummary]]) -> list[str]:
+        return [one.text for one in row_doubts(metric(name), task, sides, None) if one.code == "other-clocks"]
+
+    (text,) = found("gc", es=other, prod=target)
+    assert text.startswith(
+        "collector pauses of prod is by the JVMs' own clocks, over all nodes; of others from"
+    )
+    assert found("gc", one=target, two=target) == found("answer", es=other, prod=target) == []

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from benchctl.results.figures import Calibration, PacedLag, TaskSummary
+from benchctl.results.figures import Calibration, HostFigures, PacedLag, TaskSummary
 from benchctl.results.model import ForkRecord
 from benchctl.results.plan import Plan
 from benchctl.stats.analyse import analyse
@@ -79,6 +79,27 @@ def test_the_default_run_is_clean_even_with_a_hiccup_in_every_fork(service_ms: f
 def test_few_throttled_requests_with_a_hiccup_are_clean(requests: int):
     late = {"lag_p99_ns": 9 * MS, "lag_max_ns": 9 * MS, "offered": 100 * (1 - 0.0005 * requests)}
     assert check_load(THROTTLED, [throttled(5.0, requests=requests, **late)] * 5).states == ()
+
+
+def test_a_host_that_lags_spoils_the_figures_of_all_and_is_named():
+    def forks(task: Task, **late: Any) -> list[TaskSummary]:
+        whole = throttled(5.0, workers=2) if task.throttled else closed(5.0, workers=2)
+        hosts = [
+            HostFigures(name, 2, 0, 250 * US, 10 * US, make_driver(**figures))
+            for name, figures in (("one", {"think_share": None}), ("two", {"think_share": None, **late}))
+        ]
+        return [msgspec.structs.replace(whole, hosts=tuple(hosts))] * 5
+
+    found = check_load(THROTTLED, forks(THROTTLED, lag_p99_ns=12 * MS))
+    assert found.states == ("driver-limited",)
+    assert limits(found) == ["sent 1 % of its requests at least 12 ms late (host two)"]
+    found = check_load(CLOSED, forks(CLOSED, cpu_share=0.95))
+    assert limits(found) == ["kept its process busy for 95 % of the time (host two)"]
+    assert check_load(THROTTLED, forks(THROTTLED)).states == ()
+    assert check_load(CLOSED, forks(CLOSED)).states == ()
+    # Twice as many on each host, of which there are two.
+    crowded = msgspec.structs.replace(THROTTLED, clients=8)
+    assert "--workers 2 or" in check_load(crowded, forks(THROTTLED, lag_p99_ns=12 * MS)).advice
 
 
 def test_records_without_figures_of_the_driver_are_not_judged():

@@ -118,7 +118,7 @@ _SECTIONS: Mapping[str, Mapping[str, LazyCommand]] = {
             "Run suites unattended, and alert only on confirmed changes.",
         ),
     },
-    "Tracks, corpora and nodes": {
+    "Tracks, corpora, nodes and hosts": {
         "track": (
             "benchctl.cli.track",
             "track_group",
@@ -133,6 +133,11 @@ _SECTIONS: Mapping[str, Mapping[str, LazyCommand]] = {
             "benchctl.cli.node",
             "node_group",
             "Start, stop and look at single nodes, apart from any run.",
+        ),
+        "hosts": (
+            "benchctl.cli.hosts",
+            "hosts_group",
+            "Check the hosts that load comes from.",
         ),
         "lucene": (
             "benchctl.cli.lucene",

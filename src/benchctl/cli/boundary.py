@@ -58,6 +58,9 @@ def _watch(status: int, grace_s: float, leave: Callable[[int], object]) -> None:
 
 _SAME_PRESS_S = 0.25
 
+# The dashes alone make any two options a little alike.
+_ALIKE = 0.75
+
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 _FORBIDDEN = (errno.EACCES, errno.EPERM, errno.EROFS)
 
@@ -134,12 +137,14 @@ def _explained(err: click.ClickException, args: Sequence[str]) -> BenchctlError:
 
 
 def _meant(option: str, command: click.Command, args: Sequence[str]) -> str:
-    """The option probably meant; other tools' options may be parameters here."""
+    """What to do instead, or the option probably meant; other tools' options may be parameters here."""
     from benchctl.track.load import TASK_PARAMETERS  # noqa: PLC0415 - no other message needs to know of tracks
 
+    if option in (instead := getattr(command, "instead", {})):
+        return str(instead[option])
     known = [name for param in command.params for name in param.opts if name.startswith("--")]
     options = {f"--{name.replace('_', '-')}": name for name in TASK_PARAMETERS if "--param" in known}
-    near = nearest(option, [*known, *options])
+    near = nearest(option, [*known, *options], alike=_ALIKE)
     if near in options and near not in known:
         return f"{options[near]} is a parameter: --param {options[near]}={_value(option, args)}"
     return "" if near is None else f"did you mean '{near}'?"

@@ -11,10 +11,10 @@ import click
 import msgspec
 
 from benchctl.cli.completion import complete_runs
-from benchctl.cli.options import grouped, open_store, runs_option
+from benchctl.cli.options import given_options, grouped, open_store, runs_option
 from benchctl.cli.sql import stored_runs
 from benchctl.cli.streams import emit, note, say
-from benchctl.cli.targets import certificates, endpoint_of
+from benchctl.cli.targets import AUTH_FILE_HELP, certificates, endpoint_of
 from benchctl.disk import disk_errors, read_file, replacing
 from benchctl.endpoint import OptionNames, read_hosts
 from benchctl.errors import BenchctlError, UsageError
@@ -69,7 +69,7 @@ store_options = grouped(
         type=click.Path(path_type=Path),
         default=None,
         metavar="FILE",
-        help="YAML of user and password, api-key, or bearer, that only you can read.",
+        help=AUTH_FILE_HELP,
     ),
     click.option(
         "--ca", default=None, metavar="PATH", help="Certificates to trust, PEM  [default: the system's]."
@@ -93,7 +93,7 @@ store_options = grouped(
     "folder",
     type=click.Path(path_type=Path, file_okay=False),
     metavar="DIR",
-    help="Folder for runs.parquet, forks.parquet, tasks.parquet and samples.parquet.",
+    help="Folder for runs.parquet, builds.parquet, forks.parquet, tasks.parquet and samples.parquet.",
 )
 @click.option(
     "--prometheus",
@@ -113,9 +113,11 @@ def export_command(
     """Give RUNs to other tools: to a store as Rally or OpenSearch Benchmark fill it, or as files.
 
     Sent twice, records are there once; what could not be sent is, with the next export to that store.
-    Credentials of the store are in BENCHCTL_STORE_USER and _PASSWORD, or in BENCHCTL_STORE_API_KEY or
-    _BEARER. Parquet has the columns that `benchctl sql --views` describes.
+    Credentials of the store are in BENCHCTL_STORE_USER and _PASSWORD, in BENCHCTL_STORE_API_KEY or _BEARER,
+    or for AWS in _ACCESS_KEY, _SECRET_KEY and _REGION. Parquet has the columns that `benchctl sql --views`
+    describes.
     """
+    _refuse_idle(to)
     if to.dashboard:
         emit(dashboard_objects(to.shape))
         return
@@ -133,6 +135,23 @@ def export_command(
             partial.write_text(prometheus(analyse_run(stored[0].record)), encoding="utf-8")
     if to.url is not None:
         _send(to, to.url, stored, store)
+
+
+def _refuse_idle(to: StoreOptions) -> None:
+    """Refuse what would have no effect.
+
+    Raises:
+        UsageError: something was given beside what does not use it.
+    """
+    given = given_options(click.get_current_context())
+    if to.dashboard:
+        idle = [spelt for name, spelt in given.items() if name not in ("dashboard", "shape")]
+        if idle:
+            raise UsageError(f"--dashboard is printed, whatever was measured: leave out {', '.join(idle)}")
+    elif to.url is None:
+        idle = [spelt for name, spelt in given.items() if name in StoreOptions.__dataclass_fields__]
+        if idle:
+            raise UsageError(f"{', '.join(idle)}: only of what is sent with --to")
 
 
 # To a store. A run is marked before it is sent, so that what fails or is cut off is sent by the next export.

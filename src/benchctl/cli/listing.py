@@ -13,7 +13,7 @@ from benchctl.engine.variant_file import load_variants
 from benchctl.home import resolve_home
 from benchctl.report.listing import Listing, Share
 from benchctl.results.differences import beyond
-from benchctl.results.figures import BUILD_FIGURES, FIGURES
+from benchctl.results.figures import FIGURES
 from benchctl.slices import hooks
 from benchctl.stats.metrics import used_by
 from benchctl.track.library import challenge_names, find_challenge, track_names
@@ -107,11 +107,11 @@ def metrics_listing() -> Listing:
             one.better,
             Share(one.margin),
             one.level,
-            "no" if one.own_nodes else "yes",
-            one.meaning,
+            "yes" if one.told_by_targets else "no",
+            f"{one.meaning}; of targets by {one.target}" if one.target else one.meaning,
             used_by(one),
         )
-        for one in (*FIGURES, *BUILD_FIGURES)
+        for one in FIGURES
     ]
     columns = ("metric", "unit", "better", "margin", "level", "target", "meaning", "used by")
     return Listing(columns, rows, frozenset({3}), title="Metrics")

@@ -1,5 +1,7 @@
 """Commands that have the host to themselves: for how long they hold it, and the tables that they end with."""
 
+import os
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -7,13 +9,25 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from benchctl.cli.options import under
+from benchctl.cli.streams import say
+from benchctl.cli.targets import endpoints_of
 from benchctl.cli.watch import watching
 from benchctl.errors import BenchctlError, ExitCode
 from benchctl.home import Home
+from benchctl.lock import host_lock
+from benchctl.report.numbers import counted
 from benchctl.results.model import RunRecord, unanswered
-from benchctl.results.store import RunFolder, reference
-from benchctl.run.bench import Observer
-from benchctl.run.lock import host_lock
+from benchctl.results.plan import Plan
+from benchctl.results.store import RunFolder, RunStore, reference
+from benchctl.run.bench import Bench, Observer
+from benchctl.run.documents import FileOptions
+from benchctl.run.fitness import check_quiet
+from benchctl.run.forecast import Ahead, announce, earlier_runs, preparation
+from benchctl.run.host import describe_host
+from benchctl.run.plan import settling_text
+from benchctl.run.prepare import check_host
+from benchctl.run.targets import look_at, seen_text
+from benchctl.track.model import Track
 
 if TYPE_CHECKING:
     from benchctl.report.formats import Format
@@ -70,6 +84,54 @@ def measuring(*, wait: bool, quiet: bool) -> Iterator[Observer]:
         yield observer
 
 
+@contextmanager
+def benched(
+    home: Home, store: RunStore, plan: Plan, *, wait: bool, quiet: bool, require_quiet: bool
+) -> Iterator[Bench]:
+    """All that a run of the plan needs, with the host locked."""
+    store.open()
+    check_host(plan, home)
+    endpoints = endpoints_of(plan.variants, os.environ)
+    with measuring(wait=wait, quiet=quiet) as observer:
+        if plan.settled:
+            observer.note(settling_text(plan))
+        check_quiet(home, [plan], describe_host(), observer.note, required=require_quiet)
+        yield Bench(home, store, observer, threading.Event(), endpoints)
+
+
+def only_say(
+    plan: Plan, track: Track, files: FileOptions, home: Home, store: RunStore, *, require_quiet: bool
+) -> None:
+    """Describe a run, after checking all that can be checked without it."""
+    check_host(plan, home)
+    store.open(make=False)
+    endpoints = endpoints_of(plan.variants, os.environ)
+    seen = [look_at(spec, endpoints[spec.name], plan, track) for spec in plan.variants if spec.target]
+    challenges, variants = (", ".join(found) for found in (plan.challenges, plan.families))
+    documents = f" on {plan.corpus.documents:,} documents" if plan.corpus.documents else ""
+    if plan.swept is not None:
+        points = "; ".join(f"{axis.name} {', '.join(axis.labels)}" for axis in plan.swept.axes)
+        documents = f"{documents}, at {points}"
+    what = challenges
+    if plan.redline is not None:
+        # The statistics that it needs take longer to load than a search; no first request waits for them.
+        from benchctl.report.facts import redline_lines  # noqa: PLC0415 - see above
+
+        what = f"{'; '.join(redline_lines(plan, plan.redline))};"
+    say(f"would measure {what} with {variants}, {counted(plan.forks, 'fork')} each{documents}")
+    for one in seen:
+        say(seen_text(one, plan.corpus.documents))
+    if plan.settled:
+        say(settling_text(plan))
+    host = describe_host()
+    block_s = earlier_runs(store, plan, host.fingerprint).block_s(plan)
+    for line in preparation([Ahead(plan, track, block_s, files)], home).lines():
+        say(line)
+    with watching(quiet=False) as observer:
+        check_quiet(home, [plan], host, observer.note, required=require_quiet)
+        announce(home, store, plan, track, host.fingerprint, observer)
+
+
 # The end of a command that measured: its tables, and an error where they do not show all that was asked.
 
 
@@ -85,8 +147,8 @@ def conclude(
     from benchctl.cli.output import print_run  # noqa: PLC0415 - see above
 
     print_run(folder, output_format, usual=home.runs, part="all" if details else None)
+    name = reference(folder, home.runs)
     if record.missing():
-        name = reference(folder, home.runs)
         raise BenchctlError(
             f"{len(record.missing())} of {record.total} forks failed; the tables show the rest",
             hint=f"see the reasons with: benchctl show {name}; go on with: benchctl run --resume {name}",
@@ -96,5 +158,5 @@ def conclude(
     if failing:
         raise BenchctlError(
             f"every request failed in {', '.join(failing)}; the tables show the rest",
-            hint="the notes below the tables say why",
+            hint=f"its notes say why: benchctl show {name} --notes",
         )

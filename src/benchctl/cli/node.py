@@ -12,8 +12,8 @@ from benchctl.cli.watch import watching
 from benchctl.engine.plugins_and_jars import check_asked
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import resolve_home
+from benchctl.lock import host_lock
 from benchctl.results.plan import VariantSpec
-from benchctl.run.lock import host_lock
 from benchctl.run.plan import default_heap_mb
 from benchctl.run.prepare import check_heap
 from benchctl.run.standalone import (

@@ -3,7 +3,7 @@
 import dataclasses
 import functools
 import re
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, TypeVar, get_args
@@ -16,9 +16,10 @@ from benchctl.corpus.documents import parse_documents
 from benchctl.disk import disk_errors
 from benchctl.errors import UsageError
 from benchctl.home import Home
+from benchctl.results.figures import FIGURES
 from benchctl.results.store import RunStore
 from benchctl.spec import Heading, run_settings
-from benchctl.stats.metrics import FIGURE_NAMES, figure_names
+from benchctl.stats.metrics import figure_names
 from benchctl.track.parameters import parse_params, parse_rally_params, read_parameter_files
 
 # Help in sections: options of a command under headings that are named where the options are declared.
@@ -44,7 +45,15 @@ def under(heading: Heading, option: Callable[[F], F]) -> Callable[[F], F]:
 
 
 class SectionedCommand(click.Command):
-    """A command with so many options that its help has sections."""
+    """A command with so many options that its help has sections.
+
+    Attributes:
+        instead: option that it does not have -> what to do instead.
+    """
+
+    def __init__(self, *args: Any, instead: Mapping[str, str] | None = None, **kwargs: Any) -> None:  # noqa: ANN401 - click's
+        super().__init__(*args, **kwargs)
+        self.instead = instead or {}
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the options, section by section."""
@@ -180,6 +189,9 @@ def style_option(command: F) -> F:
     )(command)  # fmt: skip
 
 
+_OF_TASKS = [one.name for one in FIGURES if one.loop != "search" and not one.built]
+
+
 def metric_option(command: F) -> F:
     """`--metric`; the command gets names of figures as `metrics`."""
     return under(
@@ -190,7 +202,8 @@ def metric_option(command: F) -> F:
             multiple=True,
             metavar="NAME[,NAME]",
             callback=_figures,
-            help=f"What to compare; repeatable: {', '.join(FIGURE_NAMES)}  "
+            help=f"What to compare; repeatable: {', '.join(_OF_TASKS)}, and what index builds are: "
+            "benchctl list metrics  "
             "[default: what was asked for when it was measured].",
         ),
     )(command)
@@ -318,6 +331,17 @@ def check_new_file(option: str, path: Path, beside: Sequence[Path] = (), *, ours
 # What may stand beside `--resume` and `--more`: what is measured was said when it was begun.
 
 
+def given_options(context: click.Context) -> dict[str, str]:
+    """The options and arguments that the command line has: name -> how it is spelt, in full."""
+    return {
+        other.name or "": other.human_readable_name
+        if isinstance(other, click.Argument)
+        else max(other.opts, key=len)
+        for other in context.command.params
+        if context.get_parameter_source(other.name or "") is ParameterSource.COMMANDLINE
+    }
+
+
 def refuse_beside(option: str, context: click.Context, allowed: Collection[str], what: str) -> None:
     """Refuse options that would silently have no effect.
 
@@ -330,14 +354,8 @@ def refuse_beside(option: str, context: click.Context, allowed: Collection[str],
     Raises:
         UsageError: other options were given.
     """
-    given = [
-        other.opts[0]
-        for other in context.command.params
-        if other.name not in allowed
-        and context.get_parameter_source(other.name or "") is ParameterSource.COMMANDLINE
-    ]
-    if given:
-        names = ", ".join(given)
+    names = ", ".join(spelt for name, spelt in given_options(context).items() if name not in allowed)
+    if names:
         raise UsageError(
             f"{option} goes on with {what} as it was begun: {names} cannot change it",
             hint=f"leave out {names}, or start anew",

@@ -1,21 +1,27 @@
 """`benchctl redline`: the highest rate, factor or number of clients at which an objective is still met."""
 
 import os
-import threading
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
 import click
-from click.core import ParameterSource
 
 from benchctl.cli.completion import completing
-from benchctl.cli.measuring import conclude, measuring, measuring_options
+from benchctl.cli.measuring import (
+    benched,
+    conclude,
+    dry_run_option,
+    measuring_options,
+    only_say,
+    require_quiet_option,
+)
 from benchctl.cli.options import (
     ParamOptions,
     PercentType,
     SectionedCommand,
     format_option,
+    given_options,
     open_store,
     param_options,
     runs_option,
@@ -28,14 +34,12 @@ from benchctl.cli.run_options import (
     settings_options,
     subject_options,
 )
-from benchctl.cli.targets import TargetOptions, endpoints_of, resolve_targets, target_options
+from benchctl.cli.targets import TargetOptions, target_options, unasked_targets, with_answers
 from benchctl.errors import UsageError
 from benchctl.home import resolve_home
 from benchctl.report.formats import Format
 from benchctl.results.plan import SearchedBy
-from benchctl.run.bench import Bench
 from benchctl.run.orchestrate import Extras, start_run
-from benchctl.run.prepare import check_host
 from benchctl.run.redline import (
     Clients,
     Objective,
@@ -78,7 +82,19 @@ class ClientsType(click.ParamType[Clients]):
             return self.fail(str(err), param, ctx)
 
 
-@click.command("redline", cls=SectionedCommand)
+# What options of `benchctl run` would mean here, and what to do instead.
+_INSTEAD = {
+    "--sweep": "name what differs as variants, such as --variant a=es,heap:1g --variant b=es,heap:2g; or "
+    "search once for each value",
+    "--metric": "searches are compared by the loads that they find",
+    **dict.fromkeys(("--budget", "--precision", "--until-decided"), "give the number of searches: --forks"),
+    "--until-steady": "raise --warm-up",
+    "--evidence": "collect it with benchctl run, at the rate that a search found",
+    **dict.fromkeys(("--resume", "--more"), "benchctl run goes on with searches, too"),
+}
+
+
+@click.command("redline", cls=SectionedCommand, instead=_INSTEAD)
 @click.option(
     "--operation",
     "--task",
@@ -105,7 +121,7 @@ class ClientsType(click.ParamType[Clients]):
 )
 @subject_options
 @target_options
-@settings_options(*PREPARING, "include_tasks", "exclude_tasks")
+@settings_options(*PREPARING, "include_tasks", "exclude_tasks", "hosts", "page_cache")
 @param_options
 @click.option("--forks", type=int, default=3, show_default=True, help="Searches, each on a fresh node.")
 @click.option(
@@ -158,6 +174,8 @@ class ClientsType(click.ParamType[Clients]):
     show_default=True,
     help="Processes that clients work in; one is enough unless the search ends driver-limited.",
 )
+@require_quiet_option
+@dry_run_option
 @measuring_options
 @verbose_option
 @runs_option
@@ -183,6 +201,8 @@ def redline_command(
     target_options: TargetOptions,
     param_options: ParamOptions,
     settings: dict[str, Any],
+    require_quiet: bool,
+    dry_run: bool,
     wait: bool,
     quiet: bool,
     verbose: bool,
@@ -210,13 +230,14 @@ def redline_command(
     )
     home = resolve_home()
     store = open_store(home, runs_folder)
-    targets = resolve_targets(target_options, os.environ)
+    targets = unasked_targets(target_options)
     spec = run_spec(subject_options, param_options, settings, forks=forks, workers=workers, targets=targets)
     plan, loaded = plan_redline(spec, search)
-    store.open()
-    check_host(plan, home)
-    with measuring(wait=wait, quiet=quiet) as observer:
-        bench = Bench(home, store, observer, threading.Event(), endpoints_of(plan.variants, os.environ))
+    plan = with_answers(plan, os.environ)
+    if dry_run:
+        only_say(plan, loaded, subject_options.files, home, store, require_quiet=require_quiet)
+        return
+    with benched(home, store, plan, wait=wait, quiet=quiet, require_quiet=require_quiet) as bench:
         folder, record = start_run(bench, plan, loaded, Extras(files=subject_options.files))
     conclude(folder, record, home, output_format, details=verbose)
 
@@ -236,16 +257,12 @@ def _refuse_alien(challenge: str | None, clients: Clients) -> None:
         UsageError: one was given.
     """
     by = searched_by(challenge, clients)
-    context = click.get_current_context()
     alien = frozenset().union(*_ONLY.values()) - _ONLY[by] | ({"clients"} if by == "factor" else set())
-    for option in context.command.params:
-        given = context.get_parameter_source(option.name or "") is ParameterSource.COMMANDLINE
-        if given and option.name in alien:
+    for name, option in given_options(click.get_current_context()).items():
+        if name in alien:
             what = {
                 "rate": "for the rate of an operation",
                 "factor": "for a factor, and each task of the challenge has its own",
                 "clients": "for a number of clients in a closed loop",
             }
-            raise UsageError(
-                f"{option.opts[0]} has no effect on a search {what[by]}", hint=f"leave out {option.opts[0]}"
-            )
+            raise UsageError(f"{option} has no effect on a search {what[by]}", hint=f"leave out {option}")

@@ -1,9 +1,6 @@
 """`benchctl run`: measure, then compare."""
 
 import os
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,10 +10,11 @@ import psutil
 
 from benchctl.cli.completion import complete_runs
 from benchctl.cli.measuring import (
+    benched,
     conclude,
     dry_run_option,
-    measuring,
     measuring_options,
+    only_say,
     require_quiet_option,
 )
 from benchctl.cli.options import (
@@ -46,31 +44,22 @@ from benchctl.cli.run_options import (
     test_mode_option,
     workers_option,
 )
-from benchctl.cli.streams import say
-from benchctl.cli.targets import TargetOptions, endpoints_of, resolve_targets, target_options
+from benchctl.cli.targets import TargetOptions, target_options, unasked_targets, with_answers
 from benchctl.cli.trust_option import trust_option
-from benchctl.cli.watch import watching
 from benchctl.errors import UsageError
 from benchctl.home import Home, resolve_home
 from benchctl.plugin.code import Consent
-from benchctl.report.numbers import counted
 from benchctl.results.figures import Calibration
 from benchctl.results.model import RunRecord
 from benchctl.results.plan import Plan
-from benchctl.results.store import RunStore
 from benchctl.run.bench import Bench
 from benchctl.run.calibrate import calibrate, needs_calibration, with_workers
-from benchctl.run.fitness import check_quiet
-from benchctl.run.forecast import Ahead, announce, earlier_runs, preparation
-from benchctl.run.host import describe_host
 from benchctl.run.orchestrate import Extras, add_blocks, extended, resume_run, start_run
 from benchctl.run.pilot import check_lengthening
-from benchctl.run.plan import in_test_mode, plan_run, reload_track, settling_text
+from benchctl.run.plan import in_test_mode, plan_run, reload_track
 from benchctl.run.plugin import confirm_plugin
-from benchctl.run.prepare import check_host
 from benchctl.slices import hooks
 from benchctl.stats.multiplicity import MOST_BLOCKS
-from benchctl.track.model import Track
 
 if TYPE_CHECKING:
     from benchctl.report.formats import Format
@@ -187,7 +176,7 @@ def run_command(
             settings,
             forks=fork_options.count,
             workers=workers or 1,
-            targets=resolve_targets(target_options, os.environ),
+            targets=unasked_targets(target_options),
             schedule=schedule_options,
         )
         plan, track = plan_run(
@@ -203,10 +192,11 @@ def run_command(
         plan = in_test_mode(plan) if test_mode else plan
         if until_steady:
             check_lengthening(plan)
+        plan = with_answers(plan, os.environ)
         if dry_run:
-            _only_say(plan, track, home, store, require_quiet=require_quiet)
+            only_say(plan, track, subject_options.files, home, store, require_quiet=require_quiet)
             return
-        with _bench(home, store, plan, wait=wait, quiet=quiet, require_quiet=require_quiet) as bench:
+        with benched(home, store, plan, wait=wait, quiet=quiet, require_quiet=require_quiet) as bench:
             plan, calibration = _calibrated(
                 plan,
                 bench,
@@ -238,32 +228,12 @@ def run_command(
         plan = begun.plan
         confirm_plugin(plan, consent)
         track = reload_track(plan)
-        with _bench(home, store, plan, wait=wait, quiet=quiet, require_quiet=require_quiet) as bench:
+        with benched(home, store, plan, wait=wait, quiet=quiet, require_quiet=require_quiet) as bench:
             if adding:
                 record = add_blocks(bench, folder, track, blocks=blocks, budget_s=budget_s)
             else:
                 record = resume_run(bench, folder, track)
     conclude(folder, record, home, output_format, details=verbose)
-
-
-def _only_say(plan: Plan, track: Track, home: Home, store: RunStore, *, require_quiet: bool) -> None:
-    """Describe a run, after checking all that can be checked without it."""
-    check_host(plan, home)
-    challenges, variants = (", ".join(found) for found in (plan.challenges, plan.families))
-    documents = f" on {plan.corpus.documents:,} documents" if plan.corpus.documents else ""
-    if plan.swept is not None:
-        points = "; ".join(f"{axis.name} {', '.join(axis.labels)}" for axis in plan.swept.axes)
-        documents = f"{documents}, at {points}"
-    say(f"would measure {challenges} with {variants}, {counted(plan.forks, 'fork')} each{documents}")
-    if plan.settled:
-        say(settling_text(plan))
-    host = describe_host()
-    block_s = earlier_runs(store, plan, host.fingerprint).block_s(plan)
-    for line in preparation([Ahead(plan, track, block_s)], home).lines():
-        say(line)
-    with watching(quiet=False) as observer:
-        check_quiet(home, [plan], host, observer.note, required=require_quiet)
-        announce(home, store, plan, track, host.fingerprint, observer)
 
 
 def _refuse_measurement(record: RunRecord, home: Home, option: str) -> None:
@@ -280,21 +250,6 @@ def _refuse_measurement(record: RunRecord, home: Home, option: str) -> None:
         )
 
 
-@contextmanager
-def _bench(
-    home: Home, store: RunStore, plan: Plan, *, wait: bool, quiet: bool, require_quiet: bool
-) -> Iterator[Bench]:
-    """All that a run of the plan needs, with the host locked."""
-    store.open()
-    check_host(plan, home)
-    endpoints = endpoints_of(plan.variants, os.environ)
-    with measuring(wait=wait, quiet=quiet) as observer:
-        if plan.settled:
-            observer.note(settling_text(plan))
-        check_quiet(home, [plan], describe_host(), observer.note, required=require_quiet)
-        yield Bench(home, store, observer, threading.Event(), endpoints)
-
-
 def _calibrated(
     plan: Plan, bench: Bench, subject_options: SubjectOptions, *, forced: bool, choosing: bool
 ) -> tuple[Plan, Calibration | None]:
@@ -306,7 +261,7 @@ def _calibrated(
     choosing = choosing and needs_calibration(plan)
     if not (forced or choosing):
         return plan, None
-    calibration = calibrate(bench.observer, bench.stop)
+    calibration = calibrate(bench.observer, bench.stop, plan)
     if choosing:
         plan = with_workers(plan, calibration, psutil.cpu_count() or 1)
         plan = msgspec.structs.replace(plan, pin=subject_options.pin_spec(plan.workers))

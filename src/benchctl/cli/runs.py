@@ -15,11 +15,11 @@ from benchctl.cli.streams import note, say
 from benchctl.disk import size_bytes
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import resolve_home
+from benchctl.lock import LOCK_NAME, SHARE_VARIABLE, lock_name, measuring_pid, process_words
 from benchctl.report.numbers import counted, mebibytes
 from benchctl.results.finding import LATEST
 from benchctl.results.removal import Age, References, remove_run
 from benchctl.results.store import RunFolder, RunStore
-from benchctl.run.lock import LOCK_NAME, SHARE_VARIABLE, lock_name, measuring_pid, process_words
 
 _DATE_AND_TIME: Final = "20261121-070102"
 

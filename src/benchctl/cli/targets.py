@@ -10,16 +10,31 @@ from pathlib import Path
 from typing import Any
 
 import click
+import msgspec
 import yaml
 
 from benchctl.cli.options import grouped
 from benchctl.endpoint import TARGET_OPTIONS, Auth, Endpoint, OptionNames, read_hosts, variable
 from benchctl.engine.target import Address, identify
-from benchctl.engine.variant import canonical_engine, check_name
+from benchctl.engine.variant import ENGINE_WORDS, canonical_engine, check_name
 from benchctl.errors import UsageError
-from benchctl.results.plan import TargetSpec, VariantSpec
+from benchctl.results.plan import Plan, TargetSpec, VariantSpec
 
-KINDS = ("user", "password", "api-key", "bearer")
+KINDS = (
+    *("user", "password", "api-key", "bearer"),
+    *("access-key", "secret-key", "session-token", "region", "service"),
+)
+AUTH_FILE_HELP = (
+    "YAML of user and password, api-key, bearer, or AWS's access-key, secret-key and region, that only you "
+    "can read."
+)
+_AWS_REQUIRED = frozenset({"access-key", "secret-key", "region"})
+# What AWS's own tools read, once a region says that requests are to be signed.
+_AWS_VARIABLES = {
+    "access-key": "AWS_ACCESS_KEY_ID",
+    "secret-key": "AWS_SECRET_ACCESS_KEY",
+    "session-token": "AWS_SESSION_TOKEN",
+}
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 
@@ -31,6 +46,9 @@ def read_auth(name: str, file: Path | None, environ: Mapping[str, str]) -> Auth 
     """
     found = {kind: environ[variable(name, kind)] for kind in KINDS if environ.get(variable(name, kind))}
     if file is None:
+        if found and found.keys() <= {"region", "service"}:
+            own = {kind: environ.get(variable, "") for kind, variable in _AWS_VARIABLES.items()}
+            found |= {kind: secret for kind, secret in own.items() if secret}
         return _auth(name, found, "the environment")
     if found:
         names = ", ".join(variable(name, kind) for kind in found)
@@ -44,7 +62,7 @@ def read_auth(name: str, file: Path | None, environ: Mapping[str, str]) -> Auth 
 
 
 def read_secret_file(path: Path) -> dict[str, str]:
-    """Read a YAML file of `user` and `password`, `api-key`, or `bearer`. No message quotes from it.
+    """Read a YAML file of credentials, by KINDS. No message quotes from it.
 
     Raises:
         UsageError: it cannot be read, others can, or it holds something else.
@@ -88,14 +106,25 @@ def _auth(name: str, found: Mapping[str, str], where: str) -> Auth | None:
         return Auth.api_key(found["api-key"])
     if given == {"bearer"}:
         return Auth.bearer(found["bearer"])
+    if given >= _AWS_REQUIRED and given <= {*_AWS_REQUIRED, "service", "session-token"}:
+        return Auth.aws(
+            found["access-key"],
+            found["secret-key"],
+            found["region"],
+            found.get("service", "es"),
+            found.get("session-token", ""),
+        )
     raise UsageError(
         f"the credentials of {name} in {where} are {' and '.join(sorted(given))}",
-        hint="give user and password, or an API key, or a bearer token",
+        hint="give user and password, api-key, bearer, or for AWS access-key, secret-key and region",
     )
 
 
 def _form() -> str:
-    return "write `user: NAME` and `password: SECRET`, or `api-key: KEY`, or `bearer: TOKEN`"
+    return (
+        "write `user: NAME` and `password: SECRET`, `api-key: KEY`, `bearer: TOKEN`, or for AWS "
+        "`access-key`, `secret-key` and `region`"
+    )
 
 
 # Running clusters from the command line: `--target NAME=URL` and what other options say about it.
@@ -124,15 +153,15 @@ target_options = grouped(
         "targets",
         multiple=True,
         metavar="NAME=URL[,URL...]",
-        help="A cluster that runs already; its credentials are in BENCHCTL_<NAME>_USER and _PASSWORD, or in "
-        "_API_KEY or _BEARER.",
+        help="A cluster that runs already; its credentials are in BENCHCTL_<NAME>_USER and _PASSWORD, in "
+        "_API_KEY or _BEARER, or for AWS in _ACCESS_KEY, _SECRET_KEY and _REGION.",
     ),
     click.option(
         "--target-auth",
         "auth_files",
         multiple=True,
         metavar="NAME=FILE",
-        help="YAML of user and password, api-key, or bearer, that only you can read.",
+        help=AUTH_FILE_HELP,
     ),
     click.option(
         "--target-ca",
@@ -240,26 +269,44 @@ def endpoints_of(specs: Iterable[VariantSpec], environ: Mapping[str, str]) -> di
     }
 
 
-def resolve_targets(options: TargetOptions, environ: Mapping[str, str]) -> tuple[VariantSpec, ...]:
-    """Ask every target what it is; as variants, in the order of the options.
+def unasked_targets(options: TargetOptions) -> tuple[VariantSpec, ...]:
+    """The targets as variants, in the order of the options, before any is asked what it runs.
 
     Raises:
         UsageError: the options are wrong.
+    """
+    return tuple(
+        VariantSpec(name, "elasticsearch", "", target=target)
+        for name, target in read_targets(options).items()
+    )
+
+
+def with_answers(plan: Plan, environ: Mapping[str, str]) -> Plan:
+    """The plan with every target as it says it is: it is asked when all else was found to be right.
+
+    Raises:
+        UsageError: credentials are wrong, or a target has the name of the other engine.
         BenchctlError: a target cannot be reached, or refuses.
     """
-    targets = read_targets(options)
-    endpoints = {name: endpoint_of(name, target, environ) for name, target in targets.items()}
-    return tuple(_identified(name, target, endpoints[name]) for name, target in targets.items())
+    endpoints = endpoints_of(plan.variants, environ)
+    known = {name: identify(Address(name, endpoint)) for name, endpoint in endpoints.items()}
 
+    def answered(spec: VariantSpec) -> VariantSpec:
+        facts = known.get(spec.name)
+        if facts is None:
+            return spec
+        says = spec.name.partition("@")[0]
+        if says in ENGINE_WORDS and canonical_engine(says) != facts.engine:
+            raise UsageError(
+                f"the target '{spec.name}' is {facts.engine} {facts.version}",
+                hint="choose another name for it",
+            )
+        return msgspec.structs.replace(spec, engine=facts.engine, version=facts.version)
 
-def _identified(name: str, target: TargetSpec, endpoint: Endpoint) -> VariantSpec:
-    facts = identify(Address(name, endpoint))
-    says = name.partition("@")[0]
-    if says in {"es", "os", "elasticsearch", "opensearch"} and canonical_engine(says) != facts.engine:
-        raise UsageError(
-            f"the target '{name}' is {facts.engine} {facts.version}", hint="choose another name for it"
-        )
-    return VariantSpec(name, facts.engine, facts.version, target=target)
+    swept = plan.swept
+    if swept is not None:
+        swept = msgspec.structs.replace(swept, bases=tuple(map(answered, swept.bases)))
+    return msgspec.structs.replace(plan, variants=tuple(map(answered, plan.variants)), swept=swept)
 
 
 def _named(

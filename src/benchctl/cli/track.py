@@ -15,7 +15,7 @@ from rich.table import Table
 from benchctl.cli.options import DocumentsType, ParamOptions, param_options
 from benchctl.cli.run_options import settings_options
 from benchctl.cli.streams import complain, is_terminal, note, paint, say, shown
-from benchctl.cli.targets import certificates, endpoint_of
+from benchctl.cli.targets import AUTH_FILE_HELP, certificates, endpoint_of
 from benchctl.cli.trust_option import code_of, echo_plugin, trust_option
 from benchctl.endpoint import OptionNames, read_hosts
 from benchctl.engine.client import connect
@@ -76,7 +76,7 @@ _OPTIONS = OptionNames(ca="--ca PATH", auth="--auth FILE", insecure="--insecure"
 )
 @click.option(
     "--auth", "auth_file", type=click.Path(path_type=Path), default=None, metavar="FILE",
-    help="YAML of user and password, api-key, or bearer, that only you can read.",
+    help=AUTH_FILE_HELP,
 )  # fmt: skip
 @click.option(
     "--ca", default=None, metavar="PATH", help="Certificates to trust, PEM  [default: the system's]."
@@ -96,8 +96,8 @@ def new_command(
 ) -> None:
     """Make a track of an index: mappings and settings, a sample of the documents, and searches that suit it.
 
-    Nothing on the cluster is changed. Credentials are in BENCHCTL_SOURCE_USER and _PASSWORD, or in
-    BENCHCTL_SOURCE_API_KEY or _BEARER.
+    Nothing on the cluster is changed. Credentials are in BENCHCTL_SOURCE_USER and _PASSWORD, in
+    BENCHCTL_SOURCE_API_KEY or _BEARER, or for AWS in _ACCESS_KEY, _SECRET_KEY and _REGION.
     """
     url, index = origin
     folder = output or Path(index)

@@ -2,6 +2,7 @@
 
 import logging
 import operator
+import threading
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -60,7 +61,8 @@ class ClientWire:
         self._host = endpoint.hosts[0]
         self._headers = endpoint.headers
         self._most_bytes = most_bytes
-        self._courier = Courier(ca=endpoint.ca, verify=endpoint.verify)
+        self._weighed = threading.local()
+        self._courier = Courier(ca=endpoint.ca, verify=endpoint.verify, signing=endpoint.signing)
         self._ask = (_Elasticsearch if engine == "elasticsearch" else _OpenSearch)(self._carry)
 
     def send(
@@ -80,6 +82,11 @@ class ClientWire:
             raise NodeRequestError(f"{method} {path}", 0, _NO_JSON, trouble=Trouble.NO_JSON) from err
         except RecursionError as err:
             raise NodeRequestError(f"{method} {path}", 0, TOO_DEEP) from err
+
+    @property
+    def answer_bytes(self) -> int:
+        """Of the last answer that this thread got, unpacked."""
+        return int(getattr(self._weighed, "answer_bytes", 0))
 
     def close(self) -> None:
         """Close the connections."""
@@ -101,6 +108,7 @@ class ClientWire:
         except Unanswered as err:
             request = f"{method} {target.partition('?')[0]}"
             raise NodeRequestError(request, 0, err.text, trouble=err.trouble) from err
+        self._weighed.answer_bytes = len(answer.body)
         if "warning" in answer.headers:
             _log.info("%s %s: the node warns: %s", method, target, answer.headers["warning"])
         return answer
@@ -209,6 +217,11 @@ class SearchClient:
         if not 200 <= status < 300:  # noqa: PLR2004 - HTTP's range of success
             raise NodeRequestError(f"{method} {path}", status, node_reason(answer))
         return answer
+
+    @property
+    def answer_bytes(self) -> int:
+        """Of the last answer that this thread got, unpacked."""
+        return self._wire.answer_bytes
 
     def info(self) -> NodeInfo:
         """Version, build and process id; from the nodes API, since core builds refuse `GET /`."""
@@ -426,9 +439,9 @@ def connect(engine: EngineName, endpoint: Endpoint) -> SearchClient:
     return SearchClient(ClientWire(engine, endpoint))
 
 
-def loopback(*ports: int) -> Endpoint:
-    """The endpoint of nodes that benchctl started itself."""
-    return Endpoint(tuple(f"http://127.0.0.1:{port}" for port in ports))
+def loopback(port: int) -> Endpoint:
+    """The endpoint of a node that benchctl started itself."""
+    return Endpoint((f"http://127.0.0.1:{port}",))
 
 
 def _part(name: str) -> str:
@@ -464,6 +477,9 @@ def node_reason(answer: object) -> str:
         cause = deeper
     if isinstance(cause, dict) and "reason" in cause:
         text = f"{cause['type']}: {cause['reason']}" if "type" in cause else str(cause["reason"])
+    elif isinstance(cause, dict):
+        # Gateways of AWS write it either way.
+        text = str(cause.get("message") or cause.get("Message") or cause)
     else:
         text = str(cause)
     return text.strip()[:_REASON_LENGTH] or "no reason given"

@@ -1,7 +1,6 @@
 """A running cluster: nodes started together, watched, stopped; a single node is a cluster of one."""
 
 import contextlib
-import dataclasses
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -13,7 +12,7 @@ from typing import Any, Literal, TypeVar
 
 from benchctl.disk import disk_errors
 from benchctl.endpoint import Endpoint
-from benchctl.engine.client import NodeRequestError, SearchClient, connect, loopback
+from benchctl.engine.client import NodeRequestError, SearchClient, connect
 from benchctl.engine.distribution import Installation
 from benchctl.engine.jdk import Jdk
 from benchctl.engine.launch import Starts, UnlearnableError, direct
@@ -81,8 +80,8 @@ class Cluster:
     @property
     def endpoint(self) -> Endpoint:
         """Where the measured client finds all nodes; with several, one of them may be down."""
-        ports = [node.http_port for node in self.nodes]
-        return dataclasses.replace(loopback(*ports), lossy=len(ports) > 1)
+        hosts = tuple(host for node in self.nodes for host in node.endpoint.hosts)
+        return Endpoint(hosts, lossy=len(hosts) > 1)
 
     @property
     def command(self) -> tuple[str, ...]:
@@ -181,14 +180,14 @@ class Cluster:
             if action in {"restart", "roll"}:
                 node.start_again(halted)
                 self._note(node, "started again")
-                with connect(self._installation.engine, loopback(node.http_port)) as client:
+                with connect(self._installation.engine, node.endpoint) as client:
                     _wait_healthy(client, None, node, sum(not one.down for one in self.nodes))
 
     def _named(self, name: str) -> Node:
         if name == "master":
             # Its own connection: others use that of the cluster meanwhile.
             up = next((node for node in self.nodes if not node.down), self.nodes[0])
-            with connect(self._installation.engine, loopback(up.http_port)) as client:
+            with connect(self._installation.engine, up.endpoint) as client:
                 name = client.elected()
         for node in self.nodes:
             if node.name == name:
@@ -218,6 +217,7 @@ def boot(  # noqa: PLR0913 - what is started, on what and for whom; all by keywo
     vmstat: Path = VMSTAT,
     starts: Starts | None = None,
     archive_to: Path | None = None,
+    listen: str = "",
     nodes: Sequence[NodeSpec] = (),
     tolerant: bool = False,
 ) -> Iterator[Cluster]:
@@ -241,6 +241,7 @@ def boot(  # noqa: PLR0913 - what is started, on what and for whom; all by keywo
         starts: where what was learnt of the engine's starts is kept, to start the server itself; None to
             start it by the engine's script. So is one whose script does what benchctl does not know.
         archive_to: where a server that is started itself writes its classes when it ends; None for nowhere.
+        listen: the address that they take requests at; empty for loopback.
         nodes: of the cluster; empty for a single one without a name.
         tolerant: whether the others go on when a node is lost.
 
@@ -265,6 +266,7 @@ def boot(  # noqa: PLR0913 - what is started, on what and for whom; all by keywo
             settings={**common, **spec.settings},
             data=own,
             joining={**together, "node.name": spec.name} if spec.name else ALONE,
+            listen=listen,
         )
         own.mkdir(parents=True, exist_ok=True)
         script = _script(
@@ -278,7 +280,7 @@ def boot(  # noqa: PLR0913 - what is started, on what and for whom; all by keywo
                 manner = "direct"
         for root in (folders.root, own):
             hand_over(root, owner)
-        return Setup(spec.name, installation, folders, command, script, manner, timeout_s, vmstat)
+        return Setup(spec.name, installation, folders, command, script, manner, timeout_s, vmstat, listen)
 
     setups = _at_once(configure, specs)
     started = time.monotonic()

@@ -123,24 +123,49 @@ MARK = "benchctl"
 """The key in the `_meta` of a mapping that tells whose an index is."""
 
 
-def with_mark(wanted: Places) -> Places:
-    """The same places, with indices that say who made them."""
-
-    def marked(index: Index) -> Index:
-        mappings = index.body.mappings
-        mappings = {**mappings, "_meta": {**mappings.get("_meta", {}), **_OWN}}
-        return msgspec.structs.replace(index, body=msgspec.structs.replace(index.body, mappings=mappings))
-
-    return replace(wanted, indices=tuple(map(marked, wanted.indices)))
+OWN: Mapping[str, str] = {MARK: "made for a measurement, which may delete it"}
+"""The mark, in the `_meta` of what a measurement makes on a running cluster."""
 
 
-_OWN = {MARK: "made for a measurement, which may delete it"}
-
-
-def leads_elsewhere(body: Mapping[str, Any]) -> bool:
-    """Whether an index with this body would be seen, or pass documents on, under other names."""
+def leads_elsewhere(body: Mapping[str, Any]) -> tuple[str, ...]:
+    """Aliases and pipelines: by these an index with this body is seen elsewhere, or passes documents on."""
     settings = flat("settings", body.get("settings") or {})
-    return bool(body.get("aliases")) or any(name.endswith("_pipeline") for name in settings)
+    pipelines = (name.removeprefix("settings.") for name in settings if name.endswith("_pipeline"))
+    return (*(f"alias {name}" for name in body.get("aliases") or ()), *pipelines)
+
+
+def try_out(client: SearchClient, wanted: Places) -> None:
+    """Make each of these places, and remove it, to see what a cluster's own templates make of it.
+
+    Raises:
+        BenchctlError: one would be seen elsewhere, cannot be made, or is there already.
+    """
+    require_free(client, wanted)
+    _remove(client, wanted)
+    for name in wanted.names:
+        path = f"/{quote(name, safe='')}"
+        try:
+            if name in wanted.data_streams:
+                client.request("PUT", f"/_data_stream{path}")
+            else:
+                client.create_index(name, {"mappings": {"_meta": OWN}})
+        except NodeRequestError as err:
+            if err.status != HTTPStatus.BAD_REQUEST:
+                raise
+            raise BenchctlError(
+                f"it does not make '{name}': {err.reason}",
+                hint="see to its templates: --allow-writes leaves the cluster's own as they are",
+            ) from err
+        try:
+            made = client.request("GET", path, params={"flat_settings": "true"})
+        finally:
+            _remove(client, wanted)
+        if others := [way for one in made.values() for way in leads_elsewhere(one)]:
+            raise BenchctlError(
+                f"its templates give '{name}' {', '.join(others)}",
+                hint="--allow-writes makes what nobody else sees: leave the name out of the template's "
+                "index_patterns, or measure another cluster",
+            )
 
 
 @contextmanager
@@ -165,7 +190,7 @@ def lent(client: SearchClient, wanted: Places, *, keep: bool) -> Iterator[None]:
         if keep:
             for name in wanted.names:
                 if _mappings(client, name) is not None:
-                    client.request("PUT", f"/{quote(name, safe='')}/_mapping", body={"_meta": _OWN})
+                    client.request("PUT", f"/{quote(name, safe='')}/_mapping", body={"_meta": OWN})
         else:
             _remove(client, wanted)
 

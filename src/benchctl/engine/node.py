@@ -14,6 +14,7 @@ from typing import Literal, Self
 import psutil
 
 from benchctl.disk import disk_errors, read_file
+from benchctl.endpoint import Endpoint
 from benchctl.engine.client import NodeInfo, SearchClient, connect, loopback
 from benchctl.engine.distribution import Installation
 from benchctl.engine.launch import ARCHIVE_FLAG, MAIN_CLASSES
@@ -152,6 +153,7 @@ class Setup:
         manner: how `command` starts it.
         timeout_s: how long it may take to get ready.
         vmstat: where the kernel counts whom it killed.
+        listen: the address that it takes requests at; empty for loopback.
     """
 
     name: str
@@ -162,6 +164,7 @@ class Setup:
     manner: StartManner
     timeout_s: float
     vmstat: Path
+    listen: str = ""
 
 
 class Node:
@@ -173,7 +176,7 @@ class Node:
         name: of the node; empty when it is the only one.
         folders: of its start.
         client: for everything that is not measured; there once it listens, as is all that follows.
-        http_port: where it listens, on loopback.
+        http_port: where it listens.
         pid: of the server JVM.
         start_s: seconds from starting the process to listening.
         command: the server JVM's real command line.
@@ -214,6 +217,12 @@ class Node:
         self._started, self._oom_kills = time.monotonic(), _oom_kills(self._setup.vmstat)
         server = MAIN_CLASSES[self._setup.installation.engine]
         self._process = self._held.enter_context(NodeProcess(command, server=server))
+
+    @property
+    def endpoint(self) -> Endpoint:
+        """Where clients find it."""
+        listen = self._setup.listen
+        return Endpoint.of(_url(listen, self.http_port)) if listen else loopback(self.http_port)
 
     @property
     def stdout(self) -> Path:
@@ -272,9 +281,7 @@ class Node:
         self.lives.append((self.pid, started_ns(self.pid)))
         self.command = tuple(self._server.cmdline())
         self.manner = _manner(self.manner, self.pid, self.command)
-        self.client = self._held.enter_context(
-            connect(self._setup.installation.engine, loopback(self.http_port))
-        )
+        self.client = self._held.enter_context(connect(self._setup.installation.engine, self.endpoint))
 
     def cpu_seconds(self) -> float:
         """CPU time that the server JVM has used, over all its threads; 0 of one that is down.
@@ -408,6 +415,10 @@ def _manner(asked: StartManner, pid: int, command: Sequence[str]) -> StartManner
     except OSError:
         return asked
     return "direct, classes archived" if mapped else asked
+
+
+def _url(address: str, port: int) -> str:
+    return f"http://[{address}]:{port}" if ":" in address else f"http://{address}:{port}"
 
 
 def parse_port(ports: str) -> int:

@@ -2,7 +2,7 @@
 
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -11,6 +11,7 @@ from urllib.parse import quote
 
 from benchctl.endpoint import Endpoint, variable
 from benchctl.engine.client import NodeRequestError, SearchClient, connect
+from benchctl.engine.readings import STATISTICS, by_name
 from benchctl.engine.settings import without_secrets
 from benchctl.errors import BenchctlError
 from benchctl.network import Trouble
@@ -24,8 +25,10 @@ _PRIVILEGES = (
     "it takes the cluster privilege 'monitor', and 'read', 'monitor' and 'view_index_metadata' on the index, "
     "with 'manage' and 'write' if benchctl is to make it"
 )
-
-
+_SIGNATURES = (
+    "key, region, service (es, aoss) and this host's clock must be right, a temporary key takes its session "
+    "token and ends, and the domain's access policy must allow es:ESHttp*"
+)
 _NO_ENGINE = "see whether address and port are those of Elasticsearch or OpenSearch"
 
 _TROUBLES = {
@@ -84,9 +87,11 @@ def _explanation(err: NodeRequestError, name: str, endpoint: Endpoint) -> Benchc
         has = f"does not accept the {endpoint.auth.scheme}" if endpoint.auth else "asks for credentials"
         return BenchctlError(f"{where} {has} (HTTP 401)", hint=_credentials_hint(name, endpoint))
     if err.status == _FORBIDDEN:
+        text, hint = "does not allow this user what benchctl asks", _PRIVILEGES
+        if endpoint.signing is not None:
+            text, hint = "does not accept the AWS access key, or not for this", _SIGNATURES
         return BenchctlError(
-            f"{where} does not allow this user what benchctl asks (HTTP 403): {err.reason}",
-            hint=f"{_PRIVILEGES}; {_credentials_hint(name, endpoint)}",
+            f"{where} {text} (HTTP 403): {err.reason}", hint=f"{hint}; {_credentials_hint(name, endpoint)}"
         )
     if err.status in _REDIRECTED:
         return BenchctlError(
@@ -115,7 +120,8 @@ def _credentials_hint(name: str, endpoint: Endpoint) -> str:
         variable(name, what) for what in ("user", "password", "api-key", "bearer")
     )
     option = endpoint.options.auth.format(name=name)
-    return f"set {user} and {password}, {api_key}, or {bearer}; or give {option}"
+    signed = f" for AWS, {variable(name, 'region')} has its requests signed;"
+    return f"set {user} and {password}, {api_key}, or {bearer};{signed} or give {option}"
 
 
 _UNKNOWN = "unknown"
@@ -196,19 +202,41 @@ def _lucene(client: SearchClient) -> str:
 
 
 def node_starts(client: SearchClient) -> Mapping[str, int]:
-    """Start of the JVM of every data node: node id -> epoch milliseconds."""
+    """Start of the JVM of every data node: name, or id where names are not unique -> epoch milliseconds."""
     nodes = client.request("GET", "/_nodes/jvm")["nodes"]
-    return {name: node["jvm"]["start_time_in_millis"] for name, node in nodes.items() if _holds_data(node)}
+    return {
+        name: node["jvm"]["start_time_in_millis"]
+        for name, node in by_name(nodes).items()
+        if _holds_data(node)
+    }
+
+
+def _change(before: Mapping[str, int], after: Mapping[str, int]) -> str:
+    """What became of nodes: `node a went away, node b was started anew`."""
+    changes = {
+        "went away": before.keys() - after.keys(),
+        "was added": after.keys() - before.keys(),
+        "was started anew": {name for name in before.keys() & after.keys() if before[name] != after[name]},
+    }
+    return ", ".join(f"node {name} {what}" for what, names in changes.items() for name in sorted(names))
 
 
 def _holds_data(node: Mapping[str, Any]) -> bool:
     return any(role.startswith("data") for role in node.get("roles", ["data"]))
 
 
-def searches_run(client: SearchClient) -> int:
-    """Query phases that all nodes have run since they started: one for every search and shard."""
-    nodes = client.request("GET", "/_nodes/stats/indices/search")["nodes"]
-    return sum(node["indices"]["search"]["query_total"] for node in nodes.values())
+def searches_run(client: SearchClient) -> int | None:
+    """Query phases that all nodes have run since they started: one for every search and shard.
+
+    None where the cluster does not let this user ask.
+    """
+    try:
+        nodes = client.request("GET", "/_nodes/stats/indices/search")["nodes"]
+    except NodeRequestError as err:
+        if err.status in {_UNAUTHORISED, _FORBIDDEN}:
+            return None
+        raise
+    return sum(int(node["indices"]["search"]["query_total"]) for node in nodes.values())
 
 
 def cpu_used_ms(client: SearchClient) -> int:
@@ -289,10 +317,18 @@ class Target:
         build: hash of the commit it was built from.
         lucene: Lucene's version.
         facts: all that it reports about its software.
+        withheld: what it does not tell while it is measured; see `readings`.
     """
 
     def __init__(
-        self, address: Address, client: SearchClient, facts: ClusterFacts, *, shards: int, start_s: float
+        self,
+        address: Address,
+        client: SearchClient,
+        facts: ClusterFacts,
+        *,
+        shards: int,
+        start_s: float,
+        withheld: Collection[str] = (),
     ) -> None:
         self._address = address
         self._shards = shards
@@ -306,6 +342,7 @@ class Target:
         self.build = facts.build
         self.lucene = facts.lucene
         self.facts = facts
+        self.withheld = withheld
 
     def wait_idle(self, max_s: float = MAX_IDLE_WAIT_S) -> float:
         """After a restart, wait until the nodes together use less than a quarter of a core.
@@ -314,7 +351,7 @@ class Target:
             Seconds waited; 0 for a cluster that was not restarted.
         """
         start = time.monotonic()
-        if self.start_s == 0:
+        if self.start_s == 0 or STATISTICS in self.withheld:
             return 0.0
         used_ms, since = cpu_used_ms(self.client), start
         while True:
@@ -338,9 +375,9 @@ class Target:
             starts = node_starts(self.client)
         if starts != self._starts:
             raise BenchctlError(
-                f"{self._address.name}: nodes of {self.endpoint.title} were started, stopped or added "
-                "while they were measured",
-                hint="see to it that nobody else works on the cluster",
+                f"{self._address.name}: its {_change(self._starts, starts)} while it was measured",
+                hint="its figures would be those of two clusters: see that node's log, and let nobody else "
+                "work on it",
             )
 
     def glance(self) -> None:
@@ -358,16 +395,18 @@ class Target:
     def searches_counted(self) -> int | None:
         """Searches that all nodes ran since `attach`, whoever sent them.
 
-        None when the index has several shards: a node counts each of them, and skips some.
+        None when the index has several shards: a node counts each of them, and skips some; or when it does
+        not tell.
 
         Raises:
             BenchctlError: it is gone, or its nodes have changed.
         """
         self.check_alive()
-        if self._shards > 1:
+        if self._shards > 1 or self._searches is None:
             return None
         with explained(self._address.name, self.endpoint):
-            return searches_run(self.client) - self._searches
+            now = searches_run(self.client)
+        return None if now is None else now - self._searches
 
     def stop(self, *, at_once: bool = False) -> float:  # noqa: ARG002 - as a node's
         """Leave it as it is; takes 0 s."""
@@ -392,6 +431,7 @@ def attach(
     *,
     index: str | None,
     shards: int,
+    withheld: Collection[str] = (),
     restart_command: Sequence[str] = (),
     timeout_s: float = RESTART_TIMEOUT_S,
     pause: Callable[[float], None] = time.sleep,
@@ -403,6 +443,7 @@ def attach(
         facts: from `identify`.
         index: one or several, whose primary shards must be started; None for all.
         shards: how many of those it has.
+        withheld: what it does not tell.
         restart_command: program and arguments; no shell is involved.
         timeout_s: for the restart.
         pause: waits for so many seconds.
@@ -427,7 +468,7 @@ def attach(
                 pause(POLL_S)
             start_s = time.monotonic() - begun
         with explained(address.name, address.endpoint):
-            target = Target(address, client, facts, shards=shards, start_s=start_s)
+            target = Target(address, client, facts, shards=shards, start_s=start_s, withheld=withheld)
         yield target
 
 

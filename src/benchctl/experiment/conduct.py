@@ -7,7 +7,6 @@ import statistics
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Final
 
 import msgspec
@@ -22,6 +21,7 @@ from benchctl.home import Home
 from benchctl.report.numbers import counted, duration
 from benchctl.results.figures import Calibration
 from benchctl.results.model import ForkRecord, RunRecord
+from benchctl.results.plan import Plan
 from benchctl.results.store import RunFolder
 from benchctl.run.bench import Bench, Observer
 from benchctl.run.calibrate import calibrate
@@ -161,6 +161,7 @@ class _Conduct:
         self._prepared: dict[str, dict[str, float]] = {}
         self._reopened: list[tuple[RunFolder, RunRecord]] = []
         self._failures: dict[tuple[str, str], int] = {}
+        self._calibrated: Calibration | None = None
 
     def all(self, budget_s: float | None, more: More | None) -> ExperimentRecord:
         with self._ending():
@@ -318,7 +319,7 @@ class _Conduct:
             bench = self._named(name)
             bench.observer.stage("preparing")
             extras = Extras(
-                calibration=self._calibration if told.calibrate else None,
+                calibration=self._calibration(planned.plan) if told.calibrate else None,
                 tags=(*tags_of(self._record.id, name), *told.tags),
                 files=planned.files,
                 forecast=False,
@@ -328,10 +329,11 @@ class _Conduct:
             self._prepared[run.record.id] = timings
             self._update(runs={**self._record.runs, name: run.record.id})
 
-    @cached_property
-    def _calibration(self) -> Calibration:
-        """Once for all measurements: it is about this machine."""
-        return self._laboratory.calibrate(self._bench.observer, self._bench.stop)
+    def _calibration(self, plan: Plan) -> Calibration:
+        """Once for all measurements: it is about the machines that load comes from."""
+        if self._calibrated is None:
+            self._calibrated = self._laboratory.calibrate(self._bench.observer, self._bench.stop, plan)
+        return self._calibrated
 
     def _named(self, name: str) -> Bench:
         return dataclasses.replace(self._bench, observer=Named(self._bench.observer, name))

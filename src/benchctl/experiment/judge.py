@@ -4,7 +4,6 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
-from operator import attrgetter
 from statistics import median
 from types import MappingProxyType
 
@@ -34,31 +33,33 @@ from benchctl.experiment.record import (
     ExperimentRecord,
     FateExpectation,
     Measurement,
-    Relation,
     SeenCall,
     SeenReceiver,
     TableSpec,
+    Toward,
     forks_of,
     terms_of,
+    toward,
 )
 from benchctl.jvm.call_sites import Found
 from benchctl.results.model import ForkRecord, RunRecord
 from benchctl.results.plan import Plan
 from benchctl.stats import caveat
-from benchctl.stats.analysis import Figures
+from benchctl.stats.analysis import Figures, provisional, quotable
 from benchctl.stats.arrays import Floats, log_points
 from benchctl.stats.caveat import Caveat, CaveatCode
 from benchctl.stats.compare import Series, adjust, as_percent, build_means
 from benchctl.stats.disturbed import disturbances
+from benchctl.stats.doubts import APART
 from benchctl.stats.evidence import TaskCost, cost_beside
 from benchctl.stats.inference import Contrast, Ratio, contrast, further_forks
 from benchctl.stats.metrics import (
     THROUGHPUT,
     ForkSummaries,
-    any_metric_of,
     challenge_title,
     collect,
     fork_values,
+    metric_of,
     task_at,
     unit_of,
 )
@@ -72,8 +73,8 @@ OPEN = "the interval leaves it open"
 
 # Why a row has no verdict: what is said of an expectation that rests on it, in this order.
 _WITHHOLDING: tuple[CaveatCode, ...] = (
-    "unsupported", "missing-values", "no-ratio", "saturated", "offered-rate", "driver-limited", "coarse",
-    "few-samples", "single-fork", "few-forks", "no-spread",
+    "unsupported", "missing-values", "same-builds", "no-ratio", "saturated", "offered-rate", "driver-limited",
+    "coarse", "few-samples", "single-fork", "few-forks", "single-build", "few-builds", "no-spread",
 )  # fmt: skip
 _WEAKENING: Mapping[CaveatCode, str] = MappingProxyType(
     {
@@ -82,6 +83,7 @@ _WEAKENING: Mapping[CaveatCode, str] = MappingProxyType(
         "failures": "requests failed",
         "stalled": "a single wait took much of the time of a task",
         "bimodal": "forks lie in separate groups, so that an interval may be too narrow",
+        "fork-apart": "a fork lies apart from the others, so that an interval may be too narrow",
     }
 )
 
@@ -96,9 +98,10 @@ Effect = Contrast | Ratio
 def speed_of(row: ExperimentRow) -> Effect | None:
     """How much faster the contender is than the baseline; None without a spread.
 
-    A natural logarithm, except that differences are in the row's unit.
+    A natural logarithm, except that differences are in the row's unit. It is the effect that its table tells.
     """
-    if row.comparison.compared_as == "ratio-of-sums":
+    compared_as = row.comparison.compared_as
+    if compared_as == "ratio-of-sums" or (compared_as == "ratio" and metric_of(row.metric).additive):
         return _ratio(row)
     return _combined([(row, 1.0)])
 
@@ -109,7 +112,7 @@ def _speed_over(row: ExperimentRow, than: ExperimentRow) -> Contrast | None:
 
 
 def _ratio(row: ExperimentRow) -> Ratio | None:
-    baseline, contender = ([_values(row, figures)] for figures in row.figures)
+    baseline, contender = ([_values(row, figures, told=True)] for figures in row.figures)
     builds = _builds([row])
     if row.comparison.paired:
         first, second = _aligned([*baseline, *contender], builds)
@@ -146,13 +149,13 @@ def _combined(terms: Iterable[tuple[ExperimentRow, float]]) -> Contrast | None:
     return contrast(groups, [1.0] * len(groups), looks)
 
 
-def _values(row: ExperimentRow, figures: Figures) -> _Values:
-    """Natural logarithms, unless the row is about the values themselves."""
+def _values(row: ExperimentRow, figures: Figures, *, told: bool = False) -> _Values:
+    """Natural logarithms, unless the row is about the values themselves, or they are `told`."""
     values = [math.nan if one is None else one for one in figures.values]
-    if row.comparison.compared_as != "ratio":
+    if told or row.comparison.compared_as != "ratio":
         known = zip(figures.blocks, values, strict=True)
         return {block: value for block, value in known if math.isfinite(value)}
-    additive = any_metric_of(row.metric).additive
+    additive = metric_of(row.metric).additive
     series = Series.of(values, additive=additive)
     points = log_points(series.points, additive=True) if additive else series.points
     if not np.isfinite(points).all():
@@ -181,7 +184,7 @@ def _aligned(values: Sequence[_Values], builds: Mapping[int, int]) -> list[Float
 # Expectations judged by intervals, never by how an estimate looks.
 
 
-def judge_relation(relation: Relation, speed: Effect, limit: float, comparisons: int = 1) -> Outcome:
+def judge_relation(relation: Toward, speed: Effect, limit: float, comparisons: int = 1) -> Outcome:
     """What an estimate says about a relation.
 
     Args:
@@ -214,7 +217,7 @@ def judge_relation(relation: Relation, speed: Effect, limit: float, comparisons:
             )
 
 
-def support(relation: Relation, speed: Effect, limit: float) -> float:
+def support(relation: Toward, speed: Effect, limit: float) -> float:
     """How likely an estimate that supports the relation this much would be if it did not hold.
 
     Two-sided for a difference, even where its direction is expected; the greater of the two one-sided
@@ -281,6 +284,10 @@ def _judge(
         doubts=tuple(_doubts([*own, *([] if than is None else [than])])),
         place=expectation.place,
         lacks=_lack(expectation, own, than, judged, fork_s),
+        provisional=any(
+            not row.missing and not quotable(row.comparison, row.figures)
+            for row in (*own, *([] if than is None else [than]))
+        ),
     )
 
 
@@ -314,11 +321,14 @@ def _lack(
         for place, speed in speeds.items():
             if speed is not None:
                 later = speed.foreseen(units[place], further)
-                outcomes[place] = judge_relation(expectation.is_, later, expectation.limit, len(own))
+                outcomes[place] = judge_relation(
+                    _toward(expectation, own[place]), later, expectation.limit, len(own)
+                )
         return together(outcomes) != "inconclusive"
 
     needed = further_forks(min(units.values()), decided)
-    return Lack(sides, needed, sum(fork_s.get(side, 0.0) for side in sides))
+    block_s = sum(fork_s.get(side, 0.0) for side in sides)
+    return Lack(sides, needed, block_s, min(units.values()))
 
 
 def _judged(expectation: Expectation, row: ExperimentRow, than: ExperimentRow | None) -> Judged:
@@ -336,15 +346,20 @@ def _judged(expectation: Expectation, row: ExperimentRow, than: ExperimentRow | 
         if speed is not None:
             return _with_estimate(alone, row, speed, interval=False)
         return alone if than is not None else _with_point(alone, row)
-    outcome = judge_relation(expectation.is_, speed, expectation.limit, len(expectation.comparisons))
+    relation = _toward(expectation, row)
+    outcome = judge_relation(relation, speed, expectation.limit, len(expectation.comparisons))
     found = Judged(
         row.name,
         outcome,
-        p=support(expectation.is_, speed, expectation.limit),
+        p=support(relation, speed, expectation.limit),
         reason=OPEN if outcome == "inconclusive" else "",
         unit=expectation.unit,
     )
     return _with_estimate(found, row, speed, interval=True)
+
+
+def _toward(expectation: Expectation, row: ExperimentRow) -> Toward:
+    return toward(expectation.is_, higher_is_better=row.higher_is_better)
 
 
 def _with_point(judged: Judged, row: ExperimentRow) -> Judged:
@@ -583,14 +598,18 @@ def _variants(measurement: Measurement, runs: Mapping[str, RunRecord]) -> tuple[
 
 
 def _rows(table: TableSpec, runs: Mapping[str, RunRecord]) -> tuple[ExperimentRow, ...]:
-    """In order, p-values adjusted over those of the same metric."""
+    """In order, p-values adjusted over those of the same metric, and over all of index builds."""
     rows = {spec.name: compare_row(spec, runs) for spec in table.rows}
-    by_metric = groupby(sorted(rows.values(), key=attrgetter("metric")), attrgetter("metric"))
-    for _, members in by_metric:
+    families = groupby(sorted(rows.values(), key=_family), _family)
+    for _, members in families:
         family = list(members)
         for row, comparison in zip(family, adjust([row.comparison for row in family]), strict=True):
-            rows[row.name] = finished(row, comparison)
+            rows[row.name] = finished(row, provisional(comparison, row.figures))
     return tuple(rows.values())
+
+
+def _family(row: ExperimentRow) -> str:
+    return row.metric if terms_of(row.baseline)[0].ref.task else "index builds"
 
 
 def _caveats(
@@ -617,10 +636,12 @@ def _caveats(
     furthest = max((row.scale.ratio for row in rows if row.scale is not None), default=0.0)
     if furthest >= NOTABLE_SCALE:
         yield caveat.small_scale(rounded_ratio(furthest))
-    if any(doubt.code == "bimodal" for row in rows for doubt in row.caveats):
+    if any(doubt.code in APART for row in rows for doubt in row.caveats):
         yield caveat.bimodal_interval()
-    if any(runs[label.partition("/")[0]].plan.index_builds == 1 for label, done in forks.items() if done):
-        yield caveat.one_index_build()
+    measured = dict.fromkeys(label.partition("/")[0] for label, done in forks.items() if done)
+    once = [name for name in measured if runs[name].plan.index_builds == 1]
+    if once:
+        yield caveat.one_index_build(once if len(once) < len(runs) else ())
 
 
 def _carried(name: str, runs: Mapping[str, RunRecord]) -> Iterator[Caveat]:

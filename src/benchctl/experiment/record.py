@@ -55,8 +55,21 @@ class SeenCall(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="
 # What an experiment asks: interleaved measurements, comparisons of their tasks, and expectations.
 
 
-Relation = Literal["slower", "faster", "alike", "different"]
-"""What a contender is expected to be, seen from its baseline."""
+Toward = Literal["slower", "faster", "alike", "different"]
+Relation = Literal["slower", "faster", "alike", "different", "less", "more"]
+"""What a contender is expected to be, seen from its baseline: by speed, or by the value itself."""
+
+
+def toward(relation: Relation, *, higher_is_better: bool) -> Toward:
+    """The same by speed: more of what takes time, or room, is slower."""
+    match relation:
+        case "more":
+            return "faster" if higher_is_better else "slower"
+        case "less":
+            return "slower" if higher_is_better else "faster"
+        case _:
+            return relation
+
 
 Dispatch = Literal["inlined", "virtual"]
 """What is expected of a call site: that all of its calls go to inlined code, or that each is dispatched."""

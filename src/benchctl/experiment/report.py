@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Final, Literal
 
@@ -63,8 +63,8 @@ from benchctl.report.numbers import (
 from benchctl.report.tables import WIDE, break_name, in_spite_of_looks, render_page
 from benchctl.results.model import EngineFacts, Environment, RunRecord, RunStatus
 from benchctl.results.plan import EVIDENCE_READERS
-from benchctl.stats.compare import Verdict
-from benchctl.stats.metrics import any_metric_of
+from benchctl.stats.compare import FORKS_FOR_QUOTING, Verdict
+from benchctl.stats.metrics import HELD, metric_of
 from benchctl.stats.multiplicity import MOST_BLOCKS
 
 # What the JVM did at call sites, beside the figures of the forks in which it did so.
@@ -176,13 +176,10 @@ def _given_up(name: str, one: SiteVariant) -> Iterator[str]:
 
 # Expectations and comparisons as grids, narrow for a terminal and wide for a page.
 
-_EXPECTATION_COLUMNS = (
-    "No", worded("Expectation"), Column("Outcome", "verdict"), worded("Change in speed (95 % interval)"),
-    "p (Holm)",
-)  # fmt: skip
 _LISTED = 4
 """So many comparisons of an expectation are shown one by one."""
 _LABEL_WIDTH = 28
+_NOTHING_PERCENT = -100.0
 _SHOWN_LIKE: Final[dict[Outcome, Verdict]] = {
     "confirmed": "faster",
     "refuted": "slower",
@@ -199,32 +196,63 @@ def _collect_notes(analysis: ExperimentAnalysis) -> Notes:
 def _expectation_grid(analysis: ExperimentAnalysis) -> Grid | None:
     if not analysis.expectations and not analysis.fates:
         return None
-    labels = {row.name: row.label for row in analysis.rows}
+    rows = {row.name: row for row in analysis.rows}
+    mixed = any(not _of_speed(one, rows[name]) for one in analysis.expectations for name in _names(one))
+    change = "Change (95 % interval)" if mixed else "Change in speed (95 % interval)"
     lines = (
         (
             str(number),
             one.statement,
-            judged(_SHOWN_LIKE[one.outcome], one.outcome),
-            *_support(one, labels),
+            judged(_SHOWN_LIKE[one.outcome], f"{one.outcome}{'?' if _doubted(one) else ''}"),
+            *_support(one, rows, mixed=mixed),
         )
         for number, one in analysis.numbered
     )
-    return Grid.of("Expectations", _EXPECTATION_COLUMNS, lines)
+    columns = ("No", worded("Expectation"), Column("Outcome", "verdict"), worded(change), "p (Holm)")
+    return Grid.of("Expectations", columns, lines)
+
+
+def _names(one: ExpectationResult) -> list[str]:
+    return [each.comparison for each in one.judged]
+
+
+def _doubted(one: ExpectationResult | FateResult) -> bool:
+    """Whether a decided outcome is not to be quoted."""
+    return isinstance(one, ExpectationResult) and one.provisional and one.outcome != "inconclusive"
+
+
+def _of_speed(one: ExpectationResult, row: ExperimentRow) -> bool:
+    """Whether its change is told as one in speed: of a ratio, and not of more or less of something."""
+    return not one.unit and one.relation not in {"less", "more"} and row.metric not in HELD
 
 
 def _expectation_summary(analysis: ExperimentAnalysis) -> str:
-    """`Of 22 expectations, 12 confirmed, 3 refuted, 7 left open`."""
+    """`Of 22 expectations, 12 confirmed, 3 refuted, 7 left open`, and why they are not to be quoted."""
     counts = Counter(one.outcome for one in analysis.expectations)
     counts.update(one.outcome for one in analysis.fates)
     total = counted(counts.total(), "expectation")
-    return (
+    found = (
         f"Of {total}, {counts['confirmed']} confirmed, {counts['refuted']} refuted, "
         f"{counts['inconclusive']} left open."
     )
+    doubtful = {
+        str(number): one
+        for number, one in analysis.numbered
+        if isinstance(one, ExpectationResult) and one.provisional
+    }
+    if not doubtful:
+        return found
+    names = {name for one in doubtful.values() for name in (*_names(one), one.than)}
+    rows = [row for row in analysis.rows if row.name in names and not row.missing]
+    few = any(min(row.comparison.replicates) < FORKS_FOR_QUOTING for row in rows)
+    reasons = [f"fewer than {FORKS_FOR_QUOTING} forks or index builds a side"] if few else []
+    reasons += ["tasks that had not settled"] if any(row.unsteady for row in rows) else []
+    which = "" if len(doubtful) == counts.total() else f" ({', '.join(doubtful)})"
+    return f"Provisional{which}: {found[:1].lower()}{found[1:]} Not to be quoted: {'; '.join(reasons)}."
 
 
-def _expectation_remarks(analysis: ExperimentAnalysis) -> Iterator[str]:
-    """Remarks on expectations beyond the grid, by their numbers; shared doubts once."""
+def _expectation_remarks(record: ExperimentRecord, analysis: ExperimentAnalysis) -> Iterator[str]:
+    """Remarks on expectations beyond the grid, by their numbers; shared doubts once; and what to run next."""
     labels = {row.name: row.label for row in analysis.rows}
     doubts: dict[str, list[str]] = {}
     for number, one in analysis.numbered:
@@ -237,6 +265,23 @@ def _expectation_remarks(analysis: ExperimentAnalysis) -> Iterator[str]:
             doubts.setdefault(doubt, []).append(str(number))
     for doubt, numbers in doubts.items():
         yield f"{', '.join(numbers)}: {doubt}."
+    yield from _next(record, analysis)
+
+
+def _next(record: ExperimentRecord, analysis: ExperimentAnalysis) -> Iterator[str]:
+    """The command that adds what open expectations lack, or the forks that make the others quotable."""
+    if record.status != "complete":
+        return
+    lacking = [one.lacks for one in analysis.expectations if one.lacks is not None and one.lacks.forks]
+    forks, why = max((one.forks or 0 for one in lacking), default=0), "for what is open"
+    by_fork = [
+        row.comparison for row in analysis.rows if not row.missing and row.comparison.replicate == "fork"
+    ]
+    fewest = min((min(one.replicates) for one in by_fork), default=FORKS_FOR_QUOTING)
+    if forks < FORKS_FOR_QUOTING - fewest:
+        forks, why = FORKS_FOR_QUOTING - fewest, f"with {FORKS_FOR_QUOTING} forks it may be quoted"
+    if forks:
+        yield f"Next, {why}: benchctl experiment run --more {record.id} --forks {forks}"
 
 
 def _narrow_grid(table: ExperimentTable, spec: TableSpec, notes: Notes) -> Grid:
@@ -282,7 +327,7 @@ def _grid_title(table: ExperimentTable) -> str:
     if len(metrics) != 1:
         return table.title
     ((key, unit),) = metrics
-    metric = any_metric_of(key)
+    metric = metric_of(key)
     return f"{table.title}: {metric.title}, {unit} ({better(metric)})"
 
 
@@ -302,14 +347,19 @@ def _in_unit(row: ExperimentRow) -> bool:
 def _row_label(row: ExperimentRow, table: ExperimentTable) -> str:
     if len({(one.metric, one.unit) for one in table.rows}) == 1:
         return row.label
-    return f"{row.label}: {any_metric_of(row.metric).title}, {row.unit}"
+    title = metric_of(row.metric).title
+    # `rate: docs/s, docs/s` and `size: size, MB` say nothing twice.
+    parts = [part for part in (title, row.unit) if part != row.label]
+    return f"{row.label}{': ' if len(parts) > 1 else ', '}{', '.join(dict.fromkeys(parts))}"
 
 
-def _support(one: ExpectationResult | FateResult, labels: Mapping[str, str]) -> tuple[str, str]:
+def _support(
+    one: ExpectationResult | FateResult, rows: Mapping[str, ExperimentRow], *, mixed: bool
+) -> tuple[str, str]:
     if isinstance(one, FateResult):
         return _measured_text(one), NOT_AVAILABLE
     p = NOT_AVAILABLE if one.p is None else f"{p_value(one.p)} ({p_value(one.p_adjusted)})"
-    return _measured(one, labels), p
+    return _measured(one, rows, mixed=mixed), p
 
 
 def _lacks(one: ExpectationResult | FateResult) -> Iterator[str]:
@@ -318,37 +368,56 @@ def _lacks(one: ExpectationResult | FateResult) -> Iterator[str]:
     if one.lacks.forks is None:
         yield f"{MOST_BLOCKS} forks a side would not decide it, if it stays as it is"
     else:
+        lacks, few = one.lacks, one.lacks.known < FORKS_FOR_QUOTING
         forks = counted(one.lacks.forks, "further fork")
-        yield f"takes about {forks} a side ({duration(one.lacks.seconds)}), if it stays as it is"
+        guess = f", or more: {lacks.known} forks tell little of their spread" if few else ""
+        about = "" if few else "about "
+        yield f"takes {about}{forks} a side ({duration(lacks.seconds)}), if it stays as it is{guess}"
 
 
-def _measured(one: ExpectationResult, labels: Mapping[str, str]) -> str:
-    """The estimates of an expectation: one by one, or the range of many."""
-    if len(one.judged) <= _LISTED:
-        alone = len(one.judged) == 1
-        return "; ".join(_estimate(each, "" if alone else labels[each.comparison]) for each in one.judged)
-    counts = Counter(each.outcome for each in one.judged)
+def _measured(one: ExpectationResult, rows: Mapping[str, ExperimentRow], *, mixed: bool) -> str:
+    """The estimates of an expectation: one by one, or the range of many; `in speed` where not all are."""
+    told = [_told(one, each, rows[each.comparison]) for each in one.judged]
     shown = signed_figure if one.unit else signed_percent
-    found = [each.difference if one.unit else each.speed_percent for each in one.judged]
-    known = [each for each in found if each is not None]
-    spread = f"; {interval(min(known), max(known), shown)} {one.unit or '%'}" if known else ""
+    unit = one.unit or ("% in speed" if mixed and _of_speed(one, rows[one.judged[0].comparison]) else "%")
+    if len(one.judged) <= _LISTED:
+        leads = [f"{rows[name].label}: " if len(told) > 1 else "" for name in _names(one)]
+        return "; ".join(
+            f"{lead}{_estimate(estimate, shown, unit)}" for lead, estimate in zip(leads, told, strict=True)
+        )
+    counts = Counter(each.outcome for each in one.judged)
+    known = [change for change, _, _ in told if change is not None]
+    spread = f"; {shown(min(known))} to {shown(max(known))} {unit}" if known else ""
     listed = ", ".join(f"{counts[outcome]} {word}" for outcome, word in _WORDS.items() if counts[outcome])
     return f"of {len(one.judged)} comparisons {listed}{spread}"
 
 
-def _estimate(judged: Judged, label: str) -> str:
-    lead = f"{label}: " if label else ""
-    if judged.unit:
-        change = f"{lead}{signed_figure(judged.difference)} {judged.unit}"
-        if judged.difference_low is None:
-            return change
-        return f"{change} ({interval(judged.difference_low, judged.difference_high, signed_figure)})"
-    if judged.speed_percent is None:
-        return f"{lead}{NOT_AVAILABLE}"
-    change = f"{lead}{signed_percent(judged.speed_percent)} %"
-    if judged.low_percent is None:
-        return change
-    return f"{change} ({interval(judged.low_percent, judged.high_percent)})"
+_Estimate = tuple[float | None, float | None, float | None]
+"""Change, and the ends of its interval."""
+
+
+def _told(one: ExpectationResult, judged: Judged, row: ExperimentRow) -> _Estimate:
+    """A difference, a change in speed, or of what is held and what is more or less, the change of that."""
+    if one.unit:
+        return judged.difference, judged.difference_low, judged.difference_high
+    speed = judged.speed_percent, judged.low_percent, judged.high_percent
+    if _of_speed(one, row) or row.higher_is_better:
+        return speed
+    change, high, low = (_inverse(percent) for percent in speed)
+    return change, low, high
+
+
+def _inverse(percent: float | None) -> float | None:
+    """Half the speed is twice the time."""
+    return None if percent is None or percent <= _NOTHING_PERCENT else 100 * (1 / (1 + percent / 100) - 1)
+
+
+def _estimate(estimate: _Estimate, shown: Callable[[float | None], str], unit: str) -> str:
+    change, low, high = estimate
+    if change is None:
+        return NOT_AVAILABLE
+    reach = "" if low is None else f" ({interval(low, high, shown)})"
+    return f"{shown(change)} {unit}{reach}"
 
 
 def _reasons(one: ExpectationResult, labels: Mapping[str, str]) -> Iterator[str]:
@@ -381,7 +450,7 @@ def _figures(row: ExperimentRow, table: ExperimentTable) -> tuple[Cell | str, ..
     if comparison.paired and comparison.baseline_value is not None:
         # Of the pairs that the change is of.
         values = [comparison.baseline_value, comparison.contender_value]
-    change, reach = change_cells(comparison)
+    change, reach = change_cells(comparison, row.figures)
     if _diff(table) == "Diff" and change != NOT_AVAILABLE:
         change = f"{change} {row.unit if _in_unit(row) else '%'}"
     told = (
@@ -470,10 +539,11 @@ def _legend(analysis: ExperimentAnalysis) -> Iterator[str]:
         listed = sorted({(e.unit, e.margin or e.margin_percent or 0.0) for e in analysis.expectations})
         margins = ", ".join(f"{margin:g} {unit or '%'}" for unit, margin in listed)
         yield (
-            "Expectations: slower or faster is confirmed by a 95 % interval on that side of 0, and refuted "
-            "by a 90 % interval that excludes as much as the margin; alike is confirmed by a 90 % interval "
-            "within the margin, and refuted by one beyond it. All comparisons have to show it; one refutes "
-            "it, so that of k comparisons refuting takes an interval of 1 - 10 %/k (Bonferroni). Margins: "
+            "Expectations: slower, faster, less and more are confirmed by a 95 % interval on that side of "
+            "0, and refuted by a 90 % one that excludes as much as the margin; alike is confirmed by a 90 % "
+            "interval within the margin, and refuted by one beyond it. All comparisons have to show it; one "
+            "refutes it, so that of k comparisons refuting takes an interval of 1 - 10 %/k (Bonferroni). "
+            "Margins: "
             f"{margins}. p is the greatest of an expectation's comparisons."
         )
         yield (
@@ -535,7 +605,7 @@ def _forks(record: ExperimentRecord, analysis: ExperimentAnalysis) -> str:
         return "index builds only"
     numbers = Counter(wanted for _, wanted in sides)
     (most, alike), *rest = numbers.most_common() or [(spec.forks, 0)]
-    text = f"{counted(most, 'fork')} of each of {alike} sides"
+    text = f"{counted(most, 'fork')} of {f'each of {alike} sides' if alike != 1 else 'one side'}"
     return ", ".join([text, *(f"{forks} of {count}" for forks, count in rest)])
 
 
@@ -626,7 +696,7 @@ def _text(record: ExperimentRecord, runs: _Runs, analysis: ExperimentAnalysis, w
     expected = _expectation_grid(analysis)
     if expected is not None:
         blocks.append(lines(_expectation_summary(analysis)))
-        blocks.append(render_page([expected], _expectation_remarks(analysis), width))
+        blocks.append(render_page([expected], _expectation_remarks(record, analysis), width))
     fates = _fate_grid(record.spec, analysis)
     if fates is not None:
         blocks.append(render_page([fates], _fate_lines(record.spec, analysis), width))
@@ -654,7 +724,7 @@ def _markdown(record: ExperimentRecord, runs: _Runs, analysis: ExperimentAnalysi
     expected = _expectation_grid(analysis)
     if expected is not None:
         parts += [escaped(_expectation_summary(analysis)), grid_table(expected)]
-        parts.append(_items(_expectation_remarks(analysis)))
+        parts.append(_items(_expectation_remarks(record, analysis)))
     fates = _fate_grid(record.spec, analysis)
     if fates is not None:
         parts += [grid_table(fates), _items(_fate_lines(record.spec, analysis))]
@@ -715,7 +785,7 @@ def page(record: ExperimentRecord, runs: _Runs, analysis: ExperimentAnalysis) ->
             about=tuple(_about_lines(record)),
             summary=_expectation_summary(analysis) if expected is not None else "",
             expectations=expected,
-            remarks=tuple(_expectation_remarks(analysis)),
+            remarks=tuple(_expectation_remarks(record, analysis)),
             fates=fates,
             fate_lines=tuple(_fate_lines(record.spec, analysis)),
             sections=[

@@ -84,6 +84,7 @@ def driver_figures(
     wall_s: float,
     workers: int = 1,
     stops: Iterable[Span] = (),
+    share: float = 1.0,
 ) -> DriverFigures:
     """The driver's figures for one task of one fork, without what only the fork knows.
 
@@ -95,11 +96,34 @@ def driver_figures(
         wall_s: wall time of the task, seconds.
         workers: number of processes its clients ran in.
         stops: when one of these did not run, on the clock of the samples.
+        share: of the task's rate that these samples' clients have.
     """
-    meter = LagMeter(task.rate_per_s, scheduled=task.scheduler is not None)
+    rate_per_s = None if task.rate_per_s is None else share * task.rate_per_s
+    meter = LagMeter(rate_per_s, scheduled=task.scheduler is not None)
     for chunk in samples:
         meter.add(chunk)
     return meter.figures(cpu_s=cpu_s, wall_s=wall_s, workers=workers, stops=stops)
+
+
+def start_late_ns(samples: Iterable[Columns], task: Task, start_ns: int) -> int | None:
+    """How long after it was due the first request of these clients was sent; None where that is not known.
+
+    Args:
+        samples: of some clients of that task, in chunks.
+        task: the task.
+        start_ns: the common start, on the clock of the samples.
+    """
+    if not task.throttled and task.ramp_up_time_period:
+        return None
+    begun: list[tuple[int, int]] = []
+    for chunk in samples:
+        if chunk["start_ns"].size:
+            first = int(chunk["start_ns"].argmin())
+            sent_ns = int(chunk["start_ns"][first])
+            begun.append(
+                (sent_ns, sent_ns - (int(chunk["intended_ns"][first]) if task.throttled else start_ns))
+            )
+    return min(begun)[1] if begun else None
 
 
 class LagMeter:

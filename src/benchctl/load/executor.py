@@ -3,7 +3,7 @@
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from itertools import chain
 from multiprocessing import get_context
@@ -13,9 +13,10 @@ from pathlib import Path
 from queue import SimpleQueue
 from time import monotonic_ns
 from types import TracebackType
-from typing import Self
+from typing import Protocol, Self
 
 from benchctl.child import follow_parent
+from benchctl.endpoint import Endpoint
 from benchctl.errors import BenchctlError
 from benchctl.load.client import NodeGone, TaskAborted
 from benchctl.load.driver_overhead import Span
@@ -24,6 +25,7 @@ from benchctl.load.task_clients import (
     Completion,
     Done,
     HaltTask,
+    HostClock,
     Job,
     Lane,
     Mark,
@@ -37,6 +39,7 @@ from benchctl.load.task_clients import (
 )
 from benchctl.load.transport import WireClient
 from benchctl.load.workload import WorkContext
+from benchctl.results.model import LoadHostFacts
 from benchctl.results.samples import Columns, Place, RowFile, SampleSpool, concatenate
 from benchctl.track.model import Task
 from benchctl.track.operations.common import Operation
@@ -261,44 +264,123 @@ class _Session:
 
 # The processes together.
 
-# A message reaches its process, and all of its clients wake up, well within this.
-_START_LEAD_NS = 20_000_000
 _POLL_S = 0.05
 _END_S = 5.0
 
 
-@dataclass(frozen=True)
-class _Worker:
-    """A process that works, and the line to it."""
+class Worker(Protocol):
+    """A process that works, on whichever host.
 
-    process: BaseProcess
+    Attributes:
+        line: can be waited for: it has something to be received, or has ended.
+    """
+
     line: Connection
 
     def tell(self, message: Message) -> None:
-        """Send a message; one that is gone shows by its end of the line."""
+        """Send a message; that the worker is gone shows by the end of its line."""
+        ...
+
+    def receive(self) -> Message:
+        """Take what has come.
+
+        Raises:
+            BenchctlError: the line has ended, and with it the worker.
+        """
+        ...
+
+    def settle(self, done: Done, folder: Path) -> Done:
+        """What it did, on this host's clock and with its samples in that folder."""
+        ...
+
+
+class LocalWorker:
+    """A process of this host, which shares its clock and its disk."""
+
+    def __init__(self, host: HostClock | None = None) -> None:
+        self.line, self.process = spawn()
+        self._host = host
+
+    def tell(self, message: Message) -> None:
+        """Send it."""
         with suppress(BrokenPipeError, ConnectionResetError):
             self.line.send(message)
+
+    def receive(self) -> Message:
+        """Take it."""
+        try:
+            return self.line.recv()  # type: ignore[no-any-return]
+        except (EOFError, ConnectionResetError) as err:
+            self.process.join(_END_S)
+            raise died(self.process.exitcode) from err
+
+    def settle(self, done: Done, folder: Path) -> Done:
+        """Nothing is elsewhere."""
+        del folder
+        return done if self._host is None else replace(done, host=self._host)
+
+
+def spawn() -> tuple[Connection, BaseProcess]:
+    """Start a process that serves, with the line to it; the end of the line is its end."""
+    # Spawned, not forked: the caller has threads.
+    context = get_context("spawn")
+    ours, theirs = context.Pipe()
+    process = context.Process(target=serve, args=(theirs,), daemon=True)
+    process.start()
+    theirs.close()
+    return ours, process
+
+
+def end(workers: Sequence[tuple[Connection, BaseProcess]]) -> None:
+    """End processes, at once if they do not end by themselves."""
+    for line, _ in workers:
+        line.close()
+    for _, process in workers:
+        process.join(_END_S)
+        if process.is_alive():
+            process.kill()
+            process.join()
+
+
+def died(status: int | None, where: str = "") -> BenchctlError:
+    """A process is gone that should not be."""
+    return BenchctlError(
+        f"a load generating process{where} died with status {status}",
+        hint="the system may be short of memory: look at the kernel log",
+    )
 
 
 class WorkerPool:
     """Processes that live for several steps; a context manager that ends them.
 
     The monotonic clock is one for all processes of a host, so they share the start, and their samples lie on
-    one axis.
+    one axis. Pools of processes on several hosts are derived from this one: they say how processes are begun
+    and ended, and what to see to around a step.
 
     Args:
-        size: how many.
+        size: how many have clients dealt out to them.
+        reader: which of the processes, from 0, reads a corpus; it may be one beyond these.
+
+    Attributes:
+        lead_ns: how long before the common start it has to be told.
+        nodes_at: the address that the processes reach nodes of this host by; empty for loopback.
     """
 
-    def __init__(self, size: int) -> None:
+    # A message reaches a process of this host, and all of its clients wake up, well within this.
+    lead_ns = 20_000_000
+    nodes_at = ""
+
+    def __init__(self, size: int, *, reader: int = 0) -> None:
         self.size = size
-        self._workers: list[_Worker] = []
+        self._reader = reader
+        self._workers: list[Worker] = []
         self._steps = 0
 
     @property
     def pids(self) -> list[int]:
-        """The process ids."""
-        return [worker.process.pid for worker in self._workers if worker.process.pid is not None]
+        """The ids of the processes on this host."""
+        local = (worker.process for worker in self._workers if isinstance(worker, LocalWorker))
+        return [process.pid for process in local if process.pid is not None]
 
     def __enter__(self) -> Self:
         try:
@@ -330,13 +412,18 @@ class WorkerPool:
         Raises:
             BenchctlError: as in one process, or a worker died.
         """
-        dealt = [lanes for lanes in deal(order.lanes, order.jobs, self.size) if lanes]
-        if not self._workers:
-            self._begin()
-        self._steps += 1
-        step = _Step(self._steps, self._workers[: len(dealt)], order, stop, on_progress, mark)
         try:
-            done = step.run(dealt, spool.folder)
+            if not self._workers:
+                self._begin()
+            dealt = deal(order.lanes, order.jobs, self.size, self._reader)
+            posts = [(worker, lanes) for worker, lanes in zip(self._workers, dealt, strict=False) if lanes]
+            self._steps += 1
+            with self._around_step():
+                step = _Step(
+                    self._steps, self.lead_ns, posts, order, stop=stop, on_progress=on_progress, mark=mark
+                )
+                found = step.run(spool.folder)
+            done = [worker.settle(one, spool.folder) for worker, one in found]
         except (NodeGone, TaskAborted):
             raise
         except BaseException:
@@ -347,36 +434,37 @@ class WorkerPool:
                 spool.adopt(share.samples)
         return done
 
+    @property
+    def facts(self) -> dict[str, LoadHostFacts]:
+        """Of other hosts that processes are on, by name."""
+        return {}
+
     def _begin(self) -> None:
-        # Spawned, not forked: the caller has threads.
-        context = get_context("spawn")
-        for _ in range(self.size):
-            ours, theirs = context.Pipe()
-            process = context.Process(target=serve, args=(theirs,), daemon=True)
-            process.start()
-            theirs.close()
-            self._workers.append(_Worker(process, ours))
+        self._workers += [LocalWorker() for _ in range(self.size)]
 
     def _end(self) -> None:
-        for worker in self._workers:
-            # The end of the line is the end of the worker.
-            worker.line.close()
-        for worker in self._workers:
-            worker.process.join(_END_S)
-            if worker.process.is_alive():
-                worker.process.kill()
-                worker.process.join()
+        end([(one.line, one.process) for one in self._workers if isinstance(one, LocalWorker)])
         self._workers.clear()
 
+    @contextmanager
+    def _around_step(self) -> Iterator[None]:
+        yield
 
-def deal(lanes: Sequence[Lane], jobs: Sequence[Job], processes: int) -> list[tuple[Lane, ...]]:
-    """Which lanes go to which process: in turn, but all that share the reading of a corpus to the first."""
+
+def deal(
+    lanes: Sequence[Lane], jobs: Sequence[Job], processes: int, reader: int = 0
+) -> list[tuple[Lane, ...]]:
+    """Which lanes go to which process: in turn, but all that share the reading of a corpus to its reader.
+
+    Whatever the number of processes, each lane goes to one of them, and what a client sends and when follows
+    from its lane: all of them together send what one would.
+    """
     sharing = {number for number, job in enumerate(jobs) if job.operation.shares_work}
-    dealt: list[list[Lane]] = [[] for _ in range(processes)]
+    dealt: list[list[Lane]] = [[] for _ in range(max(processes, reader + 1))]
     place = 0
     for lane in lanes:
         if any(task in sharing for task, _ in lane.posts):
-            dealt[0].append(lane)
+            dealt[reader].append(lane)
         else:
             dealt[place % processes].append(lane)
             place += 1
@@ -389,26 +477,30 @@ class _Step:
     def __init__(
         self,
         number: int,
-        workers: Sequence[_Worker],
+        lead_ns: int,
+        posts: Sequence[tuple[Worker, tuple[Lane, ...]]],
         order: Order,
+        *,
         stop: threading.Event,
         on_progress: OnProgress | None,
         mark: Mark | None,
     ) -> None:
         self._number = number
-        self._workers = workers
+        self._lead_ns = lead_ns
+        self._posts = posts
+        self._workers = [worker for worker, _ in posts]
         self._order = order
         self._stop = stop
         self._on_progress = on_progress
         self._completion = Completion([job.task for job in order.jobs], self._stop_all, mark)
         self._ready = 0
-        self._requests = [0] * len(workers)
+        self._requests = [0] * len(posts)
         self._finished: dict[int, Done | None] = {}
         self._failed: Failed | None = None
 
-    def run(self, dealt: Sequence[tuple[Lane, ...]], folder: Path) -> list[Done]:
-        """Run it to its end."""
-        for number, (worker, lanes) in enumerate(zip(self._workers, dealt, strict=True)):
+    def run(self, folder: Path) -> list[tuple[Worker, Done]]:
+        """Run it to its end; what each worker did."""
+        for number, (worker, lanes) in enumerate(self._posts):
             prefix = f"step-{self._number:06d}-worker-{number}"
             worker.tell(Assigned(replace(self._order, lanes=lanes), folder, prefix))
         stopping = False
@@ -419,30 +511,23 @@ class _Step:
             lines = [w.line for n, w in enumerate(self._workers) if n not in self._finished]
             for line in wait(lines, timeout=_POLL_S):
                 number = next(n for n, worker in enumerate(self._workers) if worker.line is line)
-                self._hear(number, self._receive(number))
+                self._hear(number, self._workers[number].receive())
             if self._on_progress is not None:
                 self._on_progress(sum(self._requests))
         if self._failed is not None:
             raise self._failed.error()
-        return [done for _, done in sorted(self._finished.items()) if done is not None]
-
-    def _receive(self, number: int) -> Message:
-        worker = self._workers[number]
-        try:
-            return worker.line.recv()  # type: ignore[no-any-return]
-        except (EOFError, ConnectionResetError) as err:
-            worker.process.join(_END_S)
-            raise BenchctlError(
-                f"a load generating process died with status {worker.process.exitcode}",
-                hint="the system may be short of memory: look at the kernel log",
-            ) from err
+        return [
+            (self._workers[number], done)
+            for number, done in sorted(self._finished.items())
+            if done is not None
+        ]
 
     def _hear(self, number: int, message: Message) -> None:
         match message:
             case Ready():
                 self._ready += 1
                 if self._ready == len(self._workers):
-                    start_ns = monotonic_ns() + _START_LEAD_NS
+                    start_ns = monotonic_ns() + self._lead_ns
                     self._tell_all(Start(start_ns))
             case Measured(task=task):
                 self._completion.measured(task)
@@ -496,6 +581,25 @@ class Stage:
 
 
 @dataclass(frozen=True)
+class HostPart:
+    """What one of several hosts did of a task.
+
+    Attributes:
+        clock: of the host.
+        samples: of its clients.
+        processes: that these worked in.
+        cpu_s: CPU time of these processes.
+        start_ns: the common start, on the clock of the samples.
+    """
+
+    clock: HostClock
+    samples: Iterable[Columns]
+    processes: int
+    cpu_s: float
+    start_ns: int
+
+
+@dataclass(frozen=True)
 class TaskResult:
     """What came of a task.
 
@@ -516,6 +620,7 @@ class TaskResult:
         suspended_ns: for how long the host was suspended during the step.
         tooks: of batches of searches, successful and measured.
         sent_bytes: bodies of measured requests that succeeded.
+        hosts: by host, where the load came from hosts that have names.
     """
 
     samples: Iterable[Columns]
@@ -533,6 +638,7 @@ class TaskResult:
     suspended_ns: int = 0
     tooks: Tooks = ()
     sent_bytes: int = 0
+    hosts: tuple[HostPart, ...] = ()
 
     @property
     def columns(self) -> Columns:
@@ -548,6 +654,10 @@ class _Joined:
 
     def __iter__(self) -> Iterator[Columns]:
         return chain.from_iterable(self.parts)
+
+
+def _joined(shares: Sequence[Share]) -> Iterable[Columns]:
+    return shares[0].samples if len(shares) == 1 else _Joined(tuple(share.samples for share in shares))
 
 
 def run_step(
@@ -607,7 +717,7 @@ def _result(number: int, done: Sequence[Done], origin_ns: int) -> TaskResult:
     start_ns = max(one.start_ns for one in done)
     step_ended_ns = max(share.ended_ns for one in done for share in one.shares)
     return TaskResult(
-        samples=shares[0].samples if len(shares) == 1 else _Joined(tuple(share.samples for share in shares)),
+        samples=_joined(shares),
         unsupported=next((share.unsupported for share in shares if share.unsupported), None),
         failures=merge_failures(share.failures for share in shares),
         searches_sent=sum(share.searches_sent for share in shares),
@@ -622,14 +732,22 @@ def _result(number: int, done: Sequence[Done], origin_ns: int) -> TaskResult:
         suspended_ns=max(one.suspended_ns for one in done),
         tooks=merge_tooks(share.tooks for share in shares),
         sent_bytes=sum(share.sent_bytes for share in shares),
+        hosts=tuple(_by_host(number, done, start_ns - origin_ns)),
     )
+
+
+def _by_host(number: int, done: Sequence[Done], start_ns: int) -> Iterator[HostPart]:
+    for clock in dict.fromkeys(one.host for one in done if one.host is not None):
+        mine = [one for one in done if one.host == clock]
+        samples = _joined([one.shares[number] for one in mine])
+        yield HostPart(clock, samples, len(mine), sum(one.cpu_s for one in mine), start_ns)
 
 
 def run_task(  # noqa: PLR0913 - where a task runs, what it asks and where its samples belong; all by keyword
     task: Task,
     operation: Operation,
     *,
-    base_url: str,
+    base_url: Endpoint | str,
     index_name: str,
     seed: int,
     origin_ns: int,

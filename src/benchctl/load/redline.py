@@ -26,25 +26,37 @@ class Ladder:
     """Rates or factors of a search: a geometric grid, whose `ratio` (> 1) is the resolution of the answer.
 
     Every block shifts the grid by `shift` rungs, from 0 to 1: on one grid, forks that differ by less than a
-    rung
-    would be identical, and the spread that tests are based on would be the grid's.
+    rung would be identical, and the spread that tests are based on would be the grid's. It ends exactly at
+    `most`, on the rung `top`, whatever the shift.
     """
 
     ratio: float
     shift: float = 0.0
+    most: float = math.inf
+
+    @property
+    def top(self) -> int | None:
+        """The highest rung; None where there is none."""
+        if math.isinf(self.most):
+            return None
+        rung = self.at_most(self.most)
+        return rung + (self._grid(rung) < self.most)
 
     def load(self, rung: int) -> float:
         """The rate or factor of a rung."""
-        return float(self.ratio ** (rung + self.shift))
+        return min(self._grid(rung), self.most)
 
     def at_most(self, load: float) -> int:
-        """The highest rung whose load does not exceed this one."""
+        """The highest rung of the endless grid whose load does not exceed this one."""
         rung = round(math.log(load) / math.log(self.ratio))
-        while self.load(rung) > load:
+        while self._grid(rung) > load:
             rung -= 1
-        while self.load(rung + 1) <= load:
+        while self._grid(rung + 1) <= load:
             rung += 1
         return rung
+
+    def _grid(self, rung: int) -> float:
+        return float(self.ratio ** (rung + self.shift))
 
     def rungs(self, factor: float) -> int:
         """A factor in rungs, at least one."""

@@ -495,6 +495,21 @@ class Share:
 
 
 @dataclass(frozen=True)
+class HostClock:
+    """One of several hosts that load comes from, and where its monotonic clock stands.
+
+    Attributes:
+        name: of the host.
+        offset_ns: its clock less that of the host that collects samples.
+        error_ns: by how much that may be wrong at any time of the step.
+    """
+
+    name: str
+    offset_ns: int = 0
+    error_ns: int = 0
+
+
+@dataclass(frozen=True)
 class Done:
     """What one process did of a step.
 
@@ -504,6 +519,7 @@ class Done:
         cpu_s: CPU time of the process from the start on.
         stops: when the process did not run, on the monotonic clock.
         suspended_ns: for how long the host was suspended meanwhile.
+        host: where it ran, if the load comes from hosts that have names.
     """
 
     shares: tuple[Share, ...]
@@ -511,6 +527,7 @@ class Done:
     cpu_s: float
     stops: tuple[Span, ...] = ()
     suspended_ns: int = 0
+    host: HostClock | None = None
 
 
 def work(

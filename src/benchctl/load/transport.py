@@ -13,7 +13,7 @@ import pycurl
 
 from benchctl.endpoint import Endpoint
 from benchctl.load.request import Exchange, Request, judge_plain
-from benchctl.network import TROUBLES, Trouble, set_trust
+from benchctl.network import TROUBLES, Trouble, set_signing, set_trust
 from benchctl.results.samples import Outcome
 
 MOST_ANSWER_BYTES = 256 << 20
@@ -82,6 +82,7 @@ class WireClient(_Closing):
         self._base_url = endpoint.hosts[host]
         # A body of more than 1 MB would otherwise wait for the node's "100 Continue".
         self._headers = (*endpoint.headers, "Expect:")
+        self._signing = endpoint.signing
         self._chunks: list[bytes] = []
         self._most_bytes = most_bytes
         self._left_bytes = most_bytes
@@ -185,13 +186,18 @@ class WireClient(_Closing):
         curl.setopt(pycurl.CLOSESOCKETFUNCTION, self._close_socket)
         if self._base_url.startswith("https:"):
             set_trust(curl, endpoint.ca, verify=endpoint.verify)
+        if self._signing is not None:
+            set_signing(curl, self._signing)
         return curl
 
     def _load(self, request: Request) -> None:
         """Set what differs between requests; a task's request is loaded once and sent many times."""
         curl = self._curl
         curl.setopt(pycurl.URL, self._base_url + request.path)
-        if self._loaded is None or request.headers is not self._loaded.headers:
+        if self._signing is not None:
+            # The digest is known before the clock starts; the signature itself is part of every request.
+            self._load_headers((*request.headers, self._signing.digest_line(request.body)))
+        elif self._loaded is None or request.headers is not self._loaded.headers:
             self._load_headers(request.headers)
         curl.setopt(pycurl.TIMEOUT_MS, max(round(request.timeout_s * 1000), 1))
         if request.body or request.method == "POST":

@@ -107,6 +107,7 @@ class WorkContext:
         documents: opens the corpus: blocks of bytes, one document per line; None where there is none.
         document_count: of the corpus.
         indices: settings and mappings of all the track's indices, by name; empty when there is only one.
+        mark: what the mappings of every index say of it in `_meta`, beside what they say.
         data_streams: names of the track's.
         templates: the track's, of all kinds.
         sources: the corpora's files, if there is more than one stream of documents for one index.
@@ -124,6 +125,7 @@ class WorkContext:
     document_count: int = 0
     engine: EngineName = "elasticsearch"
     indices: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    mark: Mapping[str, str] = field(default_factory=dict)
     data_streams: tuple[str, ...] = ()
     templates: tuple[Template, ...] = ()
     sources: tuple[Source, ...] = ()

@@ -328,5 +328,5 @@ def _strip_runs(store: RunStore, old: Sequence[NightRecord]) -> Iterator[str]:
 
 
 def _fork_without_raw(fork: ForkRecord) -> ForkRecord:
-    boots = tuple(msgspec.structs.replace(boot, logs="") for boot in fork.boots)
+    boots = tuple(msgspec.structs.replace(boot, logs="", readings=None) for boot in fork.boots)
     return msgspec.structs.replace(fork, samples=None, telemetry=None, boots=boots, files={})

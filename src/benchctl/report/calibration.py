@@ -2,6 +2,8 @@
 
 from collections.abc import Iterator
 
+import msgspec
+
 from benchctl.results.figures import Calibration, ReadingCost
 
 _NS_PER_US = 1e3
@@ -12,6 +14,12 @@ MOST_READING_SHARE = 0.005
 def calibration_lines(found: Calibration | None) -> Iterator[str]:
     """The driver's floor in sentences; none if it was not measured."""
     if found is None:
+        return
+    if len(found.hosts) > 1:
+        for name, one in found.hosts.items():
+            yield from (
+                f"{name}: {line}" for line in calibration_lines(msgspec.structs.replace(one, hosts={}))
+            )
         return
     yield (
         f"service time is overstated by {_us(found.error_p50_ns)} us (p50), {_us(found.error_p99_ns)} us "

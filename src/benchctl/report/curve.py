@@ -1,19 +1,24 @@
 """Throughput-latency curves: a table a variant, and a plot of all of them in plain characters."""
 
 import math
+import textwrap
 from collections.abc import Sequence
 
 import msgspec
 
 from benchctl.report.grid import Grid
-from benchctl.report.numbers import NOT_AVAILABLE, figure
-from benchctl.results.figures import load_text
+from benchctl.report.numbers import NOT_AVAILABLE, counted, figure
+from benchctl.results.figures import RedlineEnd, load_text
 from benchctl.results.plan import RedlineSpec
+from benchctl.stats.analysis import Analysis
+from benchctl.stats.compare import own_interval
+from benchctl.stats.metrics import THROUGHPUT
 from benchctl.stats.redline import Curve, CurveRow, RedlineCurves, Spread, percentile_name
 
 _MARKS = "ox+*#@%&"
 _BOTH = "?"
 _ROWS = 16
+PLOT_LINES = 4
 _LEAST_COLUMNS = 40
 _MOST_COLUMNS = 84
 _AXIS = 10
@@ -25,6 +30,57 @@ def objective_text(search: RedlineSpec) -> str:
     if not search.limit_ns:
         return "everything accepted" if search.by == "clients" else "rate kept, everything accepted"
     return f"{percentile_name(search.percentile)} of latency within {search.limit_ns / _NS_PER_MS:g} ms"
+
+
+def redline_answer(analysis: Analysis) -> list[str]:
+    """`red-line of range, p90 of latency within 50 ms: es 101.0 queries/s (98.5 to 103.6)`, if any."""
+    found = analysis.redline
+    if found is None:
+        return []
+    search = found.search
+    what = f"all rates of {search.operation}" if search.by == "factor" else search.operation
+    told = (f"{curve.variant} {_found_text(curve, found)}{_there(curve, analysis)}" for curve in found.curves)
+    return [f"red-line of {what}, {objective_text(search)}: {'; '.join(told)}."]
+
+
+_BOUNDS: dict[RedlineEnd | None, str] = {
+    "max-rate": "no more was tried",
+    "driver-limited": "the driver was the limit",
+}
+
+
+def _found_text(curve: Curve, found: RedlineCurves) -> str:
+    searched = [fork for fork in curve.forks if fork.end is not None]
+    forks = counted(len(searched), "fork")
+    if curve.redline is None:
+        lacking = sum(fork.redline is None for fork in searched)
+        return f"none in {lacking} of {forks}" if searched else NOT_AVAILABLE
+    load = f"{_number(curve.redline, found)}{'' if found.unit == 'x' else ' '}{found.unit}"
+    if curve.at_least:
+        ends = sorted({_BOUNDS[fork.end] for fork in searched if fork.end in _BOUNDS})
+        return f"at least {load} ({' or '.join(ends)})"
+    if curve.low is None or curve.high is None:
+        return f"{load} (one fork: no interval)"
+    if curve.low == curve.high:
+        return f"{load} (alike in all {forks})"
+    return f"{load} (95 % interval {_number(curve.low, found)} to {_number(curve.high, found)})"
+
+
+def _number(load: float, found: RedlineCurves) -> str:
+    """Clients are whole, unless their mean is not."""
+    whole = found.search.by == "clients" and math.isclose(load, round(load))
+    return f"{load:,.0f}" if whole else figure(load)
+
+
+def _there(curve: Curve, analysis: Analysis) -> str:
+    """What so many clients get done: without that, their number means nothing."""
+    for row in analysis.rows:
+        for side in row.figures:
+            if row.metric == THROUGHPUT.key and side.variant == curve.variant and side.value is not None:
+                ends = own_interval(side.values, side.builds)
+                reach = "" if ends is None else f" ({figure(ends[0])} to {figure(ends[1])})"
+                return f", {figure(side.value)} {row.unit}{reach} in the last step there"
+    return ""
 
 
 def load_title(search: RedlineSpec) -> str:
@@ -45,9 +101,10 @@ def rate_grids(found: RedlineCurves) -> list[Grid]:
         return []
     factors = [1.0, *(curve.redline for curve in found.curves)]
     titles = ["As written", *(curve.variant for curve in found.curves)]
+    bounds = [False, *(curve.at_least for curve in found.curves)]
     named = [
-        title if factor is None else f"{title}: {load_text(factor, 'x')}"
-        for title, factor in zip(titles, factors, strict=True)
+        title if factor is None else f"{title}: {'at least ' if bound else ''}{load_text(factor, 'x')}"
+        for title, factor, bound in zip(titles, factors, bounds, strict=True)
     ]
     lines = (
         (
@@ -135,8 +192,11 @@ class _Scale(msgspec.Struct, frozen=True):
         return float(self.low * (self.high / self.low) ** (cell / (self.cells - 1)))
 
 
-def curve_plot(found: RedlineCurves, width: int) -> list[str]:
-    """Draw the objective's percentile against the load, both logarithmic; one mark a variant and load."""
+def curve_plot(found: RedlineCurves, width: int, rows: int = _ROWS) -> list[str]:
+    """Draw the objective's percentile against the load, both logarithmic; one mark a variant and load.
+
+    That takes about `PLOT_LINES` beside its rows.
+    """
     points = [
         (row.rate_per_s, row.objective_ms.median, mark)
         for curve, mark in zip(found.curves, _marks(found), strict=True)
@@ -148,14 +208,14 @@ def curve_plot(found: RedlineCurves, width: int) -> list[str]:
     limits = _limits_ms(found.search)
     columns = max(_LEAST_COLUMNS, min(width - _AXIS - 1, _MOST_COLUMNS))
     across = _axis([rate for rate, _, _ in points], columns)
-    up = _axis([*limits, *(latency for _, latency, _ in points)], _ROWS)
-    cells = [[" "] * columns for _ in range(_ROWS)]
+    up = _axis([*limits, *(latency for _, latency, _ in points)], rows)
+    cells = [[" "] * columns for _ in range(rows)]
     for limit_ms in limits:
         cells[up.cell(limit_ms)] = ["-"] * columns
     for rate, latency, mark in points:
         row, column = cells[up.cell(latency)], across.cell(rate)
         row[column] = mark if row[column] in {" ", "-", mark} else _BOTH
-    return _framed(cells, found, across, up)
+    return _framed(cells, found, across, up, width)
 
 
 def _limits_ms(search: RedlineSpec) -> list[float]:
@@ -171,13 +231,15 @@ def _axis(values: Sequence[float], cells: int) -> _Scale:
     return _Scale(min(values) / 1.02, max(values) * 1.02, cells)
 
 
-def _framed(cells: list[list[str]], found: RedlineCurves, across: _Scale, up: _Scale) -> list[str]:
+def _framed(
+    cells: list[list[str]], found: RedlineCurves, across: _Scale, up: _Scale, width: int
+) -> list[str]:
     limits = _limits_ms(found.search)
-    labels = {place: figure(up.value(place)) for place in (0, _ROWS // 2, _ROWS - 1)}
+    labels = {place: figure(up.value(place)) for place in (0, up.cells // 2, up.cells - 1)}
     labels |= {up.cell(limit_ms): f"{limit_ms:g}" for limit_ms in limits}
     body = [
         f"{labels.get(place, ''):>{_AXIS - 2}} |{''.join(cells[place])}".rstrip()
-        for place in range(_ROWS - 1, -1, -1)
+        for place in range(up.cells - 1, -1, -1)
     ]
     left, right = figure(across.low), figure(across.high)
     middle = figure(across.value(across.cells // 2))
@@ -186,9 +248,9 @@ def _framed(cells: list[list[str]], found: RedlineCurves, across: _Scale, up: _S
         f"{mark} {curve.variant}" for curve, mark in zip(found.curves, _marks(found), strict=True)
     )
     name = percentile_name(found.search.percentile)
-    key = f"{key}, {_BOTH} several" + (", - the objective" if limits else "")
+    key = f"{key}, {_BOTH} several" + (", - objective" if limits else "")
     return [
-        f"{name} of latency, ms, against {load_axis(found)}: {key}",
+        *textwrap.wrap(f"{name} of latency, ms, by {load_axis(found)}: {key}", width),
         *body,
         f"{'':>{_AXIS - 2}} +{'-' * across.cells}",
         f"{'':>{_AXIS}}{bottom}",

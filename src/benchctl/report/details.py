@@ -16,10 +16,10 @@ from benchctl.report.grid import (
     judged,
     worded,
 )
-from benchctl.report.layout import metric_title, precision_grid, task_name, verdict_cell
+from benchctl.report.layout import metric_title, precision_grid, verdict_cell
 from benchctl.report.numbers import NOT_AVAILABLE, counted, figure, interval, p_value, percent, signed_percent
 from benchctl.results.plan import Place
-from benchctl.stats.analysis import Analysis, DriverRow, Figures, Row, TimeKind, TimeRow
+from benchctl.stats.analysis import Analysis, DriverRow, Figures, HostRow, Row, TimeKind, TimeRow
 from benchctl.stats.compare import Comparison
 from benchctl.stats.evidence import EvidenceCost, TaskCost
 from benchctl.stats.order import OrderEffect, describe_before
@@ -44,11 +44,41 @@ def driver_grid(analysis: Analysis) -> Grid | None:
     return Grid.of(title, _COLUMNS, (_line(row, analysis) for row in analysis.drivers))
 
 
+_HOST_COLUMNS = (
+    OPERATION, VARIANT, worded("Host"), "Clients", "Sent/s", "Start", "Clock +/-", "Lag p50", "Lag p99",
+    "Lag max", "CPU",
+)  # fmt: skip
+
+
+def host_grid(analysis: Analysis) -> Grid | None:
+    """A line a task, variant and host; None where the load came from one host."""
+    if not analysis.hosts:
+        return None
+    title = (
+        "Load by host: its first request after it was due, by how much its clock may be wrong, how late it "
+        "sent; ms, medians over forks, the greatest clock error and lag of all"
+    )
+    return Grid.of(title, _HOST_COLUMNS, (_host_line(row, analysis) for row in analysis.hosts))
+
+
+def _host_line(row: HostRow, analysis: Analysis) -> tuple[str, ...]:
+    times_ns = (row.start_late_ns, row.clock_error_ns, row.lag_p50_ns, row.lag_p99_ns, row.lag_max_ns)
+    return (
+        analysis.where(row),
+        row.variant,
+        row.host,
+        str(row.clients),
+        figure(row.offered_per_s),
+        *map(_ms, times_ns),
+        NOT_AVAILABLE if row.cpu_share is None else percent(100 * row.cpu_share),
+    )
+
+
 def _line(row: DriverRow, analysis: Analysis) -> tuple[str, ...]:
     target = "" if row.target_per_s is None else f"/{row.target_per_s:g}"
     processes = f"{row.workers} x " if row.workers > 1 else ""
     return (
-        task_name(row, analysis),
+        analysis.where(row),
         row.variant,
         f"{figure(row.offered_per_s)}{target}",
         *(_ms(lag_ns) for lag_ns in (row.lag_p50_ns, row.lag_p99_ns, row.lag_max_ns)),
@@ -119,7 +149,7 @@ def cost_grid(analysis: Analysis) -> Grid | None:
         by_place.setdefault((one.schedule, one.task), {})[one.variant] = one
     lines = (
         (
-            _name(next(iter(found.values())), analysis),
+            analysis.where(next(iter(found.values()))),
             *(_cell(found.get(variant)) for variant in analysis.variants),
         )
         for found in by_place.values()
@@ -135,12 +165,6 @@ def _title(cost: EvidenceCost) -> str:
         f"What evidence ({', '.join(cost.kinds)}) cost: mean service time of {forks} with it over plain ones "
         f"- 1{alone}; such forks run behind all others and enter no comparison"
     )
-
-
-def _name(one: TaskCost, analysis: Analysis) -> str:
-    if len(analysis.sections) == 1:
-        return one.label
-    return f"{analysis.sections[one.schedule].challenge}: {one.label}"
 
 
 def _cell(one: TaskCost | None) -> str:
@@ -162,14 +186,14 @@ def builds_grid(analysis: Analysis) -> Grid | None:
     """A line a task, metric and variant; None for one build."""
     lines = tuple(
         (
-            task_name(row, analysis),
+            analysis.where(row),
             metric_title(row),
             figures.variant,
             _counts(figures),
             percent(figures.between_builds_percent),
             percent(figures.within_builds_percent),
         )
-        for row in analysis.rows
+        for row in analysis.task_rows
         for figures in row.figures
         if figures.builds
     )
@@ -205,7 +229,7 @@ def times_grid(analysis: Analysis) -> Grid | None:
         (OPERATION, VARIANT, *kinds),
         (
             (
-                task_name(next(iter(found.values())), analysis) + (f", search {search}" if search else ""),
+                analysis.where(next(iter(found.values()))) + (f", search {search}" if search else ""),
                 variant,
                 *(_details_cell(found.get(kind)) for kind in kinds),
             )
@@ -245,7 +269,7 @@ def _compared(rows: Sequence[Row], analysis: Analysis) -> Grid:
     names = (OPERATION, VARIANT) if several else (OPERATION,)
     lines = (
         (
-            task_name(row, analysis),
+            analysis.where(row),
             *((comparison.contender,) if several else ()),
             signed_percent(comparison.effect_percent),
             bounds(comparison.low_percent, comparison.high_percent),
@@ -261,7 +285,7 @@ def _compared(rows: Sequence[Row], analysis: Analysis) -> Grid:
 
 
 def _alone(rows: Sequence[Row], analysis: Analysis) -> Grid:
-    lines = ((task_name(row, analysis), *_spreads(row, analysis.variants)) for row in rows)
+    lines = ((analysis.where(row), *_spreads(row, analysis.variants)) for row in rows)
     return Grid.of(_details_title(rows, "spread"), (OPERATION, *_SPREADS), lines)
 
 
@@ -298,7 +322,12 @@ def further_grids(analysis: Analysis, *, details: bool) -> list[Grid]:
     """
     grids = [*order_grids(analysis), cost_grid(analysis)]
     if details:
-        grids += [*precision_grids(analysis), times_grid(analysis), driver_grid(analysis)]
+        grids += [
+            *precision_grids(analysis),
+            times_grid(analysis),
+            driver_grid(analysis),
+            host_grid(analysis),
+        ]
     else:
         grids.append(precision_grid(analysis))
     return [grid for grid in grids if grid is not None]

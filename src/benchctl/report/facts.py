@@ -11,8 +11,10 @@ import msgspec
 from benchctl.report.calibration import calibration_lines
 from benchctl.report.curve import objective_text
 from benchctl.report.grid import escaped
-from benchctl.report.ingest import LEAST_SHARE, ingest_lines
-from benchctl.report.numbers import counted, figure, mebibytes, visible
+from benchctl.report.layout import collect_notes, comparison_text, metric_title
+from benchctl.report.numbers import counted, figure, mebibytes, megabytes, visible
+from benchctl.report.tables import builds_legend
+from benchctl.results.figures import FIGURES
 from benchctl.results.foreign import TITLES, UNKNOWN
 from benchctl.results.model import (
     EngineFacts,
@@ -25,9 +27,14 @@ from benchctl.results.model import (
     stray_boots,
 )
 from benchctl.results.plan import CorpusSpec, Plan, RedlineSpec, VariantSpec, cpu_list
+from benchctl.stats.analyse import analyse_run
 from benchctl.stats.disturbed import disturbances
+from benchctl.stats.metrics import LEAST_SHARE, metric
 
+_BYTES_PER_KB = 1e3
 _BYTES_PER_MB = 1e6
+_NS_PER_MS = 1e6
+_SEVERAL = 2
 
 
 # What is known of results that another tool measured, for readers.
@@ -99,14 +106,16 @@ def fact_sections(record: RunRecord) -> list[FactSection]:
     sections = [
         FactSection("Run", tuple(_run_lines(record))),
         FactSection("Host", tuple(_host_lines(record.environment))),
+        FactSection("Load", tuple(_load_lines(record))),
         FactSection("Driver floor", tuple(calibration_lines(record.calibration))),
         FactSection("Engines", tuple(_engine_lines(record))),
         FactSection("Differences between variants", tuple(_difference_lines(record))),
         FactSection("Indices", tuple(_index_lines(record))),
-        FactSection("Index builds compared", tuple(ingest_lines(record))),
+        FactSection("Index builds compared", tuple(_build_lines(record))),
         FactSection("Answers", tuple(_answer_lines(record))),
         FactSection("Forks", tuple(_fork_lines(record))),
         FactSection("Nodes", tuple(_node_lines(record))),
+        FactSection("Asked of targets meanwhile", tuple(_asked_lines(record))),
         FactSection("Time", tuple(_time_lines(record))),
     ]
     return [section for section in sections if section.lines]
@@ -155,9 +164,10 @@ def _run_lines(record: RunRecord) -> Iterator[str]:
     names = ", at ".join(filter(None, (", ".join(plan.challenges), " x ".join(plan.sweep))))
     if plan.redline is None:
         restart = "once a fork" if plan.restart == "never" else f"for every {plan.restart}"
-        yield f"challenges: {names}; fresh node: {restart}"
+        what = f"challenges: {names}; fresh node: {restart}"
+        yield what if names else f"{counted(plan.index_builds, 'index build')} of every variant, and no forks"
     else:
-        yield from _redline_lines(plan, plan.redline)
+        yield from redline_lines(plan, plan.redline)
     if plan.warmup_challenges:
         yield f"warm-up after every boot: {', '.join(one.name for one in plan.warmup_challenges)}"
     for name, own in plan.variant_warmups.items():
@@ -174,6 +184,18 @@ def _run_lines(record: RunRecord) -> Iterator[str]:
         yield "every fork began without data: the challenge makes its own"
     if plan.plugin is not None:
         yield f"executed the track's plug-in {plan.plugin.path}, digest {plan.plugin.digest[:12]}"
+
+
+def _load_lines(record: RunRecord) -> Iterator[str]:
+    """Where it came from, unless from this host."""
+    if record.plan.load_hosts:
+        yield f"from {', '.join(record.plan.load_hosts)}, as {record.plan.hosts} had them"
+    for name, host in record.load_hosts.items():
+        versions = ", ".join(f"{what} {version}" for what, version in host.versions.items())
+        yield (
+            f"{name}: {counted(host.cores, 'CPU')}, {host.memory_bytes / 2**30:,.1f} GiB, "
+            f"{host.round_trip_ns / _NS_PER_MS:.2f} ms there and back; {versions}"
+        )
 
 
 def _forks(record: RunRecord) -> str:
@@ -213,7 +235,8 @@ def _pilot_line(pilot: Pilot) -> str:
     return f"{text}; not settled in them: {', '.join(pilot.unsettled)}" if pilot.unsettled else text
 
 
-def _redline_lines(plan: Plan, search: RedlineSpec) -> Iterator[str]:
+def redline_lines(plan: Plan, search: RedlineSpec) -> Iterator[str]:
+    """What is searched for, and how."""
     unit = "x" if search.by == "factor" else "/s"
     bound = "" if search.max_per_s is None else f", at most {search.max_per_s:g}{unit}"
     what = "all rates of challenge " if search.by == "factor" else ""
@@ -332,8 +355,8 @@ def _index_difference(baseline: str, other: str, indices: dict[str, IndexFacts])
 
 
 def _geometry(facts: IndexFacts) -> str:
-    """Number and kind of segments, and size: `1 compound segment, 282.0 MiB`."""
-    segments, size = len(facts.segments), mebibytes(facts.store_bytes)
+    """Number and kind of segments, and size: `1 compound segment, 295.7 MB`."""
+    segments, size = len(facts.segments), megabytes(facts.store_bytes)
     compound = sum(segment.compound for segment in facts.segments)
     if compound and compound == segments:
         return f"{counted(segments, 'compound segment')}, {size}"
@@ -348,34 +371,38 @@ def _assignments(settings: dict[str, Any]) -> list[str]:
 def _index_lines(record: RunRecord) -> Iterator[str]:
     named = [
         (name if len(builds) == 1 else f"{name}, build {number} of {len(builds)}", facts)
-        for name, first in record.indices.items()
-        for builds in (record.builds.get(name, (first,)),)
+        for name in record.indices
+        for builds in (record.builds_of(name),)
         for number, facts in enumerate(builds, 1)
     ]
     for name, facts in named:
         yield (
-            f"{name}: {facts.documents:,} documents, {mebibytes(facts.store_bytes)}, "
+            f"{name}: {facts.documents:,} documents, {megabytes(facts.store_bytes)}, "
             f"{counted(len(facts.segments), 'segment')} ({_segments(facts)})"
             f"{', from the cache' if facts.cached else ''}"
         )
         if facts.files:
-            kinds = ", ".join(f"{kind} {mebibytes(size)}" for kind, size in facts.files.items())
+            kinds = ", ".join(f"{kind} {megabytes(size)}" for kind, size in facts.files.items())
             yield f"  files: {kinds}"
-        if facts.fields or facts.fields_unknown:
-            yield f"  fields: {_fields(facts)}"
+        yield f"  fields: {_fields(facts)}"
         yield from (f"  {line}" for line in _ingest_lines(facts))
 
 
 def _fields(facts: IndexFacts) -> str:
-    """`message 37.5 MiB, @timestamp 2.0 MiB, 12 more 0.4 MiB`; or why not."""
-    if not facts.fields:
+    """`message 37.5 MB, @timestamp 2.0 MB, 12 more 0.4 MB`; or why not."""
+    if facts.fields_unknown:
         return f"the engine does not tell: {facts.fields_unknown}"
+    if not facts.fields and not facts.key:
+        return "not asked of an index that benchctl did not fill"
+    if not facts.fields:
+        where = f"indices/*-{facts.key[:12]}* in benchctl's home"
+        return f"not kept by the version that built it; delete {where}, and the next run builds it again"
     large = {name: size for name, size in facts.fields.items() if size >= LEAST_SHARE * facts.store_bytes}
-    words = [f"{name} {mebibytes(size)}" for name, size in large.items()]
+    words = [f"{name} {megabytes(size)}" for name, size in large.items()]
     rest = len(facts.fields) - len(large)
     if rest:
         left = sum(facts.fields.values()) - sum(large.values())
-        words.append(f"{rest} {'more' if large else 'small ones'} {mebibytes(left)}")
+        words.append(f"{rest} {'more' if large else 'small ones'} {megabytes(left)}")
     return ", ".join(words)
 
 
@@ -411,6 +438,27 @@ def _ingest_lines(facts: IndexFacts) -> Iterator[str]:
         f"merge {ingest.force_merge_s:.1f} / {ingest.engine_merge_s:.1f}, "
         f"flush {ingest.flush_s:.1f} / {ingest.engine_flush_s:.1f}"
     )
+
+
+def _build_lines(record: RunRecord) -> Iterator[str]:
+    """A line for every figure of index builds and contender, where there are several of both."""
+    if record.plan.index_builds < _SEVERAL:
+        return
+    found = analyse_run(record, metrics=[metric(one.name) for one in FIGURES if one.built])
+    least = LEAST_SHARE * max((one.store_bytes for own in record.builds.values() for one in own), default=0)
+    # Smaller files are many, and decide nothing.
+    rows = tuple(
+        row
+        for row in found.build_rows
+        if row.unit != "MB" or _BYTES_PER_MB * max(side.value or 0.0 for side in row.figures) >= least
+    )
+    notes = collect_notes(msgspec.structs.replace(found, rows=rows))
+    for row in rows:
+        numbers = f" [{told}]" if (told := notes.cell(row.caveats).text) else ""
+        yield from (f"{metric_title(row)}: {comparison_text(row, one)}{numbers}" for one in row.comparisons)
+    yield from [builds_legend(found)] if rows else []
+    yield from (f"[{number}] {doubt.text}" for number, doubt in enumerate(notes.numbered, 1))
+    yield from (doubt.text for doubt in notes.general if doubt not in found.caveats)
 
 
 def _answer_lines(record: RunRecord) -> Iterator[str]:
@@ -476,12 +524,12 @@ def _node_lines(record: RunRecord) -> Iterator[str]:
     """How evenly the nodes of a cluster were used, and whether each found its shards where they were."""
     for spec in record.plan.variants:
         forks = record.compared(spec.name)
-        boots = [boot for fork in forks for boot in fork.boots if boot.nodes]
+        boots = [boot for fork in forks for boot in fork.boots if boot.node_starts]
         if not boots:
             continue
         copied = {boot.recovered_bytes for boot in boots if boot.recovered_bytes is not None}
         found = f"; bytes copied between them at a start: {max(copied):,}" if copied else ""
-        names = [node.name for node in boots[0].nodes]
+        names = [node.name for node in boots[0].node_starts]
         yield f"{spec.name}: {', '.join(names)}, all on this host{found}"
         summaries = [one for fork in forks for one in fork.summaries if one.reported]
         for task in dict.fromkeys(one.label for one in summaries):
@@ -496,6 +544,49 @@ def _node_lines(record: RunRecord) -> Iterator[str]:
             if all(cpu.values()):
                 told = ", ".join(f"{name} {_mean(values)}" for name, values in cpu.items())
                 yield f"{spec.name}: CPU ms for a request of {task}, mean over forks: {told}"
+
+
+def _asked_lines(record: RunRecord) -> Iterator[str]:
+    """What running clusters were asked while they were measured, and what their nodes used."""
+    for spec in record.plan.variants:
+        boots = [boot for fork in record.compared(spec.name) for boot in fork.boots if boot.asked]
+        for what in dict.fromkeys(name for boot in boots for name in boot.asked):
+            costs = [boot.asked[what] for boot in boots if what in boot.asked]
+            calls, failed = sum(cost.calls for cost in costs), sum(cost.failed for cost in costs)
+            mean_ms = sum(cost.total_ns for cost in costs) / calls / _NS_PER_MS
+            longest_ms = max(cost.longest_ns for cost in costs) / _NS_PER_MS
+            mean_kb = sum(cost.total_bytes for cost in costs) / calls / _BYTES_PER_KB
+            sampling = ", sampling for 500 ms of it" if what == "hot threads" else ""
+            silent = f", {failed:,} without an answer" if failed else ""
+            yield (
+                f"{spec.name}: {what} {calls:,} x, {figure(mean_ms)} ms a call{sampling}, the longest "
+                f"{figure(longest_ms)} ms, {figure(mean_kb)} kB{silent}"
+            )
+        for name in dict.fromkeys(name for boot in boots for name in boot.nodes):
+            nodes = [boot.nodes[name] for boot in boots if name in boot.nodes]
+            yield f"  node {name}: {', '.join(_node_words(nodes))}"
+        files = [boot.readings for boot in boots if boot.readings is not None]
+        if files:
+            more = f" and {counted(len(files) - 1, 'more file')} beside it" if len(files) > 1 else ""
+            yield f"  all that it told: {files[0]}{more}"
+
+
+def _node_words(nodes: Sequence[dict[str, float]]) -> Iterator[str]:
+    """What a node used in all forks, and what it had at the end of the last."""
+    for key, title in (("cpu_s", "CPU"), ("gc_s", "collections")):
+        if any(key in node for node in nodes):
+            yield f"{title} {figure(sum(node.get(key, 0.0) for node in nodes))} s"
+    last = nodes[-1]
+    for key, title in (
+        ("heap_used_bytes", "heap"),
+        ("store_bytes", "shards"),
+        ("disk_available_bytes", "free disk"),
+    ):
+        if key in last:
+            yield f"{title} {mebibytes(int(last[key]))}"
+    for key, title in (("segments", "segment"), ("open_files", "open file")):
+        if key in last:
+            yield counted(int(last[key]), title)
 
 
 def _time_lines(record: RunRecord) -> Iterator[str]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from benchctl.report.numbers import NOT_AVAILABLE, signed_percent, visible
+from benchctl.report.numbers import ends, signed_percent, visible
 
 if TYPE_CHECKING:
     from benchctl.report.layout import Notes
@@ -66,6 +66,7 @@ class Cell(msgspec.Struct, frozen=True):
         between: separates them on one line.
         verdict: that its colour repeats; None without any.
         notes: numbers of the notes that it refers to, behind its words.
+        aside: what stands in brackets behind its words, or below them.
         above: it is empty because the cell above stands for its line, too.
     """
 
@@ -74,11 +75,12 @@ class Cell(msgspec.Struct, frozen=True):
     verdict: str | None = None
     notes: tuple[int, ...] = ()
     above: bool = False
+    aside: str = ""
 
     @property
     def words_text(self) -> str:
         """Its words in one line, without the notes."""
-        return self.between.join(self.words)
+        return self.between.join(self.words) + (f" ({self.aside})" if self.aside else "")
 
     @property
     def text(self) -> str:
@@ -88,7 +90,7 @@ class Cell(msgspec.Struct, frozen=True):
     @property
     def stacked(self) -> str:
         """All of it, piece below piece."""
-        joined = f"{self.between.rstrip()}\n".join(self.words)
+        joined = f"{self.between.rstrip()}\n".join(self.words) + (f"\n{self.aside}" if self.aside else "")
         return " ".join(filter(None, (joined, *map(str, self.notes))))
 
 
@@ -104,11 +106,7 @@ def bounds(
     low: float | None, high: float | None, shown: Callable[[float | None], str] = signed_percent
 ) -> Cell:
     """An interval in per cent, or as `shown`: `-1.2 to +3.4`."""
-    if low is None:
-        return Cell((NOT_AVAILABLE,))
-    if high is None:
-        return Cell((shown(low), "or more"))
-    return Cell((f"{shown(low)} to", shown(high)))
+    return Cell(ends(low, high, shown))
 
 
 class Grid(msgspec.Struct, frozen=True):

@@ -43,6 +43,7 @@ _LEAST_P = 0.001
 _LARGE = 10_000
 _HUGE_PERCENT = 1000
 _MIB_IN_GIB = 1024
+_MB_IN_GB = 1000
 
 
 def figure(value: float | None) -> str:
@@ -84,10 +85,24 @@ def percent(value: float | None) -> str:
 def interval(
     low: float | None, high: float | None, shown: Callable[[float | None], str] = signed_percent
 ) -> str:
-    """`-1.2 to +3.4`, in percent or as `shown`; `-1.2 or more` without an upper end."""
+    """`-1.2 to +3.4`, in percent or as `shown`; `-1.2 or more`, `up to +3.4` where an end says nothing."""
+    return " ".join(ends(low, high, shown))
+
+
+def ends(
+    low: float | None, high: float | None, shown: Callable[[float | None], str] = signed_percent
+) -> tuple[str, ...]:
+    """An interval in words that may stand one below the other; less than nothing is left of nothing."""
     if low is None:
-        return NOT_AVAILABLE
-    return f"{shown(low)} {'or more' if high is None else f'to {shown(high)}'}"
+        return (NOT_AVAILABLE,)
+    if shown is signed_percent and is_floor(low):
+        return ("unbounded",) if high is None else ("up to", shown(high))
+    return (shown(low), "or more") if high is None else (f"{shown(low)} to", shown(high))
+
+
+def is_floor(low_percent: float) -> bool:
+    """Whether the lower end of a change is a loss of all, beyond which there is nothing: it says nothing."""
+    return f"{low_percent:.1f}" == "-100.0"
 
 
 def p_value(p: float | None) -> str:
@@ -114,6 +129,12 @@ def mebibytes(size_bytes: float) -> str:
     """A size in MiB or GiB."""
     size = size_bytes / 2**20
     return f"{size / _MIB_IN_GIB:,.1f} GiB" if size >= _MIB_IN_GIB else f"{size:,.1f} MiB"
+
+
+def megabytes(size_bytes: float) -> str:
+    """What an index holds, in MB as its metrics have it, or GB."""
+    size = size_bytes / 1e6
+    return f"{size / _MB_IN_GB:,.1f} GB" if size >= _MB_IN_GB else f"{size:,.1f} MB"
 
 
 def duration(seconds: float) -> str:

@@ -2,18 +2,23 @@
 
 import math
 import shlex
+from collections.abc import Iterator
 
 import msgspec
 
 from benchctl.report.command_line import command
 from benchctl.report.layout import Command
-from benchctl.report.numbers import percent
+from benchctl.report.numbers import counted, percent
+from benchctl.report.numbers import documents as shortened
+from benchctl.results.figures import RedlineEnd
 from benchctl.results.model import DEFAULT_FORKS, FORKS_FOR_VERDICT
-from benchctl.results.plan import Plan
+from benchctl.results.plan import Plan, RedlineSpec
+from benchctl.spec import MOST_WORKERS
 from benchctl.stats.analysis import Analysis
-from benchctl.stats.compare import DECIDED, Comparison
+from benchctl.stats.compare import DECIDED, FORKS_FOR_QUOTING, Comparison
 from benchctl.stats.cost import fork_sd
 from benchctl.stats.inference import forks_needed, mde, mde_paired
+from benchctl.track.schedule import MOST_CLIENTS
 
 _COFFEE_MINUTES = 10
 _WARM_UP = "warmup_iterations"
@@ -23,6 +28,7 @@ _MOST_FORKS = 200
 _LEAST_ITERATIONS = 100
 _ITERATION_GROWTH = 3
 _DOCUMENT_GROWTH = 4
+_LOAD_GROWTH = 4
 _MOST_DOCUMENTS = 4_000_000
 
 
@@ -33,8 +39,9 @@ def planning_lines(analysis: Analysis, plan: Plan | None) -> list[str | Command]
     noisiest = _noisiest(analysis)
     if noisiest is not None:
         lines.append(_precision_text(noisiest, forks))
-    if plan is not None:
-        lines.append(Command("To see more", _proposal(analysis, plan)))
+    if plan is not None and plan.schedules:
+        proposal = _proposal("To see more", analysis, plan)
+        lines += [] if proposal is None else [proposal]
     return lines
 
 
@@ -44,8 +51,10 @@ def next_command(analysis: Analysis, plan: Plan) -> Command | None:
     For settled tasks that is more blocks, added to those there are: as many as decide every row that a few
     minutes can, else the row that lacks least.
     """
+    if not plan.schedules:
+        return None
     done = all(one.verdict in DECIDED and not one.provisional for one in _comparisons(analysis) if one.judged)
-    if done and len(analysis.variants) > 1:
+    if done and len(analysis.variants) > 1 and not any(_unfinished(analysis)):
         return None
     lacking = [
         (one.verdict_minutes or 0.0, one.verdict_forks)
@@ -56,17 +65,66 @@ def next_command(analysis: Analysis, plan: Plan) -> Command | None:
     if settled and lacking and len(analysis.runs) == 1 and not plan.test_mode and not _by_build(analysis):
         minutes, forks = max((one for one in lacking if one[0] <= _COFFEE_MINUTES), default=min(lacking))
         line = shlex.join(["benchctl", "run", "--more", analysis.runs[0], "--forks", str(forks)])
-        return Command(f"Next, about {math.ceil(minutes)} min", line)
-    return Command("Next", _proposal(analysis, plan))
-
-
-def _proposal(analysis: Analysis, plan: Plan) -> str:
-    """More of the units that intervals count, more warm-up if tasks had not settled, and more documents."""
-    forks, builds = proposed_forks(analysis), plan.index_builds
-    if _by_build(analysis):
-        builds = _proposed_builds(min(min(one.replicates) for one in _comparisons(analysis)))
         fewest = min(analysis.forks.values(), default=0)
+        # Of few forks, the spread is hardly known.
+        time = f"{math.ceil(minutes)} min"
+        return Command(f"Next, {f'{time} or more' if fewest < FORKS_FOR_QUOTING else f'about {time}'}", line)
+    return _proposal("Next", analysis, plan)
+
+
+def _unfinished(analysis: Analysis) -> Iterator[str]:
+    """Why a red-line search did not end at the red-line."""
+    ends = _ends(analysis)
+    if "max-rate" in ends:
+        yield "the most that was tried met the objective"
+    if "driver-limited" in ends:
+        yield "benchctl was the limit"
+
+
+def _ends(analysis: Analysis) -> set[RedlineEnd | None]:
+    return {fork.end for one in (analysis.redline.curves if analysis.redline else ()) for fork in one.forks}
+
+
+def _search_further(analysis: Analysis, plan: Plan, search: RedlineSpec) -> tuple[Plan, list[str]]:
+    """A search with more of what it lacked: loads, processes of the driver, warm-up, requests a step."""
+    reasons, ends, codes = list(_unfinished(analysis)), _ends(analysis), _codes(analysis)
+    if "max-rate" in ends and search.by == "clients":
+        most = min(MOST_CLIENTS, _LOAD_GROWTH * search.clients)
+        search = msgspec.structs.replace(search, clients=most)
+    elif "max-rate" in ends and search.max_per_s is not None:
+        search = msgspec.structs.replace(search, max_per_s=_LOAD_GROWTH * search.max_per_s)
+    workers = min(MOST_WORKERS, _GROWTH * plan.workers) if "driver-limited" in ends else plan.workers
+    if "not-steady" in codes:
+        search = msgspec.structs.replace(search, warm_up_s=_ITERATION_GROWTH * search.warm_up_s)
+        reasons.append("nodes were still getting faster")
+    if "few-samples" in codes:
+        search = msgspec.structs.replace(search, step_s=_ITERATION_GROWTH * search.step_s)
+        reasons.append("few requests a step")
+    return msgspec.structs.replace(plan, redline=search, workers=workers), reasons
+
+
+def _proposal(purpose: str, analysis: Analysis, plan: Plan) -> Command | None:
+    """More of the units that intervals count, more warm-up if tasks had not settled, and more documents.
+
+    With the reasons of each; None where no load met the objective, and none of that would change it.
+    """
+    forks, builds, fewest = (
+        proposed_forks(analysis),
+        plan.index_builds,
+        min(analysis.forks.values(), default=0),
+    )
+    reasons: list[str] = []
+    if plan.redline is not None:
+        if analysis.redline is not None and all(one.redline is None for one in analysis.redline.curves):
+            return None
+        plan, reasons = _search_further(analysis, plan, plan.redline)
+        # Where it has to be made anew, it can be seen first whether it ends.
+        forks = plan.forks if reasons else forks
+    if _by_build(analysis):
+        built = min(min(one.replicates) for one in _comparisons(analysis))
+        builds = _proposed_builds(built)
         forks = builds * math.ceil(max(fewest, builds) / builds)
+        reasons.append(f"more than {counted(built, 'index build')}")
     documents = _proposed_documents(analysis)
     # Points of a sweep with numbers of their own have none in common.
     grows = documents not in (0, plan.corpus.documents)
@@ -76,23 +134,34 @@ def _proposal(analysis: Analysis, plan: Plan) -> str:
     until_steady = unfit and _can_lengthen(plan) and not anew
     if anew and unfit and not _by_build(analysis):
         # It is not forks that are lacking.
-        forks = max(DEFAULT_FORKS, min(analysis.forks.values(), default=0))
+        forks = max(DEFAULT_FORKS, fewest)
     params = dict(plan.params)
     if grows and until_steady:
         # How many requests it takes to warm up was found out for this corpus, not for a larger one.
         params = {name: value for name, value in params.items() if name not in _warm_ups(plan)}
-    return command(
+    iterations = _proposed_iterations(analysis, plan, until_steady=until_steady)
+    if plan.redline is None and "not-steady" in _codes(analysis):
+        reasons.append("not warmed up")
+    elif iterations is not None and not until_steady:
+        reasons.append("few requests")
+    if grows:
+        warm_up = ", and more take another warm-up" if until_steady and "not warmed up" not in reasons else ""
+        reasons.append(f"{shortened(analysis.documents)} documents are few{warm_up}")
+    if forks > fewest:
+        reasons.append(f"more than {counted(fewest, 'fork')}")
+    line = command(
         # With the rule that ended this run, the next one would end as early; and a trial shows nothing.
         msgspec.structs.replace(plan, stop=None, test_mode=False, index_builds=builds, params=params),
         forks=forks,
         corpus_documents=documents,
-        iterations=_proposed_iterations(analysis, plan, until_steady=until_steady),
+        iterations=iterations,
         until_steady=until_steady,
     )
+    return Command(f"{purpose} ({'; '.join(reasons)})" if reasons else purpose, line)
 
 
 def _comparisons(analysis: Analysis) -> list[Comparison]:
-    return [one for row in analysis.rows for one in row.comparisons]
+    return [one for row in analysis.task_rows for one in row.comparisons]
 
 
 def _by_build(analysis: Analysis) -> bool:

@@ -7,23 +7,36 @@ from collections.abc import Collection, Iterator, Sequence
 import msgspec
 from rich.text import Text
 
-from benchctl.report.curve import curve_plot, rate_lines
+from benchctl.report.curve import PLOT_LINES, curve_plot, rate_lines
 from benchctl.report.grid import Cell, judged
 from benchctl.report.layout import (
+    bound_mark,
+    change_cells,
+    cv_text,
     headline,
+    line_name,
     metric_title,
     said,
-    task_name,
     value_text,
 )
-from benchctl.report.numbers import counted, p_value, percent, signed_figure, signed_percent, visible
+from benchctl.report.numbers import (
+    NOT_AVAILABLE,
+    counted,
+    is_floor,
+    p_value,
+    percent,
+    signed_figure,
+    signed_percent,
+    visible,
+)
 from benchctl.report.planning import next_command
 from benchctl.report.sweep import sweep_answer, sweep_grids, verdict
 from benchctl.report.tables import VERDICT_STYLES, break_name, command_lines, paragraph, render_page
 from benchctl.results.plan import Plan
-from benchctl.stats.analysis import Analysis, Row
+from benchctl.stats.analysis import Analysis, Figures, Row
 from benchctl.stats.compare import DECIDED, FORKS_FOR_QUOTING, Comparison, Verdict
 from benchctl.stats.decisions import decide
+from benchctl.stats.metrics import REDLINE
 from benchctl.stats.sweep import SweepCurve
 
 LINES = 24
@@ -31,6 +44,7 @@ _LEAST_WIDTH = 80
 _LEAST_NAME = 20
 _GAP = 2
 _LONGEST_VARIANT = 10
+_LEAST_PLOT, _MOST_PLOT = 6, 16
 _COARSE_PERCENT = 10
 # An open row says so in one character, and one without a verdict in three: there is little room.
 _WORDS: dict[Verdict, str] = {"inconclusive": "?", "insufficient": "n/a", "n/a": "n/a"}
@@ -41,15 +55,21 @@ _MARKS = {
     "cannot": ("a node cannot do it", "the notes have its reason"),
     "saturated": ("the engine did not keep up", "with the offered rate"),
     "driver": ("benchctl was the limit", "not the engine"),
+    "bound": ("a lower bound", "nothing higher was tried, or benchctl was the limit"),
     "cold": ("not warmed up", "forks were still getting faster"),
     "drift": ("drifting", "forks changed this way and that while they were measured"),
     "few": (f"fewer than {FORKS_FOR_QUOTING} forks, or index builds, a side", "too few to be quoted"),
     "2-mode": ("forks in groups", "often a JIT that lands in two states"),
+    "1-apart": ("one fork apart from all others", "by more than chance and its requests explain"),
     "host": ("noisy host", "its probes stand out around forks whose figures do, too"),
     "stall": ("a long wait", "one took much of the measured time"),
+    "coarse": ("counted in steps", "too coarse for a verdict on so little"),
+    "gaps": ("values are missing", "the notes say of what"),
+    "alike": ("all values are identical", "there is nothing to test with"),
     "tail": ("few requests", "the percentile is not precise"),
     "1-host": ("nodes share this host", "nothing is said about scaling over hosts"),
     "offered": ("throttled", "the rate is what was asked for"),
+    "clocks": ("unlike clocks", "targets tell it by their own"),
 }
 _OF_CAVEATS = {
     "failures": "fails",
@@ -58,12 +78,18 @@ _OF_CAVEATS = {
     "unsupported": "cannot",
     "saturated": "saturated",
     "driver-limited": "driver",
+    "lower-bound": "bound",
     "bimodal": "2-mode",
+    "coarse": "coarse",
+    "fork-apart": "1-apart",
     "disturbed": "host",
+    "missing-values": "gaps",
+    "no-spread": "alike",
     "stalled": "stall",
     "few-samples": "tail",
     "offered-rate": "offered",
     "shared-host": "1-host",
+    "other-clocks": "clocks",
 }
 
 
@@ -102,15 +128,15 @@ def render_screen(
     width = max(width, _LEAST_WIDTH)
     kept, flowing = list(rows), False
     while True:
-        shown = Text("\n").join(
-            [*top, *curves, *_blocks(kept, shared, width), *_legend(kept, shared, width, flowing=flowing)]
-        )
+        blocks = [*_blocks(kept, shared, width)]
+        body = [*top, *curves, *blocks, *_legend(kept, shared, width, flowing=flowing)]
         if len(curves) < len(analysis.curves):
-            shown.append(f"\n{counted(len(analysis.curves) - len(curves), 'more curve')}: -v shows them")
+            hidden = counted(len(analysis.curves) - len(curves), "more curve")
+            body.append(Text(f"{hidden}: -v shows them"))
         if len(kept) < len(rows):
             hidden = counted(len(rows) - len(kept), "more row")
-            shown.append(f"\n{hidden}, open or of smaller differences: -v shows them")
-        shown = Text("\n").join([shown, *bottom])
+            body.append(Text(f"{hidden}, open or of smaller differences: -v shows them"))
+        shown = Text("\n").join([*body, *_plot(analysis, [*body, *bottom], lines, width), *bottom])
         if len(kept) + len(curves) <= 1 or shown.plain.count("\n") < lines:
             return shown
         if flowing and len(curves) > 1:
@@ -118,6 +144,15 @@ def render_screen(
         elif flowing and kept:
             kept.remove(min(kept, key=lambda line: line.strength))
         flowing = True
+
+
+def _plot(analysis: Analysis, others: Sequence[Text], lines: int, width: int) -> list[Text]:
+    """The curve of a red-line, where there is room for one that can be read."""
+    room = lines - sum(text.plain.count("\n") + 1 for text in others) - PLOT_LINES - 2
+    if analysis.redline is None or room < _LEAST_PLOT:
+        return []
+    drawn = curve_plot(analysis.redline, width, min(room, _MOST_PLOT))
+    return [Text(visible("\n".join(["", *drawn, ""])), no_wrap=True)] if drawn else []
 
 
 def _top(analysis: Analysis, plan: Plan | None, width: int) -> list[Text]:
@@ -133,11 +168,10 @@ def _top(analysis: Analysis, plan: Plan | None, width: int) -> list[Text]:
 
 
 def _bottom(analysis: Analysis, plan: Plan | None, width: int, more: str) -> list[Text]:
-    """The curve of a red-line, what to run next, and where there is more."""
-    bottom = []
-    if analysis.redline is not None:
-        bottom.append(Text(visible("\n".join(["", *curve_plot(analysis.redline, width), ""])), no_wrap=True))
-        bottom += [paragraph(line, width) for line in rate_lines(analysis.redline)]
+    """What factors mean, what to run next, and where there is more."""
+    bottom = (
+        [] if analysis.redline is None else [paragraph(one, width) for one in rate_lines(analysis.redline)]
+    )
     following = None if plan is None else next_command(analysis, plan)
     if following is not None:
         words = command_lines(shlex.split(following.line), width, lead=f"{following.purpose}:  ")
@@ -154,14 +188,19 @@ def _curve_text(curve: SweepCurve, width: int) -> Text:
 
 
 def _lines(row: Row, analysis: Analysis) -> Iterator[_Line]:
-    name, unit = visible(task_name(row, analysis)), visible(f"{metric_title(row)}, {row.unit}")
+    name, unit = visible(analysis.where(row)), visible(f"{metric_title(row)}, {row.unit}")
+    if row.level == "build":
+        name, unit = visible(line_name(row)), "index builds"
     sides = {side.variant: side for side in row.figures}
     short = _headings(analysis.variants)
     if not row.comparisons:
         only = row.figures[0]
-        figures = (value_text(only), percent(only.cv_percent))
+        figures = (value_text(only), cv_text(only))
         marks = judged(None, "", *_marks(row, None))
-        yield _Line(("", unit), (short[only.variant], "CV of forks"), name, figures, marks, (0, 0.0))
+        of = "builds" if row.level == "build" else "forks"
+        strength = (row.metric == REDLINE.key, 0.0)
+        headers = (short[only.variant], f"CV of {of}" if figures[1] else "")
+        yield _Line(("", unit), headers, name, figures, marks, strength)
     for one in row.comparisons:
         word = _WORDS.get(one.verdict) or said(one, one.verdict).upper()
         word += "?" if one.provisional else ""
@@ -172,14 +211,15 @@ def _lines(row: Row, analysis: Analysis) -> Iterator[_Line]:
             figures=(
                 value_text(sides[one.baseline], one),
                 value_text(sides[one.contender], one),
-                _change(one),
-                _interval(one),
+                _change(one, row.figures),
+                _interval(one, row.figures),
                 p_value(one.p_adjusted),
             ),
             verdict=judged(one.verdict, word, *_marks(row, one)),
             # Of what never happened on either side there is nothing to see.
             strength=(
-                one.verdict in DECIDED and any((one.baseline_value, one.contender_value)),
+                row.metric == REDLINE.key
+                or (one.verdict in DECIDED and any((one.baseline_value, one.contender_value))),
                 _size(one.effect_percent or 0.0),
             ),
             mde_percent=one.mde_percent if one.verdict == "inconclusive" else None,
@@ -195,6 +235,7 @@ def _marks(row: Row, comparison: Comparison | None) -> list[str]:
     ]
     trends = {side.steady.trend for side in sides}
     found = {_OF_CAVEATS[doubt.code] for doubt in row.caveats if doubt.code in _OF_CAVEATS}
+    found -= set() if any(side.at_least for side in sides) else {"bound"}
     found |= {"cold"} if "not warmed up" in trends else {"drift"} if "drifting" in trends else set()
     if comparison is not None and 0 < min(comparison.replicates) < FORKS_FOR_QUOTING:
         found.add("few")
@@ -260,7 +301,7 @@ def _legend(lines: Sequence[_Line], shared: Collection[str], width: int, *, flow
         reach = f"minimum detectable effect {reach}"
         meanings = {"?": ('inconclusive, which is not "equal"', reach)} | meanings
     listed = [("all" if mark in shared else mark, *meaning) for mark, meaning in meanings.items()]
-    if flowing:
+    if flowing and listed:
         short = (f"{mark}: {what}{f' ({more})' if mark == '?' else ''}" for mark, what, more in listed)
         yield paragraph("; ".join(short), width)
     else:
@@ -284,19 +325,19 @@ def _size(percent_off: float) -> float:
 
 
 def _change_header(row: Row, one: Comparison) -> str:
-    return f"change, {row.unit}" if one.compared_as == "difference" else "change"
+    in_unit = one.compared_as == "difference" and row.level == "task"
+    return f"change, {row.unit}" if in_unit else "change"
 
 
-def _change(one: Comparison) -> str:
-    if one.compared_as == "difference":
-        return signed_figure(one.difference)
-    value = one.effect_percent
-    text = signed_percent(value)
-    return text if value is None or not math.isfinite(value) else f"{text}%"
+def _change(one: Comparison, sides: Sequence[Figures]) -> str:
+    text, _ = change_cells(one, sides)
+    return text if one.compared_as == "difference" or text == NOT_AVAILABLE else f"{text}%"
 
 
-def _interval(one: Comparison) -> str:
+def _interval(one: Comparison, sides: Sequence[Figures]) -> str:
     """Integer per cent from ten on: an interval's ends are not known better."""
+    if bound_mark(one, sides):
+        return NOT_AVAILABLE
     if one.compared_as == "difference":
         if one.difference_low is None:
             return "n/a"
@@ -304,7 +345,8 @@ def _interval(one: Comparison) -> str:
     if one.low_percent is None:
         return "n/a"
     low, high = (
-        "" if end is None else signed_percent(end, 0 if abs(end) >= _COARSE_PERCENT else 1)
+        "" if end is None or is_floor(end) else signed_percent(end, 0 if abs(end) >= _COARSE_PERCENT else 1)
         for end in (one.low_percent, one.high_percent)
     )
-    return f"{low}..{high}%"  # without an upper end there is nothing behind the dots
+    # Beside the dots there is nothing where an end says nothing.
+    return f"{low}..{high}%" if low or high else "unbounded"

@@ -1,9 +1,11 @@
 """Sweeps for readers: the answer in sentences, and tables of points, of growth and of crossings."""
 
+import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
+from benchctl.report.curve import redline_answer
 from benchctl.report.grid import (
     ABOVE,
     INTERVAL,
@@ -31,20 +33,20 @@ from benchctl.report.numbers import (
     NOT_AVAILABLE,
     counted,
     figure,
-    interval,
     p_value,
-    percent,
     signed_figure,
     signed_percent,
 )
 from benchctl.stats.analysis import Analysis
 from benchctl.stats.caveat import Caveat
-from benchctl.stats.compare import Comparison
+from benchctl.stats.compare import FORKS_FOR_QUOTING, Comparison
+from benchctl.stats.decisions import WITHOUT_VERDICT
 from benchctl.stats.metrics import HELD, metric_of
-from benchctl.stats.sweep import Bounded, Crossing, PowerLaw, SweepAxis, SweepCurve, SweepPair
+from benchctl.stats.sweep import Bounded, Crossing, PowerLaw, SweepCurve, SweepPair
 
 _TWO = 2
 _WHOLE = 100
+_MOST_DECIMALS = 6
 
 
 def sweep_title(curve: SweepCurve) -> str:
@@ -65,30 +67,39 @@ def sweep_answer(curve: SweepCurve) -> list[str]:
 
 def _pair_text(curve: SweepCurve, place: int, pair: SweepPair) -> str:
     """`os against es by clients: slower at 1 (+20.1 %), inconclusive at 2. A crossing is ...`."""
-    faster = "has less" if curve.metric in HELD else "is faster"
-    told = " ".join(filter(None, (_where(curve, place), _crossing_text(pair, curve.axis, faster))))
+    told = " ".join(filter(None, (_where(curve, place), _crossing_text(curve, place, pair))))
     return f"{pair.contender} against {pair.baseline} by {curve.axis.name}: {told}" if told else ""
 
 
 def _where(curve: SweepCurve, place: int) -> str:
     """Neighbouring points with the same verdict are told together."""
     points = [
-        (label, comparisons[place])
-        for label, comparisons in zip(curve.axis.labels, curve.comparisons, strict=bool(curve.comparisons))
+        (label, comparisons[place], _why_not(curve, number, comparisons[place]))
+        for number, (label, comparisons) in enumerate(
+            zip(curve.axis.labels, curve.comparisons, strict=bool(curve.comparisons))
+        )
     ]
     parts = []
-    for word, group in groupby(points, key=lambda point: _word(point[1])):
-        labels, comparisons = zip(*group, strict=True)
+    for (word, why), group in groupby(points, key=lambda point: (_word(point[1]), point[2])):
+        labels, comparisons, _ = zip(*group, strict=True)
         in_unit = comparisons[0].compared_as == "difference"
         effects = [one.difference if in_unit else one.effect_percent for one in comparisons]
         known = [effect for effect in effects if effect is not None]
         size = ""
         if known and comparisons[0].verdict in {"faster", "slower", "different"}:
             low, high, shown = min(known), max(known), signed_figure if in_unit else signed_percent
-            reach = shown(low) if low == high else interval(low, high, shown)
+            reach = shown(low) if low == high else f"{shown(low)} to {shown(high)}"
             size = f" ({reach} {curve.unit if in_unit else '%'})"
-        parts.append(f"{word} {_stretch(labels)}{size}")
+        parts.append(f"{word} {_stretch(labels)}{size}{why and f' ({why})'}")
     return f"{', '.join(parts)}." if parts else ""
+
+
+def _why_not(curve: SweepCurve, point: int, comparison: Comparison) -> str:
+    """Why there is no verdict at a point; empty where there is one."""
+    if comparison.verdict not in {"n/a", "insufficient"}:
+        return ""
+    doubts = (*comparison.caveats, *(curve.caveats[point] if curve.caveats else ()))
+    return next((doubt.text for doubt in doubts if doubt.code in WITHOUT_VERDICT), "")
 
 
 def _word(comparison: Comparison) -> str:
@@ -103,12 +114,14 @@ def _stretch(labels: Sequence[str]) -> str:
     return f"at {labels[0]}" if len(labels) == 1 else f"from {labels[0]} to {labels[-1]}"
 
 
-def _crossing_text(pair: SweepPair, axis: SweepAxis, faster: str) -> str:
+def _crossing_text(curve: SweepCurve, place: int, pair: SweepPair) -> str:
+    axis, faster = curve.axis, "has less" if curve.metric in HELD else "is faster"
+    doubt = _doubt(curve, pair.growth, 0, 1 + place)
     if pair.ahead:
         but = f" but {', '.join(pair.growth.without)}" if pair.growth.without else ""
-        return f"They do not cross: {pair.ahead} {faster} at and between all points{but}."
+        return f"They do not cross{doubt}: {pair.ahead} {faster} at and between all points{but}."
     sentences = [
-        f"They cross at {_at(one)} {axis.name} (95 % {_place(one.low)} to {_place(one.high)}): "
+        f"They cross{doubt} at {_at(one)} {axis.name} (95 % {_place(one.low)} to {_place(one.high)}): "
         f"{one.below} {faster} below, {one.above} above."
         for one in pair.crossings
         if _shown(pair, one)
@@ -120,6 +133,14 @@ def _crossing_text(pair: SweepPair, axis: SweepAxis, faster: str) -> str:
         crossed = f", and the means cross at {means}" if means else ""
         sentences.append(f"A crossing is not excluded {where}{crossed}.")
     return " ".join(sentences)
+
+
+def _doubt(curve: SweepCurve, law: PowerLaw, *lines: int) -> str:
+    """`?` behind what is not to be quoted: of few blocks, or of points that something weakens."""
+    weak = law.blocks < FORKS_FOR_QUOTING or any(
+        _remarks(curve, place, *lines) for place in range(len(curve.axis.labels))
+    )
+    return "?" if weak else ""
 
 
 def _shown(pair: SweepPair, one: Crossing) -> bool:
@@ -142,24 +163,28 @@ def _within(one: Crossing, unit: str = "") -> str:
 
 
 def _growth_sentences(curve: SweepCurve) -> Iterator[str]:
-    fitted = [(line.variant, line.growth) for line in curve.lines]
-    known = [f"{name} {_bounded(law.exponent)}" for name, law in fitted if law.exponent is not None]
+    fitted = [
+        (line.variant, line.growth, _doubt(curve, line.growth, place))
+        for place, line in enumerate(curve.lines)
+    ]
+    known = [f"{name} {_bounded(law.exponent)}" for name, law, _ in fitted if law.exponent is not None]
     known += [
         f"{pair.contender} against {pair.baseline} {_bounded(pair.growth.exponent, signed=True)}"
         for pair in curve.pairs
         if pair.growth.exponent is not None
     ]
     if known:
-        yield f"Growth exponent in {curve.axis.name}: {', '.join(known)}."
-    lacking = dict.fromkeys(law.reason for _, law in fitted if law.exponent is None and curve.axis.numbers)
+        doubt = "?" if any(doubt for _, law, doubt in fitted if law.exponent is not None) else ""
+        yield f"Growth exponent{doubt} in {curve.axis.name}: {', '.join(known)}."
+    lacking = dict.fromkeys(law.reason for _, law, _ in fitted if law.exponent is None and curve.axis.numbers)
     for reason in lacking:
-        names = [name for name, law in fitted if law.exponent is None and law.reason == reason]
+        names = [name for name, law, _ in fitted if law.exponent is None and law.reason == reason]
         yield f"No growth exponent of {', '.join(names)}: {reason}."
-    for name, law in fitted:
+    for name, law, doubt in fitted:
         if law.misfit:
             (first, after, low), (before, last, high) = law.steps[0], law.steps[-1]
             yield (
-                f"{name} is no power law (p {p_value(law.misfit_p)}): its exponent {law.misfit}, "
+                f"{name} is no power law{doubt} (p {p_value(law.misfit_p)}): its exponent {law.misfit}, "
                 f"{_bounded(low)} from {first} to {after}, {_bounded(high)} from {before} to {last}."
             )
 
@@ -169,10 +194,23 @@ def _difference(pair: SweepPair) -> str:
 
 
 def _bounded(found: Bounded, *, signed: bool = False) -> str:
-    sign = "+" if signed else ""
-    if found.low is None or found.high is None:
-        return f"{found.value:{sign}.2f} (no interval)"
-    return f"{found.value:{sign}.2f} ({found.low:{sign}.2f} to {found.high:{sign}.2f})"
+    value, reach = _exponent(found, signed=signed)
+    return f"{value} ({'no interval' if reach == NOT_AVAILABLE else reach})"
+
+
+def _exponent(found: Bounded, *, signed: bool = False) -> tuple[str, str]:
+    """An exponent and its interval, in decimals that tell its ends apart; a rounded zero has no sign."""
+    ends = [end for end in (found.low, found.high) if end is not None]
+    width = max(ends) - min(ends) if ends else 1.0
+    decimals = min(max(2, -math.floor(math.log10(width))), _MOST_DECIMALS) if width > 0 else 2
+
+    def text(value: float) -> str:
+        rounded = round(value, decimals)
+        return (
+            f"{rounded:{'+' if signed and rounded else ''}.{decimals}f}" if rounded else f"{0:.{decimals}f}"
+        )
+
+    return text(found.value), f"{text(ends[0])} to {text(ends[1])}" if len(ends) == _TWO else NOT_AVAILABLE
 
 
 def _place(number: float | None) -> str:
@@ -186,7 +224,18 @@ def _place(number: float | None) -> str:
 def verdict(analysis: Analysis) -> str:
     """What a report says first: task by task, or counted over the points of curves, which have answers."""
     told = any(row.comparisons and not row.swept for row in analysis.rows) and not paired_points(analysis)
-    return verdict_sentence(analysis, [] if told else list(_counted(analysis.curves)))
+    own = [*redline_answer(analysis), *([] if told else _counted(analysis.curves))]
+    doubts = [] if any(row.comparisons for row in analysis.rows) else list(_curve_doubts(analysis))
+    return verdict_sentence(analysis, own, doubts, by_task=told or not own)
+
+
+def _curve_doubts(analysis: Analysis) -> Iterator[str]:
+    """Why the curves of one variant are not to be quoted."""
+    lines = [line for curve in analysis.curves for line in curve.lines]
+    remarks = dict.fromkeys(remark for line in lines for point in line.remarks for remark in point)
+    yield from (f"{remark} at some points" for remark in remarks)
+    if lines and min(min(line.forks) for line in lines) < FORKS_FOR_QUOTING:
+        yield f"fewer than {FORKS_FOR_QUOTING} forks at a point"
 
 
 def _counted(curves: Sequence[SweepCurve]) -> Iterator[str]:
@@ -231,7 +280,7 @@ def sweep_grids(curve: SweepCurve, notes: Notes | None = None) -> list[Grid]:
 
 def _points(curve: SweepCurve, notes: Notes | None) -> Grid:
     known = metric_of(curve.metric)
-    title = f"{sweep_title(curve)}, {curve.unit} ({better(known)}; ± 95 % interval of the mean)"
+    title = f"{sweep_title(curve)}, {curve.unit} ({better(known)}; mean, its 95 % interval)"
     head = named(curve.axis.name)
     variants = [line.variant for line in curve.lines]
     in_unit = any(one.compared_as == "difference" for point in curve.comparisons for one in point)
@@ -269,10 +318,16 @@ def _value(mean: Bounded | None) -> Cell:
     if mean is None:
         return Cell((NOT_AVAILABLE,))
     if mean.high is None:
-        return Cell((figure(mean.value), "(one fork)"))
+        return Cell((figure(mean.value),), aside="one fork")
     if not mean.value:
         return Cell(("0",))
-    return Cell((figure(mean.value), f"±{percent(100 * (mean.high / mean.value - 1))}"))
+    return Cell((figure(mean.value),), aside=f"{_end(mean.low)}..{_end(mean.high)}")
+
+
+def _end(value: float | None) -> str:
+    """The end of an interval: three digits, as many as are known of it."""
+    rounded = float(f"{value or 0.0:.3g}")
+    return f"{rounded:,.0f}" if not rounded or abs(rounded) >= _WHOLE else f"{rounded:#.3g}"
 
 
 def _forks(curve: SweepCurve, place: int) -> str:
@@ -333,35 +388,41 @@ def _stacked(
 
 def _growth(curve: SweepCurve) -> Grid:
     axis = curve.axis.name
-    fitted = [(line.variant, line.growth, False) for line in curve.lines]
-    fitted += [(_difference(pair), pair.growth, True) for pair in curve.pairs]
+    fitted = [
+        (line.variant, line.growth, _doubt(curve, line.growth, place), False)
+        for place, line in enumerate(curve.lines)
+    ]
+    fitted += [
+        (_difference(pair), pair.growth, _doubt(curve, pair.growth, 0, place), True)
+        for place, pair in enumerate(curve.pairs, 1)
+    ]
     columns = (VARIANT, named(axis), "Exponent", INTERVAL, worded("Constant exponent?"))
     lines = [
-        line for name, law, signed in fitted if law.steps for line in _law_lines(name, law, signed=signed)
+        line
+        for name, law, doubt, signed in fitted
+        if law.steps
+        for line in _law_lines(name, law, doubt, signed=signed)
     ]
     return Grid.of(f"{sweep_title(curve)}: growth, b of {axis}^b", columns, lines)
 
 
-def _law_lines(name: str, law: PowerLaw, *, signed: bool) -> Iterator[tuple[Cell | str, ...]]:
-    sign = "+" if signed else ""
-
-    def cells(found: Bounded) -> tuple[str, str]:
-        known = found.low is not None and found.high is not None
-        return f"{found.value:{sign}.2f}", (
-            f"{found.low:{sign}.2f} to {found.high:{sign}.2f}" if known else NOT_AVAILABLE
-        )
-
+def _law_lines(name: str, law: PowerLaw, doubt: str, *, signed: bool) -> Iterator[tuple[Cell | str, ...]]:
     if law.exponent is not None:
-        yield name, f"{law.steps[0][0]} to {law.steps[-1][1]}", *cells(law.exponent), _fit_text(law)
+        yield (
+            name,
+            f"{law.steps[0][0]} to {law.steps[-1][1]}",
+            *_exponent(law.exponent, signed=signed),
+            _fit_text(law, doubt),
+        )
     if len(law.steps) > 1 and not signed:
         for low, high, step in law.steps:
-            yield ABOVE, f"{low} to {high}", *cells(step), ""
+            yield ABOVE, f"{low} to {high}", *_exponent(step, signed=signed), ""
 
 
-def _fit_text(law: PowerLaw) -> str:
+def _fit_text(law: PowerLaw, doubt: str) -> str:
     remarks = [law.reason]
     if law.misfit:
-        remarks.append(f"no, it {law.misfit} (p {p_value(law.misfit_p)})")
+        remarks.append(f"no{doubt}, it {law.misfit} (p {p_value(law.misfit_p)})")
     elif law.misfit_p is not None:
         remarks.append(f"not refuted (p {p_value(law.misfit_p)})")
     return "; ".join(filter(None, (*remarks, _left_out(law))))
@@ -379,11 +440,16 @@ def _crossings(curve: SweepCurve) -> Grid:
         named("Variants"), "Means cross at", INTERVAL, named(f"{faster} below"), named(f"{faster} above"),
         worded("Crossing"),
     )  # fmt: skip
-    lines = [line for pair in curve.pairs if curve.axis.numbers for line in _crossing_lines(pair)]
+    lines = [
+        line
+        for place, pair in enumerate(curve.pairs, 1)
+        if curve.axis.numbers
+        for line in _crossing_lines(pair, _doubt(curve, pair.growth, 0, place))
+    ]
     return Grid.of(f"{sweep_title(curve)}: where lines cross, {curve.axis.name}", columns, lines)
 
 
-def _crossing_lines(pair: SweepPair) -> Iterator[tuple[Cell | str, ...]]:
+def _crossing_lines(pair: SweepPair, doubt: str) -> Iterator[tuple[Cell | str, ...]]:
     name = f"{pair.contender}, {pair.baseline}"
     left_out = _left_out(pair.growth)
 
@@ -393,7 +459,7 @@ def _crossing_lines(pair: SweepPair) -> Iterator[tuple[Cell | str, ...]]:
     if pair.reason:
         yield name, NOT_AVAILABLE, NOT_AVAILABLE, "", "", remarks(f"not looked for: {pair.reason}")
     if pair.ahead:
-        yield name, "nowhere", "", pair.ahead, pair.ahead, remarks("none between the points")
+        yield name, "nowhere", "", pair.ahead, pair.ahead, remarks(f"none{doubt} between the points")
     for number, one in enumerate(pair.crossings):
         yield (
             ABOVE if number else name,
@@ -403,5 +469,5 @@ def _crossing_lines(pair: SweepPair) -> Iterator[tuple[Cell | str, ...]]:
             else f"{_place(one.low)} to {_place(one.high)}",
             one.below,
             one.above,
-            remarks(f"shown (p {p_value(pair.p)})" if _shown(pair, one) else "not excluded"),
+            remarks(f"shown{doubt} (p {p_value(pair.p)})" if _shown(pair, one) else "not excluded"),
         )

@@ -1,6 +1,6 @@
 """What one fork came to, task by task: the figures that forks are compared by, and the driver's own."""
 
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
@@ -92,6 +92,27 @@ class DriverFigures(msgspec.Struct, frozen=True, forbid_unknown_fields=True, ren
     suspended_s: float = 0.0
 
 
+class HostFigures(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
+    """What one of several hosts did of one task of one fork.
+
+    Attributes:
+        name: of the host.
+        clients: of the task, that worked there.
+        clock_offset_ns: its monotonic clock less that of the host of benchctl.
+        clock_error_ns: by how much that may be wrong at any time of the step.
+        start_late_ns: how long after it was due its first request was sent, on its own clock; None where
+            that is not known.
+        driver: as if it had been the only one, with its share of the rate.
+    """
+
+    name: str
+    clients: int
+    clock_offset_ns: int
+    clock_error_ns: int
+    start_late_ns: int | None
+    driver: DriverFigures
+
+
 class TaskSummary(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
     """One fork's figures for one task. Everything but the counts is about successful measured requests.
 
@@ -137,6 +158,7 @@ class TaskSummary(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
         meters: name of a metered figure -> its value; what is not known of a task is left out. Of several
             nodes it is the sum.
         node_meters: node -> the same of it alone, for an operation of all; empty for a single node.
+        hosts: the driver's part by host, where its clients worked on hosts that have names.
     """
 
     schedule: int
@@ -176,6 +198,7 @@ class TaskSummary(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
     course: Course | None = None
     failed_share: float = 0.0
     meters: dict[str, float] = {}
+    hosts: tuple[HostFigures, ...] = ()
     took_sum: Quantiles | None = None
     took_parts: tuple[Quantiles, ...] = ()
     redline_unit: str = ""
@@ -195,8 +218,9 @@ class TaskSummary(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
 # What variants can be compared by: the one place that says so, beside the summaries that hold the figures.
 
 
-Level = Literal["request", "task", "ingest", "index", "node"]
-"""What a figure is of: requests, all that a task did, writing, the index at rest, a node after a task."""
+Level = Literal["request", "task", "ingest", "index", "node", "build"]
+"""What a figure is of: requests, all that a task did, writing, the index at rest, a node after a task, or the
+building of a prepared index."""
 
 
 class Figure(msgspec.Struct, frozen=True):
@@ -205,8 +229,7 @@ class Figure(msgspec.Struct, frozen=True):
     Attributes:
         name: machine name; that of quantiles goes on with a percentile, as in `latency_p90`.
         title: what tables call it, behind the percentile.
-        field: of `TaskSummary`: a number in `unit`, or `Quantiles`; empty for one of its `meters`. In
-            `BUILD_FIGURES` of `IndexFacts`: a number, or several by name.
+        field: of `TaskSummary`: a number in `unit`, or `Quantiles`; empty for one of its `meters`.
         unit: of a fork's value; of quantiles `ms`.
         meaning: what it is, for readers.
         higher_is_better: which way is faster.
@@ -221,8 +244,11 @@ class Figure(msgspec.Struct, frozen=True):
         per_unit: what the field holds for 1 `unit`.
         additive: whether it may be 0, so that means over forks are arithmetic; all others' are geometric.
         level: what it is of.
-        own_nodes: what it is read from, if only a node that benchctl starts has that; else empty.
-        named: whether the field holds several values by name.
+        own_nodes: what it is read from of a node that benchctl starts, if a target does not have that.
+        target: whose clocks in the node statistics of a target tell it, over all its nodes and whoever works
+            on them; a target cannot tell what has `own_nodes` alone.
+        built: where `IndexFacts` of an index build have it; empty for what only tasks have.
+        named: whether these have several values of it by name.
     """
 
     name: str
@@ -241,7 +267,24 @@ class Figure(msgspec.Struct, frozen=True):
     additive: bool = False
     level: Level = "request"
     own_nodes: str = ""
+    target: str = ""
+    built: str = ""
     named: bool = False
+
+    @property
+    def of_tasks(self) -> bool:
+        """Whether tasks of a challenge may have it, and not only builds of an index."""
+        return self.level != "build" and not self.named
+
+    @property
+    def by_documents(self) -> bool:
+        """Whether tasks that count documents have it for 1,000 of them; what a node holds they have not."""
+        return self.loop == "cost" and self.level != "node"
+
+    @property
+    def told_by_targets(self) -> bool:
+        """Whether a cluster that runs already can tell it."""
+        return bool(self.target) or not self.own_nodes
 
     @property
     def better(self) -> Literal["higher", "lower"]:
@@ -252,7 +295,7 @@ class Figure(msgspec.Struct, frozen=True):
         """Its value in a fork, in `unit`; quantiles in nanoseconds."""
         if not self.field:
             cost = summary.meters.get(self.name)
-            each = summary.costed if self.loop == "cost" else 1.0
+            each = summary.costed if self.by_documents else 1.0
             return None if cost is None or each is None else cost * each
         found: float | Quantiles | None = getattr(summary, self.field)
         return found / self.per_unit if isinstance(found, int | float) else found
@@ -261,7 +304,9 @@ class Figure(msgspec.Struct, frozen=True):
 _PROCESS = "the node's process"
 _LOG = "the collector's log"
 _ASKED = "the statistics of a single node that nobody else uses"
-_BUILT = "the node that built the index"
+_BUILT = "the node that fills the index"
+_TICKS = "the JVMs' own clocks"
+_COUNTERS = "the engine's own clocks"
 
 
 def _metered(
@@ -273,14 +318,44 @@ def _metered(
     additive: bool = True,
     level: Level = "task",
     own_nodes: str = _PROCESS,
+    target: str = "",
 ) -> Figure:
     return Figure(
-        name, title, "", unit, meaning, loop="cost", additive=additive, level=level, own_nodes=own_nodes
+        name,
+        title,
+        "",
+        unit,
+        meaning,
+        loop="cost",
+        additive=additive,
+        level=level,
+        own_nodes=own_nodes,
+        target=target,
     )
 
 
 def _writing(name: str, title: str, meaning: str) -> Figure:
-    return _metered(name, title, "ms", f"{meaning}, per operation", level="ingest", own_nodes=_ASKED)
+    meaning = f"{meaning}, per operation"
+    return _metered(name, title, "ms", meaning, level="ingest", own_nodes=_ASKED, target=_COUNTERS)
+
+
+def _built(name: str, title: str, built: str, unit: str, meaning: str, **changes: Any) -> Figure:  # noqa: ANN401 - of a figure
+    figure = Figure(name, title, "", unit, meaning, level="build", built=built)
+    return msgspec.structs.replace(figure, **changes)
+
+
+def _at_rest(name: str, title: str, built: str, meaning: str, **changes: Any) -> Figure:  # noqa: ANN401 - of a figure
+    figure = _built(name, title, built, "MB", meaning, level="index", per_unit=1e6)
+    return msgspec.structs.replace(figure, **changes)
+
+
+THREADS = ("search", "write", "collector", "compilers", "other")
+"""What threads of a node are for."""
+FILES = (
+    "postings", "bloom filters", "points", "doc values", "stored fields", "norms", "vectors", "term vectors",
+    "translog", "other",
+)  # fmt: skip
+"""What files of an index are for."""
 
 
 _PER_SECOND = Figure("", "", "", unit="queries/s", higher_is_better=True, margin=0.03, level="task")
@@ -342,6 +417,7 @@ FIGURES = (
         "ms",
         "CPU time of the node, over all its threads, per operation",
         additive=False,
+        target=_TICKS,
     ),
     _metered("cpu_search", "CPU of search threads", "ms", "CPU time of threads that search, per operation"),
     _metered(
@@ -376,8 +452,18 @@ FIGURES = (
         "gc",
         "collector pauses",
         "ms",
-        "time that all threads of the node stood still, per operation",
+        "time that all threads of the node stood still, per operation; of targets in whole "
+        "milliseconds, and of some collectors with what they do beside the threads",
         own_nodes=_LOG,
+        target=_TICKS,
+    ),
+    _metered(
+        "collections",
+        "collections",
+        "times",
+        "pauses of the collector, per operation",
+        own_nodes=_LOG,
+        target=_TICKS,
     ),
     _metered(
         "allocated",
@@ -431,10 +517,31 @@ FIGURES = (
         "direct_buffers",
         "direct buffers",
         "MB",
-        "direct buffers of the JVM after the last task on a node",
+        "direct buffers of the JVM after the last task on a node, of targets after every task",
         additive=False,
         level="node",
         own_nodes=_ASKED,
+        target=_TICKS,
+    ),
+    _metered(
+        "heap_used",
+        "heap in use",
+        "MB",
+        "heap in use at the end of a task, garbage included; of targets only",
+        additive=False,
+        level="node",
+        own_nodes="",
+        target=_TICKS,
+    ),
+    _metered(
+        "segments",
+        "segments",
+        "segments",
+        "segments of all shards on a target at the end of a task, whatever index they are of",
+        additive=False,
+        level="node",
+        own_nodes="",
+        target=_COUNTERS,
     ),
     _metered(
         "open_files",
@@ -443,6 +550,7 @@ FIGURES = (
         "files and sockets that the node has open at the end of a task",
         additive=False,
         level="node",
+        target=_TICKS,
     ),
     _writing("indexing", "indexing", "time indexing, by the engine's clock, over its threads"),
     _writing("refresh", "refresh", "time refreshing, by the engine's clock"),
@@ -467,117 +575,64 @@ FIGURES = (
         loop="search",
         counts=True,
     ),
-)
-"""In the order of tables."""
-
-_FILLING = Figure("", "", "", unit="s", additive=True, level="ingest")
-_AT_REST = Figure("", "", "", unit="MB", per_unit=1e6, additive=True, level="index")
-BUILD_FIGURES = (
-    msgspec.structs.replace(
-        _FILLING,
-        name="build_rate",
-        title="docs/s",
-        field="ingest.docs_per_s",
-        unit="docs/s",
-        meaning="documents indexed a second while an index is built",
+    _built(
+        "build_rate", "docs/s", "ingest.docs_per_s", "docs/s",
+        "documents indexed a second while an index is built", higher_is_better=True, usual=True,
+    ),
+    _built(
+        "build_sent", "data sent", "ingest.mb_per_s", "MB/s", "bulk bodies a second while an index is built",
         higher_is_better=True,
     ),
-    msgspec.structs.replace(
-        _FILLING,
-        name="build_sent",
-        title="data sent",
-        field="ingest.mb_per_s",
-        unit="MB/s",
-        meaning="bulk bodies a second while an index is built",
-        higher_is_better=True,
+    _built(
+        "build_took", "sum of took", "ingest.took_s", "s",
+        "the engine's own time of all bulk requests of a build",
     ),
-    msgspec.structs.replace(
-        _FILLING,
-        name="build_took",
-        title="sum of took",
-        field="ingest.took_s",
-        meaning="the engine's own time of all bulk requests of a build",
+    _built(
+        "build_client", "time beyond took", "ingest.client_s", "s",
+        "the client's time beyond it, over all bulk requests of a build", additive=True,
     ),
-    msgspec.structs.replace(
-        _FILLING,
-        name="build_client",
-        title="time beyond took",
-        field="ingest.client_s",
-        meaning="the client's time beyond it, over all bulk requests of a build",
-    ),
-    msgspec.structs.replace(
-        _FILLING,
-        name="build_cpu",
-        title="CPU",
-        field="ingest.cpu_ms",
-        unit="ms/1k docs",
-        meaning="CPU time of the node for 1,000 documents of a build",
-        own_nodes=_BUILT,
-    ),
-    msgspec.structs.replace(
-        _FILLING,
-        name="build_cpu_kinds",
-        title="CPU of",
-        field="ingest.cpu_by_kind_ms",
-        unit="ms/1k docs",
-        meaning="the same by kind of thread",
-        own_nodes=_BUILT,
-        named=True,
+    _built(
+        "build_cpu", "CPU", "ingest.cpu_ms", "ms/1k docs",
+        "CPU time of the node for 1,000 documents of a build", own_nodes=_BUILT, usual=True,
     ),
     *(
-        msgspec.structs.replace(
-            _FILLING,
-            name=f"build_{name}",
-            title=f"engine's {title}",
-            field=f"ingest.engine_{name}_s",
-            meaning=f"{title} while an index is built, by the engine's clock",
+        _built(
+            f"build_cpu_{kind}", f"CPU of {kind}", f"ingest.cpu_by_kind_ms.{kind}", "ms/1k docs",
+            f"the same, of {kind} threads", own_nodes=_BUILT, additive=True,
+        )
+        for kind in THREADS
+    ),
+    *(
+        _built(
+            f"build_{name}", f"engine's {title}", f"ingest.engine_{name}_s", "s",
+            f"{title} while an index is built, by the engine's clock",
+            additive=name != "indexing", resolution=0.001,
         )
         for name, title in (
-            ("indexing", "indexing"),
-            ("refresh", "refreshes"),
-            ("merge", "merges"),
-            ("flush", "flushes"),
+            ("indexing", "indexing"), ("refresh", "refreshes"), ("merge", "merges"), ("flush", "flushes"),
         )
     ),
-    msgspec.structs.replace(
-        _FILLING,
-        name="force_merge",
-        title="force-merge",
-        field="ingest.force_merge_s",
-        meaning="time of the force-merge when an index has been filled",
+    _built(
+        "force_merge", "force-merge", "ingest.force_merge_s", "s",
+        "time of the force-merge when an index has been filled", level="ingest", usual=True,
     ),
-    msgspec.structs.replace(
-        _AT_REST, name="index_size", title="size", field="store_bytes", meaning="size of all segments"
+    _at_rest("index_size", "size", "store_bytes", "size of all segments", usual=True),
+    _at_rest(
+        "index_segments", "segments", "segment_count", "segments of all shards", unit="segments", per_unit=1.0
     ),
-    msgspec.structs.replace(
-        _AT_REST,
-        name="index_segments",
-        title="segments",
-        field="segment_count",
-        unit="segments",
-        per_unit=1.0,
-        meaning="segments of all shards",
+    *(
+        _at_rest(
+            f"index_{kind.replace(' ', '_')}", kind, f"files.{kind}", f"size of the files for {kind}",
+            additive=True, own_nodes=_BUILT,
+        )
+        for kind in FILES
     ),
-    msgspec.structs.replace(
-        _AT_REST,
-        name="index_files",
-        title="files of",
-        field="files",
-        meaning="size of the files for postings, points, doc values, translog and so on",
-        own_nodes=_BUILT,
-        named=True,
+    _at_rest(
+        "index_fields", "field", "fields", "size of every field; only Elasticsearch tells it",
+        own_nodes=_BUILT, named=True,
     ),
-    msgspec.structs.replace(
-        _AT_REST,
-        name="index_fields",
-        title="field",
-        field="fields",
-        meaning="size of every field; only Elasticsearch tells it",
-        own_nodes=_BUILT,
-        named=True,
-    ),
-)
-"""Of an index, and compared over its builds: fields of `IndexFacts`, some with several values by name."""
+)  # fmt: skip
+"""In the order of tables."""
 
 
 class CurvePoint(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
@@ -680,6 +735,7 @@ class Calibration(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
         paced: open loops at several rates.
         seconds: that all of it took.
         reading: of a process with as many threads as a node; None in records from before it was measured.
+        hosts: the same on each host that load comes from, by name; this is then the costliest of them.
     """
 
     error_p50_ns: int
@@ -691,3 +747,4 @@ class Calibration(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
     paced: tuple[PacedLag, ...]
     seconds: float
     reading: ReadingCost | None = None
+    hosts: "dict[str, Calibration]" = {}

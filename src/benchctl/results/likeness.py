@@ -15,12 +15,15 @@ from benchctl.track.model import Challenge
 _ALIKE = (
     "track", "track_digest", "corpus", "segments", "ingest_clients", "schedules", "warmup_challenges",
     "restart", "heap_mb", "transport", "page_cache", "redline", "pin", "index_builds", "plugin", "evidence",
+    "load_hosts",
 )  # fmt: skip
 
 # Words for listings, which decide nothing.
 _WORDS: Final[dict[str, Any]] = {"default": False, "description": "", "user_info": "", "meta": {}}
 
-_PLURAL = frozenset({"segments", "ingest_clients", "schedules", "warmup_challenges", "index_builds"})
+_PLURAL = frozenset(
+    {"load_hosts", "segments", "ingest_clients", "schedules", "warmup_challenges", "index_builds"}
+)
 
 _PARTS = (
     "JVM flags", "settings", "heap", "environment", "index settings", "jars", "plug-ins",
@@ -167,10 +170,8 @@ def _reasons(one: RunRecord, other: RunRecord) -> Iterator[str]:
 def deciding(plan: Plan) -> dict[str, object]:
     """Everything of a plan that decides its figures, by name."""
     found = {name: _bare(_deciding(plan, name)) for name in _ALIKE}
-    if not found["evidence"]:
-        # A digest of all this was made before there was any.
-        del found["evidence"]
-    return found
+    # Digests of all this were made before there were any of these.
+    return {name: value for name, value in found.items() if value or name not in {"evidence", "load_hosts"}}
 
 
 def _deciding(plan: Plan, name: str) -> object:

@@ -2,11 +2,11 @@
 
 from collections.abc import Collection, Iterable
 from itertools import count, islice
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
-from benchctl.results.figures import Calibration, CurvePoint, TaskSummary
+from benchctl.results.figures import Calibration, CurvePoint, Figure, TaskSummary
 from benchctl.results.plan import EvidenceKind, Plan, StopSpec
 
 RECORD_VERSION = 1
@@ -71,6 +71,25 @@ class NodeFate(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="
     what: Literal["lost", "stopped", "killed", "started again"]
 
 
+class Asked(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
+    """What it cost to ask a running cluster for one thing, again and again, while it was measured.
+
+    Attributes:
+        calls: how often.
+        total_ns: from sending to the answer, over all calls, nanoseconds; that of hot threads has the half
+            second in it for which every node looks at them.
+        longest_ns: of one call.
+        total_bytes: of the answers.
+        failed: calls without an answer.
+    """
+
+    calls: int
+    total_ns: int
+    longest_ns: int
+    total_bytes: int
+    failed: int = 0
+
+
 class BootRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
     """One node start of a fork, or one use of a cluster that ran already.
 
@@ -89,8 +108,13 @@ class BootRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename
         stand_ins: data streams of the track that were plain indices, since the node has none.
         resident: share of the index that the page cache held when it was started, 0 to 1; None where that was
             left as it was.
-        nodes: of a cluster that benchctl started; empty for a single node, which the other fields are about.
-            Of several they are about all, `command` and `origin_ns` about the first.
+        asked: what a running cluster was asked while it was measured, and what that cost; empty for a node
+            that benchctl started.
+        nodes: name of a node of a running cluster -> what it used from the first reading to the last
+            (`cpu_s`, `gc_s`), and what it had at the last, such as `heap_used_bytes`.
+        readings: the file of all that it told, relative to the run; None where it told nothing.
+        node_starts: of a cluster that benchctl started; empty for a single node, which the other fields are
+            about. Of several they are about all, `command` and `origin_ns` about the first.
         fates: what became of nodes meanwhile, in order.
         recovered_bytes: that nodes copied from each other to have all copies of the shards when they were
             started: 0 where each found its own. None for a single node, or without a prepared index.
@@ -107,7 +131,10 @@ class BootRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename
     origin_ns: int | None = None
     stand_ins: tuple[str, ...] = ()
     resident: float | None = None
-    nodes: tuple[NodeRecord, ...] = ()
+    asked: dict[str, Asked] = {}
+    nodes: dict[str, dict[str, float]] = {}
+    readings: str | None = None
+    node_starts: tuple[NodeRecord, ...] = ()
     fates: tuple[NodeFate, ...] = ()
     recovered_bytes: int | None = None
 
@@ -305,6 +332,18 @@ class IndexFacts(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename
         """Segments of all shards."""
         return len(self.segments)
 
+    def value_of(self, figure: Figure) -> float | None:
+        """A figure of index builds, in its unit; None where it was not kept."""
+        if figure.built.startswith("ingest.") and not self.ingest.ingest_s:
+            return None
+        found: Any = self
+        for name in figure.built.split("."):
+            # Where others of its kind are known, there is nothing of a kind that is not among them.
+            found = (
+                (found.get(name, 0) if found else None) if isinstance(found, dict) else getattr(found, name)
+            )
+        return None if found is None else float(found) / figure.per_unit
+
 
 class EngineFacts(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
     """What a variant resolved to: asked of the node itself where possible.
@@ -439,6 +478,22 @@ class Pilot(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="keb
     unsettled: tuple[str, ...] = ()
 
 
+class LoadHostFacts(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
+    """A host that load came from.
+
+    Attributes:
+        cores: CPUs that its processes may use.
+        memory_bytes: of it.
+        versions: name -> version, of what makes the load there.
+        round_trip_ns: the quickest of some, from the host of benchctl through the host's Dask worker.
+    """
+
+    cores: int
+    memory_bytes: int
+    versions: dict[str, str]
+    round_trip_ns: int
+
+
 class RunRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
     """All of a run but its samples and logs.
 
@@ -452,6 +507,7 @@ class RunRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=
         looks: how often its figures could have been seen before more blocks were added, plus one.
         left_out: variant -> blocks of the run that have no fork of it: of an experiment that gives forks to
             what is open, those in which others were measured.
+        load_hosts: of hosts that load came from and benchctl did not run on, by name.
     """
 
     record_version: int
@@ -474,6 +530,13 @@ class RunRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=
     imported: Imported | None = None
     looks: int = 1
     left_out: dict[str, tuple[int, ...]] = {}
+    load_hosts: dict[str, LoadHostFacts] = {}
+
+    def builds_of(self, variant: str) -> tuple[IndexFacts, ...]:
+        """All builds of its prepared index; none where it has no index, or a challenge makes it."""
+        return self.builds.get(variant) or tuple(
+            self.indices[name] for name in (variant,) if name in self.indices
+        )
 
     def done(self, variant: str) -> tuple[ForkRecord, ...]:
         """The finished forks of one variant, in block order."""
@@ -483,6 +546,10 @@ class RunRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=
     def compared(self, variant: str) -> tuple[ForkRecord, ...]:
         """The finished forks whose figures count, in block order, without those for evidence."""
         return tuple(fork for fork in self.done(variant) if not self.plan.is_extra(fork.block))
+
+    def has(self, variant: str) -> bool:
+        """Whether a variant has something to compare: forks, or builds where there is nothing else."""
+        return bool(self.compared(variant) or (not self.plan.schedules and self.builds_of(variant)))
 
     @property
     def unfinished(self) -> str:
@@ -500,6 +567,8 @@ class RunRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=
             return self.unfinished
         if self.plan.test_mode:
             return "it was a --test-mode run"
+        if not self.plan.schedules:
+            return "it only built indices"
         if any(self.plan.evidence_in(fork.block) for fork in self.compared(variant)):
             return "its forks carried evidence"
         count = len(self.compared(variant))

@@ -401,7 +401,7 @@ class Plan(RunSettings, frozen=True, forbid_unknown_fields=True, rename="kebab",
         params: values given on the command line for template parameters.
         sources: challenge name -> path, for challenges that were given as files.
         paired: blocks are analysed as pairs, as declared before the run.
-        workers: processes that clients work in.
+        workers: processes that clients work in, on each of the hosts.
         redline: the search that every fork does instead of running its schedule once.
         pin: CPUs of nodes and driver; None to leave them to the kernel.
         stop: when it may end with fewer forks; None for always all of them.
@@ -413,6 +413,7 @@ class Plan(RunSettings, frozen=True, forbid_unknown_fields=True, rename="kebab",
         variant_warmups: variant -> its own warm-up challenges, expanded; they run before the common ones.
         settled: challenges that only count requests got counts that warm the JIT up, instead of their own.
         swept: what variants and schedules are, where `sweep` made them; None without one.
+        load_hosts: names of the hosts that clients work on; empty for that of benchctl.
     """
 
     variants: tuple[VariantSpec, ...]
@@ -438,6 +439,7 @@ class Plan(RunSettings, frozen=True, forbid_unknown_fields=True, rename="kebab",
     variant_warmups: dict[str, tuple[Challenge, ...]] = msgspec.field(default_factory=dict)
     settled: bool = False
     swept: SweepSpec | None = None
+    load_hosts: tuple[str, ...] = ()
     # 0 where another tool measured, which does not say.
     segments: int = 1
     ingest_clients: int = 2

@@ -209,6 +209,28 @@ class RowFile:
         self._check_finished()
         return (_written_elsewhere, (self._path, self.place, self.waits, self.waited_ns))
 
+    def copied(self, folder: Path, read: Callable[[Path, int], bytes], most_bytes: int) -> "RowFile":
+        """A copy in another folder, of a file that only `read` reaches, from an offset on.
+
+        Args:
+            folder: of this host.
+            read: at most `most_bytes` of the file; fewer are its last.
+            most_bytes: of a piece.
+
+        Raises:
+            BenchctlError: it cannot be written here.
+        """
+        copy = RowFile(folder / self._path.name, self.place, None)
+        copy.waits, copy.waited_ns = self.waits, self.waited_ns
+        offset = 0
+        while piece := read(self._path, offset):
+            copy._write(piece)
+            offset += len(piece)
+            if len(piece) < most_bytes:
+                break
+        copy.finish(b"")
+        return copy
+
     def hand_over(self, full: bytearray) -> bytearray | None:
         """Have a full buffer of whole rows, not to be touched any more, written by another thread.
 
@@ -227,7 +249,7 @@ class RowFile:
         self._writing = self._disk.submit(self._write_buffer, full)
         return free
 
-    def finish(self, rest: bytearray | memoryview) -> None:
+    def finish(self, rest: bytes | bytearray | memoryview) -> None:
         """Write the last whole rows, if any, in the caller's thread; rows can be read afterwards.
 
         Raises:
@@ -284,7 +306,7 @@ class RowFile:
         self._write(full)
         return full
 
-    def _write(self, rows: bytearray | memoryview) -> None:
+    def _write(self, rows: bytes | bytearray | memoryview) -> None:
         left = memoryview(rows)
         try:
             if self._descriptor is None:

@@ -7,7 +7,6 @@ import os
 import re
 import secrets
 import shlex
-import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,7 +16,7 @@ from pathlib import Path
 
 import msgspec
 
-from benchctl.disk import disk_errors, open_regular, replacing
+from benchctl.disk import disk_errors, open_regular, replacing, try_writing
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.results.answers import ANSWERS_VERSION, VariantAnswers
 from benchctl.results.figures import Course, TaskSummary
@@ -170,6 +169,17 @@ class RunFolder:
             write_telemetry(series, pauses, partial, parts or {})
         return str(target.relative_to(self.path))
 
+    def write_readings(self, lines: bytes, variant: str, block: int, boot: int) -> str:
+        """Write what a running cluster told during one use of it; return the path relative to the run.
+
+        Raises:
+            BenchctlError: the disk is full or cannot be written.
+        """
+        target = self.path / "telemetry" / f"{block:03d}-{variant}-{boot}.jsonl"
+        with _writing(target) as partial:
+            partial.write_bytes(lines)
+        return str(target.relative_to(self.path))
+
     def read_samples(self, relative: str) -> Columns:
         """Read all of one fork's samples; what schema 1 lacked is filled in.
 
@@ -185,7 +195,8 @@ class RunFolder:
             BenchctlError: one cannot be read.
         """
         evidence = self.evidence_folder(fork.variant, fork.block, 0).parent
-        kept = [self.inside(relative) for relative in (fork.samples, fork.telemetry) if relative is not None]
+        written = (fork.samples, fork.telemetry, *(boot.readings for boot in fork.boots))
+        kept = [self.inside(relative) for relative in written if relative is not None]
         with disk_errors(f"read what was written to {self.path}"):
             kept += [path for path in evidence.rglob("*") if path.is_file() and not path.is_symlink()]
             files = {str(path.relative_to(self.path)): _described(path) for path in sorted(kept)}
@@ -290,16 +301,16 @@ class RunStore:
     root: Path
     note: Callable[[str], None] = _unsaid
 
-    def open(self) -> None:
-        """Check that runs can be kept here, before hours are spent on one.
+    def open(self, *, make: bool = True) -> None:
+        """Check that runs can be kept here, before hours are spent; `make` the folder unless it is there.
 
         Raises:
             BenchctlError: they cannot.
         """
         try:
-            self.root.mkdir(parents=True, exist_ok=True)
-            with tempfile.TemporaryFile(dir=self.root):
-                pass
+            if make:
+                self.root.mkdir(parents=True, exist_ok=True)
+            try_writing(self.root)
         except OSError as err:
             raise BenchctlError(
                 f"runs cannot be kept in {self.root}: {err.strerror}", hint="name another folder with --runs"

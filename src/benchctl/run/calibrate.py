@@ -16,22 +16,38 @@ from benchctl.load.floor import floor_stub, measure_floor
 from benchctl.results.figures import Calibration, ReadingCost
 from benchctl.results.plan import Plan
 from benchctl.run.bench import Observer
+from benchctl.run.plan import checked_hosts
 from benchctl.run.telemetry import INTERVAL_S
 
 
-def calibrate(observer: Observer, stop: threading.Event) -> Calibration:
+def calibrate(observer: Observer, stop: threading.Event, plan: Plan | None = None) -> Calibration:
     """Measure the driver against the built-in server, and what readings cost, for about four seconds.
 
     Nothing else may be measuring on this host: call it with the host lock held. Setting `stop` ends it with
-    an error.
+    an error. Where the load of the plan comes from other hosts, it is their drivers that are measured.
 
     Raises:
-        BenchctlError: the server did not start, a request failed, or it was stopped.
+        BenchctlError: the server did not start, a request failed, or it was stopped; a host cannot be used.
     """
     observer.stage("calibration: what the driver itself costs")
-    with floor_stub() as base_url:
-        found = measure_floor(base_url, stop=stop)
-    return msgspec.structs.replace(found, reading=measure_readings())
+    found = {} if plan is None else _on_hosts(plan)
+    if plan is None or len(found) < max(len(plan.load_hosts), 1):
+        with floor_stub() as base_url:
+            here = measure_floor(base_url, stop=stop)
+        local = () if plan is None else (name for name in plan.load_hosts if name not in found)
+        found[next(iter(local), "")] = here
+    costliest = max(found.values(), key=lambda one: one.error_p50_ns)
+    by_name = {name: one for name, one in found.items() if name}
+    return msgspec.structs.replace(costliest, reading=measure_readings(), hosts=by_name)
+
+
+def _on_hosts(plan: Plan) -> dict[str, Calibration]:
+    if not plan.load_hosts:
+        return {}
+    # Dask takes a second to load, and is there only where hosts are.
+    from benchctl.hosts.pool import calibrate_hosts  # noqa: PLC0415 - see above
+
+    return calibrate_hosts(checked_hosts(plan))
 
 
 # A node has 40 on two CPUs, and pools that grow with the CPUs.
@@ -104,7 +120,8 @@ def needs_calibration(plan: Plan) -> bool:
 
 
 def with_workers(plan: Plan, calibration: Calibration, cpus: int) -> Plan:
-    """The plan with as many processes as its load needs, at most one per CPU."""
-    comfortable = _COMFORTABLE * max(calibration.clients_per_s, calibration.one_client_per_s)
-    needed = math.ceil(most_offered_per_s(plan) / comfortable)
+    """The plan with as many processes as its load needs on each of its hosts, at most one per CPU."""
+    drivers = calibration.hosts.values() or [calibration]
+    comfortable = _COMFORTABLE * min(max(one.clients_per_s, one.one_client_per_s) for one in drivers)
+    needed = math.ceil(most_offered_per_s(plan) / comfortable / len(drivers))
     return msgspec.structs.replace(plan, workers=max(1, min(needed, cpus)))

@@ -281,8 +281,9 @@ def expected_corpus(
 
 
 def needs_documents(variants: Iterable[VariantSpec]) -> bool:
-    """Whether anything may have to be filled: running clusters only if they may be."""
-    return any(spec.target is None or spec.target.fill for spec in variants)
+    """Whether anything may have to be filled: running clusters only if they may be written to."""
+    targets = (spec.target for spec in variants)
+    return any(target is None or target.fill or target.writes is not None for target in targets)
 
 
 def is_generated(plan: Plan) -> bool:

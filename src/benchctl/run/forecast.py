@@ -20,7 +20,7 @@ from benchctl.results.model import IndexFacts, IngestReport
 from benchctl.results.plan import EngineName, Plan, VariantSpec
 from benchctl.results.store import RunStore
 from benchctl.run.bench import Observer
-from benchctl.run.documents import documents_sent, is_bulk, is_generated
+from benchctl.run.documents import FileOptions, documents_sent, is_bulk, is_generated, needs_documents
 from benchctl.run.plan import boots
 from benchctl.run.prepare import index_keys
 from benchctl.run.stopping import stop_text
@@ -50,6 +50,7 @@ REQUEST_S_PER_MILLION_DOCUMENTS: Final = 0.01
 """The rule: between a range (2 ms) and a composite aggregation (40 ms) of a million documents."""
 DOCUMENTS_PER_S: Final = 12_000.0
 """Of big5 on two cores, refresh, force merge and flush included, where no index was built yet."""
+_SHARE_THAT_TELLS = 0.1
 _REDLINE_STEPS = 20
 """Of a search: six of `range` on a million documents took 21 on average."""
 
@@ -58,26 +59,27 @@ class Indexing:
     """How fast engines index here, judging by earlier builds of prepared indices.
 
     All of their documents over all of their seconds, refresh, force merge and flush included: of the same
-    engine and track, else of the engine; `DOCUMENTS_PER_S` where there are none.
+    engine and track, else of the engine; `DOCUMENTS_PER_S` where none is a tenth as large. Small ones are
+    over before a node is warm.
     """
 
     def __init__(self, builds: Iterable[tuple[str, IndexFacts]] = ()) -> None:
-        self._sums: dict[tuple[str, str], tuple[int, float]] = {}
-        for name, facts in builds:
-            engine, _, rest = name.partition("-")
-            track = rest.partition("-")[2].rpartition(f"-{facts.documents}-")[0]
-            for key in ((engine, track), (engine, "")):
-                documents, seconds = self._sums.get(key, (0, 0.0))
-                self._sums[key] = documents + facts.documents, seconds + _built_s(facts.ingest)
-
-    def measured(self, engine: str) -> bool:
-        """Whether the engine built an index here."""
-        return (engine, "") in self._sums
+        self._built = [
+            (f"{name.partition('-')[0]}-", name.rpartition(f"-{facts.documents}-")[0], facts)
+            for name, facts in builds
+        ]
 
     def seconds(self, engine: str, track: str, documents: int) -> float:
         """What so many documents of a track take."""
-        known = self._sums.get((engine, track)) or self._sums.get((engine, "")) or (DOCUMENTS_PER_S, 1.0)
-        return documents * known[1] / max(known[0], 1)
+        own = [
+            (name, facts)
+            for begin, name, facts in self._built
+            if begin == f"{engine}-" and facts.documents >= documents * _SHARE_THAT_TELLS
+        ]
+        alike = [facts for name, facts in own if name.endswith(f"-{track}")] or [facts for _, facts in own]
+        built = sum(facts.documents for facts in alike)
+        built_s = sum(_built_s(facts.ingest) for facts in alike)
+        return documents * (built_s / built if built else 1 / DOCUMENTS_PER_S)
 
 
 def _built_s(report: IngestReport) -> float:
@@ -117,11 +119,18 @@ class Ahead:
     Attributes:
         plan, track: of it.
         block_s: seconds of one fork of every variant; None without earlier runs.
+        files: options about documents from files.
     """
 
     plan: Plan
     track: Track
     block_s: float | None
+    files: FileOptions
+
+    @property
+    def is_generated(self) -> bool:
+        """Whether benchctl generates its documents; no file has been looked at yet."""
+        return is_generated(self.plan) and not self.track.corpora and self.files.local is None
 
 
 def preparation(runs: Sequence[Ahead], home: Home) -> Steps:
@@ -142,7 +151,7 @@ def preparation(runs: Sequence[Ahead], home: Home) -> Steps:
         (one.plan.of(spec).corpus.documents, one.plan.corpus.seed)
         for one in runs
         for spec in one.plan.variants
-        if is_generated(one.plan) and (one.plan.origin == "empty" or _engines(one.plan))
+        if one.is_generated and (one.plan.origin == "empty" or needs_documents(one.plan.variants))
     )
     for documents, seed in corpora:
         if not (home.root / "corpora" / corpus_name(documents, seed)).exists():
@@ -206,7 +215,7 @@ def _missing(runs: Iterable[Ahead], home: Home) -> list[_Build]:
                 continue
             own = plan.of(spec)
             build = _Build(spec.engine, spec.version, track.name, own.corpus.documents, _given(spec))
-            names = _folder_names(spec, own, track, home)
+            names = _folder_names(spec, own, track, home, generated=one.is_generated)
             for number in range(plan.index_builds):
                 key = (
                     build, number, track.digest, own.corpus.seed, plan.segments, plan.ingest_clients,
@@ -221,9 +230,9 @@ def _missing(runs: Iterable[Ahead], home: Home) -> list[_Build]:
     return [build for build in found.values() if build is not None]
 
 
-def _folder_names(spec: VariantSpec, plan: Plan, track: Track, home: Home) -> list[str]:
+def _folder_names(spec: VariantSpec, plan: Plan, track: Track, home: Home, *, generated: bool) -> list[str]:
     """The folder of each build, none if it cannot be there yet; else a pattern of them."""
-    if spec.distribution is None and not spec.plugins and is_generated(plan):
+    if spec.distribution is None and not spec.plugins and generated:
         folder = home.root / "corpora" / corpus_name(plan.corpus.documents, plan.corpus.seed)
         installation = installed(home, spec) if folder.exists() else None
         if installation is None:
@@ -256,7 +265,8 @@ def rough_fork_s(
         operation = operations[task.operation]
         if task.iterations is None and task.time_period is None and is_bulk(operation):
             documents = documents_sent(operation, track, plan.corpus.documents)
-            seconds += indexing.seconds(spec.engine, track.name, documents)
+            own_s = 0.0 if task.rate_per_s is None else documents / (task.rate_per_s * task.per_request)
+            seconds += max(own_s, indexing.seconds(spec.engine, track.name, documents))
         else:
             seconds += task_s(task, request_s(task.operation))
     if plan.redline is not None:

@@ -5,7 +5,7 @@ import math
 import threading
 import time
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cache
@@ -13,12 +13,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from benchctl.engine.cluster import Cluster, place_of
-from benchctl.engine.declared import places, stand_ins
+from benchctl.engine.declared import EVERYTHING, places, stand_ins
 from benchctl.engine.evidence import Scene
+from benchctl.engine.filling import settle
+from benchctl.engine.lucene_files import bytes_by_kind
 from benchctl.engine.meter import Meters, thread_kinds
 from benchctl.engine.node import Node
 from benchctl.engine.page_cache import prepare_page_cache
+from benchctl.engine.readings import ClusterMeter
 from benchctl.engine.settings import BootFolders
+from benchctl.engine.target import Target
 from benchctl.engine.telemetry import LogClock, ProcessGauge, read_pauses
 from benchctl.errors import BenchctlError
 from benchctl.home import Home
@@ -33,6 +37,7 @@ from benchctl.results.model import (
     HostProbe,
     NodeFate,
     NodeRecord,
+    SegmentFacts,
 )
 from benchctl.results.plan import Plan
 from benchctl.results.samples import SampleSpool
@@ -44,7 +49,7 @@ from benchctl.run.documents import streams_made
 from benchctl.run.evidence import Collection, collecting
 from benchctl.run.host import probe_host
 from benchctl.run.pin import thread_on
-from benchctl.run.plan import Step, boots
+from benchctl.run.plan import Step, boots, checked_hosts
 from benchctl.run.session import AnySubject, Serving, Start, Subject
 from benchctl.run.steps import Load, StepRunner
 from benchctl.run.telemetry import MERGES_TIMEOUT_S, DriverClock, NodeWatch, Telemetry
@@ -55,6 +60,21 @@ if TYPE_CHECKING:
 
 
 _PROBE_HOLDS_S = 1.0
+
+
+def pool_of(plan: Plan) -> WorkerPool | None:
+    """The processes that a plan's clients work in, here or on other hosts; None for this one.
+
+    Raises:
+        UsageError: the hosts are not those that the plan was made for.
+    """
+    if plan.load_hosts:
+        hosts = checked_hosts(plan)
+        # Dask takes a second to load, and is there only where hosts are.
+        from benchctl.hosts.pool import HostPool  # noqa: PLC0415 - see above
+
+        return HostPool(hosts, plan.workers)
+    return WorkerPool(plan.workers) if plan.workers > 1 else None
 
 
 @dataclass(frozen=True)
@@ -253,12 +273,14 @@ class ForkRunner:
                 with (
                     place.telemetry.watching(number, _watch(serving, load)),
                     Meters(lambda: [node.pid for node in nodes]) if nodes else nullcontext() as load.meters,
+                    _asking(serving) as load.asking,
                 ):
                     evidence.begin(serving)
                     idle_s = serving.wait_idle()
                     stage = self._steps.stage(serving, subject.spec, number, place.origin_ns, place.spool)
                     search = self._offer(serving, steps, stage, load, place)
                     evidence.measured(serving)
+                segments = _filled(serving, load)
                 kinds = self._thread_kinds(nodes, place.block)
                 counted = serving.searches_counted()
                 direct = serving.client.direct_buffers() if nodes else {}
@@ -276,9 +298,16 @@ class ForkRunner:
             # Only a single one has the name that benchctl gives it.
             buffers = direct.get(node.name) if node.name else next(iter(direct.values()), None)
             known.append(metering.Node(kinds.get(node.pid, {}), pauses, buffers, node.name, pids))
+        asking, readings = load.asking, None
+        if asking is not None and asking.readings:
+            place.telemetry.add_readings(number, asking.readings)
+            readings = self._folder.write_readings(
+                asking.lines(place.origin_ns), subject.spec.name, place.block, number
+            )
         progress.requests_s += load.requests_s
         if search is None:
-            progress.summaries += load.summaries(place.origin_ns, known)
+            index = metering.index_meters(segments, bytes_by_kind(place.root / "data") if segments else {})
+            progress.summaries += load.summaries(place.origin_ns, known, index)
         else:
             progress.curve += search.curve
             progress.summaries += search.summaries()
@@ -295,7 +324,10 @@ class ForkRunner:
                 origin_ns=nodes[0].started_ns - place.origin_ns if nodes else None,
                 stand_ins=plain,
                 resident=resident,
-                nodes=_node_records(nodes, f"boots/{name}", place.origin_ns),
+                asked={} if asking is None else asking.asked,
+                nodes={} if asking is None else asking.nodes,
+                readings=readings,
+                node_starts=_node_records(nodes, f"boots/{name}", place.origin_ns),
                 fates=_fates(serving, place.origin_ns),
                 recovered_bytes=recovered,
             )
@@ -324,6 +356,7 @@ class ForkRunner:
                 self._expected,
                 self._node_cpus,
                 evidence.flags,
+                listen="" if self._workers is None else self._workers.nodes_at,
                 tolerant=self._plan.on_node_loss == "continue",
             )
         )
@@ -358,6 +391,16 @@ class ForkRunner:
         found = search_redline(self._plan, self._track, place.block, measure)
         load.requests_s += time.monotonic() - clock
         return found
+
+
+def _filled(serving: Serving, load: Load) -> Sequence[SegmentFacts]:
+    """The segments that tasks which index left, committed; none where none did, or the nodes are not ours."""
+    if isinstance(serving, Cluster) and any(one.indexes for one in load.outcomes):
+        # What is not known is no reason for a fork to fail.
+        with suppress(BenchctlError):
+            settle(serving.client, EVERYTHING)
+            return serving.client.segments(EVERYTHING)
+    return ()
 
 
 def _watch(serving: Serving, load: Load) -> NodeWatch | None:
@@ -395,3 +438,8 @@ def _node_records(nodes: Sequence[Node], logs: str, origin_ns: int) -> tuple[Nod
 def _fates(serving: Serving, origin_ns: int) -> tuple[NodeFate, ...]:
     found = serving.fates if isinstance(serving, Cluster) else ()
     return tuple(NodeFate(at_ns - origin_ns, node, what) for at_ns, node, what in found)
+
+
+def _asking(serving: Serving) -> AbstractContextManager[ClusterMeter | None]:
+    """What asks a target; nodes are read where they are."""
+    return ClusterMeter(serving.client, serving.withheld) if isinstance(serving, Target) else nullcontext()

@@ -5,9 +5,11 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from benchctl.engine.meter import Reading, cpu_by_kind
+from benchctl.engine.readings import ClusterReading
 from benchctl.jvm.unified_log import GcPause
 from benchctl.load.executor import TaskResult
-from benchctl.results.figures import DOCUMENTS, TaskSummary
+from benchctl.results.figures import DOCUMENTS, FILES, TaskSummary
+from benchctl.results.model import SegmentFacts
 from benchctl.results.samples import Outcome
 
 _NS_PER_MS = 1e6
@@ -17,6 +19,11 @@ _BYTES_PER_MB = 1e6
 _LEAST_TOOK_NS = 10_000_000
 # Between its first and its last collection: outside of these nobody knows what is allocated.
 _LEAST_COVERED = 0.5
+_MOST_UNCLAIMED = 0.02
+_MOST_FOREIGN = 0.05
+# A JVM counts its CPU time in ticks of the kernel: of this much, one is 5 %.
+_LEAST_CPU_MS = 200
+_COSTS = (("cpu", "cpu_ms", _LEAST_CPU_MS), ("gc", "gc_ms", 0), ("collections", "collections", 0))
 
 
 @dataclass(frozen=True)
@@ -114,6 +121,45 @@ def _part(first: Readings, last: Readings, origin_ns: int, node: Node, measured:
     return found | _levels(end, origin_ns, node)
 
 
+def told(
+    readings: Sequence[ClusterReading | None], result: TaskResult, origin_ns: int, gap_s: float
+) -> dict[str, float]:
+    """What a task cost a running cluster, by the clocks of its own nodes, over all of them.
+
+    Its nodes look at their processes once a second. Costs are those between two such looks, for the requests
+    that began between them, warm-up included. None where more than a twentieth of that time belongs to the
+    task before, whose requests would count, or is not known better.
+
+    Args:
+        readings: when the first measured request was sent, and when the last one was answered.
+        result: of the task.
+        origin_ns: what samples count from, on the clock of the readings.
+        gap_s: from the end of the task before to the start of this one, seconds.
+    """
+    begin, end = readings if len(readings) == 2 else (None, None)  # noqa: PLR2004 - the two ends
+    if end is None:
+        return {}
+    levels = (("heap_used", "heap_used_bytes", 1e6), ("direct_buffers", "direct_bytes", 1e6))
+    found = {
+        name: end.total(field) for name, field in (("open_files", "open_files"), ("segments", "segments"))
+    }
+    found |= {name: value / unit for name, field, unit in levels if (value := end.total(field)) is not None}
+    if begin is not None and begin.nodes.keys() == end.nodes.keys():
+        window_ns = end.at_ns - begin.at_ns
+        foreign_ns = max(result.start_ns - gap_s * 1e9 - begin.at_ns, 0) + begin.unsure_ns + end.unsure_ns
+        since_ns, until_ns = begin.at_ns - origin_ns, end.at_ns - origin_ns
+        sent = 0
+        for chunk in result.samples:
+            within = (chunk["start_ns"] >= since_ns) & (chunk["start_ns"] < until_ns)
+            sent += int((within & (chunk["part"] == 0)).sum())
+        if sent and foreign_ns <= _MOST_FOREIGN * window_ns:
+            for name, field, least in _COSTS:
+                before, after = begin.total(field), end.total(field)
+                if before is not None and after is not None and after - before >= least:
+                    found[name] = (after - before) / sent
+    return {name: value for name, value in found.items() if value is not None}
+
+
 def _levels(end: Reading, origin_ns: int, node: Node) -> dict[str, float]:
     """What a node held when a task was over, however many operations that had."""
     heaps = [
@@ -137,6 +183,23 @@ def sent_per_s(summary: TaskSummary, sent_bytes: int) -> dict[str, float]:
     return {"sent": sent_bytes / _BYTES_PER_MB / window_s}
 
 
+def index_meters(segments: Sequence[SegmentFacts], files: Mapping[str, int]) -> dict[str, float]:
+    """What is known of an index that a challenge has filled.
+
+    Args:
+        segments: of all its shards; none where that is not known.
+        files: bytes by what they are for, translogs included.
+    """
+    if not segments:
+        return {}
+    size = sum(one.size_bytes for one in segments)
+    found = {"index_size": size / _BYTES_PER_MB, "index_segments": float(len(segments))}
+    # Of a merge that was under way, there are files that belong to no segment yet.
+    if abs(sum(files.values()) - files.get("translog", 0) - size) > _MOST_UNCLAIMED * size:
+        return found
+    return found | {f"index_{kind.replace(' ', '_')}": files.get(kind, 0) / _BYTES_PER_MB for kind in FILES}
+
+
 def _totals(begin: Reading, end: Reading, origin_ns: int, node: Node) -> dict[str, float]:
     window = begin.at_ns - origin_ns, end.at_ns - origin_ns
     found: dict[str, float] = {
@@ -152,6 +215,7 @@ def _totals(begin: Reading, end: Reading, origin_ns: int, node: Node) -> dict[st
         found["compilations"] = end.compiled[0] - begin.compiled[0]
         found["compiling"] = (end.compiled[1] - begin.compiled[1]) / _NS_PER_MS
     if node.pauses is not None:
+        found["collections"] = sum(window[0] <= pause.start_ns < window[1] for pause in node.pauses)
         found["gc"] = sum(_within(_span(pause), window) for pause in node.pauses) / _NS_PER_MS
         allocated = allocated_bytes(node.pauses, window)
         if allocated is not None:

@@ -13,15 +13,15 @@ import msgspec
 from benchctl.disk import free_bytes, require_space
 from benchctl.engine.prepared_index import bytes_per_document
 from benchctl.errors import BenchctlError, ExitCode
-from benchctl.load.executor import WorkerPool
+from benchctl.lock import SHARE_VARIABLE, shares_host
+from benchctl.report.numbers import counted
 from benchctl.results.figures import Calibration
 from benchctl.results.model import EngineFacts, Environment, ForkRecord, RunRecord, RunStatus, stray_boots
 from benchctl.results.plan import Plan
 from benchctl.results.store import RunFolder, reference
 from benchctl.run.bench import Bench, Observer
 from benchctl.run.calibrate import EASY_PER_S, most_offered_per_s
-from benchctl.run.fork import ForkJob, ForkRunner
-from benchctl.run.lock import SHARE_VARIABLE, shares_host
+from benchctl.run.fork import ForkJob, ForkRunner, pool_of
 from benchctl.run.pin import pinned
 from benchctl.run.plan import block_order
 from benchctl.run.prepare import check_answers
@@ -69,7 +69,15 @@ def load_caveats(plan: Plan, calibration: Calibration | None) -> tuple[str, ...]
         if calibration is not None and asked > EASY_PER_S:
             most = max(calibration.clients_per_s, calibration.one_client_per_s)
             why = f": {asked:,.0f} requests/s are asked for, and one process offers {most:,.0f} at most here"
-        found.append(f"the load came from {plan.workers} processes (--workers){why}")
+        found.append(
+            f"the load came from {plan.workers} processes (--workers)"
+            f"{' on each of its hosts' if plan.load_hosts else ''}{why}"
+        )
+    if plan.load_hosts:
+        found.append(
+            f"the load came from {counted(len(plan.load_hosts), 'host')} ({', '.join(plan.load_hosts)}): "
+            "every time measured has their network in it"
+        )
     return tuple(found)
 
 
@@ -233,7 +241,10 @@ class OpenRun:
                 raise RuntimeError("the run is not held open")
             plan, bench = self._record.plan, self._bench
             self._held.enter_context(pinned(plan.pin))
-            workers = self._held.enter_context(WorkerPool(plan.workers)) if plan.workers > 1 else None
+            workers = pool_of(plan)
+            if workers is not None:
+                self._held.enter_context(workers)
+                self._update(load_hosts=workers.facts)
             self._runner = ForkRunner(
                 plan, self._track, self._folder, bench.home, bench.observer, bench.stop, workers=workers
             )

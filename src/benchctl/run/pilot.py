@@ -12,13 +12,12 @@ import msgspec
 
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Home
-from benchctl.load.executor import WorkerPool
 from benchctl.report.command_line import command
 from benchctl.results.model import ForkRecord, Pilot, PilotFork
 from benchctl.results.plan import Plan
 from benchctl.results.store import RunFolder
 from benchctl.run.bench import Observer
-from benchctl.run.fork import ForkJob, ForkRunner
+from benchctl.run.fork import ForkJob, ForkRunner, pool_of
 from benchctl.run.pin import pinned
 from benchctl.run.plan import block_order, param_prefix, with_params
 from benchctl.run.session import AnySubject
@@ -86,7 +85,9 @@ def run_pilot(
     folder = RunFolder(bench.home.scratch / "pilot")
     with ExitStack() as stack:
         stack.enter_context(pinned(plan.pin))
-        workers = stack.enter_context(WorkerPool(plan.workers)) if plan.workers > 1 else None
+        workers = pool_of(plan)
+        if workers is not None:
+            stack.enter_context(workers)
 
         def run_fork(attempted: Plan, variant: str, attempt: int) -> ForkRecord:
             runner = ForkRunner(

@@ -14,6 +14,7 @@ from benchctl.engine.answers import Compared
 from benchctl.engine.declared import places
 from benchctl.engine.variant import VARIANT_OPTIONS
 from benchctl.errors import UsageError
+from benchctl.hosts.file import Hosts, load_hosts
 from benchctl.nearest import guess
 from benchctl.plugin.code import Consent
 from benchctl.report.numbers import documents
@@ -40,6 +41,7 @@ from benchctl.run.documents import (
 )
 from benchctl.run.plugin import allowed_plugin
 from benchctl.run.sweep import DOCS, Sweep, refuse_alike
+from benchctl.run.targets import check_targets
 from benchctl.spec import MAX_SEED, MOST_WORKERS, RunSettings, check_settings, settings_in
 from benchctl.stats.metrics import check_told_by_clusters, figure_names, metric
 from benchctl.stats.multiplicity import MOST_BLOCKS
@@ -115,10 +117,11 @@ def check_failover(options: "RunSpec", track: Track, schedules: Iterable[Challen
                     f"operation '{one.name}': variant '{spec.name}' has no node '{one.node}'",
                     hint=f"its nodes are {', '.join(names)}; master stands for the one that is",
                 )
-        if options.workers > 1:
+        if options.workers > 1 or options.hosts:
             raise UsageError(
-                f"operation '{one.name}' ({one.type_name}) needs --workers 1: only one process has the nodes",
-                hint="leave --workers out",
+                f"operation '{one.name}' ({one.type_name}) needs the load to come from this process, which "
+                "has the nodes",
+                hint="leave --workers and --hosts out",
             )
 
 
@@ -260,11 +263,17 @@ def plan_run(options: RunSpec) -> tuple[Plan, Track]:
         corpus = msgspec.structs.replace(options.corpus, documents=SETTLING_DOCUMENTS)
         options = msgspec.structs.replace(options, corpus=corpus)
     plugin = allowed_plugin(options.track, track, (*all_warmups, *schedules), options.consent)
+    if plugin is not None and options.hosts:
+        raise UsageError(
+            "--hosts: the track's plug-in is executed where the load is made, and is only on this host",
+            hint="leave --hosts out, or take a track without a plug-in",
+        )
     track = track.with_challenges(*all_warmups, *schedules)
     check_index_settings(options.variants, track, origin_of(track, schedules, all_warmups), schedules)
     check_failover(options, track, (*all_warmups, *schedules))
     plan = freeze(options, track, schedules, warmups, sources)
     _check_metrics(plan, track)
+    check_targets(plan, track)
     if sweep.axes:
         points = {spec.name: point for spec, point in sweep.variants(families)}
         of_plan = SweepSpec(sweep.axes, families, points, swept)
@@ -298,7 +307,8 @@ def refuse_sweep(options: RunSpec, what: str) -> None:
     """
     if options.sweep:
         raise UsageError(
-            f"--sweep {options.sweep[0]}: {what} is not swept", hint="make one for each value instead"
+            f"--sweep {options.sweep[0]}: {what} is not swept",
+            hint="make one for each value, or name what differs as variants",
         )
 
 
@@ -459,8 +469,13 @@ def freeze(
             f"--page-cache: nothing is prepared, since challenge '{schedules[0].name}' makes its own data",
             hint="leave it out: nodes start empty",
         )
+    settings, names = settings_in(options), tuple[str, ...]()
+    if options.hosts:
+        hosts = checked_hosts(options)
+        settings["hosts"], names = str(hosts.path), hosts.load
     return Plan(
-        **settings_in(options),
+        **settings,
+        load_hosts=names,
         variants=options.variants,
         schedules=schedules,
         warmup_challenges=warmups,
@@ -481,6 +496,24 @@ def freeze(
         origin=origin,
         evidence=options.evidence,
     )
+
+
+def checked_hosts(plan: RunSpec | Plan) -> Hosts:
+    """The hosts that load is to come from, if they reach what is measured.
+
+    Raises:
+        UsageError: they do not, or they are not those that the plan was made for.
+    """
+    hosts = load_hosts(Path(plan.hosts))
+    if any(spec.target is None for spec in plan.variants):
+        hosts.check_nodes()
+    if isinstance(plan, Plan) and hosts.load != plan.load_hosts:
+        raise UsageError(
+            f"the load came from {', '.join(plan.load_hosts)}, and in {hosts.path} "
+            f"{', '.join(hosts.load)} carry it now",
+            hint="what more is measured must have the same load: put the old names back",
+        )
+    return hosts
 
 
 def reload_track(plan: Plan) -> Track:

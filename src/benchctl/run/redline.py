@@ -22,7 +22,7 @@ from benchctl.results.plan import Plan, RedlineSpec, SearchedBy
 from benchctl.results.samples import Columns, Outcome
 from benchctl.run.plan import RunSpec, check_options, freeze, plan_run, refuse_sweep
 from benchctl.run.steps import WARMUP_SCHEDULE
-from benchctl.run.targets import refuse_writes
+from benchctl.run.targets import check_targets
 from benchctl.stats.redline import Offer, hardest, judge_step
 from benchctl.stats.summary import summarise
 from benchctl.track.load import load_track, reject_unused
@@ -64,9 +64,7 @@ def plan_redline(options: RunSpec, search: RedlineSpec) -> tuple[Plan, Track]:
             hint="name a variant without, or raise --warm-up",
         )
     plan, track = (_plan_factor if search.by == "factor" else _plan_operation)(options, search)
-    for spec in options.variants:
-        if spec.target is not None:
-            refuse_writes(spec, plan, track)
+    check_targets(plan, track)
     return plan, track
 
 
@@ -414,7 +412,9 @@ class _NodeSearch:
         )
         self._clients: ClientLadder | None = None
         shift = random.Random(f"{self._seed}/shift").random()  # noqa: S311 - reproducible, not secret
-        self._ladder = Ladder(1 + spec.tolerance, shift)
+        self._ladder = Ladder(
+            1 + spec.tolerance, shift, math.inf if spec.max_per_s is None else spec.max_per_s
+        )
         if spec.by == "clients":
             self._clients = ClientLadder(spec.least_clients, spec.clients, 1 + spec.tolerance)
         self._curve: list[CurvePoint] = []
@@ -455,7 +455,7 @@ class _NodeSearch:
             grid = self._clients
             search = Search(self._attempt, least=0, most=grid.top, leap=grid.rungs(_LEAP, first))
             return search.run(grid.at_most(first))
-        ladder, most = self._ladder, self._spec.max_per_s
+        ladder = self._ladder
         least = LEAST_RUNG if self._spec.by == "rate" else ladder.at_most(LEAST_FACTOR) + 1
         if self._spec.by == "rate":
             # One request a second, of however many units.
@@ -463,7 +463,7 @@ class _NodeSearch:
         return Search(
             self._attempt,
             least=least,
-            most=None if most is None else ladder.at_most(most),
+            most=ladder.top,
             leap=ladder.rungs(_LEAP),
         ).run(ladder.at_most(first))
 

@@ -1,9 +1,9 @@
 """What a variant runs on: nodes booted on a private copy of their index, or a running cluster."""
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from benchctl.disk import disk_errors
@@ -36,6 +36,7 @@ class Start:
         target: the indices that must be ready, as a path component; None for all there are.
         cpus: that a node runs on; None for those that benchctl may use.
         jvm_flags: appended to the variant's, for this start only.
+        listen: the address that it takes requests at; empty for loopback.
         tolerant: whether nodes go on without one that is lost.
     """
 
@@ -46,6 +47,7 @@ class Start:
     target: str | None
     cpus: tuple[int, ...] | None = None
     jvm_flags: tuple[str, ...] = ()
+    listen: str = ""
     tolerant: bool = False
 
 
@@ -116,6 +118,7 @@ class Subject:
             starts=self.starts,
             nodes=self.spec.nodes,
             tolerant=start.tolerant,
+            listen=start.listen,
         )
         with ExitStack() as stack:
             try:
@@ -220,6 +223,8 @@ class TargetSubject:
         shards: primary shards of its indices.
         index_facts: about its indices, before the run; None when challenges make them.
         makes: what challenges make there; None when they only read.
+        fills: its index is missing, and to be filled before the first fork.
+        withheld: what it does not tell while it is measured, and why not.
     """
 
     spec: VariantSpec
@@ -228,6 +233,8 @@ class TargetSubject:
     shards: int
     index_facts: IndexFacts | None
     makes: Places | None = None
+    fills: bool = False
+    withheld: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def builds(self) -> tuple[IndexFacts, ...]:
@@ -251,7 +258,12 @@ class TargetSubject:
         restart = self.spec.target.restart_command if self.spec.target else ()
         keep = self.spec.target is not None and self.spec.target.writes == "kept"
         with attach(
-            self.address, self.facts, index=start.target, shards=self.shards, restart_command=restart
+            self.address,
+            self.facts,
+            index=start.target,
+            shards=self.shards,
+            withheld=self.withheld,
+            restart_command=restart,
         ) as target:
             if restart:
                 self._check_same(describe_cluster(target.client))

@@ -3,30 +3,34 @@
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from functools import partial
+from types import MappingProxyType
 from typing import Any
 
 import msgspec
+import numpy as np
 
-from benchctl.engine.declared import EVERYTHING, Places, places, refusal, with_mark, with_settings
+from benchctl.engine.declared import EVERYTHING, OWN, Places, places, refusal, with_settings
 from benchctl.engine.meter import Meters
+from benchctl.engine.readings import ClusterMeter, ClusterReading
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Home
 from benchctl.load.client import NodeGone
-from benchctl.load.driver_overhead import driver_figures
-from benchctl.load.executor import Stage, TaskResult, WorkerPool, run_step
+from benchctl.load.driver_overhead import driver_figures, start_late_ns
+from benchctl.load.executor import HostPart, Stage, TaskResult, WorkerPool, run_step
 from benchctl.load.task_clients import Job, OpenWire
 from benchctl.load.transport import open_client
 from benchctl.load.work.programs import open_workload
 from benchctl.load.workload import WorkContext
-from benchctl.results.figures import DriverFigures, TaskSummary
+from benchctl.results.figures import DOCUMENTS, DriverFigures, HostFigures, TaskSummary
 from benchctl.results.plan import EngineName, Plan, VariantSpec
 from benchctl.results.samples import Outcome, SampleSpool
 from benchctl.run.bench import Observer
 from benchctl.run.building import NODE_DEATH_S
 from benchctl.run.documents import GeneratedReader, is_generated, sources
-from benchctl.run.metering import Node, Readings, meters, sent_per_s
+from benchctl.run.metering import Node, Readings, meters, sent_per_s, told
 from benchctl.run.plan import Step, failovers
 from benchctl.run.plugin import plugin_use
 from benchctl.run.session import Serving
@@ -50,12 +54,12 @@ def work_context(
     """
     plan = plan.of(variant)
     declared = with_settings(Places(track.indices, ()), variant.index_settings)
-    declared = declared if variant.target is None else with_mark(declared)
     bodies = {one.name: msgspec.to_builtins(one.body) for one in declared.indices}
     return WorkContext(
         index_name=default_target(plan, track),
         index_body=next(iter(bodies.values())) if len(bodies) == 1 else {},
         indices=bodies,
+        mark={} if variant.target is None else OWN,
         data_streams=track.data_streams,
         templates=track.templates,
         seed=plan.seed,
@@ -103,6 +107,7 @@ _LEAST_STOP_S = 0.5
 
 
 _RESTORE = "restore-snapshot"
+_FORCE_MERGE = "force-merge"
 
 
 def check_created(job: Job, result: TaskResult, given: Mapping[str, Any]) -> None:
@@ -138,6 +143,7 @@ class MeasuredTask:
         readings: of the nodes, before the first measured request and after the last one; none of a task that
             ran beside others.
         written: what they spent on writing over the whole task, milliseconds; empty where nobody asked them.
+        told: of a running cluster, what it told at the same two times.
     """
 
     job: Job
@@ -145,6 +151,12 @@ class MeasuredTask:
     gap_s: float
     readings: tuple[Readings, ...] = ()
     written: Mapping[str, float] = field(default_factory=dict)
+    told: tuple[ClusterReading | None, ...] = ()
+
+    @property
+    def indexes(self) -> bool:
+        """Whether it is documents that it counts."""
+        return (self.result.unit or self.job.operation.unit) == DOCUMENTS
 
 
 @dataclass
@@ -159,6 +171,7 @@ class Load:
         indexing: set while a step that indexes is running, for whoever watches the node.
         meters: of the nodes; None of a cluster that runs elsewhere.
         fates: how many of what became of nodes were told.
+        asking: of such a cluster; None of a node.
     """
 
     free_ns: int = field(default_factory=time.monotonic_ns)
@@ -168,21 +181,33 @@ class Load:
     indexing: threading.Event = field(default_factory=threading.Event)
     meters: Meters | None = None
     fates: int = 0
+    asking: ClusterMeter | None = None
 
-    def summaries(self, origin_ns: int, nodes: Sequence[Node]) -> tuple[TaskSummary, ...]:
+    def summaries(
+        self, origin_ns: int, nodes: Sequence[Node], index: Mapping[str, float] = MappingProxyType({})
+    ) -> tuple[TaskSummary, ...]:
         """The figures of the measured tasks; made when the nodes are gone, so that none costs them time.
 
         Args:
             origin_ns: what the samples count from, on the monotonic clock.
             nodes: what is known of them; what they were asked when the last task was over is that task's.
+            index: figures of what they had indexed then; empty where that is not known.
         """
         earlier = [replace(node, direct_bytes=None) for node in nodes]
+        summaries = [_summary(one) for one in self.outcomes]
+        indexing = [place for place, one in enumerate(self.outcomes) if one.indexes]
+        # The index is that of the last task which filled it, whatever was done with it behind that.
+        left = dict(index) | _merged(self.outcomes, summaries)
         found = []
-        for place, one in enumerate(self.outcomes, 1):
-            known = nodes if place == len(self.outcomes) else earlier
+        for place, (one, summary) in enumerate(zip(self.outcomes, summaries, strict=True)):
+            known = nodes if place == len(summaries) - 1 else earlier
             metered = meters(one.readings, one.result, origin_ns, known, one.written)
-            summary = _summary(one)
-            figures = metered.figures | sent_per_s(summary, one.result.sent_bytes)
+            figures = (
+                metered.figures
+                | told(one.told, one.result, origin_ns, one.gap_s)
+                | sent_per_s(summary, one.result.sent_bytes)
+                | (left if place in indexing[-1:] else {})
+            )
             found.append(msgspec.structs.replace(summary, meters=figures, node_meters=metered.parts))
         return tuple(found)
 
@@ -263,11 +288,10 @@ class StepRunner:
         label = ", ".join(job.task.label for job in jobs)
         self._observer.stage(label if jobs[0].measured else f"warm-up: {label}")
         expected = requests_of(jobs)
-        metered, readings = load.meters, list[Readings]()
-        before: dict[str, int] = {}
-        if any(isinstance(job.operation, Bulk) for job in jobs):
-            if metered is not None and len(jobs) == 1:
-                before = serving.client.write_clocks()
+        bounds = _Bounds(load.meters, load.asking)
+        writes = any(isinstance(job.operation, Bulk) for job in jobs)
+        before = _write_clocks(serving, load) if writes and len(jobs) == 1 else {}
+        if writes:
             load.indexing.set()
 
         def on_progress(done: int) -> None:
@@ -280,7 +304,7 @@ class StepRunner:
                 stage,
                 stop=self._stop,
                 on_progress=on_progress,
-                mark=lambda: readings.append({} if metered is None else metered.read()),
+                mark=bounds.mark,
             )
         except NodeGone as err:
             # The process tells more than the connection about why it is gone.
@@ -289,7 +313,8 @@ class StepRunner:
         finally:
             load.indexing.clear()
         self._glance(serving, load)
-        written = _spent(before, serving.client.write_clocks()) if before else {}
+        written = _spent(before, _write_clocks(serving, load)) if before else {}
+        readings, answers = tuple(bounds.readings), bounds.answers()
         for job, result in zip(jobs, results, strict=True):
             if result.stops and job.measured and not self._plan.test_mode:
                 _refuse_stops(job, _driver(job, result))
@@ -297,7 +322,7 @@ class StepRunner:
             load.searches += result.searches_sent
             if job.measured:
                 gap_s = max(result.start_ns - load.free_ns, 0) / 1e9
-                load.outcomes.append(MeasuredTask(job, result, gap_s, tuple(readings), written))
+                load.outcomes.append(MeasuredTask(job, result, gap_s, readings, written, answers))
         if self._plan.origin == "empty":
             made = [body.get("settings", {}) for body in stage.context.indices.values()]
             settings = (pair for spec in self._plan.variants for pair in spec.index_settings.items())
@@ -333,10 +358,46 @@ class StepRunner:
         return Job(task, operation, schedule, position, measured=schedule != WARMUP_SCHEDULE)
 
 
-def _spent(before: Mapping[str, int], after: Mapping[str, int]) -> dict[str, float]:
+def _spent(before: Mapping[str, float], after: Mapping[str, float]) -> dict[str, float]:
     """Milliseconds between two readings; nothing where a node has gone, or counts from 0 again."""
-    spent = {name: float(after[name] - before[name]) for name in after}
+    spent = {name: after[name] - before[name] for name in after.keys() & before.keys()}
     return spent if all(value >= 0 for value in spent.values()) else {}
+
+
+def _merged(outcomes: Sequence[MeasuredTask], summaries: Sequence[TaskSummary]) -> dict[str, float]:
+    """What a challenge's own force-merges took."""
+    spent_ns = [
+        summary.mean_ns * summary.samples
+        for one, summary in zip(outcomes, summaries, strict=True)
+        if one.job.operation.type_name == _FORCE_MERGE and summary.mean_ns
+    ]
+    return {"force_merge": sum(spent_ns) / 1e9} if spent_ns else {}
+
+
+@dataclass
+class _Bounds:
+    """Readings where a task begins to be measured and where it ends."""
+
+    meters: Meters | None
+    asking: ClusterMeter | None
+    readings: list[Readings] = field(default_factory=list)
+    _asked: list[Future[ClusterReading | None]] = field(default_factory=list)
+
+    def mark(self) -> None:
+        """Read nodes; ask a target, whose answer the request that is due now does not wait for."""
+        self.readings.append({} if self.meters is None else self.meters.read())
+        if self.asking is not None:
+            self._asked.append(self.asking.read())
+
+    def answers(self) -> tuple[ClusterReading | None, ...]:
+        """What a target said."""
+        return tuple(one.result() for one in self._asked)
+
+
+def _write_clocks(serving: Serving, load: Load) -> Mapping[str, float]:
+    if load.asking is not None:
+        return load.asking.write_clocks()
+    return {} if load.meters is None else serving.client.write_clocks()
 
 
 def _within(challenge: Challenge, stage: Stage) -> Stage:
@@ -362,6 +423,7 @@ def _summary(outcome: MeasuredTask) -> TaskSummary:
     took_sum, *took_parts = took_quantiles(result.tooks) or (None,)
     return msgspec.structs.replace(
         summary,
+        hosts=tuple(host_figures(job, result, part) for part in result.hosts if _clients(part)),
         took_sum=took_sum,
         took_parts=tuple(took_parts),
         unit=result.unit or job.operation.unit,
@@ -369,6 +431,31 @@ def _summary(outcome: MeasuredTask) -> TaskSummary:
         failure_reasons=tuple(detail for failure in result.failures for detail in failure.details),
         driver=msgspec.structs.replace(_driver(job, result), gap_s=outcome.gap_s),
     )
+
+
+def host_figures(job: Job, result: TaskResult, part: HostPart) -> HostFigures:
+    """What one of several hosts did of a task."""
+    clients = len(_clients(part))
+    figures = driver_figures(
+        part.samples,
+        job.task,
+        cpu_s=part.cpu_s,
+        wall_s=result.wall_s,
+        workers=part.processes,
+        share=clients / job.task.clients,
+    )
+    return HostFigures(
+        name=part.clock.name,
+        clients=clients,
+        clock_offset_ns=part.clock.offset_ns,
+        clock_error_ns=part.clock.error_ns,
+        start_late_ns=start_late_ns(part.samples, job.task, part.start_ns),
+        driver=figures,
+    )
+
+
+def _clients(part: HostPart) -> set[int]:
+    return {int(client) for chunk in part.samples for client in np.unique(chunk["client"])}
 
 
 def _driver(job: Job, result: TaskResult) -> DriverFigures:

@@ -2,16 +2,18 @@
 
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
 
 from benchctl.endpoint import Endpoint
 from benchctl.engine.client import SearchClient, connect
-from benchctl.engine.declared import Places, leads_elsewhere, places, require_free
+from benchctl.engine.declared import Places, leads_elsewhere, places, require_free, try_out
 from benchctl.engine.distribution import Installation
 from benchctl.engine.filling import Sent, fill
 from benchctl.engine.prepared_index import IndexKey
+from benchctl.engine.readings import HOT_THREADS, STATISTICS, withheld
 from benchctl.engine.target import (
     Address,
     ClusterFacts,
@@ -43,10 +45,27 @@ from benchctl.track.operations.catalogue import OPERATION_TYPES
 from benchctl.track.operations.common import Asking, Operation
 from benchctl.track.operations.search import Bulk, RawRequest, Sleep
 
+_MISSING = {
+    STATISTICS: "so its CPU time, collections, heap and times of writing stay unknown",
+    HOT_THREADS: "so what its threads did stays unknown",
+}
 _NOT_FILLED = IngestReport(0, 0, 0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
 
 FullCorpus = Callable[[], tuple[CorpusSpec, Sequence[Parcel]]]
 """Generates or finds the corpus, when it is needed."""
+
+
+def check_targets(plan: Plan, track: Track) -> None:
+    """Check what a plan does to running clusters, without asking them.
+
+    Raises:
+        UsageError: it would change one.
+    """
+    for spec in plan.variants:
+        if spec.target is not None:
+            refuse_writes(spec, plan, track)
+            if spec.target.fill:
+                refuse_filling(track, places(track))
 
 
 def prepare_target(
@@ -60,27 +79,67 @@ def prepare_target(
         UsageError: the plan would change the cluster.
         BenchctlError: it cannot be used.
     """
+    observer.stage(f"{spec.name}: looking at {endpoint.title}")
+    seen = look_at(spec, endpoint, plan, track)
+    if seen.makes is not None:
+        with explained(spec.name, endpoint), connect(seen.facts.engine, endpoint) as client:
+            try_out(client, seen.makes)
+    if not seen.fills:
+        return seen
+    with explained(spec.name, endpoint), connect(seen.facts.engine, endpoint) as client:
+        filled = _fill(
+            seen.address, seen.facts, client, plan=plan, track=track, corpus=corpus, observer=observer
+        )
+        shards = _index_now(client, places(track).target).shards
+    return replace(seen, shards=shards, index_facts=filled, fills=False)
+
+
+def look_at(spec: VariantSpec, endpoint: Endpoint, plan: Plan, track: Track) -> TargetSubject:
+    """A cluster as it is, with its indices; nothing is changed.
+
+    Raises:
+        UsageError: the plan would change the cluster.
+        BenchctlError: it cannot be used.
+    """
+    check_targets(plan, track)
+    if endpoint.signing is not None and plan.transport == "client":
+        raise UsageError(
+            f"{spec.name}: --transport client cannot sign requests for AWS: elasticsearch-py has no signer",
+            hint="leave it out: benchctl's own client can",
+        )
     writes = refuse_writes(spec, plan, track)
     wanted = places(track, plan.corpus.files if writes else ())
-    fills = spec.target is not None and spec.target.fill
-    if fills:
-        refuse_filling(track, wanted)
     address = Address(spec.name, endpoint)
-    observer.stage(f"{spec.name}: looking at {endpoint.title}")
     facts = identify(address)
     if facts.engine != spec.engine:
         raise BenchctlError(f"{spec.name} at {endpoint.title} was {spec.engine}, is {facts.engine}")
     with explained(spec.name, endpoint), connect(facts.engine, endpoint) as client:
+        untold = withheld(client)
         if writes:
             require_free(client, wanted)
-            return TargetSubject(spec, address, facts, wanted.shards, None, wanted)
-        if fills and find_index(client, wanted.target) is None:
-            filled = _fill(address, facts, client, plan=plan, track=track, corpus=corpus, observer=observer)
-            return TargetSubject(spec, address, facts, _index_now(client, wanted.target).shards, filled)
+            return TargetSubject(spec, address, facts, wanted.shards, None, wanted, withheld=untold)
+        if spec.target is not None and spec.target.fill and find_index(client, wanted.target) is None:
+            return TargetSubject(spec, address, facts, wanted.shards, None, fills=True, withheld=untold)
         found = [_checked(find_index(client, one.name), spec, one.name) for one in wanted.indices]
         found += [_checked(find_data_stream(client, name), spec, name) for name in wanted.data_streams]
         shards = sum(index.shards for index in found)
-        return TargetSubject(spec, address, facts, shards, _facts_of(client, wanted))
+        return TargetSubject(spec, address, facts, shards, _facts_of(client, wanted), withheld=untold)
+
+
+def seen_text(subject: TargetSubject, documents: int) -> str:
+    """What a cluster is and has, and what would be done to it, for readers; `documents` are the run's."""
+    name, facts = subject.spec.name, subject.facts
+    if subject.makes is not None:
+        kept = subject.spec.target is not None and subject.spec.target.writes == "kept"
+        does = f"challenges would make {', '.join(subject.makes.names)} there, which " + (
+            "the last fork leaves (--keep)" if kept else "is removed after every fork"
+        )
+    elif subject.fills:
+        does = f"its index would be created and filled with {documents:,} documents (--fill-target)"
+    else:
+        held = 0 if subject.index_facts is None else subject.index_facts.documents
+        does = f"{held:,} documents"
+    return f"{name}: {facts.engine} {facts.version} at {subject.address.endpoint.title}; {does}"
 
 
 def refuse_writes(spec: VariantSpec, plan: Plan, track: Track) -> bool:
@@ -253,6 +312,10 @@ def target_caveats(subjects: Sequence[TargetSubject], documents: int) -> tuple[s
                 f"{name} is not on this host: the network is part of its times, and the host's probes "
                 "say nothing about it"
             )
+        found += [
+            f"{name} does not tell its {what}: {reason}; {_MISSING[what]}"
+            for what, reason in subject.withheld.items()
+        ]
         if index is None:
             kept = subject.spec.target is not None and subject.spec.target.writes == "kept"
             after = (

@@ -13,6 +13,7 @@ import numpy as np
 import psutil
 
 from benchctl.engine.client import MergeStats, NodeRequestError
+from benchctl.engine.readings import ClusterReading
 from benchctl.engine.telemetry import Gauge
 from benchctl.jvm.unified_log import GcPause
 from benchctl.results.samples import Columns
@@ -104,6 +105,25 @@ class Telemetry:
     def add_pauses(self, boot: int, pauses: Iterable[GcPause], node: str = "") -> None:
         """Keep what a node's log says about its garbage collector, on the fork's clock."""
         self._pauses += [(boot, node, pause) for pause in pauses]
+
+    def add_readings(self, boot: int, readings: Sequence[ClusterReading]) -> None:
+        """Keep what a running cluster told of all its nodes, where it knows what the columns are about."""
+        names = [name for name in SERIES_DTYPES if name not in {"boot", "t_ns"}]
+        before: ClusterReading | None = None
+        for reading in sorted(readings, key=lambda one: one.at_ns):
+            values = {
+                "merges_current": reading.total("merges_current"),
+                "merge_ms": reading.total("merge_ms"),
+            }
+            if before is not None and reading.at_ns - before.at_ns >= _LEAST_INTERVAL_NS:
+                used = [one.total("cpu_ms") for one in (before, reading)]
+                if None not in used and before.nodes.keys() == reading.nodes.keys():
+                    cpu_s = ((used[1] or 0) - (used[0] or 0)) / 1e3
+                    values["node_cpu_percent"] = _percent(cpu_s, reading.at_ns - before.at_ns)
+            before = reading
+            found = [values.get(name) for name in names]
+            row = tuple(math.nan if value is None else value for value in found)
+            self._rows.append(("", (boot, reading.at_ns - self._origin_ns), row))
 
     def series(self) -> Columns:
         """The readings of all nodes together, with the columns of SERIES_DTYPES, each of shape (n,)."""

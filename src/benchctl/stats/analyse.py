@@ -4,15 +4,15 @@ import math
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import groupby
-from operator import attrgetter
 from statistics import geometric_mean, median
+from types import MappingProxyType
 
 import msgspec
 
 from benchctl.results.differences import resolved, variant_differences
 from benchctl.results.figures import Calibration, Quantiles, TaskSummary
 from benchctl.results.foreign import TITLES
-from benchctl.results.model import AnswerCheck, ForkRecord, Imported, RunRecord
+from benchctl.results.model import AnswerCheck, ForkRecord, Imported, IndexFacts, RunRecord
 from benchctl.results.plan import Axis, Place, Plan, RedlineSpec, SweepSpec, Swept
 from benchctl.stats import caveat
 from benchctl.stats.analysis import (
@@ -23,10 +23,11 @@ from benchctl.stats.analysis import (
     Section,
     TimeKind,
     TimeRow,
+    provisional,
     weaknesses,
 )
 from benchctl.stats.caveat import SAMPLES_FOR_P90, Caveat, separate_runs
-from benchctl.stats.compare import DECIDED, FORKS_FOR_QUOTING, Comparison, Series, adjust, several_builds
+from benchctl.stats.compare import Comparison, Series, adjust, several_builds
 from benchctl.stats.cost import Compared, verdict_costs
 from benchctl.stats.disturbed import Disturbance, disturbances
 from benchctl.stats.doubts import (
@@ -38,31 +39,38 @@ from benchctl.stats.doubts import (
     floor_doubts,
     general_doubts,
     host_doubts,
+    host_rows,
     row_doubts,
     unsupported_reason,
 )
 from benchctl.stats.evidence import evidence_cost, evidence_everywhere
 from benchctl.stats.metrics import (
+    INDEX_BUILDS,
     REDLINE,
+    Builds,
     ForkSummaries,
     Metric,
     MetricKey,
+    builds_as_forks,
     challenge_title,
     collect,
     fork_values,
     metric_of,
     metrics_in,
     open_loop,
+    pairs_of_builds,
     places,
+    separate_builds,
+    shared_builds,
     task_at,
     unit_of,
 )
 from benchctl.stats.multiplicity import Method, looks_at
 from benchctl.stats.order import OrderEffect, order_effects
-from benchctl.stats.redline import needed_samples, percentile_name, redline_curves
+from benchctl.stats.redline import needed_samples, percentile_name, redline_curves, still_rising
 from benchctl.stats.scale import ScaleNote, operation_scale
 from benchctl.stats.sides import Side, compare_sides, forks_without_host
-from benchctl.stats.steady import steadiness
+from benchctl.stats.steady import Steadiness, steadiness
 from benchctl.stats.sweep import ByBlock, SweepAxis, SweepCurve, sweep_curve
 
 
@@ -90,8 +98,10 @@ def with_imports(analysis: Analysis, imported: Mapping[str, Imported | None]) ->
 # Red-lines that are not measured loads: lower bounds, objectives that are missed at any load.
 
 
-def redline_doubts(search: RedlineSpec, found: Mapping[str, ForkSummaries]) -> Iterator[Caveat]:
-    """Doubts about the red-lines of variants, by label."""
+def redline_doubts(
+    search: RedlineSpec, found: Mapping[str, ForkSummaries], done: Mapping[str, Sequence[ForkRecord]]
+) -> Iterator[Caveat]:
+    """Doubts about the red-lines of variants, by label; `done` has their steps."""
     for label, forks in found.items():
         summaries = [summary for _, summary in forks]
         bounded = [one for one in summaries if is_bound(one)]
@@ -101,6 +111,8 @@ def redline_doubts(search: RedlineSpec, found: Mapping[str, ForkSummaries]) -> I
         if missed:
             yield caveat.no_redline(label, missed[0].redline_text, len(missed), len(summaries))
     yield from _few_samples(search, found)
+    for label, rising in warming_up(search, done).items():
+        yield caveat.not_steady(label, "not warmed up", rising.text, "raise --warm-up")
 
 
 def whole_clients(search: RedlineSpec, found: Mapping[str, ForkSummaries]) -> Iterator[Caveat]:
@@ -117,11 +129,25 @@ def whole_clients(search: RedlineSpec, found: Mapping[str, ForkSummaries]) -> It
     if len(means) > 1 and max(means.values()) - min(means.values()) < _STEPS_APART * step:
         yield caveat.close_clients(list(means), step)
     for label, known in values.items():
-        if len(known) > 1 and len(set(known)) == 1:
+        if len(known) > 1 and len(set(known)) == 1 and not any_bound([one for _, one in found[label]]):
             yield caveat.same_clients(label, known[0], len(known), step)
 
 
 _STEPS_APART = 2
+
+
+def warming_up(search: RedlineSpec, done: Mapping[str, Sequence[ForkRecord]]) -> dict[str, Steadiness]:
+    """Variants whose nodes still got faster while a number of clients was searched for, by label."""
+    rises = {label: still_rising(forks) for label, forks in done.items() if search.by == "clients"}
+    return {
+        label: Steadiness(
+            "not steady",
+            text=f"got {100 * rise:.0f} % more done in its last step than in its first with as many clients",
+            trend="not warmed up",
+        )
+        for label, rise in rises.items()
+        if rise is not None
+    }
 
 
 def is_bound(summary: TaskSummary) -> bool:
@@ -149,6 +175,7 @@ def _few_samples(search: RedlineSpec, found: Mapping[str, ForkSummaries]) -> Ite
 LEAST_FOR_P90 = 10
 LEAST_FOR_P99 = SAMPLES_FOR_P90
 _NS_PER_MS = 1e6
+_SIDES = 2
 
 _KINDS: Mapping[TimeKind, Callable[[TaskSummary], Quantiles | None]] = {
     "took": lambda summary: summary.took,
@@ -237,6 +264,7 @@ def analyse_run(
         margins=margins,
         metrics=metrics,
         looks=looks_at([record]),
+        builds={name: record.builds_of(name) for name in forks},
     )
     own = tuple(Caveat("run", text) for text in record.caveats)
     found = msgspec.structs.replace(
@@ -258,7 +286,7 @@ def _versions(record: RunRecord, labels: Collection[str]) -> dict[str, str]:
     return found | {name: min(known) for name, known in families.items() if len(known) == 1 and min(known)}
 
 
-def analyse(
+def analyse(  # noqa: PLR0913 - forks and what they are held against, by name
     forks: Mapping[str, Sequence[ForkRecord]],
     plan: Plan,
     *,
@@ -270,11 +298,13 @@ def analyse(
     method: Method = "benjamini-hochberg",
     metrics: Sequence[Metric] | None = None,
     looks: int = 1,
+    builds: Mapping[str, Sequence[IndexFacts]] = MappingProxyType({}),
 ) -> Analysis:
     """Compare variants, each against the first.
 
     The p-values of one metric are adjusted together: all tasks of all challenges, against all contenders.
     With Holm's method, which is for a gate, those of all metrics are, because a gate is one decision.
+    Those of index builds, which stand in one table, are a family of their own.
 
     Args:
         forks: label -> forks, failed ones included, from one run or several comparable ones; the first label
@@ -288,6 +318,7 @@ def analyse(
         method: how p-values are adjusted.
         metrics: in table order; None for the usual ones.
         looks: at the figures so far, by `looks_at`.
+        builds: label -> builds of its prepared index.
 
     Raises:
         UsageError: a fork's tasks are not those of the plan.
@@ -299,23 +330,23 @@ def analyse(
     groups = [{label: done[label] for label in group} for group in plan.compared_together(done)]
     rows: list[Row] = []
     orders: list[OrderEffect] = []
-    for default in metrics or metrics_in(plan):
-        margin = (margins or {}).get(default.key, own_margin or default.margin)
-        metric = msgspec.structs.replace(default, margin=margin)
-        shown = [
-            place
-            for place in _reported(done, plan)
-            if metric.figure.loop != "open"
-            or open_loop(task_at(plan, place), collect(done, place, task_at(plan, place)))
-        ]
+    asked = [
+        msgspec.structs.replace(one, margin=(margins or {}).get(one.key, own_margin or one.margin))
+        for one in metrics or metrics_in(plan, builds=True)
+    ]
+    for metric in asked:
+        shown = [place for place in _reported(done, plan) if _has(metric, done, plan, place)]
         rows += [
             _row(metric, group, plan, place, answers, calibration, noisy=noisy, paired=paired, looks=looks)
             for place in shown
             for group in groups
         ]
         orders += order_effects(metric, done, plan, shown, looks)
-    rows = _adjusted(rows, method)
-    curves = tuple(_curves(rows, plan, paired=paired, looks=looks)) if len(runs) <= 1 else ()
+    own = separate_builds(builds)
+    rows = _adjusted([*rows, *_build_rows(asked, own, plan, groups, paired=paired)], method)
+    tasks = [row for row in rows if row.level == "task"]
+    built = [Section(len(plan.schedules), INDEX_BUILDS, (), "build")] if len(tasks) < len(rows) else []
+    curves = tuple(_curves(tasks, plan, paired=paired, looks=looks)) if len(runs) <= 1 else ()
     if not curves:
         rows = [msgspec.structs.replace(row, swept=False) for row in rows]
     return Analysis(
@@ -327,23 +358,64 @@ def analyse(
         restart=plan.restart,
         # Points of a sweep may have numbers of their own.
         documents=0 if any(spec.documents for spec in plan.variants) else plan.corpus.documents,
-        sections=_sections(plan),
+        sections=(*_sections(plan), *built),
         rows=tuple(rows),
         caveats=(
             *(Caveat("unlike", text) for text in unlike),
             *([separate_runs(len(runs))] if len(runs) > 1 else []),
             *general_doubts(forks, done, rows, prepared=plan.origin == "prepared"),
+            *(shared_builds(builds) if any(metric.figure.built for metric in asked) else ()),
             *([evidence_everywhere(kinds)] if (kinds := plan.evidence_in(0)) else []),
         ),
         redline=None if plan.redline is None else redline_curves(done, plan.redline, plan),
         drivers=driver_rows(done, plan) if plan.redline is None else (),
+        hosts=host_rows(done, plan) if plan.redline is None else (),
         times=time_rows(done, plan),
         order_effects=tuple(orders),
-        costs=verdict_costs(_compared(rows), done),
+        costs=verdict_costs(_compared(tasks), done),
         method=method,
         disturbed=dict(Counter(one.variant for one in noisy)),
         curves=curves,
+        builds={label: len(group) for label, group in own.items() if built},
     )
+
+
+def _has(metric: Metric, done: Mapping[str, Sequence[ForkRecord]], plan: Plan, place: Place) -> bool:
+    """Whether a task has figures in a metric that not all tasks have."""
+    found = collect(done, place, task_at(plan, place))
+    if metric.figure.built:
+        return any(metric.value(summary) is not None for forks in found.values() for _, summary in forks)
+    return metric.figure.loop != "open" or open_loop(task_at(plan, place), found)
+
+
+def _build_rows(
+    asked: Sequence[Metric],
+    builds: Builds,
+    plan: Plan,
+    groups: Sequence[Mapping[str, object]],
+    *,
+    paired: bool,
+) -> Iterator[Row]:
+    """Metric by metric, then part by part of the index: one value a build, where forks have one each."""
+    # Those that stand in one table are a family of tests.
+    for metric in sorted(asked, key=lambda one: not one.figure.usual) if builds else ():
+        for group in groups if metric.figure.built else ():
+            own = {label: builds[label] for label in group if label in builds}
+            if len(own) < min(len(group), _SIDES):
+                continue
+            whole, forks = builds_as_forks(plan, own)
+            pairs, doubts = pairs_of_builds(own, paired=paired)
+            for place in places(whole):
+                if place[0] == len(plan.schedules) and (place[1] > 0) == metric.figure.named:
+                    row = _row(metric, forks, whole, place, None, None, paired=pairs, by_build=True)
+                    lacking = (
+                        caveat.not_kept(side.variant, count, len(side.values))
+                        for side in row.figures
+                        if (count := side.values.count(None))
+                    )
+                    yield msgspec.structs.replace(
+                        row, caveats=(*row.caveats, *lacking, *doubts), swept=False, level="build"
+                    )
 
 
 def _curves(rows: Sequence[Row], plan: Plan, *, paired: bool, looks: int) -> Iterator[SweepCurve]:
@@ -486,9 +558,10 @@ def _row(
     answers: AnswerCheck | None,
     calibration: Calibration | None,
     *,
-    noisy: Sequence[Disturbance],
+    noisy: Sequence[Disturbance] = (),
     paired: bool,
-    looks: int,
+    by_build: bool = False,
+    looks: int = 1,
 ) -> Row:
     task, challenge = task_at(plan, place), plan.schedules[place[0]]
     found = collect(done, place, task)
@@ -500,14 +573,16 @@ def _row(
         *host_doubts(metric, found, noisy),
         *floor_doubts(found, calibration),
     )
+    rising: dict[str, Steadiness] = {}
     if plan.redline is not None:
-        caveats = (*redline_doubts(plan.redline, found), *caveats)
+        rising = warming_up(plan.redline, done)
+        caveats = (*redline_doubts(plan.redline, found, done), *caveats)
         if plan.redline.by == "clients" and metric.key == REDLINE.key:
             caveats = (*caveats, *whole_clients(plan.redline, found))
     judged = not any(doubt.code in WITHHOLDING for doubt in caveats)
     judged &= not any(check.withholds(metric.figure.name) for check in checks.values())
     sides = {label: Side.of(metric, label, done[label], forks) for label, forks in found.items()}
-    by_build = several_builds(done)
+    by_build |= several_builds(done)
     extremes = extreme_doubts(metric, found)
     spreads = forks_without_host(sides.values())
     return Row(
@@ -523,6 +598,7 @@ def _row(
             msgspec.structs.replace(
                 _figures(metric, label, forks, checks[label]),
                 cv_adjusted_percent=spreads.get(label),
+                **({"steady": rising[label]} if label in rising else {}),
                 **(sides[label].build_figures() if by_build else {}),
             )
             for label, forks in found.items()
@@ -558,25 +634,27 @@ def _doubting(comparison: Comparison, doubts: Mapping[str, Caveat]) -> Compariso
 
 def _figures(metric: Metric, label: str, forks: ForkSummaries, check: LoadCheck) -> Figures:
     searched = metric.key == REDLINE.key
+    bounded = searched and any_bound([summary for _, summary in forks])
     alone = Series.of(fork_values(metric, forks), additive=metric.additive)
     return Figures(
         variant=label,
         blocks=tuple(block for block, _ in forks),
         values=tuple(metric.value(summary) for _, summary in forks),
         value=alone.value,
-        cv_percent=alone.cv_percent,
+        # Bounds differ by where searches ended, not by what nodes can do.
+        cv_percent=None if bounded else alone.cv_percent,
         samples=min((summary.samples for _, summary in forks), default=0),
-        steady=steadiness([summary for _, summary in forks]),
+        # How much there is of an index does not depend on how fast it was filled.
+        steady=steadiness([] if metric.figure.built else [summary for _, summary in forks]),
         unsupported=unsupported_reason(forks),
-        at_least=searched and any_bound([summary for _, summary in forks]),
+        at_least=bounded,
         load=() if searched else check.states,
     )
 
 
 def _adjusted(rows: Sequence[Row], method: Method) -> list[Row]:
-    """The rows, which come metric by metric, with their p-values adjusted."""
-    by_metric = [list(own) for _, own in groupby(rows, attrgetter("metric"))]
-    families = [rows] if method == "holm" else by_metric
+    """The rows, which come metric by metric and end with index builds, with their p-values adjusted."""
+    families = [rows] if method == "holm" else [list(own) for _, own in groupby(rows, _family)]
     adjusted = iter(
         comparison
         for family in families
@@ -584,19 +662,18 @@ def _adjusted(rows: Sequence[Row], method: Method) -> list[Row]:
     )
     finished = []
     for row in rows:
-        comparisons = tuple(_provisional(next(adjusted), row) for _ in row.comparisons)
+        comparisons = tuple(provisional(next(adjusted), row.figures) for _ in row.comparisons)
         own = dict.fromkeys(doubt for comparison in comparisons for doubt in comparison.caveats)
         caveats = tuple(dict.fromkeys((*row.caveats, *own)))
         finished.append(msgspec.structs.replace(row, comparisons=comparisons, caveats=caveats))
     return finished
 
 
-def _provisional(comparison: Comparison, row: Row) -> Comparison:
-    """Mark verdicts on tasks that had not settled, or with too few forks, as provisional."""
-    sides = [one for one in row.figures if one.variant in (comparison.baseline, comparison.contender)]
-    doubtful = min(comparison.replicates) < FORKS_FOR_QUOTING or any(one.steady.trend for one in sides)
-    decided = comparison.verdict in DECIDED
-    return msgspec.structs.replace(comparison, provisional=decided and doubtful)
+def _family(row: Row) -> str:
+    """The rows of a table: of a metric, or of index builds, of which usual ones do not depend on others."""
+    if row.level == "task":
+        return row.metric
+    return f"builds, {metric_of(row.metric).figure.usual}"
 
 
 def _scale(

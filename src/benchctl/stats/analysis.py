@@ -7,9 +7,9 @@ import msgspec
 
 from benchctl.spec import RestartPolicy
 from benchctl.stats.caveat import Caveat
-from benchctl.stats.compare import Comparison
+from benchctl.stats.compare import DECIDED, FORKS_FOR_QUOTING, Comparison
 from benchctl.stats.cost import VerdictCost
-from benchctl.stats.evidence import EvidenceCost
+from benchctl.stats.evidence import EvidenceCost, TaskCost
 from benchctl.stats.metrics import MetricKey
 from benchctl.stats.multiplicity import Method
 from benchctl.stats.order import OrderEffect
@@ -69,6 +69,18 @@ def weaknesses(sides: Iterable[Figures], caveats: Collection[Caveat]) -> tuple[s
     return tuple(dict.fromkeys([*(state for side in sides for state in side.load), *failed, *trends]))
 
 
+def quotable(comparison: Comparison, sides: Iterable[Figures]) -> bool:
+    """Whether a verdict rests on enough forks, of tasks that had settled."""
+    own = [side for side in sides if side.variant in (comparison.baseline, comparison.contender)]
+    return min(comparison.replicates) >= FORKS_FOR_QUOTING and not any(side.steady.trend for side in own)
+
+
+def provisional(comparison: Comparison, sides: Iterable[Figures]) -> Comparison:
+    """Mark it if what it decides is not to be quoted."""
+    doubtful = comparison.verdict in DECIDED and not quotable(comparison, sides)
+    return msgspec.structs.replace(comparison, provisional=doubtful)
+
+
 class Row(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One task and metric over all variants.
 
@@ -86,6 +98,8 @@ class Row(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         scale: distance from the blog; None when the blog has no such task.
         caveats: doubts about this row, those of its comparisons included.
         swept: it is a point of a curve, and is shown there.
+        level: `build` where index builds are what has the values, not forks: of a challenge of their own,
+            which stands behind all others.
     """
 
     schedule: int
@@ -101,6 +115,7 @@ class Row(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     scale: ScaleNote | None = None
     caveats: tuple[Caveat, ...] = ()
     swept: bool = False
+    level: Literal["task", "build"] = "task"
 
 
 class DriverRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -132,6 +147,37 @@ class DriverRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     gap_s: float | None
     workers: int
     load: tuple[LoadState, ...] = ()
+
+
+class HostRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What one of several hosts did in one task of one variant: medians over forks, but for the last two.
+
+    Attributes:
+        schedule: position of the challenge in a fork.
+        task: position of the task in the challenge.
+        label: the task's name.
+        variant: whose forks.
+        host: its name.
+        clients: of the task, that worked there.
+        start_late_ns: how late its first request was sent, on its own clock; None where unknown.
+        offered_per_s, lag_p50_ns, lag_p99_ns, cpu_share: see `DriverFigures`.
+        clock_error_ns: by how much its clock may be wrong against the others', the greatest of all forks.
+        lag_max_ns: the greatest of all forks.
+    """
+
+    schedule: int
+    task: int
+    label: str
+    variant: str
+    host: str
+    clients: int
+    start_late_ns: float | None
+    offered_per_s: float | None
+    lag_p50_ns: float | None
+    lag_p99_ns: float | None
+    cpu_share: float | None
+    clock_error_ns: int
+    lag_max_ns: int | None
 
 
 TimeKind = Literal["took", "took sum", "first byte", "service", "processing", "latency", "page"]
@@ -171,11 +217,13 @@ class Section(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         schedule: position in the fork.
         challenge: its name.
         preceded_by: challenges that the same node had run before, warm-up challenges included.
+        level: as of its rows.
     """
 
     schedule: int
     challenge: str
     preceded_by: tuple[str, ...]
+    level: Literal["task", "build"] = "task"
 
 
 class Analysis(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -194,6 +242,7 @@ class Analysis(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         caveats: doubts about all of it.
         redline: the curves of a red-line search; None for challenges.
         drivers: what the driver did, by challenge, task and variant; empty for a red-line search.
+        hosts: the same by host, where the load came from hosts that have names.
         times: every kind of time, by challenge, task, variant and kind.
         order_effects: operations that ran in several places of a fork, by metric and variant.
         costs: minutes to a verdict, in the order of the rows.
@@ -204,6 +253,7 @@ class Analysis(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         evidence: what collecting it cost, where extra forks did; None elsewhere.
         versions: variant -> version of its engine, where the record says it.
         curves: of a sweep: every task and metric along the first axis, at each point of the others.
+        builds: variant -> index builds that were compared; empty where none were.
     """
 
     schema_version: int
@@ -218,6 +268,7 @@ class Analysis(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     caveats: tuple[Caveat, ...]
     redline: RedlineCurves | None = None
     drivers: tuple[DriverRow, ...] = ()
+    hosts: tuple[HostRow, ...] = ()
     times: tuple[TimeRow, ...] = ()
     order_effects: tuple[OrderEffect, ...] = ()
     costs: tuple[VerdictCost, ...] = ()
@@ -227,3 +278,20 @@ class Analysis(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     evidence: EvidenceCost | None = None
     versions: dict[str, str] = {}
     curves: tuple[SweepCurve, ...] = ()
+    builds: dict[str, int] = {}
+
+    @property
+    def task_rows(self) -> tuple[Row, ...]:
+        """Those of tasks, which more forks say more about."""
+        return tuple(row for row in self.rows if row.level == "task")
+
+    @property
+    def build_rows(self) -> tuple[Row, ...]:
+        """Those of index builds."""
+        return tuple(row for row in self.rows if row.level == "build")
+
+    def where(self, row: "Row | DriverRow | HostRow | TimeRow | TaskCost") -> str:
+        """The task, with its challenge where there are several."""
+        several = sum(section.level == "task" for section in self.sections) > 1
+        found = self.sections[row.schedule]
+        return f"{found.challenge}: {row.label}" if several and found.level == "task" else row.label

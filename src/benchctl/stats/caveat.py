@@ -1,6 +1,7 @@
 """Doubts as data: what weakens a figure, in words that tell the reader what to make of it."""
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Literal
 
 import msgspec
@@ -22,6 +23,7 @@ CaveatCode = Literal[
     "few-builds",
     "few-forks",
     "few-samples",
+    "fork-apart",
     "imported",
     "lower-bound",
     "missing-values",
@@ -33,8 +35,10 @@ CaveatCode = Literal[
     "not-steady",
     "offered-rate",
     "one-index-build",
+    "other-clocks",
     "permutation-disagrees",
     "run",
+    "same-builds",
     "saturated",
     "separate-runs",
     "shared-host",
@@ -146,7 +150,16 @@ def missing_values(variant: str, missing: int, forks: int) -> Caveat:
     """Forks without a figure for this task; leaving them out would flatter the variant."""
     return Caveat(
         "missing-values",
-        f"{missing} of {forks} forks of {variant} have no figure, which may not be chance: no verdict",
+        f"{missing} of {forks} values of {variant} are missing, which may not be chance: no verdict",
+    )
+
+
+def not_kept(variant: str, missing: int, builds: int) -> Caveat:
+    """Index builds that a version made which did not keep the figure, or that were interrupted."""
+    return Caveat(
+        "missing-values",
+        f"not kept of {missing} of {builds} index builds of {variant}, which were interrupted or made by an "
+        "earlier version; what is deleted from indices/ in benchctl's home is built again",
     )
 
 
@@ -179,9 +192,9 @@ def not_above_0(variant: str) -> Caveat:
     return Caveat("no-ratio", f"{variant} is not clearly above 0: there is no ratio to it, only a difference")
 
 
-def no_spread() -> Caveat:
-    """Identical values cannot be independent measurements."""
-    return Caveat("no-spread", "the values of all forks are identical: nothing to test with")
+def no_spread(kind: str) -> Caveat:
+    """Identical values of forks or builds cannot be independent measurements."""
+    return Caveat("no-spread", f"the values of all {kind}s are identical: nothing to test with")
 
 
 def offered_rate(target_per_s: float | None, scheduler: str | None = None) -> Caveat:
@@ -193,6 +206,12 @@ def offered_rate(target_per_s: float | None, scheduler: str | None = None) -> Ca
     else:
         what = f"throttled to {target_per_s:g} requests/s"
     return Caveat("offered-rate", f"{what}: this is the offered rate, judge its latency instead")
+
+
+def other_clocks(targets: Sequence[str], title: str, clocks: str, own: str) -> Caveat:
+    """Targets tell a figure by other means than the nodes that benchctl starts."""
+    who = ", ".join(targets)
+    return Caveat("other-clocks", f"{title} of {who} is by {clocks}, over all nodes; of others from {own}")
 
 
 def imported(tools: Mapping[str, Sequence[str]]) -> Caveat:
@@ -256,8 +275,17 @@ def course(variant: str, text: str) -> Caveat:
 
 
 def bimodal(variant: str, values: Sequence[float], unit: str, gap_percent: float) -> Caveat:
-    """Forks that land in separate states."""
+    """Forks that land in separate states, or one of them away from all others: of what, it cannot tell."""
     listed = " ".join(f"{value:.4g}" for value in values)
+    ordered = sorted(values)
+    gaps = [above / below for below, above in pairwise(ordered)]
+    lower = gaps.index(max(gaps)) + 1
+    if min(lower, len(values) - lower) == 1:
+        return Caveat(
+            "fork-apart",
+            f"one fork of {variant} lies {gap_percent:.0f} % apart, more than requests and chance explain: "
+            f"{listed} {unit}",
+        )
     return Caveat(
         "bimodal",
         f"forks of {variant} lie in separate groups, {gap_percent:.0f} % apart: {listed} {unit}",
@@ -268,7 +296,8 @@ def bimodal_interval() -> Caveat:
     """What separate states do to intervals; said once, however many rows have them."""
     return Caveat(
         "bimodal",
-        "where forks lie in separate groups and are few, the 95 % interval can cover as little as 64 %",
+        "where forks are few, and lie in separate groups or one apart, the 95 % interval can cover as little "
+        "as 64 %",
     )
 
 
@@ -338,11 +367,16 @@ def cached_builds() -> Caveat:
     return Caveat("run", "some index builds are from the cache: a drift of the host is in the difference")
 
 
-def one_index_build() -> Caveat:
-    """Document order decides the point tree, and it was drawn once."""
-    return Caveat(
-        "one-index-build", "one index build per engine: differences between builds are not in the intervals"
-    )
+def shared_builds(variants: Sequence[str]) -> Caveat:
+    """Variants whose forks ran on copies of the same indices."""
+    return Caveat("same-builds", f"{' and '.join(variants)} have the same index builds: none are compared")
+
+
+def one_index_build(measurements: Sequence[str] = ()) -> Caveat:
+    """Document order decides the point tree, and it was drawn once; of some of several measurements."""
+    where = f"{', '.join(measurements)}: " if measurements else ""
+    text = f"{where}one index build per engine: differences between builds are not in the intervals"
+    return Caveat("one-index-build", text)
 
 
 def builds(forks: Mapping[str, Sequence[int]]) -> Caveat:

@@ -39,7 +39,8 @@ class Disturbance(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def text(self) -> str:
         """In words."""
         way = "slower" if self.off_percent > 0 else "faster"
-        return f"the host's {self.kernel} probe ran {abs(self.off_percent):.0f} % {way} than in most forks"
+        by = f"{abs(self.off_percent):.0f} % {way}"
+        return f"the host's {self.kernel} probe ran {by} than its median in this run"
 
 
 def disturbances(forks: Mapping[str, Sequence[ForkRecord]]) -> list[Disturbance]:

@@ -8,11 +8,11 @@ from statistics import median
 import msgspec
 import numpy as np
 
-from benchctl.results.figures import FIGURES, Calibration, DriverFigures, TaskSummary
+from benchctl.results.figures import FIGURES, Calibration, DriverFigures, HostFigures, TaskSummary
 from benchctl.results.model import AnswerCheck, ForkRecord
 from benchctl.results.plan import Plan
 from benchctl.stats import caveat
-from benchctl.stats.analysis import DriverRow, LoadState, Row
+from benchctl.stats.analysis import DriverRow, HostRow, LoadState, Row
 from benchctl.stats.caveat import Caveat
 from benchctl.stats.compare import forks_by_build, several_builds
 from benchctl.stats.disturbed import Disturbance, stalls
@@ -106,17 +106,12 @@ def check_load(task: Task, summaries: Sequence[TaskSummary]) -> LoadCheck:
     do not say what the driver did, which then limits nothing.
     """
     known = [(summary, summary.driver) for summary in summaries if summary.driver is not None]
-    limits = []
-    if known and not task.throttled:
-        limits += _thinking(known)
-    elif known:
-        limits += _shortfall(known)
-        limits += _lateness(known)
-    limits += _processor(task, [driver for _, driver in known])
+    limits = _shortfall(known) if known and task.throttled else []
+    limits += _limits_by_host(task, summaries) or _own_limits(task, known)
     return LoadCheck(
         saturated_per_s=_saturated_rate(task.rate_per_s, summaries),
         limits=tuple(limits),
-        advice=_advice(task, max((driver.workers for _, driver in known), default=1), limits),
+        advice=_advice(task, [driver for _, driver in known], limits, hosts=_most_hosts(summaries)),
     )
 
 
@@ -147,6 +142,57 @@ _Known = Sequence[tuple[TaskSummary, DriverFigures]]
 
 def _of_loops(*loops: str) -> frozenset[str]:
     return frozenset(figure.name for figure in FIGURES if figure.loop in loops)
+
+
+def _own_limits(task: Task, known: _Known) -> list[DriverLimit]:
+    """What a driver did to what it measured itself."""
+    found = []
+    if known:
+        found += _lateness(known) if task.throttled else _thinking(known)
+    return found + _processor(task, [driver for _, driver in known])
+
+
+def _limits_by_host(task: Task, summaries: Sequence[TaskSummary]) -> list[DriverLimit]:
+    """The same of each host that has such limits: one that lags spoils the figures of all."""
+    found = []
+    for name in dict.fromkeys(one.name for summary in summaries for one in summary.hosts):
+        known = [(summary, one.driver) for summary in summaries for one in summary.hosts if one.name == name]
+        found += [
+            DriverLimit(f"{limit.text} (host {name})", limit.figures) for limit in _own_limits(task, known)
+        ]
+    return found
+
+
+def host_rows(done: Mapping[str, Sequence[ForkRecord]], plan: Plan) -> tuple[HostRow, ...]:
+    """What each host that load came from did, task by task and variant by variant."""
+    return tuple(
+        _host_row(place, task_at(plan, place), label, name, theirs)
+        for place in places(plan)
+        for label, forks in collect(done, place, task_at(plan, place)).items()
+        for name in dict.fromkeys(one.name for _, summary in forks for one in summary.hosts)
+        for theirs in ([one for _, summary in forks for one in summary.hosts if one.name == name],)
+    )
+
+
+def _host_row(
+    place: tuple[int, int], task: Task, label: str, name: str, forks: Sequence[HostFigures]
+) -> HostRow:
+    drivers = [one.driver for one in forks]
+    return HostRow(
+        schedule=place[0],
+        task=place[1],
+        label=task.label,
+        variant=label,
+        host=name,
+        clients=max(one.clients for one in forks),
+        start_late_ns=_median([one.start_late_ns for one in forks]),
+        clock_error_ns=max(one.clock_error_ns for one in forks),
+        offered_per_s=_median([driver.offered_per_s for driver in drivers]),
+        lag_p50_ns=_median([driver.lag_p50_ns for driver in drivers]),
+        lag_p99_ns=_median([driver.lag_p99_ns for driver in drivers]),
+        lag_max_ns=max((one.lag_max_ns for one in drivers if one.lag_max_ns is not None), default=None),
+        cpu_share=_median([driver.cpu_share for driver in drivers]),
+    )
 
 
 def _thinking(known: _Known) -> list[DriverLimit]:
@@ -213,15 +259,20 @@ def _long_enough(driver: DriverFigures) -> bool:
     return bool(driver.offered_per_s) and driver.requests / (driver.offered_per_s or 1) >= _LEAST_CPU_WINDOW_S
 
 
-def _advice(task: Task, workers: int, limits: Sequence[DriverLimit]) -> str:
+def _most_hosts(summaries: Sequence[TaskSummary]) -> int:
+    return max((len(summary.hosts) for summary in summaries), default=0) or 1
+
+
+def _advice(task: Task, drivers: Sequence[DriverFigures], limits: Sequence[DriverLimit], hosts: int) -> str:
     """How to make the driver's part smaller; further processes need clients to work in them."""
+    workers = max((driver.workers for driver in drivers), default=1)
     if not task.throttled and task.clients == 1:
         longer = "take an operation that lasts longer"
         spared = not any("service_time" in limit.figures for limit in limits)
         return f"compare its service times, or {longer}" if spared else longer
     ways = ["a lower rate" if task.throttled else "fewer clients"]
     if task.clients > workers:
-        ways.append(f"--workers {2 * workers}")
+        ways.append(f"--workers {2 * workers // hosts}")
     return f"take {', '.join(ways)} or a machine with idle CPUs"
 
 
@@ -292,7 +343,9 @@ _NOTABLE_SCALE = 10.0
 _MEDIAN = 0.5
 
 # With these a verdict would judge the load, not the engine; what the driver limits is told by `check_load`.
-WITHHOLDING = frozenset({"coarse", "lower-bound", "offered-rate", "saturated"})
+WITHHOLDING = frozenset({"coarse", "lower-bound", "offered-rate", "same-builds", "saturated"})
+APART = frozenset({"bimodal", "fork-apart"})
+"""With these, and few forks, an interval covers less than it says."""
 
 
 # Do forks fall apart into groups? A JIT that lands in two states is a finding, not an outlier.
@@ -355,7 +408,7 @@ def row_doubts(
     for label, forks in found.items():
         doubts += _variant_doubts(metric, task, label, forks)
         doubts += _answer_doubts(task.operation, label, baseline, answers)
-    return [*doubts, *_coarse(metric, found), *_sample_doubts(metric, found)]
+    return [*doubts, *_coarse(metric, found), *_sample_doubts(metric, found), *_clocks(metric, found)]
 
 
 def host_doubts(
@@ -419,9 +472,9 @@ def general_doubts(
     furthest = max((row.scale.ratio for row in rows if row.scale), default=0.0)
     if furthest >= _NOTABLE_SCALE:
         doubts.append(caveat.small_scale(rounded_ratio(furthest)))
-    if any(doubt.code == "bimodal" for row in rows for doubt in row.caveats):
+    if any(doubt.code in APART for row in rows for doubt in row.caveats):
         doubts.append(caveat.bimodal_interval())
-    return (*doubts, _builds(done)) if prepared else tuple(doubts)
+    return (*doubts, _builds(done)) if prepared and any(done.values()) else tuple(doubts)
 
 
 def _node_doubts(label: str, forks: Sequence[ForkRecord]) -> Iterator[Caveat]:
@@ -455,6 +508,17 @@ def _coarse(metric: Metric, found: Mapping[str, ForkSummaries]) -> Iterator[Cave
     low = [label for label, value in medians.items() if value is not None and value < least]
     if low:
         yield caveat.coarse(low, metric.title, f"{step:g} {metric.unit}", f"{least:.3g} {metric.unit}")
+
+
+def _clocks(metric: Metric, found: Mapping[str, ForkSummaries]) -> Iterator[Caveat]:
+    """What targets tell by their own statistics is not quite what is read from other nodes."""
+    figure = metric.figure
+    if not (figure.target and figure.own_nodes):
+        return
+    # Only targets tell it.
+    told = [label for label, forks in found.items() if any("heap_used" in one.meters for _, one in forks)]
+    if told and len(told) < len(found):
+        yield caveat.other_clocks(told, metric.title, figure.target, figure.own_nodes)
 
 
 def _sample_doubts(metric: Metric, found: Mapping[str, ForkSummaries]) -> Iterator[Caveat]:
@@ -548,7 +612,7 @@ def _variant_doubts(metric: Metric, task: Task, label: str, forks: ForkSummaries
             yield caveat.nothing_measured(label, sum(summary.warmup_samples for summary in summaries))
         return
     yield from _stall_doubts(label, forks)
-    settled = steadiness(measured)
+    settled = steadiness([] if metric.figure.built else measured)
     if settled.state == "not steady":
         yield caveat.not_steady(label, settled.trend or "drifting", settled.text, advice(measured, task))
     elif settled.remark:
@@ -558,13 +622,13 @@ def _variant_doubts(metric: Metric, task: Task, label: str, forks: ForkSummaries
 
 def _value_doubts(metric: Metric, label: str, measured: Sequence[TaskSummary]) -> Iterator[Caveat]:
     values = [value for summary in measured if (value := metric.value(summary)) is not None]
-    if not values and not metric.figure.usual:
+    if not values and not metric.figure.usual and metric.figure.level != "build":
         yield caveat.unknown_figure(label, metric.title)
     # Whole steps are groups by nature, and so are few pauses.
     error = metric.error_factor * within_fork_error(measured)
     gap = None if metric.figure.resolution or metric.figure.additive else separate_groups(values, error)
     if gap is not None:
-        yield caveat.bimodal(label, values, metric.unit, gap)
+        yield caveat.bimodal(label, [value for value in values if value > 0], metric.unit, gap)
 
 
 def _stall_doubts(label: str, forks: ForkSummaries) -> Iterator[Caveat]:

@@ -8,11 +8,12 @@ from typing import Literal
 import msgspec
 import numpy as np
 
-from benchctl.results.figures import CurvePoint, StepVerdict
+from benchctl.results.figures import CurvePoint, RedlineEnd, StepVerdict
 from benchctl.results.model import ForkRecord
 from benchctl.results.plan import Plan, RedlineSpec
 from benchctl.results.samples import Columns, Outcome, select
 from benchctl.stats.arrays import Integers
+from benchctl.stats.compare import own_interval
 from benchctl.stats.counts import ValueCounts
 from benchctl.stats.quantiles import quantile
 from benchctl.track.model import Task
@@ -22,6 +23,8 @@ _NS_PER_S = 1e9
 _LEAST_SHARE = 0.99
 # Of the time of clients in a closed loop: with more of it between answers and requests, fewer were at work.
 MOST_THINK_SHARE = 0.05
+# Throughput of a step over that of the first at the same load: a node that has warmed up keeps within it.
+_SETTLED = 1.1
 # A percentile rests on at least so many samples beyond it.
 _BEYOND = 10
 Phase = Literal["search", "retry", "confirm"]
@@ -319,10 +322,12 @@ class CurveRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ForkCurve(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The steps of one fork, in order."""
+    """The steps of one fork, in order, the load that it found and why its search ended; None for none."""
 
     block: int
     points: tuple[CurvePoint, ...]
+    redline: float | None = None
+    end: RedlineEnd | None = None
 
 
 class Curve(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -333,12 +338,20 @@ class Curve(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         rows: by load, ascending.
         forks: every step of every fork.
         redline: the load that was found, geometric mean over forks; None when a fork found none.
+        low, high: its 95 % interval; None of a bound, and under two forks.
     """
 
     variant: str
     rows: tuple[CurveRow, ...]
     forks: tuple[ForkCurve, ...]
     redline: float | None = None
+    low: float | None = None
+    high: float | None = None
+
+    @property
+    def at_least(self) -> bool:
+        """Whether a fork's load is a bound: then so is their mean."""
+        return any(fork.redline is not None and fork.end != "found" for fork in self.forks)
 
 
 class ScaledTask(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
@@ -391,14 +404,37 @@ def redline_curves(
 def _curve(variant: str, forks: Sequence[ForkRecord]) -> Curve:
     rungs = sorted({point.rung for fork in forks for point in fork.curve})
     rows = tuple(_row(rung, list(_tried(rung, forks))) for rung in rungs)
-    found = [one.redline_per_s for fork in forks for one in fork.summaries if one.redline_end is not None]
-    known = [load for load in found if load is not None]
-    return Curve(
-        variant,
-        rows,
-        tuple(ForkCurve(fork.block, fork.curve) for fork in forks),
-        geometric_mean(known) if known and len(known) == len(found) else None,
-    )
+    curves = tuple(_fork_curve(fork) for fork in forks)
+    searched = [one.redline for one in curves if one.end is not None]
+    known = [load for load in searched if load is not None]
+    whole = bool(known) and len(known) == len(searched)
+    found = Curve(variant, rows, curves, geometric_mean(known) if whole else None)
+    ends = None if not whole or found.at_least else own_interval(known, [fork.index_build for fork in forks])
+    return found if ends is None else msgspec.structs.replace(found, low=ends[0], high=ends[1])
+
+
+def _fork_curve(fork: ForkRecord) -> ForkCurve:
+    ended = next((one for one in fork.summaries if one.redline_end is not None), None)
+    if ended is None:
+        return ForkCurve(fork.block, fork.curve)
+    return ForkCurve(fork.block, fork.curve, ended.redline_per_s, ended.redline_end)
+
+
+def still_rising(forks: Sequence[ForkRecord]) -> float | None:
+    """By how much throughput rose from the first step at a fork's last load to the last, median over forks.
+
+    Of a closed loop, whose throughput settles with the node; in an open one it is the load itself. None where
+    no fork tried its last load twice, or forks do not agree, or it rose by 10 % or less.
+    """
+    rises = []
+    for fork in forks:
+        same = [one.achieved_per_s for one in fork.curve if one.rung == fork.curve[-1].rung]
+        known = [one for one in same if one]
+        if len(known) > 1:
+            rises.append(known[-1] / known[0])
+    if not rises or min(rises) <= 1 or median(rises) <= _SETTLED:
+        return None
+    return median(rises) - 1
 
 
 def _tried(rung: int, forks: Sequence[ForkRecord]) -> Iterator[list[CurvePoint]]:

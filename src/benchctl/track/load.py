@@ -455,7 +455,7 @@ def reject_unused(params: Mapping[str, Any], known: set[str]) -> None:
     """
     for name in params:
         if name not in known:
-            meant = guess(name, [*sorted(known), *TASK_PARAMETERS])
+            meant = guess(name, [one for one in (*sorted(known), *TASK_PARAMETERS) if one != name])
             raise UnusedParameter(
                 name, f"{meant} every challenge understands {', '.join(TASK_PARAMETERS)}".lstrip()
             )

@@ -117,7 +117,7 @@ def test_a_dry_run_says_what_would_be_measured_and_starts_nothing(home: Path, tm
     )
     assert lines[-1].startswith("in all about 0.1 GB to download, 0.6 GB of disk, ")
     assert not any(path.is_file() for path in home.rglob("*"))
-    assert "-n cannot change it" in refusal("run", "--resume", "x", "--dry-run")
+    assert "--dry-run cannot change it" in refusal("run", "--resume", "x", "--dry-run")
 
 
 def test_a_finished_one_is_not_measured_again(home: Path, tmp_path: Path):
@@ -151,7 +151,17 @@ def test_a_folder_that_the_page_cannot_go_into_is_told_before_anything_is_measur
 ):
     (tmp_path / "index.html").write_text("mine")
     assert "was not written by benchctl" in refusal("run", str(write(tmp_path)), "--html", str(tmp_path))
+    unwritable = call("run", str(write(tmp_path)), "--html", "/sys/kernel/pages", "-n").exception
+    assert "cannot write /sys/kernel/pages" in str(unwritable)
     assert not home.exists() or [*home.iterdir()] == []
+
+
+def test_an_experiment_that_only_builds_indices_says_what_that_takes(tmp_path: Path):
+    text = "title: a\ndocs: 5k\nmeasurements: {m: {variants: [es, os], ingest: true, index-builds: 2}}\n"
+    shown = " ".join(call("show", str(write(tmp_path, text))).stdout.split())
+    assert "no forks: indices are built, and nothing else" in shown
+    assert "index on elasticsearch 8.11.0, 2 times; index on opensearch 2.11.0, 2 times" in shown
+    assert "0 forks" not in shown
 
 
 def test_the_report_says_which_inlining_logs_are_missing(home: Path, tmp_path: Path):

@@ -204,6 +204,16 @@ def test_an_index_is_created_with_the_tracks_body():
     assert msgspec.json.decode(request.body) == dict(context.index_body)
 
 
+@pytest.mark.parametrize("own", [None, {"mappings": {"_meta": {"k": 1}, "dynamic": False}}])
+def test_every_index_bears_the_mark_of_a_running_cluster(own: dict[str, Any] | None):
+    context = WorkContext("mine", mark={"benchctl": "made"})
+    said = {} if own is None else {"body": own}
+    body = msgspec.json.decode(request_of(context, operation_type="create-index", **said).body)
+    meta = body["mappings"].pop("_meta")
+    assert meta == {**({} if own is None else {"k": 1}), "benchctl": "made"}
+    assert own is None or body["mappings"] == {"dynamic": False}
+
+
 def test_settings_are_laid_over_those_of_the_body_however_they_are_written():
     body = {
         "settings": {

@@ -14,7 +14,7 @@ from benchctl.cli.options import DocumentsType, DurationType, HeapType, ParamOpt
 from benchctl.cli.run_options import test_mode_option
 from benchctl.cli.streams import complain, emit, note, say, text_width
 from benchctl.cli.tables import print_listing
-from benchctl.disk import disk_errors
+from benchctl.disk import disk_errors, try_writing
 from benchctl.engine.prepared_index import known_builds
 from benchctl.errors import UsageError
 from benchctl.experiment.estimate import (
@@ -147,6 +147,7 @@ def estimated(
             planned.plan,
             planned.track,
             sum(one.seconds for one in found.costs if one.measurement == name),
+            planned.files,
         )
         for name, planned in experiment.plans.items()
     ]
@@ -191,10 +192,12 @@ def check_page_folder(folder: Path) -> None:
 
     Raises:
         UsageError: it is none, or holds somebody else's files of the page's names.
-        BenchctlError: the file system does not let us look.
+        BenchctlError: the file system does not let us look, or write.
     """
     with disk_errors(f"look into {folder}"):
         refuse_foreign(folder, ["index.html"])
+    with disk_errors(f"write {folder}"):
+        try_writing(folder)
 
 
 def print_report(
@@ -253,7 +256,8 @@ def _print(
         note(left)
     for listing in content_listings(spec):
         _titled(listing, output_format)
-    _titled(cost_listing(found), output_format)
+    if found.costs:
+        _titled(cost_listing(found), output_format)
     say("\n" + _paragraphs([*cost_lines(found), *steps.lines()]))
     if found.sights:
         _titled(sight_listing(found), output_format)

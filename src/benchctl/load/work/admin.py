@@ -343,7 +343,7 @@ def _open_create_index(operation: CreateIndex, order: WorkOrder) -> Workload:
         return envelope.request(
             "PUT",
             f"/{quote(name, safe='')}",
-            _encoded(_with_settings(body, operation.settings)),
+            _encoded(_with_mark(_with_settings(body, operation.settings), context.mark)),
             params=operation.url_params,
             judge=judge_plain,
         )
@@ -564,6 +564,13 @@ def _with_settings(body: Mapping[str, Any], settings: Mapping[str, Any]) -> Mapp
     if not settings:
         return body
     return {**body, "settings": _flat(body.get("settings") or {}) | _flat(settings)}
+
+
+def _with_mark(body: Mapping[str, Any], mark: Mapping[str, str]) -> Mapping[str, Any]:
+    if not mark:
+        return body
+    mappings = body.get("mappings") or {}
+    return {**body, "mappings": {**mappings, "_meta": {**mappings.get("_meta", {}), **mark}}}
 
 
 def _with_inner_settings(body: Mapping[str, Any], settings: Mapping[str, Any]) -> Mapping[str, Any]:

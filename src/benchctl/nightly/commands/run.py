@@ -15,6 +15,7 @@ from benchctl.cli.streams import complain, emit, note, say
 from benchctl.cli.watch import watching
 from benchctl.errors import BenchctlError, ExitCode, UsageError
 from benchctl.home import Home, resolve_home
+from benchctl.lock import HostBusy, host_lock
 from benchctl.nightly.folder import SuiteBusy, SuiteFolder
 from benchctl.nightly.install import LOG_NAME, bound_log
 from benchctl.nightly.measure import RESUME_WITHIN_H
@@ -27,7 +28,6 @@ from benchctl.nightly.text import message_of
 from benchctl.report.numbers import counted
 from benchctl.results.store import RunStore
 from benchctl.run.bench import Bench, Observer
-from benchctl.run.lock import HostBusy, host_lock
 
 LONGEST_NIGHT_H = 24
 """Who has been at work for longer is stuck, and nights are missing: that is told."""

@@ -11,13 +11,13 @@ import click
 from benchctl.cli.streams import emit, note, say
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Home, resolve_home
+from benchctl.lock import measuring_pid, process_words
 from benchctl.nightly.folder import SuiteFolder, holder_of, suites
 from benchctl.nightly.install import schedule_of
 from benchctl.nightly.model import Acknowledged, Annotated, NightRecord, alarms_of
 from benchctl.nightly.remembered import find_suite, recall
 from benchctl.nightly.text import status_text
 from benchctl.report.numbers import visible
-from benchctl.run.lock import measuring_pid, process_words
 
 # `benchctl nightly init`: a suite file to begin with, every setting explained.
 

@@ -9,7 +9,7 @@ import pytest
 
 import benchctl.home as boundary_home
 from benchctl.errors import BenchctlError
-from benchctl.run.lock import LOCK_NAME, SHARE_VARIABLE, HostBusy, host_lock, lock_name, measuring_pid
+from benchctl.lock import LOCK_NAME, SHARE_VARIABLE, HostBusy, host_lock, lock_name, measuring_pid
 from benchctl.run.open_run import sharing_caveats
 
 NAME = f"\0benchctl-test-{os.getpid()}"
@@ -73,7 +73,7 @@ def test_a_lock_that_cannot_be_taken_at_all_is_not_waited_for():
 
 HOLDER = """
 import sys
-from benchctl.run.lock import host_lock
+from benchctl.lock import host_lock
 with host_lock(wait=False, on_wait=print, name=sys.argv[1].replace("@", chr(0))):
     print("held", flush=True)
     sys.stdin.read()

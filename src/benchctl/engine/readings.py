@@ -1,0 +1,263 @@
+"""What a running cluster tells of its nodes while it is measured, and what it costs to ask.
+
+Nothing that is asked changes a cluster: no refresh, flush or collection comes of it.
+"""
+
+import threading
+import time
+from collections.abc import Callable, Collection, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, field
+from operator import itemgetter
+from statistics import fmean
+from types import TracebackType
+from typing import Any, Self
+
+import msgspec
+
+from benchctl.engine.client import NodeRequestError, SearchClient
+from benchctl.results.model import Asked
+
+STATISTICS = "node statistics"
+HOT_THREADS = "hot threads"
+EVERY_S = 10.0
+_TIMEOUT_S = 10.0
+_NS_PER_MS = 1_000_000
+
+_PATHS = {
+    STATISTICS: "/_nodes/stats/indices,process,jvm,fs/indexing,refresh,merge,flush,segments,store",
+    HOT_THREADS: "/_nodes/hot_threads",
+}
+# What is read of every node's statistics; nothing else is sent.
+_FIELDS = {
+    "cpu_ms": "process.cpu.total_in_millis",
+    "open_files": "process.open_file_descriptors",
+    "heap_used_bytes": "jvm.mem.heap_used_in_bytes",
+    "direct_bytes": "jvm.buffer_pools.direct.used_in_bytes",
+    "indexing_ms": "indices.indexing.index_time_in_millis",
+    "throttled_ms": "indices.indexing.throttle_time_in_millis",
+    "refresh_ms": "indices.refresh.total_time_in_millis",
+    "merge_ms": "indices.merges.total_time_in_millis",
+    "merges_current": "indices.merges.current",
+    "flush_ms": "indices.flush.total_time_in_millis",
+    "segments": "indices.segments.count",
+    "store_bytes": "indices.store.size_in_bytes",
+    "disk_available_bytes": "fs.total.available_in_bytes",
+    "disk_total_bytes": "fs.total.total_in_bytes",
+}
+_LEVELS = ("heap_used_bytes", "open_files", "segments", "store_bytes", "disk_available_bytes")
+_CLOCKS = ("indexing", "throttled", "refresh", "merge", "flush")
+_COLLECTORS = {"gc_ms": "collection_time_in_millis", "collections": "collection_count"}
+_FILTER = ",".join(
+    f"nodes.*.{path}"
+    for path in ("name", "timestamp", "process.timestamp", *_FIELDS.values(), "jvm.gc.collectors")
+)
+
+
+@dataclass(frozen=True)
+class ClusterReading:
+    """What the nodes of a cluster said at a time.
+
+    Attributes:
+        asked_ns: when they were asked, on the monotonic clock.
+        at_ns: when they looked at their processes, on the mean: they do so once a second, and say when.
+        unsure_ns: by how much that may be off: nobody knows when within the call they answered.
+        nodes: name of a node -> name of a value -> the value; what a node does not say is missing. Times and
+            counts are since it was started.
+    """
+
+    asked_ns: int
+    at_ns: int
+    unsure_ns: int
+    nodes: Mapping[str, Mapping[str, float]]
+
+    def total(self, name: str) -> float | None:
+        """A value over all nodes; None where one does not say it."""
+        values = [node.get(name) for node in self.nodes.values()]
+        known = [value for value in values if value is not None]
+        return sum(known) if known and len(known) == len(values) else None
+
+
+@dataclass
+class _Cost:
+    took_ns: list[int] = field(default_factory=list)
+    total_bytes: int = 0
+    failed: int = 0
+
+
+class ClusterMeter:
+    """Asks a cluster every 10 s, and whenever it is told to, in threads of its own; a context manager.
+
+    Args:
+        client: of the cluster.
+        withheld: what it is not asked: STATISTICS or HOT_THREADS.
+        clock: the monotonic clock, nanoseconds.
+    """
+
+    def __init__(
+        self,
+        client: SearchClient,
+        withheld: Collection[str] = (),
+        *,
+        clock: Callable[[], int] = time.monotonic_ns,
+        every_s: float = EVERY_S,
+    ) -> None:
+        self._client = client
+        self._withheld = withheld
+        self._clock = clock
+        self._every_s = every_s
+        self._costs = {name: _Cost() for name in _PATHS if name not in withheld}
+        self._over = threading.Event()
+        self._lock = threading.Lock()
+        # One asks at the bounds of tasks, and does not wait for the other, which samples hot threads.
+        self._pool = ThreadPoolExecutor(2, thread_name_prefix="readings")
+        self._watching: Future[None] | None = None
+        self.readings: list[ClusterReading] = []
+        self.hot_threads: list[tuple[int, str]] = []
+
+    def __enter__(self) -> Self:
+        self._watching = self._pool.submit(self._watch)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._over.set()
+        self._pool.shutdown()
+        if self._watching is not None and kind is None:
+            self._watching.result()
+
+    def read(self) -> "Future[ClusterReading | None]":
+        """Ask for the statistics, soon; whoever calls this need not wait. None where there is no answer."""
+        return self._pool.submit(self._read)
+
+    def write_clocks(self) -> dict[str, float]:
+        """Milliseconds since they were started that all nodes spent on what writing takes, by name."""
+        reading = self._read()
+        found = {} if reading is None else {name: reading.total(f"{name}_ms") for name in _CLOCKS}
+        return {name: value for name, value in found.items() if value is not None}
+
+    @property
+    def asked(self) -> dict[str, Asked]:
+        """What asking came to, by what was asked."""
+        with self._lock:
+            return {
+                name: Asked(
+                    calls=len(cost.took_ns),
+                    total_ns=sum(cost.took_ns),
+                    longest_ns=max(cost.took_ns),
+                    total_bytes=cost.total_bytes,
+                    failed=cost.failed,
+                )
+                for name, cost in self._costs.items()
+                if cost.took_ns
+            }
+
+    @property
+    def nodes(self) -> dict[str, dict[str, float]]:
+        """What every node used between the first reading and the last, seconds, and had at the last."""
+        found = {}
+        for name, last in self.readings[-1].nodes.items() if self.readings else ():
+            first = self.readings[0].nodes.get(name, {})
+            used = {
+                f"{what}_s": (last[f"{what}_ms"] - first[f"{what}_ms"]) / 1e3
+                for what in ("cpu", "gc")
+                if f"{what}_ms" in first.keys() & last.keys()
+            }
+            found[name] = used | {key: last[key] for key in _LEVELS if key in last}
+        return found
+
+    def lines(self, origin_ns: int) -> bytes:
+        """All that was told, as a line of JSON each, in order; times are from `origin_ns`, nanoseconds."""
+        told: list[tuple[int, object]] = [
+            (one.asked_ns, {"at_ns": one.at_ns - origin_ns, "nodes": one.nodes}) for one in self.readings
+        ]
+        told += [(asked_ns, {"hot_threads": text}) for asked_ns, text in self.hot_threads]
+        told.sort(key=itemgetter(0))
+        rows = [{"asked_ns": at_ns - origin_ns} | what for at_ns, what in told if isinstance(what, dict)]
+        return b"".join(msgspec.json.encode(row) + b"\n" for row in rows)
+
+    def _watch(self) -> None:
+        while not self._over.wait(self._every_s):
+            self._read()
+            begun_ns = self._clock()
+            text = self._ask(HOT_THREADS)
+            if isinstance(text, str):
+                self.hot_threads.append((begun_ns, text))
+
+    def _read(self) -> ClusterReading | None:
+        begun_ns = self._clock()
+        answer = self._ask(STATISTICS)
+        if not isinstance(answer, dict):
+            return None
+        found = _reading(answer, begun_ns, self._clock())
+        if found is not None:
+            with self._lock:
+                self.readings.append(found)
+        return found
+
+    def _ask(self, what: str) -> object:
+        if what in self._withheld:
+            return None
+        begun_ns, answer, size = self._clock(), None, 0
+        # It may be too busy or gone, which the task itself will notice.
+        with suppress(NodeRequestError):
+            answer, size = ask(self._client, what)
+        with self._lock:
+            cost = self._costs[what]
+            cost.took_ns.append(self._clock() - begun_ns)
+            cost.total_bytes += size
+            cost.failed += answer is None
+        return answer
+
+
+def ask(client: SearchClient, what: str) -> tuple[Any, int]:
+    """Ask for STATISTICS or HOT_THREADS: the answer, and its bytes.
+
+    Raises:
+        NodeRequestError: the cluster refuses or does not answer.
+    """
+    params = {"filter_path": _FILTER} if what == STATISTICS else {}
+    answer = client.request("GET", _PATHS[what], params=params, timeout_s=_TIMEOUT_S)
+    return answer, client.answer_bytes
+
+
+def withheld(client: SearchClient) -> dict[str, str]:
+    """What a cluster does not tell, and why not; it is asked once for everything."""
+    found = {}
+    for what in _PATHS:
+        try:
+            ask(client, what)
+        except NodeRequestError as err:
+            found[what] = f"HTTP {err.status}: {err.reason}" if err.status else err.reason
+    return found
+
+
+def by_name(nodes: Mapping[str, Any]) -> dict[str, Any]:
+    """What a cluster says of its nodes, by their names; by their ids where names are not unique."""
+    names = [node.get("name", number) for number, node in nodes.items()]
+    return dict(zip(names if len(set(names)) == len(names) else nodes, nodes.values(), strict=True))
+
+
+def _reading(answer: Mapping[str, Any], begun_ns: int, ended_ns: int) -> ClusterReading | None:
+    nodes, ages_ns = {}, []
+    for name, node in by_name(answer.get("nodes", {})).items():
+        values = {what: _value(node, path) for what, path in _FIELDS.items()}
+        collectors = _value(node, "jvm.gc.collectors") or {}
+        for what, key in _COLLECTORS.items():
+            values[what] = sum(one[key] for one in collectors.values()) if collectors else None
+        nodes[name] = {key: value for key, value in values.items() if value is not None}
+        age_ms = (node.get("timestamp") or 0) - (_value(node, "process.timestamp") or 0)
+        ages_ns.append(max(age_ms, 0) * _NS_PER_MS)
+    if not nodes:
+        return None
+    half_ns = (ended_ns - begun_ns) // 2
+    return ClusterReading(begun_ns, begun_ns + half_ns - round(fmean(ages_ns)), half_ns, nodes)
+
+
+def _value(node: Mapping[str, Any], path: str) -> Any:  # noqa: ANN401 - JSON of any shape
+    found: Any = node
+    for part in path.split("."):
+        found = found.get(part) if isinstance(found, dict) else None
+    return found

@@ -1,0 +1,234 @@
+"""What runs on another host, in its Dask worker: an actor that starts processes of clients and passes on.
+
+The clients work in processes of their own, as on one host; the worker passes their messages on, and reads
+their samples when a step is over.
+"""
+
+import asyncio
+import os
+import platform
+import shutil
+import threading
+import time
+from contextlib import ExitStack
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+
+import numpy as np
+import psutil
+import pycurl
+
+import benchctl
+from benchctl.errors import BenchctlError
+from benchctl.load.executor import end, spawn
+from benchctl.load.floor import floor_stub, measure_floor
+from benchctl.lock import host_lock, lock_name, measuring_pid, process_words
+from benchctl.results.figures import Calibration
+
+LEASE_S = 10.0
+"""After so many seconds in which nobody asked, whoever began this is gone, and so are its processes."""
+
+_LEASE_POLL_S = 1.0
+
+
+@dataclass(frozen=True)
+class HostFacts:
+    """What a host is, and how much of it is free.
+
+    Attributes:
+        versions: those of `VERSIONS`; those of `NEEDED` must be alike on all hosts.
+        cores: CPUs that it may use.
+        memory_bytes, free_memory_bytes: of it.
+        free_disk_bytes: where samples are written.
+        load: runnable processes of the last minute.
+        busy: the benchctl that measures there, in words; empty for none.
+    """
+
+    versions: dict[str, str]
+    cores: int
+    memory_bytes: int
+    free_memory_bytes: int
+    free_disk_bytes: int
+    load: float
+    busy: str
+
+
+VERSIONS = ("benchctl", "python", "distributed", "numpy", "libcurl", "kernel")
+NEEDED = VERSIONS[:4]
+
+
+def versions() -> dict[str, str]:
+    """Of what takes part in making load, on this host."""
+    try:
+        dask = version("distributed")
+    except PackageNotFoundError:
+        dask = "none"
+    found = (
+        benchctl.__version__,
+        platform.python_version(),
+        dask,
+        np.__version__,
+        pycurl.version_info()[1],
+        platform.release(),
+    )
+    return dict(zip(VERSIONS, found, strict=True))
+
+
+def describe(folder: Path) -> HostFacts:
+    """What this host is; `folder` is where it would write samples."""
+    memory = psutil.virtual_memory()
+    pid = measuring_pid(lock_name(os.environ))
+    return HostFacts(
+        versions=versions(),
+        cores=len(os.sched_getaffinity(0)),
+        memory_bytes=memory.total,
+        free_memory_bytes=memory.available,
+        free_disk_bytes=shutil.disk_usage(folder).free,
+        load=os.getloadavg()[0],
+        busy="" if pid is None else process_words(pid),
+    )
+
+
+def _room() -> Path:
+    """Where the Dask worker that runs this may write; what is left there it removes when it starts again."""
+    # Not where only hosts are described: Dask takes a second to load.
+    from distributed import get_worker  # noqa: PLC0415 - see above
+
+    return Path(get_worker().local_directory)
+
+
+def _ignore(_holder: str) -> None:
+    """Nobody waits here."""
+
+
+class LoadHost:
+    """One host, for one benchctl at a time; lives in the host's Dask worker as an actor.
+
+    Dask makes an actor once, on the worker that it is pinned to, and never anew when that is lost. It might
+    make it twice while it is being made, so that this does nothing; `begin` does, and gives what it began a
+    name. Every later call bears that name, so that nothing else answers to it.
+    """
+
+    def __init__(self) -> None:
+        self._execution = ""
+        self._folder = Path()
+        self._held = ExitStack()
+        self._processes: list[tuple[Connection, BaseProcess]] = []
+        self._deaf: set[int] = set()
+        self._heard_s = 0.0
+        self._ending = threading.Lock()
+
+    async def clock(self) -> int:
+        """Nanoseconds of this host's monotonic clock."""
+        return time.monotonic_ns()
+
+    def facts(self) -> HostFacts:
+        """What this host is."""
+        return describe(_room())
+
+    def bytes_of(self, count: int) -> bytes:
+        """So many bytes that nothing can compress, to find out how fast they come."""
+        return os.urandom(count)
+
+    def calibrate(self) -> Calibration:
+        """What a driver on this host costs at least, in about three seconds.
+
+        Raises:
+            BenchctlError: somebody measures there, or a request failed.
+        """
+        with host_lock(wait=False, on_wait=_ignore), floor_stub() as url:
+            return measure_floor(url, stop=threading.Event())
+
+    def begin(self, execution: str, processes: int) -> Path:
+        """Take the host, and start processes of clients; where their samples will be.
+
+        Raises:
+            BenchctlError: somebody else measures on this host.
+        """
+        if self._execution:
+            raise BenchctlError(f"it was begun already, as {self._execution}")
+        with ExitStack() as stack:
+            stack.enter_context(host_lock(wait=False, on_wait=_ignore))
+            folder = _room() / f"load-{execution}"
+            folder.mkdir()
+            stack.callback(shutil.rmtree, folder, ignore_errors=True)
+            stack.callback(lambda: end(self._processes))
+            for _ in range(processes):
+                self._processes.append(spawn())
+            self._held = stack.pop_all()
+        self._execution, self._folder = execution, folder
+        self._heard_s = time.monotonic()
+        threading.Thread(target=self._watch, name="lease", daemon=True).start()
+        return folder
+
+    def tell(self, execution: str, number: int, message: bytes) -> None:
+        """Pass a message on to a process; that it is gone is to be heard."""
+        self._check(execution)
+        try:
+            self._processes[number][0].send_bytes(message)
+        except OSError:
+            return
+
+    async def hear(self, execution: str, wait_s: float) -> list[tuple[int, bytes | int | None]]:
+        """What processes say, as soon as they say something; nothing when nobody does for that long.
+
+        Returns:
+            (process, message), or (process, exit status) of one that has ended.
+        """
+        self._check(execution)
+        self._heard_s = time.monotonic()
+        return await asyncio.to_thread(self._listen, wait_s)
+
+    def read(self, execution: str, path: Path, offset: int, count: int) -> bytes:
+        """A piece of a file of samples; with its last piece it is removed."""
+        self._check(execution)
+        try:
+            with path.open("rb") as file:
+                file.seek(offset)
+                piece = file.read(count)
+        except FileNotFoundError:
+            return b""  # a client without rows
+        if len(piece) < count:
+            path.unlink()
+        return piece
+
+    def end(self, execution: str) -> None:
+        """End all processes, and give the host back."""
+        self._check(execution)
+        self._end()
+
+    def _check(self, execution: str) -> None:
+        if execution != self._execution:
+            raise BenchctlError("its Dask worker was started anew meanwhile, or has ended the load by itself")
+
+    def _listen(self, wait_s: float) -> list[tuple[int, bytes | int | None]]:
+        lines = {line: number for number, (line, _) in enumerate(self._processes) if number not in self._deaf}
+        try:
+            ready = [line for line in wait(list(lines), wait_s) if isinstance(line, Connection)]
+            return [self._receive(line, lines[line]) for line in ready]
+        except OSError:
+            return []  # it ends meanwhile
+
+    def _receive(self, line: Connection, number: int) -> tuple[int, bytes | int | None]:
+        try:
+            return number, line.recv_bytes()
+        except EOFError:
+            self._deaf.add(number)
+            process = self._processes[number][1]
+            process.join(1.0)
+            return number, process.exitcode
+
+    def _watch(self) -> None:
+        while self._execution:
+            if time.monotonic() - self._heard_s > LEASE_S:
+                self._end()
+            time.sleep(_LEASE_POLL_S)
+
+    def _end(self) -> None:
+        with self._ending:
+            self._execution = ""
+            self._held.close()
+            self._processes.clear()
