@@ -79,12 +79,12 @@ def test_a_node_may_be_killed_and_come_back_but_not_be_lost(
     assert "node-1 of opensearch 2.11.0 was killed by signal 9 (SIGKILL)" in lost.reason
     (boot,) = killed.boots
     assert boot.recovered_bytes == 0
-    assert [node.name for node in boot.nodes] == NODES
+    assert [node.name for node in boot.node_starts] == NODES
     assert [(fate.node, fate.what) for fate in boot.fates] == [
         ("node-2", "killed"),
         ("node-2", "started again"),
     ]
-    assert all((folder.path / node.logs / "logs" / "gc.log").is_file() for node in boot.nodes)
+    assert all((folder.path / node.logs / "logs" / "gc.log").is_file() for node in boot.node_starts)
     searches, *fates = killed.summaries
     assert searches.samples > 0
     assert searches.failures["refused"] > 0
