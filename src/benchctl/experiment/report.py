@@ -605,7 +605,7 @@ def _forks(record: ExperimentRecord, analysis: ExperimentAnalysis) -> str:
         return "index builds only"
     numbers = Counter(wanted for _, wanted in sides)
     (most, alike), *rest = numbers.most_common() or [(spec.forks, 0)]
-    text = f"{counted(most, 'fork')} of each of {alike} sides"
+    text = f"{counted(most, 'fork')} of {f'each of {alike} sides' if alike != 1 else 'one side'}"
     return ", ".join([text, *(f"{forks} of {count}" for forks, count in rest)])
 
 
