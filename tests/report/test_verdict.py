@@ -246,6 +246,6 @@ def test_what_few_forks_leave_open_is_provisional_too_and_says_by_which_metrics(
     alone = msgspec.structs.replace(found, rows=(first, *others))
     few = "" if forks == 5 else " Not to be quoted: fewer than 5 forks a side."
     assert verdict_sentence(alone) == (
-        f"{'provisional: ' if few else ''}os vs es on desc_sort_timestamp: inconclusive by throughput and p90 "
-        f"service time.{few}"
+        f"{'provisional: ' if few else ''}os vs es on desc_sort_timestamp: inconclusive by throughput and "
+        f"p90 service time.{few}"
     )
