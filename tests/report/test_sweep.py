@@ -5,12 +5,15 @@ import pytest
 
 from benchctl.report.grid import grid_table
 from benchctl.report.layout import Notes
-from benchctl.report.sweep import sweep_answer, sweep_grids
+from benchctl.report.screen import render_screen
+from benchctl.report.sweep import sweep_answer, sweep_grids, verdict
 from benchctl.report.tables import render_page
 from benchctl.stats import caveat
+from benchctl.stats.analyse import analyse_run
 from benchctl.stats.compare import adjust
 from benchctl.stats.sweep import Bounded, SweepAxis, SweepCurve
-from sweeps import AXIS, compared, crossing_curve, forks, make_curve
+from builders import ES
+from sweeps import AXIS, compared, crossing_curve, forks, make_curve, swept_record
 
 NAMES = SweepAxis("index.refresh_interval", ("1s", "30s", "off"), fixed="docs 1m")
 
@@ -266,3 +269,18 @@ def test_an_exponent_near_zero_has_digits_that_say_something(found: Bounded, sai
         curve.lines[0], growth=msgspec.structs.replace(curve.lines[0].growth, exponent=found, misfit="")
     )
     assert said in sweep_answer(msgspec.structs.replace(curve, lines=(line,)))[0]
+
+
+def test_a_screen_of_curves_has_no_two_blank_lines_in_a_row():
+    record = swept_record()
+    screen = render_screen(analyse_run(record), plan=record.plan, lines=24).plain
+    assert "more curve" in screen
+    assert "\n\n\n" not in screen
+
+
+@pytest.mark.parametrize(("blocks", "provisional"), [(3, True), (5, False)])
+def test_one_variants_curve_by_few_forks_is_provisional(blocks: int, provisional: bool):  # noqa: FBT001 - drawn
+    record = swept_record(sweep=("clients=1,2,4",), blocks=blocks, variants=(ES,))
+    found = verdict(analyse_run(record))
+    assert found.startswith("provisional: One variant: how its figures change") is provisional
+    assert ("Not to be quoted: fewer than 5 forks at a point." in found) is provisional

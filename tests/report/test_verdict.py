@@ -235,3 +235,17 @@ def test_only_what_is_provisional_says_why(build: Callable[..., RunRecord]):
     )
     text = verdict_sentence(msgspec.structs.replace(analysis, rows=rows))
     assert "Not to be quoted: fewer than 5 forks a side." in text
+
+
+@pytest.mark.parametrize("forks", [3, 5])
+def test_what_few_forks_leave_open_is_provisional_too_and_says_by_which_metrics(
+    build: Callable[..., RunRecord], forks: int
+):
+    found = judged(without_findings(build, forks=forks), "inconclusive", provisional=False)
+    (first, *others) = [row for row in found.rows if row.task == 0]
+    alone = msgspec.structs.replace(found, rows=(first, *others))
+    few = "" if forks == 5 else " Not to be quoted: fewer than 5 forks a side."
+    assert verdict_sentence(alone) == (
+        f"{'provisional: ' if few else ''}os vs es on desc_sort_timestamp: inconclusive by throughput and "
+        f"p90 service time.{few}"
+    )
