@@ -8,7 +8,7 @@ import pytest
 
 from benchctl.results.figures import Course, Quantiles, TaskSummary
 from benchctl.results.model import AnswerCheck, AnswerFinding, BootRecord, ForkRecord, NodeFate
-from benchctl.stats.doubts import general_doubts, row_doubts
+from benchctl.stats.doubts import general_doubts, node_doubts, row_doubts
 from benchctl.stats.metrics import LATENCY, SERVICE_TIME, THROUGHPUT, Metric, metric
 from benchctl.track.model import Task
 from builders import make_driver, make_fork, make_summary
@@ -186,7 +186,7 @@ def test_what_became_of_single_nodes_is_said():
     )
     copied = msgspec.structs.replace(boot, recovered_bytes=1234)
     forks = {"es3": [make_fork("es3", block, boots=(one,)) for block, one in enumerate((boot, lost, copied))]}
-    found = {one.code: one.text for one in general_doubts(forks, forks, [])}
+    found = {one.code: one.text for one in node_doubts(forks)}
     assert "es3 went on without node-2 in fork 1 " in found["node-lost"]
     assert "in fork 2 of es3 nodes copied up to 1,234 bytes" in found["copied-shards"]
 

@@ -56,6 +56,8 @@ _MARKS = {
     "saturated": ("the engine did not keep up", "with the offered rate"),
     "driver": ("benchctl was the limit", "not the engine"),
     "bound": ("a lower bound", "nothing higher was tried, or benchctl was the limit"),
+    "lost": ("a node was lost", "and the others went on without it"),
+    "copied": ("shards were copied", "when nodes started, so not all is as it was prepared"),
     "cold": ("not warmed up", "forks were still getting faster"),
     "drift": ("drifting", "forks changed this way and that while they were measured"),
     "few": (f"fewer than {FORKS_FOR_QUOTING} forks, or index builds, a side", "too few to be quoted"),
@@ -89,6 +91,8 @@ _OF_CAVEATS = {
     "few-samples": "tail",
     "offered-rate": "offered",
     "shared-host": "1-host",
+    "node-lost": "lost",
+    "copied-shards": "copied",
     "other-clocks": "clocks",
 }
 

@@ -437,6 +437,23 @@ def host_doubts(
             yield caveat.noisy_host(label, marked)
 
 
+def node_doubts(done: Mapping[str, Sequence[ForkRecord]]) -> Iterator[Caveat]:
+    """What became of single nodes of clusters that benchctl started."""
+    for label, forks in done.items():
+        lost = {
+            fork.block: [fate.node for boot in fork.boots for fate in boot.fates if fate.what == "lost"]
+            for fork in forks
+        }
+        blocks = [block for block, nodes in lost.items() if nodes]
+        if blocks:
+            names = dict.fromkeys(name for block in blocks for name in lost[block])
+            yield caveat.node_lost(label, blocks, tuple(names))
+        copied = {fork.block: sum(boot.recovered_bytes or 0 for boot in fork.boots) for fork in forks}
+        blocks = [block for block, copied_bytes in copied.items() if copied_bytes]
+        if blocks:
+            yield caveat.copied_shards(label, blocks, max(copied.values()))
+
+
 def unsupported_reason(forks: ForkSummaries) -> str | None:
     """The node's reason, from the first fork that has one."""
     return next((summary.unsupported for _, summary in forks if summary.unsupported), None)
@@ -467,30 +484,12 @@ def general_doubts(
     ]
     if running:
         doubts.append(caveat.not_restarted(running))
-    for label, group in done.items():
-        doubts += _node_doubts(label, group)
     furthest = max((row.scale.ratio for row in rows if row.scale), default=0.0)
     if furthest >= _NOTABLE_SCALE:
         doubts.append(caveat.small_scale(rounded_ratio(furthest)))
     if any(doubt.code in APART for row in rows for doubt in row.caveats):
         doubts.append(caveat.bimodal_interval())
     return (*doubts, _builds(done)) if prepared and any(done.values()) else tuple(doubts)
-
-
-def _node_doubts(label: str, forks: Sequence[ForkRecord]) -> Iterator[Caveat]:
-    """What became of single nodes of a cluster that benchctl started."""
-    lost = {
-        fork.block: [fate.node for boot in fork.boots for fate in boot.fates if fate.what == "lost"]
-        for fork in forks
-    }
-    blocks = [block for block, nodes in lost.items() if nodes]
-    if blocks:
-        names = dict.fromkeys(name for block in blocks for name in lost[block])
-        yield caveat.node_lost(label, blocks, tuple(names))
-    copied = {fork.block: sum(boot.recovered_bytes or 0 for boot in fork.boots) for fork in forks}
-    blocks = [block for block, copied_bytes in copied.items() if copied_bytes]
-    if blocks:
-        yield caveat.copied_shards(label, blocks, max(copied.values()))
 
 
 def _builds(done: Mapping[str, Sequence[ForkRecord]]) -> Caveat:
