@@ -8,6 +8,7 @@ import os
 import pwd
 import shutil
 import stat
+import tempfile
 from collections.abc import Callable, Iterator
 from io import BufferedReader
 from pathlib import Path
@@ -54,6 +55,17 @@ def require_space(
             f"{-(-(needed + RESERVE_BYTES) // _MIB):,} MiB needed, {available // _MIB:,} MiB free",
             hint=hint,
         )
+
+
+def try_writing(folder: Path) -> None:
+    """Try to make a file in a folder, or where the folder would be made; nothing is left.
+
+    Raises:
+        OSError: nobody can.
+    """
+    there = next(one for one in (folder.absolute(), *folder.absolute().parents) if one.exists())
+    with tempfile.TemporaryFile(dir=there):
+        pass
 
 
 def expanded(text: str) -> Path:

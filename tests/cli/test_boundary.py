@@ -357,6 +357,8 @@ def test_a_dry_run_says_what_would_be_measured_and_leaves_nothing(
     assert not list((tmp_path / "home").rglob("run.json"))
     assert not list((tmp_path / "home").rglob("*.zip"))
     assert guarded(root, [*dry, "--variant", "es@9.9.9"]) == ExitCode.USAGE
+    assert guarded(root, [*dry, "--runs", "/sys/kernel/runs"]) == ExitCode.FAILED
+    assert "runs cannot be kept in /sys/kernel/runs" in capsys.readouterr().err
     search = "redline -n --operation range --slo p90=50ms --clients 1..8 --page-cache cold --docs 300k"
     assert guarded(root, [*search.split(), "--variant", "es", "--heap", "256m"]) == ExitCode.OK
     assert capsys.readouterr().out.startswith(

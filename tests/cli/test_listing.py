@@ -13,8 +13,8 @@ from benchctl.cli.listing import places as places_of
 from benchctl.cli.streams import WITHOUT_TERMINAL_WIDTH
 from benchctl.errors import UsageError
 from benchctl.minimize.commands import minimize_command
-from benchctl.results.figures import BUILD_FIGURES, FIGURES
-from benchctl.stats.metrics import BUILD_METRICS, figure_names, kept_metric_of
+from benchctl.results.figures import FIGURES
+from benchctl.stats.metrics import figure_names, kept_metric_of
 from benchctl.track.load import load_track
 from foreign_tracks import BOOKS, write_files
 
@@ -31,7 +31,7 @@ def books(tmp_path: Path) -> str:
 
 def test_every_metric_says_what_a_target_tells():
     rows = {row["metric"]: row for row in listed("metrics")}
-    assert rows.keys() == {one.name for one in (*FIGURES, *BUILD_FIGURES)}
+    assert rows.keys() == {one.name for one in FIGURES}
     assert all(row["meaning"] and row["unit"] and row["level"] for row in rows.values())
     assert (rows["throughput"]["better"], float(rows["throughput"]["margin"])) == ("higher", 0.03)
     assert rows["cpu"]["target"] == rows["merge"]["target"] == "yes"
@@ -53,7 +53,7 @@ def test_a_metric_is_taken_where_the_list_says_so():
             with pytest.raises(UsageError):
                 figure_names(name)
         if "experiment" in places:
-            assert name in BUILD_METRICS or kept_metric_of(name)
+            assert kept_metric_of(name)
     choices = next(one.type for one in minimize_command.params if one.name == "metric")
     assert isinstance(choices, click.Choice)
     assert {name for name, places in rows.items() if "minimize" in places} == {*choices.choices} & rows.keys()

@@ -12,12 +12,13 @@ from click.testing import CliRunner, Result
 
 import benchctl.home as boundary_home
 from benchctl.cli import root
-from benchctl.errors import BenchctlError, UsageError
+from benchctl.errors import BenchctlError, ExitCode, UsageError
 from benchctl.nightly.hooks import nights_view
 from benchctl.results.model import RunRecord
 from benchctl.results.sql import ONE_ROW, view_columns
 from benchctl.results.store import RunFolder, RunStore
 from builders import make_plan, make_record
+from made_builds import builds, built_record
 from races import race, run_of_osb, task_of, times, write
 from report.html.outline import outline
 from stored import ROWS, described, stored
@@ -316,3 +317,32 @@ def test_now_is_a_time_like_any_other():
     done = call("sql", "select now() as now", "--format", "json")
     assert done.exit_code == 0, done.output
     assert json.loads(done.stdout)[0]["now"].startswith("20")
+
+
+def kept(home: Path, record: RunRecord) -> str:
+    folder = RunStore(home / "runs").create(record.id)
+    folder.save(record)
+    return record.id
+
+
+def test_builds_are_shown_compared_and_asked_like_forks(home: Path):
+    """`--metric build_rate` was refused, and of a metric that nothing has there was an empty verdict."""
+    seconds = {"es": (10.0, 10.1, 9.9), "os": (20.0, 20.5, 19.6)}
+    run = kept(home, built_record(**{name: builds(*own) for name, own in seconds.items()}))
+    assert "index builds: os vs es (baseline), 3 index builds each" in call("show", run).stdout
+    compared = call("compare", "es", "os", "--run", run, "--metric", "build_rate", "--format", "json")
+    (row,) = json.loads(compared.stdout)["rows"]
+    assert (row["level"], row["comparisons"][0]["builds_baseline"]) == ("build", 3)
+    gated = call("compare", "es", "os", "--run", run, "--metric", "build_rate", "--gate")
+    assert isinstance(gated.exception, BenchctlError)
+    assert gated.exception.exit_code == ExitCode.REGRESSION
+    assert "os in index build, docs/s: slower" in gated.stdout
+    asked = "select variant, max(build_rate) from builds group by all order by all"
+    assert [line.split(",")[1] for line in call("sql", asked, "--format", "csv").stdout.splitlines()[1:]] == [
+        str(1_000 / min(own)) for own in seconds.values()
+    ]
+    none = call("show", run, "--metric", "latency")
+    assert isinstance(none.exception, UsageError)
+    assert "nothing to show: no task has a latency of its own" in str(none.exception)
+    some = call("show", run, "--metric", "latency,index_size", "--notes")
+    assert "all: no task has a latency of its own" in some.stdout

@@ -19,11 +19,13 @@ from benchctl.results.model import (
     ForkRecord,
     HostProbe,
     IndexFacts,
+    IngestCosts,
     IngestReport,
     RunRecord,
 )
 from benchctl.results.plan import EvidenceSpec, StopSpec
 from benchctl.stats.cost import forks_to_verdict
+from benchctl.stats.multiplicity import adjusted_p
 from benchctl.track.model import Challenge, Task
 from builders import make_fork, make_summary
 from made_experiment import comparison, expect, made_plan, made_record, made_runs
@@ -564,10 +566,25 @@ class TestRedlines:
 
 
 def built(docs_per_s: float, size: int, **changes: Any) -> IndexFacts:
-    report = IngestReport(20_000, 18_000_000, 2, 20_000 / docs_per_s, 0.1, 1.0, 0.1, 5.0, 0.5, 1.0, 0.1)
+    costs = IngestCosts(20.0, 20.0 + docs_per_s / 1000)
+    report = IngestReport(
+        20_000,
+        18_000_000,
+        2,
+        20_000 / docs_per_s,
+        0.1,
+        900 / docs_per_s,
+        0.1,
+        5.0,
+        0.5,
+        1.0,
+        0.1,
+        costs=costs,
+    )
     return IndexFacts("key", 20_000, size, (), report, **changes)
 
 
+SIDES_OF_BUILDS = {"baseline": TaskRef("fresh", "es", ""), "contender": TaskRef("fresh", "os", "")}
 RATES = {"es": (1000.0, 1010.0, 990.0, 1005.0), "os": (800.0, 805.0, 790.0, 810.0)}
 
 
@@ -577,22 +594,22 @@ class TestBuilds:
             name: tuple(built(rate, int(2e6 + rate), **changes) for rate in rates)
             for name, rates in RATES.items()
         }
-        plan = msgspec.structs.replace(made_plan(index_builds=4), schedules=(), forks=0)
+        plan = msgspec.structs.replace(made_plan(index_builds=4, paired=True), schedules=(), forks=0)
         indices = {name: own[0] for name, own in builds.items()}
         runs = made_runs({"fresh": TIMES["fresh"]})
         return edited(runs, "fresh", plan=plan, forks=(), builds=builds, indices=indices)
 
     def row(self, runs: dict[str, RunRecord], **changes: Any) -> ExperimentRow:
         base = comparison("rate", "fresh/es/x", "fresh/os/x", metric="build_rate")
-        sides = {"baseline": TaskRef("fresh", "es", ""), "contender": TaskRef("fresh", "os", "")}
-        return first_row(runs, msgspec.structs.replace(base, **{**sides, **changes}))
+        return first_row(runs, msgspec.structs.replace(base, **{**SIDES_OF_BUILDS, **changes}))
 
     def test_builds_of_one_run_are_pairs(self):
         row = self.row(self.runs())
-        expected = ttest_rel(RATES["os"], RATES["es"])
+        expected = ttest_rel(np.log(RATES["os"]), np.log(RATES["es"]))
         assert (row.comparison.replicate, row.comparison.replicates) == ("build", (4, 4))
         assert row.comparison.p == pytest.approx(expected.pvalue)
         assert (row.comparison.verdict, row.unit) == ("slower", "docs/s")
+        assert row.comparison.provisional
         assert [side.variant for side in row.figures] == ["fresh/es", "fresh/os"]
 
     def test_those_of_the_cache_are_not_and_the_row_says_so(self):
@@ -614,6 +631,47 @@ class TestBuilds:
         row = self.row(self.runs(), metric="index_size", compared_as="difference")
         assert row.comparison.difference == pytest.approx(-0.0002, abs=1e-5)
         assert row.unit == "MB"
+
+    @pytest.mark.parametrize("cached", [True, False])
+    @pytest.mark.parametrize("name", ["build_rate", "build_client", "force_merge", "index_size"])
+    def test_an_expectation_has_the_interval_of_its_table(self, name: str, *, cached: bool):
+        """One was -37.2..+83.8, p 0.545, as an expectation and -41.6..+86.6, p 0.729, in its table."""
+        row = self.row(self.runs(cached=cached), metric=name)
+        one, speed = row.comparison, speed_of(row)
+        sign = 1 if row.higher_is_better else -1
+        ends = sorted(sign * end for end in speed.interval(0.95))
+        assert [100 * math.expm1(end) for end in ends] == pytest.approx([one.low_percent, one.high_percent])
+        assert sign * speed.estimate == pytest.approx(math.log1p(one.effect_percent / 100))
+        assert speed.p == pytest.approx(one.p)
+        assert one.paired != cached
+
+    def test_p_is_adjusted_over_all_builds_of_a_table(self):
+        runs = self.runs()
+        rows = [
+            msgspec.structs.replace(comparison(key, "a/b/c", "a/b/d", metric=key), **SIDES_OF_BUILDS)
+            for key in ("build_rate", "force_merge", "index_size")
+        ]
+        (table,) = analyse_experiment(made_record(rows), runs).tables
+        found = [row.comparison for row in table.rows]
+        assert [one.p_adjusted for one in found] == adjusted_p([one.p for one in found], "benjamini-hochberg")
+
+    def test_one_build_is_told_of_the_measurements_that_had_one(self):
+        after = comparison("a", "after/es/range", "after/os/range")
+        rate = msgspec.structs.replace(
+            comparison("r", "a/b/c", "a/b/d", metric="build_rate"), **SIDES_OF_BUILDS
+        )
+        runs = self.runs()
+        found = analyse_experiment(made_record([after, rate]), runs | made_runs({"after": TIMES["after"]}))
+        (told,) = (doubt.text for doubt in found.caveats if doubt.code == "one-index-build")
+        assert told.startswith("after: one index build per engine")
+        alone = analyse_experiment(made_record([rate]), runs)
+        assert "one-index-build" not in {doubt.code for doubt in alone.caveats}
+
+    def test_sides_on_the_same_builds_are_not_compared(self):
+        runs = self.runs()
+        twice = runs["fresh"].builds | {"os": runs["fresh"].builds["es"]}
+        row = self.row(edited(runs, "fresh", builds=twice))
+        assert (row.comparison.verdict, row.caveats[0].code) == ("n/a", "same-builds")
 
     def test_expectations_go_by_builds(self):
         runs = self.runs()
@@ -652,6 +710,12 @@ class TestWhatMayBe0:
     def judged(self, fresh: tuple[float, ...], after: tuple[float, ...]) -> ExpectationResult:
         record = made_record([self.ROW], [expect("it pauses more", "slower", "pauses")])
         return analyse_experiment(record, paused({"fresh": fresh, "after": after})).expectations[0]
+
+    def test_the_expectation_has_the_interval_of_the_table(self):
+        pauses = {"fresh": (0.5, 1.0, 2.0, 1.0, 1.0), "after": (10.0, 11.0, 9.0, 10.0, 0.0)}
+        row = first_row(paused(pauses), self.ROW)
+        low, high = (100 * math.expm1(-end) for end in speed_of(row).interval(0.95)[::-1])
+        assert (low, high) == pytest.approx((row.comparison.low_percent, row.comparison.high_percent))
 
     def test_speed_is_the_ratio_of_arithmetic_means(self):
         found = self.judged((0.0, 1.0, 2.0, 1.0, 1.0), (10.0, 11.0, 9.0, 10.0, 10.0))

@@ -154,8 +154,18 @@ def test_the_digest_is_that_of_the_file_and_its_challenges(what: str, tmp_path: 
         ("challenges: [range-only-short]}", "ingest: true, forks: 2}", "nothing has it"),
         (
             "contender: fresh/os/range, metric: service_time_p90",
-            "contender: fresh/os, metric: index_size",
+            "contender: fresh/os, metric: build_rate",
             "is not an index",
+        ),
+        (
+            "contender: fresh/os/range, metric: service_time_p90",
+            "contender: fresh/os, metric: index_size",
+            "index builds are compared with a task",
+        ),
+        (
+            "contender: fresh/os/range, metric: service_time_p90",
+            "contender: fresh/os, metric: index_fields",
+            "'index_fields' is not one value, but one of every field",
         ),
         (
             "challenges: [range-only-short]}",

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from benchctl.home import Home
+from benchctl.results.figures import FILES
 from benchctl.results.plan import PinSpec
 from benchctl.results.samples import Columns
 from benchctl.results.store import RunFolder, RunStore
@@ -129,6 +130,19 @@ def test_garbage_collections_lie_on_the_clock_of_the_samples(told: tuple[RunFold
     assert any(what.startswith("Young") for what in events["what"])
 
 
+def test_the_index_is_known_after_the_task_that_filled_it(told: tuple[RunFolder, str]):
+    folder, variant = told
+    record = folder.load()
+    (fork,) = record.done(variant)
+    searched, filled = (one.meters for one in fork.summaries)
+    assert "index_size" not in searched
+    # Three quarters of the documents are there twice.
+    assert filled["index_size"] > 1.4 * record.indices[variant].store_bytes / 1e6
+    assert filled["index_segments"] >= 2
+    kinds = [filled[f"index_{kind.replace(' ', '_')}"] for kind in FILES if kind != "translog"]
+    assert sum(kinds) == pytest.approx(filled["index_size"], rel=0.02)
+
+
 def test_forks_take_builds_in_turn_and_find_the_first_one_kept(
     pinned_run: tuple[RunFolder, object], benchctl: Benchctl, store: RunStore, home: Home
 ):
@@ -139,6 +153,7 @@ def test_forks_take_builds_in_turn_and_find_the_first_one_kept(
     assert done.returncode == 0, done.stderr
     record = store.find("latest", finished=False).load()
     assert [fork.index_build for fork in record.done("os")] == [0, 1]
+    assert "index builds" in done.stdout
     first, second = record.builds["os"]
     assert record.indices["os"] == first
     assert first.key == pinned_run[0].load().indices["os"].key

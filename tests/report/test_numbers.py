@@ -12,6 +12,7 @@ from benchctl.report.numbers import (
     mebibytes,
     p_value,
     percent,
+    signed_figure,
     signed_percent,
 )
 
@@ -48,6 +49,10 @@ def test_intervals_and_sizes():
     assert interval(-1.25, 3.44) == "-1.2 to +3.4"
     assert interval(None, None) == "n/a"
     assert interval(11.04, None) == "+11.0 or more"
+    # Nothing is less than none of it: such an end says nothing.
+    assert interval(-100.0, 380.8) == "up to +380.8"
+    assert interval(-100.0, None) == "unbounded"
+    assert interval(-100.0, 3.0, signed_figure) == "-100.0 to +3.000"
     assert percent(3.44) == "3.4 %"
     assert percent(None) == "n/a"
 

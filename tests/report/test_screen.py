@@ -117,7 +117,7 @@ def test_what_may_be_0_is_shown_with_an_interval_that_may_have_no_upper_end():
     record = complete_record(edit=paused)
     found = analyse_run(record, metrics=[metric("gc")])
     (one,) = found.rows[0].comparisons
-    assert (one.verdict, one.high_percent) == ("different", None)
+    assert (one.verdict, one.high_percent) == ("slower", None)
     assert f"{one.low_percent:+,.0f}..%" in render_screen(found, plan=record.plan).plain
     for kind in ("text", "markdown", "csv", "json"):
         assert "Infinity" not in render(found, kind, records=[record])

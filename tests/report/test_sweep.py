@@ -187,7 +187,7 @@ def test_what_is_one_fork_has_no_interval_and_what_is_missing_no_value():
 
 
 def test_doubts_are_numbered_where_there_are_notes():
-    doubt = caveat.no_spread()
+    doubt = caveat.no_spread("fork")
     comparisons = compared({"es": forks(lambda x: x), "os": forks(lambda x: x, seed=2)}, "service_time_p90")
     comparisons[1] = [msgspec.structs.replace(comparisons[1][0], caveats=(doubt,))]
     curve = crossing_curve(comparisons=comparisons)

@@ -13,6 +13,7 @@ def test_every_view_becomes_a_file_with_its_columns(tmp_path: Path):
     found = export_parquet(runs, tmp_path / "out")
     assert found == {
         tmp_path / "out" / "runs.parquet": 2,
+        tmp_path / "out" / "builds.parquet": 0,
         tmp_path / "out" / "forks.parquet": 8,
         tmp_path / "out" / "tasks.parquet": 8,
         tmp_path / "out" / "samples.parquet": 8 * ROWS,

@@ -14,12 +14,15 @@ from benchctl.jvm.unified_log import GcPause
 from benchctl.load.executor import TaskResult
 from benchctl.load.task_clients import Job
 from benchctl.results.figures import FIGURES, DriverFigures
+from benchctl.results.model import SegmentFacts
 from benchctl.results.samples import Outcome, empty_columns
-from benchctl.run.metering import Node, allocated_bytes, meters, sent_per_s, told
+from benchctl.run.metering import Node, allocated_bytes, index_meters, meters, sent_per_s, told
 from benchctl.run.steps import Load, MeasuredTask
 from benchctl.stats.metrics import metric
 from benchctl.track.model import Task
-from benchctl.track.operations.search import Search
+from benchctl.track.operations.admin import ForceMerge
+from benchctl.track.operations.common import Operation
+from benchctl.track.operations.search import Bulk, Search
 from builders import make_summary
 
 MS = 1_000_000
@@ -70,7 +73,7 @@ def test_figures_are_those_of_an_operation():
 
 
 def test_every_figure_is_declared():
-    declared = {figure.name for figure in FIGURES if not figure.field}
+    declared = {figure.name for figure in FIGURES if not figure.field and figure.of_tasks}
     bulk = make_summary("index", 10.0, unit="docs", driver=DriverFigures(3, window_s=2.0))
     node = Node({1: "search"}, [GcPause(at * MS, 0, "Young", 9, 3) for at in (0, 2000)], 5_000_000)
     ends = [reading(1, 1, {1: 1}), reading(9, 9, {1: 3})]
@@ -78,7 +81,9 @@ def test_every_figure_is_declared():
     found = meters(ends, result([5, 6, 7], took_ms=10), ORIGIN_NS, node, written)
     held = dict.fromkeys(("open_files", "segments", "heap_used_bytes", "direct_bytes"), 1.0)
     of_target = told((None, cluster(9, 9, a=held, b=held)), result([5]), ORIGIN_NS, 0.0)
-    assert found.keys() | sent_per_s(bulk, 4_000_000).keys() | of_target.keys() == declared
+    index = index_meters([SegmentFacts(1, 2_000_000, "9.8.0")], {"points": 2_000_000, "translog": 9})
+    at_the_end = {**sent_per_s(bulk, 4_000_000), **index, "force_merge": 1.0, **of_target}
+    assert found.keys() | at_the_end.keys() == declared
     assert found["merge"] == 2
     assert found["direct_buffers"] == 5
 
@@ -100,6 +105,33 @@ def test_what_a_node_is_asked_at_its_end_is_its_last_task_s():
     load = Load(outcomes=[MeasuredTask(job, result([5]), 0.0, ends) for _ in range(3)])
     found = load.summaries(ORIGIN_NS, Node({}, None, 5_000_000))
     assert [one.meters.get("direct_buffers") for one in found] == [None, None, 5]
+
+
+def test_the_index_that_a_challenge_filled_is_its_last_bulk_task_s_with_what_merging_it_took():
+    ends = reading(1, 1, {}), reading(9, 9, {})
+
+    def done(operation: Operation, unit: str) -> MeasuredTask:
+        job = Job(Task(operation.name), operation, 0, 0, measured=True)
+        return MeasuredTask(job, dataclasses.replace(result([5]), unit=unit), 0.0, ends)
+
+    fill, merge = Bulk(name="fill", bulk_size=10), ForceMerge(name="merge")
+    tasks = [(fill, "docs"), (fill, "docs"), (merge, "ops"), (Search(name="range", body={}), "")]
+    load = Load(outcomes=[done(*one) for one in tasks])
+    index = index_meters([SegmentFacts(7, 600_000, "9.8.0"), SegmentFacts(3, 400_000, "9.8.0")], FILES_HELD)
+    found = load.summaries(ORIGIN_NS, Node({}, None, index=index))
+    assert [one.meters.get("index_size") for one in found] == [None, 1.0, None, None]
+    last = found[1].meters
+    assert (last["index_segments"], last["index_points"], last["index_norms"]) == (2.0, 0.9, 0.0)
+    assert last["force_merge"] == pytest.approx(found[2].mean_ns / 1e9)
+
+
+FILES_HELD = {"points": 900_000, "other": 99_000, "translog": 5_000_000}
+
+
+def test_files_that_no_segment_accounts_for_leave_their_kinds_unknown():
+    segments = [SegmentFacts(7, 600_000, "9.8.0")]
+    assert index_meters(segments, FILES_HELD) == {"index_size": 0.6, "index_segments": 1.0}
+    assert index_meters([], FILES_HELD) == {}
 
 
 def test_what_cannot_be_known_is_left_out():

@@ -101,7 +101,6 @@ def test_a_parameter_that_only_a_warm_up_knows_needs_its_name(tmp_path: Path, of
         ({"index_builds": 4}, "--index-builds 4 needs at least 4 forks"),
         ({"index_builds": 2, "variants": (ES, RUNNING)}, "--index-builds: a cluster that runs already"),
         ({"metrics": "cpu,cpus"}, "there is no metric 'cpus'"),
-        ({"metrics": "index_size"}, "'index_size' is a metric of an index, not of its tasks"),
         (
             {"metrics": "took,answer,heap", "variants": (ES, RUNNING)},
             "--metric heap: only a node that benchctl starts can tell it: .* the collector's log",

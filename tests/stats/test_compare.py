@@ -281,6 +281,38 @@ def rare(left: Sequence[float], right: Sequence[float], **options: Any):
     return times(left, right, additive=True, **options)
 
 
+# Often next to nothing on one side: such a ratio has no upper end.
+COUNTS = st.lists(st.sampled_from((0.0, 0.01, 0.1)) | st.floats(0.9, 1.1), min_size=3, max_size=7).filter(any)
+
+
+@given(COUNTS, COUNTS, st.booleans(), st.booleans())
+def test_an_interval_excludes_no_difference_just_where_p_says_so(
+    left: list[float],
+    right: list[float],
+    paired: bool,  # noqa: FBT001 - drawn
+    additive: bool,  # noqa: FBT001 - drawn
+):
+    size = min(len(left), len(right))
+    found = times(left[:size], right[:size], additive=additive, paired=paired)
+    assume(found.p is not None and found.low_percent is not None)
+    assume(all(abs(found.p - level) > 1e-6 for level in (0.05, 0.10)))
+    for level, low, high in (
+        (0.05, found.low_percent, found.high_percent),
+        (0.10, found.low90_percent, found.high90_percent),
+    ):
+        excluded = low > 0 or (high is not None and high < 0)
+        assert excluded == (found.p < level)
+
+
+def test_flushes_that_took_longer_beyond_doubt_have_a_lower_end():
+    """Three builds a side were `+182.9 % (-100.0 or more), p 0.042, slower`: nothing was excluded."""
+    found = rare([0.021, 0.077, 0.025], [0.152, 0.097, 0.099])
+    assert (round(found.effect_percent), round(found.p, 3), found.high_percent) == (183, 0.042, None)
+    assert 0 < found.low_percent < 10
+    # The baseline is all but 0 for the narrower interval, too, and by how much at most is unknown.
+    assert found.verdict == "slower"
+
+
 def test_what_never_happened_on_either_side_is_equal_and_no_test():
     found = rare([0.0] * 6, [0.0] * 6)
     assert (found.verdict, found.p, found.effect_percent, found.low_percent) == (

@@ -78,7 +78,7 @@ def test_never_before_the_least_number_of_forks(forks: int, done: int, *, enough
         {"judged": False},
         {"effect_percent": None},
         {"caveats": (caveat.missing_values("os", 1, 8),)},
-        {"low_percent": None, "high_percent": None, "caveats": (caveat.no_spread(),)},
+        {"low_percent": None, "high_percent": None, "caveats": (caveat.no_spread("fork"),)},
     ],
 )
 def test_what_can_never_get_a_verdict_does_not_block_and_is_named(changes: dict[str, Any]):

@@ -108,7 +108,7 @@ def compare_command(
     analysis = compared(
         archive,
         selection,
-        Measures(metrics, quantiles, margin, compared_as),
+        Measures(metrics, quantiles, margin, compared_as, builds=not gating),
         method="holm" if gating else "benjamini-hochberg",
     )
     result = gate(analysis) if gating else None

@@ -20,7 +20,9 @@ from benchctl.stats.metrics import (
     SUMMARISED,
     Metric,
     check_told_by_clusters,
+    figure_names,
     metric,
+    metric_of,
     metrics_in,
     percentile,
 )
@@ -41,12 +43,15 @@ class Measures:
         quantiles: of times; empty for p90.
         margin: relative difference that does not matter; None for each metric's own.
         compared_as: None for as was asked for when it was measured.
+        builds: what several builds of an index are belongs to the usual ones: not to a gate's, which is about
+            what was asked for.
     """
 
     figures: tuple[str, ...] = ()
     quantiles: tuple[float, ...] = ()
     margin: float | None = None
     compared_as: ComparedAs | None = None
+    builds: bool = True
 
     @property
     def beyond_summaries(self) -> tuple[float, ...]:
@@ -76,7 +81,8 @@ class Measures:
                 "red-line searches are compared by the loads that they found",
                 hint="leave out --metric and --quantile",
             )
-        chosen = list(metrics_in(plan)) if plan.redline is not None else self._of_challenges(plan)
+        usual = metrics_in(plan, builds=self.builds or not plan.schedules)
+        chosen = usual if plan.redline is not None else self._of_challenges(usual)
         return tuple(
             msgspec.structs.replace(
                 metric,
@@ -86,12 +92,26 @@ class Measures:
             for metric in chosen
         )
 
-    def _of_challenges(self, plan: Plan) -> list[Metric]:
+    def told(self, found: Analysis, plan: Plan) -> Analysis:
+        """An analysis by these metrics, with a note of those asked for that nothing has.
+
+        Raises:
+            UsageError: nothing has any of those that are asked for now.
+        """
+        asked = self.figures or (figure_names(plan.metrics) if plan.redline is None else ())
+        known = {metric_of(row.metric).figure.name for row in found.rows}
+        lacking = [metric(name) for name in asked if name not in known]
+        if self.figures and not found.rows:
+            raise UsageError(f"nothing to show: {'; '.join(map(_lacking, lacking))}")
+        notes = (Caveat("missing-values", _lacking(one)) for one in lacking)
+        return msgspec.structs.replace(found, caveats=(*found.caveats, *notes))
+
+    def _of_challenges(self, usual: Sequence[Metric]) -> list[Metric]:
         chosen: list[Metric] = []
-        for name in dict.fromkeys(self.figures) or [one.figure.name for one in metrics_in(plan)]:
-            usual = metric(name)
-            one_of = [] if usual.quantile is None else sorted({*self.quantiles})
-            chosen += [metric(name, one) for one in one_of] or [usual]
+        for name in dict.fromkeys(self.figures) or [one.figure.name for one in usual]:
+            found = metric(name)
+            one_of = [] if found.quantile is None else sorted({*self.quantiles})
+            chosen += [metric(name, one) for one in one_of] or [found]
         return chosen
 
 
@@ -119,13 +139,18 @@ def compared(
         selection = replace(selection, remarks=(*selection.remarks, text))
     found = comparison_analysis(selection, metrics=metrics, method=method)
     if not found.rows:
-        raise UsageError(
-            f"none of these tasks has a {' or '.join(metric.title for metric in metrics)}",
-            hint="only throttled tasks have a latency of their own; of others, compare service_time"
-            if any(metric.figure.loop == "open" for metric in metrics)
-            else "",
-        )
-    return found
+        raise UsageError(f"nothing to compare: {'; '.join(map(_lacking, metrics))}")
+    return measures.told(found, selection.sides[0].run.plan)
+
+
+def _lacking(metric: Metric) -> str:
+    """Why there are no rows of a metric."""
+    title = metric.figure.title
+    if metric.figure.loop == "open":
+        return f"no task has a {title} of its own: only throttled ones have; of others, see service_time"
+    if metric.figure.of_tasks:
+        return f"no task has a {title}"
+    return f"there are no index builds, or none but the same, to tell {title}"
 
 
 def _on_target(side: Side) -> bool:
@@ -141,6 +166,7 @@ def comparison_analysis(
     first = next((side.run for side in sides if side.run.imported is None), sides[0].run)
     runs = tuple(dict.fromkeys(side.run.id for side in sides))
     alone = len(runs) == 1
+    builds = {side.label: side.run.builds_of(side.variant) for side in sides}
     found = analyse(
         {side.label: _all_forks(side, first.plan) for side in sides},
         first.plan,
@@ -150,6 +176,7 @@ def comparison_analysis(
         metrics=metrics,
         method=method,
         looks=looks_at(side.run for side in sides),
+        builds=builds,
     )
     marks = [f"unlike results, compared by force: {text}" for text in selection.differences]
     own = [*selection.remarks, *(text for side in sides for text in side.run.caveats)]

@@ -93,7 +93,7 @@ store_options = grouped(
     "folder",
     type=click.Path(path_type=Path, file_okay=False),
     metavar="DIR",
-    help="Folder for runs.parquet, forks.parquet, tasks.parquet and samples.parquet.",
+    help="Folder for runs.parquet, builds.parquet, forks.parquet, tasks.parquet and samples.parquet.",
 )
 @click.option(
     "--prometheus",

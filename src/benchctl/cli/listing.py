@@ -13,7 +13,7 @@ from benchctl.engine.variant_file import load_variants
 from benchctl.home import resolve_home
 from benchctl.report.listing import Listing, Share
 from benchctl.results.differences import beyond
-from benchctl.results.figures import BUILD_FIGURES, FIGURES
+from benchctl.results.figures import FIGURES
 from benchctl.slices import hooks
 from benchctl.stats.metrics import used_by
 from benchctl.track.library import challenge_names, find_challenge, track_names
@@ -111,7 +111,7 @@ def metrics_listing() -> Listing:
             f"{one.meaning}; of targets by {one.target}" if one.target else one.meaning,
             used_by(one),
         )
-        for one in (*FIGURES, *BUILD_FIGURES)
+        for one in FIGURES
     ]
     columns = ("metric", "unit", "better", "margin", "level", "target", "meaning", "used by")
     return Listing(columns, rows, frozenset({3}), title="Metrics")

@@ -104,6 +104,7 @@ def only_say(
 ) -> None:
     """Describe a run, after checking all that can be checked without it."""
     check_host(plan, home)
+    store.open(make=False)
     endpoints = endpoints_of(plan.variants, os.environ)
     seen = [look_at(spec, endpoints[spec.name], plan, track) for spec in plan.variants if spec.target]
     challenges, variants = (", ".join(found) for found in (plan.challenges, plan.families))

@@ -16,9 +16,10 @@ from benchctl.corpus.documents import parse_documents
 from benchctl.disk import disk_errors
 from benchctl.errors import UsageError
 from benchctl.home import Home
+from benchctl.results.figures import FIGURES
 from benchctl.results.store import RunStore
 from benchctl.spec import Heading, run_settings
-from benchctl.stats.metrics import FIGURE_NAMES, figure_names
+from benchctl.stats.metrics import figure_names
 from benchctl.track.parameters import parse_params, parse_rally_params, read_parameter_files
 
 # Help in sections: options of a command under headings that are named where the options are declared.
@@ -188,6 +189,9 @@ def style_option(command: F) -> F:
     )(command)  # fmt: skip
 
 
+_OF_TASKS = [one.name for one in FIGURES if one.loop != "search" and not one.built]
+
+
 def metric_option(command: F) -> F:
     """`--metric`; the command gets names of figures as `metrics`."""
     return under(
@@ -198,7 +202,8 @@ def metric_option(command: F) -> F:
             multiple=True,
             metavar="NAME[,NAME]",
             callback=_figures,
-            help=f"What to compare; repeatable: {', '.join(FIGURE_NAMES)}  "
+            help=f"What to compare; repeatable: {', '.join(_OF_TASKS)}, and what index builds are: "
+            "benchctl list metrics  "
             "[default: what was asked for when it was measured].",
         ),
     )(command)

@@ -54,10 +54,9 @@ def print_run(
     plan = record.plan if record.imported is None else None
     if style == "luceneutil" and not figures and record.plan.redline is None:
         figures = (THROUGHPUT.figure.name,)
-    metrics = (
-        Measures(figures, compared_as=compared_as).metrics(record.plan) if figures or compared_as else None
-    )
-    found = analyse_run(record, metrics=metrics)
+    measures = Measures(figures, compared_as=compared_as)
+    metrics = measures.metrics(record.plan) if figures or compared_as else None
+    found = measures.told(analyse_run(record, metrics=metrics), record.plan)
     if output_format == "html" and style is None:
         # What draws pages takes a while to load, and no other format needs it.
         from benchctl.report.html.page import run_page, single_file_page  # noqa: PLC0415 - see above
@@ -112,6 +111,8 @@ def print_comparison(
 
 def _origin(side: Side) -> str:
     forks = counted(len(side.forks), "fork")
+    if not side.run.plan.schedules:
+        forks = counted(len(side.run.builds_of(side.variant)), "index build")
     what = forks if side.variant == side.label else f"{forks} of {side.variant}"
     tags = f", tags {' '.join(side.run.tags)}" if side.run.tags else ""
     return f"{side.label}: {what} of run {side.run.id} ({side.run.created}{tags})"

@@ -8,7 +8,7 @@ from pathlib import Path
 from benchctl.disk import open_regular
 
 # Of org.apache.lucene.codecs, versions 8 to 10, and of Elasticsearch's own formats.
-_KINDS = {
+KINDS = {
     "postings": "tim tip tmd doc pos pay psm",
     "bloom filters": "bfi bfm",
     "points": "kdd kdi kdm dim dii",
@@ -18,7 +18,7 @@ _KINDS = {
     "vectors": "vec vem vex vemf veq vemq vemb veb",
     "term vectors": "tvd tvx tvm",
 }
-_KIND = {suffix: kind for kind, suffixes in _KINDS.items() for suffix in suffixes.split()}
+_KIND = {suffix: kind for kind, suffixes in KINDS.items() for suffix in suffixes.split()}
 _MOST_ENTRIES_BYTES = 1024 * 1024
 
 

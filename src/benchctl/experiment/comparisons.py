@@ -23,7 +23,7 @@ from benchctl.experiment.record import (
 )
 from benchctl.jvm.call_sites import Found
 from benchctl.results.figures import TaskSummary
-from benchctl.results.model import AnswerFinding, ForkRecord, IndexFacts, RunRecord
+from benchctl.results.model import AnswerFinding, ForkRecord, RunRecord
 from benchctl.stats import caveat
 from benchctl.stats.analyse import any_bound, redline_doubts, whole_clients
 from benchctl.stats.analysis import Figures
@@ -39,19 +39,21 @@ from benchctl.stats.doubts import (
     unsupported_reason,
 )
 from benchctl.stats.metrics import (
-    BUILD_METRICS,
     REDLINE,
     ForkSummaries,
     Metric,
+    builds_as_forks,
     collect,
     metric_of,
     metrics_in,
+    pairs_of_builds,
+    shared_builds,
     task_at,
     unit_of,
 )
 from benchctl.stats.multiplicity import looks_at
 from benchctl.stats.scale import ScaleNote, operation_scale
-from benchctl.stats.sides import KERNELS, Side, compare_sides
+from benchctl.stats.sides import Side, compare_sides
 from benchctl.stats.steady import Steadiness, steadiness
 from benchctl.track.model import Task
 
@@ -344,11 +346,15 @@ class _TaskSide(msgspec.Struct, frozen=True):
         run = runs.get(reference.measurement)
         if run is None:
             return cls(reference, label, None, reference.challenge, (), [])
-        place = reference.place_in(run.plan)
-        task = task_at(run.plan, place)
-        forks = run.compared(reference.variant)
+        if reference.task:
+            plan, forks = run.plan, run.compared(reference.variant)
+            place = reference.place_in(plan)
+        else:
+            plan, builds = builds_as_forks(run.plan, {label: run.builds_of(reference.variant)})
+            forks, place = tuple(builds[label]), (len(run.plan.schedules), 0)
+        task = task_at(plan, place)
         found = collect({label: forks}, place, task)[label]
-        return cls(reference, label, task, run.plan.schedules[place[0]].name, forks, found)
+        return cls(reference, label, task, plan.schedules[place[0]].name, forks, found)
 
     @property
     def summaries(self) -> list[TaskSummary]:
@@ -358,7 +364,8 @@ class _TaskSide(msgspec.Struct, frozen=True):
     def missing(self) -> str:
         if self.task is None:
             return f"{self.reference.measurement} has not been measured"
-        return "" if self.forks else f"no fork of {self.label} has finished"
+        what = "fork" if self.reference.task else "index build"
+        return "" if self.forks else f"no {what} of {self.label} has finished"
 
     @property
     def doubts_of_load(self) -> LoadCheck | None:
@@ -453,8 +460,6 @@ def compare_row(spec: ComparisonSpec, runs: Mapping[str, RunRecord]) -> Experime
         UsageError: a measurement has no such task.
         BenchctlError: a fork's tasks are not those of its plan.
     """
-    if spec.metric in BUILD_METRICS:
-        return _build_row(spec, runs)
     sides = (_Sum.of(spec.baseline, runs), _Sum.of(spec.contender, runs))
     tasks = [task for side in sides for task in side.tasks]
     plans = [runs[ref.measurement].plan for ref in spec.refs if ref.measurement in runs]
@@ -468,13 +473,23 @@ def compare_row(spec: ComparisonSpec, runs: Mapping[str, RunRecord]) -> Experime
     measured = [runs[ref.measurement] for ref in spec.refs if ref.measurement in runs]
     blocked = bool(measured) and all(run.plan.paired for run in measured)
     by_build = bool(measured) and several_builds({task.label: task.forks for task in tasks})
+    of_builds = not spec.refs[0].task
+    if of_builds:
+        builds = {
+            str(ref): runs[ref.measurement].builds_of(ref.variant)
+            for ref in spec.refs
+            if ref.measurement in runs
+        }
+        turns = blocked and len({ref.measurement for ref in spec.refs}) == 1
+        by_build, (blocked, further) = True, pairs_of_builds(builds, paired=turns)
+        doubts += [*further, *shared_builds(builds)]
     comparison = compare_sides(
         metric,
         *(side.side(metric) for side in sides),
         paired=blocked or same_forks(spec.baseline, spec.contender),
         judged=_judged(metric, tasks, doubts),
         by_build=by_build,
-        looks=looks_at(measured),
+        looks=1 if of_builds else looks_at(measured),
     )
     return ExperimentRow(
         name=spec.name,
@@ -493,77 +508,6 @@ def compare_row(spec: ComparisonSpec, runs: Mapping[str, RunRecord]) -> Experime
         caveats=tuple(doubts),
         blocked=blocked,
     )
-
-
-def _build_row(spec: ComparisonSpec, runs: Mapping[str, RunRecord]) -> ExperimentRow:
-    """Compare builds of indices: pairs where one run made them in turns."""
-    metric = msgspec.structs.replace(BUILD_METRICS[spec.metric], compared_as=spec.compared_as)
-    facts = {ref: _builds_of(ref, runs) for ref in spec.refs}
-    sides = [_build_side(metric, side, facts) for side in (spec.baseline, spec.contender)]
-    cached = any(one.cached for builds in facts.values() for one in builds)
-    measurements = {ref.measurement for ref in spec.refs}
-    paired = not cached and len(measurements) == 1 and len({len(one) for one in facts.values()}) == 1
-    return ExperimentRow(
-        name=spec.name,
-        label=spec.label,
-        baseline=spec.baseline,
-        contender=spec.contender,
-        metric=metric.key,
-        unit=metric.unit,
-        higher_is_better=metric.higher_is_better,
-        figures=(_build_figures(sides[0]), _build_figures(sides[1])),
-        comparison=compare_sides(metric, *sides, paired=paired, judged=True, by_build=True),
-        published=spec.published,
-        published_percent=_published_change(spec.published),
-        missing="; ".join(f"{one} has not been measured" for one in sorted(measurements - set(runs))),
-        caveats=(caveat.cached_builds(),) if cached else (),
-        blocked=paired,
-    )
-
-
-def _builds_of(ref: TaskRef, runs: Mapping[str, RunRecord]) -> tuple[IndexFacts, ...]:
-    run = runs.get(ref.measurement)
-    if run is None or ref.variant not in run.indices:
-        return ()
-    return run.builds.get(ref.variant, (run.indices[ref.variant],))
-
-
-def _build_side(metric: Metric, side: SideRef, facts: Mapping[TaskRef, Sequence[IndexFacts]]) -> Side:
-    terms = terms_of(side)
-    numbers = tuple(range(min(len(facts[one.ref]) for one in terms)))
-    values = [
-        math.fsum(one.weight * _of_build(metric, facts[one.ref][number]) for one in terms)
-        for number in numbers
-    ]
-    return Side(
-        label=side_text(side),
-        blocks=numbers,
-        values=tuple(values),
-        builds=numbers,
-        probes=np.full((len(numbers), len(KERNELS)), math.nan),
-        additive=metric.additive,
-        signed=any(one.minus for one in terms),
-    )
-
-
-def _of_build(metric: Metric, facts: IndexFacts) -> float:
-    """What a build came to; NaN where that was not kept."""
-    found: float | None = attrgetter(metric.figure.field)(facts)
-    return math.nan if found is None else found / metric.figure.per_unit
-
-
-def _build_figures(side: Side) -> Figures:
-    alone = Series.of(side.values, additive=side.additive, signed=side.signed)
-    found = Figures(
-        variant=side.label,
-        blocks=side.blocks,
-        values=side.values,
-        value=alone.value,
-        cv_percent=alone.cv_percent,
-        samples=0,
-        steady=Steadiness("unknown"),
-    )
-    return msgspec.structs.replace(found, **side.build_figures())
 
 
 def same_forks(baseline: SideRef, contender: SideRef) -> bool:

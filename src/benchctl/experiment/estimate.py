@@ -39,7 +39,7 @@ from benchctl.run.forecast import (
 )
 from benchctl.stats.history import History, Noise, collect_history, kind_of
 from benchctl.stats.inference import mde, sd_of
-from benchctl.stats.metrics import BUILD_METRICS, MetricKey, metric_of
+from benchctl.stats.metrics import MetricKey, metric_of
 
 Basis = Literal["variant", "engine", "operations", "rule"]
 
@@ -192,7 +192,7 @@ def _seen(spec: ExperimentSpec) -> Iterator[tuple[str, tuple[ComparisonSpec, ...
 
     How forks of one task spread says little about sums and differences of several.
     """
-    told = (row for row in spec.comparisons if row.compared_as == "ratio" and row.metric not in BUILD_METRICS)
+    told = (row for row in spec.comparisons if row.compared_as == "ratio" and row.refs[0].task)
     rows = {row.name: row for row in told}
     yield from ((name, (row,)) for name, row in rows.items())
     for one in spec.expectations:

@@ -45,11 +45,12 @@ from benchctl.experiment.record import (
 )
 from benchctl.nearest import guess, suggestion
 from benchctl.report.numbers import counted
+from benchctl.results.figures import FIGURES, Figure
 from benchctl.results.plan import EvidenceSpec, RedlineSpec, VariantSpec
 from benchctl.run.documents import GENERATED_DOCUMENTS
 from benchctl.run.plan import MIN_HEAP_MB
 from benchctl.run.redline import parse_clients, parse_objective, search_of, searched_by
-from benchctl.stats.metrics import BUILD_METRICS, METRICS, any_metric_of, kept_metric_of, metric_of
+from benchctl.stats.metrics import METRICS, kept_metric_of, metric_of
 from benchctl.track.library import shipped, track_names
 from benchctl.yaml_file import Document, Step, fraction, mebibytes, read_typed
 
@@ -61,15 +62,19 @@ _FORM: Final = "MEASUREMENT/VARIANT/TASK, or MEASUREMENT/VARIANT/CHALLENGE/TASK"
 _SHORT: Final = 3
 
 
-def parse_side(entry: str | tuple[str, ...], *, of_index: bool = False) -> SideRef:
+def parse_side(entry: str | tuple[str, ...], figure: Figure | None = None) -> SideRef:
     """Read a side: a reference, or several, with a sign before each, `+` unless it is given.
 
-    `of_index` references are of an index, `MEASUREMENT/VARIANT`.
+    What the figure may be of decides whether a reference is of a task or an index, `MEASUREMENT/VARIANT`.
 
     Raises:
         UsageError: as for `parse_ref`.
     """
-    read = _index_ref if of_index else parse_ref
+
+    def read(text: str) -> TaskRef:
+        index = figure is not None and figure.built and (not figure.of_tasks or text.count("/") == 1)
+        return _index_ref(text) if index else parse_ref(text)
+
     if isinstance(entry, str):
         return read(entry)
     return tuple(Term(read(text.lstrip("+- ")), minus=text.startswith("-")) for text in entry)
@@ -165,6 +170,8 @@ class _TableReader(_Part):
         metric = self._metric(metric, (*steps, "metric"))
         baseline = self._side(row.baseline, metric, (*steps, "baseline"))
         contender = self._side(row.contender, metric, (*steps, "contender"))
+        if len({bool(one.ref.task) for side in (baseline, contender) for one in terms_of(side)}) > 1:
+            raise self._refuse((*steps, "contender"), "index builds are compared with a task")
         if baseline == contender:
             raise self._refuse((*steps, "contender"), f"'{side_text(contender)}' is compared with itself")
         if row.published is not None and row.as_ == "difference":
@@ -194,8 +201,6 @@ class _TableReader(_Part):
         return Published(baseline, contender, *change)
 
     def _metric(self, metric: str, steps: _Steps) -> str:
-        if metric in BUILD_METRICS:
-            return metric
         try:
             return kept_metric_of(metric).key
         except ValueError as err:
@@ -203,7 +208,7 @@ class _TableReader(_Part):
 
     def _side(self, entry: str | tuple[str, ...], metric: str, steps: _Steps) -> SideRef:
         try:
-            side = parse_side(entry, of_index=metric in BUILD_METRICS)
+            side = parse_side(entry, metric_of(metric).figure)
         except UsageError as err:
             raise self._refuse(steps, err.message, err.hint) from err
         refs = [one.ref for one in terms_of(side)]
@@ -271,7 +276,7 @@ class _TableReader(_Part):
             if not 0 < found < 1:
                 raise self._refuse(steps, "a margin is more than 0 % and less than 100 %")
             return found, ""
-        measured = any_metric_of(metric)
+        measured = metric_of(metric)
         unit = measured.unit
         if margin is None or in_percent:
             raise self._refuse(steps, f"the margin of a difference is in its unit, such as 2 {unit}")
@@ -321,7 +326,7 @@ class _TableReader(_Part):
 
 def _metric_hint(metric: str) -> str:
     """What was probably meant: Rally's order of words is different."""
-    known = [*(one.key for one in METRICS), *BUILD_METRICS]
+    known = [*(one.key for one in METRICS), *(one.name for one in FIGURES if one.built)]
     first, _, rest = metric.partition("_")
     turned = f"{rest}_{first}"
     try:

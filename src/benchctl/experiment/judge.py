@@ -4,7 +4,6 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
-from operator import attrgetter
 from statistics import median
 from types import MappingProxyType
 
@@ -57,10 +56,10 @@ from benchctl.stats.inference import Contrast, Ratio, contrast, further_forks
 from benchctl.stats.metrics import (
     THROUGHPUT,
     ForkSummaries,
-    any_metric_of,
     challenge_title,
     collect,
     fork_values,
+    metric_of,
     task_at,
     unit_of,
 )
@@ -74,8 +73,8 @@ OPEN = "the interval leaves it open"
 
 # Why a row has no verdict: what is said of an expectation that rests on it, in this order.
 _WITHHOLDING: tuple[CaveatCode, ...] = (
-    "unsupported", "missing-values", "no-ratio", "saturated", "offered-rate", "driver-limited", "coarse",
-    "few-samples", "single-fork", "few-forks", "single-build", "few-builds", "no-spread",
+    "unsupported", "missing-values", "same-builds", "no-ratio", "saturated", "offered-rate", "driver-limited",
+    "coarse", "few-samples", "single-fork", "few-forks", "single-build", "few-builds", "no-spread",
 )  # fmt: skip
 _WEAKENING: Mapping[CaveatCode, str] = MappingProxyType(
     {
@@ -99,9 +98,10 @@ Effect = Contrast | Ratio
 def speed_of(row: ExperimentRow) -> Effect | None:
     """How much faster the contender is than the baseline; None without a spread.
 
-    A natural logarithm, except that differences are in the row's unit.
+    A natural logarithm, except that differences are in the row's unit. It is the effect that its table tells.
     """
-    if row.comparison.compared_as == "ratio-of-sums":
+    compared_as = row.comparison.compared_as
+    if compared_as == "ratio-of-sums" or (compared_as == "ratio" and metric_of(row.metric).additive):
         return _ratio(row)
     return _combined([(row, 1.0)])
 
@@ -112,7 +112,7 @@ def _speed_over(row: ExperimentRow, than: ExperimentRow) -> Contrast | None:
 
 
 def _ratio(row: ExperimentRow) -> Ratio | None:
-    baseline, contender = ([_values(row, figures)] for figures in row.figures)
+    baseline, contender = ([_values(row, figures, told=True)] for figures in row.figures)
     builds = _builds([row])
     if row.comparison.paired:
         first, second = _aligned([*baseline, *contender], builds)
@@ -149,13 +149,13 @@ def _combined(terms: Iterable[tuple[ExperimentRow, float]]) -> Contrast | None:
     return contrast(groups, [1.0] * len(groups), looks)
 
 
-def _values(row: ExperimentRow, figures: Figures) -> _Values:
-    """Natural logarithms, unless the row is about the values themselves."""
+def _values(row: ExperimentRow, figures: Figures, *, told: bool = False) -> _Values:
+    """Natural logarithms, unless the row is about the values themselves, or they are `told`."""
     values = [math.nan if one is None else one for one in figures.values]
-    if row.comparison.compared_as != "ratio":
+    if told or row.comparison.compared_as != "ratio":
         known = zip(figures.blocks, values, strict=True)
         return {block: value for block, value in known if math.isfinite(value)}
-    additive = any_metric_of(row.metric).additive
+    additive = metric_of(row.metric).additive
     series = Series.of(values, additive=additive)
     points = log_points(series.points, additive=True) if additive else series.points
     if not np.isfinite(points).all():
@@ -598,14 +598,18 @@ def _variants(measurement: Measurement, runs: Mapping[str, RunRecord]) -> tuple[
 
 
 def _rows(table: TableSpec, runs: Mapping[str, RunRecord]) -> tuple[ExperimentRow, ...]:
-    """In order, p-values adjusted over those of the same metric."""
+    """In order, p-values adjusted over those of the same metric, and over all of index builds."""
     rows = {spec.name: compare_row(spec, runs) for spec in table.rows}
-    by_metric = groupby(sorted(rows.values(), key=attrgetter("metric")), attrgetter("metric"))
-    for _, members in by_metric:
+    families = groupby(sorted(rows.values(), key=_family), _family)
+    for _, members in families:
         family = list(members)
         for row, comparison in zip(family, adjust([row.comparison for row in family]), strict=True):
             rows[row.name] = finished(row, provisional(comparison, row.figures))
     return tuple(rows.values())
+
+
+def _family(row: ExperimentRow) -> str:
+    return row.metric if terms_of(row.baseline)[0].ref.task else "index builds"
 
 
 def _caveats(
@@ -634,8 +638,10 @@ def _caveats(
         yield caveat.small_scale(rounded_ratio(furthest))
     if any(doubt.code in APART for row in rows for doubt in row.caveats):
         yield caveat.bimodal_interval()
-    if any(runs[label.partition("/")[0]].plan.index_builds == 1 for label, done in forks.items() if done):
-        yield caveat.one_index_build()
+    measured = dict.fromkeys(label.partition("/")[0] for label, done in forks.items() if done)
+    once = [name for name in measured if runs[name].plan.index_builds == 1]
+    if once:
+        yield caveat.one_index_build(once if len(once) < len(runs) else ())
 
 
 def _carried(name: str, runs: Mapping[str, RunRecord]) -> Iterator[Caveat]:

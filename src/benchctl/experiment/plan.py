@@ -34,7 +34,7 @@ from benchctl.run.plan import RunSpec, in_test_mode, plan_ingest, plan_run, usua
 from benchctl.run.redline import judged_tasks, plan_redline
 from benchctl.run.sweep import Sweep
 from benchctl.spec import run_settings, settings_in
-from benchctl.stats.metrics import BUILD_METRICS, REDLINE, THROUGHPUT, Metric, any_metric_of, task_at
+from benchctl.stats.metrics import REDLINE, THROUGHPUT, Metric, metric_of, task_at
 from benchctl.stats.multiplicity import BLOCKS_FOR_EQUIVALENCE, FIRST_LOOK, MOST_BLOCKS
 from benchctl.track.load import UnusedParameter
 from benchctl.track.model import Task, Track
@@ -329,14 +329,14 @@ def load_experiment(path: Path, changes: Changes, home: Home) -> Experiment:
             found.append([])
             for number, one in enumerate(terms_of(side)):
                 with source.at(*steps, name, *([number] if isinstance(side, tuple) else [])):
-                    place = _check_side(one.ref, any_metric_of(row.metric), plans)
+                    place = _check_side(one.ref, metric_of(row.metric), plans)
                 found[-1].append((one.minus, one.ref.measurement, one.ref.variant, place))
         with source.at(*steps, "contender"):
             if Counter(found[0]) == Counter(found[1]):
                 # In two spellings, perhaps.
                 texts = [side_text(side) for side in (row.contender, row.baseline)]
                 raise UsageError(f"'{texts[0]}' is the same as '{texts[1]}': it is compared with itself")
-        if row.metric not in BUILD_METRICS:
+        if row.refs[0].task:
             with source.at(*steps):
                 _check_alike(row, plans)
     _check_call_sites(spec, plans, source)
@@ -394,7 +394,7 @@ def _check_side(ref: TaskRef, metric: Metric, plans: Plans) -> Place | None:
             f"measurement '{ref.measurement}' has no variant '{ref.variant}'",
             hint=suggestion(ref.variant, variants),
         )
-    if metric.key in BUILD_METRICS:
+    if not ref.task:
         if plan.origin == "empty":
             raise UsageError(f"'{ref}' prepares no index: its challenges make their own data")
         return None

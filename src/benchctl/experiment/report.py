@@ -64,7 +64,7 @@ from benchctl.report.tables import WIDE, break_name, in_spite_of_looks, render_p
 from benchctl.results.model import EngineFacts, Environment, RunRecord, RunStatus
 from benchctl.results.plan import EVIDENCE_READERS
 from benchctl.stats.compare import FORKS_FOR_QUOTING, Verdict
-from benchctl.stats.metrics import HELD, any_metric_of
+from benchctl.stats.metrics import HELD, metric_of
 from benchctl.stats.multiplicity import MOST_BLOCKS
 
 # What the JVM did at call sites, beside the figures of the forks in which it did so.
@@ -327,7 +327,7 @@ def _grid_title(table: ExperimentTable) -> str:
     if len(metrics) != 1:
         return table.title
     ((key, unit),) = metrics
-    metric = any_metric_of(key)
+    metric = metric_of(key)
     return f"{table.title}: {metric.title}, {unit} ({better(metric)})"
 
 
@@ -347,7 +347,7 @@ def _in_unit(row: ExperimentRow) -> bool:
 def _row_label(row: ExperimentRow, table: ExperimentTable) -> str:
     if len({(one.metric, one.unit) for one in table.rows}) == 1:
         return row.label
-    title = any_metric_of(row.metric).title
+    title = metric_of(row.metric).title
     # `rate: docs/s, docs/s` and `size: size, MB` say nothing twice.
     parts = [part for part in (title, row.unit) if part != row.label]
     return f"{row.label}{': ' if len(parts) > 1 else ', '}{', '.join(dict.fromkeys(parts))}"
@@ -387,7 +387,7 @@ def _measured(one: ExpectationResult, rows: Mapping[str, ExperimentRow], *, mixe
         )
     counts = Counter(each.outcome for each in one.judged)
     known = [change for change, _, _ in told if change is not None]
-    spread = f"; {interval(min(known), max(known), shown)} {unit}" if known else ""
+    spread = f"; {shown(min(known))} to {shown(max(known))} {unit}" if known else ""
     listed = ", ".join(f"{counts[outcome]} {word}" for outcome, word in _WORDS.items() if counts[outcome])
     return f"of {len(one.judged)} comparisons {listed}{spread}"
 

@@ -190,7 +190,7 @@ def _comparisons(record: RunRecord, margins: Mapping[str, float]) -> dict[tuple[
     screened_by = {metric.key: margins.get(metric.key, DEFAULT_MARGIN) for metric in metrics_in(record.plan)}
     return {
         (*names[row.schedule, row.task], row.metric): row.comparisons[0]
-        for row in analyse_run(record, margins=screened_by).rows
+        for row in analyse_run(record, margins=screened_by).task_rows
         if row.comparisons
     }
 

@@ -269,6 +269,9 @@ def _check_metrics(suite: Suite, document: Document) -> None:
         chosen = [metric(name) for name in figure_names(suite.metrics)] or METRICS
     except UsageError as err:
         raise document.refuse(("metrics",), err.message, hint=err.hint) from err
+    for one in chosen:
+        if not one.figure.of_tasks:
+            raise document.refuse(("metrics",), f"no night is judged by index builds: {one.key}")
     judging = {one.figure.name for one in chosen}
     seen = set()
     for key, text in suite.margins_text.items():

@@ -3,12 +3,12 @@
 from xml.etree import ElementTree as ET
 
 from benchctl.report.grid import Grid, escaped, grid_table, note_lists
-from benchctl.report.layout import collect_notes, headline, metric_title
-from benchctl.report.numbers import figure, interval, json_text, p_value, signed_percent, visible
+from benchctl.report.layout import collect_notes, comparison_text, headline, metric_title
+from benchctl.report.numbers import json_text, visible
 from benchctl.report.sweep import all_results, verdict
 from benchctl.report.tables import legend
-from benchctl.stats.analysis import Analysis, Row
-from benchctl.stats.compare import DECIDED, VERDICT_WORDS, Comparison, own_interval
+from benchctl.stats.analysis import Analysis
+from benchctl.stats.compare import DECIDED, own_interval
 from benchctl.stats.decisions import GateResult, outcomes
 from benchctl.stats.metrics import metric_of
 
@@ -33,12 +33,12 @@ def junit(analysis: Analysis, gate: GateResult | None = None) -> str:
         if kind is not None:
             doubt = ", provisional" if one.provisional else ""
             ET.SubElement(case, kind, message=visible(f"{reason}{doubt}"), type=one.verdict)
-        ET.SubElement(case, "system-out").text = visible(_told(row, one))
+        ET.SubElement(case, "system-out").text = visible(comparison_text(row, one))
         counts["tests"] += 1
         if kind is not None:
             counts[{"failure": "failures", "error": "errors"}.get(kind, kind)] += 1
     lost = [one.text for one in analysis.caveats if one.code == "failed-forks"]
-    if analysis.sections and not any(analysis.forks.values()):
+    if not any(analysis.forks.values()) and not analysis.build_rows:
         lost.append("nothing was measured")
     for text in lost:
         case = ET.SubElement(suite, "testcase", classname="benchctl.forks", name=visible(text))
@@ -49,18 +49,6 @@ def junit(analysis: Analysis, gate: GateResult | None = None) -> str:
         suite.set(name, str(count))
     ET.indent(suite)
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{ET.tostring(suite, encoding="unicode")}\n'
-
-
-def _told(row: Row, one: Comparison) -> str:
-    means = f"{one.baseline} {figure(one.baseline_value)}, {one.contender} {figure(one.contender_value)}"
-    values = f"{means} {row.unit}"
-    if one.effect_percent is None:
-        return f"{values}: {VERDICT_WORDS.get(one.verdict, one.verdict)}"
-    reach = "" if one.low_percent is None else f" ({interval(one.low_percent, one.high_percent)})"
-    return (
-        f"{values}: {signed_percent(one.effect_percent)} %{reach}, p {p_value(one.p_adjusted)}, "
-        f"{VERDICT_WORDS.get(one.verdict, one.verdict)}"
-    )
 
 
 def step_summary(analysis: Analysis, gate: GateResult | None = None) -> str:

@@ -16,7 +16,7 @@ from benchctl.report.grid import (
     judged,
     worded,
 )
-from benchctl.report.layout import metric_title, precision_grid, task_name, verdict_cell
+from benchctl.report.layout import metric_title, precision_grid, verdict_cell
 from benchctl.report.numbers import NOT_AVAILABLE, counted, figure, interval, p_value, percent, signed_percent
 from benchctl.results.plan import Place
 from benchctl.stats.analysis import Analysis, DriverRow, Figures, HostRow, Row, TimeKind, TimeRow
@@ -64,7 +64,7 @@ def host_grid(analysis: Analysis) -> Grid | None:
 def _host_line(row: HostRow, analysis: Analysis) -> tuple[str, ...]:
     times_ns = (row.start_late_ns, row.clock_error_ns, row.lag_p50_ns, row.lag_p99_ns, row.lag_max_ns)
     return (
-        task_name(row, analysis),
+        analysis.where(row),
         row.variant,
         row.host,
         str(row.clients),
@@ -78,7 +78,7 @@ def _line(row: DriverRow, analysis: Analysis) -> tuple[str, ...]:
     target = "" if row.target_per_s is None else f"/{row.target_per_s:g}"
     processes = f"{row.workers} x " if row.workers > 1 else ""
     return (
-        task_name(row, analysis),
+        analysis.where(row),
         row.variant,
         f"{figure(row.offered_per_s)}{target}",
         *(_ms(lag_ns) for lag_ns in (row.lag_p50_ns, row.lag_p99_ns, row.lag_max_ns)),
@@ -149,7 +149,7 @@ def cost_grid(analysis: Analysis) -> Grid | None:
         by_place.setdefault((one.schedule, one.task), {})[one.variant] = one
     lines = (
         (
-            _name(next(iter(found.values())), analysis),
+            analysis.where(next(iter(found.values()))),
             *(_cell(found.get(variant)) for variant in analysis.variants),
         )
         for found in by_place.values()
@@ -165,12 +165,6 @@ def _title(cost: EvidenceCost) -> str:
         f"What evidence ({', '.join(cost.kinds)}) cost: mean service time of {forks} with it over plain ones "
         f"- 1{alone}; such forks run behind all others and enter no comparison"
     )
-
-
-def _name(one: TaskCost, analysis: Analysis) -> str:
-    if len(analysis.sections) == 1:
-        return one.label
-    return f"{analysis.sections[one.schedule].challenge}: {one.label}"
 
 
 def _cell(one: TaskCost | None) -> str:
@@ -192,14 +186,14 @@ def builds_grid(analysis: Analysis) -> Grid | None:
     """A line a task, metric and variant; None for one build."""
     lines = tuple(
         (
-            task_name(row, analysis),
+            analysis.where(row),
             metric_title(row),
             figures.variant,
             _counts(figures),
             percent(figures.between_builds_percent),
             percent(figures.within_builds_percent),
         )
-        for row in analysis.rows
+        for row in analysis.task_rows
         for figures in row.figures
         if figures.builds
     )
@@ -235,7 +229,7 @@ def times_grid(analysis: Analysis) -> Grid | None:
         (OPERATION, VARIANT, *kinds),
         (
             (
-                task_name(next(iter(found.values())), analysis) + (f", search {search}" if search else ""),
+                analysis.where(next(iter(found.values()))) + (f", search {search}" if search else ""),
                 variant,
                 *(_details_cell(found.get(kind)) for kind in kinds),
             )
@@ -275,7 +269,7 @@ def _compared(rows: Sequence[Row], analysis: Analysis) -> Grid:
     names = (OPERATION, VARIANT) if several else (OPERATION,)
     lines = (
         (
-            task_name(row, analysis),
+            analysis.where(row),
             *((comparison.contender,) if several else ()),
             signed_percent(comparison.effect_percent),
             bounds(comparison.low_percent, comparison.high_percent),
@@ -291,7 +285,7 @@ def _compared(rows: Sequence[Row], analysis: Analysis) -> Grid:
 
 
 def _alone(rows: Sequence[Row], analysis: Analysis) -> Grid:
-    lines = ((task_name(row, analysis), *_spreads(row, analysis.variants)) for row in rows)
+    lines = ((analysis.where(row), *_spreads(row, analysis.variants)) for row in rows)
     return Grid.of(_details_title(rows, "spread"), (OPERATION, *_SPREADS), lines)
 
 

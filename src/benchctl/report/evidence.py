@@ -22,7 +22,6 @@ from benchctl.report.charts.panels import (
     variant_style,
 )
 from benchctl.report.grid import ABOVE, OPERATION, Cell, Grid, worded
-from benchctl.report.layout import task_name
 from benchctl.report.numbers import NOT_AVAILABLE, counted, figure
 from benchctl.results.evidence import (
     GC_DTYPES,
@@ -478,7 +477,7 @@ def evidence_charts(folder: RunFolder, record: RunRecord, analysis: Analysis) ->
         except BenchctlError:
             # `benchctl evidence` says why; figures and other charts do not depend on it.
             continue
-    groups = {(row.schedule, row.task): task_name(row, analysis) for row in analysis.rows}
+    groups = {(row.schedule, row.task): analysis.where(row) for row in analysis.rows}
     charts = [
         jit_chart(found.get(place, []), Frame(f"{place[0]}-{place[1]}", group, analysis.variants))
         for place, group in groups.items()

@@ -11,8 +11,10 @@ import msgspec
 from benchctl.report.calibration import calibration_lines
 from benchctl.report.curve import objective_text
 from benchctl.report.grid import escaped
-from benchctl.report.ingest import LEAST_SHARE, ingest_lines
+from benchctl.report.layout import collect_notes, comparison_text, metric_title
 from benchctl.report.numbers import counted, figure, mebibytes, megabytes, visible
+from benchctl.report.tables import builds_legend
+from benchctl.results.figures import FIGURES
 from benchctl.results.foreign import TITLES, UNKNOWN
 from benchctl.results.model import (
     EngineFacts,
@@ -25,11 +27,14 @@ from benchctl.results.model import (
     stray_boots,
 )
 from benchctl.results.plan import CorpusSpec, Plan, RedlineSpec, VariantSpec, cpu_list
+from benchctl.stats.analyse import analyse_run
 from benchctl.stats.disturbed import disturbances
+from benchctl.stats.metrics import LEAST_SHARE, metric
 
 _BYTES_PER_KB = 1e3
 _BYTES_PER_MB = 1e6
 _NS_PER_MS = 1e6
+_SEVERAL = 2
 
 
 # What is known of results that another tool measured, for readers.
@@ -106,7 +111,7 @@ def fact_sections(record: RunRecord) -> list[FactSection]:
         FactSection("Engines", tuple(_engine_lines(record))),
         FactSection("Differences between variants", tuple(_difference_lines(record))),
         FactSection("Indices", tuple(_index_lines(record))),
-        FactSection("Index builds compared", tuple(ingest_lines(record))),
+        FactSection("Index builds compared", tuple(_build_lines(record))),
         FactSection("Answers", tuple(_answer_lines(record))),
         FactSection("Forks", tuple(_fork_lines(record))),
         FactSection("Asked of targets meanwhile", tuple(_asked_lines(record))),
@@ -158,7 +163,8 @@ def _run_lines(record: RunRecord) -> Iterator[str]:
     names = ", at ".join(filter(None, (", ".join(plan.challenges), " x ".join(plan.sweep))))
     if plan.redline is None:
         restart = "once a fork" if plan.restart == "never" else f"for every {plan.restart}"
-        yield f"challenges: {names}; fresh node: {restart}"
+        what = f"challenges: {names}; fresh node: {restart}"
+        yield what if names else f"{counted(plan.index_builds, 'index build')} of every variant, and no forks"
     else:
         yield from redline_lines(plan, plan.redline)
     if plan.warmup_challenges:
@@ -364,8 +370,8 @@ def _assignments(settings: dict[str, Any]) -> list[str]:
 def _index_lines(record: RunRecord) -> Iterator[str]:
     named = [
         (name if len(builds) == 1 else f"{name}, build {number} of {len(builds)}", facts)
-        for name, first in record.indices.items()
-        for builds in (record.builds.get(name, (first,)),)
+        for name in record.indices
+        for builds in (record.builds_of(name),)
         for number, facts in enumerate(builds, 1)
     ]
     for name, facts in named:
@@ -377,15 +383,19 @@ def _index_lines(record: RunRecord) -> Iterator[str]:
         if facts.files:
             kinds = ", ".join(f"{kind} {megabytes(size)}" for kind, size in facts.files.items())
             yield f"  files: {kinds}"
-        if facts.fields or facts.fields_unknown:
-            yield f"  fields: {_fields(facts)}"
+        yield f"  fields: {_fields(facts)}"
         yield from (f"  {line}" for line in _ingest_lines(facts))
 
 
 def _fields(facts: IndexFacts) -> str:
     """`message 37.5 MB, @timestamp 2.0 MB, 12 more 0.4 MB`; or why not."""
-    if not facts.fields:
+    if facts.fields_unknown:
         return f"the engine does not tell: {facts.fields_unknown}"
+    if not facts.fields and not facts.key:
+        return "not asked of an index that benchctl did not fill"
+    if not facts.fields:
+        where = f"indices/*-{facts.key[:12]}* in benchctl's home"
+        return f"not kept by the version that built it; delete {where}, and the next run builds it again"
     large = {name: size for name, size in facts.fields.items() if size >= LEAST_SHARE * facts.store_bytes}
     words = [f"{name} {megabytes(size)}" for name, size in large.items()]
     rest = len(facts.fields) - len(large)
@@ -427,6 +437,27 @@ def _ingest_lines(facts: IndexFacts) -> Iterator[str]:
         f"merge {ingest.force_merge_s:.1f} / {ingest.engine_merge_s:.1f}, "
         f"flush {ingest.flush_s:.1f} / {ingest.engine_flush_s:.1f}"
     )
+
+
+def _build_lines(record: RunRecord) -> Iterator[str]:
+    """A line for every figure of index builds and contender, where there are several of both."""
+    if record.plan.index_builds < _SEVERAL:
+        return
+    found = analyse_run(record, metrics=[metric(one.name) for one in FIGURES if one.built])
+    least = LEAST_SHARE * max((one.store_bytes for own in record.builds.values() for one in own), default=0)
+    # Smaller files are many, and decide nothing.
+    rows = tuple(
+        row
+        for row in found.build_rows
+        if row.unit != "MB" or _BYTES_PER_MB * max(side.value or 0.0 for side in row.figures) >= least
+    )
+    notes = collect_notes(msgspec.structs.replace(found, rows=rows))
+    for row in rows:
+        numbers = f" [{told}]" if (told := notes.cell(row.caveats).text) else ""
+        yield from (f"{metric_title(row)}: {comparison_text(row, one)}{numbers}" for one in row.comparisons)
+    yield from [builds_legend(found)] if rows else []
+    yield from (f"[{number}] {doubt.text}" for number, doubt in enumerate(notes.numbered, 1))
+    yield from (doubt.text for doubt in notes.general if doubt not in found.caveats)
 
 
 def _answer_lines(record: RunRecord) -> Iterator[str]:

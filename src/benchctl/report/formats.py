@@ -94,7 +94,7 @@ def _source(record: RunRecord) -> Source:
         variants=plan.variants,
         environment=record.environment,
         engines=record.engines,
-        indices={name: record.builds.get(name, (first,)) for name, first in record.indices.items()},
+        indices={name: record.builds_of(name) for name in record.indices},
         imported=record.imported,
     )
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from benchctl.report.numbers import NOT_AVAILABLE, signed_percent, visible
+from benchctl.report.numbers import ends, signed_percent, visible
 
 if TYPE_CHECKING:
     from benchctl.report.layout import Notes
@@ -106,11 +106,7 @@ def bounds(
     low: float | None, high: float | None, shown: Callable[[float | None], str] = signed_percent
 ) -> Cell:
     """An interval in per cent, or as `shown`: `-1.2 to +3.4`."""
-    if low is None:
-        return Cell((NOT_AVAILABLE,))
-    if high is None:
-        return Cell((shown(low), "or more"))
-    return Cell((f"{shown(low)} to", shown(high)))
+    return Cell(ends(low, high, shown))
 
 
 class Grid(msgspec.Struct, frozen=True):

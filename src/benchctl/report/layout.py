@@ -1,7 +1,7 @@
 """An analysis in tables, numbered notes, and a sentence or two that may be quoted."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import reduce
 
 import msgspec
@@ -25,27 +25,25 @@ from benchctl.report.numbers import (
     counted,
     documents,
     figure,
+    interval,
     p_value,
     percent,
     signed_figure,
     signed_percent,
 )
 from benchctl.results.model import FORKS_FOR_VERDICT
-from benchctl.stats.analysis import (
-    Analysis,
-    DriverRow,
-    Figures,
-    HostRow,
-    Row,
-    Section,
-    TimeRow,
-    quotable,
-    weaknesses,
-)
+from benchctl.stats.analysis import Analysis, Figures, Row, Section, quotable, weaknesses
 from benchctl.stats.caveat import Caveat, CaveatCode
-from benchctl.stats.compare import DECIDED, FORKS_FOR_QUOTING, HELD_WORDS, VERDICT_WORDS, Comparison
+from benchctl.stats.compare import (
+    DECIDED,
+    FORKS_FOR_QUOTING,
+    HELD_WORDS,
+    VERDICT_WORDS,
+    Comparison,
+    Verdict,
+)
 from benchctl.stats.cost import VerdictCost
-from benchctl.stats.metrics import HELD, Metric, metric_of
+from benchctl.stats.metrics import HELD, INDEX_BUILDS, Metric, metric_of
 
 # Numbering of caveats: a row carries numbers, and the words stand once below the tables.
 
@@ -91,19 +89,28 @@ class Command(msgspec.Struct, frozen=True):
 
 
 def result_grids(analysis: Analysis, notes: Notes) -> list[Grid]:
-    """One grid a challenge and metric, in the order of the challenges."""
-    return [
-        _result_grid(analysis, section, metric, rows, notes)
+    """One grid a challenge and metric, in the order of the challenges; one of all that is told of builds."""
+    grids = [
+        _result_grid(
+            analysis,
+            f"{section_title(section)}: {metric_title(rows[0])}, {rows[0].unit} ({better(rows[0])})",
+            rows,
+            notes,
+        )
         for section in analysis.sections
-        for metric in map(metric_of, dict.fromkeys(row.metric for row in analysis.rows))
+        for metric in dict.fromkeys(row.metric for row in analysis.task_rows)
         for rows in _by_unit(
             [
                 row
-                for row in analysis.rows
-                if row.schedule == section.schedule and row.metric == metric.key and not row.swept
+                for row in analysis.task_rows
+                if row.schedule == section.schedule and row.metric == metric and not row.swept
             ]
         )
     ]
+    if analysis.build_rows:
+        title = f"Index builds: {_each(analysis, analysis.builds, 'build')}"
+        grids.append(_result_grid(analysis, title, analysis.build_rows, notes))
+    return grids
 
 
 def precision_grid(analysis: Analysis) -> Grid | None:
@@ -120,7 +127,7 @@ def precision_grid(analysis: Analysis) -> Grid | None:
         cost = costs.get((row.schedule, row.task, row.metric, one.contender))
         lines.append(
             (
-                task_name(row, analysis),
+                analysis.where(row),
                 metric_title(row),
                 one.contender,
                 f"{_tenths(one.cv_baseline_percent)}, {_tenths(one.cv_contender_percent)}",
@@ -153,13 +160,6 @@ def _to_go(cost: VerdictCost | None) -> str:
     return "far" if cost.verdict_minutes is None else _tenths(cost.verdict_minutes)
 
 
-def task_name(row: Row | DriverRow | HostRow | TimeRow, analysis: Analysis) -> str:
-    """The task, with its challenge where there are several."""
-    if len(analysis.sections) == 1:
-        return row.label
-    return f"{analysis.sections[row.schedule].challenge}: {row.label}"
-
-
 def section_title(section: Section) -> str:
     """A challenge, with what its node had run before: `range-only after warmup`."""
     before = f" after {', '.join(section.preceded_by)}" if section.preceded_by else ""
@@ -189,10 +189,14 @@ def verdict_cell(
     `different` says in which direction: `different (faster)`. `who` is the contender if the line does not
     name it: `os faster`, `different (os faster)`; `remark` is one more weakness.
     """
-    word = f"{_verdict_word(comparison, who)}{'?' if comparison.provisional else ''}"
+    word = _marked_word(comparison, who)
     said_instead = comparison.verdict == "n/a" and any(side.load for side in sides)
     remarks = [*([] if said_instead else [word]), *weaknesses(sides, caveats), *filter(None, [remark])]
     return judged(comparison.verdict, *remarks)
+
+
+def _marked_word(comparison: Comparison, who: str) -> str:
+    return f"{_verdict_word(comparison, who)}{'?' if comparison.provisional else ''}"
 
 
 def _verdict_word(comparison: Comparison, who: str) -> str:
@@ -221,33 +225,34 @@ def _by_unit(rows: Sequence[Row]) -> list[list[Row]]:
     return list(grouped.values())
 
 
-def _result_grid(
-    analysis: Analysis, section: Section, metric: Metric, rows: Sequence[Row], notes: Notes
-) -> Grid:
-    title = f"{section_title(section)}: {metric.title}, {rows[0].unit} ({better(metric)})"
+def _result_grid(analysis: Analysis, title: str, rows: Sequence[Row], notes: Notes) -> Grid:
     variants = analysis.variants
+    of_builds = rows[0].level == "build"
     in_unit = any(one.compared_as == "difference" for row in rows for one in row.comparisons)
-    tested = (f"Diff, {rows[0].unit}" if in_unit else "Diff %", INTERVAL, "p", VERDICT, NOTES)
+    unit = "" if of_builds else f", {rows[0].unit}"  # which the lines have there
+    tested = (f"Diff{unit}" if in_unit else "Diff %", INTERVAL, "p", VERDICT, NOTES)
+    head = worded("Metric") if of_builds else OPERATION
     columns: tuple[Column | str, ...]
     if len(variants) == 1:
-        columns = (OPERATION, variants[0], "CV of forks", NOTES)
-        return Grid.of(title, columns, (_alone(row, notes) for row in rows)).without_empty("CV of forks")
+        columns = (head, variants[0], f"CV of {'builds' if of_builds else 'forks'}", NOTES)
+        grid = Grid.of(title, columns, (_alone(row, notes) for row in rows))
+        return grid.without_empty(columns[2])
     if len(variants) == _TWO:
-        columns = (OPERATION, *variants, *tested)
+        columns = (head, *variants, *tested)
         return Grid.of(title, columns, (_side_by_side(row, notes) for row in rows))
-    columns = (OPERATION, VARIANT, "Value", *tested)
+    columns = (head, VARIANT, "Value", *tested)
     return Grid.of(title, columns, (line for row in rows for line in _one_below_the_other(row, notes)))
 
 
 def _alone(row: Row, notes: Notes) -> tuple[Cell | str, ...]:
     only = row.figures[0]
-    return (row.label, value_text(only), cv_text(only), notes.cell(row.caveats, *only.load))
+    return (line_name(row), value_text(only), cv_text(only), notes.cell(row.caveats, *only.load))
 
 
 def _side_by_side(row: Row, notes: Notes) -> tuple[Cell | str, ...]:
     comparison = row.comparisons[0]
     return (
-        row.label,
+        line_name(row),
         *(value_text(figures, comparison) for figures in row.figures),
         *_tested(comparison, row.figures),
         verdict_cell(comparison, row.figures, row.caveats, who=comparison.contender),
@@ -259,7 +264,7 @@ def _one_below_the_other(row: Row, notes: Notes) -> Iterator[tuple[Cell | str, .
     """The baseline's line, then one a contender."""
     baseline, *others = row.figures
     first = judged(None, "baseline", *baseline.load)
-    yield (row.label, baseline.variant, value_text(baseline), "", "", "", first, notes.cell(row.caveats))
+    yield (line_name(row), baseline.variant, value_text(baseline), "", "", "", first, notes.cell(row.caveats))
     for figures, comparison in zip(others, row.comparisons, strict=True):
         verdict = verdict_cell(comparison, (baseline, figures), row.caveats)
         yield (
@@ -332,13 +337,33 @@ def _short(p: float | None) -> str:
 
 
 def metric_title(row: Row) -> str:
-    """What tables call the metric of a row."""
-    return metric_of(row.metric).title
+    """What tables call the metric of a row; with the part of an index that it is of."""
+    found = metric_of(row.metric)
+    return f"{found.title} {row.label}" if found.figure.named else found.title
+
+
+def line_name(row: Row) -> str:
+    """What a row is called in its table: its task, or of index builds the metric with its unit."""
+    if row.level == "task":
+        return row.label
+    title = metric_title(row)
+    return title if title == row.unit else f"{title}, {row.unit}"
 
 
 def _without_variant(grid: Grid, analysis: Analysis) -> Grid:
     """Two variants need no column to tell them apart."""
     return grid if len(analysis.variants) > _TWO else grid.without("Variant")
+
+
+def comparison_text(row: Row, one: Comparison) -> str:
+    """`es 15,601, os 14,949 docs/s: -4.2 % (-8.1 to +0.2), p 0.051, inconclusive`."""
+    means = f"{one.baseline} {figure(one.baseline_value)}, {one.contender} {figure(one.contender_value)}"
+    values = f"{means} {row.unit}"
+    word = _marked_word(one, "")
+    if one.effect_percent is None:
+        return f"{values}: {word}"
+    reach = "" if one.low_percent is None else f" ({interval(one.low_percent, one.high_percent)})"
+    return f"{values}: {signed_percent(one.effect_percent)} %{reach}, p {p_value(one.p_adjusted)}, {word}"
 
 
 # What was compared, and what came of it, in a sentence or two that may be quoted.
@@ -371,7 +396,7 @@ _COUNTED = {
 
 def headline(analysis: Analysis) -> str:
     """`big5rangedebug: os 2.11.0 vs es 8.11.0 (baseline), 10 forks each, 500k documents`."""
-    names = list(dict.fromkeys(section.challenge for section in analysis.sections))
+    names = list(dict.fromkeys(one.challenge for one in analysis.sections if one.level == "task"))
     variants: Iterable[str] = analysis.variants
     size = f", {documents(analysis.documents)} documents" if analysis.documents else ""
     if analysis.curves:
@@ -379,15 +404,19 @@ def headline(analysis: Analysis) -> str:
         variants = dict.fromkeys(line.variant for curve in analysis.curves for line in curve.lines)
     baseline, *others = (_versioned(name, analysis) for name in variants)
     who = f"{_listed(others)} vs {baseline} (baseline)" if others else baseline
-    counts = set(analysis.forks.values())
-    forks = (
-        f"{counted(counts.pop(), 'fork')}{' each' if len(analysis.variants) > 1 else ''}"
-        if len(counts) == 1
-        else f"forks: {', '.join(f'{name} {count}' for name, count in analysis.forks.items())}"
-    )
-    if not names:
-        return f"index builds: {who}{size}"
-    return f"{_listed(names)}: {who}, {forks}{size}"
+    on = {len({*side.builds}) for row in analysis.task_rows for side in row.figures if side.builds}
+    found = [_each(analysis, analysis.forks, "fork")] if names else []
+    if on and not analysis.builds:
+        found[-1] += f" on {counted(max(on), 'index build')}"
+    found += [_each(analysis, analysis.builds, "index build")] if analysis.builds else []
+    return f"{_listed(names or [INDEX_BUILDS])}: {who}, {', '.join(found) or 'not measured'}{size}"
+
+
+def _each(analysis: Analysis, counts: Mapping[str, int], word: str) -> str:
+    """`3 forks each`, or `forks: es 3, os 2`."""
+    if len({*counts.values()}) == 1:
+        return f"{counted(next(iter(counts.values())), word)}{' each' if len(analysis.variants) > 1 else ''}"
+    return f"{word}s: {', '.join(f'{name} {count}' for name, count in counts.items())}"
 
 
 def verdict_sentence(
@@ -398,12 +427,11 @@ def verdict_sentence(
     Begins with `provisional` when a verdict is not to be quoted, or there are doubts about the answer.
     """
     found = list(answer)
-    if not analysis.sections:
-        found = found or ["Indices were built, and nothing else: -v shows them."]
-    elif not any(analysis.forks.values()):
+    if not any(analysis.forks.values()) and not analysis.build_rows:
         found = found or ["Nothing was measured: no fork was finished."]
-    elif by_task:
+    elif by_task and analysis.task_rows:
         found += [_about(contender, analysis) for contender in analysis.variants[1:]]
+    found += filter(None, (_about_builds(contender, analysis) for contender in analysis.variants[1:]))
     found = found or ["One variant: there is nothing to compare it with."]
     reasons = [*doubts, *_reservations(analysis)]
     found += [f"Not to be quoted: {'; '.join(reasons)}."] if reasons else []
@@ -419,11 +447,11 @@ def _versioned(name: str, analysis: Analysis) -> str:
 def _about(contender: str, analysis: Analysis) -> str:
     tasks: dict[str, list[Comparison]] = {}
     # What nodes hold is in the sentence only where nothing else was asked for.
-    fast = [row for row in analysis.rows if row.metric not in HELD]
+    fast = [row for row in analysis.task_rows if row.metric not in HELD]
     named = _NAMED if fast else {**_NAMED, **_NAMED_HELD}
-    for row in fast or analysis.rows:
+    for row in fast or analysis.task_rows:
         own = [one for one in row.comparisons if one.contender == contender]
-        tasks.setdefault(task_name(row, analysis), []).extend(own)
+        tasks.setdefault(analysis.where(row), []).extend(own)
     outcomes = {name: _outcome(comparisons) for name, comparisons in tasks.items()}
     every, baseline = counted(len(tasks), "task"), analysis.variants[0]
     parts: list[str] = []
@@ -442,6 +470,24 @@ def _about(contender: str, analysis: Analysis) -> str:
     return f"{contender} vs {baseline}, {every}: {', '.join(rest)}."
 
 
+def _about_builds(contender: str, analysis: Analysis) -> str:
+    """`Index builds of os against es: slower? in CPU; inconclusive in docs/s; equal in size.`."""
+    told: dict[str, list[str]] = {}
+    for row in analysis.build_rows:
+        for one in row.comparisons:
+            if one.contender == contender:
+                size = f" ({signed_percent(one.effect_percent)} %)" if one.verdict in _SIZED else ""
+                word = _COUNTED["n/a"] if one.verdict in {"n/a", "insufficient"} else _marked_word(one, "")
+                told.setdefault(word, []).append(f"{metric_title(row)}{size}")
+    if not told:
+        return ""
+    parts = [f"{word} in {_listed(names)}" for word, names in told.items()]
+    return f"Index builds of {contender} against {analysis.variants[0]}: {'; '.join(parts)}."
+
+
+_SIZED: frozenset[Verdict] = frozenset({"faster", "slower", "different"})
+
+
 def _by_metric(contender: str, analysis: Analysis, rows: Sequence[Row]) -> str:
     """Of the only task, where no metric shows a difference, metrics with the same outcome together."""
     titles: dict[str, list[str]] = {}
@@ -449,7 +495,7 @@ def _by_metric(contender: str, analysis: Analysis, rows: Sequence[Row]) -> str:
         outcome = _outcome([one for one in row.comparisons if one.contender == contender])
         titles.setdefault(outcome, []).append(metric_title(row))
     told = (f"{_COUNTED[outcome]} by {_listed(names)}" for outcome, names in titles.items())
-    return f"{contender} vs {analysis.variants[0]} on {task_name(rows[0], analysis)}: {', '.join(told)}."
+    return f"{contender} vs {analysis.variants[0]} on {analysis.where(rows[0])}: {', '.join(told)}."
 
 
 def _outcome(comparisons: Sequence[Comparison]) -> str:
@@ -474,15 +520,16 @@ def _doubtful(analysis: Analysis) -> Iterator[tuple[Row, Comparison]]:
 def _reservations(analysis: Analysis) -> Iterator[str]:
     """Why verdicts are provisional."""
     doubtful = list(_doubtful(analysis))
-    tasks = {task_name(row, analysis) for row in analysis.rows}
+    tasks = {analysis.where(row) for row in analysis.task_rows}
     for trend in ("not warmed up", "drifting"):
         rows = [row for row, _ in doubtful if any(side.steady.trend == trend for side in row.figures)]
-        names = list(dict.fromkeys(task_name(row, analysis) for row in rows))
+        names = list(dict.fromkeys(analysis.where(row) for row in rows))
         if names:
             where = _listed(names) if len(names) == 1 else f"{len(names)} of {len(tasks)} tasks"
             yield f"{trend} on {where}"
-    if few := [one for _, one in doubtful if min(one.replicates) < FORKS_FOR_QUOTING]:
-        unit = "index builds" if few[0].replicate == "build" else "forks"
+    few = [one.replicate for _, one in doubtful if min(one.replicates) < FORKS_FOR_QUOTING]
+    for kind in dict.fromkeys(few):
+        unit = "index builds" if kind == "build" else "forks"
         yield f"fewer than {FORKS_FOR_QUOTING} {unit} a side"
 
 
@@ -506,7 +553,7 @@ def _unsound(analysis: Analysis) -> Iterator[str]:
         ({"answers-differ", "answers-wrong"}, "Answers are not alike on {}."),
     ):
         rows = [row for row in analysis.rows if any(doubt.code in codes for doubt in row.caveats)]
-        names = list(dict.fromkeys(task_name(row, analysis) for row in rows))
+        names = list(dict.fromkeys(analysis.where(row) for row in rows))
         if names:
             yield text.format(_listed(names))
 

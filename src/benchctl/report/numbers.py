@@ -85,10 +85,24 @@ def percent(value: float | None) -> str:
 def interval(
     low: float | None, high: float | None, shown: Callable[[float | None], str] = signed_percent
 ) -> str:
-    """`-1.2 to +3.4`, in percent or as `shown`; `-1.2 or more` without an upper end."""
+    """`-1.2 to +3.4`, in percent or as `shown`; `-1.2 or more`, `up to +3.4` where an end says nothing."""
+    return " ".join(ends(low, high, shown))
+
+
+def ends(
+    low: float | None, high: float | None, shown: Callable[[float | None], str] = signed_percent
+) -> tuple[str, ...]:
+    """An interval in words that may stand one below the other; less than nothing is left of nothing."""
     if low is None:
-        return NOT_AVAILABLE
-    return f"{shown(low)} {'or more' if high is None else f'to {shown(high)}'}"
+        return (NOT_AVAILABLE,)
+    if shown is signed_percent and is_floor(low):
+        return ("unbounded",) if high is None else ("up to", shown(high))
+    return (shown(low), "or more") if high is None else (f"{shown(low)} to", shown(high))
+
+
+def is_floor(low_percent: float) -> bool:
+    """Whether the lower end of a change is a loss of all, beyond which there is nothing: it says nothing."""
+    return f"{low_percent:.1f}" == "-100.0"
 
 
 def p_value(p: float | None) -> str:

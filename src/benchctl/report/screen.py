@@ -14,14 +14,15 @@ from benchctl.report.layout import (
     change_cells,
     cv_text,
     headline,
+    line_name,
     metric_title,
     said,
-    task_name,
     value_text,
 )
 from benchctl.report.numbers import (
     NOT_AVAILABLE,
     counted,
+    is_floor,
     p_value,
     percent,
     signed_figure,
@@ -62,6 +63,9 @@ _MARKS = {
     "1-apart": ("one fork apart from all others", "by more than chance and its requests explain"),
     "host": ("noisy host", "its probes stand out around forks whose figures do, too"),
     "stall": ("a long wait", "one took much of the measured time"),
+    "coarse": ("counted in steps", "too coarse for a verdict on so little"),
+    "gaps": ("values are missing", "the notes say of what"),
+    "alike": ("all values are identical", "there is nothing to test with"),
     "tail": ("few requests", "the percentile is not precise"),
     "offered": ("throttled", "the rate is what was asked for"),
     "clocks": ("unlike clocks", "targets tell it by their own"),
@@ -75,8 +79,11 @@ _OF_CAVEATS = {
     "driver-limited": "driver",
     "lower-bound": "bound",
     "bimodal": "2-mode",
+    "coarse": "coarse",
     "fork-apart": "1-apart",
     "disturbed": "host",
+    "missing-values": "gaps",
+    "no-spread": "alike",
     "stalled": "stall",
     "few-samples": "tail",
     "offered-rate": "offered",
@@ -179,15 +186,18 @@ def _curve_text(curve: SweepCurve, width: int) -> Text:
 
 
 def _lines(row: Row, analysis: Analysis) -> Iterator[_Line]:
-    name, unit = visible(task_name(row, analysis)), visible(f"{metric_title(row)}, {row.unit}")
+    name, unit = visible(analysis.where(row)), visible(f"{metric_title(row)}, {row.unit}")
+    if row.level == "build":
+        name, unit = visible(line_name(row)), "index builds"
     sides = {side.variant: side for side in row.figures}
     short = _headings(analysis.variants)
     if not row.comparisons:
         only = row.figures[0]
         figures = (value_text(only), cv_text(only))
         marks = judged(None, "", *_marks(row, None))
+        of = "builds" if row.level == "build" else "forks"
         strength = (row.metric == REDLINE.key, 0.0)
-        headers = (short[only.variant], "CV of forks" if figures[1] else "")
+        headers = (short[only.variant], f"CV of {of}" if figures[1] else "")
         yield _Line(("", unit), headers, name, figures, marks, strength)
     for one in row.comparisons:
         word = _WORDS.get(one.verdict) or said(one, one.verdict).upper()
@@ -313,7 +323,8 @@ def _size(percent_off: float) -> float:
 
 
 def _change_header(row: Row, one: Comparison) -> str:
-    return f"change, {row.unit}" if one.compared_as == "difference" else "change"
+    in_unit = one.compared_as == "difference" and row.level == "task"
+    return f"change, {row.unit}" if in_unit else "change"
 
 
 def _change(one: Comparison, sides: Sequence[Figures]) -> str:
@@ -332,7 +343,8 @@ def _interval(one: Comparison, sides: Sequence[Figures]) -> str:
     if one.low_percent is None:
         return "n/a"
     low, high = (
-        "" if end is None else signed_percent(end, 0 if abs(end) >= _COARSE_PERCENT else 1)
+        "" if end is None or is_floor(end) else signed_percent(end, 0 if abs(end) >= _COARSE_PERCENT else 1)
         for end in (one.low_percent, one.high_percent)
     )
-    return f"{low}..{high}%"  # without an upper end there is nothing behind the dots
+    # Beside the dots there is nothing where an end says nothing.
+    return f"{low}..{high}%" if low or high else "unbounded"

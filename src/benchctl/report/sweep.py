@@ -33,7 +33,6 @@ from benchctl.report.numbers import (
     NOT_AVAILABLE,
     counted,
     figure,
-    interval,
     p_value,
     signed_figure,
     signed_percent,
@@ -41,6 +40,7 @@ from benchctl.report.numbers import (
 from benchctl.stats.analysis import Analysis
 from benchctl.stats.caveat import Caveat
 from benchctl.stats.compare import FORKS_FOR_QUOTING, Comparison
+from benchctl.stats.decisions import WITHOUT_VERDICT
 from benchctl.stats.metrics import HELD, metric_of
 from benchctl.stats.sweep import Bounded, Crossing, PowerLaw, SweepCurve, SweepPair
 
@@ -74,22 +74,32 @@ def _pair_text(curve: SweepCurve, place: int, pair: SweepPair) -> str:
 def _where(curve: SweepCurve, place: int) -> str:
     """Neighbouring points with the same verdict are told together."""
     points = [
-        (label, comparisons[place])
-        for label, comparisons in zip(curve.axis.labels, curve.comparisons, strict=bool(curve.comparisons))
+        (label, comparisons[place], _why_not(curve, number, comparisons[place]))
+        for number, (label, comparisons) in enumerate(
+            zip(curve.axis.labels, curve.comparisons, strict=bool(curve.comparisons))
+        )
     ]
     parts = []
-    for word, group in groupby(points, key=lambda point: _word(point[1])):
-        labels, comparisons = zip(*group, strict=True)
+    for (word, why), group in groupby(points, key=lambda point: (_word(point[1]), point[2])):
+        labels, comparisons, _ = zip(*group, strict=True)
         in_unit = comparisons[0].compared_as == "difference"
         effects = [one.difference if in_unit else one.effect_percent for one in comparisons]
         known = [effect for effect in effects if effect is not None]
         size = ""
         if known and comparisons[0].verdict in {"faster", "slower", "different"}:
             low, high, shown = min(known), max(known), signed_figure if in_unit else signed_percent
-            reach = shown(low) if low == high else interval(low, high, shown)
+            reach = shown(low) if low == high else f"{shown(low)} to {shown(high)}"
             size = f" ({reach} {curve.unit if in_unit else '%'})"
-        parts.append(f"{word} {_stretch(labels)}{size}")
+        parts.append(f"{word} {_stretch(labels)}{size}{why and f' ({why})'}")
     return f"{', '.join(parts)}." if parts else ""
+
+
+def _why_not(curve: SweepCurve, point: int, comparison: Comparison) -> str:
+    """Why there is no verdict at a point; empty where there is one."""
+    if comparison.verdict not in {"n/a", "insufficient"}:
+        return ""
+    doubts = (*comparison.caveats, *(curve.caveats[point] if curve.caveats else ()))
+    return next((doubt.text for doubt in doubts if doubt.code in WITHOUT_VERDICT), "")
 
 
 def _word(comparison: Comparison) -> str:

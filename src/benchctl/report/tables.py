@@ -21,7 +21,6 @@ from benchctl.report.layout import (
     collect_notes,
     headline,
     paired_points,
-    task_name,
 )
 from benchctl.report.numbers import visible
 from benchctl.report.planning import planning_lines
@@ -85,7 +84,7 @@ def render_part(
         return render_page(precision_grids(analysis), planning_lines(analysis, plan), width)
     notes = collect_notes(analysis)
     lines = [
-        (dict.fromkeys(task_name(row, analysis) for row in analysis.rows if doubt in row.caveats), doubt)
+        (dict.fromkeys(analysis.where(row) for row in analysis.rows if doubt in row.caveats), doubt)
         for doubt in notes.numbered
     ]
     texts = [f"{', '.join(names)}: {doubt.text}" for names, doubt in lines]
@@ -128,14 +127,14 @@ def terminal_report(
 def legend(analysis: Analysis) -> list[str]:
     """How to read the tables."""
     counts = ", ".join(f"{name} {count}" for name, count in analysis.forks.items())
-    lines = [f"Values: geometric means over forks ({counts})."]
+    lines = [f"Values: geometric means over forks ({counts})."] if analysis.task_rows else []
     if analysis.redline is not None:
         lines.append(
             "A fork's other figures are those of its last step at the red-line, when its node is warmest; in "
             "curves, a fork counts with the median of its steps at a load."
         )
-    if len(analysis.variants) > 1:
-        comparisons = [one for row in analysis.rows for one in row.comparisons]
+    if len(analysis.variants) > 1 and analysis.task_rows:
+        comparisons = [one for row in analysis.task_rows for one in row.comparisons]
         by_build = any(one.replicate == "build" for one in comparisons)
         units = ("pairs of index builds", "index builds") if by_build else ("blocks", "forks")
         baseline = "the first one at the same point" if paired_points(analysis) else analysis.variants[0]
@@ -144,6 +143,8 @@ def legend(analysis: Analysis) -> list[str]:
             f"Diff %: variant / {baseline} - 1. Interval and p: {test}, on logarithms; intervals "
             f"are unadjusted, p is adjusted {adjustment(analysis)}{in_spite_of_looks(comparisons)}."
         )
+    if analysis.build_rows:
+        lines.append(builds_legend(analysis))
     comparisons = [one for row in analysis.rows for one in row.comparisons]
     if any(one.compared_as == "difference" for one in comparisons):
         lines.append("Differences: of arithmetic means; p and interval on the values, not on logarithms.")
@@ -152,6 +153,20 @@ def legend(analysis: Analysis) -> list[str]:
             "What may be 0, such as pauses: arithmetic means; p on the values themselves, Fieller's interval."
         )
     return [*lines, *(f"{line}." for line in analysis.differences)]
+
+
+def builds_legend(analysis: Analysis) -> str:
+    """How to read the table of index builds."""
+    found = [one for row in analysis.build_rows for one in row.comparisons]
+    if not found:
+        return "Index builds: geometric means over builds."
+    made = "paired t over builds, which were made in turns" if found[0].paired else "Welch's t over builds"
+    usual = sum(metric_of(row.metric).figure.usual for row in analysis.build_rows)
+    rows = (
+        f"its first {usual} rows, and over the others" if 0 < usual < len(analysis.build_rows) else "its rows"
+    )
+    family = adjustment(analysis) if analysis.method == "holm" else f"over {rows} (Benjamini-Hochberg)"
+    return f"Index builds: geometric means over builds; {made}, on logarithms; p is adjusted {family}."
 
 
 def in_spite_of_looks(comparisons: Iterable[Comparison]) -> str:

@@ -1,6 +1,6 @@
 """What one fork came to, task by task: the figures that forks are compared by, and the driver's own."""
 
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
@@ -215,8 +215,9 @@ class TaskSummary(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
 # What variants can be compared by: the one place that says so, beside the summaries that hold the figures.
 
 
-Level = Literal["request", "task", "ingest", "index", "node"]
-"""What a figure is of: requests, all that a task did, writing, the index at rest, a node after a task."""
+Level = Literal["request", "task", "ingest", "index", "node", "build"]
+"""What a figure is of: requests, all that a task did, writing, the index at rest, a node after a task, or the
+building of a prepared index."""
 
 
 class Figure(msgspec.Struct, frozen=True):
@@ -225,8 +226,7 @@ class Figure(msgspec.Struct, frozen=True):
     Attributes:
         name: machine name; that of quantiles goes on with a percentile, as in `latency_p90`.
         title: what tables call it, behind the percentile.
-        field: of `TaskSummary`: a number in `unit`, or `Quantiles`; empty for one of its `meters`. In
-            `BUILD_FIGURES` of `IndexFacts`: a number, or several by name.
+        field: of `TaskSummary`: a number in `unit`, or `Quantiles`; empty for one of its `meters`.
         unit: of a fork's value; of quantiles `ms`.
         meaning: what it is, for readers.
         higher_is_better: which way is faster.
@@ -244,7 +244,8 @@ class Figure(msgspec.Struct, frozen=True):
         own_nodes: what it is read from of a node that benchctl starts, if a target does not have that.
         target: whose clocks in the node statistics of a target tell it, over all its nodes and whoever works
             on them; a target cannot tell what has `own_nodes` alone.
-        named: whether the field holds several values by name.
+        built: where `IndexFacts` of an index build have it; empty for what only tasks have.
+        named: whether these have several values of it by name.
     """
 
     name: str
@@ -264,7 +265,13 @@ class Figure(msgspec.Struct, frozen=True):
     level: Level = "request"
     own_nodes: str = ""
     target: str = ""
+    built: str = ""
     named: bool = False
+
+    @property
+    def of_tasks(self) -> bool:
+        """Whether tasks of a challenge may have it, and not only builds of an index."""
+        return self.level != "build" and not self.named
 
     @property
     def by_documents(self) -> bool:
@@ -294,7 +301,7 @@ class Figure(msgspec.Struct, frozen=True):
 _PROCESS = "the node's process"
 _LOG = "the collector's log"
 _ASKED = "the statistics of a single node that nobody else uses"
-_BUILT = "the node that built the index"
+_BUILT = "the node that fills the index"
 _TICKS = "the JVMs' own clocks"
 _COUNTERS = "the engine's own clocks"
 
@@ -327,6 +334,25 @@ def _metered(
 def _writing(name: str, title: str, meaning: str) -> Figure:
     meaning = f"{meaning}, per operation"
     return _metered(name, title, "ms", meaning, level="ingest", own_nodes=_ASKED, target=_COUNTERS)
+
+
+def _built(name: str, title: str, built: str, unit: str, meaning: str, **changes: Any) -> Figure:  # noqa: ANN401 - of a figure
+    figure = Figure(name, title, "", unit, meaning, level="build", built=built)
+    return msgspec.structs.replace(figure, **changes)
+
+
+def _at_rest(name: str, title: str, built: str, meaning: str, **changes: Any) -> Figure:  # noqa: ANN401 - of a figure
+    figure = _built(name, title, built, "MB", meaning, level="index", per_unit=1e6)
+    return msgspec.structs.replace(figure, **changes)
+
+
+THREADS = ("search", "write", "collector", "compilers", "other")
+"""What threads of a node are for."""
+FILES = (
+    "postings", "bloom filters", "points", "doc values", "stored fields", "norms", "vectors", "term vectors",
+    "translog", "other",
+)  # fmt: skip
+"""What files of an index are for."""
 
 
 _PER_SECOND = Figure("", "", "", unit="queries/s", higher_is_better=True, margin=0.03, level="task")
@@ -546,117 +572,64 @@ FIGURES = (
         loop="search",
         counts=True,
     ),
-)
-"""In the order of tables."""
-
-_FILLING = Figure("", "", "", unit="s", additive=True, level="ingest")
-_AT_REST = Figure("", "", "", unit="MB", per_unit=1e6, additive=True, level="index")
-BUILD_FIGURES = (
-    msgspec.structs.replace(
-        _FILLING,
-        name="build_rate",
-        title="docs/s",
-        field="ingest.docs_per_s",
-        unit="docs/s",
-        meaning="documents indexed a second while an index is built",
+    _built(
+        "build_rate", "docs/s", "ingest.docs_per_s", "docs/s",
+        "documents indexed a second while an index is built", higher_is_better=True, usual=True,
+    ),
+    _built(
+        "build_sent", "data sent", "ingest.mb_per_s", "MB/s", "bulk bodies a second while an index is built",
         higher_is_better=True,
     ),
-    msgspec.structs.replace(
-        _FILLING,
-        name="build_sent",
-        title="data sent",
-        field="ingest.mb_per_s",
-        unit="MB/s",
-        meaning="bulk bodies a second while an index is built",
-        higher_is_better=True,
+    _built(
+        "build_took", "sum of took", "ingest.took_s", "s",
+        "the engine's own time of all bulk requests of a build",
     ),
-    msgspec.structs.replace(
-        _FILLING,
-        name="build_took",
-        title="sum of took",
-        field="ingest.took_s",
-        meaning="the engine's own time of all bulk requests of a build",
+    _built(
+        "build_client", "time beyond took", "ingest.client_s", "s",
+        "the client's time beyond it, over all bulk requests of a build", additive=True,
     ),
-    msgspec.structs.replace(
-        _FILLING,
-        name="build_client",
-        title="time beyond took",
-        field="ingest.client_s",
-        meaning="the client's time beyond it, over all bulk requests of a build",
-    ),
-    msgspec.structs.replace(
-        _FILLING,
-        name="build_cpu",
-        title="CPU",
-        field="ingest.cpu_ms",
-        unit="ms/1k docs",
-        meaning="CPU time of the node for 1,000 documents of a build",
-        own_nodes=_BUILT,
-    ),
-    msgspec.structs.replace(
-        _FILLING,
-        name="build_cpu_kinds",
-        title="CPU of",
-        field="ingest.cpu_by_kind_ms",
-        unit="ms/1k docs",
-        meaning="the same by kind of thread",
-        own_nodes=_BUILT,
-        named=True,
+    _built(
+        "build_cpu", "CPU", "ingest.cpu_ms", "ms/1k docs",
+        "CPU time of the node for 1,000 documents of a build", own_nodes=_BUILT, usual=True,
     ),
     *(
-        msgspec.structs.replace(
-            _FILLING,
-            name=f"build_{name}",
-            title=f"engine's {title}",
-            field=f"ingest.engine_{name}_s",
-            meaning=f"{title} while an index is built, by the engine's clock",
+        _built(
+            f"build_cpu_{kind}", f"CPU of {kind}", f"ingest.cpu_by_kind_ms.{kind}", "ms/1k docs",
+            f"the same, of {kind} threads", own_nodes=_BUILT, additive=True,
+        )
+        for kind in THREADS
+    ),
+    *(
+        _built(
+            f"build_{name}", f"engine's {title}", f"ingest.engine_{name}_s", "s",
+            f"{title} while an index is built, by the engine's clock",
+            additive=name != "indexing", resolution=0.001,
         )
         for name, title in (
-            ("indexing", "indexing"),
-            ("refresh", "refreshes"),
-            ("merge", "merges"),
-            ("flush", "flushes"),
+            ("indexing", "indexing"), ("refresh", "refreshes"), ("merge", "merges"), ("flush", "flushes"),
         )
     ),
-    msgspec.structs.replace(
-        _FILLING,
-        name="force_merge",
-        title="force-merge",
-        field="ingest.force_merge_s",
-        meaning="time of the force-merge when an index has been filled",
+    _built(
+        "force_merge", "force-merge", "ingest.force_merge_s", "s",
+        "time of the force-merge when an index has been filled", level="ingest", usual=True,
     ),
-    msgspec.structs.replace(
-        _AT_REST, name="index_size", title="size", field="store_bytes", meaning="size of all segments"
+    _at_rest("index_size", "size", "store_bytes", "size of all segments", usual=True),
+    _at_rest(
+        "index_segments", "segments", "segment_count", "segments of all shards", unit="segments", per_unit=1.0
     ),
-    msgspec.structs.replace(
-        _AT_REST,
-        name="index_segments",
-        title="segments",
-        field="segment_count",
-        unit="segments",
-        per_unit=1.0,
-        meaning="segments of all shards",
+    *(
+        _at_rest(
+            f"index_{kind.replace(' ', '_')}", kind, f"files.{kind}", f"size of the files for {kind}",
+            additive=True, own_nodes=_BUILT,
+        )
+        for kind in FILES
     ),
-    msgspec.structs.replace(
-        _AT_REST,
-        name="index_files",
-        title="files of",
-        field="files",
-        meaning="size of the files for postings, points, doc values, translog and so on",
-        own_nodes=_BUILT,
-        named=True,
+    _at_rest(
+        "index_fields", "field", "fields", "size of every field; only Elasticsearch tells it",
+        own_nodes=_BUILT, named=True,
     ),
-    msgspec.structs.replace(
-        _AT_REST,
-        name="index_fields",
-        title="field",
-        field="fields",
-        meaning="size of every field; only Elasticsearch tells it",
-        own_nodes=_BUILT,
-        named=True,
-    ),
-)
-"""Of an index, and compared over its builds: fields of `IndexFacts`, some with several values by name."""
+)  # fmt: skip
+"""In the order of tables."""
 
 
 class CurvePoint(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):

@@ -2,11 +2,11 @@
 
 from collections.abc import Collection, Iterable
 from itertools import count, islice
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
-from benchctl.results.figures import Calibration, CurvePoint, TaskSummary
+from benchctl.results.figures import Calibration, CurvePoint, Figure, TaskSummary
 from benchctl.results.plan import EvidenceKind, Plan, StopSpec
 
 RECORD_VERSION = 1
@@ -289,6 +289,18 @@ class IndexFacts(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename
         """Segments of all shards."""
         return len(self.segments)
 
+    def value_of(self, figure: Figure) -> float | None:
+        """A figure of index builds, in its unit; None where it was not kept."""
+        if figure.built.startswith("ingest.") and not self.ingest.ingest_s:
+            return None
+        found: Any = self
+        for name in figure.built.split("."):
+            # Where others of its kind are known, there is nothing of a kind that is not among them.
+            found = (
+                (found.get(name, 0) if found else None) if isinstance(found, dict) else getattr(found, name)
+            )
+        return None if found is None else float(found) / figure.per_unit
+
 
 class EngineFacts(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
     """What a variant resolved to: asked of the node itself where possible.
@@ -477,6 +489,12 @@ class RunRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=
     left_out: dict[str, tuple[int, ...]] = {}
     load_hosts: dict[str, LoadHostFacts] = {}
 
+    def builds_of(self, variant: str) -> tuple[IndexFacts, ...]:
+        """All builds of its prepared index; none where it has no index, or a challenge makes it."""
+        return self.builds.get(variant) or tuple(
+            self.indices[name] for name in (variant,) if name in self.indices
+        )
+
     def done(self, variant: str) -> tuple[ForkRecord, ...]:
         """The finished forks of one variant, in block order."""
         found = [fork for fork in self.forks if fork.variant == variant and fork.status == "done"]
@@ -485,6 +503,10 @@ class RunRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=
     def compared(self, variant: str) -> tuple[ForkRecord, ...]:
         """The finished forks whose figures count, in block order, without those for evidence."""
         return tuple(fork for fork in self.done(variant) if not self.plan.is_extra(fork.block))
+
+    def has(self, variant: str) -> bool:
+        """Whether a variant has something to compare: forks, or builds where there is nothing else."""
+        return bool(self.compared(variant) or (not self.plan.schedules and self.builds_of(variant)))
 
     @property
     def unfinished(self) -> str:
@@ -502,6 +524,8 @@ class RunRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=
             return self.unfinished
         if self.plan.test_mode:
             return "it was a --test-mode run"
+        if not self.plan.schedules:
+            return "it only built indices"
         if any(self.plan.evidence_in(fork.block) for fork in self.compared(variant)):
             return "its forks carried evidence"
         count = len(self.compared(variant))

@@ -142,7 +142,7 @@ class Wanted:
         """
         if self.run is not None and self.run.id != record.id:
             return None
-        names = [name for name in self._names(record) if record.compared(name)]
+        names = [name for name in self._names(record) if record.has(name)]
         if len(names) > 1 and self.text not in names:
             raise UsageError(
                 f"'{self.text}' fits several variants of run {record.id}: {', '.join(names)}",
@@ -283,9 +283,7 @@ def _missing(side: Wanted, newest: _Candidates, challenge: str | None) -> UsageE
 
 
 def _measured(record: RunRecord) -> list[str]:
-    extra = record.plan.is_extra
-    finished = (fork for fork in record.forks if fork.status == "done" and not extra(fork.block))
-    return list(dict.fromkeys(fork.variant for fork in finished))
+    return [spec.name for spec in record.plan.variants if record.has(spec.name)]
 
 
 def _comparable(newest: _Candidates, wanted: Sequence[Wanted]) -> list[Variant] | None:

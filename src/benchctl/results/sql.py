@@ -8,13 +8,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Generic, Literal, TypeVar
+from typing import Any, Generic, Literal, TypeVar, get_args
 
 import duckdb
 
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.results.figures import FIGURES, Figure, Quantiles, TaskSummary
-from benchctl.results.model import ForkRecord, RunRecord
+from benchctl.results.model import ForkRecord, IndexFacts, RunRecord
 from benchctl.results.parquet import SINCE_SCHEMA_2, DuckError, connect, database, quoted
 from benchctl.results.samples import CHUNK_ROWS, Outcome
 from benchctl.results.store import RunFolder, damaged_files
@@ -74,6 +74,16 @@ class ForkRow:
 
     record: RunRecord
     fork: ForkRecord
+
+
+@dataclass(frozen=True)
+class BuildRow:
+    """One build of a variant's index."""
+
+    record: RunRecord
+    variant: str
+    build: int
+    facts: IndexFacts
 
 
 @dataclass(frozen=True)
@@ -252,7 +262,7 @@ _LISTED = ("throughput_per_s", "service_time", "latency", "took", "first_byte", 
 
 def _compared(figure: Figure) -> tuple[Column[TaskRow], ...]:
     """Columns of a figure that is not listed by itself."""
-    if figure.field in _LISTED:
+    if figure.field in _LISTED or not figure.of_tasks:
         return ()
     if figure.quantiles:
         return _quantiles(f"{figure.name}_", figure.field, figure.meaning)
@@ -330,6 +340,27 @@ TASKS: tuple[Column[TaskRow], ...] = (
     *(column for figure in FIGURES for column in _compared(figure)),
 )
 
+
+def _built(figure: Figure) -> Column[BuildRow]:
+    return Column(
+        figure.name, "DOUBLE", f"{figure.meaning}, {figure.unit}", lambda row: row.facts.value_of(figure)
+    )
+
+
+BUILDS: tuple[Column[BuildRow], ...] = (
+    Column("run", "VARCHAR", "id of the run", lambda row: row.record.id),
+    Column("variant", "VARCHAR", "name of the variant", lambda row: row.variant),
+    Column("build", "INTEGER", "number of the build, from 0, as forks.index_build", lambda row: row.build),
+    Column("key", "VARCHAR", "digest of what makes builds interchangeable", lambda row: row.facts.key),
+    Column("cached", "BOOLEAN", "it was there before the run", lambda row: row.facts.cached),
+    Column("documents", "BIGINT", "documents in its primary shards", lambda row: row.facts.documents),
+    *(_built(figure) for figure in FIGURES if figure.built and not figure.named),
+    Column("field_names", "VARCHAR[]", "its fields, the largest first", lambda row: list(row.facts.fields)),
+    Column(
+        "field_bytes", "BIGINT[]", "size of each of them, bytes", lambda row: list(row.facts.fields.values())
+    ),
+)
+
 _OUTCOMES = ", ".join(f"{one.value} {one.name.lower()}" for one in Outcome)
 
 SAMPLES: Mapping[str, tuple[str, str]] = {
@@ -377,13 +408,14 @@ DERIVED: Mapping[str, tuple[str, str, str]] = {
 """What follows them: type, meaning and formula."""
 
 
-# Runs as tables in DuckDB: `runs`, `forks`, `tasks` from the records, `samples` from the Parquet files.
+# Runs as tables in DuckDB: `samples` from the Parquet files, all others from the records.
 
 
-ViewName = Literal["runs", "forks", "tasks", "samples"]
-VIEWS: tuple[ViewName, ...] = ("runs", "forks", "tasks", "samples")
+ViewName = Literal["runs", "builds", "forks", "tasks", "samples"]
+VIEWS: tuple[ViewName, ...] = get_args(ViewName)
 ONE_ROW: Mapping[ViewName, str] = {
     "runs": "one row a run",
+    "builds": "one row a build of a variant's prepared index",
     "forks": "one row a fork: a pass of one variant",
     "tasks": "one row a task and fork: the figures that forks are compared by",
     "samples": "one row a request, warm-up and failures included; read from the files as the query asks",
@@ -463,15 +495,24 @@ def view_columns(view: ViewName | FileView) -> tuple[tuple[str, str, str], ...]:
     if view == "samples":
         documented = {**NAMES, **SAMPLES, **{name: found[:2] for name, found in DERIVED.items()}}
         return tuple((name, *found) for name, found in documented.items())
-    tables: Mapping[str, Sequence[Column[Any]]] = {"runs": RUNS, "forks": FORKS, "tasks": TASKS}
+    tables: Mapping[str, Sequence[Column[Any]]] = {
+        "runs": RUNS, "builds": BUILDS, "forks": FORKS, "tasks": TASKS,
+    }  # fmt: skip
     columns = tables[view]
     return tuple((column.name, column.sql_type, column.meaning) for column in columns)
 
 
 def create_tables(connection: duckdb.DuckDBPyConnection, runs: Iterable[StoredRun]) -> None:
-    """Fill `runs`, `forks` and `tasks`, in the order of the runs."""
+    """Fill `runs`, `builds`, `forks` and `tasks`, in the order of the runs."""
     stored = list(runs)
     _create(connection, "runs", RUNS, [RunRow(one.record, str(one.folder.path.absolute())) for one in stored])
+    builds = [
+        BuildRow(one.record, name, number, facts)
+        for one in stored
+        for name in one.record.indices
+        for number, facts in enumerate(one.record.builds_of(name))
+    ]
+    _create(connection, "builds", BUILDS, builds)
     forks = [ForkRow(one.record, fork) for one in stored for fork in one.record.forks]
     _create(connection, "forks", FORKS, forks)
     tasks = [TaskRow(row.record, row.fork, summary) for row in forks for summary in row.fork.summaries]
@@ -693,7 +734,7 @@ def _one_line(err: duckdb.Error) -> str:
     return " ".join(str(err).split("\n\n", 1)[0].split())
 
 
-# Runs as four Parquet files, one a view, for other tools.
+# Runs as Parquet files, one a view, for other tools.
 
 
 _MARK = "benchctl_export"
@@ -705,10 +746,10 @@ _TAIL_BYTES = 8
 
 
 def export_parquet(runs: Sequence[StoredRun], folder: Path) -> dict[Path, int]:
-    """Write runs.parquet, forks.parquet, tasks.parquet and samples.parquet, all or none of them.
+    """Write a Parquet file of every view, such as runs.parquet, all or none of them.
 
     Samples are copied row group by row group, so that memory does not grow with their number. Files of an
-    earlier export are replaced once all four are complete. The folder is made if missing.
+    earlier export are replaced once all are complete. The folder is made if missing.
 
     Returns:
         path -> rows.

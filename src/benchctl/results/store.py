@@ -7,7 +7,6 @@ import os
 import re
 import secrets
 import shlex
-import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -17,7 +16,7 @@ from pathlib import Path
 
 import msgspec
 
-from benchctl.disk import disk_errors, open_regular, replacing
+from benchctl.disk import disk_errors, open_regular, replacing, try_writing
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.results.answers import ANSWERS_VERSION, VariantAnswers
 from benchctl.results.figures import Course, TaskSummary
@@ -295,16 +294,16 @@ class RunStore:
     root: Path
     note: Callable[[str], None] = _unsaid
 
-    def open(self) -> None:
-        """Check that runs can be kept here, before hours are spent on one.
+    def open(self, *, make: bool = True) -> None:
+        """Check that runs can be kept here, before hours are spent; `make` the folder unless it is there.
 
         Raises:
             BenchctlError: they cannot.
         """
         try:
-            self.root.mkdir(parents=True, exist_ok=True)
-            with tempfile.TemporaryFile(dir=self.root):
-                pass
+            if make:
+                self.root.mkdir(parents=True, exist_ok=True)
+            try_writing(self.root)
         except OSError as err:
             raise BenchctlError(
                 f"runs cannot be kept in {self.root}: {err.strerror}", hint="name another folder with --runs"

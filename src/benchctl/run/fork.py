@@ -5,15 +5,17 @@ import math
 import threading
 import time
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from benchctl.engine.declared import places, stand_ins
+from benchctl.engine.declared import EVERYTHING, places, stand_ins
 from benchctl.engine.evidence import Scene
+from benchctl.engine.filling import settle
+from benchctl.engine.lucene_files import bytes_by_kind
 from benchctl.engine.meter import Meter, thread_kinds
 from benchctl.engine.node import Node
 from benchctl.engine.page_cache import prepare_page_cache
@@ -26,7 +28,7 @@ from benchctl.home import Home
 from benchctl.load.executor import Stage, TaskResult, WorkerPool
 from benchctl.load.task_clients import Job
 from benchctl.results.figures import CurvePoint, TaskSummary
-from benchctl.results.model import BootRecord, EngineFacts, ForkRecord, HostProbe
+from benchctl.results.model import BootRecord, EngineFacts, ForkRecord, HostProbe, SegmentFacts
 from benchctl.results.plan import Plan
 from benchctl.results.samples import SampleSpool
 from benchctl.results.store import RunFolder
@@ -266,6 +268,7 @@ class ForkRunner:
                     stage = self._steps.stage(serving, subject.spec, number, place.origin_ns, place.spool)
                     search = self._offer(serving, steps, stage, load, place)
                     evidence.measured(serving)
+                segments = _filled(serving, load)
                 kinds = self._thread_kinds(serving, place.block)
                 counted = _searches_counted(serving)
                 direct = serving.client.direct_buffers() if isinstance(serving, Node) else None
@@ -287,7 +290,8 @@ class ForkRunner:
             )
         progress.requests_s += load.requests_s
         if search is None:
-            progress.summaries += load.summaries(place.origin_ns, metering.Node(kinds, pauses, direct))
+            index = metering.index_meters(segments, bytes_by_kind(place.root / "data") if segments else {})
+            progress.summaries += load.summaries(place.origin_ns, metering.Node(kinds, pauses, direct, index))
         else:
             progress.curve += search.curve
             progress.summaries += search.summaries()
@@ -361,6 +365,16 @@ class ForkRunner:
         found = search_redline(self._plan, self._track, place.block, measure)
         load.requests_s += time.monotonic() - clock
         return found
+
+
+def _filled(serving: Serving, load: Load) -> Sequence[SegmentFacts]:
+    """The segments that tasks which index left, committed; none where none did, or the node is not ours."""
+    if isinstance(serving, Node) and any(one.indexes for one in load.outcomes):
+        # What is not known is no reason for a fork to fail.
+        with suppress(BenchctlError):
+            settle(serving.client, EVERYTHING)
+            return serving.client.segments(EVERYTHING)
+    return ()
 
 
 def _searches_counted(serving: Serving) -> int | None:

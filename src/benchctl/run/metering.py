@@ -1,14 +1,15 @@
 """What a task cost its node and left it with, from readings at its bounds and the collector's log."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 
 from benchctl.engine.meter import Reading, cpu_by_kind
 from benchctl.engine.readings import ClusterReading
 from benchctl.jvm.unified_log import GcPause
 from benchctl.load.executor import TaskResult
-from benchctl.results.figures import DOCUMENTS, TaskSummary
+from benchctl.results.figures import DOCUMENTS, FILES, TaskSummary
+from benchctl.results.model import SegmentFacts
 from benchctl.results.samples import Outcome
 
 _NS_PER_MS = 1e6
@@ -18,6 +19,7 @@ _BYTES_PER_MB = 1e6
 _LEAST_TOOK_NS = 10_000_000
 # Between its first and its last collection: outside of these nobody knows what is allocated.
 _LEAST_COVERED = 0.5
+_MOST_UNCLAIMED = 0.02
 _MOST_FOREIGN = 0.05
 # A JVM counts its CPU time in ticks of the kernel: of this much, one is 5 %.
 _LEAST_CPU_MS = 200
@@ -32,11 +34,13 @@ class Node:
         kinds: of its threads, by the kernel's numbers; empty where it was not asked.
         pauses: of its collector, in order, on the clock of the samples; None without a log of them.
         direct_bytes: of the JVM's direct buffers, asked when the task was over; None where it was not asked.
+        index: figures of what it had indexed when the last task was over; empty where that is not known.
     """
 
     kinds: Mapping[int, str]
     pauses: Sequence[GcPause] | None
     direct_bytes: int | None = None
+    index: Mapping[str, float] = field(default_factory=dict)
 
 
 def meters(
@@ -146,6 +150,23 @@ def sent_per_s(summary: TaskSummary, sent_bytes: int) -> dict[str, float]:
     if summary.unit != DOCUMENTS or not window_s or not sent_bytes:
         return {}
     return {"sent": sent_bytes / _BYTES_PER_MB / window_s}
+
+
+def index_meters(segments: Sequence[SegmentFacts], files: Mapping[str, int]) -> dict[str, float]:
+    """What is known of an index that a challenge has filled.
+
+    Args:
+        segments: of all its shards; none where that is not known.
+        files: bytes by what they are for, translogs included.
+    """
+    if not segments:
+        return {}
+    size = sum(one.size_bytes for one in segments)
+    found = {"index_size": size / _BYTES_PER_MB, "index_segments": float(len(segments))}
+    # Of a merge that was under way, there are files that belong to no segment yet.
+    if abs(sum(files.values()) - files.get("translog", 0) - size) > _MOST_UNCLAIMED * size:
+        return found
+    return found | {f"index_{kind.replace(' ', '_')}": files.get(kind, 0) / _BYTES_PER_MB for kind in FILES}
 
 
 def _totals(begin: Reading, end: Reading, origin_ns: int, node: Node) -> dict[str, float]:

@@ -287,18 +287,20 @@ def _swept_options(options: RunSpec, sweep: Sweep) -> RunSpec:
 
 
 def _check_metrics(plan: Plan, track: Track) -> None:
-    """Refuse to leave out a metric that was asked for, because no task that is shown ever has it.
+    """Refuse to leave out a metric that was asked for, because no task that is shown, or index, has it.
 
     Raises:
         UsageError: there is one.
     """
     tasks = [task for one in plan.schedules for task in one.schedule]
     shown = [task for task in tasks if track.operations[task.operation].reported] or tasks
-    for name in figure_names(plan.metrics):
-        reasons = [metric(name).lacking(task) for task in shown]
+    for one in map(metric, figure_names(plan.metrics)):
+        if one.figure.built and plan.origin == "prepared":
+            continue
+        reasons = [one.lacking(task) for task in shown]
         if all(reasons):
             raise UsageError(
-                f"--metric {name}: no task has one; of '{shown[0].label}': {reasons[0]}",
+                f"--metric {one.figure.name}: no task has one; of '{shown[0].label}': {reasons[0]}",
                 hint="leave it out; see: benchctl list metrics",
             )
 

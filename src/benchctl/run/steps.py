@@ -23,7 +23,7 @@ from benchctl.load.task_clients import Job, OpenWire
 from benchctl.load.transport import open_client
 from benchctl.load.work.programs import open_workload
 from benchctl.load.workload import WorkContext
-from benchctl.results.figures import DriverFigures, HostFigures, TaskSummary
+from benchctl.results.figures import DOCUMENTS, DriverFigures, HostFigures, TaskSummary
 from benchctl.results.plan import EngineName, Plan, VariantSpec
 from benchctl.results.samples import Outcome, SampleSpool
 from benchctl.run.bench import Observer
@@ -106,6 +106,7 @@ _LEAST_STOP_S = 0.5
 
 
 _RESTORE = "restore-snapshot"
+_FORCE_MERGE = "force-merge"
 
 
 def check_created(job: Job, result: TaskResult, given: Mapping[str, Any]) -> None:
@@ -151,6 +152,11 @@ class MeasuredTask:
     written: Mapping[str, float] = field(default_factory=dict)
     told: tuple[ClusterReading | None, ...] = ()
 
+    @property
+    def indexes(self) -> bool:
+        """Whether it is documents that it counts."""
+        return (self.result.unit or self.job.operation.unit) == DOCUMENTS
+
 
 @dataclass
 class Load:
@@ -183,15 +189,19 @@ class Load:
         """
         earlier = replace(node, direct_bytes=None)
         nodes = [*(earlier for _ in self.outcomes[1:]), node]
+        summaries = [_summary(one) for one in self.outcomes]
+        indexing = [place for place, one in enumerate(self.outcomes) if one.indexes]
+        # The index is that of the last task which filled it, whatever was done with it behind that.
+        left = dict(node.index) | _merged(self.outcomes, summaries)
         return tuple(
             msgspec.structs.replace(
                 summary,
                 meters=meters(one.readings, one.result, origin_ns, known, one.written)
                 | told(one.told, one.result, origin_ns, one.gap_s)
-                | sent_per_s(summary, one.result.sent_bytes),
+                | sent_per_s(summary, one.result.sent_bytes)
+                | (left if place in indexing[-1:] else {}),
             )
-            for one, known in zip(self.outcomes, nodes, strict=False)
-            for summary in (_summary(one),)
+            for place, (one, known, summary) in enumerate(zip(self.outcomes, nodes, summaries, strict=False))
         )
 
 
@@ -320,6 +330,16 @@ class StepRunner:
     def _job(self, schedule: int, position: int, task: Task) -> Job:
         operation = self._track.operations[task.operation]
         return Job(task, operation, schedule, position, measured=schedule != WARMUP_SCHEDULE)
+
+
+def _merged(outcomes: Sequence[MeasuredTask], summaries: Sequence[TaskSummary]) -> dict[str, float]:
+    """What a challenge's own force-merges took."""
+    spent_ns = [
+        summary.mean_ns * summary.samples
+        for one, summary in zip(outcomes, summaries, strict=True)
+        if one.job.operation.type_name == _FORCE_MERGE and summary.mean_ns
+    ]
+    return {"force_merge": sum(spent_ns) / 1e9} if spent_ns else {}
 
 
 @dataclass

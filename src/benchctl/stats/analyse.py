@@ -4,15 +4,15 @@ import math
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import groupby
-from operator import attrgetter
 from statistics import geometric_mean, median
+from types import MappingProxyType
 
 import msgspec
 
 from benchctl.results.differences import resolved, variant_differences
 from benchctl.results.figures import Calibration, Quantiles, TaskSummary
 from benchctl.results.foreign import TITLES
-from benchctl.results.model import AnswerCheck, ForkRecord, Imported, RunRecord
+from benchctl.results.model import AnswerCheck, ForkRecord, Imported, IndexFacts, RunRecord
 from benchctl.results.plan import Axis, Place, Plan, RedlineSpec, SweepSpec, Swept
 from benchctl.stats import caveat
 from benchctl.stats.analysis import (
@@ -45,17 +45,23 @@ from benchctl.stats.doubts import (
 )
 from benchctl.stats.evidence import evidence_cost, evidence_everywhere
 from benchctl.stats.metrics import (
+    INDEX_BUILDS,
     REDLINE,
+    Builds,
     ForkSummaries,
     Metric,
     MetricKey,
+    builds_as_forks,
     challenge_title,
     collect,
     fork_values,
     metric_of,
     metrics_in,
     open_loop,
+    pairs_of_builds,
     places,
+    separate_builds,
+    shared_builds,
     task_at,
     unit_of,
 )
@@ -169,6 +175,7 @@ def _few_samples(search: RedlineSpec, found: Mapping[str, ForkSummaries]) -> Ite
 LEAST_FOR_P90 = 10
 LEAST_FOR_P99 = SAMPLES_FOR_P90
 _NS_PER_MS = 1e6
+_SIDES = 2
 
 _KINDS: Mapping[TimeKind, Callable[[TaskSummary], Quantiles | None]] = {
     "took": lambda summary: summary.took,
@@ -257,6 +264,7 @@ def analyse_run(
         margins=margins,
         metrics=metrics,
         looks=looks_at([record]),
+        builds={name: record.builds_of(name) for name in forks},
     )
     own = tuple(Caveat("run", text) for text in record.caveats)
     found = msgspec.structs.replace(
@@ -278,7 +286,7 @@ def _versions(record: RunRecord, labels: Collection[str]) -> dict[str, str]:
     return found | {name: min(known) for name, known in families.items() if len(known) == 1 and min(known)}
 
 
-def analyse(
+def analyse(  # noqa: PLR0913 - forks and what they are held against, by name
     forks: Mapping[str, Sequence[ForkRecord]],
     plan: Plan,
     *,
@@ -290,11 +298,13 @@ def analyse(
     method: Method = "benjamini-hochberg",
     metrics: Sequence[Metric] | None = None,
     looks: int = 1,
+    builds: Mapping[str, Sequence[IndexFacts]] = MappingProxyType({}),
 ) -> Analysis:
     """Compare variants, each against the first.
 
     The p-values of one metric are adjusted together: all tasks of all challenges, against all contenders.
     With Holm's method, which is for a gate, those of all metrics are, because a gate is one decision.
+    Those of index builds, which stand in one table, are a family of their own.
 
     Args:
         forks: label -> forks, failed ones included, from one run or several comparable ones; the first label
@@ -308,6 +318,7 @@ def analyse(
         method: how p-values are adjusted.
         metrics: in table order; None for the usual ones.
         looks: at the figures so far, by `looks_at`.
+        builds: label -> builds of its prepared index.
 
     Raises:
         UsageError: a fork's tasks are not those of the plan.
@@ -319,23 +330,23 @@ def analyse(
     groups = [{label: done[label] for label in group} for group in plan.compared_together(done)]
     rows: list[Row] = []
     orders: list[OrderEffect] = []
-    for default in metrics or metrics_in(plan):
-        margin = (margins or {}).get(default.key, own_margin or default.margin)
-        metric = msgspec.structs.replace(default, margin=margin)
-        shown = [
-            place
-            for place in _reported(done, plan)
-            if metric.figure.loop != "open"
-            or open_loop(task_at(plan, place), collect(done, place, task_at(plan, place)))
-        ]
+    asked = [
+        msgspec.structs.replace(one, margin=(margins or {}).get(one.key, own_margin or one.margin))
+        for one in metrics or metrics_in(plan, builds=True)
+    ]
+    for metric in asked:
+        shown = [place for place in _reported(done, plan) if _has(metric, done, plan, place)]
         rows += [
             _row(metric, group, plan, place, answers, calibration, noisy=noisy, paired=paired, looks=looks)
             for place in shown
             for group in groups
         ]
         orders += order_effects(metric, done, plan, shown, looks)
-    rows = _adjusted(rows, method)
-    curves = tuple(_curves(rows, plan, paired=paired, looks=looks)) if len(runs) <= 1 else ()
+    own = separate_builds(builds)
+    rows = _adjusted([*rows, *_build_rows(asked, own, plan, groups, paired=paired)], method)
+    tasks = [row for row in rows if row.level == "task"]
+    built = [Section(len(plan.schedules), INDEX_BUILDS, (), "build")] if len(tasks) < len(rows) else []
+    curves = tuple(_curves(tasks, plan, paired=paired, looks=looks)) if len(runs) <= 1 else ()
     if not curves:
         rows = [msgspec.structs.replace(row, swept=False) for row in rows]
     return Analysis(
@@ -347,12 +358,13 @@ def analyse(
         restart=plan.restart,
         # Points of a sweep may have numbers of their own.
         documents=0 if any(spec.documents for spec in plan.variants) else plan.corpus.documents,
-        sections=_sections(plan),
+        sections=(*_sections(plan), *built),
         rows=tuple(rows),
         caveats=(
             *(Caveat("unlike", text) for text in unlike),
             *([separate_runs(len(runs))] if len(runs) > 1 else []),
             *general_doubts(forks, done, rows, prepared=plan.origin == "prepared"),
+            *(shared_builds(builds) if any(metric.figure.built for metric in asked) else ()),
             *([evidence_everywhere(kinds)] if (kinds := plan.evidence_in(0)) else []),
         ),
         redline=None if plan.redline is None else redline_curves(done, plan.redline, plan),
@@ -360,11 +372,50 @@ def analyse(
         hosts=host_rows(done, plan) if plan.redline is None else (),
         times=time_rows(done, plan),
         order_effects=tuple(orders),
-        costs=verdict_costs(_compared(rows), done),
+        costs=verdict_costs(_compared(tasks), done),
         method=method,
         disturbed=dict(Counter(one.variant for one in noisy)),
         curves=curves,
+        builds={label: len(group) for label, group in own.items() if built},
     )
+
+
+def _has(metric: Metric, done: Mapping[str, Sequence[ForkRecord]], plan: Plan, place: Place) -> bool:
+    """Whether a task has figures in a metric that not all tasks have."""
+    found = collect(done, place, task_at(plan, place))
+    if metric.figure.built:
+        return any(metric.value(summary) is not None for forks in found.values() for _, summary in forks)
+    return metric.figure.loop != "open" or open_loop(task_at(plan, place), found)
+
+
+def _build_rows(
+    asked: Sequence[Metric],
+    builds: Builds,
+    plan: Plan,
+    groups: Sequence[Mapping[str, object]],
+    *,
+    paired: bool,
+) -> Iterator[Row]:
+    """Metric by metric, then part by part of the index: one value a build, where forks have one each."""
+    # Those that stand in one table are a family of tests.
+    for metric in sorted(asked, key=lambda one: not one.figure.usual) if builds else ():
+        for group in groups if metric.figure.built else ():
+            own = {label: builds[label] for label in group if label in builds}
+            if len(own) < min(len(group), _SIDES):
+                continue
+            whole, forks = builds_as_forks(plan, own)
+            pairs, doubts = pairs_of_builds(own, paired=paired)
+            for place in places(whole):
+                if place[0] == len(plan.schedules) and (place[1] > 0) == metric.figure.named:
+                    row = _row(metric, forks, whole, place, None, None, paired=pairs, by_build=True)
+                    lacking = (
+                        caveat.not_kept(side.variant, count, len(side.values))
+                        for side in row.figures
+                        if (count := side.values.count(None))
+                    )
+                    yield msgspec.structs.replace(
+                        row, caveats=(*row.caveats, *lacking, *doubts), swept=False, level="build"
+                    )
 
 
 def _curves(rows: Sequence[Row], plan: Plan, *, paired: bool, looks: int) -> Iterator[SweepCurve]:
@@ -507,9 +558,10 @@ def _row(
     answers: AnswerCheck | None,
     calibration: Calibration | None,
     *,
-    noisy: Sequence[Disturbance],
+    noisy: Sequence[Disturbance] = (),
     paired: bool,
-    looks: int,
+    by_build: bool = False,
+    looks: int = 1,
 ) -> Row:
     task, challenge = task_at(plan, place), plan.schedules[place[0]]
     found = collect(done, place, task)
@@ -530,7 +582,7 @@ def _row(
     judged = not any(doubt.code in WITHHOLDING for doubt in caveats)
     judged &= not any(check.withholds(metric.figure.name) for check in checks.values())
     sides = {label: Side.of(metric, label, done[label], forks) for label, forks in found.items()}
-    by_build = several_builds(done)
+    by_build |= several_builds(done)
     extremes = extreme_doubts(metric, found)
     spreads = forks_without_host(sides.values())
     return Row(
@@ -592,7 +644,8 @@ def _figures(metric: Metric, label: str, forks: ForkSummaries, check: LoadCheck)
         # Bounds differ by where searches ended, not by what nodes can do.
         cv_percent=None if bounded else alone.cv_percent,
         samples=min((summary.samples for _, summary in forks), default=0),
-        steady=steadiness([summary for _, summary in forks]),
+        # How much there is of an index does not depend on how fast it was filled.
+        steady=steadiness([] if metric.figure.built else [summary for _, summary in forks]),
         unsupported=unsupported_reason(forks),
         at_least=bounded,
         load=() if searched else check.states,
@@ -600,9 +653,8 @@ def _figures(metric: Metric, label: str, forks: ForkSummaries, check: LoadCheck)
 
 
 def _adjusted(rows: Sequence[Row], method: Method) -> list[Row]:
-    """The rows, which come metric by metric, with their p-values adjusted."""
-    by_metric = [list(own) for _, own in groupby(rows, attrgetter("metric"))]
-    families = [rows] if method == "holm" else by_metric
+    """The rows, which come metric by metric and end with index builds, with their p-values adjusted."""
+    families = [rows] if method == "holm" else [list(own) for _, own in groupby(rows, _family)]
     adjusted = iter(
         comparison
         for family in families
@@ -615,6 +667,13 @@ def _adjusted(rows: Sequence[Row], method: Method) -> list[Row]:
         caveats = tuple(dict.fromkeys((*row.caveats, *own)))
         finished.append(msgspec.structs.replace(row, comparisons=comparisons, caveats=caveats))
     return finished
+
+
+def _family(row: Row) -> str:
+    """The rows of a table: of a metric, or of index builds, of which usual ones do not depend on others."""
+    if row.level == "task":
+        return row.metric
+    return f"builds, {metric_of(row.metric).figure.usual}"
 
 
 def _scale(

@@ -9,7 +9,7 @@ from benchctl.spec import RestartPolicy
 from benchctl.stats.caveat import Caveat
 from benchctl.stats.compare import DECIDED, FORKS_FOR_QUOTING, Comparison
 from benchctl.stats.cost import VerdictCost
-from benchctl.stats.evidence import EvidenceCost
+from benchctl.stats.evidence import EvidenceCost, TaskCost
 from benchctl.stats.metrics import MetricKey
 from benchctl.stats.multiplicity import Method
 from benchctl.stats.order import OrderEffect
@@ -98,6 +98,8 @@ class Row(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         scale: distance from the blog; None when the blog has no such task.
         caveats: doubts about this row, those of its comparisons included.
         swept: it is a point of a curve, and is shown there.
+        level: `build` where index builds are what has the values, not forks: of a challenge of their own,
+            which stands behind all others.
     """
 
     schedule: int
@@ -113,6 +115,7 @@ class Row(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     scale: ScaleNote | None = None
     caveats: tuple[Caveat, ...] = ()
     swept: bool = False
+    level: Literal["task", "build"] = "task"
 
 
 class DriverRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -214,11 +217,13 @@ class Section(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         schedule: position in the fork.
         challenge: its name.
         preceded_by: challenges that the same node had run before, warm-up challenges included.
+        level: as of its rows.
     """
 
     schedule: int
     challenge: str
     preceded_by: tuple[str, ...]
+    level: Literal["task", "build"] = "task"
 
 
 class Analysis(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -248,6 +253,7 @@ class Analysis(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         evidence: what collecting it cost, where extra forks did; None elsewhere.
         versions: variant -> version of its engine, where the record says it.
         curves: of a sweep: every task and metric along the first axis, at each point of the others.
+        builds: variant -> index builds that were compared; empty where none were.
     """
 
     schema_version: int
@@ -272,3 +278,20 @@ class Analysis(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     evidence: EvidenceCost | None = None
     versions: dict[str, str] = {}
     curves: tuple[SweepCurve, ...] = ()
+    builds: dict[str, int] = {}
+
+    @property
+    def task_rows(self) -> tuple[Row, ...]:
+        """Those of tasks, which more forks say more about."""
+        return tuple(row for row in self.rows if row.level == "task")
+
+    @property
+    def build_rows(self) -> tuple[Row, ...]:
+        """Those of index builds."""
+        return tuple(row for row in self.rows if row.level == "build")
+
+    def where(self, row: "Row | DriverRow | HostRow | TimeRow | TaskCost") -> str:
+        """The task, with its challenge where there are several."""
+        several = sum(section.level == "task" for section in self.sections) > 1
+        found = self.sections[row.schedule]
+        return f"{found.challenge}: {row.label}" if several and found.level == "task" else row.label

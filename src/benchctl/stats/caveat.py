@@ -36,6 +36,7 @@ CaveatCode = Literal[
     "other-clocks",
     "permutation-disagrees",
     "run",
+    "same-builds",
     "saturated",
     "separate-runs",
     "single-build",
@@ -146,7 +147,16 @@ def missing_values(variant: str, missing: int, forks: int) -> Caveat:
     """Forks without a figure for this task; leaving them out would flatter the variant."""
     return Caveat(
         "missing-values",
-        f"{missing} of {forks} forks of {variant} have no figure, which may not be chance: no verdict",
+        f"{missing} of {forks} values of {variant} are missing, which may not be chance: no verdict",
+    )
+
+
+def not_kept(variant: str, missing: int, builds: int) -> Caveat:
+    """Index builds that a version made which did not keep the figure, or that were interrupted."""
+    return Caveat(
+        "missing-values",
+        f"not kept of {missing} of {builds} index builds of {variant}, which were interrupted or made by an "
+        "earlier version; what is deleted from indices/ in benchctl's home is built again",
     )
 
 
@@ -179,9 +189,9 @@ def not_above_0(variant: str) -> Caveat:
     return Caveat("no-ratio", f"{variant} is not clearly above 0: there is no ratio to it, only a difference")
 
 
-def no_spread() -> Caveat:
-    """Identical values cannot be independent measurements."""
-    return Caveat("no-spread", "the values of all forks are identical: nothing to test with")
+def no_spread(kind: str) -> Caveat:
+    """Identical values of forks or builds cannot be independent measurements."""
+    return Caveat("no-spread", f"the values of all {kind}s are identical: nothing to test with")
 
 
 def offered_rate(target_per_s: float | None, scheduler: str | None = None) -> Caveat:
@@ -354,11 +364,16 @@ def cached_builds() -> Caveat:
     return Caveat("run", "some index builds are from the cache: a drift of the host is in the difference")
 
 
-def one_index_build() -> Caveat:
-    """Document order decides the point tree, and it was drawn once."""
-    return Caveat(
-        "one-index-build", "one index build per engine: differences between builds are not in the intervals"
-    )
+def shared_builds(variants: Sequence[str]) -> Caveat:
+    """Variants whose forks ran on copies of the same indices."""
+    return Caveat("same-builds", f"{' and '.join(variants)} have the same index builds: none are compared")
+
+
+def one_index_build(measurements: Sequence[str] = ()) -> Caveat:
+    """Document order decides the point tree, and it was drawn once; of some of several measurements."""
+    where = f"{', '.join(measurements)}: " if measurements else ""
+    text = f"{where}one index build per engine: differences between builds are not in the intervals"
+    return Caveat("one-index-build", text)
 
 
 def builds(forks: Mapping[str, Sequence[int]]) -> Caveat:

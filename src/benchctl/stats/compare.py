@@ -582,7 +582,7 @@ def _tested(
         found = spread(baseline, contender, paired=blank.paired, looks=blank.counted_looks)
         tested = None if found is None else _on_logs(blank, found)
     if tested is None:
-        return _doubting(blank, caveat.no_spread())
+        return _doubting(blank, caveat.no_spread(blank.replicate))
     cross = permutation_p(baseline, contender, paired=blank.paired)
     tested = msgspec.structs.replace(
         tested,
@@ -622,7 +622,7 @@ def _on_values(blank: Comparison, found: Ratio, *, signed: bool) -> Comparison:
         mde_percent=None if error is None else as_percent(seen * error),
     )
     low, high = found.bounds(0.95)
-    if signed and math.isinf(high):
+    if signed and (math.isinf(low) or math.isinf(high)):
         tested = msgspec.structs.replace(tested, effect_percent=None, error=None, mde_percent=None)
         return (
             tested

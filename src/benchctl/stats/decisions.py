@@ -95,7 +95,7 @@ def _left_out(analysis: Analysis) -> Iterator[str]:
     judged = {(row.schedule, row.task) for row in analysis.rows if row.metric.startswith("latency")}
     rows = [row for row in analysis.rows if _offered(row) and (row.schedule, row.task) not in judged]
     if rows:
-        names = ", ".join(dict.fromkeys(_where(analysis, row) for row in rows))
+        names = ", ".join(dict.fromkeys(analysis.where(row) for row in rows))
         yield (
             f"left out: the throughput of {names}, which is the offered rate; the latency that would stand "
             "for it was not compared"
@@ -127,15 +127,15 @@ def _unclear_text(row: Row, comparison: Comparison) -> str:
         found = comparison.mde_percent
         sees = "" if found is None else f"; minimum detectable effect {found:.1f} %"
         return f"inconclusive{_size(comparison)}{sees}"
-    own = [doubt.text for doubt in comparison.caveats if doubt.code in _WITHOUT_VERDICT | {"few-samples"}]
-    withheld = [*own, *(doubt.text for doubt in row.caveats if doubt.code in _WITHOUT_VERDICT)]
+    own = [doubt.text for doubt in comparison.caveats if doubt.code in WITHOUT_VERDICT | {"few-samples"}]
+    withheld = [*own, *(doubt.text for doubt in row.caveats if doubt.code in WITHOUT_VERDICT)]
     return f"{comparison.verdict}: {withheld[0]}" if withheld else comparison.verdict
 
 
 # What is faster at failing, or at something else, has not kept its speed.
 _UNSOUND = frozenset({"answers-differ", "failures"})
 
-_WITHOUT_VERDICT = frozenset(
+WITHOUT_VERDICT = frozenset(
     {
         "coarse",
         "driver-limited",
@@ -146,10 +146,12 @@ _WITHOUT_VERDICT = frozenset(
         "no-redline",
         "no-spread",
         "saturated",
+        "single-build",
         "single-fork",
         "unsupported",
     }
 )
+"""Doubts that leave a row without one."""
 
 
 def _size(comparison: Comparison) -> str:
@@ -162,6 +164,8 @@ def _size(comparison: Comparison) -> str:
     if effect is None or low is None or comparison.p_adjusted is None:
         return ""
     reach = f"{low:+.1f} or more" if high is None else f"{low:+.1f} to {high:+.1f}"
+    if low <= _NOTHING_PERCENT:
+        reach = "unbounded" if high is None else f"up to {high:+.1f}"
     return f", {effect:+.1f} % ({reach}), p {comparison.p_adjusted:.2g}"
 
 
@@ -173,11 +177,7 @@ def _summary(counts: Counter[str]) -> str:
 
 def _name(analysis: Analysis, row: Row, comparison: Comparison) -> str:
     """Who in what: the challenge and the contender where there are several."""
-    return f"{comparison.contender} in {_where(analysis, row)}, {metric_of(row.metric).title}"
-
-
-def _where(analysis: Analysis, row: Row) -> str:
-    return f"{row.challenge}: {row.label}" if len(analysis.sections) > 1 else row.label
+    return f"{comparison.contender} in {analysis.where(row)}, {metric_of(row.metric).title}"
 
 
 # Has a run seen enough? Judged by how wide its intervals are, or by whether every row has a verdict.
@@ -314,7 +314,8 @@ def _row_name(row: Row, comparison: Comparison) -> str:
 
 
 def _comparisons(rows: Sequence[Row]) -> Iterator[tuple[Row, Comparison]]:
-    return ((row, comparison) for row in rows for comparison in row.comparisons)
+    """Of tasks: there are as many index builds as there are, however many forks are added."""
+    return ((row, comparison) for row in rows if row.level == "task" for comparison in row.comparisons)
 
 
 def _hopeless(comparison: Comparison) -> bool:

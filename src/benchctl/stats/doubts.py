@@ -343,7 +343,7 @@ _NOTABLE_SCALE = 10.0
 _MEDIAN = 0.5
 
 # With these a verdict would judge the load, not the engine; what the driver limits is told by `check_load`.
-WITHHOLDING = frozenset({"coarse", "lower-bound", "offered-rate", "saturated"})
+WITHHOLDING = frozenset({"coarse", "lower-bound", "offered-rate", "same-builds", "saturated"})
 APART = frozenset({"bimodal", "fork-apart"})
 """With these, and few forks, an interval covers less than it says."""
 
@@ -591,7 +591,7 @@ def _variant_doubts(metric: Metric, task: Task, label: str, forks: ForkSummaries
             yield caveat.nothing_measured(label, sum(summary.warmup_samples for summary in summaries))
         return
     yield from _stall_doubts(label, forks)
-    settled = steadiness(measured)
+    settled = steadiness([] if metric.figure.built else measured)
     if settled.state == "not steady":
         yield caveat.not_steady(label, settled.trend or "drifting", settled.text, advice(measured, task))
     elif settled.remark:
@@ -601,7 +601,7 @@ def _variant_doubts(metric: Metric, task: Task, label: str, forks: ForkSummaries
 
 def _value_doubts(metric: Metric, label: str, measured: Sequence[TaskSummary]) -> Iterator[Caveat]:
     values = [value for summary in measured if (value := metric.value(summary)) is not None]
-    if not values and not metric.figure.usual:
+    if not values and not metric.figure.usual and metric.figure.level != "build":
         yield caveat.unknown_figure(label, metric.title)
     # Whole steps are groups by nature, and so are few pauses.
     error = metric.error_factor * within_fork_error(measured)

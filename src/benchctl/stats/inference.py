@@ -456,15 +456,24 @@ class Ratio(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return Contrast(estimate, math.sqrt(max(variance, NO_SPREAD**2)), self.df, self.looks)
 
     def bounds(self, confidence: float) -> tuple[float, float]:
-        """Of the ratio; infinite both ways unless the baseline is clearly above 0."""
+        """Of the ratio; they hold 1 just where the difference holds 0.
+
+        Of a baseline that is not clearly above 0, infinite both ways, or on the side to which the difference
+        is clear: what the test keeps is then all that lies beyond a stretch around 1.
+        """
         t = float(stdtrit(self.df, (1 + confidence_in_spite_of_looks(confidence, self.looks)) / 2))
         a = self.means[0] ** 2 - t**2 * self.variances[0]
         b = self.means[0] * self.means[1] - t**2 * self.shared
         c = self.means[1] ** 2 - t**2 * self.variances[1]
-        if a <= 0 or self.means[0] <= 0:
-            return -math.inf, math.inf
         reach = math.sqrt(max(b * b - a * c, 0.0))
-        return (b - reach) / a, (b + reach) / a
+        if a > 0 and self.means[0] > 0:
+            return (b - reach) / a, (b + reach) / a
+        if self.means[0] <= 0 or abs(self.difference.estimate) <= t * self.difference.error:
+            return -math.inf, math.inf
+        if self.difference.estimate > 0:
+            return max(c / (b + reach), 1.0) if b + reach else 1.0, math.inf
+        least = (b + reach) / a if a else 0.0
+        return -math.inf, least if 0 < least < 1 else 1.0
 
     # As `Contrast` has them, of the logarithm.
 

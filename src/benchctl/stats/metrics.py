@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from statistics import NormalDist
 from typing import Annotated, Final
@@ -11,11 +11,13 @@ import msgspec
 
 from benchctl.errors import UsageError
 from benchctl.nearest import suggestion
-from benchctl.results.figures import BUILD_FIGURES, DOCUMENTS, FIGURES, Figure, Quantiles, TaskSummary
-from benchctl.results.model import ForkRecord
-from benchctl.results.plan import Place, Plan
+from benchctl.results.figures import DOCUMENTS, FIGURES, Figure, Quantiles, TaskSummary
+from benchctl.results.model import ForkRecord, IndexFacts
+from benchctl.results.plan import Place, Plan, RedlineSpec
 from benchctl.spec import ComparedAs
-from benchctl.track.model import Task
+from benchctl.stats import caveat
+from benchctl.stats.caveat import Caveat
+from benchctl.track.model import Challenge, Task
 
 _KINDS: Final = {figure.name: figure for figure in FIGURES}
 _PLAIN = "|".join(name for name, figure in _KINDS.items() if not figure.quantiles)
@@ -117,6 +119,8 @@ class Metric(msgspec.Struct, frozen=True):
 
     def lacking(self, task: Task) -> str:
         """Why a task of a run of challenges never has a meaningful figure; empty when it does."""
+        if not self.figure.of_tasks:
+            return f"the {self.title} is that of index builds"
         match self.figure.loop:
             case "closed" if task.throttled:
                 return f"the task is throttled, and its {self.title} is what was asked for"
@@ -167,12 +171,14 @@ def metric_of(key: MetricKey) -> Metric:
 
 
 def kept_metric_of(name: str) -> Metric:
-    """The metric of this machine name, or the p90 of a figure's, whose values are kept with every fork.
+    """The metric of this machine name, or the p90 of a figure's, whose value a fork or index build keeps.
 
     Raises:
-        ValueError: there is none, or it takes samples.
+        ValueError: there is none, it takes samples, or it has several values.
     """
     found = metric(name) if name in _KINDS else metric_of(name)
+    if found.figure.named:
+        raise ValueError(f"'{name}' is not one value, but one of every {found.title}")
     if found.quantile not in (None, *SUMMARISED):
         kept = ", ".join(map(percentile, SUMMARISED))
         raise ValueError(f"'{name}' is not kept of forks, only {kept} are")
@@ -180,13 +186,13 @@ def kept_metric_of(name: str) -> Metric:
 
 
 def used_by(figure: Figure) -> tuple[str, ...]:
-    """What takes it as a metric, suites as `run`; all others of an index stand in `show --host`."""
-    if figure in BUILD_FIGURES:
-        return ("show",) if figure.named else ("experiment",)
+    """What takes it as a metric; suites as `run`, but for what only index builds have."""
+    if figure.named:
+        return "run", "compare"
     if figure.loop == "search":
         return "redline", "experiment"
     # An effect is a ratio, of what a task decides on.
-    shows_effects = figure.loop != "open" and not (figure.resolution or figure.additive)
+    shows_effects = figure.loop != "open" and not (figure.resolution or figure.additive or figure.built)
     return ("run", "compare", "experiment", *(["minimize"] if shows_effects else []))
 
 
@@ -194,25 +200,8 @@ FIGURE_NAMES: Final = tuple(figure.name for figure in FIGURES if figure.loop != 
 """What challenges can be compared by."""
 
 
-HELD: Final = frozenset(
-    figure.name for figure in (*FIGURES, *BUILD_FIGURES) if figure.level in ("node", "index")
-)
+HELD: Final = frozenset(figure.name for figure in FIGURES if figure.level in ("node", "index"))
 """What a node or an index holds; how fast it is, is another matter."""
-
-
-BUILD_METRICS: Final = {
-    figure.name: Metric(figure, figure.unit, figure.margin) for figure in BUILD_FIGURES if not figure.named
-}
-"""What builds of an index are compared by, one value each; not all of its files and fields."""
-
-
-def any_metric_of(key: str) -> Metric:
-    """The metric of this machine name, of tasks or of builds.
-
-    Raises:
-        ValueError: none has it.
-    """
-    return BUILD_METRICS[key] if key in BUILD_METRICS else metric_of(key)
 
 
 def figure_names(text: str) -> tuple[str, ...]:
@@ -223,11 +212,6 @@ def figure_names(text: str) -> tuple[str, ...]:
     """
     names = tuple(dict.fromkeys(name.strip() for name in text.split(","))) if text else ()
     for name in names:
-        if any(name == one.name for one in BUILD_FIGURES):
-            raise UsageError(
-                f"'{name}' is a metric of an index, not of its tasks",
-                hint="see: benchctl show RUN --host; of runs with --index-builds, it compares the builds",
-            )
         if name not in FIGURE_NAMES:
             raise _no_metric(name)
     return names
@@ -270,6 +254,8 @@ def check_told_by_clusters(names: Iterable[str]) -> None:
 
 def kept_keys(figure: Figure) -> list[MetricKey]:
     """The machine names of what is kept of a figure with every fork."""
+    if not figure.of_tasks:
+        return []
     if not figure.quantiles:
         return [figure.name]
     return [metric(figure.name, quantile).key for quantile in SUMMARISED]
@@ -283,22 +269,31 @@ def _error_factor(quantile: float) -> float:
 
 
 # What a run of challenges is compared by unless something else is asked for.
-METRICS = tuple(metric(figure.name) for figure in FIGURES if figure.usual)
+METRICS = tuple(metric(figure.name) for figure in FIGURES if figure.usual and not figure.built)
+# What builds of an index are.
+BUILD_METRICS = tuple(metric(figure.name) for figure in FIGURES if figure.usual and figure.built)
 
 
-def metrics_in(plan: Plan) -> tuple[Metric, ...]:
-    """What variants of a plan are compared by, in the order of tables."""
-    search = plan.redline
-    if search is not None and search.by == "rate":
-        return (REDLINE,)
-    if search is not None:
-        figure = msgspec.structs.replace(REDLINE.figure, counts=False)
-        unit = "x" if search.by == "factor" else "clients"
-        found = msgspec.structs.replace(REDLINE, figure=figure, unit=unit)
-        # So many clients mean nothing without what they got done.
-        return (found,) if search.by == "factor" else (found, THROUGHPUT)
-    usual = tuple(map(metric, figure_names(plan.metrics))) or METRICS
+def metrics_in(plan: Plan, *, builds: bool = False) -> tuple[Metric, ...]:
+    """What variants of a plan are compared by, in the order of tables.
+
+    With `builds`, what index builds are, too, where there are several or nothing else.
+    """
+    built = BUILD_METRICS if builds and (plan.index_builds > 1 or not plan.schedules) else ()
+    if plan.redline is not None:
+        return (*_searched(plan.redline), *built)
+    usual = tuple(map(metric, figure_names(plan.metrics))) or (*METRICS, *built)
     return tuple(msgspec.structs.replace(one, compared_as=plan.compared_as) for one in usual)
+
+
+def _searched(search: RedlineSpec) -> tuple[Metric, ...]:
+    if search.by == "rate":
+        return (REDLINE,)
+    figure = msgspec.structs.replace(REDLINE.figure, counts=False)
+    unit = "x" if search.by == "factor" else "clients"
+    found = msgspec.structs.replace(REDLINE, figure=figure, unit=unit)
+    # So many clients mean nothing without what they got done.
+    return (found,) if search.by == "factor" else (found, THROUGHPUT)
 
 
 THROUGHPUT = metric("throughput")
@@ -347,6 +342,100 @@ def collect(done: Mapping[str, Sequence[ForkRecord]], place: Place, task: Task) 
         label: [(fork.block, _summary(fork, label, place, task)) for fork in group]
         for label, group in done.items()
     }
+
+
+# Builds of an index as forks: of a challenge of their own, whose tasks are the build and the index's fields.
+
+INDEX_BUILDS: Final = "index builds"
+"""That challenge."""
+LEAST_SHARE: Final = 0.01
+"""Of an index, below which a part of it is not worth a row."""
+_BUILD: Final = "index build"
+Builds = Mapping[str, Sequence[IndexFacts]]
+"""Index builds by label."""
+
+
+def builds_as_forks(plan: Plan, builds: Builds) -> tuple[Plan, dict[str, list[ForkRecord]]]:
+    """The plan with index builds as its last challenge, and these by label, a fork and a block each.
+
+    Fields are those that all builds of all sides tell, unless they are less than a hundredth of each index.
+    """
+    every = [facts for group in builds.values() for facts in group]
+    fields = [
+        name
+        for name in (every[0].fields if every else ())
+        if all(name in facts.fields for facts in every)
+        and any(facts.fields[name] >= LEAST_SHARE * facts.store_bytes for facts in every)
+    ]
+    place = len(plan.schedules)
+    challenge = Challenge(INDEX_BUILDS, tuple(map(Task, (_BUILD, *fields))))
+    return msgspec.structs.replace(plan, schedules=(*plan.schedules, challenge), redline=None), {
+        label: [
+            ForkRecord(
+                variant=label,
+                block=number,
+                position=0,
+                status="done",
+                reason="",
+                started="",
+                wall_s=0.0,
+                requests_s=0.0,
+                overhead_s=0.0,
+                copy_s=0.0,
+                probe_s=0.0,
+                boots=(),
+                summaries=tuple(_build_summaries(facts, place, fields)),
+                probes=(),
+                samples=None,
+                index_build=number,
+            )
+            for number, facts in enumerate(group)
+        ]
+        for label, group in builds.items()
+    }
+
+
+def separate_builds(builds: Builds) -> dict[str, Sequence[IndexFacts]]:
+    """Those with builds of their own: variants that share one index do not differ in it."""
+    found: dict[str, Sequence[IndexFacts]] = {}
+    known: list[object] = []
+    for label, group in builds.items():
+        # As they were filled, whoever used them since.
+        own = [(one.key, one.ingest, one.store_bytes, one.segments) for one in group]
+        if group and not any(one in known for one in own):
+            found[label] = group
+        known += own
+    return found
+
+
+def shared_builds(builds: Builds) -> Iterator[Caveat]:
+    """Why builds that were to be compared are not."""
+    first, *others = [label for label, group in builds.items() if group] or [""]
+    if left_out := [label for label in others if label not in separate_builds(builds)]:
+        yield caveat.shared_builds((first, *left_out))
+
+
+def pairs_of_builds(builds: Builds, *, paired: bool) -> tuple[bool, tuple[Caveat, ...]]:
+    """Whether builds are pairs, and what weakens them: those of a run are made in turns, cached ones not.
+
+    `paired` says whether blocks are pairs where there are forks.
+    """
+    cached = any(facts.cached for group in builds.values() for facts in group)
+    alike = len({len(group) for group in builds.values()}) == 1
+    return paired and alike and not cached, (caveat.cached_builds(),) if cached and len(builds) > 1 else ()
+
+
+def _build_summaries(facts: IndexFacts, place: int, fields: Sequence[str]) -> Iterator[TaskSummary]:
+    known = {
+        figure.name: value
+        for figure in FIGURES
+        if figure.built and not figure.named and (value := facts.value_of(figure)) is not None
+    }
+    yield TaskSummary(place, 0, _BUILD, _BUILD, samples=1, unit="builds", meters=known)
+    (figure,) = (one for one in FIGURES if one.named)
+    for task, name in enumerate(fields, 1):
+        meters = {figure.name: facts.fields[name] / figure.per_unit}
+        yield TaskSummary(place, task, name, name, samples=1, unit="builds", meters=meters)
 
 
 def open_loop(task: Task, found: Mapping[str, ForkSummaries]) -> bool:

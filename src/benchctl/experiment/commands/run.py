@@ -136,6 +136,7 @@ def _only_say(
 ) -> None:
     """Describe an execution, after checking all that can be checked without it."""
     spec = experiment.spec
+    store.open(make=False)
     measurements = counted(len(spec.measurements), "measurement")
     say(f"would measure {spec.name}: {measurements} on {documents_text(spec)}")
     found, steps = estimated(experiment, store, home, budget_s)

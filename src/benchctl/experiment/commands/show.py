@@ -1,7 +1,6 @@
 """`benchctl experiment show` and `report`, and what `run` has of them: sizes, estimates, reports."""
 
 import itertools
-import tempfile
 import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ from benchctl.cli.options import DocumentsType, DurationType, HeapType, ParamOpt
 from benchctl.cli.run_options import test_mode_option
 from benchctl.cli.streams import complain, emit, note, say, text_width
 from benchctl.cli.tables import print_listing
-from benchctl.disk import disk_errors
+from benchctl.disk import disk_errors, try_writing
 from benchctl.engine.prepared_index import known_builds
 from benchctl.errors import UsageError
 from benchctl.experiment.estimate import (
@@ -197,9 +196,8 @@ def check_page_folder(folder: Path) -> None:
     """
     with disk_errors(f"look into {folder}"):
         refuse_foreign(folder, ["index.html"])
-    there = next(one for one in (folder.absolute(), *folder.absolute().parents) if one.is_dir())
-    with disk_errors(f"write {folder}"), tempfile.TemporaryFile(dir=there):
-        pass
+    with disk_errors(f"write {folder}"):
+        try_writing(folder)
 
 
 def print_report(

@@ -21,7 +21,7 @@ from benchctl.report.charts.panels import (
 )
 from benchctl.report.curve import load_axis, load_title, objective_text
 from benchctl.report.grid import INTERVAL, OPERATION, VARIANT, Column, Grid, bounds, worded
-from benchctl.report.layout import better, metric_title, task_name, verdict_cell
+from benchctl.report.layout import better, metric_title, verdict_cell
 from benchctl.report.numbers import NOT_AVAILABLE, figure, interval, p_value, signed_percent
 from benchctl.results.figures import load_suffix
 from benchctl.stats.analysis import Analysis, Figures, Row
@@ -111,7 +111,7 @@ def _placed(analysis: Analysis, rows: Sequence[Row]) -> tuple[list[_Mark], list[
     """Marks from top to bottom, the labels above them, and the height of all, pixels."""
     marks, labels, y = [], [], _DIRECTION_PX
     for row in rows:
-        labels.append(_label(f"<b>{plain(task_name(row, analysis))}</b>", y))
+        labels.append(_label(f"<b>{plain(analysis.where(row))}</b>", y))
         y += _LABEL_PX
         for comparison in row.comparisons:
             if comparison.effect_percent is None or comparison.effect_percent <= _NOTHING_PERCENT:
@@ -176,7 +176,7 @@ def _hover(one: Comparison) -> str:
 def _table(analysis: Analysis, marks: Sequence[_Mark], title: str) -> Grid:
     lines = (
         (
-            task_name(mark.row, analysis),
+            analysis.where(mark.row),
             mark.comparison.contender,
             signed_percent(mark.comparison.effect_percent),
             bounds(mark.comparison.low_percent, mark.comparison.high_percent),
@@ -257,6 +257,7 @@ def _no_difference() -> dict[str, Any]:
 
 
 _ROW_PX = 76
+_UNITS = {"task": "fork", "build": "index build"}
 _SPREAD = 0.56
 
 
@@ -291,12 +292,12 @@ def _fork_chart(analysis: Analysis, row: Row) -> Chart:
     traces = [trace for place, side in enumerate(row.figures) for trace in _fork_traces(place, row, side)]
     return Chart(
         key=f"forks-{row.schedule}-{row.task}-{f'{row.metric}{point}'.translate(_IN_KEYS)}",
-        group=task_name(row, analysis),
-        title=f"Forks: {title}",
+        group=analysis.where(row),
+        title=f"{_UNITS[row.level].capitalize()}s: {title}",
         about=(
-            f"Each dot is one fork's {title}, from top to bottom in the order in which they ran; the upright "
-            "mark is their mean, the bar its own 95 % interval. Whether two variants differ is in "
-            "the interval of their difference, not in whether these bars overlap."
+            f"Each dot is one {_UNITS[row.level]}'s {title}, from top to bottom in the order in which they "
+            "ran; the upright mark is their mean, the bar its own 95 % interval. Whether two variants differ "
+            "is in the interval of their difference, not in whether these bars overlap."
         ),
         figure={"data": traces, "layout": layout},
         table=_fork_table(row),
@@ -309,7 +310,7 @@ def _fork_traces(place: int, row: Row, side: Figures) -> list[dict[str, Any]]:
     ]
     if not known:
         return []
-    style = variant_style(place)
+    style, unit = variant_style(place), _UNITS[row.level]
     step = _SPREAD / max(1, len(known) - 1)
     first = place - _SPREAD / 2 if len(known) > 1 else place
     dots = {
@@ -317,7 +318,7 @@ def _fork_traces(place: int, row: Row, side: Figures) -> list[dict[str, Any]]:
         "x": digits([value for _, value in known]),
         "y": [round(first + number * step, 4) for number in range(len(known))],
         "marker": {"color": tint(style.colour, 0.75), "symbol": style.symbol, "size": 8},
-        "text": [f"{plain(side.variant)}, fork {block}: {figure(value)}" for block, value in known],
+        "text": [f"{plain(side.variant)}, {unit} {block}: {figure(value)}" for block, value in known],
         "hovertemplate": "%{text}<extra></extra>",
     }  # fmt: skip
     return [dots] if side.value is None else [_mean(place, row, side, side.value), dots]

@@ -25,7 +25,7 @@ class Chart(msgspec.Struct, frozen=True):
 
     Attributes:
         key: unique on its page; letters, digits and hyphens, since it becomes an anchor.
-        group: `OVERVIEW`, or the task's title as `layout.task_name` gives it.
+        group: `OVERVIEW`, or the task's title as `Analysis.where` gives it.
         title: above it.
         about: what is shown and how to read it, in one or two sentences; also its accessible description.
         figure: a plotly figure as plain JSON: `data` and `layout`.

@@ -29,7 +29,6 @@ from benchctl.report.charts.panels import (
     variant_style,
 )
 from benchctl.report.grid import VARIANT, Grid, worded
-from benchctl.report.layout import task_name
 from benchctl.report.numbers import NOT_AVAILABLE, figure
 from benchctl.results.figures import Course
 from benchctl.stats.analysis import Analysis
@@ -719,7 +718,7 @@ def sample_charts(shapes: RunShapes, analysis: Analysis) -> list[Chart]:
     They are latency where requests had a due time, service time, its course, by hits where these differ, and
     throughput.
     """
-    groups = {(row.schedule, row.task): task_name(row, analysis) for row in analysis.rows}
+    groups = {(row.schedule, row.task): analysis.where(row) for row in analysis.rows}
     also = not_drawn(shapes.absent)
     return [
         chart

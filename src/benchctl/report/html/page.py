@@ -40,7 +40,7 @@ from benchctl.report.html.parts import (
     templates,
     text_of,
 )
-from benchctl.report.layout import Command, collect_notes, headline, task_name
+from benchctl.report.layout import Command, collect_notes, headline
 from benchctl.report.numbers import counted
 from benchctl.report.planning import planning_lines
 from benchctl.report.profile.stored import profile_grids
@@ -52,6 +52,7 @@ from benchctl.results.reading import fork_sources
 from benchctl.results.select import Archive, Selection
 from benchctl.results.store import RunFolder, reference
 from benchctl.stats.analysis import Analysis
+from benchctl.stats.metrics import INDEX_BUILDS
 from benchctl.stats.order import describe_before, ran_before
 from benchctl.stats.task_shape import run_shapes
 
@@ -92,10 +93,11 @@ def run_subject(
     profiles: tuple[Grid, ...] = (),
 ) -> Subject:
     """The page of one run; `Subject` describes the arguments."""
-    forks = ", ".join(f"{counted(count, 'fork')} of {name}" for name, count in analysis.forks.items())
+    counts, word = (analysis.forks, "fork") if record.plan.schedules else (analysis.builds, "index build")
+    forks = ", ".join(f"{counted(count, word)} of {name}" for name, count in counts.items())
     imported = "" if record.imported is None else f", imported from {record.imported.tool}"
     return Subject(
-        title=f"{', '.join(record.plan.challenges)}: {' and '.join(record.plan.families)}",
+        title=f"{', '.join(record.plan.challenges) or INDEX_BUILDS}: {' and '.join(record.plan.families)}",
         analysis=analysis,
         records=(record,),
         plan=record.plan if record.imported is None else None,
@@ -194,7 +196,7 @@ def render_page(subject: Subject, *, inline: bool = False, folder: str = FOLDER)
     plan, lines = subject.plan, planning_lines(analysis, subject.plan)
     commands = [
         *subject.commands,
-        *([] if plan is None else [Command("Measure the same again", command(plan))]),
+        *([Command("Measure the same again", command(plan))] if plan is not None and plan.schedules else []),
     ]
     return _rendered(
         "report.html.jinja",
@@ -212,7 +214,7 @@ def render_page(subject: Subject, *, inline: bool = False, folder: str = FOLDER)
         effects=[figure(chart) for chart in charts if chart.group == OVERVIEW],
         groups=groups(
             [chart for chart in charts if chart.group != OVERVIEW],
-            list(dict.fromkeys(task_name(row, analysis) for row in analysis.rows)),
+            list(dict.fromkeys(analysis.where(row) for row in analysis.rows)),
         ),
         without_samples=not_drawn(subject.without_samples),
         left_out=f"Plots of fewer than {LEAST_POINTS} points, and telemetry of fewer than {LEAST_READINGS} "
@@ -266,11 +268,9 @@ def _setting_grids(analysis: Analysis, plan: Plan | None) -> Iterable[Grid]:
     """What every task's node had run before it: part of what was measured."""
     if plan is None or plan.redline is not None:
         return
-    places = dict.fromkeys((row.schedule, row.task) for row in analysis.rows)
-    rows = {(row.schedule, row.task): row for row in analysis.rows}
+    rows = {(row.schedule, row.task): row for row in analysis.task_rows}
     lines = (
-        (task_name(rows[place], analysis), describe_before(ran_before(plan, place)))
-        for place in sorted(places)
+        (analysis.where(rows[place]), describe_before(ran_before(plan, place))) for place in sorted(rows)
     )
     yield Grid.of("What the same node had run before each operation", (OPERATION, worded("Ran")), lines)
 

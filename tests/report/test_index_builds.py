@@ -1,0 +1,124 @@
+"""What is said of index builds: headline, verdict, tables, every format, the screen and `show --host`."""
+
+import csv
+import io
+import json
+
+import msgspec
+
+from benchctl.report.facts import fact_sections
+from benchctl.report.formats import Format, render
+from benchctl.report.html.page import render_page, run_subject
+from benchctl.report.layout import headline
+from benchctl.report.planning import next_command, planning_lines
+from benchctl.report.screen import render_screen
+from benchctl.report.sweep import verdict
+from benchctl.results.model import RunRecord
+from benchctl.stats.analyse import analyse_run
+from benchctl.stats.decisions import gate
+from builders import ES, make_fork, make_plan, make_summary
+from made_builds import builds, built, built_record
+
+
+def side(seconds: float, size: int):
+    wobble = (1.0, 1.01, 0.99, 1.005)
+    return tuple(built(seconds * by, int(size * by**0.1), cpu_s=seconds * by / 3) for by in wobble)
+
+
+RECORD = built_record(es=side(10.0, 2_000_000), os=side(20.0, 2_002_000)[::-1])
+FOUND = analyse_run(RECORD)
+
+
+def lines_of(record: RunRecord, heading: str) -> list[str]:
+    (found,) = (one.lines for one in fact_sections(record) if one.heading == heading)
+    return list(found)
+
+
+def test_a_run_that_only_built_has_a_headline_verdicts_and_a_table():
+    """`: os vs es (baseline), 0 forks each` and `os vs es, 0 tasks: .` is what it was."""
+    assert headline(FOUND) == "index builds: os vs es (baseline), 4 index builds each, 1m documents"
+    assert verdict(FOUND) == (
+        "provisional: Index builds of os against es: slower? in docs/s (-50.0 %), CPU (+76.9 %) and "
+        "force-merge (+100.0 %); equal? in size. Not to be quoted: fewer than 5 index builds a side."
+    )
+    shown = render_screen(FOUND, plan=RECORD.plan).plain
+    (row,) = (line.split() for line in shown.splitlines() if line.startswith("docs/s "))
+    assert row == ["docs/s", "99.88", "49.94", "-50.0%", "-51..-49%", "<0.001", "SLOWER?"]
+    assert "Next" not in shown
+    assert not [line for line in planning_lines(FOUND, RECORD.plan) if not isinstance(line, str)]
+    assert next_command(FOUND, RECORD.plan) is None
+    assert lines_of(RECORD, "Run")[1] == "4 index builds of every variant, and no forks"
+
+
+def test_one_variant_has_its_builds_alone():
+    found = analyse_run(built_record({"variants": (ES,)}, es=builds(10.0, 10.1, 9.9)))
+    shown = render_screen(found).plain
+    assert "index builds: es, 3 index builds" in shown
+    assert "CV of builds" in shown
+    assert "| size, MB | 2.000 | 0.0 % |" in render(found, "markdown")
+
+
+def test_every_format_has_the_builds():
+    rows = [
+        (row["metric"], row["level"], row["comparisons"][0]["replicate"])
+        for row in json.loads(render(FOUND, "json", records=[RECORD]))["rows"]
+    ]
+    assert rows[0] == ("build_rate", "build", "build")
+    lines = list(csv.DictReader(io.StringIO(render(FOUND, "csv"))))
+    assert [line["metric"] for line in lines] == ["build_rate", "build_cpu", "force_merge", "index_size"]
+    assert lines[0]["builds_baseline"] == "4"
+    formats: tuple[Format, ...] = ("text", "markdown", "junit", "github", "bencher", "prometheus")
+    for kind in formats:
+        assert "docs/s" in render(FOUND, kind)
+    page = render_page(run_subject(RECORD, FOUND))
+    assert "<title>index builds: es and os" in page
+    assert "4 index builds of es, 4 index builds of os on host" in page
+    assert "paired t over builds, which were made in turns" in page
+
+
+def test_beside_forks_they_are_on_the_first_screen():
+    forks = tuple(
+        make_fork(name, block, make_summary("range", 3.0 + 0.1 * block), index_build=block)
+        for name in ("es", "os")
+        for block in range(4)
+    )
+    plan = msgspec.structs.replace(RECORD.plan, schedules=make_plan().schedules, forks=4)
+    record = msgspec.structs.replace(RECORD, plan=plan, forks=forks)
+    found = analyse_run(record)
+    assert headline(found) == "c: os vs es (baseline), 4 forks each, 4 index builds each, 1m documents"
+    assert "index builds" in render_screen(found, plan=plan).plain
+    assert verdict(found).startswith("provisional: os vs es on range: ")
+    assert "Index builds of os against es: slower? in docs/s" in verdict(found)
+    asked = msgspec.structs.replace(record, plan=msgspec.structs.replace(plan, metrics="throughput"))
+    assert "4 forks each on 4 index builds," in headline(analyse_run(asked))
+
+
+def test_a_gate_is_about_builds_where_it_is_asked():
+    found = analyse_run(RECORD)
+    holm = msgspec.structs.replace(found, method="holm")
+    assert gate(holm).outcome == "regression"
+    assert gate(holm).reasons[0].startswith("os in index build, docs/s: slower, -50.0 % (-51.3 to -48.6")
+
+
+def test_show_host_has_every_figure_with_its_doubts():
+    first, *_, legend, one, two = lines_of(RECORD, "Index builds compared")
+    assert first == "docs/s: es 99.88, os 49.94 docs/s: -50.0 % (-51.3 to -48.6), p <0.001, slower?"
+    assert legend == (
+        "Index builds: geometric means over builds; paired t over builds, which were made in turns, on "
+        "logarithms; p is adjusted over its first 4 rows, and over the others (Benjamini-Hochberg)."
+    )
+    assert (one, two[:4]) == ("[1] the values of all builds are identical: nothing to test with", "[2] ")
+    told = {line.partition(":")[0]: line for line in lines_of(RECORD, "Index builds compared")}
+    assert told["engine's flushes"].endswith("0.0 %, p n/a, insufficient [1]")
+    # Less than a hundredth of the index, and of no interest.
+    assert "points" not in told
+
+
+def test_fields_that_an_earlier_version_did_not_ask_for_say_how_to_get_them():
+    key = "0123456789abcdef"
+    lines = lines_of(built_record(es=(built(10.0, key=key),), os=(built(11.0, key=""),)), "Indices")
+    assert lines[1] == (
+        "  fields: not kept by the version that built it; delete indices/*-0123456789ab* in benchctl's home, "
+        "and the next run builds it again"
+    )
+    assert "  fields: not asked of an index that benchctl did not fill" in lines
