@@ -68,7 +68,7 @@ def test_a_search_finds_compares_and_keeps_everything(benchctl: Benchctl, store:
     )
     compared = benchctl("compare", "es", "os", "--challenge", "redline-range")
     assert compared.returncode == 0, compared.stderr
-    assert "o es, x os" in compared.stdout
+    assert "VERDICT  red-line of range" in compared.stdout
 
 
 def searched(benchctl: Benchctl, store: RunStore, *words: str) -> tuple[RunRecord, str]:
