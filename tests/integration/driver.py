@@ -55,8 +55,8 @@ class Driver:
             DOCUMENTS,
             engine,
             {INDEX: BODY},
-            ("shelves-x",),
-            TEMPLATES,
+            data_streams=("shelves-x",),
+            templates=TEMPLATES,
             version=node.version,
         )
         self.replies: list[Reply] = []

@@ -67,7 +67,6 @@ def test_a_figure_alone_is_its_p90():
     [
         ("redline", "what a search finds", "benchctl redline"),
         ("service_time_p50", "a percentile of the metric service_time", "--quantile"),
-        ("index_size", "a metric of an index", "--host"),
         ("thruput", "there is no metric", "did you mean 'throughput'?"),
     ],
 )

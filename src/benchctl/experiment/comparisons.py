@@ -54,7 +54,7 @@ from benchctl.stats.metrics import (
 from benchctl.stats.multiplicity import looks_at
 from benchctl.stats.scale import ScaleNote, operation_scale
 from benchctl.stats.sides import Side, compare_sides
-from benchctl.stats.steady import Steadiness, steadiness
+from benchctl.stats.steady import steadiness
 from benchctl.track.model import Task
 
 SCHEMA_VERSION: Final = 1
@@ -429,7 +429,7 @@ class _Sum(msgspec.Struct, frozen=True):
     def figures(self, metric: Metric, *, by_build: bool) -> Figures:
         side = self.side(metric)
         alone = Series.of(side.values, additive=side.additive, signed=side.signed)
-        steady = [steadiness(task.summaries) if task.found else Steadiness("unknown") for task in self.tasks]
+        steady = [steadiness([] if metric.figure.built else task.summaries) for task in self.tasks]
         bounded = metric.key == REDLINE.key and any(any_bound(task.summaries) for task in self.tasks)
         loads = [load for task in self.tasks if (load := task.doubts_of_load) is not None]
         figures = Figures(

@@ -477,7 +477,8 @@ def _about_builds(contender: str, analysis: Analysis) -> str:
         for one in row.comparisons:
             if one.contender == contender:
                 size = f" ({signed_percent(one.effect_percent)} %)" if one.verdict in _SIZED else ""
-                word = _COUNTED["n/a"] if one.verdict in {"n/a", "insufficient"} else _marked_word(one, "")
+                word = _marked_word(one, "")
+                word = _COUNTED["n/a"] if word in {"n/a", "insufficient"} else word
                 told.setdefault(word, []).append(f"{metric_title(row)}{size}")
     if not told:
         return ""

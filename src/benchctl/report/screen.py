@@ -260,7 +260,9 @@ def _blocks(lines: Sequence[_Line], shared: Collection[str], width: int) -> Iter
     room = min(longest, max(least, width - taken - gap * (len(widths) + 1)))
     for block in dict.fromkeys(line.block for line in lines):
         own = [line for line in lines if line.block == block]
-        yield _row(block[1], own[0].headers, widths, room, gap, style="bold")
+        head = _row(block[1], own[0].headers, widths, room, gap, style="bold")
+        head.rstrip()
+        yield head
         for line in own:
             first, *rest = _row(line.name, line.figures, widths, room, gap).split("\n")
             style = VERDICT_STYLES.get(line.verdict.verdict, "")
