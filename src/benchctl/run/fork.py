@@ -275,11 +275,11 @@ class ForkRunner:
                     Meters(lambda: [node.pid for node in nodes]) if nodes else nullcontext() as load.meters,
                     _asking(serving) as load.asking,
                 ):
-                    evidence.begin(serving)
+                    evidence.begin(nodes)
                     idle_s = serving.wait_idle()
                     stage = self._steps.stage(serving, subject.spec, number, place.origin_ns, place.spool)
                     search = self._offer(serving, steps, stage, load, place)
-                    evidence.measured(serving)
+                    evidence.measured(nodes)
                 segments = _filled(serving, load)
                 kinds = self._thread_kinds(nodes, place.block)
                 counted = serving.searches_counted()
