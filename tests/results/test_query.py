@@ -47,8 +47,8 @@ def test_what_each_of_several_nodes_cost_is_a_map_of_maps(run: StoredRun):
     forks[-1] = msgspec.structs.replace(forks[-1], summaries=(summary,))
     several = StoredRun(run.folder, msgspec.structs.replace(run.record, forks=tuple(forks)))
     query = "SELECT node_meters['node-2']['cpu'], node_meters FROM tasks"
-    assert answer(query, several) == [(None, {})] * 3 + [(2.5, meters)]
-    assert answer("SELECT DISTINCT node_meters FROM tasks", run) == [({},)]
+    assert answer(query, several) == [(None, None)] * 3 + [(2.5, meters)]
+    assert answer("SELECT DISTINCT node_meters FROM tasks", run) == [(None,)]
 
 
 def test_columns_have_names_and_numbers_are_known(run: StoredRun):

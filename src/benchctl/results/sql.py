@@ -251,9 +251,9 @@ def _of_parts(name: str) -> Column[TaskRow]:
     return Column(f"took_parts_{name}_ms", "DOUBLE[]", meaning, values)
 
 
-def _map(values: Mapping[str, object]) -> dict[str, list[Any]]:
-    """As DuckDB takes a map."""
-    return {"key": list(values), "value": list(values.values())}
+def _map(values: Mapping[str, object]) -> dict[str, list[Any]] | None:
+    """As DuckDB takes a map; NULL for nothing."""
+    return {"key": list(values), "value": list(values.values())} if values else None
 
 
 def _driver(name: str, sql_type: str, meaning: str) -> Column[TaskRow]:
@@ -346,7 +346,7 @@ TASKS: tuple[Column[TaskRow], ...] = (
     Column(
         "node_meters",
         "MAP(VARCHAR, MAP(VARCHAR, DOUBLE))",
-        "what it cost each of several nodes, as node_meters['node-1']['cpu']; units as of the sums",
+        "what it cost each of several nodes, as node_meters['node-1']['cpu'], in the units of the sums",
         lambda row: _map({node: _map(meters) for node, meters in row.task.node_meters.items()}),
     ),
 )
