@@ -93,7 +93,7 @@ class _Sections(click.HelpFormatter):
     def write_heading(self, heading: str) -> None:
         self.found.append((heading, []))
 
-    def write_dl(self, rows: Any, col_max: int = 30, col_spacing: int = 2) -> None:  # noqa: ANN401, ARG002 - click's own signature
+    def write_dl(self, rows: Any, col_max: int = 30, col_spacing: int = 2) -> None:  # noqa: ARG002 - click's own signature
         self.found[-1][1].extend(rows)
 
 

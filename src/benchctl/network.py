@@ -261,7 +261,7 @@ class Courier:
         while self._idle:
             self._idle.pop().close()
 
-    def _prepare(self, curl: Any, url: str, transfer: _Transfer) -> None:  # noqa: ANN401 - pycurl has no types
+    def _prepare(self, curl: Any, url: str, transfer: _Transfer) -> None:
         curl.reset()  # its connections stay
         curl.setopt(pycurl.URL, quote(url, safe=_IN_URLS))
         curl.setopt(pycurl.HTTP_VERSION, pycurl.CURL_HTTP_VERSION_1_1)
@@ -283,7 +283,7 @@ class Courier:
         set_trust(curl, self._ca, verify=self._verify)
 
 
-def set_trust(curl: Any, ca: Path | str | None, *, verify: bool = True) -> None:  # noqa: ANN401 - pycurl has no types
+def set_trust(curl: Any, ca: Path | str | None, *, verify: bool = True) -> None:
     """Tell libcurl whose certificates are believed: these, else the system's."""
     if not verify:
         curl.setopt(pycurl.SSL_VERIFYPEER, 0)
@@ -298,7 +298,7 @@ def set_trust(curl: Any, ca: Path | str | None, *, verify: bool = True) -> None:
                 curl.setopt(option, value)
 
 
-def set_signing(curl: Any, signing: Signing) -> None:  # noqa: ANN401 - pycurl has no types
+def set_signing(curl: Any, signing: Signing) -> None:
     """Tell libcurl to sign every request as AWS asks for; it takes the time of each anew.
 
     Raises:
@@ -315,7 +315,7 @@ def set_signing(curl: Any, signing: Signing) -> None:  # noqa: ANN401 - pycurl h
     curl.setopt(pycurl.PASSWORD, signing.secret)
 
 
-def _load(curl: Any, method: str, headers: Iterable[str], body: bytes) -> None:  # noqa: ANN401 - pycurl has no types
+def _load(curl: Any, method: str, headers: Iterable[str], body: bytes) -> None:
     lines = ["Expect:", *headers]
     if not any(line.lower().startswith("content-type:") for line in lines):
         lines.append("Content-Type:")  # libcurl would say that it is a form
@@ -331,7 +331,7 @@ def _load(curl: Any, method: str, headers: Iterable[str], body: bytes) -> None: 
         curl.setopt(pycurl.CUSTOMREQUEST, method)
 
 
-def _perform(curl: Any, transfer: _Transfer) -> pycurl.error | None:  # noqa: ANN401 - pycurl has no types
+def _perform(curl: Any, transfer: _Transfer) -> pycurl.error | None:
     """Let libcurl do it in another thread: in C no Ctrl-C would be heard before its end."""
     failures: list[pycurl.error] = []
 

@@ -37,7 +37,7 @@ class _NodeAnswer(NamedTuple):
     body: bytes
 
 
-def elasticsearch_over(carry: Carry) -> Any:  # noqa: ANN401 - with or without the client's own types
+def elasticsearch_over(carry: Carry) -> Any:
     """elasticsearch-py with requests that somebody else carries; it retries nothing."""
     import elasticsearch  # noqa: PLC0415 - it takes a while to load
     from elastic_transport import (  # noqa: PLC0415 - as above
@@ -55,8 +55,8 @@ def elasticsearch_over(carry: Carry) -> Any:  # noqa: ANN401 - with or without t
             target: str,
             body: bytes | None = None,
             headers: HttpHeaders | None = None,
-            request_timeout: Any = None,  # noqa: ANN401 - the library's mark, or a number
-        ) -> Any:  # noqa: ANN401 - the library's pair
+            request_timeout: Any = None,
+        ) -> Any:
             timeout_s = float(request_timeout) if isinstance(request_timeout, int | float) else None
             try:
                 found = carry(method, target, body or b"", headers or {}, timeout_s)
@@ -74,7 +74,7 @@ def elasticsearch_over(carry: Carry) -> Any:  # noqa: ANN401 - with or without t
     return elasticsearch.Elasticsearch(_NOWHERE, node_class=Node, max_retries=0, retry_on_timeout=False)
 
 
-def opensearch_over(carry: Carry) -> Any:  # noqa: ANN401 - with or without the client's own types
+def opensearch_over(carry: Carry) -> Any:
     """opensearch-py with requests that somebody else carries; it retries nothing."""
     import opensearchpy  # noqa: PLC0415 - it takes a while to load
 
@@ -86,9 +86,9 @@ def opensearch_over(carry: Carry) -> Any:  # noqa: ANN401 - with or without the 
             params: Mapping[str, Any] | None = None,
             body: bytes | str | None = None,
             timeout: float | None = None,
-            ignore: Any = (),  # noqa: ANN401 - the library's
+            ignore: Any = (),
             headers: Mapping[str, str] | None = None,
-        ) -> Any:  # noqa: ANN401 - the library's
+        ) -> Any:
             target = f"{url}?{urlencode(params)}" if params else url
             said = {"accept": JSON, **self.headers, **(headers or {})}
             raw = body.encode() if isinstance(body, str) else body or b""

@@ -178,7 +178,7 @@ class _Reader:
         self._left = MOST_VALUES
         self._constructor = yaml.constructor.SafeConstructor()
 
-    def value(self, node: yaml.Node, around: tuple[yaml.Node, ...]) -> Any:  # noqa: ANN401 - any YAML
+    def value(self, node: yaml.Node, around: tuple[yaml.Node, ...]) -> Any:
         """What a node holds.
 
         Args:
@@ -201,7 +201,7 @@ class _Reader:
             return {key: self.value(inner, inside) for key, (_, inner) in found.items()}
         return [self.value(inner, inside) for inner in node.value]
 
-    def _scalar(self, node: yaml.ScalarNode) -> Any:  # noqa: ANN401 - None, bool, int, float or str
+    def _scalar(self, node: yaml.ScalarNode) -> Any:
         text = node.value
         if _NO_TEXT.search(text):
             raise self._refuse(
@@ -219,7 +219,7 @@ class _Reader:
             raise self._disagreement(node, older, newer)
         return newer
 
-    def _by_yaml_1_1(self, node: yaml.ScalarNode) -> Any:  # noqa: ANN401 - also a date
+    def _by_yaml_1_1(self, node: yaml.ScalarNode) -> Any:
         try:
             return self._constructor.construct_object(node)
         except (yaml.YAMLError, ValueError):  # such as `=`, or the 30th of February
@@ -536,7 +536,7 @@ class _Misfit:
         structs = [one for one in _members(info) if isinstance(one, inspect.StructType)]
         return [str(one.tag) for one in structs if one.tag_field == field]
 
-    def _value(self) -> Any:  # noqa: ANN401 - any YAML
+    def _value(self) -> Any:
         return _at(self._document.value, self._steps)
 
     def _info(self) -> inspect.Type:
@@ -568,7 +568,7 @@ class _Misfit:
         return None
 
 
-def _only(value: Any, steps: tuple[Step, ...], key: str) -> Any:  # noqa: ANN401 - any YAML
+def _only(value: Any, steps: tuple[Step, ...], key: str) -> Any:
     """A value with one key alone in the mapping at a place."""
     if not steps:
         return {key: value[key]}
@@ -579,13 +579,13 @@ def _only(value: Any, steps: tuple[Step, ...], key: str) -> Any:  # noqa: ANN401
     return [inner if place == step else one for place, one in enumerate(value)]
 
 
-def _at(value: Any, steps: Iterable[Step]) -> Any:  # noqa: ANN401 - any YAML
+def _at(value: Any, steps: Iterable[Step]) -> Any:
     for step in steps:
         value = value[step]
     return value
 
 
-def _kind_at(info: inspect.Type, steps: Iterable[Step], value: Any) -> inspect.Type:  # noqa: ANN401 - any YAML
+def _kind_at(info: inspect.Type, steps: Iterable[Step], value: Any) -> inspect.Type:
     """What a type wants at a place within it; anything where the type does not say."""
     for step in steps:
         info = next(_inner(info, step, value), inspect.AnyType())

@@ -95,24 +95,8 @@ def make_driver(**changes: Any) -> DriverFigures:
 
 def make_fork(variant: str, block: int, *summaries: TaskSummary, **changes: Any) -> ForkRecord:
     """A fork that is done, of which nothing is known but its summaries."""
-    base = ForkRecord(
-        variant=variant,
-        block=block,
-        position=0,
-        status="done",
-        reason="",
-        started="",
-        wall_s=1.0,
-        requests_s=1.0,
-        overhead_s=0.0,
-        copy_s=0.0,
-        probe_s=0.0,
-        boots=(),
-        summaries=summaries,
-        probes=(),
-        samples=None,
-    )
-    return msgspec.structs.replace(base, **changes)
+    base = ForkRecord.of_figures(variant, block, summaries)
+    return msgspec.structs.replace(base, **{"wall_s": 1.0, "requests_s": 1.0} | changes)
 
 
 def make_record(run_id: str = "r", **changes: Any) -> RunRecord:

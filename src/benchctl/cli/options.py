@@ -52,7 +52,7 @@ class SectionedCommand(click.Command):
         instead: option that it does not have -> what to do instead.
     """
 
-    def __init__(self, *args: Any, instead: Mapping[str, str] | None = None, **kwargs: Any) -> None:  # noqa: ANN401 - click's
+    def __init__(self, *args: Any, instead: Mapping[str, str] | None = None, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.instead = instead or {}
 
@@ -91,7 +91,7 @@ class DocumentsType(click.ParamType[int]):
 
     name = "documents"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:  # noqa: ANN401 - click's type
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
         """Read it."""
         del ctx
         if isinstance(value, int):
@@ -108,7 +108,7 @@ class HeapType(click.ParamType[int]):
 
     name = "size"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:  # noqa: ANN401 - click's type
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
         """Read it."""
         if isinstance(value, int):
             return value
@@ -123,7 +123,7 @@ class PercentType(click.ParamType[float]):
 
     name = "percent"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:  # noqa: ANN401 - click's type
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         """Read it."""
         if isinstance(value, float):
             return value
@@ -138,7 +138,7 @@ class DurationType(click.ParamType[float]):
 
     name = "time"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:  # noqa: ANN401 - click's type
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         """Read it."""
         if isinstance(value, float):
             return value
@@ -156,7 +156,7 @@ class TagType(click.ParamType[str]):
 
     name = "tag"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:  # noqa: ANN401 - click's type
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         """Check it."""
         if _TAG.fullmatch(value) is None:
             return self.fail(
@@ -257,7 +257,7 @@ def grouped(
 
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(command)
-        def collected(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - whatever the command takes and gives
+        def collected(*args: Any, **kwargs: Any) -> Any:
             own = {field.name: kwargs.pop(field.name) for field in dataclasses.fields(group)}
             return command(*args, **{name: group(**own)}, **kwargs)
 

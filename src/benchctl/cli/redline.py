@@ -57,7 +57,7 @@ class ObjectiveType(click.ParamType[Objective]):
 
     name = "objective"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Objective:  # noqa: ANN401 - click's type
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Objective:
         """Read it."""
         if isinstance(value, tuple):
             return value
@@ -72,7 +72,7 @@ class ClientsType(click.ParamType[Clients]):
 
     name = "clients"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Clients:  # noqa: ANN401 - click's type
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Clients:
         """Read it."""
         if isinstance(value, tuple):
             return value

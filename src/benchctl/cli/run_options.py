@@ -61,7 +61,7 @@ def settings_options(*names: str) -> Callable[[F], F]:
 
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(command)
-        def collected(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - whatever the command takes and gives
+        def collected(*args: Any, **kwargs: Any) -> Any:
             settings = {one.name: kwargs.pop(one.name) for one in chosen}
             _refuse_empty(one for one in chosen if settings[one.name] == "")
             return command(*args, settings=settings, **kwargs)
@@ -575,7 +575,7 @@ class WorkersType(click.ParamType[int]):
 
     name = "auto|N"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:  # noqa: ANN401 - click's type
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
         """Read it; AS_MANY_WORKERS_AS_NEEDED for `auto`."""
         if value == "auto":
             return AS_MANY_WORKERS_AS_NEEDED

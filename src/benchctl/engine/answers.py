@@ -123,7 +123,7 @@ def _sort_names(sort: object) -> list[str]:
     return [sort] if isinstance(sort, str) else []
 
 
-def _key(body: Mapping[str, Any], hit: Hit) -> Any:  # noqa: ANN401 - sort values may be of any type
+def _key(body: Mapping[str, Any], hit: Hit) -> Any:
     """What a hit is sorted by."""
     return hit["sort"][: _settled_columns(body)] if "sort" in hit else hit.get("_score")
 
@@ -325,13 +325,13 @@ _OVER_SHARDS = frozenset(
 _ERROR_BOUND = "doc_count_error_upper_bound"
 
 
-def estimates(asked: Any, shards: int) -> frozenset[str]:  # noqa: ANN401 - JSON of any shape
+def estimates(asked: Any, shards: int) -> frozenset[str]:
     """Names of aggregations that only estimate on so many shards, at any depth of one body or several."""
     kinds = _ALWAYS | _OVER_SHARDS if shards > 1 else _ALWAYS
     return frozenset(name for name, definition in _aggregations(asked) if kinds & definition.keys())
 
 
-def _aggregations(asked: Any) -> Iterator[tuple[str, dict[str, Any]]]:  # noqa: ANN401 - JSON of any shape
+def _aggregations(asked: Any) -> Iterator[tuple[str, dict[str, Any]]]:
     if isinstance(asked, list):
         for one in asked:
             yield from _aggregations(one)
@@ -342,7 +342,7 @@ def _aggregations(asked: Any) -> Iterator[tuple[str, dict[str, Any]]]:  # noqa: 
             yield from _aggregations(value)
 
 
-def without(names: frozenset[str], found: Any) -> Any:  # noqa: ANN401 - JSON of any shape
+def without(names: frozenset[str], found: Any) -> Any:
     """Results of aggregations without those of these names."""
     if not names:
         return found
@@ -465,7 +465,7 @@ def contradiction(expected: Answer, found: Answer) -> str:
     return difference(expected, msgspec.structs.replace(found, aggregations=known))
 
 
-def _within(shape: Any, found: Any) -> Any:  # noqa: ANN401 - JSON of any shape
+def _within(shape: Any, found: Any) -> Any:
     """What was found, without keys that the shape lacks."""
     if isinstance(shape, dict) and isinstance(found, dict):
         return {key: _within(shape[key], value) for key, value in found.items() if key in shape}
@@ -474,7 +474,7 @@ def _within(shape: Any, found: Any) -> Any:  # noqa: ANN401 - JSON of any shape
     return found
 
 
-def unlike(expected: Any, found: Any, where: str) -> Unlike | None:  # noqa: ANN401 - JSON of any shape
+def unlike(expected: Any, found: Any, where: str) -> Unlike | None:
     """The first difference between two pieces of answers, named `where`; None when they agree."""
     if isinstance(expected, dict) and isinstance(found, dict):
         if _says_estimated(expected) or _says_estimated(found):
@@ -578,7 +578,7 @@ def keep(operation: Operation, answer: Answer, shards: int) -> KeptAnswer:
     )
 
 
-def cut(found: Any) -> Cut | None:  # noqa: ANN401 - JSON of any shape
+def cut(found: Any) -> Cut | None:
     """The digest of something large; None for what is kept as it is."""
     encoded = msgspec.json.encode(found)
     if len(encoded) <= WHOLE_BYTES:
@@ -586,7 +586,7 @@ def cut(found: Any) -> Cut | None:  # noqa: ANN401 - JSON of any shape
     return digested(found)
 
 
-def digested(found: Any) -> Cut:  # noqa: ANN401 - JSON of any shape
+def digested(found: Any) -> Cut:
     """The digest of sort values or aggregations."""
     encoded = msgspec.json.encode(found)
     settled = msgspec.json.encode(_settled(found), order="sorted")
@@ -598,7 +598,7 @@ def digested(found: Any) -> Cut:  # noqa: ANN401 - JSON of any shape
     )
 
 
-def entries(aggregations: Any) -> int:  # noqa: ANN401 - JSON of any shape
+def entries(aggregations: Any) -> int:
     """How many buckets there are, at all depths."""
     if isinstance(aggregations, list):
         return sum(entries(one) for one in aggregations)
@@ -609,7 +609,7 @@ def entries(aggregations: Any) -> int:  # noqa: ANN401 - JSON of any shape
     return own + sum(entries(one) for one in aggregations.values())
 
 
-def _settled(found: Any) -> Any:  # noqa: ANN401 - JSON of any shape
+def _settled(found: Any) -> Any:
     """A canonical form: equal for two answers that agree."""
     if isinstance(found, dict):
         return None if _says_estimated(found) else {key: _settled(value) for key, value in found.items()}
@@ -620,7 +620,7 @@ def _settled(found: Any) -> Any:  # noqa: ANN401 - JSON of any shape
     return found
 
 
-def unsteady(asked: Any) -> str:  # noqa: ANN401 - JSON of any shape
+def unsteady(asked: Any) -> str:
     """Why an answer may change although documents and engine do not; empty when it cannot."""
     for key, value in _pairs(asked):
         if key == "random_score":
@@ -632,7 +632,7 @@ def unsteady(asked: Any) -> str:  # noqa: ANN401 - JSON of any shape
     return ""
 
 
-def _pairs(asked: Any) -> Iterator[tuple[str, Any]]:  # noqa: ANN401 - JSON of any shape
+def _pairs(asked: Any) -> Iterator[tuple[str, Any]]:
     if isinstance(asked, list):
         for one in asked:
             yield from _pairs(one)

@@ -211,7 +211,7 @@ class SearchClient:
         params: Mapping[str, str] | None = None,
         body: object = None,
         timeout_s: float = REQUEST_TIMEOUT_S,
-    ) -> Any:  # noqa: ANN401 - JSON of any shape
+    ) -> Any:
         """Send any request; returns the decoded body of its answer."""
         status, answer = self._wire.send(method, path, params or {}, body, timeout_s)
         if not 200 <= status < 300:  # noqa: PLR2004 - HTTP's range of success
@@ -492,7 +492,7 @@ def _deeper_cause(cause: dict[str, Any]) -> object:
     return cause.get("caused_by")
 
 
-def _exceptions(found: Any) -> Iterator[str]:  # noqa: ANN401 - JSON of any shape
+def _exceptions(found: Any) -> Iterator[str]:
     if isinstance(found, dict):
         if isinstance(found.get("type"), str) and isinstance(found.get("reason"), str):
             yield f"{found['type']}: {found['reason']}"

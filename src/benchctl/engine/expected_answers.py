@@ -127,7 +127,7 @@ class _Source:
             return (block.numbers(self._field) - FIRST_MS) // self.step_ms
         return block.keywords(self._field)
 
-    def key(self, place: int) -> Any:  # noqa: ANN401 - text or number, as JSON has it
+    def key(self, place: int) -> Any:
         return FIRST_MS + place * self.step_ms if self.step_ms else keyword_texts(self._field)[place]
 
 

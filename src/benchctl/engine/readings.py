@@ -256,7 +256,7 @@ def _reading(answer: Mapping[str, Any], begun_ns: int, ended_ns: int) -> Cluster
     return ClusterReading(begun_ns, begun_ns + half_ns - round(fmean(ages_ns)), half_ns, nodes)
 
 
-def _value(node: Mapping[str, Any], path: str) -> Any:  # noqa: ANN401 - JSON of any shape
+def _value(node: Mapping[str, Any], path: str) -> Any:
     found: Any = node
     for part in path.split("."):
         found = found.get(part) if isinstance(found, dict) else None

@@ -108,7 +108,7 @@ class ProcessGauge:
 class Storage(Protocol):
     """A process's storage traffic, as psutil reports it."""
 
-    def io_counters(self) -> Any:  # noqa: ANN401 - psutil's type differs from system to system
+    def io_counters(self) -> Any:
         """With read_bytes and write_bytes."""
         ...
 

@@ -80,7 +80,7 @@ def flat(name: str, value: object) -> dict[str, object]:
     return found
 
 
-def _as_texts(value: object) -> Any:  # noqa: ANN401 - a text, or a list of them
+def _as_texts(value: object) -> Any:
     """A setting as a node reads it, as text, so that a file means the same as the command line."""
     if isinstance(value, list):
         if any(isinstance(one, dict | list | None) for one in value):

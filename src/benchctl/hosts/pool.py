@@ -93,7 +93,7 @@ class Link:
         BenchctlError: it does not answer.
     """
 
-    def __init__(self, name: str, client: Client, actor: Any) -> None:  # noqa: ANN401 - Dask's proxy of LoadHost
+    def __init__(self, name: str, client: Client, actor: Any) -> None:
         self.name = name
         self.lost: BenchctlError | None = None
         self.failure: BenchctlError | None = None
@@ -107,7 +107,7 @@ class Link:
         self._ended = False
         self.facts: HostFacts = self.call("facts")
 
-    def call(self, method: str, *arguments: Any, timeout_s: float = LOST_S) -> Any:  # noqa: ANN401 - as the actor has it
+    def call(self, method: str, *arguments: Any, timeout_s: float = LOST_S) -> Any:
         """Call a method of the actor.
 
         Raises:

@@ -226,7 +226,7 @@ class LibraryWire:
         self._loaded = request
 
 
-def _tracked(kind: Any, sockets: list[socket.socket]) -> Any:  # noqa: ANN401 - a class of urllib3's
+def _tracked(kind: Any, sockets: list[socket.socket]) -> Any:
     """A connection class that records the sockets it opens."""
 
     class Tracked(kind):  # type: ignore[misc]

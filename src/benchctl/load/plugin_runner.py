@@ -139,14 +139,14 @@ class Engine(Protocol):
 
     def ask(
         self,
-        client: Any,  # noqa: ANN401 - an official one
+        client: Any,
         method: str,
         path: str,
         params: Mapping[str, Any],
         *,
         headers: Mapping[str, str],
         body: object,
-    ) -> Any:  # noqa: ANN401 - JSON of any shape
+    ) -> Any:
         """Any request, by the client or one with other options."""
         ...
 
@@ -168,14 +168,14 @@ class _Elasticsearch:
 
     def ask(
         self,
-        client: Any,  # noqa: ANN401 - an official one
+        client: Any,
         method: str,
         path: str,
         params: Mapping[str, Any],
         *,
         headers: Mapping[str, str],
         body: object,
-    ) -> Any:  # noqa: ANN401 - JSON of any shape
+    ) -> Any:
         said = {"accept": JSON, **({} if body is None else {"content-type": JSON}), **headers}
         return client.perform_request(method, path, params=params or None, headers=said, body=body)
 
@@ -198,14 +198,14 @@ class _OpenSearch:
 
     def ask(
         self,
-        client: Any,  # noqa: ANN401 - an official one
+        client: Any,
         method: str,
         path: str,
         params: Mapping[str, Any],
         *,
         headers: Mapping[str, str],
         body: object,
-    ) -> Any:  # noqa: ANN401 - JSON of any shape
+    ) -> Any:
         target = path if path.startswith("/") else f"/{path}"
         return client.transport.perform_request(
             method, target, params=dict(params), headers=dict(headers), body=body
@@ -228,7 +228,7 @@ def _open_engine(engine: EngineName, channel: Channel) -> Engine:
     return _ENGINES[engine](channel)
 
 
-def _base_of_parts(client: Any) -> type:  # noqa: ANN401 - an official one
+def _base_of_parts(client: Any) -> type:
     """The class that all parts of a client derive from, such as the one for indices."""
     found: type = type(client.indices).__bases__[0]
     return found
@@ -289,7 +289,7 @@ class _Use:
         self.perform = perform
         self.raw = False
 
-    def answer(self, decoded: Any) -> Any:  # noqa: ANN401 - JSON of any shape
+    def answer(self, decoded: Any) -> Any:
         """A decoded answer, or the one as it came."""
         last = self.channel.last
         return RawResponse(last.exchange.body) if self.raw and last is not None else decoded
@@ -316,7 +316,7 @@ class RunnerClient:
         """The client for one operation of a runner."""
         return cls(_Use(engine, channel, perform))
 
-    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - whatever the client has
+    def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
             raise AttributeError(name)
         try:
@@ -328,7 +328,7 @@ class RunnerClient:
             return RunnerClient(self._use, (*self._path, name), self._options)
         return self._method(name) if callable(value) else value
 
-    def options(self, **options: Any) -> "RunnerClient":  # noqa: ANN401 - the client's
+    def options(self, **options: Any) -> "RunnerClient":
         """The same client with options for its requests."""
         return RunnerClient(self._use, self._path, {**self._options, **options})
 
@@ -349,7 +349,7 @@ class RunnerClient:
         params: Mapping[str, Any] | None = None,
         headers: Mapping[str, str] | None = None,
         body: object = None,
-    ) -> Any:  # noqa: ANN401 - JSON of any shape
+    ) -> Any:
         """Any request."""
         options = dict(self._options)
         said = {**(options.pop("headers", None) or {}), **(headers or {})}
@@ -375,7 +375,7 @@ class RunnerClient:
     def _method(self, name: str) -> Callable[..., Awaitable[Any]]:
         use, path, options = self._use, (*self._path, name), self._options
 
-        async def call(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - the client's
+        async def call(*args: Any, **kwargs: Any) -> Any:
             # Clients of an earlier age took these as arguments, and plug-ins still give them so.
             kwargs |= kwargs.pop("params", None) or {}
             own = {key: kwargs.pop(key) for key in _OPTIONS & kwargs.keys()}
@@ -406,12 +406,12 @@ class _Transport:
         body: object = None,
         headers: Mapping[str, str] | None = None,
         **_: object,
-    ) -> Any:  # noqa: ANN401 - JSON of any shape
+    ) -> Any:
         """Any request."""
         return await self._client.perform_request(method, url, params=params, headers=headers, body=body)
 
 
-def _at(value: Any, path: tuple[str, ...]) -> Any:  # noqa: ANN401 - whatever the client has
+def _at(value: Any, path: tuple[str, ...]) -> Any:
     for name in path:
         value = getattr(value, name)
     return value
@@ -426,7 +426,7 @@ class Loop:
     def __init__(self) -> None:
         self._loop: asyncio.AbstractEventLoop | None = None
 
-    def run(self, coroutine: Coroutine[Any, Any, Any], halted: Callable[[], bool]) -> Any:  # noqa: ANN401 - its result
+    def run(self, coroutine: Coroutine[Any, Any, Any], halted: Callable[[], bool]) -> Any:
         """Run a coroutine to its end, and nothing that it has begun beyond that.
 
         Args:
@@ -484,7 +484,7 @@ class RunnerWork:
 
     def __init__(
         self,
-        runner: Any,  # noqa: ANN401 - foreign
+        runner: Any,
         kind: str,
         name: str,
         code: Code,
@@ -546,13 +546,13 @@ class RunnerWork:
             self._channel.send = None
         return self._judged(result)
 
-    async def _operate(self, params: dict[str, Any]) -> Any:  # noqa: ANN401 - foreign
+    async def _operate(self, params: dict[str, Any]) -> Any:
         try:
             return await self._call(params)
         except SystemExit as err:  # event loops let it pass, and print it
             raise blamed(err, self._code, f"the runner of operation '{self._name}'") from err
 
-    async def _call(self, params: dict[str, Any]) -> Any:  # noqa: ANN401 - foreign
+    async def _call(self, params: dict[str, Any]) -> Any:
         if self._engine is None:
             self._engine = _open_engine(self._order.context.engine, self._channel)
         client: Any = RunnerClient.for_operation(self._engine, self._channel, self._perform)
@@ -618,7 +618,7 @@ class RunnerWork:
             return last.answer
         return Answer(Outcome.BAD_BODY, reason=shorten(f"{type(err).__name__}: {err}"))
 
-    def _judged(self, result: Any) -> Answer:  # noqa: ANN401 - foreign
+    def _judged(self, result: Any) -> Answer:
         """What the runner says of its operation, in the forms that Rally understands."""
         if isinstance(result, tuple) and len(result) == len(("weight", "unit")):
             return Answer(Outcome.OK, weight=self._weight(result[0]), unit=str(result[1]))

@@ -202,7 +202,7 @@ def _kept(params: Mapping[str, Any], kind: str) -> dict[str, Any]:
     return kept
 
 
-def _kept_step(step: Any) -> Any:  # noqa: ANN401 - any JSON
+def _kept_step(step: Any) -> Any:
     """A part of a composite: a stream of such parts, or an operation."""
     if not isinstance(step, dict):
         return step
@@ -347,7 +347,7 @@ def as_processed(operation: Operation, order: WorkOrder) -> Operation:
         ) from err
 
 
-def _source(operation: PluginOperation, order: WorkOrder, loaded: Loaded) -> Any:  # noqa: ANN401 - foreign
+def _source(operation: PluginOperation, order: WorkOrder, loaded: Loaded) -> Any:
     """The task's parameter source, before it is partitioned; None if the operation names none."""
     name = operation.param_source
     if name is None:
@@ -375,8 +375,8 @@ class PluginWork:
         operation: PluginOperation,
         order: WorkOrder,
         loaded: Loaded,
-        source: Any,  # noqa: ANN401 - foreign
-        runner: Any,  # noqa: ANN401 - foreign
+        source: Any,
+        runner: Any,
         open_workload: OpenWorkload,
     ) -> None:
         self._operation = operation
@@ -444,7 +444,7 @@ class PluginProgram:
         self,
         operation: PluginOperation,
         code: Code,
-        source: Any,  # noqa: ANN401 - foreign
+        source: Any,
         lock: threading.Lock,
         own: OwnOperations | None,
         runs: _Runs | None,
@@ -527,7 +527,7 @@ def plugin_paces(task: Task, operation: Operation, context: WorkContext) -> NewP
     return new
 
 
-def _scheduler(factory: Any, task: Task, operation: Operation) -> Any:  # noqa: ANN401 - foreign
+def _scheduler(factory: Any, task: Task, operation: Operation) -> Any:
     """A client's scheduler; its constructor's parameters tell which of Rally's three interfaces it has."""
     if isinstance(factory, FunctionType):
         return SimpleNamespace(next=factory)
@@ -553,7 +553,7 @@ class PluginPace:
     def __init__(
         self,
         name: str,
-        scheduler: Any,  # noqa: ANN401 - foreign
+        scheduler: Any,
         code: Code,
         unit: str,
         clock: Clock = time.monotonic_ns,
@@ -613,7 +613,7 @@ class PluginPace:
             )
         self._current_s = float(found)
 
-    def _notify(self, method: str, *facts: Any) -> None:  # noqa: ANN401 - foreign
+    def _notify(self, method: str, *facts: Any) -> None:
         hook = getattr(self._scheduler, method, None)
         if hook is not None:
             with blaming(self._code, f"scheduler '{self._name}'"):

@@ -167,7 +167,7 @@ class WireClient(_Closing):
         while self._sockets:
             self._sockets.pop().close()
 
-    def _new_handle(self, endpoint: Endpoint) -> Any:  # noqa: ANN401 - pycurl has no types
+    def _new_handle(self, endpoint: Endpoint) -> Any:
         curl = pycurl.Curl()
         curl.setopt(pycurl.HTTP_VERSION, pycurl.CURL_HTTP_VERSION_1_1)
         curl.setopt(pycurl.NOPROXY, "*")
@@ -266,7 +266,7 @@ class WireClient(_Closing):
         poller.register(self._sockets[-1], select.POLLIN)
         return bool(poller.poll(0))
 
-    def _open_socket(self, _purpose: int, address: Any) -> Any:  # noqa: ANN401 - pycurl has no types
+    def _open_socket(self, _purpose: int, address: Any) -> Any:
         if not self._may_open or self._interrupted:
             return pycurl.SOCKET_BAD
         # libcurl works on a duplicate of the descriptor; ours is for `interrupt` and for looking at it idle.

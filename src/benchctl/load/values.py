@@ -103,7 +103,7 @@ class Bodies:
         ValueError: a placeholder has no value, or a source is invalid.
     """
 
-    def __init__(self, template: Any, values: Mapping[str, ValueSource], *, seed: int, key: str) -> None:  # noqa: ANN401 - any JSON
+    def __init__(self, template: Any, values: Mapping[str, ValueSource], *, seed: int, key: str) -> None:
         self._values = values
         self._root = mix_key(seed, _digest(key))
         self._order: dict[str, int] = {}
@@ -137,7 +137,7 @@ class Bodies:
             filled[place] = render(drawn[source][end])
         return b"".join(filled)
 
-    def _encoded(self, template: Any) -> Iterator[bytes | _Slot]:  # noqa: ANN401 - any JSON
+    def _encoded(self, template: Any) -> Iterator[bytes | _Slot]:
         """The template's JSON, cut at its placeholders."""
         if isinstance(template, str):
             pieces = split_text(template)
@@ -289,7 +289,7 @@ def _date_renderer(date_format: str, form: _Form) -> Render:
     return lambda position: template % fields(_EPOCH + timedelta(microseconds=position))
 
 
-def _shown(value: Any, form: _Form) -> bytes:  # noqa: ANN401 - any JSON
+def _shown(value: Any, form: _Form) -> bytes:
     if form is _Form.JSON:
         return msgspec.json.encode(value)
     text = value if isinstance(value, str) else msgspec.json.encode(value).decode()

@@ -167,7 +167,7 @@ class WorkOrder:
         """An index, by default the track's own, as a path component."""
         return quote(name or self.context.index_name or "_all", safe=",*")
 
-    def bodies(self, operation: Varying, template: Any, *, part: str = "") -> Bodies:  # noqa: ANN401 - any JSON
+    def bodies(self, operation: Varying, template: Any, *, part: str = "") -> Bodies:
         """What requests carry, with the operation's values.
 
         `part` separates several templates of an operation, when each is to have values of its own.

@@ -329,7 +329,7 @@ def _hits(total: int | None) -> str:
     return "hits not counted" if total is None else counted(total, "hit")
 
 
-def _both(old: Any, new: Any, words: Callable[[Any], str]) -> _BeforeAfter:  # noqa: ANN401 - JSON of any shape
+def _both(old: Any, new: Any, words: Callable[[Any], str]) -> _BeforeAfter:
     return words(old), words(new)
 
 

@@ -97,7 +97,7 @@ class Scheduler(ABC):
     def before_request(self, now: float) -> None:  # noqa: B027 - schedulers need not care
         """A request is about to be sent; `now` is in seconds of a monotonic clock."""
 
-    def after_request(self, *facts: Any) -> None:  # noqa: ANN401, B027 - foreign; schedulers need not care
+    def after_request(self, *facts: Any) -> None:  # noqa: B027 - foreign; schedulers need not care
         """A request has been answered: now, weight, unit, further facts."""
 
     @abstractmethod
@@ -123,7 +123,7 @@ class DeterministicScheduler(SimpleScheduler):
 
     name = "deterministic"
 
-    def __init__(self, task: Any, target_throughput: float) -> None:  # noqa: ANN401 - foreign
+    def __init__(self, task: Any, target_throughput: float) -> None:
         del task
         self.wait_time = 1 / target_throughput
 
@@ -147,7 +147,7 @@ class Unthrottled(Scheduler):
 class ParamSource:
     """Makes the parameters of requests from those of the operation."""
 
-    def __init__(self, track: Any, params: dict[str, Any], **kwargs: Any) -> None:  # noqa: ANN401 - foreign
+    def __init__(self, track: Any, params: dict[str, Any], **kwargs: Any) -> None:
         self.track = track
         self.workload = track
         self._params = params
@@ -177,10 +177,10 @@ class DelegatingParamSource(ParamSource):
 
     def __init__(
         self,
-        track: Any,  # noqa: ANN401 - foreign
+        track: Any,
         params: dict[str, Any],
         delegate: Callable[..., dict[str, Any]],
-        **kwargs: Any,  # noqa: ANN401 - foreign
+        **kwargs: Any,
     ) -> None:
         super().__init__(track, params, **kwargs)
         self.delegate = delegate
@@ -193,7 +193,7 @@ class DelegatingParamSource(ParamSource):
 class SearchParamSource(ParamSource):
     """Searches as in the track; plug-ins change its `query_params`."""
 
-    def __init__(self, track: Any, params: dict[str, Any], **kwargs: Any) -> None:  # noqa: ANN401 - foreign
+    def __init__(self, track: Any, params: dict[str, Any], **kwargs: Any) -> None:
         super().__init__(track, params, **kwargs)
         self.query_params = dict(params)
 
@@ -207,7 +207,7 @@ class _CreateTemplates(ParamSource):
 
     _declared = ""
 
-    def __init__(self, track: Any, params: dict[str, Any], **kwargs: Any) -> None:  # noqa: ANN401 - foreign
+    def __init__(self, track: Any, params: dict[str, Any], **kwargs: Any) -> None:
         super().__init__(track, params, **kwargs)
         self.request_params = params.get("request-params", {})
         self.template_definitions = _definitions(params, getattr(track, self._declared))
@@ -266,7 +266,7 @@ class Slice:
         number_of_lines: lines to yield.
     """
 
-    def __init__(self, source_class: Any, offset: int, number_of_lines: int) -> None:  # noqa: ANN401 - foreign
+    def __init__(self, source_class: Any, offset: int, number_of_lines: int) -> None:
         self.source_class = source_class
         self.source: Any = None
         self.offset = offset
@@ -309,7 +309,7 @@ class BulkIndexParamSource(ParamSource):
     unsupported.
     """
 
-    def __init__(self, track: Any, params: dict[str, Any], **kwargs: Any) -> None:  # noqa: ANN401 - foreign
+    def __init__(self, track: Any, params: dict[str, Any], **kwargs: Any) -> None:
         super().__init__(track, params, **kwargs)
         named = params.get("corpora") or [corpus.name for corpus in track.corpora]
         wanted = {named} if isinstance(named, str) else set(named)
@@ -369,7 +369,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 class Client(Protocol):
     """What a runner gets besides the methods of its engine's client."""
 
-    async def perform_request(self, method: str, path: str, **more: Any) -> Any:  # noqa: ANN401 - foreign
+    async def perform_request(self, method: str, path: str, **more: Any) -> Any:
         """Send any request."""
         ...
 
@@ -381,14 +381,14 @@ class Client(Protocol):
 class Runner:
     """Does operations."""
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401 - foreign
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.logger = logging.getLogger(__name__)
 
     async def __aenter__(self) -> Self:
         return self
 
-    async def __call__(self, es: Any, params: dict[str, Any]) -> Any:  # noqa: ANN401 - foreign
+    async def __call__(self, es: Any, params: dict[str, Any]) -> Any:
         """One operation.
 
         Returns:
@@ -411,7 +411,7 @@ class Runner:
         }
         return {key: params[name] for key, name in names.items() if params.get(name) is not None}
 
-    def _transport_request_params(self, params: Mapping[str, Any]) -> Any:  # noqa: ANN401 - a tuple of dictionaries
+    def _transport_request_params(self, params: Mapping[str, Any]) -> Any:
         """(other parameters, those of the URL, those of the transport, headers)."""
         rest = dict(params)
         headers = _headers(rest)
@@ -423,7 +423,7 @@ class Runner:
 class OpenSearchRunner(Runner):
     """OpenSearch Benchmark's variant."""
 
-    def _transport_request_params(self, params: Mapping[str, Any]) -> Any:  # noqa: ANN401 - a tuple of dictionaries
+    def _transport_request_params(self, params: Mapping[str, Any]) -> Any:
         """(parameters of the URL, headers)."""
         request_params = dict(params.get("request-params") or {})
         if params.get("request-timeout") is not None:
@@ -442,12 +442,12 @@ def _headers(params: dict[str, Any]) -> dict[str, str]:
 class Delegator:
     """Wraps another runner."""
 
-    def __init__(self, delegate: Any, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401 - foreign
+    def __init__(self, delegate: Any, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.delegate = delegate
 
 
-def unwrap(runner: Any) -> Any:  # noqa: ANN401 - foreign
+def unwrap(runner: Any) -> Any:
     """The innermost wrapped runner."""
     while (inner := getattr(runner, "delegate", None)) is not None:
         runner = inner
@@ -457,7 +457,7 @@ def unwrap(runner: Any) -> Any:  # noqa: ANN401 - foreign
 class Retry(Runner, Delegator):
     """Retries another runner according to the operation's parameters, by default `retry_until_success`."""
 
-    def __init__(self, delegate: Any, retry_until_success: bool = False) -> None:  # noqa: ANN401, FBT001, FBT002 - Rally's signature
+    def __init__(self, delegate: Any, retry_until_success: bool = False) -> None:  # noqa: FBT001, FBT002 - Rally's signature
         super().__init__(delegate=delegate)
         self.retry_until_success = retry_until_success
 
@@ -471,7 +471,7 @@ class Retry(Runner, Delegator):
             return bool(await self.delegate.__aexit__(*raised))
         return False
 
-    async def __call__(self, es: Any, params: dict[str, Any]) -> Any:  # noqa: ANN401 - foreign
+    async def __call__(self, es: Any, params: dict[str, Any]) -> Any:
         """Call the other runner, again after a timeout or when it reports failure."""
         until = params.get("retry-until-success", self.retry_until_success)
         most = None if until else 1 + int(params.get("retries", 0))
@@ -578,7 +578,7 @@ BUILT_IN = {class_name(kind): built_in(kind) for kind in OPERATION_TYPES} | {
 """Rally's class name -> the class that does the same."""
 
 
-def mandatory(params: Mapping[str, Any], key: str, op: object) -> Any:  # noqa: ANN401 - of any type
+def mandatory(params: Mapping[str, Any], key: str, op: object) -> Any:
     """A mandatory parameter."""
     try:
         return params[key]

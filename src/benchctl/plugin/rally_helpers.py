@@ -134,7 +134,7 @@ def parse_bool_parameter(key: str, params: Mapping[str, Any], default: bool | No
     return found
 
 
-def _parsed(key: str, params: Mapping[str, Any], default: Any, kind: type) -> Any:  # noqa: ANN401 - of that kind
+def _parsed(key: str, params: Mapping[str, Any], default: Any, kind: type) -> Any:
     value = params.get(key, default)
     if value is None:
         raise InvalidSyntax(f"Value cannot be None for param {key}")
@@ -149,10 +149,10 @@ def _parsed(key: str, params: Mapping[str, Any], default: Any, kind: type) -> An
 class TrackProcessor:
     """Changes the track after loading, and prepares its files."""
 
-    def on_after_load_track(self, track: Any) -> None:  # noqa: ANN401 - foreign
+    def on_after_load_track(self, track: Any) -> None:
         """Changes nothing."""
 
-    def on_prepare_track(self, track: Any, data_root_dir: str) -> Iterable[Any]:  # noqa: ANN401 - foreign
+    def on_prepare_track(self, track: Any, data_root_dir: str) -> Iterable[Any]:
         """(function, its arguments) of each thing to do: none."""
         del track, data_root_dir
         return ()
@@ -161,10 +161,10 @@ class TrackProcessor:
 class WorkloadProcessor:
     """OpenSearch Benchmark's name of the same."""
 
-    def on_after_load_workload(self, input_workload: Any, **_: Any) -> None:  # noqa: ANN401 - foreign
+    def on_after_load_workload(self, input_workload: Any, **_: Any) -> None:
         """Changes nothing."""
 
-    def on_prepare_workload(self, workload: Any, data_root_dir: str) -> Iterable[Any]:  # noqa: ANN401 - foreign
+    def on_prepare_workload(self, workload: Any, data_root_dir: str) -> Iterable[Any]:
         """Nothing to do; see `TrackProcessor`."""
         del workload, data_root_dir
         return ()
@@ -173,7 +173,7 @@ class WorkloadProcessor:
 class DefaultTrackPreparator(TrackProcessor):
     """Rally's way of providing a track's documents, which benchctl does itself."""
 
-    def __init__(self, *_: Any, **__: Any) -> None:  # noqa: ANN401 - foreign
+    def __init__(self, *_: Any, **__: Any) -> None:
         self.cfg: Any = None
         self.downloader: Any = None
         self.decompressor: Any = None
@@ -233,7 +233,7 @@ class Decompressor:
 class DocumentSetPreparator:
     """Provides files of documents for plug-ins that process them."""
 
-    def __init__(self, track_name: str, downloader: Any, decompressor: Any) -> None:  # noqa: ANN401 - foreign
+    def __init__(self, track_name: str, downloader: Any, decompressor: Any) -> None:
         self.track_name = track_name
         self.downloader = downloader
         self.decompressor = decompressor
@@ -242,7 +242,7 @@ class DocumentSetPreparator:
         """Whether a file exists."""
         return os.path.isfile(file_name)  # noqa: PTH113 - plug-ins give texts
 
-    def prepare_document_set(self, document_set: Any, data_root: str) -> None:  # noqa: ANN401 - foreign
+    def prepare_document_set(self, document_set: Any, data_root: str) -> None:
         """Make sure the decompressed file exists.
 
         Raises:
@@ -253,7 +253,7 @@ class DocumentSetPreparator:
         if not self.is_locally_available(path):
             self.downloader.download(document_set.base_url, path, document_set.uncompressed_size_in_bytes)
 
-    def prepare_bundled_document_set(self, document_set: Any, data_root: str) -> bool:  # noqa: ANN401 - foreign
+    def prepare_bundled_document_set(self, document_set: Any, data_root: str) -> bool:
         """Whether the decompressed file is in a folder."""
         return self.is_locally_available(os.path.join(data_root, document_set.document_file or ""))  # noqa: PTH118 - texts
 
@@ -261,8 +261,8 @@ class DocumentSetPreparator:
 def render_template_from_file(
     template_file_name: str,
     template_vars: Mapping[str, Any] | None,
-    *_: Any,  # noqa: ANN401 - foreign
-    **__: Any,  # noqa: ANN401 - foreign
+    *_: Any,
+    **__: Any,
 ) -> str:
     """Render a template beside the track, with these variables."""
     path = Path(template_file_name)

@@ -214,7 +214,7 @@ class Importer:
         return module if fromlist else self._served[top]
 
 
-def _print(*values: object, **options: Any) -> None:  # noqa: ANN401 - as of `print`
+def _print(*values: object, **options: Any) -> None:
     """Python's own, to standard error by default."""
     print(*values, **{**options, "file": options.get("file") or sys.stderr})  # noqa: T201 - foreign words
 
@@ -256,11 +256,11 @@ class Registry:
     processors: list[Any] = field(default_factory=list)
     meta_data: Mapping[str, Any] = field(default_factory=lambda: dict(_META_DATA))
 
-    def register_param_source(self, name: str, param_source: Any) -> None:  # noqa: ANN401 - foreign
+    def register_param_source(self, name: str, param_source: Any) -> None:
         """Register a parameter source: `f(track, params, **kwargs)`, or a class."""
         self.param_sources[named(name)] = param_source
 
-    def register_runner(self, operation_type: object, runner: Any, **kwargs: Any) -> None:  # noqa: ANN401 - foreign
+    def register_runner(self, operation_type: object, runner: Any, **kwargs: Any) -> None:
         """Register a runner of an operation type.
 
         One that is not asynchronous is for Rally before version 2: its tasks are n/a.
@@ -268,18 +268,18 @@ class Registry:
         name = named(operation_type)
         self.runners[name] = runner if kwargs.get("async_runner", False) else _Blocking(name)
 
-    def register_scheduler(self, name: str, scheduler: Any) -> None:  # noqa: ANN401 - foreign
+    def register_scheduler(self, name: str, scheduler: Any) -> None:
         """Register a scheduler: `f(current)`, or a class."""
         self.schedulers[named(name)] = scheduler
 
-    def register_track_processor(self, processor: Any) -> None:  # noqa: ANN401 - foreign
+    def register_track_processor(self, processor: Any) -> None:
         """Register a track processor; it gets what it has attributes for, as in Rally."""
         for name, kind in (("downloader", Downloader), ("decompressor", Decompressor)):
             if hasattr(processor, name):
                 setattr(processor, name, kind())
         self.processors.append(processor)
 
-    def register_workload_processor(self, processor: Any) -> None:  # noqa: ANN401 - foreign
+    def register_workload_processor(self, processor: Any) -> None:
         """OpenSearch Benchmark's name of the same."""
         self.register_track_processor(processor)
 
@@ -342,11 +342,11 @@ def served_modules(registry: Registry) -> Mapping[str, ModuleType]:
     """All modules of the two that plug-ins can import, by full name; `registry` is the plug-in's."""
     found: dict[str, ModuleType] = {}
 
-    def runner_for(operation_type: object) -> Any:  # noqa: ANN401 - foreign
+    def runner_for(operation_type: object) -> Any:
         name = named(operation_type)
         return registry.runners.get(name) or rally_classes.built_in(name)()
 
-    def add(name: str, **members: Any) -> None:  # noqa: ANN401 - members of a module
+    def add(name: str, **members: Any) -> None:
         module = ModuleType(name)
         vars(module).update(members)
         found[name] = module
@@ -401,7 +401,7 @@ def served_modules(registry: Registry) -> Mapping[str, ModuleType]:
 class _Client:
     """A client that a plug-in tries to create."""
 
-    def __init__(self, *_: Any, **__: Any) -> None:  # noqa: ANN401 - foreign
+    def __init__(self, *_: Any, **__: Any) -> None:
         raise rally_classes.Unsupported(
             "the track's plug-in makes a client of its own: benchctl asks nodes only over the client that "
             "runners are given"
@@ -481,7 +481,7 @@ class Loaded:
                 raise PluginError(f"{code.path} has no function register(registry)")
             register(self.registry)
 
-    def _process(self, processor: Any, track: Track) -> None:  # noqa: ANN401 - foreign
+    def _process(self, processor: Any, track: Track) -> None:
         with blaming(self.code, f"track processor {type(processor).__name__}"):
             for kind in ("track", "workload"):
                 change = getattr(processor, f"on_after_load_{kind}", None)

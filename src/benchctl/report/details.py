@@ -24,9 +24,6 @@ from benchctl.stats.compare import Comparison
 from benchctl.stats.evidence import EvidenceCost, TaskCost
 from benchctl.stats.order import OrderEffect, describe_before
 
-# What the driver itself did, as a compact table.
-
-
 _NS_PER_MS = 1e6
 _MS_PER_S = 1e3
 _LONG_MS = 10

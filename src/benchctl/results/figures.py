@@ -339,12 +339,12 @@ def _writing(name: str, title: str, meaning: str) -> Figure:
     return _metered(name, title, "ms", meaning, level="ingest", own_nodes=_ASKED, target=_COUNTERS)
 
 
-def _built(name: str, title: str, built: str, unit: str, meaning: str, **changes: Any) -> Figure:  # noqa: ANN401 - of a figure
+def _built(name: str, title: str, built: str, unit: str, meaning: str, **changes: Any) -> Figure:
     figure = Figure(name, title, "", unit, meaning, level="build", built=built)
     return msgspec.structs.replace(figure, **changes)
 
 
-def _at_rest(name: str, title: str, built: str, meaning: str, **changes: Any) -> Figure:  # noqa: ANN401 - of a figure
+def _at_rest(name: str, title: str, built: str, meaning: str, **changes: Any) -> Figure:
     figure = _built(name, title, built, "MB", meaning, level="index", per_unit=1e6)
     return msgspec.structs.replace(figure, **changes)
 

@@ -363,23 +363,8 @@ def _engine(race: Race, spec: VariantSpec) -> EngineFacts:
 
 
 def _fork(race: Race, variant: str, block: int) -> ForkRecord:
-    return ForkRecord(
-        variant=variant,
-        block=block,
-        position=0,
-        status="done",
-        reason="",
-        started=race.created,
-        wall_s=0.0,
-        requests_s=0.0,
-        overhead_s=0.0,
-        copy_s=0.0,
-        probe_s=0.0,
-        boots=(),
-        summaries=tuple(_summary(place, task) for place, task in enumerate(race.tasks)),
-        probes=(),
-        samples=None,
-    )
+    summaries = tuple(_summary(place, task) for place, task in enumerate(race.tasks))
+    return ForkRecord.of_figures(variant, block, summaries, race.created)
 
 
 def _summary(place: int, task: TaskResult) -> TaskSummary:

@@ -214,6 +214,29 @@ class ForkRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename
     evidence: tuple[EvidenceKind, ...] = ()
     files: dict[str, StoredFile] = {}
 
+    @classmethod
+    def of_figures(
+        cls, variant: str, block: int, summaries: tuple[TaskSummary, ...], started: str = ""
+    ) -> "ForkRecord":
+        """One that is done, of which nothing is known but its figures."""
+        return cls(
+            variant=variant,
+            block=block,
+            position=0,
+            status="done",
+            reason="",
+            started=started,
+            wall_s=0.0,
+            requests_s=0.0,
+            overhead_s=0.0,
+            copy_s=0.0,
+            probe_s=0.0,
+            boots=(),
+            summaries=summaries,
+            probes=(),
+            samples=None,
+        )
+
 
 class IngestCosts(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
     """What bulk requests of an ingest took, of which several were under way at a time.

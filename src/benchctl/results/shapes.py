@@ -484,7 +484,7 @@ class _SampleLines:
         # `{"index":{"_index":"...","_id":"DIGEST-` and the row's number is what follows.
         self._action = _action(race, "metrics", f"{race.digest}-").decode().removesuffix('"}}')
 
-    def body(self, task: int, rows: Any, samples: Columns) -> Body:  # noqa: ANN401 - numpy's arrays
+    def body(self, task: int, rows: Any, samples: Columns) -> Body:
         (latency, service, processing), meta = self._parts(task)
         action, epoch_ms, relative = self._action, self._race.epoch_ms, self._race.layout.shape.relative
         start_ms = samples["start_ns"] / 1e6

@@ -194,13 +194,13 @@ FORKS: tuple[Column[ForkRow], ...] = (
 )
 
 
-def _spec(row: ForkRow, name: str) -> Any:  # noqa: ANN401 - a field of any type
+def _spec(row: ForkRow, name: str) -> Any:
     return next(
         (getattr(one, name) for one in row.record.plan.variants if one.name == row.fork.variant), None
     )
 
 
-def _fact(row: ForkRow, name: str) -> Any:  # noqa: ANN401 - a field of any type
+def _fact(row: ForkRow, name: str) -> Any:
     found = (getattr(one, name) for one in row.record.engines if one.variant == row.fork.variant)
     return next(found, None)
 

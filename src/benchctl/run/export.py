@@ -200,7 +200,7 @@ class _Store:
         params: dict[str, str] | None = None,
         busy: Callable[[Any], bool] = lambda _: False,
         absent_ok: bool = False,
-    ) -> Any:  # noqa: ANN401 - JSON of any shape
+    ) -> Any:
         """Ask, and again while it is busy: all that is asked here may be asked twice.
 
         `absent_ok` gives None for what is not there.

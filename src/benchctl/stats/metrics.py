@@ -371,22 +371,8 @@ def builds_as_forks(plan: Plan, builds: Builds) -> tuple[Plan, dict[str, list[Fo
     challenge = Challenge(INDEX_BUILDS, tuple(map(Task, (_BUILD, *fields))))
     return msgspec.structs.replace(plan, schedules=(*plan.schedules, challenge), redline=None), {
         label: [
-            ForkRecord(
-                variant=label,
-                block=number,
-                position=0,
-                status="done",
-                reason="",
-                started="",
-                wall_s=0.0,
-                requests_s=0.0,
-                overhead_s=0.0,
-                copy_s=0.0,
-                probe_s=0.0,
-                boots=(),
-                summaries=tuple(_build_summaries(facts, place, fields)),
-                probes=(),
-                samples=None,
+            msgspec.structs.replace(
+                ForkRecord.of_figures(label, number, tuple(_build_summaries(facts, place, fields))),
                 index_build=number,
             )
             for number, facts in enumerate(group)

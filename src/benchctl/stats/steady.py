@@ -184,7 +184,7 @@ def _normal_cost(logs: Floats) -> "BaseCost":
         model = "normal in constant time"
         min_size = _SHORTEST
 
-        def fit(self, signal: Any) -> "NormalCost":  # noqa: ANN401 - ruptures' type
+        def fit(self, signal: Any) -> "NormalCost":
             self.signal = signal
             return self
 

@@ -267,7 +267,7 @@ def _hint(undefined: Iterable[str]) -> str:
     return f"these have no value and came out as nothing: {names}; give them with --param" if names else ""
 
 
-def convert(raw: Any, kind: type[T], document: Document, where: str) -> T:  # noqa: ANN401 - JSON of any shape
+def convert(raw: Any, kind: type[T], document: Document, where: str) -> T:
     """Convert JSON to a typed form.
 
     Raises:
@@ -292,7 +292,7 @@ def refused(err: msgspec.ValidationError, document: Document, where: str) -> Usa
 _KEYS: dict[Any, tuple[str, ...]] = {}
 
 
-def encoded_names(kind: Any) -> tuple[str, ...]:  # noqa: ANN401 - any struct
+def encoded_names(kind: Any) -> tuple[str, ...]:
     """The keys of a struct in JSON."""
     if kind not in _KEYS:
         # Slower than parsing a task.

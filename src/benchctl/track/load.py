@@ -233,7 +233,7 @@ class _Reader:
             found[challenge.name] = challenge
         return found
 
-    def _index(self, raw: Any, where: str) -> Index:  # noqa: ANN401 - JSON of any shape
+    def _index(self, raw: Any, where: str) -> Index:
         entry = convert(raw, _IndexEntry, self._document, where)
         if not entry.body:
             return Index(entry.name, IndexBody(), entry.types)
@@ -257,7 +257,7 @@ class _Reader:
             for place, raw in enumerate(getattr(entry, key.replace("-", "_")) or ()):
                 yield self._template(raw, kind, f"$.{key}[{place}]")
 
-    def _template(self, raw: Any, kind: TemplateKind, where: str) -> Template:  # noqa: ANN401 - JSON of any shape
+    def _template(self, raw: Any, kind: TemplateKind, where: str) -> Template:
         entry = convert(raw, _TemplateEntry, self._document, where)
         if kind != "component" and entry.index_pattern is None:
             raise self._document.refuse(where, "index-pattern is missing")

@@ -51,7 +51,7 @@ def parse_params(texts: Iterable[str]) -> dict[str, Any]:
     return params
 
 
-def _param_value(name: str, text: str) -> Any:  # noqa: ANN401 - JSON of any type
+def _param_value(name: str, text: str) -> Any:
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):
@@ -117,7 +117,7 @@ def _checked(text: str, name: str) -> dict[str, Any]:
         raise UsageError(f"{name}: a value is nested in itself, or too deeply") from err
 
 
-def _parsed(text: str) -> Any:  # noqa: ANN401 - any YAML
+def _parsed(text: str) -> Any:
     """JSON first: YAML 1.1 covers most of it, but not its tabs and exponents."""
     try:
         return json.loads(text)
@@ -125,7 +125,7 @@ def _parsed(text: str) -> Any:  # noqa: ANN401 - any YAML
         return yaml.safe_load(text)
 
 
-def plain_value(value: Any, where: str) -> Any:  # noqa: ANN401 - any YAML
+def plain_value(value: Any, where: str) -> Any:
     """A JSON or YAML value as JSON could express it; dates become text. `where` is for messages.
 
     Raises:
@@ -135,7 +135,7 @@ def plain_value(value: Any, where: str) -> Any:  # noqa: ANN401 - any YAML
     return _plain(value, where, iter(range(_MOST_VALUES)))
 
 
-def _plain(value: Any, where: str, budget: Iterator[int]) -> Any:  # noqa: ANN401 - any YAML
+def _plain(value: Any, where: str, budget: Iterator[int]) -> Any:
     if next(budget, None) is None:
         # A few lines of YAML with nested aliases would exhaust memory.
         raise UsageError(f"{where}: more than {_MOST_VALUES:,} values")

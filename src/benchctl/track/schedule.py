@@ -45,7 +45,7 @@ class IncompleteError(UsageError):
 
 
 def read_operation(
-    raw: Any,  # noqa: ANN401 - JSON of any shape
+    raw: Any,
     document: Document,
     where: str,
     *,
@@ -222,7 +222,7 @@ class _Entry:
     swept: str = ""
 
 
-def read_challenge(raw: Any, context: Context, where: str = "$") -> Challenge:  # noqa: ANN401 - JSON of any shape
+def read_challenge(raw: Any, context: Context, where: str = "$") -> Challenge:
     """Parse a challenge, given its JSON path `where`.
 
     Raises:
@@ -271,7 +271,7 @@ def _client_counts(element: dict[str, Any], where: str) -> Iterator[_Entry]:
         yield _Entry(named, where, swept=label)
 
 
-def _parallel(raw: Any, where: str, group: int, document: Document) -> Iterator[_Entry]:  # noqa: ANN401 - any JSON
+def _parallel(raw: Any, where: str, group: int, document: Document) -> Iterator[_Entry]:
     element = convert(raw, _Parallel, document, where)
     if not element.tasks:
         raise document.refuse(f"{where}.tasks", "is empty")
@@ -649,7 +649,7 @@ class _Writer:
             own["target-throughput"] = f"{task.target_throughput:.15g} docs/s"
         return {"operation": self._operation(task.operation), **own}
 
-    def _operation(self, name: str) -> Any:  # noqa: ANN401 - a name, or an object of any shape
+    def _operation(self, name: str) -> Any:
         operation = self._undefined.pop(name, None)
         if operation is None:
             return name

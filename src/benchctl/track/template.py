@@ -85,7 +85,7 @@ HELPER_TEMPLATES: Mapping[str, str] = {"rally.helpers": _HELPERS, "benchmark.hel
 """Name of an import -> its template."""
 
 
-def _moment(value: Any, date_format: str, zone: tzinfo) -> datetime:  # noqa: ANN401 - whatever a template holds
+def _moment(value: Any, date_format: str, zone: tzinfo) -> datetime:
     """A moment from a datetime, seconds since 1970, or a text in a format."""
     if isinstance(value, datetime):
         return value if value.tzinfo else value.replace(tzinfo=zone)
@@ -95,18 +95,18 @@ def _moment(value: Any, date_format: str, zone: tzinfo) -> datetime:  # noqa: AN
     return found if found.tzinfo else found.replace(tzinfo=zone)
 
 
-def days_ago(start: Any, end: Any, date_format: str = "%d-%m-%Y", default_tz: tzinfo = UTC) -> int:  # noqa: ANN401 - as above
+def days_ago(start: Any, end: Any, date_format: str = "%d-%m-%Y", default_tz: tzinfo = UTC) -> int:
     """Whole days between two moments."""
     return (_moment(end, date_format, default_tz) - _moment(start, date_format, default_tz)).days
 
 
-def get_start_date(moment: Any, date_format: str = "%Y-%m-%d", default_tz: tzinfo = UTC) -> str:  # noqa: ANN401 - as above
+def get_start_date(moment: Any, date_format: str = "%Y-%m-%d", default_tz: tzinfo = UTC) -> str:
     """A moment as a date."""
     return _moment(moment, date_format, default_tz).strftime(date_format)
 
 
 def get_end_date(
-    start: Any,  # noqa: ANN401 - as above
+    start: Any,
     duration_days: int = 1,
     date_format: str = "%Y-%m-%d",
     default_tz: tzinfo = UTC,

@@ -61,7 +61,7 @@ def split_text(text: str) -> list[str | Placeholder]:
     return [*pieces, plain] if plain else pieces
 
 
-def placeholders(texts: Any) -> Iterator[Placeholder]:  # noqa: ANN401 - JSON of any shape
+def placeholders(texts: Any) -> Iterator[Placeholder]:
     """All placeholders in the strings of a JSON value, except in keys of objects.
 
     Raises:
@@ -481,7 +481,7 @@ class DateRange(_Range, frozen=True, kw_only=True, tag="date-range"):
 ValueSource = Choice | Integer | Number | Date | IntegerRange | NumberRange | DateRange
 
 
-def check_values(values: Mapping[str, ValueSource], texts: Any) -> str:  # noqa: ANN401 - JSON of any shape
+def check_values(values: Mapping[str, ValueSource], texts: Any) -> str:
     """What is wrong with an operation's values, or with the placeholders in `texts`.
 
     Returns:

@@ -160,7 +160,7 @@ def judge_condition(condition: Condition, root: str = "") -> Judge:
     return judge
 
 
-def at_path(found: Any, path: str) -> Any:  # noqa: ANN401 - any JSON
+def at_path(found: Any, path: str) -> Any:
     """The value at a dotted path, with numbers as list indices; None where there is none."""
     for key in path.split("."):
         if isinstance(found, dict):

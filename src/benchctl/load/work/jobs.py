@@ -94,7 +94,7 @@ def _verdict(body: bytes, operation: WaitForTransform, engine: EngineName) -> An
     return _OK if state in {"stopped", "finished"} else None
 
 
-def _state(found: Any, name: str, engine: EngineName) -> tuple[str, str]:  # noqa: ANN401 - any JSON
+def _state(found: Any, name: str, engine: EngineName) -> tuple[str, str]:
     """A transform's state and the reason for it, in either engine's format."""
     if engine == "elasticsearch":
         first = at_path(found, "transforms.0")

@@ -100,7 +100,7 @@ def _types(kind: type[Operation]) -> Mapping[str, Any]:
     return {field.encode_name: field.type for field in msgspec.structs.fields(kind)}
 
 
-def _takes_null(wanted: Any) -> bool:  # noqa: ANN401 - any type
+def _takes_null(wanted: Any) -> bool:
     """Whether null means something to a key; else it says nothing, as in Rally."""
     return wanted is None or not _plain_types(wanted).isdisjoint({Any, NoneType})
 
@@ -116,7 +116,7 @@ def _step(raw: object) -> object:
     return _prepared({"name": raw.get(_TYPE, ""), **raw}) if _TYPE in raw else raw
 
 
-def _number(value: object, wanted: Any) -> object:  # noqa: ANN401 - any type
+def _number(value: object, wanted: Any) -> object:
     """A text of digits as a number, and one of a truth as that, where a key takes those and no texts.
 
     A whole number may also be written as a fraction, such as the 2500.0 that a template computes.
@@ -135,7 +135,7 @@ def _number(value: object, wanted: Any) -> object:  # noqa: ANN401 - any type
     return float(value) if float in kinds and _FRACTION.fullmatch(value) else value
 
 
-def _plain_types(wanted: Any) -> frozenset[Any]:  # noqa: ANN401 - any type
+def _plain_types(wanted: Any) -> frozenset[Any]:
     """The types that a union is made of, without what annotations add to them."""
     if hasattr(wanted, "__metadata__"):
         return _plain_types(wanted.__origin__)

@@ -195,7 +195,7 @@ class Operation(
         return self.wire
 
     @property
-    def content(self) -> Any:  # noqa: ANN401 - any JSON
+    def content(self) -> Any:
         """What its request carries; None for nothing."""
         form = self.form
         return getattr(self, "body", None) if form is None or form.body is None else form.body
@@ -256,7 +256,7 @@ def _listed(value: object) -> list[Any]:
     return value if isinstance(value, list) else [value]
 
 
-def url_param(value: Any) -> str:  # noqa: ANN401 - whatever JSON the track holds
+def url_param(value: Any) -> str:
     """One value of a query string."""
     if isinstance(value, bool):
         return "true" if value else "false"
@@ -295,7 +295,7 @@ class Varying(Operation, frozen=True, kw_only=True):
     values: dict[str, ValueSource] = msgspec.field(default_factory=dict)
 
     @property
-    def templates(self) -> Any:  # noqa: ANN401 - any JSON
+    def templates(self) -> Any:
         """All that `${name}` may stand in."""
         return self.content
 

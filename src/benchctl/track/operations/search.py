@@ -309,7 +309,7 @@ class MultiSearch(Asking, frozen=True, kw_only=True, tag="multi-search"):
         demand((len(self.searches) > 0, "searches is empty"))
 
     @property
-    def templates(self) -> Any:  # noqa: ANN401 - any JSON
+    def templates(self) -> Any:
         """All that `${name}` may stand in."""
         return [[search.header, search.body] for search in self.searches]
 
@@ -340,7 +340,7 @@ class RawRequest(Varying, frozen=True, kw_only=True, tag="raw-request"):
         return super().accepted | frozenset(own)
 
     @property
-    def templates(self) -> Any:  # noqa: ANN401 - any JSON
+    def templates(self) -> Any:
         """All that `${name}` may stand in."""
         return [self.path, self.body]
 
