@@ -191,6 +191,19 @@ def test_what_became_of_single_nodes_is_said():
     assert "in fork 2 of es3 nodes copied up to 1,234 bytes" in found["copied-shards"]
 
 
+def test_what_a_start_read_of_an_index_that_was_to_be_cold_is_said():
+    boot = BootRecord((0,), 1.0, 0.0, 0.0, 1, 1, (), "", resident=0.0)
+    starts = {
+        "cold": msgspec.structs.replace(boot, resident_begun=0.97),
+        "colder": msgspec.structs.replace(boot, resident_begun=0.02),
+        "before": boot,
+        "warm": msgspec.structs.replace(boot, resident=1.0, resident_begun=1.0),
+    }
+    found = list(node_doubts({label: [make_fork(label, 0, boots=(one,))] for label, one in starts.items()}))
+    assert [one.code for one in found] == ["warmed-by-start"]
+    assert "starting nodes of cold read up to 97 % of the index" in found[0].text
+
+
 def test_nodes_of_one_host_say_nothing_of_scaling():
     parts = {name: {"cpu": 1.0} for name in ("a", "b", "c")}
     found = {

@@ -265,6 +265,9 @@ def _cache_lines(record: RunRecord) -> Iterator[str]:
     if resident:
         bounds = f"{100 * min(resident):.1f} to {100 * max(resident):.1f} % of it resident"
         yield f"page cache of the index before nodes start: {record.plan.page_cache}, {bounds}"
+    begun = [one for fork in record.forks for boot in fork.boots if (one := boot.resident_begun) is not None]
+    if begun:
+        yield f"  when their tasks began: {100 * min(begun):.1f} to {100 * max(begun):.1f} % of it resident"
 
 
 def _host_lines(host: Environment) -> Iterator[str]:

@@ -108,6 +108,7 @@ class BootRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename
         stand_ins: data streams of the track that were plain indices, since the node has none.
         resident: share of the index that the page cache held when it was started, 0 to 1; None where that was
             left as it was.
+        resident_begun: the same when its first task began; None also in records from before it was kept.
         asked: what a running cluster was asked while it was measured, and what that cost; empty for a node
             that benchctl started.
         nodes: name of a node of a running cluster -> what it used from the first reading to the last
@@ -131,6 +132,7 @@ class BootRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename
     origin_ns: int | None = None
     stand_ins: tuple[str, ...] = ()
     resident: float | None = None
+    resident_begun: float | None = None
     asked: dict[str, Asked] = {}
     nodes: dict[str, dict[str, float]] = {}
     readings: str | None = None

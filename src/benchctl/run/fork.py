@@ -19,7 +19,7 @@ from benchctl.engine.filling import settle
 from benchctl.engine.lucene_files import bytes_by_kind
 from benchctl.engine.meter import Meters, thread_kinds
 from benchctl.engine.node import Node
-from benchctl.engine.page_cache import prepare_page_cache
+from benchctl.engine.page_cache import prepare_page_cache, resident_share
 from benchctl.engine.readings import ClusterMeter
 from benchctl.engine.settings import BootFolders
 from benchctl.engine.target import Target
@@ -277,6 +277,7 @@ class ForkRunner:
                 ):
                     evidence.begin(nodes)
                     idle_s = serving.wait_idle()
+                    begun = None if resident is None else resident_share(place.root / "data")
                     stage = self._steps.stage(serving, subject.spec, number, place.origin_ns, place.spool)
                     search = self._offer(serving, steps, stage, load, place)
                     evidence.measured(nodes)
@@ -324,6 +325,7 @@ class ForkRunner:
                 origin_ns=nodes[0].started_ns - place.origin_ns if nodes else None,
                 stand_ins=plain,
                 resident=resident,
+                resident_begun=begun,
                 asked={} if asking is None else asking.asked,
                 nodes={} if asking is None else asking.nodes,
                 readings=readings,

@@ -49,6 +49,7 @@ CaveatCode = Literal[
     "unlike",
     "unpaired",
     "unsupported",
+    "warmed-by-start",
     "whole-clients",
 ]
 
@@ -474,6 +475,15 @@ def copied_shards(variant: str, forks: Sequence[int], most_bytes: int) -> Caveat
         "copied-shards",
         f"in {_which(forks)} of {variant} nodes copied up to {most_bytes:,} bytes of shards from each other "
         "when they started: not all of the index is as it was prepared",
+    )
+
+
+def warmed_by_start(variant: str, most_share: float) -> Caveat:
+    """A page cache that was empty before nodes started, and is not when their tasks begin."""
+    return Caveat(
+        "warmed-by-start",
+        f"starting nodes of {variant} read up to {100 * most_share:.0f} % of the index: so much of it was in "
+        "the page cache, which had been emptied, when tasks began",
     )
 
 
