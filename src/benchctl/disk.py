@@ -175,6 +175,24 @@ def read_file(path: Path, most_bytes: int = MOST_BYTES, *, follow: bool = True) 
     return content
 
 
+def replace_past_nodes(path: Path, content: bytes) -> None:
+    """Give a file in a folder of the nodes' user a new content at once, without following a link of theirs.
+
+    Raises:
+        OSError: the disk refuses, or there is such a link.
+    """
+    partial = f".{path.name}.partial"
+    with folder_past_nodes(path.parent) as folder:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(partial, dir_fd=folder)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+        with os.fdopen(os.open(partial, flags, 0o644, dir_fd=folder), "wb") as file:
+            file.write(content)
+            # Whatever the umask is, the nodes' user reads it.
+            os.fchmod(file.fileno(), 0o644)
+        os.replace(partial, path.name, src_dir_fd=folder, dst_dir_fd=folder)
+
+
 @contextlib.contextmanager
 def replacing(target: Path, *, durable: bool = False) -> Iterator[Path]:
     """A temporary file beside the target that takes its place when the block ends well, else it is gone.

@@ -130,6 +130,7 @@ class Endpoint:
         ca: certificates to trust instead of the system's, PEM.
         verify: whether its certificate is checked at all.
         options: for hints.
+        lossy: whether it may go on without some of its hosts: nodes that benchctl itself watches.
     """
 
     hosts: tuple[str, ...]
@@ -137,6 +138,7 @@ class Endpoint:
     ca: Path | None = None
     verify: bool = True
     options: OptionNames = TARGET_OPTIONS
+    lossy: bool = False
 
     @classmethod
     def of(cls, hosts: "str | Endpoint") -> "Endpoint":

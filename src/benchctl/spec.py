@@ -97,6 +97,14 @@ class RunSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
             option="--enable-assertions",
         ),
     ] = False
+    on_node_loss: Annotated[
+        Literal["fail", "continue"],
+        _said(
+            "Whether losing one of a cluster's nodes ends its fork, or is shown.",
+            "Load",
+            later=True,
+        ),
+    ] = "fail"
     hosts: Annotated[
         str,
         _said(

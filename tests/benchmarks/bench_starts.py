@@ -13,10 +13,10 @@ from statistics import median
 
 from rich.console import Console
 
+from benchctl.engine.cluster import Cluster, archive_classes, boot
 from benchctl.engine.distribution import install
 from benchctl.engine.jdk import provide_jdk
 from benchctl.engine.launch import starts_of
-from benchctl.engine.node import Node, archive_classes, boot
 from benchctl.engine.variant import BUILT_IN_VERSIONS
 from benchctl.home import open_folder, resolve_home
 from benchctl.results.plan import EngineName, VariantSpec
@@ -33,7 +33,7 @@ def measure(engine: EngineName, version: str, rounds: int, heap_mb: int) -> floa
     starts = starts_of(home, installation)
     archive_classes(home, installation, jdk, starts)
 
-    def start(*, directly: bool) -> tuple[float, Node]:
+    def start(*, directly: bool) -> tuple[float, Cluster]:
         with tempfile.TemporaryDirectory(prefix="starts-", dir=home.scratch) as name:
             folder = open_folder(Path(name))
             with boot(

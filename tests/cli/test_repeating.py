@@ -92,6 +92,7 @@ RUN: Final[Mapping[str, tuple[Words, ...]]] = {
     "writes": (("--target", "prod=https://a:1", "--allow-writes"),),
     "keep": (("--target", "prod=https://a:1", "--allow-writes", "--keep"),),
     "on_error": (("--on-error", "abort"),),
+    "on_node_loss": (("--on-node-loss", "continue"),),
     "assertions": (("--enable-assertions",),),
     "transport": (("--transport", "client"),),
     "hosts": (("--hosts", "hosts.yml"),),
@@ -264,7 +265,14 @@ def test_no_option_is_forgotten(which: click.Command):
 
 @pytest.mark.parametrize(
     "swept",
-    ["docs=1k,2k", "heap=512m,1g", "jvm=,-Xint", "jdk=17,21", "setting:index.refresh_interval=1s,30s"],
+    [
+        "docs=1k,2k",
+        "heap=512m,1g",
+        "jvm=,-Xint",
+        "jdk=17,21",
+        "setting:index.refresh_interval=1s,30s",
+        "nodes=1,3",
+    ],
 )
 def test_what_a_sweep_makes_of_variants_is_made_again(swept: str):
     plan = planned(

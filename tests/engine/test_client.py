@@ -137,7 +137,7 @@ def test_several_indices_are_asked_at_once(client: SearchClient, node: FakeNode)
     node.answers["GET", "/a,b/_settings"] = (200, settings)
     node.answers["GET", "/a,b/_stats/translog"] = (
         200,
-        {"_all": {"primaries": {"translog": {"operations": 9}}}},
+        {"_all": {"primaries": {"translog": {"operations": 4}}, "total": {"translog": {"operations": 9}}}},
     )
     assert client.count("a,b") == 7
     assert (client.primary_shards("a,b"), client.primary_shards()) == (3, 4)
@@ -156,16 +156,40 @@ def test_bytes_of_fields_are_those_of_all_indices(client: SearchClient, node: Fa
     assert list(client.field_bytes("a,b").items()) == [("x", 14), ("y", 7)]
 
 
-def test_counters_of_the_node(client: SearchClient, node: FakeNode):
-    searches = {"indices": {"search": {"query_total": 12}}}
-    node.answers["GET", "/_nodes/_local/stats/indices/search"] = (200, {"nodes": {"x": searches}})
-    buffers = {"jvm": {"buffer_pools": {"direct": {"used_in_bytes": 45}, "mapped": {"used_in_bytes": 7}}}}
-    node.answers["GET", "/_nodes/_local/stats/jvm"] = (200, {"nodes": {"x": buffers}})
+def test_counters_are_those_of_all_nodes(client: SearchClient, node: FakeNode):
+    searches = [{"indices": {"search": {"query_total": count}}} for count in (12, 5)]
+    node.answers["GET", "/_nodes/stats/indices/search"] = (
+        200,
+        {"nodes": dict(zip("xy", searches, strict=True))},
+    )
+    pools = {"direct": {"used_in_bytes": 45}, "mapped": {"used_in_bytes": 7}}
+    buffers = {"name": "node-1", "jvm": {"buffer_pools": pools}}
+    node.answers["GET", "/_nodes/stats/jvm"] = (200, {"nodes": {"x": buffers}})
     merges = {"indices": {"merges": {"current": 2, "total_time_in_millis": 700, "total": 9}}}
-    node.answers["GET", "/_nodes/_local/stats/indices/merge"] = (200, {"nodes": {"x": merges}})
-    assert client.node_search_count() == 12
-    assert client.merges() == MergeStats(2, 700)
-    assert client.direct_buffers() == 45
+    node.answers["GET", "/_nodes/stats/indices/merge"] = (200, {"nodes": {"x": merges, "y": merges}})
+    assert client.node_search_count() == 17
+    assert client.merges() == MergeStats(4, 1400)
+    assert client.direct_buffers() == {"node-1": 45}
+
+
+def test_several_nodes_are_waited_for_until_each_has_its_shards(client: SearchClient, node: FakeNode):
+    node.answers["GET", "/_cluster/health"] = (200, {"status": "green", "timed_out": False})
+    assert client.health(None, 5, 3) == "green"
+    asked = node.seen[-1][2]
+    assert (asked["wait_for_status"], asked["wait_for_nodes"]) == ("green", "3")
+    late = {"status": "yellow", "timed_out": True, "number_of_nodes": 2}
+    node.answers["GET", "/_cluster/health"] = (408, late)
+    with pytest.raises(NodeRequestError, match="health is still yellow with 2 of 3 nodes after 5 s"):
+        client.health(None, 5, 3)
+
+
+def test_only_what_came_from_other_nodes_is_copied(client: SearchClient, node: FakeNode):
+    def shard(kind: str, recovered: int) -> dict[str, Any]:
+        return {"type": kind, "index": {"size": {"recovered_in_bytes": recovered}}}
+
+    found = {"a": {"shards": [shard("EXISTING_STORE", 99), shard("PEER", 0), shard("PEER", 5)]}}
+    node.answers["GET", "/a/_recovery"] = (200, found)
+    assert client.recovered_bytes("a") == 5
 
 
 Step = Callable[[SearchClient], None]

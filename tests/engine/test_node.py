@@ -8,19 +8,20 @@ from typing import Any
 import psutil
 import pytest
 
+from benchctl.engine.cluster import Cluster, boot
 from benchctl.engine.distribution import Installation
 from benchctl.engine.jdk import Jdk
-from benchctl.engine.node import Node, boot, parse_port
+from benchctl.engine.node import parse_port
 from benchctl.errors import BenchctlError
 
-Scripted = Callable[..., AbstractContextManager[Node]]
+Scripted = Callable[..., AbstractContextManager[Cluster]]
 
 
 @pytest.fixture
 def scripted(tmp_path: Path) -> Scripted:
     """Boot a distribution whose start script is the given shell text."""
 
-    def start(script: str, **changes: Any) -> AbstractContextManager[Node]:
+    def start(script: str, **changes: Any) -> AbstractContextManager[Cluster]:
         root = tmp_path / "distribution"
         for folder in ("bin", "config"):
             (root / folder).mkdir(parents=True)

@@ -1,7 +1,6 @@
 """What runs as the nodes' user may put a link anywhere in the nodes' folders; benchctl, as root, reads on."""
 
 import os
-import time
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,7 +11,7 @@ import pytest
 from benchctl import disk
 from benchctl.engine.evidence import GcCollector, InliningCollector, Scene
 from benchctl.engine.filling import freeze
-from benchctl.engine.node import Node, _Launch
+from benchctl.engine.node import Node
 from benchctl.engine.prepared_index import _damage_of, copy, link
 from benchctl.engine.process import last_lines
 from benchctl.engine.settings import BootFolders
@@ -43,11 +42,10 @@ def collected_inlining(root: Path) -> None:
 
 
 def port(root: Path) -> None:
-    fields: dict[str, Any] = {"folders": BootFolders(root), "timeout_s": 1.0, "started": time.monotonic()}
-    launch = _Launch(
-        cast("Any", None), process=cast("Any", None), manner="direct", vmstat=root, oom_kills=None, **fields
+    folders = BootFolders(root)
+    Node(cast("Any", SimpleNamespace(name="", folders=folders, manner="direct"))).wait_listening(
+        lambda: False
     )
-    launch.wait_port()
 
 
 READERS: dict[str, tuple[str, Callable[[Path], object]]] = {

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchctl.engine.variant import LATEST, canonical_engine, check_overrides, parse_variant
+from benchctl.engine.variant import LATEST, canonical_engine, check_overrides, parse_variant, with_option
 from benchctl.errors import ExitCode, UsageError
 from benchctl.results.plan import EngineName, VariantSpec
 
@@ -142,7 +142,14 @@ def test_any_text_is_a_variant_or_a_usage_error(text: str):
         ("x=es,setting:http.bind_host=0.0.0.0", "http.bind_host is benchctl's own"),
         ("x=es,env:TMPDIR=/x", "the variable TMPDIR is benchctl's own"),
         ("x=es,env:_JAVA_OPTIONS=-Xint", "would pass JVM flags by the record"),
-        ("x=es,index:number_of_replicas=1", "index.number_of_replicas is the track's"),
+        ("x=es,index:number_of_replicas=one", "'index.number_of_replicas' is no number: one"),
+        ("x=es,nodes:0", "nodes:0 is no number from 1 to 32"),
+        ("x=es,nodes:3,nodes:2", "needs one number of nodes behind nodes:"),
+        ("x=es,shards:many", "shards:many is no number from 1"),
+        ("x=es,nodes:2,replicas:2", "with replicas:2, 3 nodes have to hold data, and 2 would"),
+        ("x=es,replicas:1", "with replicas:1, 2 nodes have to hold data, and 1 would"),
+        ("x=es,nodes:2,setting:node.name=a", "several nodes cannot have one node.name"),
+        ("x=es,nodes:2,setting:discovery.seed_hosts=x", "discovery.seed_hosts is benchctl's own"),
         ("x=es,jar:", "nothing behind jar:"),
         ("x=es,jar:x.zip", "'x.zip' is not a jar"),
         ("x=es,plugin:x.jar", "'x.jar' is not a plug-in"),
@@ -193,3 +200,35 @@ def test_engines_have_two_names_each():
     assert canonical_engine("os") == canonical_engine("opensearch") == "opensearch"
     with pytest.raises(UsageError, match="there is no engine 'opensaerch'"):
         canonical_engine("opensaerch")
+
+
+def test_a_cluster_is_how_many_nodes_it_has_and_how_its_index_is_spread():
+    spec = parse("es3=es,nodes:3,shards:2,replicas:1,heap:1g")
+    assert [node.name for node in spec.nodes] == ["node-1", "node-2", "node-3"]
+    assert spec.index_settings == {"index.number_of_shards": "2", "index.number_of_replicas": "1"}
+    assert (spec.node_count, spec.heap_mb) == (3, 1024)
+    single = parse("one=es,nodes:1,shards:2")
+    assert (single.nodes, single.node_count) == ((), 1)
+    assert with_option(spec, "nodes", "2").node_count == 2
+    more = parse_variant("x=es3,nodes:5", distributions={}, jdks={}, defined={"es3": spec})
+    assert more.node_count == 5
+
+
+def test_what_nodes_are_may_be_said_in_json_as_commands_repeat_it():
+    text = (
+        'nodes:{"a":{"roles":["master","data"]},"b":{"settings":{"node.attr.zone":"x","c.d":[1,2]}}},shards:2'
+    )
+    spec = parse(f"x=os,{text}")
+    assert [(node.name, node.settings) for node in spec.nodes] == [
+        ("a", {"node.roles": ["master", "data"]}),
+        ("b", {"node.attr.zone": "x", "c.d": ["1", "2"]}),
+    ]
+    assert spec.index_settings == {"index.number_of_shards": "2"}
+
+
+def test_settings_that_say_where_shards_are_belong_to_the_layout():
+    spec = parse(
+        "x=es,nodes:2,setting:cluster.routing.rebalance.enable=none,setting:indices.queries.cache.size=5%"
+    )
+    assert [node.settings for node in spec.layout] == [{"cluster.routing.rebalance.enable": "none"}] * 2
+    assert [node.settings for node in spec.nodes] == [{}] * 2

@@ -14,7 +14,7 @@ import msgspec
 import pytest
 
 from benchctl.engine.client import NodeRequestError
-from benchctl.engine.node import Node
+from benchctl.engine.cluster import Cluster
 from benchctl.results.plan import EngineName
 from benchctl.results.store import RunFolder
 from integration.calls import Benchctl
@@ -29,7 +29,7 @@ RESULTS_OF_A_TASK = 4  # throughput, latency, service time, errors
 
 
 @pytest.fixture(scope="module")
-def node(boots: Boots, shared: Path, engine: EngineName) -> Iterator[Node]:
+def node(boots: Boots, shared: Path, engine: EngineName) -> Iterator[Cluster]:
     with boots(engine, shared / engine) as started:
         yield started
 
@@ -53,7 +53,7 @@ def exported(benchctl: Benchctl, runs: Path) -> Callable[..., str]:
 @pytest.fixture(autouse=True)
 def emptied(request: pytest.FixtureRequest) -> Iterator[None]:
     yield
-    node: Node = request.getfixturevalue("node")
+    node: Cluster = request.getfixturevalue("node")
     for index in node.client.request("GET", "/_cat/indices/rally-*,benchmark-*", params={"format": "json"}):
         if not index["index"].startswith(".ds"):
             node.client.request("DELETE", f"/{index['index']}")
@@ -62,17 +62,17 @@ def emptied(request: pytest.FixtureRequest) -> Iterator[None]:
             node.client.request("DELETE", f"/{templates}")
 
 
-def found(node: Node, index: str, query: dict[str, Any] | None = None, **more: Any) -> dict[str, Any]:
+def found(node: Cluster, index: str, query: dict[str, Any] | None = None, **more: Any) -> dict[str, Any]:
     node.client.request("POST", f"/{index}/_refresh")
     body = {"query": query or {"match_all": {}}, "track_total_hits": True, "size": 100, **more}
     return node.client.search(index, body)
 
 
-def count(node: Node, index: str) -> int:
+def count(node: Cluster, index: str) -> int:
     return int(found(node, index)["hits"]["total"]["value"])
 
 
-def test_it_is_found_as_dashboards_ask_and_twice_is_once(node: Node, exported: Callable[..., str]):
+def test_it_is_found_as_dashboards_ask_and_twice_is_once(node: Cluster, exported: Callable[..., str]):
     to = ("--to", node.endpoint.title, "--samples", "--environment", "nightly")
     assert f"{FORKS} races sent" in exported(*to)
     samples = FORKS * ROWS * RECORDS_A_SAMPLE
@@ -131,7 +131,7 @@ def test_it_is_found_as_dashboards_ask_and_twice_is_once(node: Node, exported: C
     assert (raced["times"]["count"], raced["times"]["avg"]) == (ROWS - 1, 4.0)
 
 
-def test_what_is_missing_is_sent_and_nothing_else(node: Node, exported: Callable[..., str]):
+def test_what_is_missing_is_sent_and_nothing_else(node: Cluster, exported: Callable[..., str]):
     to = ("--to", node.endpoint.title)
     exported(*to)
     gone = f"/rally-races-2026-01/_doc/{RUN}.es.1.0"
@@ -144,14 +144,14 @@ def test_what_is_missing_is_sent_and_nothing_else(node: Node, exported: Callable
     assert count(node, "rally-races-2026-01") == FORKS
 
 
-def test_templates_of_others_stay(node: Node, exported: Callable[..., str]):
+def test_templates_of_others_stay(node: Cluster, exported: Callable[..., str]):
     theirs = {"index_patterns": ["rally-results-*"], "template": {"settings": {"number_of_shards": 2}}}
     node.client.request("PUT", "/_index_template/rally-results", body=theirs)
     exported("--to", node.endpoint.title)
     assert node.client.primary_shards("rally-results-2026-01") == 2
 
 
-def test_records_of_opensearch_benchmark(node: Node, exported: Callable[..., str]):
+def test_records_of_opensearch_benchmark(node: Cluster, exported: Callable[..., str]):
     exported("--to", node.endpoint.title, "--shape", "osb", "--samples")
     assert count(node, "benchmark-test-runs-2026-01") == FORKS
     hits = found(
@@ -176,7 +176,7 @@ def test_records_of_opensearch_benchmark(node: Node, exported: Callable[..., str
 
 
 @pytest.mark.parametrize("engine", ["opensearch"], indirect=True)  # core builds of Elasticsearch have none
-def test_data_streams(node: Node, exported: Callable[..., str]):
+def test_data_streams(node: Cluster, exported: Callable[..., str]):
     to = ("--to", node.endpoint.title, "--streams", "--samples")
     try:
         exported(*to)
@@ -191,7 +191,7 @@ def test_data_streams(node: Node, exported: Callable[..., str]):
         node.client.request("DELETE", "/_data_stream/rally-*")
 
 
-def test_a_sweep_says_where_its_points_are(node: Node, runs: Path, exported: Callable[..., str]):
+def test_a_sweep_says_where_its_points_are(node: Cluster, runs: Path, exported: Callable[..., str]):
     record = swept_record(blocks=1)
     folder = RunFolder(runs / record.id)
     folder.path.mkdir()
@@ -230,7 +230,7 @@ def forwarding(port: int, to: int) -> Iterator[None]:
 
 
 def test_what_a_store_missed_is_sent_with_the_next_run(
-    node: Node, runs: Path, benchctl: Benchctl, exported: Callable[..., str]
+    node: Cluster, runs: Path, benchctl: Benchctl, exported: Callable[..., str]
 ):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))

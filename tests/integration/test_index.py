@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from benchctl.corpus.generated import Corpus, open_documents
-from benchctl.engine.node import boot
+from benchctl.engine.cluster import boot
 from benchctl.engine.prepared_index import PreparedIndex, copy_index
 from benchctl.errors import BenchctlError
 from benchctl.home import Home

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from benchctl.engine.answers import ask
+from benchctl.engine.cluster import Cluster
 from benchctl.engine.declared import stand_ins
-from benchctl.engine.node import Node
 from benchctl.load.request import Request
 from benchctl.load.transport import WireClient
 from benchctl.load.work.programs import open_workload
@@ -30,15 +30,15 @@ def repository(shared: Path, engine: EngineName) -> Path:
 
 
 @pytest.fixture(scope="module")
-def node(boots: Boots, shared: Path, repository: Path, engine: EngineName) -> Iterator[Node]:
+def node(boots: Boots, shared: Path, repository: Path, engine: EngineName) -> Iterator[Cluster]:
     with boots(engine, shared / engine, settings={"path.repo": str(repository)}) as started:
         yield started
 
 
 @pytest.fixture
-def driver(node: Node, engine: EngineName) -> Iterator[Driver]:
+def driver(node: Cluster, engine: EngineName) -> Iterator[Driver]:
     """It finds no index, and leaves none."""
-    with WireClient(f"http://127.0.0.1:{node.http_port}") as wire:
+    with WireClient(f"http://127.0.0.1:{node.nodes[0].http_port}") as wire:
         yield Driver(node, wire, engine)
     for name in node.client.request("GET", "/_settings"):
         node.client.request("DELETE", f"/{name}")

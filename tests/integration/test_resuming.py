@@ -14,8 +14,8 @@ import psutil
 import pytest
 
 from benchctl.corpus.generated import Corpus, open_documents
+from benchctl.engine.cluster import boot
 from benchctl.engine.filling import MANIFEST_NAME, PartialIndex
-from benchctl.engine.node import boot
 from benchctl.engine.prepared_index import copy_index
 from benchctl.errors import ExitCode
 from benchctl.home import Home

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from benchctl.engine.node import Node
+from benchctl.engine.cluster import Cluster
 from benchctl.results.plan import EngineName
 from benchctl.track.load import load_track
 from integration.calls import Benchctl
@@ -38,7 +38,7 @@ def source(number: int) -> dict[str, Any]:
 
 
 @pytest.fixture
-def node(engine: EngineName, start: Start) -> Iterator[Node]:
+def node(engine: EngineName, start: Start) -> Iterator[Cluster]:
     with start(engine) as started:
         client = started.client
         client.create_index("things", BODY)
@@ -53,7 +53,7 @@ def node(engine: EngineName, start: Start) -> Iterator[Node]:
 
 
 def test_an_index_becomes_a_track_whose_searches_find_something(
-    node: Node, benchctl: Benchctl, tmp_path: Path
+    node: Cluster, benchctl: Benchctl, tmp_path: Path
 ):
     folder = tmp_path / "made"
     made = benchctl(

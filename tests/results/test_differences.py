@@ -7,7 +7,7 @@ import pytest
 
 from benchctl.results.differences import beyond, resolved, variant_differences
 from benchctl.results.model import EngineFacts, RunRecord
-from benchctl.results.plan import TargetSpec, VariantSpec
+from benchctl.results.plan import NodeSpec, TargetSpec, VariantSpec
 from builders import ES, OS, make_plan, make_record
 
 SHA = "0123456789abcdef" * 4
@@ -65,6 +65,11 @@ def test_a_runtime_given_by_an_option_is_no_secret():
         ({"jars": ("/x/lucene-core.jar", "patched:bulk-visit")}, "jars lucene-core.jar patched:bulk-visit"),
         ({"plugins": ("g:a:1",)}, "plug-ins g:a:1"),
         ({"warmups": ("warmup",)}, "warm-up warmup"),
+        ({"nodes": (NodeSpec("a"), NodeSpec("b"))}, "2 nodes instead of 1 node"),
+        (
+            {"nodes": (NodeSpec("a", {"node.roles": ["master"]}), NodeSpec("b"), NodeSpec("c"))},
+            "3 nodes (1 x node.roles=master, 2 x no own settings) instead of 1 node",
+        ),
         ({"distribution": "/d/es.zip"}, "distribution /d/es.zip instead of Maven Central"),
         (
             {"distribution": "https://me:secret@host/d/es.zip?key=1"},

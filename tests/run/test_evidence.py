@@ -3,14 +3,13 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import cast, get_args
+from typing import get_args
 
 import pytest
 import zstandard
 
 from benchctl.engine.evidence import Scene
 from benchctl.engine.node import Node
-from benchctl.engine.target import Target
 from benchctl.errors import BenchctlError
 from benchctl.results.plan import EVIDENCE_READERS, EvidenceKind
 from benchctl.run import evidence
@@ -66,9 +65,9 @@ def node() -> Node:
 
 def collect(recorders: Recorders, kept: Path, during: Callable[[], None] = lambda: None) -> Collection:
     with collecting(("jit", "gc"), recorders[0].scene, kept) as found:
-        found.begin(node())
+        found.begin([node()])
         during()
-        found.measured(node())
+        found.measured([node()])
     return found
 
 
@@ -119,10 +118,10 @@ def test_a_collector_that_fails_stops_no_other(recorders: Recorders, tmp_path: P
     assert (tmp_path / "kept" / "jit.log.zst").exists()
 
 
-def test_of_a_cluster_there_is_nothing_to_collect(recorders: Recorders):
+def test_of_a_target_whose_nodes_are_not_ours_there_is_nothing_to_collect(recorders: Recorders):
     found = Collection(recorders)
-    found.begin(cast("Target", Target.__new__(Target)))
-    found.measured(cast("Target", Target.__new__(Target)))
+    found.begin(())
+    found.measured(())
     assert [one.calls for one in recorders] == [[], []]
 
 

@@ -1,6 +1,8 @@
 """What a task cost its node, from readings and pauses that are known."""
 
 import dataclasses
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import msgspec
 import numpy as np
@@ -16,7 +18,8 @@ from benchctl.load.task_clients import Job
 from benchctl.results.figures import FIGURES, DriverFigures
 from benchctl.results.model import SegmentFacts
 from benchctl.results.samples import Outcome, empty_columns
-from benchctl.run.metering import Node, allocated_bytes, index_meters, meters, sent_per_s, told
+from benchctl.run import metering
+from benchctl.run.metering import Node, allocated_bytes, index_meters, sent_per_s, told
 from benchctl.run.steps import Load, MeasuredTask
 from benchctl.stats.metrics import metric
 from benchctl.track.model import Task
@@ -41,6 +44,16 @@ def result(starts_ms: list[int], *, warmups: int = 0, failed: int = 0, took_ms: 
     columns["took_ms"][:] = took_ms
     columns["end_ns"][:] = columns["start_ns"] + 15 * MS
     return TaskResult([columns], None, (), 0, 0, 0, driver_cpu_s=0.01, wall_s=1.0)
+
+
+def meters(
+    ends: Sequence[Reading | None], task: TaskResult, origin_ns: int, node: Node, written: Mapping[str, float]
+) -> dict[str, float]:
+    """Of a single node, whose process is number 7."""
+    readings = [{} if end is None else {7: end} for end in ends]
+    found = metering.meters(readings, task, origin_ns, [replace(node, pids=(7,))], written)
+    assert not found.parts
+    return found.figures
 
 
 def reading(
@@ -101,14 +114,31 @@ def test_the_heap_is_that_of_the_last_collection_before_the_end():
 
 def test_what_a_node_is_asked_at_its_end_is_its_last_task_s():
     job = Job(Task("range"), Search(name="range", body={}), 0, 0, measured=True)
-    ends = reading(1, 1, {}), reading(9, 9, {})
+    ends = {7: reading(1, 1, {})}, {7: reading(9, 9, {})}
     load = Load(outcomes=[MeasuredTask(job, result([5]), 0.0, ends) for _ in range(3)])
-    found = load.summaries(ORIGIN_NS, Node({}, None, 5_000_000))
+    found = load.summaries(ORIGIN_NS, [Node({}, None, 5_000_000, pids=(7,))])
     assert [one.meters.get("direct_buffers") for one in found] == [None, None, 5]
 
 
+def test_of_several_nodes_figures_are_sums_where_each_is_known():
+    nodes = [
+        Node({1: "search"}, [GcPause(50 * MS, 10 * MS, "Young")], 5_000_000, "a", (7,)),
+        Node({2: "search"}, [], None, "b", (8, 9)),
+    ]
+    first = {7: reading(0, 10, {1: 10}), 8: reading(0, 5, {2: 5})}
+    last = {7: reading(900, 50, {1: 50}), 8: reading(900, 25, {2: 25})}
+    found = metering.meters([first, last], result([1, 2]), ORIGIN_NS, nodes, {"merge": 8})
+    assert (found.parts["a"]["cpu"], found.parts["b"]["cpu"], found.figures["cpu"]) == (20, 10, 30)
+    assert (found.parts["a"]["gc"], found.parts["b"]["gc"], found.figures["gc"]) == (5, 0, 5)
+    assert (found.figures["cpu_search"], found.figures["merge"]) == (30, 4)
+    assert (found.parts["a"]["direct_buffers"], "direct_buffers" in found.figures) == (5, False)
+    # A node that was started again is another process.
+    again = metering.meters([first, {7: last[7], 9: last[8]}], result([1, 2]), ORIGIN_NS, nodes, {})
+    assert (again.parts["a"]["cpu"], again.parts["b"], "cpu" in again.figures) == (20, {}, False)
+
+
 def test_the_index_that_a_challenge_filled_is_its_last_bulk_task_s_with_what_merging_it_took():
-    ends = reading(1, 1, {}), reading(9, 9, {})
+    ends = {7: reading(1, 1, {})}, {7: reading(9, 9, {})}
 
     def done(operation: Operation, unit: str) -> MeasuredTask:
         job = Job(Task(operation.name), operation, 0, 0, measured=True)
@@ -118,7 +148,7 @@ def test_the_index_that_a_challenge_filled_is_its_last_bulk_task_s_with_what_mer
     tasks = [(fill, "docs"), (fill, "docs"), (merge, "ops"), (Search(name="range", body={}), "")]
     load = Load(outcomes=[done(*one) for one in tasks])
     index = index_meters([SegmentFacts(7, 600_000, "9.8.0"), SegmentFacts(3, 400_000, "9.8.0")], FILES_HELD)
-    found = load.summaries(ORIGIN_NS, Node({}, None, index=index))
+    found = load.summaries(ORIGIN_NS, [Node({}, None, pids=(7,))], index)
     assert [one.meters.get("index_size") for one in found] == [None, 1.0, None, None]
     last = found[1].meters
     assert (last["index_segments"], last["index_points"], last["index_norms"]) == (2.0, 0.9, 0.0)

@@ -17,7 +17,7 @@ from benchctl.engine.target import Address, ClusterFacts
 from benchctl.errors import UsageError
 from benchctl.home import Home
 from benchctl.results.model import IndexFacts, IngestReport
-from benchctl.results.plan import CorpusSpec, Plan
+from benchctl.results.plan import CorpusSpec, NodeSpec, Plan
 from benchctl.run.bench import SilentObserver
 from benchctl.run.plan import RunSpec, operations_used, plan_run
 from benchctl.run.prepare import (
@@ -30,7 +30,7 @@ from benchctl.run.prepare import (
     in_turns,
 )
 from benchctl.run.session import AnySubject, Subject, TargetSubject
-from benchctl.track.model import Index, IndexBody, Track
+from benchctl.track.model import Track
 from builders import ES, OS, make_plan
 
 CORPUS = CorpusSpec(seed=1, documents=2000, generator_version=GENERATOR_VERSION, digest="ab" * 32)
@@ -73,7 +73,7 @@ def planned() -> tuple[Plan, Track]:
 def known(home: Home, observer: Stages, **changes: Any) -> AnswerBook | None:
     plan, track = planned()
     plan = msgspec.structs.replace(plan, **changes)
-    return _generators_book(operations_used(plan, track), plan, track, home, observer)
+    return _generators_book(operations_used(plan, track), plan, home, observer)
 
 
 def test_the_generator_is_asked_once(home: Home):
@@ -98,13 +98,6 @@ def test_the_generator_is_asked_once(home: Home):
 )
 def test_of_other_documents_and_other_tracks_the_generator_knows_nothing(home: Home, changes: dict[str, Any]):
     assert known(home, Stages(), **changes) is None
-
-
-def test_over_several_shards_the_generator_is_not_asked(home: Home):
-    plan, track = planned()
-    body = IndexBody({**track.index_body.settings, "index.number_of_shards": 2}, track.index_body.mappings)
-    track = msgspec.structs.replace(track, indices=(Index(track.index_name, body),))
-    assert _generators_book(operations_used(plan, track), plan, track, home, Stages()) is None
 
 
 INDEX = IndexFacts("", 2000, 1, (), IngestReport(1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1))
@@ -180,7 +173,22 @@ def test_what_is_remembered_is_kept_with_the_run_and_said_to_be_old(asked: Subje
     answered = check_answers([asked, changed(asked, name="os")], *planned(), home, observer)
     assert [(kept.variant, kept.anew) for kept in answered.kept] == [("es", False), ("os", False)]
     assert answered.check.exact_hits == {"range": {"es": 7, "os": 7}}
-    assert observer.told == ["what the generator knows of the answers"]
+    assert observer.told == []
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [({}, ["what the generator knows of the answers"]), ({"index.number_of_shards": "3"}, [])],
+)
+def test_only_an_index_of_one_shard_is_held_against_the_generator(
+    asked: Subject, home: Home, settings: dict[str, str], told: list[str]
+):
+    assert asked.index is not None
+    filled = PreparedIndex(asked.index.root, msgspec.structs.replace(INDEX, key="k"))
+    subject = dataclasses.replace(changed(asked, index_settings=settings), index=filled)
+    observer = Stages()
+    check_answers([subject], *planned(), home, observer)
+    assert observer.told == told
 
 
 def test_the_largest_heap_of_all_variants_has_to_fit():
@@ -188,6 +196,11 @@ def test_the_largest_heap_of_all_variants_has_to_fit():
     large = msgspec.structs.replace(ES, heap_mb=1000)
     with pytest.raises(UsageError, match="a heap of 1000 MB leaves too little"):
         check_memory(make_plan(heap_mb=512, variants=(ES, large)), 1024 * 2**20)
+    three = msgspec.structs.replace(ES, nodes=tuple(NodeSpec(name) for name in "abc"))
+    check_memory(make_plan(heap_mb=256, variants=(three,)), 1024 * 2**20)
+    with pytest.raises(UsageError, match="3 heaps of 257 MB leave too little") as caught:
+        check_memory(make_plan(heap_mb=257, variants=(three,)), 1024 * 2**20)
+    assert "heap:256m" in caught.value.hint
 
 
 def test_a_heap_that_no_node_has_need_not_fit_and_fills_no_index():

@@ -274,7 +274,12 @@ def test_what_is_put_by_and_damaged_is_not_guessed_at(
 def test_the_cpu_of_an_ingest_is_by_kind_of_thread_where_it_could_be_read():
     sent = Sent(9, 9, 1.0, costs=IngestCosts(1.0, 2.0))
     begin, end = Reading(0, 10**9, {1: 0}, 0, 0), Reading(9, 4 * 10**9, {1: 2 * 10**9}, 0, 0)
-    costs = with_cpu(sent, begin, end, {1: "write"}).costs
+    kinds = {7: {1: "write"}}
+    costs = with_cpu(sent, {7: begin}, {7: end}, kinds).costs
     assert costs is not None
     assert (costs.cpu_s["write"], costs.cpu_s["other"], sum(costs.cpu_s.values())) == (2.0, 1.0, 3.0)
-    assert with_cpu(sent, None, end, {1: "write"}) == with_cpu(sent, begin, end, {}) == sent
+    costs = with_cpu(sent, {7: begin, 8: begin}, {7: end, 8: end}, kinds | {8: {1: "search"}}).costs
+    assert costs is not None
+    assert (costs.cpu_s["write"], costs.cpu_s["search"], costs.cpu_s["other"]) == (2.0, 2.0, 2.0)
+    assert with_cpu(sent, {}, {7: end}, kinds) == with_cpu(sent, {7: begin}, {7: end}, {7: {}}) == sent
+    assert with_cpu(sent, {7: begin}, {7: end}, kinds | {8: {1: "write"}}) == sent

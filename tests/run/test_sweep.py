@@ -244,7 +244,7 @@ def test_operations_that_a_parameter_changes_get_a_name_of_their_own(tmp_path: P
 def test_a_parameter_of_the_index_itself_is_refused(tmp_path: Path):
     folder = write_files(tmp_path, {"track.json": TRACK, "index.json": INDEX})
     with pytest.raises(UsageError, match="changes the track's indices"):
-        planned("shards=1,2", track=str(folder), challenges=())
+        planned("param:shards=1,2", track=str(folder), challenges=())
 
 
 @given(st.integers(0, 50), st.sampled_from(["never", "challenge", "task"]))

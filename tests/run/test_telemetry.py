@@ -3,7 +3,7 @@
 import math
 import os
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 import psutil
@@ -40,7 +40,7 @@ class FakeNode:
 
     @property
     def watch(self) -> NodeWatch:
-        return NodeWatch(self, self.merges, lambda: self.indexing)
+        return NodeWatch(lambda: {"": self}, self.merges, lambda: self.indexing)
 
 
 def watch_of(node: FakeNode | None, driver_s: Iterable[float] = ()) -> _Watch:
@@ -48,10 +48,9 @@ def watch_of(node: FakeNode | None, driver_s: Iterable[float] = ()) -> _Watch:
     return _Watch(None if node is None else node.watch, lambda: next(driver, 0.0))
 
 
-def row(values: tuple[float, ...] | None) -> dict[str, float]:
-    assert values is not None
+def row(rows: Mapping[str, tuple[float, ...]], node: str = "") -> dict[str, float]:
     names = [name for name in SERIES_DTYPES if name not in {"boot", "t_ns"}]
-    return dict(zip(names, values, strict=True))
+    return dict(zip(names, rows[node], strict=True))
 
 
 def test_cpu_is_counted_since_the_reading_before():
@@ -89,9 +88,29 @@ def test_of_a_cluster_only_the_driver_is_known():
 
 def test_two_readings_at_once_are_one():
     watch = watch_of(FakeNode())
-    assert watch.read(0) is not None
-    assert watch.read(NS_PER_S // 20) is None
-    assert watch.read(NS_PER_S) is not None
+    assert list(watch.read(0)) == [""]
+    assert not watch.read(NS_PER_S // 20)
+    assert watch.read(NS_PER_S)
+
+
+def test_of_several_nodes_a_reading_is_the_sum_and_each_is_kept():
+    one, other = (
+        FakeNode([Usage(cpu_s=used, rss_bytes=size), Usage(cpu_s=used + 1.0, rss_bytes=size)])
+        for used, size in ((10.0, 3.0), (5.0, 4.0))
+    )
+    up: dict[str, FakeNode] = {"a": one, "b": other}
+    watch = _Watch(NodeWatch(lambda: up, one.merges, lambda: False), lambda: 0.0)
+    watch.read(0)
+    rows = watch.read(NS_PER_S)
+    assert list(rows) == ["", "a", "b"]
+    assert [row(rows, node)["node_cpu_percent"] for node in rows] == [200.0, 100.0, 100.0]
+    assert [row(rows, node)["rss_bytes"] for node in rows] == [7.0, 3.0, 4.0]
+    # Gone, but not yet known to be down: what is left is not nothing.
+    assert math.isnan(row(watch.read(2 * NS_PER_S))["rss_bytes"])
+    del up["b"]
+    other._usages, one._usages = iter(()), iter([Usage(cpu_s=12.0, rss_bytes=3.0)])
+    rows = watch.read(3 * NS_PER_S)
+    assert (list(rows), row(rows)["rss_bytes"]) == ([""], 3.0)
 
 
 def test_merges_are_asked_for_every_other_second_and_only_while_a_step_indexes():
@@ -144,7 +163,9 @@ def test_a_fork_without_a_node_has_columns_and_no_rows():
     assert {name: column.size for name, column in telemetry.series().items()} == dict.fromkeys(
         SERIES_DTYPES, 0
     )
-    assert {name: column.size for name, column in telemetry.pauses().items()} == dict.fromkeys(GC_DTYPES, 0)
+    assert {name: column.size for name, column in telemetry.pauses().items()} == dict.fromkeys(
+        (*GC_DTYPES, "node"), 0
+    )
 
 
 def test_an_error_of_the_watch_is_no_quiet_node():
@@ -165,13 +186,14 @@ def test_an_error_of_the_fork_is_the_one_that_is_told():
 def test_pauses_are_kept_with_their_node_start():
     telemetry = Telemetry(0, driver=lambda: 0.0)
     telemetry.add_pauses(0, [GcPause(5, 2, "Young")])
-    telemetry.add_pauses(1, [GcPause(9, 3, "Remark")])
+    telemetry.add_pauses(1, [GcPause(9, 3, "Remark")], "node-2")
     columns = telemetry.pauses()
     assert {name: column.tolist() for name, column in columns.items()} == {
         "boot": [0, 1],
         "t_ns": [5, 9],
         "pause_ns": [2, 3],
         "what": ["Young", "Remark"],
+        "node": ["", "node-2"],
     }
     assert all(columns[name].dtype == dtype for name, dtype in GC_DTYPES.items())
 

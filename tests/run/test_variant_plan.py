@@ -1,17 +1,22 @@
 """What variants cannot ask of a plan."""
 
+import re
+from contextlib import nullcontext
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import msgspec
 import pytest
 
 from benchctl.errors import UsageError
 from benchctl.home import Home
-from benchctl.run.plan import check_index_settings
+from benchctl.results.plan import EvidenceSpec, NodeSpec, VariantSpec
+from benchctl.run.plan import RunSpec, check_evidence, check_failover, check_index_settings
 from benchctl.run.steps import work_context
 from benchctl.track.load import load_track
 from benchctl.track.model import Challenge, Task
-from benchctl.track.operations.admin import CreateIndex
+from benchctl.track.operations.admin import CreateIndex, Failover
 from builders import ES, make_plan
 from foreign_tracks import write_files
 
@@ -43,3 +48,32 @@ def test_a_challenge_that_makes_the_track_s_index_gives_it_the_variant_s_setting
     track = track.with_challenges(Challenge("c", (), operations={"make": own_body}))
     with pytest.raises(UsageError, match="no index is made of the track's body"):
         check_index_settings((OWN,), track, "empty", (Challenge("c", (Task("make"),)),))
+
+
+THREE = msgspec.structs.replace(ES, name="es3", nodes=tuple(NodeSpec(f"node-{n}") for n in (1, 2, 3)))
+
+
+@pytest.mark.parametrize(
+    ("variants", "node", "workers", "said"),
+    [
+        ((THREE,), "node-3", 1, ""),
+        ((THREE,), "master", 1, ""),
+        ((THREE, ES), "master", 1, "needs a variant of several nodes, and 'es' has one"),
+        ((THREE,), "node-4", 1, "variant 'es3' has no node 'node-4'"),
+        ((THREE,), "node-1", 2, "needs the load to come from this process"),
+    ],
+)
+def test_what_befalls_a_node_wants_that_node(
+    variants: tuple[VariantSpec, ...], node: str, workers: int, said: str
+):
+    kill = Failover(name="x", action="kill", node=node)
+    challenge = Challenge("c", (Task("x"),), operations={"x": kill})
+    track, _ = load_track("big5", {})
+    options = cast("RunSpec", SimpleNamespace(variants=variants, workers=workers, hosts=""))
+    with pytest.raises(UsageError, match=re.escape(said)) if said else nullcontext():
+        check_failover(options, track, (challenge,))
+
+
+def test_evidence_is_that_of_one_jvm():
+    with pytest.raises(UsageError, match="'es3' has 3 JVMs, and evidence is that of one"):
+        check_evidence(EvidenceSpec(("gc",)), (ES, THREE))

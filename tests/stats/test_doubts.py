@@ -7,11 +7,11 @@ import msgspec
 import pytest
 
 from benchctl.results.figures import Course, Quantiles, TaskSummary
-from benchctl.results.model import AnswerCheck, AnswerFinding, BootRecord, ForkRecord
-from benchctl.stats.doubts import general_doubts, row_doubts
+from benchctl.results.model import AnswerCheck, AnswerFinding, BootRecord, ForkRecord, NodeFate
+from benchctl.stats.doubts import general_doubts, node_doubts, row_doubts
 from benchctl.stats.metrics import LATENCY, SERVICE_TIME, THROUGHPUT, Metric, metric
 from benchctl.track.model import Task
-from builders import make_driver, make_fork
+from builders import make_driver, make_fork, make_summary
 
 CLOSED = Task("range", iterations=10)
 THROTTLED = Task("range", iterations=10, target_throughput=100)
@@ -177,6 +177,31 @@ def test_where_every_fork_builds_its_own_index_builds_are_in_the_intervals():
     done = {label: [make_fork(label, block) for block in range(2)] for label in ("es", "os")}
     assert "one-index-build" in {one.code for one in general_doubts(done, done, ())}
     assert "one-index-build" not in {one.code for one in general_doubts(done, done, (), prepared=False)}
+
+
+def test_what_became_of_single_nodes_is_said():
+    boot = BootRecord((0,), 1.0, 0.0, 0.0, 1, 1, (), "", recovered_bytes=0)
+    lost = msgspec.structs.replace(
+        boot, fates=(NodeFate(5, "node-2", "lost"), NodeFate(9, "node-1", "killed"))
+    )
+    copied = msgspec.structs.replace(boot, recovered_bytes=1234)
+    forks = {"es3": [make_fork("es3", block, boots=(one,)) for block, one in enumerate((boot, lost, copied))]}
+    found = {one.code: one.text for one in node_doubts(forks)}
+    assert "es3 went on without node-2 in fork 1 " in found["node-lost"]
+    assert "in fork 2 of es3 nodes copied up to 1,234 bytes" in found["copied-shards"]
+
+
+def test_nodes_of_one_host_say_nothing_of_scaling():
+    parts = {name: {"cpu": 1.0} for name in ("a", "b", "c")}
+    found = {
+        name: [(0, make_summary("range", 5.0, node_meters=meters))]
+        for name, meters in (("es", {}), ("es3", parts))
+    }
+    doubts = [
+        one.text for one in row_doubts(THROUGHPUT, Task("range"), found, None) if one.code == "shared-host"
+    ]
+    assert len(doubts) == 1
+    assert doubts[0].startswith("the 3 nodes of es3 share one host's CPUs")
 
 
 def test_a_figure_by_the_clocks_of_a_target_is_not_quite_that_of_other_nodes(

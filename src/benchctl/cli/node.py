@@ -10,7 +10,7 @@ from benchctl.cli.streams import complain, say
 from benchctl.cli.variants import resolve_variants, variants_option
 from benchctl.cli.watch import watching
 from benchctl.engine.plugins_and_jars import check_asked
-from benchctl.errors import BenchctlError
+from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import resolve_home
 from benchctl.lock import host_lock
 from benchctl.results.plan import VariantSpec
@@ -70,7 +70,12 @@ def start_command(
     """
     spec = _resolve(variant, distribution, jdk, variants_file)
     home = resolve_home()
-    check_heap(_heap(spec, heap_mb), psutil.virtual_memory().total)
+    check_heap(_heap(spec, heap_mb), psutil.virtual_memory().total, spec.node_count)
+    if port is not None and len(spec.nodes) > 1:
+        raise UsageError(
+            f"--port is one node's, and {spec.name} has {len(spec.nodes)}",
+            hint="leave it out; `benchctl node status` says where they listen",
+        )
     check_asked(home, spec)
     if port is not None and node_folder(home, spec.name).state() is None:
         check_port(port)
@@ -149,8 +154,11 @@ def logs_command(variant: str | None, lines: int) -> None:
     home = resolve_home()
     variant = variant or only_node(home, "logs")
     folder = node_folder(home, variant)
-    found: list[Path] = [path for path in (folder.node_log, folder.log) if path.is_file()]
+    found = folder.node_logs or [path for path in (folder.log,) if path.is_file()]
     if not found:
         raise BenchctlError(f"there is no log of node {variant}", hint="see: benchctl node status")
-    for line in found[0].read_text(encoding="utf-8", errors="replace").splitlines()[-lines:]:
-        say(line)
+    for path in found:
+        if len(found) > 1:
+            say(f"{path.parent.name}:")
+        for line in path.read_text(encoding="utf-8", errors="replace").splitlines()[-lines:]:
+            say(line)

@@ -1,10 +1,12 @@
 """Unmeasured requests to a node, through the engines' official Python clients."""
 
 import logging
+import operator
 import threading
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any, Self
 from urllib.parse import quote, urlencode
 
@@ -223,26 +225,54 @@ class SearchClient:
 
     def info(self) -> NodeInfo:
         """Version, build and process id; from the nodes API, since core builds refuse `GET /`."""
-        node = self._local("/_nodes/_local/process")
+        (node,) = self.request("GET", "/_nodes/_local/process")["nodes"].values()
         return NodeInfo(node["version"], node["build_hash"], node["process"]["id"])
 
-    def health(self, index: str | None, timeout_s: float) -> str:
+    def health(self, index: str | None, timeout_s: float, nodes: int = 1) -> str:
         """Wait, on the node's side, until primary shards are started: those of an index, or of all for None.
+
+        With several `nodes` it waits until all of them are there, and the other copies of shards as well.
 
         Returns:
             `yellow` or `green`.
         """
         path = f"/_cluster/health/{_part(index)}" if index else "/_cluster/health"
         params = {"wait_for_status": "yellow", "timeout": f"{max(int(timeout_s * 1000), 1)}ms"}
+        if nodes > 1:
+            params |= {
+                "wait_for_status": "green",
+                "wait_for_nodes": str(nodes),
+                "wait_for_no_relocating_shards": "true",
+            }
         # On 408 the body has the current state; versions differ in whether it is an error body.
         status, answer = self._wire.send("GET", path, params, None, timeout_s + REQUEST_TIMEOUT_S)
-        found = str(answer.get("status", "")) if isinstance(answer, dict) else ""
-        if found not in {"yellow", "green"}:
-            reason = (
-                f"health is still {found} after {timeout_s:g} s" if found == "red" else node_reason(answer)
-            )
+        known = answer if isinstance(answer, dict) else {}
+        found = str(known.get("status", ""))
+        late = found == "red" or (nodes > 1 and bool(known.get("timed_out")))
+        if late or found not in {"yellow", "green"}:
+            there = f" with {known.get('number_of_nodes')} of {nodes} nodes" if nodes > 1 else ""
+            reason = f"health is still {found}{there} after {timeout_s:g} s" if late else node_reason(answer)
             raise NodeRequestError(f"GET {path}", status, reason)
         return found
+
+    def cluster_uuid(self) -> str:
+        """The identity of the cluster, which it keeps as long as one of its masters' folders is kept."""
+        return str(self.request("GET", "/_cluster/state/version")["cluster_uuid"])
+
+    def recovered_bytes(self, name: str) -> int:
+        """Bytes that were copied from other nodes to recover the shards of one or several indices."""
+        found = self.request("GET", f"/{_part(name)}/_recovery")
+        return sum(
+            shard["index"]["size"]["recovered_in_bytes"]
+            for index in found.values()
+            for shard in index["shards"]
+            if shard["type"] == "PEER"
+        )
+
+    def elected(self) -> str:
+        """Name of the master."""
+        master = self.request("GET", "/_cluster/state/master_node")["master_node"]
+        return str(self.request("GET", f"/_nodes/{_part(master)}/process")["nodes"][master]["name"])
 
     def unassigned(self) -> list[str]:
         """Why a shard cannot be started, as log lines; a node may log nothing about it."""
@@ -320,8 +350,8 @@ class SearchClient:
         return {index: one["settings"].get(setting) for index, one in found.items()}
 
     def translog_operations(self, name: str) -> int:
-        """Operations that the primary shards' translogs still hold, committed ones included."""
-        found = self.request("GET", f"/{_part(name)}/_stats/translog")["_all"]["primaries"]
+        """Operations that the translogs of all copies of shards still hold, committed ones included."""
+        found = self.request("GET", f"/{_part(name)}/_stats/translog")["_all"]["total"]
         return int(found["translog"]["operations"])
 
     def segments(self, name: str) -> list[SegmentFacts]:
@@ -366,34 +396,42 @@ class SearchClient:
         return found
 
     def node_search_count(self) -> int:
-        """Query phases the node ran since it started: one for every search and shard."""
-        return int(self._local("/_nodes/_local/stats/indices/search")["indices"]["search"]["query_total"])
+        """Query phases that the nodes ran since they started: one for every search and shard."""
+        return self._sums("indices/search", ["indices.search.query_total"])[0]
 
     def merges(self, timeout_s: float = REQUEST_TIMEOUT_S) -> MergeStats:
-        """Merges on the node."""
-        found = self._local("/_nodes/_local/stats/indices/merge", timeout_s)["indices"]["merges"]
-        return MergeStats(found["current"], found["total_time_in_millis"])
+        """Merges on the nodes."""
+        names = ("current", "total_time_in_millis")
+        current, total_ms = self._sums("indices/merge", [f"indices.merges.{one}" for one in names], timeout_s)
+        return MergeStats(current, total_ms)
 
     def write_clocks(self) -> dict[str, int]:
-        """Milliseconds since the node started that its threads spent on what writing takes."""
-        found = self._local("/_nodes/_local/stats/indices/indexing,refresh,merge,flush")["indices"]
-        return {
-            "indexing": found["indexing"]["index_time_in_millis"],
-            "throttled": found["indexing"]["throttle_time_in_millis"],
+        """Milliseconds since the nodes started that their threads spent on what writing takes."""
+        clocks = {
+            "indexing": "indexing.index_time_in_millis",
+            "throttled": "indexing.throttle_time_in_millis",
             **{
-                name: found[key]["total_time_in_millis"]
+                name: f"{key}.total_time_in_millis"
                 for name, key in (("refresh", "refresh"), ("merge", "merges"), ("flush", "flush"))
             },
         }
+        found = self._sums(
+            "indices/indexing,refresh,merge,flush", [f"indices.{path}" for path in clocks.values()]
+        )
+        return dict(zip(clocks, found, strict=True))
 
-    def direct_buffers(self) -> int:
-        """Bytes of the JVM's direct buffers, now."""
-        pools = self._local("/_nodes/_local/stats/jvm")["jvm"]["buffer_pools"]
-        return int(pools["direct"]["used_in_bytes"])
+    def direct_buffers(self) -> dict[str, int]:
+        """Bytes of the JVMs' direct buffers, now, by node."""
+        nodes = self.request("GET", "/_nodes/stats/jvm")["nodes"]
+        return {
+            node["name"]: int(node["jvm"]["buffer_pools"]["direct"]["used_in_bytes"])
+            for node in nodes.values()
+        }
 
-    def _local(self, path: str, timeout_s: float = REQUEST_TIMEOUT_S) -> dict[str, Any]:
-        node: dict[str, Any] = next(iter(self.request("GET", path, timeout_s=timeout_s)["nodes"].values()))
-        return node
+    def _sums(self, metric: str, paths: Sequence[str], timeout_s: float = REQUEST_TIMEOUT_S) -> list[int]:
+        """Statistics of the nodes, each at a dotted path, over all nodes."""
+        nodes = self.request("GET", f"/_nodes/stats/{metric}", timeout_s=timeout_s)["nodes"].values()
+        return [sum(int(reduce(operator.getitem, path.split("."), node)) for node in nodes) for path in paths]
 
 
 def connect(engine: EngineName, endpoint: Endpoint) -> SearchClient:

@@ -1,30 +1,26 @@
-"""A running node: started, ready, watched, and explained when it fails."""
+"""A node of a cluster: started, watched, started again, and explained when it fails."""
 
-import contextlib
 import re
 import signal
-import tempfile
+import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
-from types import MappingProxyType
-from typing import Any, Literal
+from typing import Literal, Self
 
 import psutil
 
 from benchctl.disk import disk_errors, read_file
 from benchctl.endpoint import Endpoint
-from benchctl.engine.client import NodeInfo, NodeRequestError, SearchClient, connect, loopback
+from benchctl.engine.client import NodeInfo, SearchClient, connect, loopback
 from benchctl.engine.distribution import Installation
-from benchctl.engine.jdk import Jdk
-from benchctl.engine.launch import ARCHIVE_FLAG, MAIN_CLASSES, Starts, UnlearnableError, direct
-from benchctl.engine.process import STOP_GRACE_S, Command, NodeProcess, describe_exit, started_ns
-from benchctl.engine.settings import BootFolders, environment, hand_over, write_config
+from benchctl.engine.launch import ARCHIVE_FLAG, MAIN_CLASSES
+from benchctl.engine.process import STOP_GRACE_S, Command, NodeProcess, describe_exit, last_lines, started_ns
+from benchctl.engine.settings import BootFolders
 from benchctl.errors import BenchctlError
-from benchctl.home import Home, Owner, open_folder
 
 _SHOWN_LINES = 3
 _LINE_LENGTH = 300
@@ -128,8 +124,6 @@ def diagnose(log: Sequence[str]) -> tuple[str, str]:
 
 START_TIMEOUT_S = 120.0
 POLL_S = 0.02
-IDLE_WINDOW_S = 0.1
-IDLE_CORES = 0.25
 EXIT_STATUS_WAIT_S = 2.0
 _TAIL_LINES = 400
 VMSTAT = Path("/proc/vmstat")
@@ -140,64 +134,163 @@ _OUT_OF_MEMORY_HINT = (
     "give the machine, or its container, more memory, or the node a smaller heap with --heap; of a container "
     "it must leave room for the JVM itself and for the page cache"
 )
-
-_ARCHIVING_HEAP_MB = 512
-_LEAST_ARCHIVING_JAVA = 13
-_ARCHIVING_AGAIN_S = 86_400.0
+# Nodes write their ports file only once they have found a master: until then, their log alone says it.
+_TRANSPORT = re.compile(r"TransportService.*\bpublish_address \{(?:[^}/]*/)?(?P<address>[^}]+)\}")
 
 StartManner = Literal["script", "direct", "direct, classes archived"]
 
 
-class Node:
-    """A node that is up; `boot` makes one and stops it.
+@dataclass(frozen=True)
+class Setup:
+    """A node that is configured and may be started.
 
     Attributes:
-        client: for everything that is not measured.
-        endpoint: where the measured client finds it.
-        http_port: of that.
-        pid: of the server JVM.
-        started_ns: when the server JVM was started, on the monotonic clock.
-        start_s: seconds from starting the process to ready.
-        command: the server JVM's real command line.
-        manner: how it was started.
-        version: as the node says.
-        build: hash of the commit it was built from.
-        lucene: Lucene's version.
+        name: of the node; empty when it is the only one.
+        installation: what it runs.
+        folders: of its start.
+        command: what starts it first.
+        script: the engine's own start script, for when it is started again.
+        manner: how `command` starts it.
+        timeout_s: how long it may take to get ready.
+        vmstat: where the kernel counts whom it killed.
+        listen: the address that it takes requests at; empty for loopback.
     """
 
-    def __init__(
-        self, launch: "_Launch", *, client: SearchClient, endpoint: Endpoint, info: NodeInfo, start_s: float
-    ) -> None:
-        self._launch = launch
-        self._server = psutil.Process(launch.process.pid)
+    name: str
+    installation: Installation
+    folders: BootFolders
+    command: Command
+    script: Command
+    manner: StartManner
+    timeout_s: float
+    vmstat: Path
+    listen: str = ""
+
+
+class Node:
+    """A node that was started and may or may not become ready; a context manager that ends it.
+
+    It may be stopped and started again while others watch it from their threads.
+
+    Attributes:
+        name: of the node; empty when it is the only one.
+        folders: of its start.
+        client: for everything that is not measured; there once it listens, as is all that follows.
+        http_port: where it listens.
+        pid: of the server JVM.
+        start_s: seconds from starting the process to listening.
+        command: the server JVM's real command line.
+        manner: how it was started.
+        lives: (process id, start on the monotonic clock in ns) of every server JVM that it had.
+        down: it was stopped on purpose, or its loss is known and put up with.
+    """
+
+    client: SearchClient
+    http_port: int
+    pid: int
+    start_s: float
+    command: tuple[str, ...]
+
+    def __init__(self, setup: Setup) -> None:
+        self._setup = setup
+        self._held = ExitStack()
+        # Of the process, whose keeper has one line to tell things by.
+        self._lock = threading.RLock()
+        self._server: psutil.Process | None = None
+        self._info: NodeInfo | None = None
+        self._address = ""
         self._stop_s: float | None = None
-        self.client = client
-        self.endpoint = endpoint
-        self.http_port = int(endpoint.hosts[0].rpartition(":")[2])
-        self.pid = self._server.pid
-        self.started_ns = started_ns(self.pid)
-        self.start_s = start_s
-        self.command = tuple(self._server.cmdline())
-        self.manner = _manner(launch.manner, self.pid, self.command)
-        self.version = info.version
-        self.build = info.build
-        self.lucene = launch.installation.lucene
+        self.name = setup.name
+        self.folders = setup.folders
+        self.manner = setup.manner
+        self.lives: list[tuple[int, int]] = []
+        self.down = False
+
+    def __enter__(self) -> Self:
+        self._begin(self._setup.command)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._held.close()
+
+    def _begin(self, command: Command) -> None:
+        self._started, self._oom_kills = time.monotonic(), _oom_kills(self._setup.vmstat)
+        server = MAIN_CLASSES[self._setup.installation.engine]
+        self._process = self._held.enter_context(NodeProcess(command, server=server))
+
+    @property
+    def endpoint(self) -> Endpoint:
+        """Where clients find it."""
+        listen = self._setup.listen
+        return Endpoint.of(_url(listen, self.http_port)) if listen else loopback(self.http_port)
 
     @property
     def stdout(self) -> Path:
         """File that its standard output is appended to."""
-        return self._launch.folders.stdout
+        return self.folders.stdout
 
-    def searches_counted(self) -> int | None:
-        """Query phases since it started, by its own statistics."""
-        return self.client.node_search_count()
+    @property
+    def started_ns(self) -> int:
+        """When its server JVM was started, on the monotonic clock; the first of several."""
+        return self.lives[0][1]
 
-    def cpu_seconds(self) -> float:
-        """CPU time that the server JVM has used, over all its threads.
+    @property
+    def info(self) -> NodeInfo:
+        """What it says of itself, asked once."""
+        if self._info is None:
+            self._info = self.client.info()
+        return self._info
+
+    @property
+    def left_s(self) -> float:
+        """Seconds that it has left to get ready in; at least 1."""
+        return max(self._started + self._setup.timeout_s - time.monotonic(), 1.0)
+
+    def wait_address(self, halted: Callable[[], bool]) -> str:
+        """Wait until it listens for other nodes; where that is.
+
+        `halted` is asked now and then whether to give up.
 
         Raises:
-            BenchctlError: the node died.
+            BenchctlError: it ended, or takes too long.
         """
+        while True:
+            for line in last_lines(self.stdout, _TAIL_LINES):
+                if found := _TRANSPORT.search(line):
+                    self._address = found["address"]
+                    return self._address
+            self._wait_starting("it listens for no other node", halted)
+
+    def wait_listening(self, halted: Callable[[], bool]) -> None:
+        """Wait for it to write down where it answers requests, which it does once it has a master.
+
+        `halted` is asked now and then whether to give up.
+
+        Raises:
+            BenchctlError: it ended, takes too long, or was given up.
+        """
+        ports = self.folders.http_ports
+        while not ports.exists():
+            self._wait_starting("it listens nowhere", halted)
+        with disk_errors(f"read {ports}"):
+            self.http_port = parse_port(read_file(ports, follow=False).decode())
+        self.start_s = time.monotonic() - self._started
+        with self._lock:
+            self._server = psutil.Process(self._process.pid)
+        self.pid = self._server.pid
+        self.lives.append((self.pid, started_ns(self.pid)))
+        self.command = tuple(self._server.cmdline())
+        self.manner = _manner(self.manner, self.pid, self.command)
+        self.client = self._held.enter_context(connect(self._setup.installation.engine, self.endpoint))
+
+    def cpu_seconds(self) -> float:
+        """CPU time that the server JVM has used, over all its threads; 0 of one that is down.
+
+        Raises:
+            BenchctlError: it died.
+        """
+        if self._server is None or self.down:
+            return 0.0
         try:
             times = self._server.cpu_times()
         except psutil.NoSuchProcess:
@@ -205,40 +298,35 @@ class Node:
             raise
         return float(times.user + times.system)
 
-    def wait_idle(self, max_s: float = 2.0) -> float:
-        """Wait until the JVM is calm: under a quarter of a core over a tenth of a second.
+    @property
+    def lost(self) -> bool:
+        """Whether it is gone without anybody having stopped it."""
+        with self._lock:
+            return not self.down and self._stop_s is None and not self._process.alive()
 
-        Returns:
-            Seconds waited; at least one window, at most about max_s.
-
-        Raises:
-            BenchctlError: the node died.
-        """
-        start = time.monotonic()
-        used, since = self.cpu_seconds(), start
-        while True:
-            self._launch.process.wait(IDLE_WINDOW_S)
-            self.check_alive()
-            now, now_used = time.monotonic(), self.cpu_seconds()
-            if now_used - used < IDLE_CORES * (now - since) or now - start >= max_s:
-                return now - start
-            used, since = now_used, now
-
-    def check_alive(self, within_s: float = 0.0) -> None:
-        """Do nothing while the node runs.
+    def check_alive(self, within_s: float = 0.0, when: str = "while it was in use") -> None:
+        """Do nothing while it runs, or when it was stopped on purpose.
 
         Args:
             within_s: how long to watch. A dying process closes its connections a moment before it is gone:
                 after a broken request, look a second long.
+            when: it would have died, for the message.
 
         Raises:
             BenchctlError: it died, and how.
         """
-        if self._stop_s is None:
-            self._launch.check_alive("while it was in use", within_s)
+        with self._lock:
+            if self.down or self._stop_s is not None:
+                return
+            self._process.wait(within_s)
+            if self._process.alive():
+                return
+            # A launcher outlives its server by a moment and brings the exit status.
+            status = self._process.wait(EXIT_STATUS_WAIT_S)
+        raise self.failure(f"{'died' if status is None else describe_exit(status)} {when}")
 
     def stop(self, *, at_once: bool = False) -> float:
-        """Stop the node and everything it started.
+        """Stop it and everything it started.
 
         Args:
             at_once: kill it, where nothing of it is kept that it would write at its end.
@@ -246,72 +334,63 @@ class Node:
         Returns:
             Seconds until its last process was gone; the same again when called again.
         """
-        if self._stop_s is None:
-            self._stop_s = self._launch.process.stop(0.0 if at_once else STOP_GRACE_S)
-        return self._stop_s
+        with self._lock:
+            if self._stop_s is None:
+                self._stop_s = self._process.stop(0.0 if at_once else STOP_GRACE_S)
+            return self._stop_s
 
+    def take_down(self, *, at_once: bool) -> None:
+        """Stop it, or kill it, so that it counts as neither lost nor over."""
+        self.down = True
+        with self._lock:
+            self._process.stop(0.0 if at_once else STOP_GRACE_S)
 
-@dataclass(frozen=True)
-class _Launch:
-    """A node that was started and may or may not become ready."""
+    def start_again(self, halted: Callable[[], bool]) -> None:
+        """Start it with the engine's script, as users do, with the ports that it had; wait until it listens.
 
-    installation: Installation
-    folders: BootFolders
-    process: NodeProcess
-    manner: StartManner
-    started: float  # monotonic seconds
-    timeout_s: float
-    vmstat: Path
-    oom_kills: int | None  # before it was started
+        `halted` is asked now and then whether to give up.
 
-    def wait_port(self) -> int:
-        """Wait for the node to write down where it listens."""
-        while not self.folders.http_ports.exists():
-            self.check_alive("before it was ready")
-            self._check_time("it listens nowhere")
-            self.process.wait(POLL_S)
-        with disk_errors(f"read {self.folders.http_ports}"):
-            return parse_port(read_file(self.folders.http_ports, follow=False).decode())
+        Raises:
+            BenchctlError: it ended, takes too long, or was given up.
+        """
+        transport = parse_port(self._address) if self._address else 0
+        with disk_errors(f"start {self._title} again in {self.folders.root}"):
+            self.folders.keep_ports(self._setup.installation.engine, self.http_port, transport)
+        with self._lock:
+            self.manner = "script"
+            self._begin(self._setup.script)
+            self.down = False
+        self.wait_listening(halted)
 
-    def wait_healthy(self, client: SearchClient, index: str | None) -> NodeInfo:
-        """Wait for the index's shards, or for whatever shards there are."""
-        remaining_s = max(self.started + self.timeout_s - time.monotonic(), 1.0)
-        try:
-            client.health(index, remaining_s)
-            return client.info()
-        except NodeRequestError as err:
-            self.check_alive("before it was ready", EXIT_STATUS_WAIT_S)
-            what = f"the shards of index '{index}'" if index else "its shards"
-            raise self._failure(f"never got {what} ready: {err.reason}", client.unassigned()) from err
-
-    def check_alive(self, when: str, within_s: float = 0.0) -> None:
-        """Raise BenchctlError when the process is gone, or goes within that many seconds."""
-        self.process.wait(within_s)
-        if self.process.alive():
-            return
-        # A launcher outlives its server by a moment and brings the exit status.
-        status = self.process.wait(EXIT_STATUS_WAIT_S)
-        raise self._failure(f"{'died' if status is None else describe_exit(status)} {when}")
-
-    def _check_time(self, state: str) -> None:
-        if time.monotonic() - self.started > self.timeout_s:
-            raise self._failure(f"was not ready after {self.timeout_s:g} s: {state}")
-
-    def _failure(self, what: str, said: Sequence[str] = ()) -> BenchctlError:
-        reason, hint = diagnose([*self.process.tail(_TAIL_LINES), *said])
+    def failure(self, what: str, said: Sequence[str] = ()) -> BenchctlError:
+        """An error that says of it what its log says."""
+        reason, hint = diagnose([*self._process.tail(_TAIL_LINES), *said])
         if hint == UNKNOWN_HINT and signal.SIGKILL.name in what:
             # Nobody gets to log this end; the last lines are about something else.
             reason, hint = self._killed()
-        name = f"{self.installation.engine} {self.installation.version}"
-        text = f"{name} {what}: {reason}" if reason else f"{name} {what}"
+        text = f"{self._title} {what}: {reason}" if reason else f"{self._title} {what}"
         return BenchctlError(f"{text} (logs in {self.folders.root})", hint=hint)
+
+    @property
+    def _title(self) -> str:
+        of = f"{self._setup.installation.engine} {self._setup.installation.version}"
+        return f"{self.name} of {of}" if self.name else of
+
+    def _wait_starting(self, state: str, halted: Callable[[], bool]) -> None:
+        self.check_alive(when="before it was ready")
+        if halted():
+            raise self.failure("was given up while it started")
+        if time.monotonic() - self._started > self._setup.timeout_s:
+            raise self.failure(f"was not ready after {self._setup.timeout_s:g} s: {state}")
+        with self._lock:
+            self._process.wait(POLL_S)
 
     def _killed(self) -> tuple[str, str]:
         """Whether it was the kernel; it counts whom it kills, also for a cgroup's limit."""
-        now = _oom_kills(self.vmstat)
-        if now is None or self.oom_kills is None:
+        now = _oom_kills(self._setup.vmstat)
+        if now is None or self._oom_kills is None:
             return "", _KILLED_HINT
-        if now > self.oom_kills:
+        if now > self._oom_kills:
             return "memory ran out, and the kernel killed a process for it", _OUT_OF_MEMORY_HINT
         return "", "neither benchctl nor the kernel, which had memory left, killed it: see who else does"
 
@@ -326,109 +405,6 @@ def _oom_kills(vmstat: Path) -> int | None:
     return None if found is None else int(found[1])
 
 
-@contextmanager
-def boot(  # noqa: PLR0913 - what is started, on what and for whom; all by keyword
-    installation: Installation,
-    jdk: Jdk,
-    *,
-    data: Path,
-    folder: Path,
-    owner: Owner | None,
-    heap_mb: int,
-    jvm_flags: Sequence[str] = (),
-    settings: Mapping[str, Any] | None = None,
-    timeout_s: float = START_TIMEOUT_S,
-    expect_index: str | None = None,
-    cpus: tuple[int, ...] | None = None,
-    variables: Mapping[str, str] = MappingProxyType({}),
-    vmstat: Path = VMSTAT,
-    starts: Starts | None = None,
-    archive_to: Path | None = None,
-    listen: str = "",
-) -> Iterator[Node]:
-    """Start a node, wait until it is ready, and stop it when the block ends, however it ends.
-
-    Args:
-        installation: what to start; it is only read.
-        jdk: what to run it on.
-        data: its data folder, made when it is not there.
-        folder: a new folder for its configuration and logs, which stay.
-        owner: whom to run it as; None means the current user.
-        heap_mb: heap, MiB.
-        jvm_flags: behind all other flags.
-        settings: node settings over benchctl's own.
-        timeout_s: how long it may take to get ready.
-        expect_index: an index whose primary shards must be started before it counts as ready.
-        cpus: the CPUs that it runs on from its first instruction; None for those that benchctl may use.
-        variables: of its environment, over benchctl's own.
-        vmstat: where the kernel counts whom it killed.
-        starts: where what was learnt of the engine's starts is kept, to start the server itself; None to
-            start it by the engine's script. So is one whose script does what benchctl does not know.
-        archive_to: where a server that is started itself writes its classes when it ends; None for nowhere.
-        listen: the address that it takes requests at; empty for loopback.
-
-    Raises:
-        BenchctlError: it cannot be configured, ended, or did not get ready in time; the message says why as
-            far as its log tells.
-    """
-    folders = BootFolders.create(folder)
-    write_config(
-        folders,
-        installation,
-        jdk,
-        heap_mb=heap_mb,
-        jvm_flags=jvm_flags,
-        settings=settings or {},
-        data=data,
-        listen=listen,
-    )
-    data.mkdir(parents=True, exist_ok=True)
-    command = _script(folders, installation, environment(folders, installation, jdk, variables), owner, cpus)
-    manner: StartManner = "script"
-    if starts is not None:
-        with contextlib.suppress(UnlearnableError):
-            command = direct(command, starts, folders, installation, jdk, data, archive_to=archive_to)
-            manner = "direct"
-    for root in (folders.root, data):
-        hand_over(root, owner)
-    started, oom_kills = time.monotonic(), _oom_kills(vmstat)
-    with NodeProcess(command, server=MAIN_CLASSES[installation.engine]) as process:
-        launch = _Launch(installation, folders, process, manner, started, timeout_s, vmstat, oom_kills)
-        try:
-            port = launch.wait_port()
-        except BenchctlError as err:
-            if manner == "direct" and starts is not None and err.hint == UNKNOWN_HINT:
-                starts.forget()
-                hint = (
-                    f"{UNKNOWN_HINT}; how it is started is learnt anew, so try again, or with --start script"
-                )
-                raise BenchctlError(err.message, hint=hint) from err
-            raise
-        endpoint = loopback(port) if not listen else Endpoint.of(_url(listen, port))
-        with connect(installation.engine, endpoint) as client:
-            info = launch.wait_healthy(client, expect_index)
-            start_s = time.monotonic() - started
-            yield Node(launch, client=client, endpoint=endpoint, info=info, start_s=start_s)
-
-
-def _script(
-    folders: BootFolders,
-    installation: Installation,
-    env: dict[str, str],
-    owner: Owner | None,
-    cpus: tuple[int, ...] | None,
-) -> Command:
-    return Command(
-        argv=(str(installation.root.absolute() / "bin" / installation.engine),),
-        env=env,
-        cwd=folders.root,
-        stdout=folders.stdout,
-        stderr=folders.stderr,
-        owner=owner,
-        cpus=cpus,
-    )
-
-
 def _manner(asked: StartManner, pid: int, command: Sequence[str]) -> StartManner:
     """A JVM goes on without an archive that does not go with its flags: what it maps tells."""
     archive = next((word.removeprefix(ARCHIVE_FLAG) for word in command if word.startswith(ARCHIVE_FLAG)), "")
@@ -439,78 +415,6 @@ def _manner(asked: StartManner, pid: int, command: Sequence[str]) -> StartManner
     except OSError:
         return asked
     return "direct, classes archived" if mapped else asked
-
-
-def archive_classes(home: Home, installation: Installation, jdk: Jdk, starts: Starts) -> bool:
-    """Let a node write down, as it ends, the classes of starting, indexing and searching, unless it was done.
-
-    Args:
-        home: where the node works, and as whom.
-        installation: whose classes.
-        jdk: what its nodes run on.
-        starts: where the archive is kept.
-
-    Returns:
-        Whether there is an archive now. Some runtimes write none, and a JVM may be killed, its time to stop
-        being over, before it has written one: a day later it is tried again.
-
-    Raises:
-        BenchctlError: the disk refuses.
-    """
-    archive = starts.archive(installation, jdk)
-    refused = archive.with_suffix(".refused")
-    lately = refused.exists() and time.time() - refused.stat().st_mtime < _ARCHIVING_AGAIN_S
-    if archive.exists() or lately or jdk.major < _LEAST_ARCHIVING_JAVA:
-        return archive.exists()
-    with (
-        disk_errors(f"make {archive}"),
-        tempfile.TemporaryDirectory(prefix="classes-", dir=home.scratch) as name,
-    ):
-        folder = open_folder(Path(name))
-        written = folder / "boot" / "tmp" / archive.name
-        # Whatever went wrong, the nodes that count say it themselves; without an archive they may well start.
-        with contextlib.suppress(BenchctlError):
-            with boot(
-                installation,
-                jdk,
-                data=folder / "data",
-                folder=folder / "boot",
-                owner=home.node_owner,
-                heap_mb=_ARCHIVING_HEAP_MB,
-                starts=starts,
-                archive_to=written,
-            ) as node:
-                if node.manner != "script":
-                    _exercise(node.client)
-                    node.stop()
-            starts.keep(written, archive)
-        if not archive.exists():
-            refused.touch()
-        return archive.exists()
-
-
-def _exercise(client: SearchClient) -> None:
-    """Index and search a little of everything, so that the classes for it are loaded."""
-    lines = [
-        f'{{"index": {{}}}}\n{{"number": {n}, "word": "word{n % 5}", "when": "2023-01-{n + 1:02}"}}\n'
-        for n in range(28)
-    ]
-    client.request("POST", "/any/_bulk", body="".join(lines))
-    client.refresh("any")
-    client.search(
-        "any",
-        {
-            "query": {"range": {"when": {"gte": "2023-01-02T00:00:00Z"}}},
-            "sort": [{"when": "desc"}],
-            "aggs": {
-                "words": {"terms": {"field": "word.keyword"}},
-                "days": {"date_histogram": {"field": "when", "fixed_interval": "1d"}},
-                "sum": {"sum": {"field": "number"}},
-            },
-        },
-    )
-    client.force_merge("any", 1)
-    client.flush("any")
 
 
 def _url(address: str, port: int) -> str:

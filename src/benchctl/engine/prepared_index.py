@@ -31,7 +31,7 @@ from benchctl.engine.lucene_files import bytes_by_kind
 from benchctl.errors import BenchctlError
 from benchctl.home import Home, open_folder
 from benchctl.results.model import IndexFacts
-from benchctl.results.plan import CorpusSpec
+from benchctl.results.plan import CorpusSpec, NodeSpec
 from benchctl.track.model import Track
 
 _LOCKS = frozenset({"write.lock", "node.lock"})
@@ -117,7 +117,7 @@ def _checksummed(data: Path) -> Iterator[Entry]:
 
 
 def _damage_of(data: Path, store_bytes: int) -> str:
-    """What is wrong with the data folder of a node that was stopped cleanly; empty for nothing.
+    """What is wrong with the data folder of a node that was stopped; empty for nothing.
 
     Reads all files: a node checks most of them only when a search reads them, if at all.
     """
@@ -175,6 +175,7 @@ class IndexKey:
         clients: concurrent senders that fill it.
         build: which of several builds of the same, from 0; they differ by chance alone.
         index_settings: override those of the track's indices; names begin with `index.`.
+        nodes: of the cluster that has it, with the settings that say where its shards are; empty for one.
     """
 
     installation: Installation
@@ -184,6 +185,7 @@ class IndexKey:
     clients: int
     build: int = 0
     index_settings: Mapping[str, Any] = field(default_factory=dict)
+    nodes: tuple[NodeSpec, ...] = ()
 
     @property
     def places(self) -> Places:
@@ -205,6 +207,8 @@ class IndexKey:
         )
         if self.installation.plugins:
             parts = (*parts, sorted(one.sha256 for one in self.installation.plugins))
+        if self.nodes:
+            parts = (*parts, self.nodes)
         # The first build has the key of a single one: it is shared with runs that want one.
         if self.build:
             parts = (*parts, self.build)
@@ -226,6 +230,7 @@ class IndexKey:
         """Readable, and unique by the digest."""
         engine = f"{self.installation.engine}-{self.installation.version}"
         number = f"-build-{self.build}" if self.build else ""
+        engine += f"-{len(self.nodes)}-nodes" if self.nodes else ""
         return f"{engine}-{self.track.name}-{self.corpus.documents}-{self.digest[:12]}{number}"
 
 
@@ -238,7 +243,7 @@ class PreparedIndex:
 
     @property
     def data(self) -> Path:
-        """The data folder of a cleanly stopped node, which forks copy."""
+        """The data folder of a stopped node, which forks copy; of several, the folder of theirs."""
         return self.root / "data"
 
     @property
@@ -350,7 +355,8 @@ def keep(home: Home, key: IndexKey, built: Path, facts: IndexFacts) -> PreparedI
     """
     root = home.indices / key.folder_name
     with disk_errors(f"keep the prepared index {root}"):
-        (built / "data" / "node.lock").unlink(missing_ok=True)
+        for lock in (built / "data").rglob("node.lock"):
+            lock.unlink()
         facts = msgspec.structs.replace(facts, files=bytes_by_kind(built / "data"))
         (built / MANIFEST_NAME).write_bytes(msgspec.json.format(msgspec.json.encode(facts), indent=1))
         shutil.rmtree(root, ignore_errors=True)

@@ -3,7 +3,8 @@
 import os
 import re
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -11,11 +12,12 @@ from typing import Any, Self
 
 import yaml
 
+from benchctl.disk import folder_past_nodes, read_file, replace_past_nodes
 from benchctl.engine.distribution import Installation
 from benchctl.engine.jdk import Jdk
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Owner
-from benchctl.results.plan import EngineName
+from benchctl.results.plan import EngineName, NodeSpec
 
 # But not tokenizers.
 _TELLING = re.compile(
@@ -48,8 +50,12 @@ def _secret_in(flag: str) -> re.Match[str] | None:
 
 JVM_OPTIONS_NAME = "benchctl.options"
 
-# With other values, a node start would be lost, unreachable or open to the network.
-OWN_SETTINGS = frozenset({"path.data", "path.logs", "network.host", "node.portsfile", "discovery.type"})
+# With other values, a node start would be lost, unreachable, open to the network, or alone.
+OWN_SETTINGS = frozenset(
+    {"path.data", "path.logs", "network.host", "node.portsfile", "discovery.type"}
+    | {"discovery.seed_providers", "discovery.seed_hosts", "gateway.expected_data_nodes"}
+    | {"cluster.initial_master_nodes", "cluster.initial_cluster_manager_nodes"}
+)
 
 # Everything else that determines where a node listens; `http.host.0` is the first of a list.
 _LISTENS = re.compile(
@@ -124,6 +130,28 @@ class BootFolders:
         """Where the node writes its addresses once it is listening."""
         return self.logs / "http.ports"
 
+    def write_seeds(self, addresses: Iterable[str]) -> None:
+        """Say where other nodes listen, to a node that may be looking there already.
+
+        Raises:
+            OSError: the file system refuses.
+        """
+        text = "".join(f"{address}\n" for address in addresses)
+        replace_past_nodes(self.config / "unicast_hosts.txt", text.encode())
+
+    def keep_ports(self, engine: EngineName, http: int, transport: int) -> None:
+        """Have the next start take the ports of this one, which is over.
+
+        Raises:
+            OSError: the file system refuses.
+        """
+        file = self.config / f"{engine}.yml"
+        settings = yaml.safe_load(read_file(file, follow=False))
+        settings |= {"http.port": http, "transport.port": transport}
+        replace_past_nodes(file, yaml.safe_dump(settings, sort_keys=True).encode())
+        with folder_past_nodes(self.logs) as logs, suppress(FileNotFoundError):
+            os.unlink(self.http_ports.name, dir_fd=logs)
+
     @classmethod
     def create(cls, root: Path) -> Self:
         """Create the folders.
@@ -161,6 +189,25 @@ def check_usable(root: Path) -> None:
         )
 
 
+ALONE: Mapping[str, Any] = MappingProxyType({"node.name": "benchctl", "discovery.type": "single-node"})
+"""The settings of a node that is to find no others."""
+
+
+def joining(
+    installation: Installation, nodes: Sequence[NodeSpec], settings: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The settings by which nodes, with these `settings` in common, form a cluster; but for their names."""
+    renamed = installation.engine == "opensearch" and not installation.version.startswith("1.")
+    initial = "cluster.initial_cluster_manager_nodes" if renamed else "cluster.initial_master_nodes"
+    return {
+        "discovery.seed_providers": "file",
+        # Else the first to be master allocates shards while the nodes that hold them are still starting.
+        "gateway.expected_data_nodes": sum(node.has_role("data", settings) for node in nodes),
+        # Nodes that have formed a cluster before look for that, whatever they are told here.
+        initial: [node.name for node in nodes if node.has_role("master", settings)],
+    }
+
+
 def write_config(
     boot: BootFolders,
     installation: Installation,
@@ -170,22 +217,23 @@ def write_config(
     jvm_flags: Sequence[str],
     settings: Mapping[str, Any],
     data: Path,
+    joining: Mapping[str, Any] = ALONE,
     listen: str = "",
 ) -> None:
     """Write a start's own configuration folder, based on a copy of the shipped one.
 
     `heap_mb` is both smallest and largest heap, MiB. The flags come after all others, and the settings
-    override
-    benchctl's own. Requests come in at the address `listen`, if there is one, else on loopback.
+    override benchctl's own, of which `joining` are about other nodes. Requests come in at the address
+    `listen`, if there is one, else on loopback.
 
     Raises:
         UsageError: a flag or setting that benchctl cannot pass on.
         BenchctlError: the file system refuses.
     """
     options = _own_jvm_options(boot, heap_mb, check_flags(installation.engine, jvm_flags))
-    merged = {**_own_settings(boot, installation, data), **check_settings(settings)}
+    merged = {**_own_settings(boot, installation, data), **joining, **check_settings(settings)}
     if listen:
-        # What binds other nodes to it stays on loopback: a node on its own has no production checks to pass.
+        # What binds nodes to each other stays on loopback, so that they have no production checks to pass.
         merged["http.host"] = listen
     try:
         # Contents only: the modes of a read-only installation would carry over and lock the node out.
@@ -342,10 +390,9 @@ def check_environment(variables: Mapping[str, str]) -> Mapping[str, str]:
 
 
 def _own_settings(boot: BootFolders, installation: Installation, data: Path) -> dict[str, Any]:
-    """The settings of every node: single node, loopback, free ports, own folders, no extras."""
+    """The settings of every node: loopback, free ports, own folders, no extras."""
     settings: dict[str, Any] = {
         "cluster.name": "benchctl",
-        "node.name": "benchctl",
         "path.data": str(data.absolute()),
         "path.logs": str(boot.logs),
         "network.host": "127.0.0.1",
@@ -353,7 +400,6 @@ def _own_settings(boot: BootFolders, installation: Installation, data: Path) -> 
         "http.port": 0,
         "transport.port": 0,
         "node.portsfile": True,
-        "discovery.type": "single-node",
         # The default refuses shards on a disk that is 85 % full; benchctl checks the space it needs itself.
         "cluster.routing.allocation.disk.threshold_enabled": False,
     }

@@ -380,6 +380,18 @@ class Target:
                 "work on it",
             )
 
+    def glance(self) -> None:
+        """Nothing, where it matches a cluster's interface: a request would change what is measured."""
+
+    @property
+    def act(self) -> None:
+        """Its nodes are not benchctl's to stop."""
+
+    @property
+    def fates(self) -> Sequence[tuple[int, str, str]]:
+        """Nor does anybody tell what becomes of them."""
+        return ()
+
     def searches_counted(self) -> int | None:
         """Searches that all nodes ran since `attach`, whoever sent them.
 

@@ -15,7 +15,7 @@ from benchctl.disk import disk_errors, expanded
 from benchctl.engine.settings import check_environment, check_flag, check_settings
 from benchctl.errors import UsageError
 from benchctl.nearest import nearest, suggestion
-from benchctl.results.plan import EngineName, StartMode, VariantSpec
+from benchctl.results.plan import EngineName, NodeSpec, StartMode, VariantSpec
 from benchctl.track.library import challenge_names
 from benchctl.yaml_file import HeapSize, Step, mebibytes
 
@@ -24,11 +24,15 @@ LATEST: Final = "latest"
 
 PATCHED: Final = "patched:"
 """Prefix of the name of a jar that benchctl builds from Maven's sources."""
-# The number of shards decides how answers are compared and searches counted.
-_OF_THE_TRACK: Final = frozenset({"index.number_of_shards", "index.number_of_replicas"})
+_SHARDS: Final = "index.number_of_shards"
+_REPLICAS: Final = "index.number_of_replicas"
+# More than one host can start, and few enough for ports and addresses in a row.
+_MOST_NODES: Final = 32
+_MOST_SHARDS: Final = 1024
 
 _VERSION: Final = re.compile(r"[0-9]+\.[0-9]+\.[0-9]+(-[A-Za-z0-9][A-Za-z0-9.-]*)?", re.ASCII)
 _COORDINATES: Final = re.compile(r"[\w.-]+:[\w.-]+:[\w.-]+", re.ASCII)
+_DIGITS: Final = re.compile(r"[0-9]+", re.ASCII)
 _PATCH: Final = re.compile(r"[a-z0-9][a-z0-9._-]*", re.ASCII)
 _URL: Final = ("http://", "https://")
 
@@ -94,15 +98,12 @@ def check_index_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Index settings by their full names.
 
     Raises:
-        UsageError: a name is empty, or belongs to the track.
+        UsageError: a name is empty, or a number is none.
     """
     named = whole_names(settings)
-    for name in named:
-        if name in _OF_THE_TRACK:
-            raise UsageError(
-                f"the index setting {name} is the track's and cannot differ between variants",
-                hint="set it in the track's index body",
-            )
+    for name, value in named.items():
+        if name in (_SHARDS, _REPLICAS) and value is not None and not _DIGITS.fullmatch(str(value)):
+            raise UsageError(f"'{name}' is no number: {value}", hint="write shards:3 or replicas:1")
         if name.endswith(".") or ".." in name:
             raise UsageError(f"'{name}' is not the name of an index setting")
     return named
@@ -197,7 +198,21 @@ Text = Annotated[str, Meta(min_length=1)]
 Word = str | int | bool
 EngineWord = Literal["es", "os", "elasticsearch", "opensearch"]
 
-_DIGITS: Final = re.compile(r"[0-9]+", re.ASCII)
+
+class NodeEntry(
+    msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_only=True, omit_defaults=True
+):
+    """A node of a cluster as it is written.
+
+    Attributes:
+        roles: such as `master` and `data`; all without, none for a node that only coordinates.
+        attributes: that shards are allocated by, such as `zone: a`.
+        settings: of this node, over those of its variant; may be nested.
+    """
+
+    roles: tuple[Text, ...] | None = None
+    attributes: dict[str, Word] = {}
+    settings: dict[str, Any] = {}
 
 
 class VariantEntry(
@@ -221,6 +236,9 @@ class VariantEntry(
         plugins: to install: paths or URLs of zip files, or `group:artifact:version`.
         warmups: challenges that run unmeasured after every boot.
         start: `script` to start nodes by the engine's own script instead of the server's command line.
+        nodes: how many nodes form its cluster, called node-1 and so on; or each by its name.
+        shards: primary shards of its prepared index.
+        replicas: further copies of each.
     """
 
     extends: Text | None = None
@@ -237,6 +255,9 @@ class VariantEntry(
     plugins: tuple[Text, ...] = ()
     warmups: tuple[Text, ...] = ()
     start: StartMode | None = None
+    nodes: Annotated[int, Meta(ge=1, le=_MOST_NODES)] | dict[str, NodeEntry] | None = None
+    shards: Annotated[int, Meta(ge=1)] | None = None
+    replicas: Annotated[int, Meta(ge=0)] | None = None
 
 
 class EntryError(UsageError):
@@ -266,6 +287,10 @@ def applied(entry: VariantEntry, base: VariantSpec, name: str, folder: Path | No
     index_settings = _merged(
         base.index_settings, entry.index_settings, "index-settings", check_index_settings
     )
+    copies = ((_SHARDS, entry.shards), (_REPLICAS, entry.replicas))
+    index_settings |= {key: str(count) for key, count in copies if count is not None}
+    nodes = base.nodes if entry.nodes is None else _nodes(entry.nodes)
+    _check_nodes(nodes, settings, int(index_settings.get(_REPLICAS, 0)))
     return msgspec.structs.replace(
         base,
         name=name,
@@ -281,7 +306,62 @@ def applied(entry: VariantEntry, base: VariantSpec, name: str, folder: Path | No
         plugins=(*base.plugins, *_each(entry.plugins, "plugins", lambda text: _placed_plugin(text, here))),
         warmups=(*base.warmups, *_each(entry.warmups, "warmups", lambda text: placed_challenge(text, here))),
         start=entry.start or base.start,
+        nodes=nodes,
     )
+
+
+def _nodes(entry: int | Mapping[str, NodeEntry]) -> tuple[NodeSpec, ...]:
+    """The nodes of a cluster; none for a single one that is like all others."""
+    if isinstance(entry, int):
+        return tuple(NodeSpec(f"node-{number}") for number in range(1, entry + 1)) if entry > 1 else ()
+    with at("nodes"):
+        if not 1 <= len(entry) <= _MOST_NODES:
+            raise UsageError(f"a cluster has from 1 to {_MOST_NODES} nodes, not {len(entry)}")
+    return tuple(_node(name, node) for name, node in entry.items())
+
+
+def _node(name: str, entry: NodeEntry) -> NodeSpec:
+    with at("nodes", name):
+        check_name(name)
+        if name == "master":
+            raise UsageError("'master' stands for the node that is", hint="call it otherwise")
+        own = {f"node.attr.{key}": _as_texts(value) for key, value in entry.attributes.items()}
+        if entry.roles is not None:
+            own["node.roles"] = list(entry.roles)
+        check_settings(own)
+    try:
+        return NodeSpec(name, _merged(own, entry.settings, "settings", check_settings))
+    except EntryError as err:
+        raise EntryError(("nodes", name, *err.way), err.message, err.hint) from err
+
+
+def _check_nodes(nodes: Sequence[NodeSpec], settings: Mapping[str, Any], replicas: int) -> None:
+    """Refuse a cluster that would never be ready."""
+    data = sum(node.has_role("data", settings) for node in nodes) if nodes else 1
+    rules = (
+        (
+            bool(nodes) and not any(node.has_role("master", settings) for node in nodes),
+            "nodes",
+            "none of its nodes may become master",
+            "give one of them the role master, or no roles",
+        ),
+        (not data, "nodes", "none of its nodes holds data", "give one of them the role data, or no roles"),
+        (
+            len(nodes) > 1 and "node.name" in settings,
+            "settings",
+            "several nodes cannot have one node.name",
+            "name them under nodes, in a file of variants",
+        ),
+        (
+            replicas >= max(data, 1),
+            "replicas",
+            f"with replicas:{replicas}, {replicas + 1} nodes have to hold data, and {data} would",
+            f"write nodes:{replicas + 1}, or fewer replicas",
+        ),
+    )
+    for broken, key, text, hint in rules:
+        if broken:
+            raise EntryError((key,), text, hint)
 
 
 @contextmanager
@@ -375,7 +455,14 @@ ENGINE_WORDS: Final[Mapping[str, EngineName]] = {
 _SHORT_NAMES: Mapping[EngineName, str] = {"elasticsearch": "es", "opensearch": "os"}
 _LISTS: Final = {"jvm": "jvm", "jar": "jars", "plugin": "plugins", "warmup": "warmups"}
 _MAPPINGS: Final = {"setting": "settings", "env": "environment", "index": "index-settings"}
-_SCALARS: Final = {"jdk": "JDK", "heap": "heap", "distribution": "distribution", "start": "manner"}
+_COUNTS: Final = ("nodes", "shards", "replicas")
+_SCALARS: Final = {
+    "jdk": "JDK",
+    "heap": "heap",
+    "distribution": "distribution",
+    "start": "manner",
+    **{count: f"number of {count}" for count in _COUNTS},
+}
 _OPTIONS = (*_LISTS, *_MAPPINGS, *_SCALARS)
 VARIANT_OPTIONS: Final = (*_OPTIONS, "version")
 """What `with_option` knows."""
@@ -384,7 +471,7 @@ _NO_TEXT = re.compile("[\\ud800-\\udfff]")  # surrogates: undecodable bytes of t
 _FORMS = (
     "NAME[@VERSION], or LABEL=NAME[@VERSION][,jvm:FLAG][,setting:KEY=VALUE][,jdk:JDK][,heap:SIZE]"
     "[,env:NAME=VALUE][,index:KEY=VALUE][,jar:JAR][,plugin:PLUGIN][,warmup:CHALLENGE]"
-    "[,distribution:PLACE][,start:script]"
+    "[,distribution:PLACE][,start:script][,nodes:N][,shards:N][,replicas:N]"
 )
 _NOTHING_DEFINED: Final[Mapping[str, VariantSpec]] = MappingProxyType({})
 
@@ -511,6 +598,8 @@ def _split(text: str) -> tuple[str, list[tuple[str, str]]]:
         option, colon, value = piece.partition(":")
         if colon and option in _OPTIONS:
             options.append((option, value))
+        elif options and options[-1][0] == "nodes" and options[-1][1].count("{") > options[-1][1].count("}"):
+            options[-1] = ("nodes", f"{options[-1][1]},{piece}")
         # `jmv:` is close enough to an option to be a typo; log tags such as `safepoint:` are not.
         elif not options or (colon and nearest(option, _OPTIONS)):
             raise UsageError(f"variant '{text}': '{piece}' is not an option", hint=f"the form is {_FORMS}")
@@ -611,7 +700,26 @@ def _entry(pieces: Iterable[tuple[str, str]], name: str) -> VariantEntry:
         raise UsageError(
             f"variant '{name}': nodes cannot start by '{found['start']}'", hint=f"write {_EXAMPLES['start']}"
         )
+    found |= {count: _count(count, found[count], name) for count in _COUNTS if count in found}
     return msgspec.convert(found, VariantEntry)
+
+
+def _count(option: str, text: str, name: str) -> int | dict[str, NodeEntry]:
+    """How many; of nodes, also what they are, in JSON: that is how a command says what a file said."""
+    if option == "nodes" and text.startswith("{"):
+        try:
+            return msgspec.json.decode(text, type=dict[str, NodeEntry])
+        except msgspec.DecodeError as err:
+            raise UsageError(
+                f"variant '{name}': nodes:{text}: {err}", hint="write nodes in a file of variants"
+            ) from err
+    least, most = (0 if option == "replicas" else 1), (_MOST_NODES if option == "nodes" else _MOST_SHARDS)
+    if not _DIGITS.fullmatch(text) or not least <= int(text) <= most:
+        raise UsageError(
+            f"variant '{name}': {option}:{text} is no number from {least} to {most:,}",
+            hint=f"write {_EXAMPLES[option]}",
+        )
+    return int(text)
 
 
 _PLACED: Final[Mapping[str, Callable[[str, Path], str]]] = {
@@ -632,6 +740,9 @@ _EXAMPLES: Final = {
     "heap": "heap:1g",
     "distribution": "distribution:PATH or distribution:URL",
     "start": "start:script or start:direct",
+    "nodes": "nodes:3",
+    "shards": "shards:3",
+    "replicas": "replicas:1",
 }
 
 

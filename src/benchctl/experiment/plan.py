@@ -122,8 +122,9 @@ def digest_of(plan: Plan) -> str:
     if not plan.load_hosts:
         del said["load-hosts"]
     for variant in said["variants"]:
-        if variant["documents"] is None:
-            del variant["documents"]
+        for later in ("documents", "nodes"):
+            if not variant[later]:
+                del variant[later]
     return hashlib.sha256(msgspec.json.encode(said, order="sorted")).hexdigest()
 
 

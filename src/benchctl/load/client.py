@@ -417,6 +417,7 @@ class Client:
                             total.add(Reply(note.exchange, note.answer))
                 elif isinstance(item, Driven):
                     reply = None
+                    total.begin(self._timer.now_ns())
                     parts = self._drive(item, total, parts, warmup=warmup)
                 else:
                     reply = None

@@ -20,6 +20,7 @@ from urllib3.connectionpool import HTTPConnectionPool
 from benchctl.endpoint import Endpoint
 from benchctl.load.client import Wire
 from benchctl.load.request import Exchange, Request, judge_plain
+from benchctl.load.transport import decisive
 from benchctl.official import header_items, tls_options
 from benchctl.results.plan import EngineName
 from benchctl.results.samples import Outcome
@@ -160,6 +161,7 @@ class LibraryWire:
         for name in _CHATTY:
             logging.getLogger(name).setLevel(logging.CRITICAL)
         self._library = _LIBRARIES[engine](endpoint)
+        self._lossy = endpoint.lossy
         self._sockets: list[socket.socket] = []
         self._interrupted = False
         self._loaded: Request | None = None
@@ -175,11 +177,8 @@ class LibraryWire:
 
     def connect(self) -> Exchange:
         """Open the connections with requests that are not searches."""
-        for _ in self._library.pools():
-            greeting = self.send(_GREETING)
-            if greeting.failure is not None:
-                break
-        return greeting
+        greetings = (self.send(_GREETING) for _ in self._library.pools())
+        return decisive(greetings, lossy=self._lossy)
 
     def send(self, request: Request) -> Exchange:
         """Send a request and wait for the decoded answer; failures are part of the result."""

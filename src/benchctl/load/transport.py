@@ -6,6 +6,7 @@ import os
 import select
 import socket
 import time
+from collections.abc import Iterable
 from typing import Any, Self
 
 import pycurl
@@ -283,6 +284,20 @@ class WireClient(_Closing):
         return 0
 
 
+def decisive(greetings: Iterable[Exchange], *, lossy: bool) -> Exchange:
+    """The first failure of several hosts, which ends it, or the last success.
+
+    Of hosts that may be down, a single success is enough.
+    """
+    found: list[Exchange] = []
+    for greeting in greetings:
+        found.append(greeting)
+        if greeting.failure is not None and not lossy:
+            break
+    good = [greeting for greeting in found if greeting.failure is None]
+    return good[-1] if lossy and good else found[-1]
+
+
 class RoundRobinClient(_Closing):
     """One connection to every host of a cluster, used in turn; a context manager.
 
@@ -291,6 +306,7 @@ class RoundRobinClient(_Closing):
 
     def __init__(self, endpoint: Endpoint, first: int) -> None:
         count = len(endpoint.hosts)
+        self._lossy = endpoint.lossy
         self._wires = [WireClient(endpoint, (first + step) % count) for step in range(count)]
         self._turns = itertools.cycle(self._wires)
 
@@ -300,12 +316,8 @@ class RoundRobinClient(_Closing):
         return any(wire.interrupted for wire in self._wires)
 
     def connect(self) -> Exchange:
-        """Open all connections; returns the first failure, or the last success."""
-        for wire in self._wires:
-            greeting = wire.connect()
-            if greeting.failure is not None:
-                break
-        return greeting
+        """Open all connections; returns what is decisive: see `decisive`."""
+        return decisive((wire.connect() for wire in self._wires), lossy=self._lossy)
 
     def send(self, request: Request) -> Exchange:
         """Send a request to the next host, whatever became of the previous one."""

@@ -92,6 +92,10 @@ class Source:
     has_actions: bool = False
 
 
+Act = Callable[[str, str | None, Callable[[], bool]], None]
+"""Called with an action, a node and what tells whether to give up; raises BenchctlError when it fails."""
+
+
 @dataclass(frozen=True)
 class WorkContext:
     """What an operation needs to know of its environment.
@@ -110,6 +114,8 @@ class WorkContext:
         assertions: whether to check the operations' assertions.
         plugin: the track's Python plug-in, where it may be executed.
         version: of the engine, as its node reports it; empty while none is up.
+        act: does what a `failover` says to the nodes; None where benchctl did not start them. It cannot be
+            sent to other processes.
     """
 
     index_name: str
@@ -126,6 +132,7 @@ class WorkContext:
     assertions: bool = False
     plugin: PluginUse | None = None
     version: str = ""
+    act: "Act | None" = None
 
 
 class Workload(Protocol):
@@ -241,6 +248,10 @@ class ScriptTotal:
         self._replies: list[Reply] = []
         # Supplies status and body: the first that failed, else the last.
         self._decisive: Exchange | None = None
+
+    def begin(self, now_ns: int) -> None:
+        """Count from here on where nothing is sent: what was waited for before is no part of it."""
+        self._began_ns = now_ns
 
     def add(self, reply: Reply) -> None:
         """Add the reply of another request."""

@@ -14,6 +14,7 @@ from benchctl.nightly.folder import SuiteFolder
 from benchctl.nightly.model import Alarm, AnswerChange, Change, NightRecord, NightVariant, Recovered
 from benchctl.report.numbers import counted
 from benchctl.results.answers import ANSWERS_VERSION, Cut, KeptAnswer, TopHits, VariantAnswers
+from benchctl.results.differences import nodes_text
 from benchctl.results.likeness import deciding
 from benchctl.results.model import EngineFacts, Environment
 from benchctl.results.plan import Plan, TargetSpec, VariantSpec
@@ -154,6 +155,7 @@ def _of_spec(label: str, before: VariantSpec, now: VariantSpec) -> Iterator[Chan
     yield from _change(f"{label}: distribution", before.distribution, now.distribution, label)
     yield from _change(f"{label}: JDK asked for", before.jdk, now.jdk, label)
     yield from _change(f"{label}: heap", _heap(before), _heap(now), label)
+    yield from _change(f"{label}: nodes", nodes_text(before), nodes_text(now), label)
     for words, name in _MAPPINGS.items():
         was, became = _pairs(getattr(before, name)), _pairs(getattr(now, name))
         yield from _difference(f"{label}: {words}", was, became, label)

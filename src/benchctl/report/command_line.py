@@ -207,12 +207,20 @@ def _variant_options(spec: VariantSpec) -> Iterator[str]:
     mappings = (("setting", spec.settings), ("index", spec.index_settings), ("env", spec.environment))
     if spec.heap_mb is not None:
         yield f"heap:{spec.heap_mb}m"
+    if spec.nodes:
+        plain = [f"node-{number}" for number in range(1, len(spec.nodes) + 1)]
+        told = {node.name: {"settings": node.settings} if node.settings else {} for node in spec.nodes}
+        same = len(plain) > 1 and told == {name: {} for name in plain}
+        yield f"nodes:{len(plain) if same else msgspec.json.encode(told).decode()}"
     if spec.start != "direct":
         yield f"start:{spec.start}"
     for option, values in lists:
         yield from (f"{option}:{value}" for value in values)
+    short = {"index:index.number_of_shards=": "shards:", "index:index.number_of_replicas=": "replicas:"}
     for option, mapping in mappings:
-        yield from (f"{option}:{key}={_plain(value)}" for key, value in mapping.items())
+        for key, value in mapping.items():
+            words = f"{option}:{key}="
+            yield f"{short.get(words, words)}{_plain(value)}"
 
 
 def _repeated(option: str, values: Sequence[str]) -> list[str]:

@@ -2,7 +2,7 @@
 
 import re
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from statistics import fmean
 from typing import Any
 
@@ -114,6 +114,7 @@ def fact_sections(record: RunRecord) -> list[FactSection]:
         FactSection("Index builds compared", tuple(_build_lines(record))),
         FactSection("Answers", tuple(_answer_lines(record))),
         FactSection("Forks", tuple(_fork_lines(record))),
+        FactSection("Nodes", tuple(_node_lines(record))),
         FactSection("Asked of targets meanwhile", tuple(_asked_lines(record))),
         FactSection("Time", tuple(_time_lines(record))),
     ]
@@ -496,6 +497,7 @@ def _fork_lines(record: RunRecord) -> Iterator[str]:
         if fork.status == "failed":
             yield f"fork {fork.block} of {fork.variant} failed: {fork.reason}"
         yield from _stray_searches(fork)
+        yield from _fates(fork)
     variants = [spec.name for spec in record.plan.variants]
     for one in disturbances({name: record.compared(name) for name in variants}):
         yield f"noisy host around fork {one.block} of {one.variant}: {one.text}"
@@ -508,6 +510,40 @@ def _stray_searches(fork: ForkRecord) -> Iterator[str]:
             f"fork {fork.block} of {fork.variant}: the node counted {boot.searches_counted or 0:,} searches "
             f"where {boot.searches_sent:,} were sent"
         )
+
+
+def _fates(fork: ForkRecord) -> Iterator[str]:
+    """What became of single nodes, on the clock of the samples."""
+    for boot in fork.boots:
+        told = [f"{fate.node} {fate.what} at {fate.at_ns / 1e9:.1f} s" for fate in boot.fates]
+        if told:
+            yield f"fork {fork.block} of {fork.variant}: {', '.join(told)}"
+
+
+def _node_lines(record: RunRecord) -> Iterator[str]:
+    """How evenly the nodes of a cluster were used, and whether each found its shards where they were."""
+    for spec in record.plan.variants:
+        forks = record.compared(spec.name)
+        boots = [boot for fork in forks for boot in fork.boots if boot.node_starts]
+        if not boots:
+            continue
+        copied = {boot.recovered_bytes for boot in boots if boot.recovered_bytes is not None}
+        found = f"; bytes copied between them at a start: {max(copied):,}" if copied else ""
+        names = [node.name for node in boots[0].node_starts]
+        yield f"{spec.name}: {', '.join(names)}, all on this host{found}"
+        summaries = [one for fork in forks for one in fork.summaries if one.reported]
+        for task in dict.fromkeys(one.label for one in summaries):
+            cpu = {
+                name: [
+                    part["cpu"]
+                    for one in summaries
+                    if one.label == task and "cpu" in (part := one.node_meters.get(name, {}))
+                ]
+                for name in names
+            }
+            if all(cpu.values()):
+                told = ", ".join(f"{name} {_mean(values)}" for name, values in cpu.items())
+                yield f"{spec.name}: CPU ms for a request of {task}, mean over forks: {told}"
 
 
 def _asked_lines(record: RunRecord) -> Iterator[str]:
@@ -575,5 +611,5 @@ def _time_lines(record: RunRecord) -> Iterator[str]:
         )
 
 
-def _mean(seconds: Iterator[float]) -> str:
+def _mean(seconds: Iterable[float]) -> str:
     return f"{fmean(seconds):.2f}"

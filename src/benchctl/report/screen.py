@@ -56,6 +56,8 @@ _MARKS = {
     "saturated": ("the engine did not keep up", "with the offered rate"),
     "driver": ("benchctl was the limit", "not the engine"),
     "bound": ("a lower bound", "nothing higher was tried, or benchctl was the limit"),
+    "lost": ("a node was lost", "and the others went on without it"),
+    "copied": ("shards were copied", "when nodes started, so not all is as it was prepared"),
     "cold": ("not warmed up", "forks were still getting faster"),
     "drift": ("drifting", "forks changed this way and that while they were measured"),
     "few": (f"fewer than {FORKS_FOR_QUOTING} forks, or index builds, a side", "too few to be quoted"),
@@ -67,6 +69,7 @@ _MARKS = {
     "gaps": ("values are missing", "the notes say of what"),
     "alike": ("all values are identical", "there is nothing to test with"),
     "tail": ("few requests", "the percentile is not precise"),
+    "1-host": ("nodes share this host", "nothing is said about scaling over hosts"),
     "offered": ("throttled", "the rate is what was asked for"),
     "clocks": ("unlike clocks", "targets tell it by their own"),
 }
@@ -87,6 +90,9 @@ _OF_CAVEATS = {
     "stalled": "stall",
     "few-samples": "tail",
     "offered-rate": "offered",
+    "shared-host": "1-host",
+    "node-lost": "lost",
+    "copied-shards": "copied",
     "other-clocks": "clocks",
 }
 

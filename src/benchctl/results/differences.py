@@ -1,5 +1,6 @@
 """How variants differ beyond engine and version, in words: a line for each that is more than those."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import PurePath
@@ -110,6 +111,8 @@ def _against(one: Resolved, other: Resolved) -> Iterator[str]:
     if here.heap_mb != there.heap_mb:
         heaps = ["the run's" if spec.heap_mb is None else f"{spec.heap_mb} MiB" for spec in (here, there)]
         yield f"heap {heaps[0]} instead of {heaps[1]}"
+    if here.nodes != there.nodes:
+        yield f"{nodes_text(here)} instead of {nodes_text(there)}"
     yield from _lists("JVM flags", here.jvm_flags, there.jvm_flags)
     yield from _mappings("settings", here.settings, there.settings)
     yield from _mappings("index settings", here.index_settings, there.index_settings)
@@ -119,6 +122,16 @@ def _against(one: Resolved, other: Resolved) -> Iterator[str]:
     yield from _lists("warm-up", here.warmups, there.warmups)
     if here.start != there.start:
         yield f"started by {here.start}"
+
+
+def nodes_text(spec: VariantSpec) -> str:
+    """How many nodes a variant has, and what each is beyond its name, alike ones together."""
+    kinds = Counter(
+        " ".join(f"{key}={_text(value)}" for key, value in node.settings.items()) for node in spec.nodes
+    )
+    told = [f"{count} x {settings or 'no own settings'}" for settings, count in kinds.items()]
+    count = max(len(spec.nodes), 1)
+    return f"{count} node{'' if count == 1 else 's'}" + (f" ({', '.join(told)})" if any(kinds) else "")
 
 
 def _jdk(one: Resolved) -> str:

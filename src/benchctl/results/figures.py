@@ -155,7 +155,9 @@ class TaskSummary(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
         redline_end: why the search ended; `found` is the only end whose load is more than a lower bound.
         redline_text: how it ended, in words; empty when found.
         course: its segments; None under 20 samples, and in records from before it was kept.
-        meters: name of a metered figure -> its value; what is not known of a task is left out.
+        meters: name of a metered figure -> its value; what is not known of a task is left out. Of several
+            nodes it is the sum.
+        node_meters: node -> the same of it alone, for an operation of all; empty for a single node.
         hosts: the driver's part by host, where its clients worked on hosts that have names.
     """
 
@@ -200,6 +202,7 @@ class TaskSummary(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
     took_sum: Quantiles | None = None
     took_parts: tuple[Quantiles, ...] = ()
     redline_unit: str = ""
+    node_meters: dict[str, dict[str, float]] = {}
 
     @property
     def costed(self) -> float | None:

@@ -27,7 +27,7 @@ _PLURAL = frozenset(
 
 _PARTS = (
     "JVM flags", "settings", "heap", "environment", "index settings", "jars", "plug-ins",
-    "warm-up challenges", "documents",
+    "warm-up challenges", "documents", "nodes",
 )  # fmt: skip
 
 _EXCERPT = 40
@@ -142,6 +142,7 @@ def _parts(variant: str, record: RunRecord) -> dict[str, object]:
         "plug-ins": list(spec.plugins) if facts is None else facts.plugins,
         "warm-up challenges": record.plan.variant_warmups.get(variant, ()),
         "documents": spec.documents,
+        "nodes": [msgspec.to_builtins(node) for node in spec.nodes],
     }
 
 

@@ -39,6 +39,38 @@ class HostProbe(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=
     frequency_mhz: float | None
 
 
+class NodeRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
+    """One of several nodes of a node start.
+
+    Attributes:
+        name: of the node.
+        start_s: process start to listening, seconds.
+        command: the command line.
+        logs: its folder, as of `BootRecord`.
+        origin_ns: when its process was started, as of `BootRecord`.
+    """
+
+    name: str
+    start_s: float
+    command: tuple[str, ...]
+    logs: str
+    origin_ns: int
+
+
+class NodeFate(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
+    """What became of a node while its cluster was measured.
+
+    Attributes:
+        at_ns: when, on the clock of the fork's samples.
+        node: its name.
+        what: became of it: `lost` is what nobody asked for.
+    """
+
+    at_ns: int
+    node: str
+    what: Literal["lost", "stopped", "killed", "started again"]
+
+
 class Asked(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
     """What it cost to ask a running cluster for one thing, again and again, while it was measured.
 
@@ -81,6 +113,11 @@ class BootRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename
         nodes: name of a node of a running cluster -> what it used from the first reading to the last
             (`cpu_s`, `gc_s`), and what it had at the last, such as `heap_used_bytes`.
         readings: the file of all that it told, relative to the run; None where it told nothing.
+        node_starts: of a cluster that benchctl started; empty for a single node, which the other fields are
+            about. Of several they are about all, `command` and `origin_ns` about the first.
+        fates: what became of nodes meanwhile, in order.
+        recovered_bytes: that nodes copied from each other to have all copies of the shards when they were
+            started: 0 where each found its own. None for a single node, or without a prepared index.
     """
 
     schedules: tuple[int, ...]
@@ -97,6 +134,9 @@ class BootRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename
     asked: dict[str, Asked] = {}
     nodes: dict[str, dict[str, float]] = {}
     readings: str | None = None
+    node_starts: tuple[NodeRecord, ...] = ()
+    fates: tuple[NodeFate, ...] = ()
+    recovered_bytes: int | None = None
 
 
 ForkStatus = Literal["done", "failed"]
@@ -295,6 +335,8 @@ class IndexFacts(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename
         fields: bytes of every field, the most first; empty where the engine does not tell, and in older
             records.
         fields_unknown: why the engine does not tell, in its words; empty when it does.
+        cluster_uuid: of the several nodes that hold it, whose copies of shards all count in `files`; empty
+            for a single node.
     """
 
     key: str
@@ -306,6 +348,7 @@ class IndexFacts(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename
     files: dict[str, int] = {}
     fields: dict[str, int] = {}
     fields_unknown: str = ""
+    cluster_uuid: str = ""
 
     @property
     def segment_count(self) -> int:

@@ -88,6 +88,28 @@ class TargetSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename
     writes: Literal["removed", "kept"] | None = None
 
 
+class NodeSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab", omit_defaults=True):
+    """A node of a cluster that benchctl starts.
+
+    Attributes:
+        name: of the node, and of its folders.
+        settings: over those of its variant; its roles and attributes are among them.
+    """
+
+    name: str
+    settings: dict[str, Any] = {}
+
+    def has_role(self, role: Literal["master", "data"], common: Mapping[str, Any]) -> bool:
+        """Whether it may become master, or holds data; `common` are the settings of its variant."""
+        settings = {**common, **self.settings}
+        roles = settings.get("node.roles")
+        if roles is None:
+            return str(settings.get(f"node.{role}", "true")).lower() == "true"
+        roles = roles.split(",") if isinstance(roles, str) else roles
+        wanted = ("master", "cluster_manager") if role == "master" else ("data",)
+        return any(one.strip().startswith(wanted) for one in roles)
+
+
 class VariantSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
     """What is measured, as the user asked for it.
 
@@ -110,6 +132,7 @@ class VariantSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
         warmups: names or files of challenges that run unmeasured after every boot, before the plan's own.
         start: whether its nodes are started by the server's own command line or by the engine's script.
         documents: generated documents of its prepared index; None for the plan's.
+        nodes: of the cluster that it is; empty for a single node.
     """
 
     name: str
@@ -128,6 +151,22 @@ class VariantSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
     warmups: tuple[str, ...] = ()
     start: StartMode = "direct"
     documents: int | None = None
+    nodes: tuple[NodeSpec, ...] = ()
+
+    @property
+    def layout(self) -> tuple[NodeSpec, ...]:
+        """The nodes with all settings that decide where shards are, those of the variant included."""
+        common = {
+            name: value
+            for name, value in self.settings.items()
+            if name.startswith(("node.", "cluster.routing."))
+        }
+        return tuple(NodeSpec(node.name, {**common, **node.settings}) for node in self.nodes)
+
+    @property
+    def node_count(self) -> int:
+        """How many nodes benchctl starts for it."""
+        return 0 if self.target is not None else max(len(self.nodes), 1)
 
 
 class CorpusFile(

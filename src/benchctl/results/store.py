@@ -8,7 +8,7 @@ import re
 import secrets
 import shlex
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
@@ -151,7 +151,14 @@ class RunFolder:
         """Where the evidence of one node start of a fork is."""
         return self.path / "evidence" / f"{block:03d}-{variant}" / f"boot-{boot}"
 
-    def write_telemetry(self, series: Columns, pauses: Columns, variant: str, block: int) -> str:
+    def write_telemetry(
+        self,
+        series: Columns,
+        pauses: Columns,
+        variant: str,
+        block: int,
+        parts: Mapping[str, Columns] | None = None,
+    ) -> str:
         """Write what the nodes and the driver of one fork used; return the path relative to the run.
 
         Raises:
@@ -159,7 +166,7 @@ class RunFolder:
         """
         target = self.path / "telemetry" / f"{block:03d}-{variant}.parquet"
         with _writing(target) as partial:
-            write_telemetry(series, pauses, partial)
+            write_telemetry(series, pauses, partial, parts or {})
         return str(target.relative_to(self.path))
 
     def write_readings(self, lines: bytes, variant: str, block: int, boot: int) -> str:

@@ -2,6 +2,7 @@
 
 import shlex
 import shutil
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -14,11 +15,11 @@ from benchctl.corpus.documents import Range, within
 from benchctl.disk import disk_errors, free_bytes
 from benchctl.endpoint import Endpoint
 from benchctl.engine.client import NodeRequestError, SearchClient
-from benchctl.engine.filling import Intervals, PartialIndex, Progress, Sent, create, finish
+from benchctl.engine.cluster import boot
+from benchctl.engine.filling import SETTLE_TIMEOUT_S, Intervals, PartialIndex, Progress, Sent, create, finish
 from benchctl.engine.jdk import Jdk
 from benchctl.engine.launch import starts_of
-from benchctl.engine.meter import Meter, Reading, cpu_by_kind, thread_kinds
-from benchctl.engine.node import boot
+from benchctl.engine.meter import Meters, cpu_by_kind, thread_kinds
 from benchctl.engine.prepared_index import IndexKey, PreparedIndex, building, keep
 from benchctl.errors import BenchctlError, ExitCode
 from benchctl.home import Home
@@ -26,6 +27,7 @@ from benchctl.load.ingest import Checkpoints, Ingested, Stream, ingest
 from benchctl.results.model import IndexFacts, IngestCosts
 from benchctl.run.bench import Observer
 from benchctl.run.documents import Parcel
+from benchctl.run.metering import Readings
 
 
 def keep_logs(folder: Path, target: Path) -> None:
@@ -392,19 +394,22 @@ def _fill(shop: Workshop, key: IndexKey, root: Path, title: str, resumption: Res
         owner=shop.home.node_owner,
         heap_mb=shop.heap_mb,
         starts=starts_of(shop.home, key.installation),
-    ) as node:
-        intervals = resumption.intervals(node.client)
+        nodes=key.nodes,
+    ) as cluster:
+        client = cluster.client
+        intervals = resumption.intervals(client)
         if intervals is None:
-            intervals = create(node.client, key)
+            intervals = create(client, key)
+            client.health(key.places.target, SETTLE_TIMEOUT_S, len(cluster.nodes))
         shop.observer.stage(f"{title}: ingesting {key.corpus.documents:,} documents")
-        checkpoints = resumption.checkpoints(node.client, root / "data", intervals)
+        checkpoints = resumption.checkpoints(client, root / "data", intervals)
         before = resumption.before.documents
         try:
-            with Meter(node.pid) as meter:
+            with Meters(lambda: [node.pid for node in cluster.nodes]) as meter:
                 begin = meter.read()
                 sent = send_parcels(
                     shop.parcels,
-                    endpoint=node.endpoint,
+                    endpoint=cluster.endpoint,
                     clients=key.clients,
                     on_progress=lambda new: shop.observer.progress(
                         "documents", before + new, key.corpus.documents
@@ -414,16 +419,18 @@ def _fill(shop: Workshop, key: IndexKey, root: Path, title: str, resumption: Res
                 end = meter.read()
         except BenchctlError:
             # The process tells more than the connection about why it is gone.
-            node.check_alive(within_s=NODE_DEATH_S)
+            cluster.check_alive(within_s=NODE_DEATH_S)
             raise
-        sent = with_cpu(sent, begin, end, thread_kinds(node.pid, node.stdout))
+        kinds = {node.pid: thread_kinds(node.pid, node.stdout) for node in cluster.nodes}
+        sent = with_cpu(sent, begin, end, kinds)
         shop.observer.stage(f"{title}: refresh, force-merge, flush")
-        facts = finish(node.client, key, intervals, resumption.total(sent))
+        facts = finish(client, key, intervals, resumption.total(sent))
         shop.observer.stage(f"{title}: how large every field is")
-        facts = _with_fields(facts, node.client, key.places.target)
+        facts = _with_fields(facts, client, key.places.target)
         shop.observer.stage(f"{title}: stopping the node that built the index")
-        node.stop()
-    return facts
+        # All is on disk. Several nodes would take turns at leaving, and those left would move shards.
+        cluster.stop(at_once=len(cluster.nodes) > 1)
+    return msgspec.structs.replace(facts, cluster_uuid=cluster.uuid)
 
 
 def _with_fields(facts: IndexFacts, client: SearchClient, target: str) -> IndexFacts:
@@ -434,11 +441,14 @@ def _with_fields(facts: IndexFacts, client: SearchClient, target: str) -> IndexF
         return msgspec.structs.replace(facts, fields_unknown=err.reason)
 
 
-def with_cpu(sent: Sent, begin: Reading | None, end: Reading | None, kinds: Mapping[int, str]) -> Sent:
-    """With the CPU time of the node between two readings, where it could be read."""
-    if begin is None or end is None or not kinds or sent.costs is None:
+def with_cpu(sent: Sent, begin: Readings, end: Readings, kinds: Mapping[int, Mapping[int, str]]) -> Sent:
+    """With the CPU time of all nodes between two readings, if each could be read; `kinds` are by process."""
+    if sent.costs is None or not all(kinds.values()) or not (kinds.keys() <= begin.keys() & end.keys()):
         return sent
-    cpu_s = {kind: used_ns / 1e9 for kind, used_ns in cpu_by_kind(begin, end, kinds).items()}
+    used_ns: Counter[str] = Counter()
+    for pid, threads in kinds.items():
+        used_ns.update(cpu_by_kind(begin[pid], end[pid], threads))
+    cpu_s = {kind: used / 1e9 for kind, used in used_ns.items()}
     return replace(sent, costs=msgspec.structs.replace(sent.costs, cpu_s=cpu_s))
 
 

@@ -22,7 +22,6 @@ from benchctl.engine.evidence import (
 from benchctl.engine.node import Node
 from benchctl.errors import BenchctlError
 from benchctl.results.plan import EvidenceKind
-from benchctl.run.session import Serving
 
 # Shorter logs stay uncompressed, for grep.
 _PACKED_FROM_BYTES = 1 << 20
@@ -64,17 +63,17 @@ class Collection:
         """JVM flags, appended to the variant's."""
         return tuple(flag for one in self._collecting for flag in one.flags())
 
-    def begin(self, serving: Serving) -> None:
-        """As for `Collector`, before the first task; a cluster has no evidence."""
-        if isinstance(serving, Node):
+    def begin(self, nodes: Sequence[Node]) -> None:
+        """As for `Collector`, before the first task; a target, whose nodes are not ours, has none."""
+        for node in nodes:
             for one in self._collecting:
-                one.begin(serving)
+                one.begin(node)
 
-    def measured(self, serving: Serving) -> None:
+    def measured(self, nodes: Sequence[Node]) -> None:
         """As for `Collector`, after the last task."""
-        if isinstance(serving, Node):
+        for node in nodes:
             for one in self._collecting:
-                one.measured(serving)
+                one.measured(node)
 
     def end(self) -> None:
         """As for `Collector`, for all of them even if one fails.

@@ -172,6 +172,7 @@ def examine(
     limits: HostLimits,
     heap_mb: int,
     last: tuple[int, str] | None,
+    nodes: int = 1,
 ) -> Fitness:
     """Check a host against a suite's limits.
 
@@ -179,10 +180,11 @@ def examine(
         environment: the host.
         seen: its state.
         limits: of the suite.
-        heap_mb: of a node, MiB; one is up at a time.
+        heap_mb: of a node, MiB.
         last: number and start, ISO 8601, of the last measured night; None when there is none.
+        nodes: that are up at a time.
     """
-    refused = _lacks(seen, limits, heap_mb)
+    refused = _lacks(seen, limits, heap_mb, nodes)
     noise: list[str] = []
     if environment.other_java:
         found = f"other Java processes are up: {', '.join(environment.other_java)}"
@@ -218,7 +220,7 @@ def check_quiet(
         BenchctlError: it is refused.
     """
     heaps = [
-        0 if spec.target else spec.heap_mb or plan.heap_mb
+        (spec.node_count, 0 if spec.target else spec.heap_mb or plan.heap_mb)
         for plan in plans
         if required or not plan.test_mode
         for spec in plan.variants
@@ -226,7 +228,8 @@ def check_quiet(
     if not heaps:
         return
     seen = (look or partial(snapshot, sample_s=_GLANCE_S))(home)
-    found = examine(environment, seen, HostLimits(max_load=math.inf), max(heaps), None)
+    nodes, heap_mb = max(heaps, key=lambda one: one[0] * (one[1] + BESIDE_HEAP_MB))
+    found = examine(environment, seen, HostLimits(max_load=math.inf), heap_mb, None, max(nodes, 1))
     wrong = "; ".join((*found.refused, *found.noise))
     if not wrong:
         return
@@ -237,7 +240,7 @@ def check_quiet(
     note(f"the host is not quiet, which figures will show: {wrong}")
 
 
-def _lacks(seen: Snapshot, limits: HostLimits, heap_mb: int) -> list[str]:
+def _lacks(seen: Snapshot, limits: HostLimits, heap_mb: int, nodes: int) -> list[str]:
     """Resources that do not suffice to measure at all."""
     found = []
     if seen.free_disk_bytes < limits.least_free_gb * _GB:
@@ -246,7 +249,9 @@ def _lacks(seen: Snapshot, limits: HostLimits, heap_mb: int) -> list[str]:
             f"{limits.least_free_gb:g} GB are wanted"
         )
     if limits.least_free_memory_gb is None:
-        wanted, why = (heap_mb + BESIDE_HEAP_MB) * _MIB, f" for a node with a heap of {heap_mb} MiB"
+        wanted = nodes * (heap_mb + BESIDE_HEAP_MB) * _MIB
+        which = "a node" if nodes == 1 else f"{nodes} nodes"
+        why = f" for {which} with a heap of {heap_mb} MiB"
     else:
         wanted, why = round(limits.least_free_memory_gb * _GB), ""
     if seen.free_memory_bytes < wanted:

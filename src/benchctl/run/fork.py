@@ -8,15 +8,16 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import partial
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from benchctl.engine.cluster import Cluster, place_of
 from benchctl.engine.declared import EVERYTHING, places, stand_ins
 from benchctl.engine.evidence import Scene
 from benchctl.engine.filling import settle
 from benchctl.engine.lucene_files import bytes_by_kind
-from benchctl.engine.meter import Meter, thread_kinds
+from benchctl.engine.meter import Meters, thread_kinds
 from benchctl.engine.node import Node
 from benchctl.engine.page_cache import prepare_page_cache
 from benchctl.engine.readings import ClusterMeter
@@ -25,10 +26,19 @@ from benchctl.engine.target import Target
 from benchctl.engine.telemetry import LogClock, ProcessGauge, read_pauses
 from benchctl.errors import BenchctlError
 from benchctl.home import Home
+from benchctl.jvm.unified_log import GcPause
 from benchctl.load.executor import Stage, TaskResult, WorkerPool
 from benchctl.load.task_clients import Job
 from benchctl.results.figures import CurvePoint, TaskSummary
-from benchctl.results.model import BootRecord, EngineFacts, ForkRecord, HostProbe, SegmentFacts
+from benchctl.results.model import (
+    BootRecord,
+    EngineFacts,
+    ForkRecord,
+    HostProbe,
+    NodeFate,
+    NodeRecord,
+    SegmentFacts,
+)
 from benchctl.results.plan import Plan
 from benchctl.results.samples import SampleSpool
 from benchctl.results.store import RunFolder
@@ -222,7 +232,7 @@ class ForkRunner:
                     self._boot(place, number, steps, progress)
                 progress.samples = self._folder.write_samples(spool.all_chunks(), variant, job.block)
             progress.telemetry = self._folder.write_telemetry(
-                telemetry.series(), telemetry.pauses(), variant, job.block
+                telemetry.series(), telemetry.pauses(), variant, job.block, telemetry.parts()
             )
         self._probe(progress)
 
@@ -257,31 +267,37 @@ class ForkRunner:
                 self._started(place, folder, evidence) as serving,
             ):
                 progress.facts = progress.facts or subject.engine_facts(serving, place.root)
-                log_clock = _log_clock(serving, place.origin_ns)
+                nodes = serving.nodes if isinstance(serving, Cluster) else ()
+                recovered = self._recovered_bytes(serving)
+                epoch_ns = time.monotonic_ns() - time.time_ns() - place.origin_ns
                 with (
-                    place.telemetry.watching(number, _node_watch(serving, load)),
-                    Meter(serving.pid) if isinstance(serving, Node) else nullcontext() as load.meter,
+                    place.telemetry.watching(number, _watch(serving, load)),
+                    Meters(lambda: [node.pid for node in nodes]) if nodes else nullcontext() as load.meters,
                     _asking(serving) as load.asking,
                 ):
-                    evidence.begin(serving)
+                    evidence.begin(nodes)
                     idle_s = serving.wait_idle()
                     stage = self._steps.stage(serving, subject.spec, number, place.origin_ns, place.spool)
                     search = self._offer(serving, steps, stage, load, place)
-                    evidence.measured(serving)
+                    evidence.measured(nodes)
                 segments = _filled(serving, load)
-                kinds = self._thread_kinds(serving, place.block)
-                counted = _searches_counted(serving)
-                direct = serving.client.direct_buffers() if isinstance(serving, Node) else None
-                plain = stand_ins(serving.client, self._streams) if isinstance(serving, Node) else ()
+                kinds = self._thread_kinds(nodes, place.block)
+                counted = serving.searches_counted()
+                direct = serving.client.direct_buffers() if nodes else {}
+                plain = stand_ins(serving.client, self._streams) if nodes else ()
                 # Its index is a copy that is thrown away; evidence, and what flags of users make a JVM write,
                 # come when it ends in peace.
                 writes = bool(self._plan.evidence_in(place.block) or subject.spec.jvm_flags)
                 stop_s = serving.stop(at_once=not writes)
             keep_logs(folder, kept)
-        pauses = None
-        if isinstance(serving, Node) and log_clock is not None:
-            pauses = read_pauses(BootFolders(kept).logs, serving.pid, log_clock)
-            place.telemetry.add_pauses(number, pauses)
+        known = []
+        for node in nodes:
+            pauses = _pauses(node, kept, place.origin_ns, epoch_ns)
+            place.telemetry.add_pauses(number, pauses, node.name)
+            pids = tuple(pid for pid, _ in node.lives)
+            # Only a single one has the name that benchctl gives it.
+            buffers = direct.get(node.name) if node.name else next(iter(direct.values()), None)
+            known.append(metering.Node(kinds.get(node.pid, {}), pauses, buffers, node.name, pids))
         asking, readings = load.asking, None
         if asking is not None and asking.readings:
             place.telemetry.add_readings(number, asking.readings)
@@ -291,7 +307,7 @@ class ForkRunner:
         progress.requests_s += load.requests_s
         if search is None:
             index = metering.index_meters(segments, bytes_by_kind(place.root / "data") if segments else {})
-            progress.summaries += load.summaries(place.origin_ns, metering.Node(kinds, pauses, direct, index))
+            progress.summaries += load.summaries(place.origin_ns, known, index)
         else:
             progress.curve += search.curve
             progress.summaries += search.summaries()
@@ -305,20 +321,29 @@ class ForkRunner:
                 searches_counted=counted,
                 command=tuple(serving.command),
                 logs=f"boots/{name}" if subject.spec.target is None else "",
-                origin_ns=None if log_clock is None else log_clock.started_ns,
+                origin_ns=nodes[0].started_ns - place.origin_ns if nodes else None,
                 stand_ins=plain,
                 resident=resident,
                 asked={} if asking is None else asking.asked,
                 nodes={} if asking is None else asking.nodes,
                 readings=readings,
+                node_starts=_node_records(nodes, f"boots/{name}", place.origin_ns),
+                fates=_fates(serving, place.origin_ns),
+                recovered_bytes=recovered,
             )
         )
 
-    def _thread_kinds(self, serving: Serving, block: int) -> dict[int, str]:
-        """Not where the JVM's output is evidence: a thread dump would stand in the middle of it."""
-        if not isinstance(serving, Node) or self._plan.evidence_in(block):
+    def _recovered_bytes(self, serving: Serving) -> int | None:
+        """What several nodes copied from each other before they were ready: copies find their own files."""
+        if not isinstance(serving, Cluster) or len(serving.nodes) == 1 or self._expected is None:
+            return None
+        return serving.client.recovered_bytes(self._expected)
+
+    def _thread_kinds(self, nodes: Sequence[Node], block: int) -> dict[int, dict[int, str]]:
+        """By process; not where a JVM's output is evidence: a thread dump would stand in its middle."""
+        if self._plan.evidence_in(block):
             return {}
-        return thread_kinds(serving.pid, serving.stdout)
+        return {node.pid: thread_kinds(node.pid, node.stdout) for node in nodes if not node.down}
 
     def _started(self, place: _Place, folder: Path, evidence: Collection) -> AbstractContextManager[Serving]:
         """A node start of the fork, up while the block runs."""
@@ -331,7 +356,8 @@ class ForkRunner:
                 self._expected,
                 self._node_cpus,
                 evidence.flags,
-                "" if self._workers is None else self._workers.nodes_at,
+                listen="" if self._workers is None else self._workers.nodes_at,
+                tolerant=self._plan.on_node_loss == "continue",
             )
         )
 
@@ -368,8 +394,8 @@ class ForkRunner:
 
 
 def _filled(serving: Serving, load: Load) -> Sequence[SegmentFacts]:
-    """The segments that tasks which index left, committed; none where none did, or the node is not ours."""
-    if isinstance(serving, Node) and any(one.indexes for one in load.outcomes):
+    """The segments that tasks which index left, committed; none where none did, or the nodes are not ours."""
+    if isinstance(serving, Cluster) and any(one.indexes for one in load.outcomes):
         # What is not known is no reason for a fork to fail.
         with suppress(BenchctlError):
             settle(serving.client, EVERYTHING)
@@ -377,29 +403,43 @@ def _filled(serving: Serving, load: Load) -> Sequence[SegmentFacts]:
     return ()
 
 
-def _searches_counted(serving: Serving) -> int | None:
-    """What the node counted; None with several shards: it counts each that a search asks, and skips some."""
-    if isinstance(serving, Node) and serving.client.primary_shards() > 1:
+def _watch(serving: Serving, load: Load) -> NodeWatch | None:
+    """What of nodes can be watched; nothing of a target, which may be anywhere."""
+    if not isinstance(serving, Cluster):
         return None
-    return serving.searches_counted()
+    # By process: a node that is started again is another one.
+    gauge = cache(ProcessGauge)
+    return NodeWatch(
+        lambda: {node.name: gauge(node.pid) for node in serving.nodes if not node.down},
+        lambda: serving.client.merges(MERGES_TIMEOUT_S),
+        load.indexing.is_set,
+    )
 
 
-def _node_watch(serving: Serving, load: Load) -> NodeWatch | None:
-    """What of a node can be watched; nothing of a cluster, which may be anywhere."""
-    if not isinstance(serving, Node):
-        return None
-    merges = partial(serving.client.merges, MERGES_TIMEOUT_S)
-    return NodeWatch(ProcessGauge(serving.pid), merges, load.indexing.is_set)
+def _pauses(node: Node, kept: Path, origin_ns: int, epoch_ns: int) -> list[GcPause]:
+    """Of all JVMs that a node had, on the fork's clock."""
+    logs = BootFolders(place_of(kept, node.name)).logs
+    return [
+        pause
+        for pid, started_ns in node.lives
+        for pause in read_pauses(logs, pid, LogClock(-origin_ns, epoch_ns, started_ns - origin_ns))
+    ]
+
+
+def _node_records(nodes: Sequence[Node], logs: str, origin_ns: int) -> tuple[NodeRecord, ...]:
+    if len(nodes) < 2:  # noqa: PLR2004 - a single node is what the boot's record is about
+        return ()
+    return tuple(
+        NodeRecord(node.name, node.start_s, node.command, f"{logs}/{node.name}", node.started_ns - origin_ns)
+        for node in nodes
+    )
+
+
+def _fates(serving: Serving, origin_ns: int) -> tuple[NodeFate, ...]:
+    found = serving.fates if isinstance(serving, Cluster) else ()
+    return tuple(NodeFate(at_ns - origin_ns, node, what) for at_ns, node, what in found)
 
 
 def _asking(serving: Serving) -> AbstractContextManager[ClusterMeter | None]:
-    """What asks a cluster; a node is read where it is."""
+    """What asks a target; nodes are read where they are."""
     return ClusterMeter(serving.client, serving.withheld) if isinstance(serving, Target) else nullcontext()
-
-
-def _log_clock(serving: Serving, origin_ns: int) -> LogClock | None:
-    """Where a node's clocks stand on the fork's; None for a cluster."""
-    if not isinstance(serving, Node):
-        return None
-    epoch_ns = time.monotonic_ns() - time.time_ns() - origin_ns
-    return LogClock(-origin_ns, epoch_ns, serving.started_ns - origin_ns)

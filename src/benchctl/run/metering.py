@@ -1,7 +1,7 @@
 """What a task cost its node and left it with, from readings at its bounds and the collector's log."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import pairwise
 
 from benchctl.engine.meter import Reading, cpu_by_kind
@@ -34,34 +34,53 @@ class Node:
         kinds: of its threads, by the kernel's numbers; empty where it was not asked.
         pauses: of its collector, in order, on the clock of the samples; None without a log of them.
         direct_bytes: of the JVM's direct buffers, asked when the task was over; None where it was not asked.
-        index: figures of what it had indexed when the last task was over; empty where that is not known.
+        name: empty for a single node.
+        pids: of the server JVMs that it had: several when it was started again.
     """
 
     kinds: Mapping[int, str]
     pauses: Sequence[GcPause] | None
     direct_bytes: int | None = None
-    index: Mapping[str, float] = field(default_factory=dict)
+    name: str = ""
+    pids: tuple[int, ...] = ()
+
+
+Readings = Mapping[int, Reading]
+"""Of nodes, by process id; what cannot be read is missing."""
+
+
+@dataclass(frozen=True)
+class Metered:
+    """The metered figures of `results.figures.FIGURES`, as far as they are known.
+
+    Attributes:
+        figures: of all nodes together: sums, where each of them is known.
+        parts: of each node of several, what is its own.
+    """
+
+    figures: dict[str, float]
+    parts: dict[str, dict[str, float]]
 
 
 def meters(
-    readings: Sequence[Reading | None],
+    readings: Sequence[Readings],
     result: TaskResult,
     origin_ns: int,
-    node: Node,
+    nodes: Sequence[Node],
     written: Mapping[str, float],
-) -> dict[str, float]:
-    """The metered figures of `results.figures.FIGURES`, as far as they are known.
+) -> Metered:
+    """What a task cost its nodes.
 
     Args:
-        readings: of the node, before the first measured request and after the last one; None where
-            it cannot be read, empty for a task that ran beside others.
+        readings: of the nodes, before the first measured request and after the last one; empty for a task
+            that ran beside others.
         result: of the task.
         origin_ns: what samples and pauses count from, on the clock of the readings.
-        node: that was read.
+        nodes: that were read.
         written: name of a figure -> milliseconds over the whole task.
     """
-    begin, end = readings if len(readings) == 2 else (None, None)  # noqa: PLR2004 - the two ends
-    since_ns = 0 if begin is None else begin.at_ns - origin_ns
+    first, last = readings if len(readings) == 2 else ({}, {})  # noqa: PLR2004 - the two ends
+    since_ns = max((reading.at_ns for reading in first.values()), default=origin_ns) - origin_ns
     sent = measured = answered = answer_bytes = timed = took_ns = service_ns = 0
     for chunk in result.samples:
         whole = chunk["part"] == 0
@@ -83,10 +102,22 @@ def meters(
     if readings and sent:
         found["cpu_driver"] = result.driver_cpu_s * 1e3 / sent
         found |= {name: spent / sent for name, spent in written.items()}
-    if begin is None or end is None or not measured:
-        return found
+    if not measured:
+        return Metered(found, {})
     # What several clients sent as a warm-up while another one was measured already cost the node as much.
-    found |= {name: total / measured for name, total in _totals(begin, end, origin_ns, node).items()}
+    parts = {node.name: _part(first, last, origin_ns, node, measured) for node in nodes}
+    known = set.intersection(*map(set, parts.values())) if parts else set()
+    found |= {name: sum(part[name] for part in parts.values()) for name in known}
+    return Metered(found, parts if len(nodes) > 1 else {})
+
+
+def _part(first: Readings, last: Readings, origin_ns: int, node: Node, measured: int) -> dict[str, float]:
+    """What a node cost, for one operation of all; nothing of one that was not up all the time."""
+    pid = next((pid for pid in node.pids if pid in first and pid in last), None)
+    if pid is None:
+        return {}
+    begin, end = first[pid], last[pid]
+    found = {name: total / measured for name, total in _totals(begin, end, origin_ns, node).items()}
     return found | _levels(end, origin_ns, node)
 
 

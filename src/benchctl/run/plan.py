@@ -56,7 +56,7 @@ from benchctl.track.load import (
     reject_unused,
 )
 from benchctl.track.model import Challenge, Task, Track
-from benchctl.track.operations.admin import CreateIndex
+from benchctl.track.operations.admin import CreateIndex, Failover
 from benchctl.track.operations.common import Asking
 
 EVIDENCE_KINDS: tuple[EvidenceKind, ...] = get_args(EvidenceKind)
@@ -80,6 +80,49 @@ def check_evidence(evidence: EvidenceSpec, variants: Sequence[VariantSpec]) -> N
             "JVM any flags",
             hint="leave --evidence out, or measure nodes that benchctl starts (--variant)",
         )
+    cluster = next((variant for variant in variants if len(variant.nodes) > 1), None)
+    if cluster is not None:
+        raise UsageError(
+            f"--evidence: '{cluster.name}' has {len(cluster.nodes)} JVMs, and evidence is that of one",
+            hint="leave --evidence out, or take it of a variant with a single node",
+        )
+
+
+def failovers(track: Track, schedules: Iterable[Challenge]) -> tuple[Failover, ...]:
+    """What befalls nodes in these challenges."""
+    found = []
+    for challenge in schedules:
+        operations = track.operations | challenge.operations
+        found += [operations[task.operation] for task in challenge.schedule]
+    return tuple(one for one in found if isinstance(one, Failover))
+
+
+def check_failover(options: "RunSpec", track: Track, schedules: Iterable[Challenge]) -> None:
+    """Refuse what would befall nodes that are not there, or that benchctl cannot reach.
+
+    Raises:
+        UsageError: a variant has no such node, or the load comes from several processes.
+    """
+    for one in failovers(track, schedules):
+        for spec in options.variants:
+            names = [node.name for node in spec.nodes]
+            if len(names) <= 1:
+                raise UsageError(
+                    f"operation '{one.name}' ({one.type_name}) needs a variant of several nodes, and "
+                    f"'{spec.name}' {'is not started by benchctl' if spec.target else 'has one'}",
+                    hint="write, for instance, --variant es3=es,nodes:3,replicas:1",
+                )
+            if one.node not in {None, "master", *names}:
+                raise UsageError(
+                    f"operation '{one.name}': variant '{spec.name}' has no node '{one.node}'",
+                    hint=f"its nodes are {', '.join(names)}; master stands for the one that is",
+                )
+        if options.workers > 1 or options.hosts:
+            raise UsageError(
+                f"operation '{one.name}' ({one.type_name}) needs the load to come from this process, which "
+                "has the nodes",
+                hint="leave --workers and --hosts out",
+            )
 
 
 MAX_DEFAULT_HEAP_MB = 4096
@@ -227,6 +270,7 @@ def plan_run(options: RunSpec) -> tuple[Plan, Track]:
         )
     track = track.with_challenges(*all_warmups, *schedules)
     check_index_settings(options.variants, track, origin_of(track, schedules, all_warmups), schedules)
+    check_failover(options, track, (*all_warmups, *schedules))
     plan = freeze(options, track, schedules, warmups, sources)
     _check_metrics(plan, track)
     check_targets(plan, track)
@@ -342,11 +386,10 @@ def _schedules(
         if unused is not None:
             there = dict.fromkeys((*used, *TASK_PARAMETERS, DOCS, *VARIANT_OPTIONS))
             variable = f"{{{{ {unused.replace('-', '_')} | default(VALUE) }}}}"
+            way = guess(unused, there) or f"write {variable} in the challenge, in place of the value"
             raise UsageError(
                 f"--sweep {unused}: no challenge or track has such a parameter, and variants no such option",
-                hint=guess(unused, there)
-                or f"write {variable} in the challenge, in place of the value; a setting of the index is "
-                f"index:{unused}; known: {', '.join(there)}",
+                hint=f"{way}; a setting of the index is index:{unused}; known: {', '.join(there)}",
             )
         return _filtered(found, track, settings.include_tasks, settings.exclude_tasks), track
 

@@ -1,5 +1,6 @@
 """What must be there before the first fork: engines, a Java runtime, the corpus, indices, answers."""
 
+import dataclasses
 import hashlib
 from collections.abc import Generator, Iterable, Sequence
 from dataclasses import dataclass
@@ -11,11 +12,11 @@ from benchctl.corpus.big5 import GENERATOR_VERSION, Slice
 from benchctl.corpus.generated import Corpus, ensure_corpus
 from benchctl.engine.answers import AnswerBook, ask, compare_answers, keep_answers
 from benchctl.engine.client import connect
-from benchctl.engine.declared import places
+from benchctl.engine.cluster import archive_classes
+from benchctl.engine.declared import places, with_settings
 from benchctl.engine.distribution import Installation
 from benchctl.engine.expected_answers import EXPECTED_VERSION, expect_answers
 from benchctl.engine.launch import starts_of
-from benchctl.engine.node import archive_classes
 from benchctl.engine.plugins_and_jars import check_asked, equip
 from benchctl.engine.prepared_index import IndexKey, find_prepared
 from benchctl.engine.settings import check_usable
@@ -36,6 +37,8 @@ from benchctl.track.library import track_names
 from benchctl.track.model import Track
 from benchctl.track.operations.common import Asking, Operation
 
+# The rest is for the JVMs themselves and the page cache.
+_MOST_OF_MEMORY = 0.75
 # Of answer books beside prepared indices: raised when the form of answers changes.
 BOOK_VERSION = 2
 
@@ -125,10 +128,16 @@ def prepare_subject(
 
 def index_keys(builder: Installation, spec: VariantSpec, plan: Plan, track: Track) -> list[IndexKey]:
     """Of all builds of a variant's prepared index; the plan's documents must be known."""
-    return [
-        IndexKey(builder, plan.corpus, track, plan.segments, plan.ingest_clients, build, spec.index_settings)
-        for build in range(plan.index_builds)
-    ]
+    first = IndexKey(
+        builder,
+        plan.corpus,
+        track,
+        plan.segments,
+        plan.ingest_clients,
+        index_settings=spec.index_settings,
+        nodes=spec.layout,
+    )
+    return [dataclasses.replace(first, build=build) for build in range(plan.index_builds)]
 
 
 @dataclass(frozen=True)
@@ -155,7 +164,7 @@ def check_answers(
     hold the same documents: the first one answers for them. A running cluster is asked every time.
     """
     operations = operations_used(plan, track)
-    shards = places(track).shards
+    shards = {one.spec.name: with_settings(places(track), one.spec.index_settings).shards for one in subjects}
     books = {}
     kept = []
     for subject in subjects:
@@ -171,17 +180,20 @@ def check_answers(
                 _ask_target(subject, missing, book, default_target(plan, track))
         books[name] = book
         anew = len(missing) == len(operations)
-        kept.append(keep_answers(name, operations, book, shards=shards, anew=anew))
+        kept.append(keep_answers(name, operations, book, shards=shards[name], anew=anew))
     expected = {}
     checks = []
     for count in dict.fromkeys(plan.of(one.spec).corpus.documents for one in subjects):
         group = [one for one in subjects if plan.of(one.spec).corpus.documents == count]
-        known = _generators_book(operations, plan.of(group[0].spec), track, home, observer)
-        # An index filled by somebody else need not hold the corpus.
-        filled = [one.spec.name for one in group if one.index_facts is not None and one.index_facts.key]
-        expected = dict.fromkeys(filled, known) if known is not None else {}
         own = {one.spec.name: books[one.spec.name] for one in group}
-        checks.append(compare_answers(operations, own, group[0].spec.name, expected, shards))
+        # An index filled by somebody else need not hold the corpus; with several shards, the most frequent
+        # terms are estimates.
+        filled = [one.spec.name for one in group if one.index_facts is not None and one.index_facts.key]
+        single = [name for name in filled if shards[name] == 1]
+        known = _generators_book(operations, plan.of(group[0].spec), home, observer) if single else None
+        expected = dict.fromkeys(single, known) if known is not None else {}
+        most = max(shards[name] for name in own)
+        checks.append(compare_answers(operations, own, group[0].spec.name, expected, most))
     check = AnswerCheck(
         tuple(one.name for one in operations),
         {
@@ -212,13 +224,12 @@ def _book(subject: AnySubject, *, ask_anew: bool) -> AnswerBook:
 
 
 def _generators_book(
-    operations: Sequence[Operation], plan: Plan, track: Track, home: Home, observer: Observer
+    operations: Sequence[Operation], plan: Plan, home: Home, observer: Observer
 ) -> AnswerBook | None:
     """The correct answers according to the generator; None if it does not know the index's content."""
     corpus = plan.corpus
     ours = corpus.generator_version == GENERATOR_VERSION and plan.track in track_names()
-    # With several shards, the most frequent terms are estimates.
-    if not ours or places(track).shards > 1:
+    if not ours:
         return None
     digest = corpus.digest or ensure_corpus(home, corpus.documents, seed=corpus.seed).digest
     book = AnswerBook(home.corpora / f".truth-v{EXPECTED_VERSION}-{digest[:16]}.json")
@@ -287,22 +298,26 @@ def check_host(plan: Plan, home: Home) -> None:
 
 
 def check_memory(plan: Plan, memory_bytes: int) -> None:
-    """Check the plan's largest heap; see `check_heap`."""
-    check_heap(_largest_heap_mb(plan), memory_bytes)
+    """Check the heaps of every variant; see `check_heap`."""
+    for spec in plan.variants:
+        if spec.target is None:
+            check_heap(spec.heap_mb or plan.heap_mb, memory_bytes, spec.node_count)
 
 
-def check_heap(heap_mb: int, memory_bytes: int) -> None:
-    """Refuse a heap that would make the host swap, which would be measured.
+def check_heap(heap_mb: int, memory_bytes: int, nodes: int = 1) -> None:
+    """Refuse heaps that would make the host swap, which would be measured.
 
     Raises:
-        UsageError: it is more than three quarters of memory, or too small for any node.
+        UsageError: together they are more than three quarters of memory, or too small for any node.
     """
     if heap_mb < MIN_HEAP_MB:
         raise UsageError(f"--heap must be at least {MIN_HEAP_MB}m")
-    if heap_mb * 2**20 > 0.75 * memory_bytes:
+    most_mb = int(_MOST_OF_MEMORY * memory_bytes / 2**20) // nodes
+    if heap_mb > most_mb:
+        heaps = f"a heap of {heap_mb} MB leaves" if nodes == 1 else f"{nodes} heaps of {heap_mb} MB leave"
         raise UsageError(
-            f"a heap of {heap_mb} MB leaves too little of {memory_bytes / 2**30:.1f} GiB of memory",
-            hint="give a smaller --heap",
+            f"{heaps} too little of {memory_bytes / 2**30:.1f} GiB of memory",
+            hint=f"give at most --heap {most_mb}m, or heap:{most_mb}m to the variant",
         )
 
 

@@ -1,4 +1,4 @@
-"""What a variant runs on: a node booted on a private copy of its index, or a running cluster."""
+"""What a variant runs on: nodes booted on a private copy of their index, or a running cluster."""
 
 import shutil
 from collections.abc import Iterator, Mapping
@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from benchctl.disk import disk_errors
+from benchctl.engine.cluster import Cluster, boot
 from benchctl.engine.declared import Places, lent
 from benchctl.engine.distribution import Installation
 from benchctl.engine.jdk import Jdk
 from benchctl.engine.launch import ARCHIVE_FLAG, Starts
-from benchctl.engine.node import DAMAGED_HINT, Node, boot
+from benchctl.engine.node import DAMAGED_HINT
 from benchctl.engine.prepared_index import PreparedIndex, copy_index
 from benchctl.engine.target import Address, ClusterFacts, Target, attach, describe_cluster, explained
 from benchctl.errors import BenchctlError
@@ -19,7 +20,7 @@ from benchctl.home import Home, open_folder
 from benchctl.results.model import EngineFacts, IndexFacts
 from benchctl.results.plan import VariantSpec
 
-Serving = Node | Target
+Serving = Cluster | Target
 """What answers requests; both have the same interface."""
 
 
@@ -36,6 +37,7 @@ class Start:
         cpus: that a node runs on; None for those that benchctl may use.
         jvm_flags: appended to the variant's, for this start only.
         listen: the address that it takes requests at; empty for loopback.
+        tolerant: whether nodes go on without one that is lost.
     """
 
     workspace: Path
@@ -46,6 +48,7 @@ class Start:
     cpus: tuple[int, ...] | None = None
     jvm_flags: tuple[str, ...] = ()
     listen: str = ""
+    tolerant: bool = False
 
 
 @dataclass(frozen=True)
@@ -95,12 +98,12 @@ class Subject:
 
     @contextmanager
     def start(self, start: Start) -> Iterator[Serving]:
-        """Boot a node; see `boot`.
+        """Boot its nodes; see `boot`.
 
         Raises:
-            BenchctlError: it did not get ready.
+            BenchctlError: they did not get ready, or are not those that its index was prepared on.
         """
-        node = boot(
+        cluster = boot(
             self.installation,
             self.jdk,
             data=start.workspace / "data",
@@ -113,15 +116,23 @@ class Subject:
             cpus=start.cpus,
             variables=self.spec.environment,
             starts=self.starts,
+            nodes=self.spec.nodes,
+            tolerant=start.tolerant,
             listen=start.listen,
         )
         with ExitStack() as stack:
             try:
-                serving = stack.enter_context(node)
+                serving = stack.enter_context(cluster)
             except BenchctlError as err:
                 if err.hint == DAMAGED_HINT and self.index is not None:
                     raise self._damaged(err.message) from err
                 raise
+            known = {build.facts.cluster_uuid for build in self._all_builds}
+            if known and serving.uuid not in known:
+                raise BenchctlError(
+                    f"{self.spec.name}: its nodes formed the cluster {serving.uuid} instead of taking up "
+                    f"{' or '.join(known)}, which its index was prepared on"
+                )
             yield serving
 
     def _damaged(self, message: str) -> BenchctlError:
@@ -165,7 +176,7 @@ class Subject:
             verified_by=self.installation.verified_by,
             jars=dict(self.installation.jars),
             plugins=self._plugins,
-            start=serving.manner if isinstance(serving, Node) else "",
+            start=serving.manner if isinstance(serving, Cluster) else "",
         )
 
     def changes(self, known: EngineFacts) -> list[str]:

@@ -15,8 +15,8 @@ import msgspec
 import psutil
 
 from benchctl.disk import read_file, replacing
+from benchctl.engine.cluster import boot
 from benchctl.engine.launch import starts_of
-from benchctl.engine.node import boot
 from benchctl.engine.plugins_and_jars import equip
 from benchctl.engine.variant import check_name
 from benchctl.errors import BenchctlError, ExitCode, UsageError
@@ -36,10 +36,10 @@ class NodeState(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=
     Attributes:
         variant: name of the variant, and of the node.
         version: as the node reports it.
-        url: where it listens.
+        url: where it listens; of several nodes, all addresses with commas in between.
         serving_pid: the benchctl process that holds it.
         serving_since: that process's start, epoch seconds: its pid may have been reused.
-        node_pid: the server's own process.
+        node_pid: the server's own process; of several, the first one's.
     """
 
     variant: str
@@ -62,9 +62,9 @@ class NodeFolder:
         return self.path / "serve.log"
 
     @property
-    def node_log(self) -> Path:
-        """The node's own standard output."""
-        return self.path / "boot" / "stdout.log"
+    def node_logs(self) -> list[Path]:
+        """The nodes' own standard outputs."""
+        return sorted((self.path / "boot").rglob("stdout.log"))
 
     def state(self) -> NodeState | None:
         """The node's state; None when it is not up."""
@@ -138,18 +138,24 @@ def serve(home: Home, spec: VariantSpec, heap_mb: int, port: int | None, observe
         settings=settings,
         variables=spec.environment,
         starts=starts_of(home, equipment.installation) if spec.start == "direct" else None,
-    ) as node:
+        nodes=spec.nodes,
+    ) as cluster:
         me = psutil.Process()
         state = NodeState(
-            spec.name, node.version, f"http://127.0.0.1:{node.http_port}", me.pid, me.create_time(), node.pid
+            spec.name,
+            cluster.version,
+            cluster.endpoint.title,
+            me.pid,
+            me.create_time(),
+            cluster.nodes[0].pid,
         )
         with replacing(folder.path / STATE_NAME) as partial:
             partial.write_bytes(msgspec.json.encode(state))
-        observer.note(f"{spec.name} {node.version} listens on {state.url}")
+        observer.note(f"{spec.name} {cluster.version} listens on {state.url}")
         try:
             while True:
                 signal.sigtimedwait({signal.SIGUSR1}, 1.0)
-                node.check_alive()
+                cluster.check_alive()
         finally:
             (folder.path / STATE_NAME).unlink(missing_ok=True)
 

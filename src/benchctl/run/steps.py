@@ -6,13 +6,14 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from functools import partial
+from types import MappingProxyType
 from typing import Any
 
 import msgspec
 import numpy as np
 
 from benchctl.engine.declared import EVERYTHING, OWN, Places, places, refusal, with_settings
-from benchctl.engine.meter import Meter, Reading
+from benchctl.engine.meter import Meters
 from benchctl.engine.readings import ClusterMeter, ClusterReading
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Home
@@ -29,8 +30,8 @@ from benchctl.results.samples import Outcome, SampleSpool
 from benchctl.run.bench import Observer
 from benchctl.run.building import NODE_DEATH_S
 from benchctl.run.documents import GeneratedReader, is_generated, sources
-from benchctl.run.metering import Node, meters, sent_per_s, told
-from benchctl.run.plan import Step
+from benchctl.run.metering import Node, Readings, meters, sent_per_s, told
+from benchctl.run.plan import Step, failovers
 from benchctl.run.plugin import plugin_use
 from benchctl.run.session import Serving
 from benchctl.stats.disturbed import LARGE_SHARE
@@ -139,16 +140,16 @@ class MeasuredTask:
         job: what was to be done.
         result: what came of it.
         gap_s: from the end of the step before, or the node's being ready, to the start, seconds.
-        readings: of the node, before the first measured request and after the last one; none of a task that
+        readings: of the nodes, before the first measured request and after the last one; none of a task that
             ran beside others.
-        written: what it spent on writing over the whole task, milliseconds; empty where nobody asked it.
+        written: what they spent on writing over the whole task, milliseconds; empty where nobody asked them.
         told: of a running cluster, what it told at the same two times.
     """
 
     job: Job
     result: TaskResult
     gap_s: float
-    readings: tuple[Reading | None, ...] = ()
+    readings: tuple[Readings, ...] = ()
     written: Mapping[str, float] = field(default_factory=dict)
     told: tuple[ClusterReading | None, ...] = ()
 
@@ -168,7 +169,8 @@ class Load:
         searches: sent, warm-up included.
         requests_s: seconds spent in all of it.
         indexing: set while a step that indexes is running, for whoever watches the node.
-        meter: of the node; None of a cluster that runs elsewhere.
+        meters: of the nodes; None of a cluster that runs elsewhere.
+        fates: how many of what became of nodes were told.
         asking: of such a cluster; None of a node.
     """
 
@@ -177,32 +179,37 @@ class Load:
     searches: int = 0
     requests_s: float = 0.0
     indexing: threading.Event = field(default_factory=threading.Event)
-    meter: Meter | None = None
+    meters: Meters | None = None
+    fates: int = 0
     asking: ClusterMeter | None = None
 
-    def summaries(self, origin_ns: int, node: Node) -> tuple[TaskSummary, ...]:
-        """The figures of the measured tasks; made when the node is gone, so that none costs it time.
+    def summaries(
+        self, origin_ns: int, nodes: Sequence[Node], index: Mapping[str, float] = MappingProxyType({})
+    ) -> tuple[TaskSummary, ...]:
+        """The figures of the measured tasks; made when the nodes are gone, so that none costs them time.
 
         Args:
             origin_ns: what the samples count from, on the monotonic clock.
-            node: what is known of it; what it was asked when the last task was over is that task's.
+            nodes: what is known of them; what they were asked when the last task was over is that task's.
+            index: figures of what they had indexed then; empty where that is not known.
         """
-        earlier = replace(node, direct_bytes=None)
-        nodes = [*(earlier for _ in self.outcomes[1:]), node]
+        earlier = [replace(node, direct_bytes=None) for node in nodes]
         summaries = [_summary(one) for one in self.outcomes]
         indexing = [place for place, one in enumerate(self.outcomes) if one.indexes]
         # The index is that of the last task which filled it, whatever was done with it behind that.
-        left = dict(node.index) | _merged(self.outcomes, summaries)
-        return tuple(
-            msgspec.structs.replace(
-                summary,
-                meters=meters(one.readings, one.result, origin_ns, known, one.written)
+        left = dict(index) | _merged(self.outcomes, summaries)
+        found = []
+        for place, (one, summary) in enumerate(zip(self.outcomes, summaries, strict=True)):
+            known = nodes if place == len(summaries) - 1 else earlier
+            metered = meters(one.readings, one.result, origin_ns, known, one.written)
+            figures = (
+                metered.figures
                 | told(one.told, one.result, origin_ns, one.gap_s)
                 | sent_per_s(summary, one.result.sent_bytes)
-                | (left if place in indexing[-1:] else {}),
+                | (left if place in indexing[-1:] else {})
             )
-            for place, (one, known, summary) in enumerate(zip(self.outcomes, nodes, summaries, strict=False))
-        )
+            found.append(msgspec.structs.replace(summary, meters=figures, node_meters=metered.parts))
+        return tuple(found)
 
 
 class StepRunner:
@@ -231,9 +238,13 @@ class StepRunner:
         self, serving: Serving, variant: VariantSpec, boot: int, origin_ns: int, spool: SampleSpool
     ) -> Stage:
         """The stage for one node start of a fork; `origin_ns` is the fork's on the monotonic clock."""
+        context = work_context(self._plan, self._track, self._home, variant, origin_ns, serving.version)
+        if failovers(self._track, (*self._plan.all_warmups, *self._plan.schedules)):
+            # Only where it is needed: it could not be sent to workers.
+            context = replace(context, act=serving.act)
         return Stage(
             open_wire=self._opener(serving, variant.engine),
-            context=work_context(self._plan, self._track, self._home, variant, origin_ns, serving.version),
+            context=context,
             origin_ns=origin_ns,
             boot=boot,
             spool=spool,
@@ -277,17 +288,22 @@ class StepRunner:
         label = ", ".join(job.task.label for job in jobs)
         self._observer.stage(label if jobs[0].measured else f"warm-up: {label}")
         expected = requests_of(jobs)
-        bounds = _Bounds(load.meter, load.asking)
+        bounds = _Bounds(load.meters, load.asking)
         writes = any(isinstance(job.operation, Bulk) for job in jobs)
         before = _write_clocks(serving, load) if writes and len(jobs) == 1 else {}
         if writes:
             load.indexing.set()
+
+        def on_progress(done: int) -> None:
+            self._observer.progress("requests", done, expected)
+            self._glance(serving, load)
+
         try:
             results = run_step(
                 jobs,
                 stage,
                 stop=self._stop,
-                on_progress=lambda done: self._observer.progress("requests", done, expected),
+                on_progress=on_progress,
                 mark=bounds.mark,
             )
         except NodeGone as err:
@@ -296,16 +312,13 @@ class StepRunner:
             raise BenchctlError(f"the node stopped answering in task {label}: {err.message}") from err
         finally:
             load.indexing.clear()
-        after = _write_clocks(serving, load) if before else {}
-        written = {name: after[name] - before[name] for name in after.keys() & before.keys()}
+        self._glance(serving, load)
+        written = _spent(before, _write_clocks(serving, load)) if before else {}
         readings, answers = tuple(bounds.readings), bounds.answers()
         for job, result in zip(jobs, results, strict=True):
             if result.stops and job.measured and not self._plan.test_mode:
                 _refuse_stops(job, _driver(job, result))
-            for failure in result.failures:
-                said = f": {failure.details[0]}" if failure.details else ""
-                name = failure.outcome.name.lower()
-                self._observer.note(f"{job.task.label}: {failure.count:,} x {name}{said}")
+            self._tell(job, result)
             load.searches += result.searches_sent
             if job.measured:
                 gap_s = max(result.start_ns - load.free_ns, 0) / 1e9
@@ -319,6 +332,19 @@ class StepRunner:
         load.free_ns = max(result.ended_ns for result in results)
         return results
 
+    def _glance(self, serving: Serving, load: Load) -> None:
+        """Notice, and tell, what has become of nodes."""
+        serving.glance()
+        for _, node, fate in serving.fates[load.fates :]:
+            self._observer.note(f"{node} was {fate}")
+            load.fates += 1
+
+    def _tell(self, job: Job, result: TaskResult) -> None:
+        """Of failures."""
+        for failure in result.failures:
+            said = f": {failure.details[0]}" if failure.details else ""
+            self._observer.note(f"{job.task.label}: {failure.count:,} x {failure.outcome.name.lower()}{said}")
+
     def _opener(self, serving: Serving, engine: EngineName) -> OpenWire:
         if self._plan.transport == "client":
             # Both official clients are slow to import.
@@ -330,6 +356,12 @@ class StepRunner:
     def _job(self, schedule: int, position: int, task: Task) -> Job:
         operation = self._track.operations[task.operation]
         return Job(task, operation, schedule, position, measured=schedule != WARMUP_SCHEDULE)
+
+
+def _spent(before: Mapping[str, float], after: Mapping[str, float]) -> dict[str, float]:
+    """Milliseconds between two readings; nothing where a node has gone, or counts from 0 again."""
+    spent = {name: after[name] - before[name] for name in after.keys() & before.keys()}
+    return spent if all(value >= 0 for value in spent.values()) else {}
 
 
 def _merged(outcomes: Sequence[MeasuredTask], summaries: Sequence[TaskSummary]) -> dict[str, float]:
@@ -346,26 +378,26 @@ def _merged(outcomes: Sequence[MeasuredTask], summaries: Sequence[TaskSummary]) 
 class _Bounds:
     """Readings where a task begins to be measured and where it ends."""
 
-    meter: Meter | None
+    meters: Meters | None
     asking: ClusterMeter | None
-    readings: list[Reading | None] = field(default_factory=list)
+    readings: list[Readings] = field(default_factory=list)
     _asked: list[Future[ClusterReading | None]] = field(default_factory=list)
 
     def mark(self) -> None:
-        """Read a node; ask a cluster, whose answer the request that is due now does not wait for."""
-        self.readings.append(None if self.meter is None else self.meter.read())
+        """Read nodes; ask a target, whose answer the request that is due now does not wait for."""
+        self.readings.append({} if self.meters is None else self.meters.read())
         if self.asking is not None:
             self._asked.append(self.asking.read())
 
     def answers(self) -> tuple[ClusterReading | None, ...]:
-        """What a cluster said."""
+        """What a target said."""
         return tuple(one.result() for one in self._asked)
 
 
 def _write_clocks(serving: Serving, load: Load) -> Mapping[str, float]:
     if load.asking is not None:
         return load.asking.write_clocks()
-    return {} if load.meter is None else serving.client.write_clocks()
+    return {} if load.meters is None else serving.client.write_clocks()
 
 
 def _within(challenge: Challenge, stage: Stage) -> Stage:

@@ -1,10 +1,10 @@
-"""Observes a node's process and the driver during a fork: one reading a second, in its own thread."""
+"""Observes the nodes' processes and the driver during a fork: one reading a second, in its own thread."""
 
 import math
 import os
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ import psutil
 
 from benchctl.engine.client import MergeStats, NodeRequestError
 from benchctl.engine.readings import ClusterReading
-from benchctl.engine.telemetry import Gauge, Usage
+from benchctl.engine.telemetry import Gauge
 from benchctl.jvm.unified_log import GcPause
 from benchctl.results.samples import Columns
 from benchctl.results.telemetry import GC_DTYPES, SERIES_DTYPES
@@ -26,6 +26,7 @@ MERGES_TIMEOUT_S = 1.0
 _NS_PER_S = 1_000_000_000
 # Shorter intervals are useless for CPU time, which the kernel counts in steps of 10 ms.
 _LEAST_INTERVAL_NS = 100_000_000
+_UNKNOWN = (math.nan,) * 6
 
 
 class DriverClock:
@@ -49,15 +50,15 @@ class DriverClock:
 
 @dataclass(frozen=True)
 class NodeWatch:
-    """How a node is observed.
+    """How nodes are observed.
 
     Attributes:
-        gauge: of the server process.
-        merges: asks the node, which takes a moment.
-        indexing: whether a step that indexes is running; the node is asked nothing otherwise.
+        gauges: of the server processes that are up, by node.
+        merges: asks the nodes, which takes a moment.
+        indexing: whether a step that indexes is running; they are asked nothing otherwise.
     """
 
-    gauge: Gauge
+    gauges: Callable[[], Mapping[str, Gauge]]
     merges: Callable[[], MergeStats]
     indexing: Callable[[], bool]
 
@@ -81,18 +82,17 @@ class Telemetry:
         self._origin_ns = origin_ns
         self._driver = driver
         self._clock = clock
-        self._rows: list[tuple[float, ...]] = []
-        self._times: list[tuple[int, int]] = []
-        self._pauses: list[tuple[int, GcPause]] = []
+        self._rows: list[tuple[str, tuple[int, int], tuple[float, ...]]] = []
+        self._pauses: list[tuple[int, str, GcPause]] = []
 
     @contextmanager
-    def watching(self, boot: int, node: NodeWatch | None, interval_s: float = INTERVAL_S) -> Iterator[None]:
+    def watching(self, boot: int, nodes: NodeWatch | None, interval_s: float = INTERVAL_S) -> Iterator[None]:
         """Take readings within the block, at its beginning and end and every `interval_s` seconds.
 
-        `boot` is the node start of the fork; `node` is None for a remote cluster, which cannot be observed.
+        `boot` is the node start of the fork; `nodes` is None for a remote cluster, which cannot be observed.
         """
         over = threading.Event()
-        watch = _Watch(node, self._driver)
+        watch = _Watch(nodes, self._driver)
         with ThreadPoolExecutor(1, thread_name_prefix="telemetry") as pool:
             watching = pool.submit(self._run, boot, watch, interval_s, over)
             try:
@@ -102,9 +102,9 @@ class Telemetry:
             # An error in there must not look like an idle node.
             watching.result()
 
-    def add_pauses(self, boot: int, pauses: Iterable[GcPause]) -> None:
+    def add_pauses(self, boot: int, pauses: Iterable[GcPause], node: str = "") -> None:
         """Keep what a node's log says about its garbage collector, on the fork's clock."""
-        self._pauses += [(boot, pause) for pause in pauses]
+        self._pauses += [(boot, node, pause) for pause in pauses]
 
     def add_readings(self, boot: int, readings: Sequence[ClusterReading]) -> None:
         """Keep what a running cluster told of all its nodes, where it knows what the columns are about."""
@@ -122,27 +122,36 @@ class Telemetry:
                     values["node_cpu_percent"] = _percent(cpu_s, reading.at_ns - before.at_ns)
             before = reading
             found = [values.get(name) for name in names]
-            self._times.append((boot, reading.at_ns - self._origin_ns))
-            self._rows.append(tuple(math.nan if value is None else value for value in found))
+            row = tuple(math.nan if value is None else value for value in found)
+            self._rows.append(("", (boot, reading.at_ns - self._origin_ns), row))
 
     def series(self) -> Columns:
-        """The readings, with the columns of SERIES_DTYPES, each of shape (n,)."""
-        keys = np.array(self._times, np.int64).reshape(-1, 2)
+        """The readings of all nodes together, with the columns of SERIES_DTYPES, each of shape (n,)."""
+        return self._columns("")
+
+    def parts(self) -> dict[str, Columns]:
+        """The same of each of several nodes."""
+        return {node: self._columns(node) for node in sorted({row[0] for row in self._rows} - {""})}
+
+    def _columns(self, node: str) -> Columns:
+        rows = [row for row in self._rows if row[0] == node]
+        keys = np.array([key for _, key, _ in rows], np.int64).reshape(-1, 2)
         columns: Columns = {"boot": keys[:, 0].astype(np.int16), "t_ns": keys[:, 1]}
         names = [name for name in SERIES_DTYPES if name not in columns]
-        values = np.array(self._rows, np.float64).reshape(-1, len(names))
+        values = np.array([value for _, _, value in rows], np.float64).reshape(-1, len(names))
         return columns | {name: values[:, number] for number, name in enumerate(names)}
 
     def pauses(self) -> Columns:
-        """The pauses, with the columns of GC_DTYPES, each of shape (m,)."""
-        pauses = [pause for _, pause in self._pauses]
+        """The pauses, with the columns of GC_DTYPES and `node`, each of shape (m,)."""
+        pauses = [pause for _, _, pause in self._pauses]
         values: dict[str, list[int] | list[str]] = {
-            "boot": [boot for boot, _ in self._pauses],
+            "boot": [boot for boot, _, _ in self._pauses],
             "t_ns": [pause.start_ns for pause in pauses],
             "pause_ns": [pause.pause_ns for pause in pauses],
             "what": [pause.what for pause in pauses],
         }
-        return {name: np.array(values[name], dtype) for name, dtype in GC_DTYPES.items()}
+        columns: Columns = {name: np.array(values[name], dtype) for name, dtype in GC_DTYPES.items()}
+        return columns | {"node": np.array([node for _, node, _ in self._pauses], np.object_)}
 
     def _run(self, boot: int, watch: "_Watch", interval_s: float, over: threading.Event) -> None:
         due_ns = self._clock()
@@ -155,58 +164,74 @@ class Telemetry:
 
     def _read(self, boot: int, watch: "_Watch") -> None:
         now_ns = self._clock()
-        values = watch.read(now_ns)
-        if values is not None:
-            self._times.append((boot, now_ns - self._origin_ns))
-            self._rows.append(values)
+        key = (boot, now_ns - self._origin_ns)
+        self._rows += [(node, key, values) for node, values in watch.read(now_ns).items()]
 
 
 class _Watch:
     """One node start, reading by reading."""
 
-    def __init__(self, node: NodeWatch | None, driver: Callable[[], float]) -> None:
-        self._node = node
+    def __init__(self, nodes: NodeWatch | None, driver: Callable[[], float]) -> None:
+        self._nodes = nodes
         self._driver = driver
-        self._before: tuple[int, float, float] | None = None
+        self._before_ns: int | None = None
+        self._driver_before_s = math.nan
+        self._used_s: dict[Gauge, float] = {}
         self._asked_ns: int | None = None
 
-    def read(self, now_ns: int) -> tuple[float, ...] | None:
-        """A row's values, in the order of SERIES_DTYPES; None too soon after the previous one."""
-        if self._before is not None and now_ns - self._before[0] < _LEAST_INTERVAL_NS:
-            return None
-        usage = Usage() if self._node is None else self._node.gauge.read()
+    def read(self, now_ns: int) -> dict[str, tuple[float, ...]]:
+        """Values in the order of SERIES_DTYPES: of all nodes, named "", and of each of several.
+
+        Nothing too soon after the previous reading. What a node does not tell is left out of the sum.
+        """
+        since_ns = math.nan if self._before_ns is None else now_ns - self._before_ns
+        if since_ns < _LEAST_INTERVAL_NS:
+            return {}
         driver_s = self._driver()
-        node_percent = driver_percent = math.nan
-        if self._before is not None:
-            since_ns, node_before_s, driver_before_s = self._before
-            node_percent = _percent(usage.cpu_s - node_before_s, now_ns - since_ns)
-            driver_percent = _percent(driver_s - driver_before_s, now_ns - since_ns)
-        self._before = (now_ns, usage.cpu_s, driver_s)
+        common = (_percent(driver_s - self._driver_before_s, since_ns), os.getloadavg()[0])
+        self._before_ns, self._driver_before_s = now_ns, driver_s
+        gauges = {} if self._nodes is None else dict(self._nodes.gauges())
+        found = {name: self._usage(gauge, since_ns) for name, gauge in gauges.items()}
+        columns = zip(*found.values(), _UNKNOWN, strict=True)
+        rows: dict[str, tuple[float, ...]] = {"": tuple(map(_known_sum, columns))}
+        rows |= found if len(found) > 1 else {}
+        merges = {"": self._merges(now_ns)}
+        return {
+            name: (cpu, *common, *others, *merges.get(name, (math.nan, math.nan)))
+            for name, (cpu, *others) in rows.items()
+        }
+
+    def _usage(self, gauge: Gauge, since_ns: float) -> tuple[float, ...]:
+        usage = gauge.read()
+        percent = _percent(usage.cpu_s - self._used_s.get(gauge, math.nan), since_ns)
+        self._used_s[gauge] = usage.cpu_s
         return (
-            node_percent,
-            driver_percent,
-            os.getloadavg()[0],
+            percent,
             usage.rss_bytes,
             usage.read_bytes,
             usage.write_bytes,
             usage.context_switches,
             usage.major_faults,
-            *self._merges(now_ns),
         )
 
     def _merges(self, now_ns: int) -> tuple[float, float]:
-        if self._node is None or not self._node.indexing():
+        if self._nodes is None or not self._nodes.indexing():
             return math.nan, math.nan
         if self._asked_ns is not None and now_ns - self._asked_ns < MERGES_EVERY_NS:
             return math.nan, math.nan
         self._asked_ns = now_ns
         try:
-            found = self._node.merges()
+            found = self._nodes.merges()
         except NodeRequestError:
             # The node is too busy or dying, which the step itself will notice.
             return math.nan, math.nan
         return found.current, found.total_ms
 
 
-def _percent(cpu_s: float, wall_ns: int) -> float:
+def _known_sum(values: Iterable[float]) -> float:
+    known = [value for value in values if not math.isnan(value)]
+    return sum(known) if known else math.nan
+
+
+def _percent(cpu_s: float, wall_ns: float) -> float:
     return 100.0 * cpu_s * _NS_PER_S / wall_ns

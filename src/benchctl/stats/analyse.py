@@ -40,6 +40,7 @@ from benchctl.stats.doubts import (
     general_doubts,
     host_doubts,
     host_rows,
+    node_doubts,
     row_doubts,
     unsupported_reason,
 )
@@ -571,6 +572,7 @@ def _row(
     caveats = (
         *row_doubts(metric, task, found, answers),
         *host_doubts(metric, found, noisy),
+        *node_doubts({label: done[label] for label in found}),
         *floor_doubts(found, calibration),
     )
     rising: dict[str, Steadiness] = {}

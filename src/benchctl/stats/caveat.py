@@ -12,6 +12,7 @@ CaveatCode = Literal[
     "bimodal",
     "builds",
     "coarse",
+    "copied-shards",
     "course",
     "disturbed",
     "driver-floor",
@@ -29,6 +30,7 @@ CaveatCode = Literal[
     "no-ratio",
     "no-redline",
     "no-spread",
+    "node-lost",
     "not-restarted",
     "not-steady",
     "offered-rate",
@@ -39,6 +41,7 @@ CaveatCode = Literal[
     "same-builds",
     "saturated",
     "separate-runs",
+    "shared-host",
     "single-build",
     "single-fork",
     "small-scale",
@@ -440,11 +443,42 @@ def failures_within(variant: str, most: float) -> Caveat:
 
 def noisy_host(variant: str, forks: Sequence[int]) -> Caveat:
     """The host was another one than in the rest of the run around forks whose figures stand out, too."""
-    which = f"fork{'' if len(forks) == 1 else 's'} {' '.join(map(str, forks))}"
     return Caveat(
         "disturbed",
-        f"noisy host: a host probe stands out around {which} of {variant}, and so do the figures (kept)",
+        f"noisy host: a host probe stands out around {_which(forks)} of {variant}, and so do the figures "
+        "(kept)",
     )
+
+
+def shared_host(variant: str, nodes: int) -> Caveat:
+    """Several nodes that benchctl started, all of them where it runs."""
+    return Caveat(
+        "shared-host",
+        f"the {nodes} nodes of {variant} share one host's CPUs, memory and disk: this says nothing about how "
+        "it scales over hosts",
+    )
+
+
+def node_lost(variant: str, forks: Sequence[int], nodes: Sequence[str]) -> Caveat:
+    """Nodes that went without anybody having asked for it."""
+    return Caveat(
+        "node-lost",
+        f"{variant} went on without {' and '.join(nodes)} in {_which(forks)} (--on-node-loss continue): the "
+        "figures are those of fewer nodes",
+    )
+
+
+def copied_shards(variant: str, forks: Sequence[int], most_bytes: int) -> Caveat:
+    """Copies of shards that nodes did not find in their own folders."""
+    return Caveat(
+        "copied-shards",
+        f"in {_which(forks)} of {variant} nodes copied up to {most_bytes:,} bytes of shards from each other "
+        "when they started: not all of the index is as it was prepared",
+    )
+
+
+def _which(forks: Sequence[int]) -> str:
+    return f"fork{'' if len(forks) == 1 else 's'} {' '.join(map(str, forks))}"
 
 
 def small_scale(times_fewer: str) -> Caveat:

@@ -437,6 +437,23 @@ def host_doubts(
             yield caveat.noisy_host(label, marked)
 
 
+def node_doubts(done: Mapping[str, Sequence[ForkRecord]]) -> Iterator[Caveat]:
+    """What became of single nodes of clusters that benchctl started."""
+    for label, forks in done.items():
+        lost = {
+            fork.block: [fate.node for boot in fork.boots for fate in boot.fates if fate.what == "lost"]
+            for fork in forks
+        }
+        blocks = [block for block, nodes in lost.items() if nodes]
+        if blocks:
+            names = dict.fromkeys(name for block in blocks for name in lost[block])
+            yield caveat.node_lost(label, blocks, tuple(names))
+        copied = {fork.block: sum(boot.recovered_bytes or 0 for boot in fork.boots) for fork in forks}
+        blocks = [block for block, copied_bytes in copied.items() if copied_bytes]
+        if blocks:
+            yield caveat.copied_shards(label, blocks, max(copied.values()))
+
+
 def unsupported_reason(forks: ForkSummaries) -> str | None:
     """The node's reason, from the first fork that has one."""
     return next((summary.unsupported for _, summary in forks if summary.unsupported), None)
@@ -576,6 +593,9 @@ def _variant_doubts(metric: Metric, task: Task, label: str, forks: ForkSummaries
     if reason is not None:
         yield caveat.unsupported(label, reason)
         return
+    nodes = max((len(summary.node_meters) for summary in summaries), default=0)
+    if nodes > 1:
+        yield caveat.shared_host(label, nodes)
     failed: Counter[str] = Counter()
     for summary in summaries:
         failed.update(summary.failures)

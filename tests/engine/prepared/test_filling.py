@@ -51,7 +51,7 @@ def answer(node: FakeNode, *, documents: int = 9, segments: tuple[int, ...] = (4
         node.answers[method, path] = done
     refresh = {"a": {"settings": {"index.refresh_interval": "5s"}}, "b": {"settings": {}}}
     node.answers["GET", "/a,b/_settings"] = (200, refresh)
-    node.answers["GET", "/a,b/_stats/translog"] = _all({"translog": {"operations": 0}})
+    node.answers["GET", "/a,b/_stats/translog"] = (200, {"_all": {"total": {"translog": {"operations": 0}}}})
     millis = {"total_time_in_millis": 0}
     node.answers["GET", "/a,b/_stats/indexing,refresh,merge,flush,docs,store"] = _all(
         {

@@ -196,9 +196,31 @@ def test_a_version_takes_the_place_of_a_distribution(tmp_path: Path):
             "[one, two]",
         ),
         (
-            "a: {extends: es, index-settings: {number_of_shards: 2}}",
-            "index.number_of_shards is the track's",
-            "track",
+            "a: {extends: es, nodes: {a: {roles: [data]}, b: {roles: [ingest]}}}",
+            "none of its nodes may become master",
+            "role master",
+        ),
+        (
+            "a: {extends: es, nodes: {a: {roles: [master]}, b: {roles: [master]}}}",
+            "none of its nodes holds data",
+            "role data",
+        ),
+        (
+            "a: {extends: es, replicas: 1, nodes: {a: {}, b: {roles: [master]}}}",
+            "2 nodes have to hold data, and 1 would",
+            "nodes:2",
+        ),
+        ("a: {extends: es, nodes: {master: {}}}", "'master' stands for the node that is", "otherwise"),
+        ("a: {extends: es, nodes: {A b: {}}}", "cannot be a variant's label", "lower-case"),
+        (
+            "a: {extends: es, nodes: {a: {settings: {path.data: /x}}}}",
+            "path.data is benchctl's own",
+            "ports from benchctl",
+        ),
+        (
+            "a: {extends: es, index-settings: {number_of_shards: two}}",
+            "'index.number_of_shards' is no number",
+            "shards:3",
         ),
         (
             "a: {extends: es, environment: {ES_JAVA_HOME: /x}}",
@@ -269,3 +291,27 @@ def test_a_mapping_within_a_file_is_told_with_its_place_there():
     entries = {"a": VariantEntry(extends="os", heap="much")}
     with pytest.raises(UsageError, match=r"e\.yml:5:11: variants, a, heap: 'much' is not"):
         resolve_variants_mapping(entries, document, ("variants",), Path("/"))
+
+
+def test_nodes_have_roles_attributes_and_settings_of_their_own(tmp_path: Path):
+    found = load(
+        tmp_path,
+        """
+        zoned:
+          extends: es
+          shards: 2
+          replicas: 1
+          nodes:
+            coordinator: {roles: []}
+            a: {roles: [master, data], attributes: {zone: 1}}
+            b: {attributes: {zone: 2}, settings: {indices: {queries.cache.size: 5%}}}
+        smaller: {extends: zoned, nodes: 2}
+        """,
+    )
+    assert [(node.name, node.settings) for node in found["zoned"].nodes] == [
+        ("coordinator", {"node.roles": []}),
+        ("a", {"node.attr.zone": "1", "node.roles": ["master", "data"]}),
+        ("b", {"node.attr.zone": "2", "indices.queries.cache.size": "5%"}),
+    ]
+    assert [node.name for node in found["smaller"].nodes] == ["node-1", "node-2"]
+    assert found["smaller"].index_settings == found["zoned"].index_settings

@@ -1,16 +1,18 @@
 """Administrative requests: every type's line, body and judge."""
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, cast
 
 import msgspec
 import pytest
 
+from benchctl.errors import BenchctlError
 from benchctl.load.request import Answer, Request
 from benchctl.load.work.programs import open_workload
-from benchctl.load.workload import WorkContext
+from benchctl.load.workload import Driven, Send, WorkContext
 from benchctl.results.samples import Outcome
 from benchctl.track.operations.catalogue import OPERATION_TYPES, decode_operation
-from load.playing import outcome, play_operation, request_of, workload
+from load.playing import outcome, play_operation, request_of, scripted, workload
 
 BODY = {"a": 1}
 TEMPLATE = {"template": "t"}
@@ -135,6 +137,7 @@ LEAST: dict[str, dict[str, Any]] = {
     "raw-request": {"path": "/"},
     "bulk": {"bulk-size": 1},
     "sleep": {"duration": 1},
+    "failover": {"action": "roll"},
     "put-settings": {"body": {}},
     "create-data-stream": {"data-stream": "d"},
     "delete-data-stream": {"data-stream": "d"},
@@ -307,3 +310,42 @@ def test_statuses_to_ignore_count_as_success_for_every_type():
     judge = request_of(operation_type="refresh", request_params={"ignore": [404, "409"]}).judge
     outcomes = [judge(status, b"{}").outcome for status in (404, 409, 410)]
     assert outcomes == [Outcome.OK, Outcome.OK, Outcome.HTTP_ERROR]
+
+
+@pytest.mark.parametrize(
+    ("keys", "reason"),
+    [
+        ({"action": "kill", "node": "node-2", "delay": 1.5}, ""),
+        ({"action": "roll"}, ""),
+        ({"action": "restart", "node": "node-2"}, "it did not come back"),
+        ({"action": "stop", "node": "node-2"}, "benchctl did not start these nodes"),
+    ],
+)
+def test_what_befalls_a_node_is_up_to_who_started_it(keys: dict[str, Any], reason: str):
+    done: list[tuple[str, str | None]] = []
+
+    def act(action: str, node: str | None, halted: Callable[[], bool]) -> None:
+        assert not halted()
+        done.append((action, node))
+        if reason:
+            raise BenchctlError(reason)
+
+    context = WorkContext("big5", act=None if keys["action"] == "stop" else act)
+    script = scripted(workload(context, operation_type="failover", **keys).program(0)())
+    item = next(script)
+    if "delay" in keys:
+        assert item == keys["delay"]
+        item = script.send(None)
+    assert isinstance(item, Driven)
+    item.run(cast("Send", None), lambda: False)
+    with pytest.raises(StopIteration) as end:
+        script.send(None)
+    assert end.value.value.reason == reason
+    assert (end.value.value.outcome is Outcome.OK) == (not reason)
+    assert done == ([(keys["action"], keys.get("node"))] if context.act else [])
+
+
+@pytest.mark.parametrize("keys", [{"action": "kill"}, {"action": "roll", "node": "a"}, {"action": "explode"}])
+def test_what_befalls_a_node_says_which(keys: dict[str, str]):
+    with pytest.raises(msgspec.ValidationError):
+        decode_operation({"name": "x", "operation-type": "failover", **keys})

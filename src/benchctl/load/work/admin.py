@@ -21,11 +21,13 @@ from benchctl.load.request import (
 from benchctl.load.work.common import Envelope, own_query
 from benchctl.load.work.searches import PATH_SAFE, searches_in
 from benchctl.load.workload import (
+    Driven,
     Numbered,
     Opener,
     Repeated,
     Reply,
     Script,
+    Send,
     WorkContext,
     Workload,
     WorkOrder,
@@ -46,6 +48,7 @@ from benchctl.track.operations.admin import (
     DeleteIndex,
     DeleteIndexTemplate,
     DeleteTemplate,
+    Failover,
     ForceMerge,
     RunUntil,
     WaitForCurrentSnapshotsCreate,
@@ -108,6 +111,31 @@ def open_sleep(operation: Sleep, order: WorkOrder) -> Workload:
     def script(_number: int) -> Script:
         yield operation.duration
         return _OK
+
+    return Numbered(script, order.clients)
+
+
+def _act_nowhere(*_: object) -> None:
+    raise BenchctlError("benchctl did not start these nodes")
+
+
+def open_failover(operation: Failover, order: WorkOrder) -> Workload:
+    """Something that befalls a node; benchctl sends nothing."""
+    act = order.context.act or _act_nowhere
+
+    def script(_number: int) -> Script:
+        failed: list[str] = []
+
+        def run(_send: Send, halted: Callable[[], bool]) -> None:
+            try:
+                act(operation.action, operation.node, halted)
+            except BenchctlError as err:
+                failed.append(err.message)
+
+        if operation.delay:
+            yield operation.delay
+        yield Driven(run)
+        return Answer(Outcome.HTTP_ERROR, reason=shorten(failed[0])) if failed else _OK
 
     return Numbered(script, order.clients)
 

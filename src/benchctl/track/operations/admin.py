@@ -5,6 +5,7 @@ from typing import Annotated, Any, ClassVar, Literal
 import msgspec
 
 from benchctl.track.operations.common import (
+    MOST_WAIT_S,
     Cannot,
     Condition,
     Criterion,
@@ -84,6 +85,32 @@ class NodeStats(Operation, frozen=True, kw_only=True, tag="node-stats"):
 
     reads: ClassVar[bool] = True
     wire: ClassVar[Form] = Form("GET", "/_nodes/stats")
+
+
+class Failover(Operation, frozen=True, kw_only=True, tag="failover"):
+    """What befalls a node of a cluster that benchctl started, while other tasks go on.
+
+    Its time is what it takes: to be gone, or to be back with all copies of shards started.
+
+    Attributes:
+        action: end the node as its service manager does, kill it, start it again (ended first where it is
+            up), or do that to all nodes in turn.
+        node: its name, or `master` for whichever is; none for `roll`.
+        delay: seconds before it, which are not part of its time.
+    """
+
+    shown: ClassVar[bool] = True
+
+    action: Literal["stop", "kill", "restart", "roll"]
+    node: str | None = None
+    delay: float = 0.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        demand(
+            (0 <= self.delay <= MOST_WAIT_S, f"delay must be from 0 to {MOST_WAIT_S:,} seconds"),
+            ((self.node is None) == (self.action == "roll"), "node must be given unless all roll"),
+        )
 
 
 class PutSettings(Retried, frozen=True, kw_only=True, tag="put-settings"):

@@ -1,0 +1,434 @@
+"""A running cluster: nodes started together, watched, stopped; a single node is a cluster of one."""
+
+import contextlib
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Literal, TypeVar
+
+from benchctl.disk import disk_errors
+from benchctl.endpoint import Endpoint
+from benchctl.engine.client import NodeRequestError, SearchClient, connect
+from benchctl.engine.distribution import Installation
+from benchctl.engine.jdk import Jdk
+from benchctl.engine.launch import Starts, UnlearnableError, direct
+from benchctl.engine.node import (
+    EXIT_STATUS_WAIT_S,
+    START_TIMEOUT_S,
+    UNKNOWN_HINT,
+    VMSTAT,
+    Node,
+    Setup,
+    StartManner,
+)
+from benchctl.engine.process import Command
+from benchctl.engine.settings import ALONE, BootFolders, environment, hand_over, joining, write_config
+from benchctl.errors import BenchctlError
+from benchctl.home import Home, Owner, open_folder
+from benchctl.results.plan import NodeSpec
+
+IDLE_WINDOW_S = 0.1
+IDLE_CORES = 0.25
+_MORE_TIME_S = 60.0
+_ARCHIVING_HEAP_MB = 512
+_LEAST_ARCHIVING_JAVA = 13
+_ARCHIVING_AGAIN_S = 86_400.0
+
+Fate = Literal["lost", "stopped", "killed", "started again"]
+"""What becomes of a node while it is measured."""
+
+T = TypeVar("T")
+U = TypeVar("U")
+
+
+class Cluster:
+    """Nodes that are up together; `boot` makes them and stops them.
+
+    Attributes:
+        nodes: all of them, also those that are down.
+        start_s: seconds from starting the processes to ready.
+        version: as its nodes say.
+        build: hash of the commit it was built from.
+        lucene: Lucene's version.
+        uuid: its identity; empty for a single node.
+        fates: (when on the monotonic clock in ns, node, what became of it), in order.
+    """
+
+    def __init__(
+        self, nodes: Sequence[Node], installation: Installation, *, start_s: float, tolerant: bool
+    ) -> None:
+        self._installation = installation
+        self._tolerant = tolerant
+        self._stop_s: float | None = None
+        self.nodes = tuple(nodes)
+        self.start_s = start_s
+        self.version = nodes[0].info.version
+        self.build = nodes[0].info.build
+        self.lucene = installation.lucene
+        self.uuid = self.client.cluster_uuid() if len(nodes) > 1 else ""
+        self.fates: list[tuple[int, str, Fate]] = []
+
+    @property
+    def client(self) -> SearchClient:
+        """For everything that is not measured: of the first node that is up."""
+        return next((node for node in self.nodes if not node.down), self.nodes[0]).client
+
+    @property
+    def endpoint(self) -> Endpoint:
+        """Where the measured client finds all nodes; with several, one of them may be down."""
+        hosts = tuple(host for node in self.nodes for host in node.endpoint.hosts)
+        return Endpoint(hosts, lossy=len(hosts) > 1)
+
+    @property
+    def command(self) -> tuple[str, ...]:
+        """The first server JVM's real command line."""
+        return self.nodes[0].command
+
+    @property
+    def manner(self) -> StartManner:
+        """How the first node was started."""
+        return self.nodes[0].manner
+
+    def searches_counted(self) -> int | None:
+        """Query phases since the start, by the nodes' own statistics.
+
+        None with several primary shards, of which a search is counted on each that it asks, and it skips
+        some; and when a node, with its counts, was not always there.
+        """
+        if self.fates or self.client.primary_shards() > 1:
+            return None
+        return self.client.node_search_count()
+
+    def wait_idle(self, max_s: float = 2.0) -> float:
+        """Wait until the JVMs are calm: together under a quarter of a core over a tenth of a second.
+
+        Returns:
+            Seconds waited; at least one window, at most about max_s.
+
+        Raises:
+            BenchctlError: a node died.
+        """
+        start = time.monotonic()
+        used, since = self._cpu_seconds(), start
+        while True:
+            # A node that dies meanwhile ends the wait.
+            self.check_alive(IDLE_WINDOW_S / len(self.nodes))
+            now, now_used = time.monotonic(), self._cpu_seconds()
+            if now_used - used < IDLE_CORES * (now - since) or now - start >= max_s:
+                return now - start
+            used, since = now_used, now
+
+    def _cpu_seconds(self) -> float:
+        return sum(node.cpu_seconds() for node in self.nodes)
+
+    def check_alive(self, within_s: float = 0.0) -> None:
+        """Do nothing while all nodes run that should; the loss of one may be put up with, and is then kept.
+
+        Args:
+            within_s: how long to watch each, see `Node.check_alive`.
+
+        Raises:
+            BenchctlError: one died, and how; or the last one.
+        """
+        for node in self.nodes:
+            try:
+                node.check_alive(within_s)
+            except BenchctlError:
+                others = [one for one in self.nodes if one is not node and not one.down]
+                if not self._tolerant or not others:
+                    raise
+                node.down = True
+                self._note(node, "lost")
+
+    def glance(self) -> None:
+        """As `check_alive`, for when it is called all the time."""
+        if any(node.lost for node in self.nodes):
+            self.check_alive()
+
+    def stop(self, *, at_once: bool = False) -> float:
+        """Stop all nodes at the same time, and everything they started.
+
+        Args:
+            at_once: kill them, where nothing of them is kept that they would write at their end.
+
+        Returns:
+            Seconds until the last process was gone; the same again when called again.
+        """
+        if self._stop_s is None:
+            self._stop_s = max(_at_once(lambda node: node.stop(at_once=at_once), self.nodes))
+        return self._stop_s
+
+    def act(self, action: str, name: str | None, halted: Callable[[], bool]) -> None:
+        """Do to a node what an operation `failover` says, and return when that is over.
+
+        Args:
+            action: `stop`, `kill`, `restart`, or `roll` for a restart of all nodes in turn.
+            name: of the node; `master` for the one that is; None for all.
+            halted: asked now and then whether to give up.
+
+        Raises:
+            BenchctlError: there is no such node, it does not come back, or it was given up.
+        """
+        for node in self.nodes if name is None else (self._named(name),):
+            if action in {"stop", "kill"} or not node.down:
+                node.take_down(at_once=action == "kill")
+                self._note(node, "killed" if action == "kill" else "stopped")
+            if action in {"restart", "roll"}:
+                node.start_again(halted)
+                self._note(node, "started again")
+                with connect(self._installation.engine, node.endpoint) as client:
+                    _wait_healthy(client, None, node, sum(not one.down for one in self.nodes))
+
+    def _named(self, name: str) -> Node:
+        if name == "master":
+            # Its own connection: others use that of the cluster meanwhile.
+            up = next((node for node in self.nodes if not node.down), self.nodes[0])
+            with connect(self._installation.engine, up.endpoint) as client:
+                name = client.elected()
+        for node in self.nodes:
+            if node.name == name:
+                return node
+        names = ", ".join(node.name for node in self.nodes)
+        raise BenchctlError(f"the cluster has no node '{name}'", hint=f"its nodes are {names}")
+
+    def _note(self, node: Node, fate: Fate) -> None:
+        self.fates.append((time.monotonic_ns(), node.name, fate))
+
+
+@contextmanager
+def boot(  # noqa: PLR0913 - what is started, on what and for whom; all by keyword
+    installation: Installation,
+    jdk: Jdk,
+    *,
+    data: Path,
+    folder: Path,
+    owner: Owner | None,
+    heap_mb: int,
+    jvm_flags: Sequence[str] = (),
+    settings: Mapping[str, Any] | None = None,
+    timeout_s: float = START_TIMEOUT_S,
+    expect_index: str | None = None,
+    cpus: tuple[int, ...] | None = None,
+    variables: Mapping[str, str] = MappingProxyType({}),
+    vmstat: Path = VMSTAT,
+    starts: Starts | None = None,
+    archive_to: Path | None = None,
+    listen: str = "",
+    nodes: Sequence[NodeSpec] = (),
+    tolerant: bool = False,
+) -> Iterator[Cluster]:
+    """Start nodes, wait until they are ready, and stop them when the block ends, however it ends.
+
+    Args:
+        installation: what to start; it is only read.
+        jdk: what to run it on.
+        data: the data folder, made when it is not there; of several nodes, the folder of their folders.
+        folder: a new folder for configuration and logs, which stay; of several, likewise.
+        owner: whom to run them as; None means the current user.
+        heap_mb: heap of each, MiB.
+        jvm_flags: behind all other flags.
+        settings: node settings over benchctl's own.
+        timeout_s: how long one may take to get ready; several, which share the CPUs, have longer.
+        expect_index: an index whose primary shards must be started before they count as ready; of several
+            nodes, all copies.
+        cpus: the CPUs that they run on from their first instruction; None for those that benchctl may use.
+        variables: of their environment, over benchctl's own.
+        vmstat: where the kernel counts whom it killed.
+        starts: where what was learnt of the engine's starts is kept, to start the server itself; None to
+            start it by the engine's script. So is one whose script does what benchctl does not know.
+        archive_to: where a server that is started itself writes its classes when it ends; None for nowhere.
+        listen: the address that they take requests at; empty for loopback.
+        nodes: of the cluster; empty for a single one without a name.
+        tolerant: whether the others go on when a node is lost.
+
+    Raises:
+        BenchctlError: one cannot be configured, ended, or did not get ready in time; the message says why as
+            far as its log tells.
+    """
+    specs = nodes if len(nodes) > 1 else [NodeSpec("", node.settings) for node in nodes] or [NodeSpec("")]
+    common = settings or {}
+    timeout_s += _MORE_TIME_S * (len(specs) - 1)
+    together = joining(installation, specs, common)
+
+    def configure(spec: NodeSpec) -> Setup:
+        folders = BootFolders.create(place_of(folder, spec.name))
+        own = place_of(data, spec.name)
+        write_config(
+            folders,
+            installation,
+            jdk,
+            heap_mb=heap_mb,
+            jvm_flags=jvm_flags,
+            settings={**common, **spec.settings},
+            data=own,
+            joining={**together, "node.name": spec.name} if spec.name else ALONE,
+            listen=listen,
+        )
+        own.mkdir(parents=True, exist_ok=True)
+        script = _script(
+            folders, installation, environment(folders, installation, jdk, variables), owner, cpus
+        )
+        command = script
+        manner: StartManner = "script"
+        if starts is not None:
+            with contextlib.suppress(UnlearnableError):
+                command = direct(script, starts, folders, installation, jdk, own, archive_to=archive_to)
+                manner = "direct"
+        for root in (folders.root, own):
+            hand_over(root, owner)
+        return Setup(spec.name, installation, folders, command, script, manner, timeout_s, vmstat, listen)
+
+    setups = _at_once(configure, specs)
+    started = time.monotonic()
+    with ExitStack() as stack:
+        found = [stack.enter_context(Node(setup)) for setup in setups]
+        try:
+            _wait_listening(found, folder)
+        except BenchctlError as err:
+            if starts is not None and err.hint == UNKNOWN_HINT and setups[0].manner == "direct":
+                starts.forget()
+                hint = (
+                    f"{UNKNOWN_HINT}; how it is started is learnt anew, so try again, or with --start script"
+                )
+                raise BenchctlError(err.message, hint=hint) from err
+            raise
+        _wait_healthy(found[0].client, expect_index, found[0], len(found))
+        start_s = time.monotonic() - started
+        cluster = Cluster(found, installation, start_s=start_s, tolerant=tolerant)
+        try:
+            yield cluster
+        finally:
+            cluster.stop()
+
+
+def _wait_listening(nodes: Sequence[Node], folder: Path) -> None:
+    """Wait until all answer requests; of several, when each has been told where the others are."""
+
+    def none_gone() -> bool:
+        for node in nodes:
+            node.check_alive(when="before it was ready")
+        return False
+
+    if len(nodes) > 1:
+        addresses = [node.wait_address(none_gone) for node in nodes]
+        with disk_errors(f"tell nodes of each other in {folder}"):
+            for node in nodes:
+                node.folders.write_seeds(addresses)
+    for node in nodes:
+        node.wait_listening(none_gone)
+
+
+def place_of(folder: Path, name: str) -> Path:
+    """Where a node's part of a folder is: the folder itself if it is the only node, whose name is empty."""
+    return folder / name if name else folder
+
+
+def _at_once(do: Callable[[T], U], items: Sequence[T]) -> list[U]:
+    if len(items) == 1:
+        return [do(items[0])]
+    with ThreadPoolExecutor(len(items), thread_name_prefix="nodes") as pool:
+        return list(pool.map(do, items))
+
+
+def _wait_healthy(client: SearchClient, index: str | None, node: Node, count: int) -> None:
+    """Wait for the index's shards, or for whatever shards there are, on so many nodes."""
+    try:
+        client.health(index, node.left_s, count)
+    except NodeRequestError as err:
+        node.check_alive(EXIT_STATUS_WAIT_S, "before it was ready")
+        what = f"the shards of index '{index}'" if index else "its shards"
+        raise node.failure(f"never got {what} ready: {err.reason}", client.unassigned()) from err
+
+
+def _script(
+    folders: BootFolders,
+    installation: Installation,
+    env: dict[str, str],
+    owner: Owner | None,
+    cpus: tuple[int, ...] | None,
+) -> Command:
+    return Command(
+        argv=(str(installation.root.absolute() / "bin" / installation.engine),),
+        env=env,
+        cwd=folders.root,
+        stdout=folders.stdout,
+        stderr=folders.stderr,
+        owner=owner,
+        cpus=cpus,
+    )
+
+
+def archive_classes(home: Home, installation: Installation, jdk: Jdk, starts: Starts) -> bool:
+    """Let a node write down, as it ends, the classes of starting, indexing and searching, unless it was done.
+
+    Args:
+        home: where the node works, and as whom.
+        installation: whose classes.
+        jdk: what its nodes run on.
+        starts: where the archive is kept.
+
+    Returns:
+        Whether there is an archive now. Some runtimes write none, and a JVM may be killed, its time to stop
+        being over, before it has written one: a day later it is tried again.
+
+    Raises:
+        BenchctlError: the disk refuses.
+    """
+    archive = starts.archive(installation, jdk)
+    refused = archive.with_suffix(".refused")
+    lately = refused.exists() and time.time() - refused.stat().st_mtime < _ARCHIVING_AGAIN_S
+    if archive.exists() or lately or jdk.major < _LEAST_ARCHIVING_JAVA:
+        return archive.exists()
+    with (
+        disk_errors(f"make {archive}"),
+        tempfile.TemporaryDirectory(prefix="classes-", dir=home.scratch) as name,
+    ):
+        folder = open_folder(Path(name))
+        written = folder / "boot" / "tmp" / archive.name
+        # Whatever went wrong, the nodes that count say it themselves; without an archive they may well start.
+        with contextlib.suppress(BenchctlError):
+            with boot(
+                installation,
+                jdk,
+                data=folder / "data",
+                folder=folder / "boot",
+                owner=home.node_owner,
+                heap_mb=_ARCHIVING_HEAP_MB,
+                starts=starts,
+                archive_to=written,
+            ) as cluster:
+                if cluster.manner != "script":
+                    _exercise(cluster.client)
+                    cluster.stop()
+            starts.keep(written, archive)
+        if not archive.exists():
+            refused.touch()
+        return archive.exists()
+
+
+def _exercise(client: SearchClient) -> None:
+    """Index and search a little of everything, so that the classes for it are loaded."""
+    lines = [
+        f'{{"index": {{}}}}\n{{"number": {n}, "word": "word{n % 5}", "when": "2023-01-{n + 1:02}"}}\n'
+        for n in range(28)
+    ]
+    client.request("POST", "/any/_bulk", body="".join(lines))
+    client.refresh("any")
+    client.search(
+        "any",
+        {
+            "query": {"range": {"when": {"gte": "2023-01-02T00:00:00Z"}}},
+            "sort": [{"when": "desc"}],
+            "aggs": {
+                "words": {"terms": {"field": "word.keyword"}},
+                "days": {"date_histogram": {"field": "when", "fixed_interval": "1d"}},
+                "sum": {"sum": {"field": "number"}},
+            },
+        },
+    )
+    client.force_merge("any", 1)
+    client.flush("any")

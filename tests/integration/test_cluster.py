@@ -1,0 +1,102 @@
+"""Three nodes on real ground: formed, filled, forked from, one of them killed, and nothing left behind."""
+
+import json
+from pathlib import Path
+
+import duckdb
+import psutil
+import pytest
+
+from benchctl.engine.prepared_index import PreparedIndex
+from benchctl.home import Home
+from benchctl.results.store import RunStore
+from integration.test_run import java_processes, running, wait_until_gone
+
+pytestmark = pytest.mark.timeout(600)
+
+NODES = ["node-1", "node-2", "node-3"]
+CHALLENGE = {
+    "name": "failing",
+    "schedule": [
+        {
+            "parallel": {
+                "tasks": [
+                    {"name": "searches", "operation": "range", "clients": 3, "time-period": 6},
+                    *(
+                        {
+                            "operation": {
+                                "name": action,
+                                "operation-type": "failover",
+                                "action": action,
+                                "node": "node-2",
+                                "delay": delay,
+                            }
+                        }
+                        for action, delay in (("kill", 1), ("restart", 3))
+                    ),
+                ]
+            }
+        }
+    ],
+}
+
+
+def node_process(home: Home, name: str) -> psutil.Process:
+    (found,) = [one for one in java_processes(home) if f"/{name}/" in " ".join(one.cmdline())]
+    return found
+
+
+def test_a_node_may_be_killed_and_come_back_but_not_be_lost(
+    home: Home, environ: dict[str, str], store: RunStore, tmp_path: Path
+):
+    challenge = tmp_path / "failing.json"
+    challenge.write_text(json.dumps(CHALLENGE))
+    variant = "os3=os,nodes:3,shards:3,replicas:1"
+    arguments = ["run", "--challenge", str(challenge), "--variant", variant, "--docs", "5000"]
+    with running(environ, [*arguments, "--forks", "2", "--heap", "512m"]) as run:
+        run.wait_for("node-2 was killed", times=2)
+        javas = java_processes(home)
+        node_process(home, "node-1").kill()
+        assert run.end() == 1
+        wait_until_gone(javas)
+    assert not java_processes(home)
+    assert not list(home.scratch.iterdir())
+
+    folder = store.find("latest", finished=False)
+    record = folder.load()
+    facts = record.indices["os3"]
+    assert (facts.documents, facts.segment_count, len(facts.cluster_uuid)) == (5000, 3, 22)
+    (root,) = home.indices.glob("opensearch-2.11.0-3-nodes-*")
+    assert sorted(path.name for path in (root / "data").iterdir()) == NODES
+    assert not PreparedIndex(root, facts).damage()
+    # Rewritten where it is by every copy that is started: a link would have made forks share it.
+    checkpoints = list(root.rglob("translog.ckp"))
+    assert len(checkpoints) == 6
+    assert all(path.stat().st_mtime < facts_written(root) for path in checkpoints)
+
+    killed, lost = record.forks
+    assert (killed.status, lost.status) == ("done", "failed")
+    assert "node-1 of opensearch 2.11.0 was killed by signal 9 (SIGKILL)" in lost.reason
+    (boot,) = killed.boots
+    assert boot.recovered_bytes == 0
+    assert [node.name for node in boot.node_starts] == NODES
+    assert [(fate.node, fate.what) for fate in boot.fates] == [
+        ("node-2", "killed"),
+        ("node-2", "started again"),
+    ]
+    assert all((folder.path / node.logs / "logs" / "gc.log").is_file() for node in boot.node_starts)
+    searches, *fates = killed.summaries
+    assert searches.samples > 0
+    assert searches.failures["refused"] > 0
+    assert [(one.label, one.samples, one.failures) for one in fates] == [("kill", 1, {}), ("restart", 1, {})]
+    assert sorted(searches.node_meters) == NODES
+    with duckdb.connect() as database:
+        rows = database.execute(
+            "SELECT DISTINCT node FROM read_parquet(?) WHERE kind = 'node' ORDER BY node",
+            [str(folder.path / str(killed.telemetry))],
+        ).fetchall()
+    assert [name for (name,) in rows] == NODES
+
+
+def facts_written(root: Path) -> float:
+    return (root / "manifest.json").stat().st_mtime
