@@ -19,7 +19,7 @@ from benchctl.engine.cluster import boot
 from benchctl.engine.filling import SETTLE_TIMEOUT_S, Intervals, PartialIndex, Progress, Sent, create, finish
 from benchctl.engine.jdk import Jdk
 from benchctl.engine.launch import starts_of
-from benchctl.engine.meter import Meters, cpu_by_kind, thread_kinds
+from benchctl.engine.meter import cpu_by_kind
 from benchctl.engine.prepared_index import IndexKey, PreparedIndex, building, keep
 from benchctl.errors import BenchctlError, ExitCode
 from benchctl.home import Home
@@ -405,23 +405,22 @@ def _fill(shop: Workshop, key: IndexKey, root: Path, title: str, resumption: Res
         checkpoints = resumption.checkpoints(client, root / "data", intervals)
         before = resumption.before.documents
         try:
-            with Meters(lambda: [node.pid for node in cluster.nodes]) as meter:
-                begin = meter.read()
-                sent = send_parcels(
-                    shop.parcels,
-                    endpoint=cluster.endpoint,
-                    clients=key.clients,
-                    on_progress=lambda new: shop.observer.progress(
-                        "documents", before + new, key.corpus.documents
-                    ),
-                    checkpoints=checkpoints,
-                )
-                end = meter.read()
+            begin = cluster.readings()
+            sent = send_parcels(
+                shop.parcels,
+                endpoint=cluster.endpoint,
+                clients=key.clients,
+                on_progress=lambda new: shop.observer.progress(
+                    "documents", before + new, key.corpus.documents
+                ),
+                checkpoints=checkpoints,
+            )
+            end = cluster.readings()
         except BenchctlError:
             # The process tells more than the connection about why it is gone.
             cluster.check_alive(within_s=NODE_DEATH_S)
             raise
-        kinds = {node.pid: thread_kinds(node.pid, node.stdout) for node in cluster.nodes}
+        kinds = {node.pid: node.thread_kinds() for node in cluster.nodes}
         sent = with_cpu(sent, begin, end, kinds)
         shop.observer.stage(f"{title}: refresh, force-merge, flush")
         facts = finish(client, key, intervals, resumption.total(sent))

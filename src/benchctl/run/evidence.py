@@ -19,7 +19,7 @@ from benchctl.engine.evidence import (
     Scene,
     require_tools,
 )
-from benchctl.engine.node import Node
+from benchctl.engine.node import Member
 from benchctl.errors import BenchctlError
 from benchctl.results.plan import EvidenceKind
 
@@ -63,13 +63,13 @@ class Collection:
         """JVM flags, appended to the variant's."""
         return tuple(flag for one in self._collecting for flag in one.flags())
 
-    def begin(self, nodes: Sequence[Node]) -> None:
+    def begin(self, nodes: Sequence[Member]) -> None:
         """As for `Collector`, before the first task; a target, whose nodes are not ours, has none."""
         for node in nodes:
             for one in self._collecting:
                 one.begin(node)
 
-    def measured(self, nodes: Sequence[Node]) -> None:
+    def measured(self, nodes: Sequence[Member]) -> None:
         """As for `Collector`, after the last task."""
         for node in nodes:
             for one in self._collecting:

@@ -4,11 +4,10 @@ import dataclasses
 import math
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,13 +16,12 @@ from benchctl.engine.declared import EVERYTHING, places, stand_ins
 from benchctl.engine.evidence import Scene
 from benchctl.engine.filling import settle
 from benchctl.engine.lucene_files import bytes_by_kind
-from benchctl.engine.meter import Meters, thread_kinds
-from benchctl.engine.node import Node
+from benchctl.engine.node import Member
 from benchctl.engine.page_cache import prepare_page_cache
 from benchctl.engine.readings import ClusterMeter
 from benchctl.engine.settings import BootFolders
 from benchctl.engine.target import Target
-from benchctl.engine.telemetry import LogClock, ProcessGauge, read_pauses
+from benchctl.engine.telemetry import read_pauses
 from benchctl.errors import BenchctlError
 from benchctl.home import Home
 from benchctl.jvm.unified_log import GcPause
@@ -269,10 +267,11 @@ class ForkRunner:
                 progress.facts = progress.facts or subject.engine_facts(serving, place.root)
                 nodes = serving.nodes if isinstance(serving, Cluster) else ()
                 recovered = self._recovered_bytes(serving)
-                epoch_ns = time.monotonic_ns() - time.time_ns() - place.origin_ns
+                if isinstance(serving, Cluster):
+                    serving.readings()  # opens what later ones need
+                    load.read = serving.readings
                 with (
                     place.telemetry.watching(number, _watch(serving, load)),
-                    Meters(lambda: [node.pid for node in nodes]) if nodes else nullcontext() as load.meters,
                     _asking(serving) as load.asking,
                 ):
                     evidence.begin(nodes)
@@ -292,7 +291,7 @@ class ForkRunner:
             keep_logs(folder, kept)
         known = []
         for node in nodes:
-            pauses = _pauses(node, kept, place.origin_ns, epoch_ns)
+            pauses = _pauses(node, kept, place.origin_ns)
             place.telemetry.add_pauses(number, pauses, node.name)
             pids = tuple(pid for pid, _ in node.lives)
             # Only a single one has the name that benchctl gives it.
@@ -339,11 +338,11 @@ class ForkRunner:
             return None
         return serving.client.recovered_bytes(self._expected)
 
-    def _thread_kinds(self, nodes: Sequence[Node], block: int) -> dict[int, dict[int, str]]:
+    def _thread_kinds(self, nodes: Sequence[Member], block: int) -> dict[int, Mapping[int, str]]:
         """By process; not where a JVM's output is evidence: a thread dump would stand in its middle."""
         if self._plan.evidence_in(block):
             return {}
-        return {node.pid: thread_kinds(node.pid, node.stdout) for node in nodes if not node.down}
+        return {node.pid: node.thread_kinds() for node in nodes if not node.down}
 
     def _started(self, place: _Place, folder: Path, evidence: Collection) -> AbstractContextManager[Serving]:
         """A node start of the fork, up while the block runs."""
@@ -407,26 +406,24 @@ def _watch(serving: Serving, load: Load) -> NodeWatch | None:
     """What of nodes can be watched; nothing of a target, which may be anywhere."""
     if not isinstance(serving, Cluster):
         return None
-    # By process: a node that is started again is another one.
-    gauge = cache(ProcessGauge)
     return NodeWatch(
-        lambda: {node.name: gauge(node.pid) for node in serving.nodes if not node.down},
+        lambda: {node.name: node.gauge for node in serving.nodes if not node.down},
         lambda: serving.client.merges(MERGES_TIMEOUT_S),
         load.indexing.is_set,
     )
 
 
-def _pauses(node: Node, kept: Path, origin_ns: int, epoch_ns: int) -> list[GcPause]:
+def _pauses(node: Member, kept: Path, origin_ns: int) -> list[GcPause]:
     """Of all JVMs that a node had, on the fork's clock."""
     logs = BootFolders(place_of(kept, node.name)).logs
     return [
         pause
         for pid, started_ns in node.lives
-        for pause in read_pauses(logs, pid, LogClock(-origin_ns, epoch_ns, started_ns - origin_ns))
+        for pause in read_pauses(logs, node.own_pid(pid), node.log_clock(started_ns, origin_ns))
     ]
 
 
-def _node_records(nodes: Sequence[Node], logs: str, origin_ns: int) -> tuple[NodeRecord, ...]:
+def _node_records(nodes: Sequence[Member], logs: str, origin_ns: int) -> tuple[NodeRecord, ...]:
     if len(nodes) < 2:  # noqa: PLR2004 - a single node is what the boot's record is about
         return ()
     return tuple(
