@@ -54,7 +54,7 @@ def test_one_host_needs_neither_scheduler_nor_dask(folder: Path, monkeypatch: py
         ("scheduler: tls://10.0.0.1:8786\n", "", "nothing says how load-1, load-2 can be reached"),
         ("tls: {ca: ca.pem, certificate: me.pem, key: me.key}\n", "", "its tls files are missing"),
         ("me.key", "you.key", r"hosts.yml:2:\d+: .*there is no file .*you.key"),
-        ("[load]}\n  load-2: {carries: [load]}", "[nodes]}", "'load-1' is to carry nodes and is not local"),
+        ("[load]}\n  load-2: {carries: [load]}", "[nodes]}", "'load-1' is to carry nodes, and has no"),
         ("load-1: {", "load-1: {local: true, ", "'load-1' and 'here' are both local"),
         ("carries: [nodes], address: 127.0.0.1", "carries: [load], address: 127.0.0.2", "and carries none"),
         ("127.0.0.1", "'::'", "'::' is not the IP address of one interface"),

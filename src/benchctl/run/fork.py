@@ -15,7 +15,6 @@ from benchctl.engine.cluster import Cluster, place_of
 from benchctl.engine.declared import EVERYTHING, places, stand_ins
 from benchctl.engine.evidence import Scene
 from benchctl.engine.filling import settle
-from benchctl.engine.lucene_files import bytes_by_kind
 from benchctl.engine.node import Member
 from benchctl.engine.page_cache import prepare_page_cache
 from benchctl.engine.readings import ClusterMeter
@@ -48,7 +47,7 @@ from benchctl.run.evidence import Collection, collecting
 from benchctl.run.host import probe_host
 from benchctl.run.pin import thread_on
 from benchctl.run.plan import Step, boots, checked_hosts
-from benchctl.run.session import AnySubject, Serving, Start, Subject
+from benchctl.run.session import AnySubject, Serving, Start, Subject, Workspace
 from benchctl.run.steps import Load, StepRunner
 from benchctl.run.telemetry import MERGES_TIMEOUT_S, DriverClock, NodeWatch, Telemetry
 from benchctl.track.model import Track
@@ -67,7 +66,7 @@ def pool_of(plan: Plan) -> WorkerPool | None:
         UsageError: the hosts are not those that the plan was made for.
     """
     if plan.load_hosts:
-        hosts = checked_hosts(plan)
+        hosts, _ = checked_hosts(plan)
         # Dask takes a second to load, and is there only where hosts are.
         from benchctl.hosts.pool import HostPool  # noqa: PLC0415 - see above
 
@@ -113,7 +112,7 @@ class _Place:
     Attributes:
         subject: the variant.
         name: of the fork's folder of logs.
-        root: its scratch folder.
+        workspace: its scratch folder, and the other hosts that its nodes are on.
         block: which block.
         origin_ns: what its samples count from, on the monotonic clock.
         spool: takes its samples.
@@ -122,7 +121,7 @@ class _Place:
 
     subject: AnySubject
     name: str
-    root: Path
+    workspace: Workspace
     block: int
     origin_ns: int
     spool: SampleSpool
@@ -218,14 +217,14 @@ class ForkRunner:
         self._probe(progress)
         clock = time.monotonic()
         variant = job.subject.spec.name
-        with job.subject.workspace(self._home, f"fork-{job.block:03d}", self._build(job)) as root:
+        with job.subject.workspace(self._home, f"fork-{job.block:03d}", self._build(job)) as workspace:
             progress.copy_s = time.monotonic() - clock
             origin_ns = time.monotonic_ns()
             pool = self._workers
             telemetry = Telemetry(origin_ns, driver=DriverClock(lambda: pool.pids if pool else ()))
-            with SampleSpool(root / "samples") as spool:
+            with SampleSpool(workspace.root / "samples") as spool:
                 name = f"{job.block:03d}-{variant}"
-                place = _Place(job.subject, name, root, job.block, origin_ns, spool, telemetry)
+                place = _Place(job.subject, name, workspace, job.block, origin_ns, spool, telemetry)
                 for number, steps in enumerate(boots(self._plan, job.block)):
                     self._boot(place, number, steps, progress)
                 progress.samples = self._folder.write_samples(spool.all_chunks(), variant, job.block)
@@ -255,16 +254,17 @@ class ForkRunner:
         """One node start and the tasks that share it."""
         subject = place.subject
         name = f"{place.name}/boot-{number}"
-        folder = place.root / f"boot-{number}"
+        root = place.workspace.root
+        folder = root / f"boot-{number}"
         kept = self._folder.path / "boots" / name
         load = Load()
-        resident = prepare_page_cache(place.root / "data", self._plan.page_cache)
+        resident = prepare_page_cache(root / "data", self._plan.page_cache)
         with logs_kept_of_failure(folder, kept):
             with (
                 self._collecting(place, number) as evidence,
                 self._started(place, folder, evidence) as serving,
             ):
-                progress.facts = progress.facts or subject.engine_facts(serving, place.root)
+                progress.facts = progress.facts or subject.engine_facts(serving, place.workspace)
                 nodes = serving.nodes if isinstance(serving, Cluster) else ()
                 recovered = self._recovered_bytes(serving)
                 if isinstance(serving, Cluster):
@@ -289,6 +289,7 @@ class ForkRunner:
                 writes = bool(self._plan.evidence_in(place.block) or subject.spec.jvm_flags)
                 stop_s = serving.stop(at_once=not writes)
             keep_logs(folder, kept)
+            place.workspace.check_clocks()
         known = []
         for node in nodes:
             pauses = _pauses(node, kept, place.origin_ns)
@@ -305,7 +306,7 @@ class ForkRunner:
             )
         progress.requests_s += load.requests_s
         if search is None:
-            index = metering.index_meters(segments, bytes_by_kind(place.root / "data") if segments else {})
+            index = metering.index_meters(segments, place.workspace.files() if segments else {})
             progress.summaries += load.summaries(place.origin_ns, known, index)
         else:
             progress.curve += search.curve
@@ -348,7 +349,7 @@ class ForkRunner:
         """A node start of the fork, up while the block runs."""
         return place.subject.start(
             Start(
-                place.root,
+                place.workspace,
                 folder,
                 self._home,
                 self._plan.heap_mb,
@@ -366,7 +367,9 @@ class ForkRunner:
         if not kinds or not isinstance(subject, Subject):
             return nullcontext(Collection())
         cpus = None if self._plan.pin is None else self._plan.pin.driver
-        scene = Scene(place.root / f"boot-{number}" / "evidence", subject.jdk.home, subject.jdk.major, cpus)
+        scene = Scene(
+            place.workspace.root / f"boot-{number}" / "evidence", subject.jdk.home, subject.jdk.major, cpus
+        )
         return collecting(kinds, scene, self._folder.evidence_folder(subject.spec.name, place.block, number))
 
     def _offer(
@@ -427,7 +430,14 @@ def _node_records(nodes: Sequence[Member], logs: str, origin_ns: int) -> tuple[N
     if len(nodes) < 2:  # noqa: PLR2004 - a single node is what the boot's record is about
         return ()
     return tuple(
-        NodeRecord(node.name, node.start_s, node.command, f"{logs}/{node.name}", node.started_ns - origin_ns)
+        NodeRecord(
+            node.name,
+            node.start_s,
+            node.command,
+            f"{logs}/{node.name}",
+            node.started_ns - origin_ns,
+            node.host,
+        )
         for node in nodes
     )
 

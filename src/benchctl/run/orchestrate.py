@@ -34,7 +34,7 @@ from benchctl.run.pilot import PilotBench, run_pilot
 from benchctl.run.pin import allowed_cpus, cores_of, pin_caveats
 from benchctl.run.plugin import plugin_changes
 from benchctl.run.prepare import Preparation, check_memory, in_turns, prepare_corpus, prepare_subject
-from benchctl.run.session import AnySubject, TargetSubject
+from benchctl.run.session import AnySubject, Subject, TargetSubject
 from benchctl.run.steps import check_work
 from benchctl.run.stopping import budget_behind, reason_to_stop, shortfall, within
 from benchctl.run.targets import corpus_of_targets, prepare_target, target_caveats
@@ -252,6 +252,12 @@ def open_run(
         calibration=extras.calibration,
         tags=extras.tags,
         pilot=pilot,
+        node_hosts={
+            name: facts
+            for one in subjects
+            if isinstance(one, Subject) and one.spread is not None
+            for name, facts in one.spread.facts.items()
+        },
     )
     folder.save(record)
     return OpenRun(bench, folder, record, track, subjects, ask_anew=extras.ask_anew, fork_s=fork_s), timings
