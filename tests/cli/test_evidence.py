@@ -1,6 +1,7 @@
 """`benchctl evidence` of a stored run."""
 
 import json
+import shutil
 from pathlib import Path
 
 import msgspec
@@ -10,6 +11,7 @@ from click.testing import CliRunner, Result
 
 import benchctl.home as boundary_home
 from benchctl.cli import root
+from benchctl.errors import UsageError
 from benchctl.results.evidence import (
     GC_DTYPES,
     GC_FILE,
@@ -20,8 +22,9 @@ from benchctl.results.evidence import (
     stacked_columns,
     write_evidence,
 )
-from benchctl.results.model import BootRecord
-from benchctl.results.plan import EvidenceSpec
+from benchctl.results.model import BootRecord, NodeFate, NodeRecord
+from benchctl.results.plan import EvidenceSpec, NodeSpec
+from benchctl.results.store import RunFolder
 from builders import make_fork, make_plan, make_record, make_summary
 from stored import ROWS, samples, stored
 
@@ -74,6 +77,37 @@ def run(home: Path) -> Path:
 
 def call(*arguments: object) -> Result:
     return CliRunner().invoke(root, [str(one) for one in arguments])
+
+
+def test_a_cluster_has_a_line_for_each_node_and_what_went_is_said(run: Path):
+    folder = RunFolder(run)
+    record = folder.load()
+    names = ("node-1", "node-2", "node-3")
+    nodes = tuple(NodeRecord(name, 1.0, (), "", -5 * S) for name in names)
+    boot = msgspec.structs.replace(BOOT, node_starts=nodes, fates=(NodeFate(S, "node-3", "killed"),))
+    forks = [msgspec.structs.replace(one, boots=(boot,)) if one.block == 2 else one for one in record.forks]
+    for variant in ("es", "os"):
+        for name in names:
+            shutil.copytree(
+                folder.evidence_folder(variant, 2, 0), folder.evidence_folder(variant, 2, 0, name),
+                ignore=shutil.ignore_patterns("node-*"),
+            )  # fmt: skip
+    spec = tuple(NodeSpec(name) for name in names)
+    variants = tuple(msgspec.structs.replace(one, nodes=spec) for one in record.plan.variants)
+    plan = msgspec.structs.replace(record.plan, variants=variants)
+    folder.save(msgspec.structs.replace(record, plan=plan, forks=tuple(forks)))
+    shown = call("evidence", run, "--kind", "os").stdout
+    assert "fork 2 of es: node-3 was killed, and has no evidence" in shown
+    assert [line.split("  ")[0] for line in shown.splitlines() if line.startswith("range")] == [
+        "range, node-1",
+        "range, node-2",
+    ] * 3
+    document = json.loads(call("evidence", run, "--node", "node-2", "--format", "json").stdout)
+    assert [one["node"] for one in document["tasks"]] == ["node-2"]
+    for command in ("evidence", "profile"):
+        refused = call(command, run, "--node", "node-9").exception
+        assert isinstance(refused, UsageError)
+        assert "has no node 'node-9'\n  hint: it has: node-1, node-2, node-3" in str(refused)
 
 
 def test_samples_that_are_gone_are_said(run: Path):

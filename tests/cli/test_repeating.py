@@ -89,8 +89,8 @@ RUN: Final[Mapping[str, tuple[Words, ...]]] = {
     "insecure": (("--target", "prod=https://a:1", "--insecure", "prod"),),
     "restart_commands": (("--target", "prod=https://a:1", "--restart-command", "prod=again 'my node'"),),
     "fill": (("--target", "prod=https://a:1", "--fill-target", "--docs", "2k"),),
-    "writes": (("--target", "prod=https://a:1", "--allow-writes"),),
-    "keep": (("--target", "prod=https://a:1", "--allow-writes", "--keep"),),
+    "writes": (("--target", "prod=https://a:1", "--allow-writes", "--challenge", "fills.json"),),
+    "keep": (("--target", "prod=https://a:1", "--allow-writes", "--keep", "--challenge", "fills.json"),),
     "on_error": (("--on-error", "abort"),),
     "on_node_loss": (("--on-node-loss", "continue"),),
     "assertions": (("--enable-assertions",),),
@@ -132,8 +132,8 @@ REDLINE: Final[Mapping[str, tuple[Words, ...]]] = {
     "exclude_tasks": (("--challenge", "mixed.json", "--exclude-tasks", "asc_sort_timestamp"),),
     **{name: RUN[name] for name in ("targets", "auth_files", "authorities", "insecure", "restart_commands")},
     "fill": RUN["fill"],
-    "writes": RUN["writes"],
-    "keep": RUN["keep"],
+    "writes": (("--target", "prod=https://a:1", "--allow-writes", "--challenge", "fills.json"),),
+    "keep": (("--target", "prod=https://a:1", "--allow-writes", "--keep", "--challenge", "fills.json"),),
     "hosts": RUN["hosts"],
     "page_cache": RUN["page_cache"],
     "workers": (("--workers", "2"),),
@@ -155,6 +155,8 @@ FILES: Final = {
     '{"operation": "range", "target-throughput": 20}, '
     '{"operation": "asc_sort_timestamp", "target-throughput": 5}]}}]}',
     "own challenge.json": '{"name": "own", "schedule": [{"operation": "range", "iterations": 3}]}',
+    "fills.json": '{"name": "fills", "schedule": [{"operation": {"operation-type": "create-index"}}, '
+    '{"operation": "range", "target-throughput": 9}]}',
     "params.yml": 'replicas: "0"\n',
     "filed/track.json": """{
         "indices": [{"name": "a", "body": "index.json"}],

@@ -130,10 +130,10 @@ def test_what_need_not_change_stays_and_keeps_its_order(lines: list[str]):
 def test_heap_comes_behind_the_shipped_options_and_the_users_flags_last(
     installed: Installed, boot: BootFolders
 ):
-    configured(installed("elasticsearch"), boot, heap_mb=700, jvm_flags=("-XX:-Inline", "-Xmx1g"))
+    configured(installed("elasticsearch"), boot, heap_mb=700, jvm_flags=("-XX:-Inline", "-Xms1g"))
     lines = (boot.config / "jvm.options.d" / "benchctl.options").read_text().splitlines()
     assert lines[:2] == ["-Xms700m", "-Xmx700m"]
-    assert lines[-2:] == ["-XX:-Inline", "-Xmx1g"]
+    assert lines[-2:] == ["-XX:-Inline", "-Xms1g"]
     assert f"-XX:HeapDumpPath={boot.logs}" in lines
 
 

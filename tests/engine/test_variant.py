@@ -131,6 +131,8 @@ def test_any_text_is_a_variant_or_a_usage_error(text: str):
         ("x=es,-Xint", "'-Xint' is not an option"),
         ("x=es,jvm:Xint", "'Xint' is not a JVM flag"),
         ("x=es,jvm:-Xmx1g -Xint", "is not a JVM flag"),
+        ("x=es,jvm:-Xmx5g", "would set another heap than the one that is checked"),
+        ("x=os,jvm:-XX:MaxHeapSize=5g", "would set another heap than the one that is checked"),
         ("x=es,setting:a", "setting 'a' is not KEY=VALUE"),
         ("x=es,setting:a=1,setting:a=2", "given twice"),
         ("x=es,jdk:", "needs one JDK"),

@@ -128,6 +128,11 @@ def test_so_is_what_else_a_plan_holds(tmp_path: Path, said: str, field: str, val
     assert getattr(plans["used"].plan, field) != value
 
 
+def test_hosts_are_named_beside_the_file(tmp_path: Path):
+    (tmp_path / "hosts.yml").write_text("hosts: {here: {local: true, carries: [load]}}\n")
+    assert planned(tmp_path, with_own("hosts: hosts.yml"), "fresh").hosts == str(tmp_path / "hosts.yml")
+
+
 def test_documents_are_a_measurements_own_unless_the_command_line_has_others(tmp_path: Path):
     text = with_own("docs: 5k, corpus-seed: 9")
     mine, others = (planned(tmp_path, text, name).corpus for name in ("fresh", "used"))

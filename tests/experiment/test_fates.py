@@ -146,6 +146,14 @@ def test_a_mistake_is_told_with_its_line(tmp_path: Path, old: str, new: str, mes
     assert abs(line - 1 - WITH_CALLS[: WITH_CALLS.index(old)].count("\n")) <= 1
 
 
+def test_call_sites_are_looked_up_in_the_log_of_one_jvm(tmp_path: Path):
+    text = WITH_CALLS.replace("variants:\n", "variants:\n  es3: {extends: es, nodes: 3}\n", 1)
+    text = text.replace("jit:\n    {variants: [es,", "jit:\n    {variants: [es, es3,", 1)
+    text = text.replace("variants: [os, es]", "variants: [os, es, es3]", 1)
+    with pytest.raises(UsageError, match="in the log of one JVM, and 'es3' has 3"):
+        load_experiment(write(tmp_path, text), Changes(), Home(tmp_path))
+
+
 def test_two_call_sites_have_two_names(tmp_path: Path):
     entry = WITH_CALLS[WITH_CALLS.index("  - name: visit") : WITH_CALLS.index("tables:")]
     path = write(tmp_path, WITH_CALLS.replace(entry, 2 * entry))

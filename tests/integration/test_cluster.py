@@ -9,6 +9,9 @@ import pytest
 
 from benchctl.engine.prepared_index import PreparedIndex
 from benchctl.home import Home
+from benchctl.jvm.call_sites import logs_of
+from benchctl.jvm.profile import fork_profiles
+from benchctl.report.evidence import read_run_evidence
 from benchctl.results.store import RunStore
 from integration.test_run import java_processes, running, wait_until_gone
 
@@ -53,7 +56,8 @@ def test_a_node_may_be_killed_and_come_back_but_not_be_lost(
     challenge.write_text(json.dumps(CHALLENGE))
     variant = "os3=os,nodes:3,shards:3,replicas:1"
     arguments = ["run", "--challenge", str(challenge), "--variant", variant, "--docs", "5000"]
-    with running(environ, [*arguments, "--forks", "2", "--heap", "512m"]) as run:
+    arguments += ["--forks", "2", "--heap", "512m", "--evidence", "all", "--evidence-forks", "all"]
+    with running(environ, arguments) as run:
         run.wait_for("node-2 was killed", times=2)
         javas = java_processes(home)
         node_process(home, "node-1").kill()
@@ -96,6 +100,21 @@ def test_a_node_may_be_killed_and_come_back_but_not_be_lost(
             [str(folder.path / str(killed.telemetry))],
         ).fetchall()
     assert [name for (name,) in rows] == NODES
+
+    # Evidence of all nodes but the one that went.
+    assert [node.name for node in boot.jvms] == ["node-1", "node-3"]
+    for node in boot.jvms:
+        kept = folder.evidence_folder("os3", 0, 0, node.name)
+        assert {"gc.parquet", "jit.parquet", "os.parquet", "profile.json"} <= {
+            one.name for one in kept.iterdir()
+        }
+    assert [log.node for log in logs_of(folder, record)] == ["node-1", "node-3"]
+    (profile,) = fork_profiles(folder, record, "os3")
+    assert len(profile.nodes) == 2
+    found = read_run_evidence(folder, record)
+    assert found.absent == ("fork 0 of os3: node-2 was killed, and has no evidence",)
+    assert [task.node for task in found.tasks if task.label == "searches"] == ["node-1", "node-3"]
+    assert all(task.os and task.jit and task.gc for task in found.tasks if task.label == "searches")
 
 
 def facts_written(root: Path) -> float:

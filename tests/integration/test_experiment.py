@@ -130,9 +130,10 @@ forks: 2
 heap: 512m
 measurements:
   wire: {variants: [es, os], challenges: [costs.json], index-builds: 2}
-  client: {variants: [es], challenges: [costs.json], transport: client, seed: 5, forks: 1}
+  client: {variants: [es], challenges: [costs.json], transport: client, forks: 1}
   rates:
     variants: [es, os]
+    forks: 1
     redline: {operation: range, slo: p50=2s, clients: 2, warm-up: 1, settle: 0, step-time: 1, max-rate: 8}
   built: {variants: [es, os], ingest: true, index-builds: 2}
 tables:
@@ -186,7 +187,7 @@ def test_costs_totals_and_rates_over_builds(home: Home, benchctl: Benchctl, tmp_
     assert rows["rate"]["figures"][0]["at_least"]
     found = runs(home)
     assert (found["client"].plan.transport, found["wire"].plan.transport) == ("client", "wire")
-    assert (found["client"].plan.index_builds, found["client"].plan.seed) == (1, 5)
+    assert found["client"].plan.index_builds == 1
     assert {fork.index_build for fork in found["wire"].forks} == {0, 1}
     assert rows["size"]["comparison"]["builds_baseline"] == 2
     assert not found["built"].forks

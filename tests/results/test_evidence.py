@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -15,7 +16,7 @@ from benchctl.results.evidence import (
     stacked_columns,
     write_evidence,
 )
-from benchctl.results.model import BootRecord, ForkRecord
+from benchctl.results.model import BootRecord, ForkRecord, NodeFate, NodeRecord
 from benchctl.results.store import RunFolder
 from builders import make_fork
 
@@ -70,6 +71,24 @@ def test_node_starts_are_put_one_behind_the_other_on_the_clock_of_the_samples(tm
     assert found is not None
     assert found["t_ns"].tolist() == [5, 15, 110, 120]
     assert "uptime_ns" not in found
+
+
+def test_nodes_have_clocks_of_their_own_and_those_that_went_have_no_evidence(tmp_path: Path):
+    nodes = tuple(NodeRecord(f"node-{n}", 1.0, (), "", origin_ns=n) for n in (1, 2, 3))
+    fates = (NodeFate(50, "node-3", "killed"), NodeFate(60, "node-3", "started again"))
+    boot = msgspec.structs.replace(BOOT, node_starts=nodes, fates=fates)
+    folder, fork = RunFolder(tmp_path), make_fork("es", 2, boots=(boot,))
+    for node in nodes:
+        path = folder.evidence_folder("es", 2, 0, node.name)
+        path.mkdir(parents=True)
+        write_evidence(stacked_columns(ROWS, JIT_DTYPES), JIT_DTYPES, path / JIT_FILE)
+    times = {
+        node: found["t_ns"].tolist()
+        for node in (None, "node-1", "node-2")
+        if (found := fork_evidence(folder, fork, JIT_FILE, JIT_DTYPES, node)) is not None
+    }
+    assert times == {None: [11, 12, 21, 22], "node-1": [11, 21], "node-2": [12, 22]}
+    assert fork_evidence(folder, fork, JIT_FILE, JIT_DTYPES, "node-3") is None
 
 
 def test_a_fork_without_evidence_has_none(tmp_path: Path):

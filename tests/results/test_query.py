@@ -1,5 +1,6 @@
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from benchctl.errors import BenchctlError, UsageError
@@ -36,6 +37,18 @@ def answer(query: str, *runs: StoredRun) -> list[tuple[object, ...]]:
 )
 def test_queries_are_answered(run: StoredRun, query: str, expected: list[tuple[object, ...]]):
     assert answer(query, run) == expected
+
+
+def test_what_each_of_several_nodes_cost_is_a_map_of_maps(run: StoredRun):
+    forks = list(run.record.forks)
+    meters = {"node-1": {"cpu": 1.5, "gc": 0.25}, "node-2": {"cpu": 2.5}}
+    (summary,) = forks[-1].summaries
+    summary = msgspec.structs.replace(summary, node_meters=meters)
+    forks[-1] = msgspec.structs.replace(forks[-1], summaries=(summary,))
+    several = StoredRun(run.folder, msgspec.structs.replace(run.record, forks=tuple(forks)))
+    query = "SELECT node_meters['node-2']['cpu'], node_meters FROM tasks"
+    assert answer(query, several) == [(None, None)] * 3 + [(2.5, meters)]
+    assert answer("SELECT DISTINCT node_meters FROM tasks", run) == [(None,)]
 
 
 def test_columns_have_names_and_numbers_are_known(run: StoredRun):

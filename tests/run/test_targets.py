@@ -19,7 +19,13 @@ from benchctl.results.model import IndexFacts, IngestReport, SegmentFacts
 from benchctl.results.plan import TargetSpec
 from benchctl.run.session import TargetSubject
 from benchctl.run.steps import work_context
-from benchctl.run.targets import corpus_of_targets, refuse_filling, refuse_writes, target_caveats
+from benchctl.run.targets import (
+    check_targets,
+    corpus_of_targets,
+    refuse_filling,
+    refuse_writes,
+    target_caveats,
+)
 from benchctl.track.model import Challenge, Corpus, Documents, Index, IndexBody, Task, Template, Track
 from benchctl.track.operations.catalogue import decode_operation
 from builders import ES, make_plan
@@ -69,6 +75,13 @@ def test_reading_is_allowed():
     challenge = Challenge("c", tuple(Task(name) for name in READING))
     assert not refused(challenge, track(**READING))
     assert not refused(challenge, track(**READING), "removed", origin="empty")
+
+
+def test_leave_to_write_that_nothing_needs_is_told():
+    plan = make_plan(schedules=(Challenge("c", (Task("range"),)),), origin="empty")
+    spec = msgspec.structs.replace(ES, target=TargetSpec(("http://search-1:9200",), writes="kept"))
+    with pytest.raises(UsageError, match=r"^--allow-writes: nothing in c writes\n"):
+        check_targets(msgspec.structs.replace(plan, variants=(spec,)), track(**READING))
 
 
 @pytest.mark.parametrize("name", WRITING)

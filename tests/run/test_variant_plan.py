@@ -11,8 +11,8 @@ import pytest
 
 from benchctl.errors import UsageError
 from benchctl.home import Home
-from benchctl.results.plan import EvidenceSpec, NodeSpec, VariantSpec
-from benchctl.run.plan import RunSpec, check_evidence, check_failover, check_index_settings
+from benchctl.results.plan import NodeSpec, VariantSpec
+from benchctl.run.plan import RunSpec, check_failover, check_index_settings
 from benchctl.run.steps import work_context
 from benchctl.track.load import load_track
 from benchctl.track.model import Challenge, Task
@@ -60,7 +60,7 @@ THREE = msgspec.structs.replace(ES, name="es3", nodes=tuple(NodeSpec(f"node-{n}"
         ((THREE,), "master", 1, ""),
         ((THREE, ES), "master", 1, "needs a variant of several nodes, and 'es' has one"),
         ((THREE,), "node-4", 1, "variant 'es3' has no node 'node-4'"),
-        ((THREE,), "node-1", 2, "needs the load to come from this process"),
+        ((THREE,), "node-1", 2, "which only the process that started them can: with --workers 2"),
     ],
 )
 def test_what_befalls_a_node_wants_that_node(
@@ -72,8 +72,3 @@ def test_what_befalls_a_node_wants_that_node(
     options = cast("RunSpec", SimpleNamespace(variants=variants, workers=workers, hosts=""))
     with pytest.raises(UsageError, match=re.escape(said)) if said else nullcontext():
         check_failover(options, track, (challenge,))
-
-
-def test_evidence_is_that_of_one_jvm():
-    with pytest.raises(UsageError, match="'es3' has 3 JVMs, and evidence is that of one"):
-        check_evidence(EvidenceSpec(("gc",)), (ES, THREE))

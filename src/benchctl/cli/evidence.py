@@ -6,7 +6,7 @@ from typing import Literal
 import click
 
 from benchctl.cli.completion import complete_runs
-from benchctl.cli.options import open_store, runs_option
+from benchctl.cli.options import check_node, open_store, runs_option
 from benchctl.cli.streams import emit, say, text_width
 from benchctl.errors import UsageError
 from benchctl.home import resolve_home
@@ -35,6 +35,7 @@ from benchctl.results.store import RunFolder
     metavar="N",
     help="Only the fork of this block.  [default: the mean of all that carry evidence]",
 )
+@click.option("--node", default="", metavar="NAME", help="Only this one of several nodes.")
 @runs_option
 @click.option(
     "--format",
@@ -49,6 +50,7 @@ def evidence_command(
     kinds: tuple[EvidenceKind, ...],
     variants: tuple[str, ...],
     block: int | None,
+    node: str,
     runs_folder: Path | None,
     output_format: Literal["text", "json"],
 ) -> None:
@@ -59,7 +61,10 @@ def evidence_command(
     folder = open_store(resolve_home(), runs_folder).find(run)
     record = folder.load()
     _check(record, kinds, variants, block)
-    found = read_run_evidence(folder, record, kinds=kinds or COUNTED, variants=variants, block=block)
+    check_node(record, node)
+    found = read_run_evidence(
+        folder, record, kinds=kinds or COUNTED, variants=variants, block=block, node=node
+    )
     if output_format == "json":
         emit(json_text(found))
         return

@@ -1,7 +1,7 @@
 """`benchctl inlining`: what the JVM inlined where, how variants differ in that, and what it did to forks."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -51,6 +51,7 @@ Format = Literal["text", "json"]
 @click.option("--variant", metavar="NAME", help="Variant whose log to read, where several have one.")
 @click.option("--block", type=int, help="Block of the fork  [default: the first that has a log]")
 @click.option("--boot", type=int, help="Node start of the fork  [default: the last]")
+@click.option("--node", metavar="NAME", help="Which of several nodes  [default: the first]")
 @click.option(
     "--level", type=click.IntRange(1, 4), default=C2_LEVEL, show_default=True, help="Compilation level."
 )
@@ -79,9 +80,10 @@ Format = Literal["text", "json"]
     help="How it is printed.",
 )
 def inlining_command(
-    run: str | None, method: str | None, variant: str | None, block: int | None, boot: int | None, level: int,
-    depth: int | None, diff: tuple[str, str] | None, group: str | None, callee: str | None, task: str | None,
-    runs_folder: Path | None, output_format: Format, *, everything: bool,
+    run: str | None, method: str | None, variant: str | None, block: int | None, boot: int | None,
+    node: str | None, level: int, depth: int | None, diff: tuple[str, str] | None, group: str | None,
+    callee: str | None, task: str | None, runs_folder: Path | None, output_format: Format, *,
+    everything: bool,
 ) -> None:  # fmt: skip
     """Print what the JVM inlined in RUN: an id, its beginning or end, a path, `latest`, or a log file.
 
@@ -95,13 +97,14 @@ def inlining_command(
         )
     source = _Source(run, runs_folder)
     if group is not None:
-        answer = _group(source, group, callee, task, variant)
+        answer = _group(source, group, callee, task, variant, node)
     elif diff is not None:
         if diff[0] == diff[1]:
             raise UsageError("--diff needs two different variants, or log files")
-        answer = _diff(source, diff, method or "", block, boot, everything=everything)
+        logs = [source.side(side, block, boot, node) for side in diff]
+        answer = _diff(diff, logs, method or "", everything=everything)
     elif method is not None:
-        answer = _tree(source.log(variant, block, boot), method, level, depth, everything=everything)
+        answer = _tree(source.log(variant, block, boot, node), method, level, depth, everything=everything)
     else:
         raise UsageError(
             "say what is asked for",
@@ -155,16 +158,18 @@ class _Source:
         """All of them."""
         return logs_of(self._folder, self._folder.load()) if self._folder else []
 
-    def log(self, variant: str | None, block: int | None, boot: int | None) -> RunLog:
+    def log(self, variant: str | None, block: int | None, boot: int | None, node: str | None) -> RunLog:
         """The one that is asked for."""
-        if self._file and any(one is not None for one in (variant, block, boot)):
-            raise UsageError("a log file alone has no variants, blocks or boots", hint="name a run instead")
-        return self._file or choose(self.logs(), variant, block, boot)
+        if self._file and any(one is not None for one in (variant, block, boot, node)):
+            raise UsageError(
+                "a log file alone has no variants, blocks, boots or nodes", hint="name a run instead"
+            )
+        return self._file or choose(self.logs(), variant, block, boot, node)
 
-    def side(self, name: str, block: int | None, boot: int | None) -> RunLog:
+    def side(self, name: str, block: int | None, boot: int | None, node: str | None) -> RunLog:
         """A side of a comparison: a variant of the run, or a log file."""
         path = Path(name)
-        return RunLog(path) if path.is_file() else choose(self.logs(), name, block, boot)
+        return RunLog(path) if path.is_file() else choose(self.logs(), name, block, boot, node)
 
 
 def _tree(log: RunLog, method: str, level: int, depth: int | None, *, everything: bool) -> Answer:
@@ -177,16 +182,7 @@ def _tree(log: RunLog, method: str, level: int, depth: int | None, *, everything
     )
 
 
-def _diff(
-    source: _Source,
-    sides: tuple[str, str],
-    method: str,
-    block: int | None,
-    boot: int | None,
-    *,
-    everything: bool,
-) -> Answer:
-    logs = [source.side(side, block, boot) for side in sides]
+def _diff(sides: tuple[str, str], logs: Sequence[RunLog], method: str, *, everything: bool) -> Answer:
     baseline, contender = (newest_sites(InliningLog(log.path), under=method) for log in logs)
     compared = compare_sites(baseline, contender, everywhere=everything)
     where = "in all callers" if everything else "in Lucene's and the engines' callers"
@@ -205,24 +201,34 @@ def _short(side: str) -> str:
     return Path(side).name if Path(side).is_file() else side
 
 
-def _group(source: _Source, caller: str, callee: str | None, task: str | None, variant: str | None) -> Answer:
+def _group(
+    source: _Source,
+    caller: str,
+    callee: str | None,
+    task: str | None,
+    variant: str | None,
+    node: str | None,
+) -> Answer:
     if callee is None or task is None:
         raise UsageError("--group needs --callee and --task", hint="such as --callee visit --task range")
     record, logs = source.record(), source.logs()
-    name = choose(logs, variant, None, None).variant
+    like = choose(logs, variant, None, None, node)
+    name = like.variant
     place = task_named(record.plan, task)
     forks = []
     for fork in record.done(name):
         summary = _summary(fork, place)
-        own = [log for log in logs if log.variant == name and log.block == fork.block]
-        own = [log for log in own if summary.schedule in log.schedules]
+        own = [log for log in logs if (log.variant, log.node) == (name, like.node)]
+        own = [log for log in own if log.block == fork.block and summary.schedule in log.schedules]
         if own:
             p90 = None if summary.service_time is None else summary.service_time.p90
             called = read_called(InliningLog(own[-1].path), caller, callee)
             forks.append(
                 GroupedFork(fork.block, _fate(called), summary.throughput_per_s, p90, called.given_up_ms)
             )
-    title = f"{task} of {name}, by what became of {callee} in {simple(caller)}"
+    title = (
+        f"{task} of {name}{like.node and f' ({like.node})'}, by what became of {callee} in {simple(caller)}"
+    )
     return lambda: groups_text(title, forks), lambda: groups_document(title, forks)
 
 

@@ -17,6 +17,7 @@ from benchctl.disk import disk_errors
 from benchctl.errors import UsageError
 from benchctl.home import Home
 from benchctl.results.figures import FIGURES
+from benchctl.results.model import RunRecord
 from benchctl.results.store import RunStore
 from benchctl.spec import Heading, run_settings
 from benchctl.stats.metrics import figure_names
@@ -281,6 +282,22 @@ def once(context: click.Context, param: click.Parameter, values: tuple[str, ...]
             hint=f"{' and '.join(param.opts)} are the same option",
         )
     return values[0]
+
+
+def check_node(record: RunRecord, node: str) -> None:
+    """Refuse the name of a node that no variant of a run has; empty for none.
+
+    Raises:
+        UsageError: it is such a name.
+    """
+    names = dict.fromkeys(name for variant in record.plan.variants for name in variant.node_names if name)
+    if node and node not in names:
+        raise UsageError(
+            f"run {record.id} has no node '{node}'",
+            hint=f"it has: {', '.join(names)}"
+            if names
+            else "its variants have one node each; leave --node out",
+        )
 
 
 def open_store(home: Home, folder: Path | None) -> RunStore:

@@ -8,7 +8,7 @@ from typing import Literal
 import click
 
 from benchctl.cli.completion import complete_runs
-from benchctl.cli.options import grouped, open_store, runs_option
+from benchctl.cli.options import check_node, grouped, open_store, runs_option
 from benchctl.cli.streams import complain, emit, say
 from benchctl.disk import disk_errors, replacing
 from benchctl.errors import UsageError
@@ -42,14 +42,16 @@ class Counting:
     thread: str
     task: str
     recorded: bool
+    node: str
 
     @property
     def form(self) -> Form:
         """As reports take it."""
         lines = self.by == "line"
         return Form(
-            self.mode, self.stack, lines, self.inclusive, self.top, self.thread, self.task, self.recorded
-        )
+            self.mode, self.stack, lines, self.inclusive, self.top, self.thread, self.task, self.recorded,
+            self.node,
+        )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -86,6 +88,7 @@ counting_options = grouped(
         "--recorded", is_flag=True,
         help="All that was sampled: starting up, warming up and pauses, too.",
     ),
+    click.option("--node", default="", metavar="NAME", help="Only this one of several nodes."),
 )  # fmt: skip
 files_options = grouped(
     "files",
@@ -143,6 +146,7 @@ def profile_command(
         )
     folder = open_store(resolve_home(), runs_folder).find(run)
     record, form = folder.load(), counting.form
+    check_node(record, form.node)
     sides = profile_sides(folder, record, diff or ((variant,) if variant else ()), form)
     if files.collapsed is not None:
         _write(files.collapsed, collapsed_text(_only(sides)), _COLLAPSED)

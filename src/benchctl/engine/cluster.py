@@ -324,6 +324,7 @@ def boot(  # noqa: PLR0913 - what is started, on what and for whom; all by keywo
     owner: Owner | None,
     heap_mb: int,
     jvm_flags: Sequence[str] = (),
+    node_flags: Mapping[str, Sequence[str]] = MappingProxyType({}),
     settings: Mapping[str, Any] | None = None,
     timeout_s: float = START_TIMEOUT_S,
     expect_index: str | None = None,
@@ -347,6 +348,7 @@ def boot(  # noqa: PLR0913 - what is started, on what and for whom; all by keywo
         owner: whom to run them as; None means the current user.
         heap_mb: heap of each, MiB.
         jvm_flags: behind all other flags.
+        node_flags: node -> its own, behind these; a single one's name is empty.
         settings: node settings over benchctl's own.
         timeout_s: how long one may take to get ready; several, which share the CPUs, have longer.
         expect_index: an index whose primary shards must be started before they count as ready; of several
@@ -375,7 +377,7 @@ def boot(  # noqa: PLR0913 - what is started, on what and for whom; all by keywo
         Wanted(
             spec.name,
             heap_mb=heap_mb,
-            jvm_flags=tuple(jvm_flags),
+            jvm_flags=(*jvm_flags, *node_flags.get(spec.name, ())),
             settings={**common, **spec.settings},
             joining={**together, "node.name": spec.name} if spec.name else ALONE,
             variables=variables,

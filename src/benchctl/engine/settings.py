@@ -85,6 +85,7 @@ _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 
 _PROPERTY = re.compile(r"-D(?P<name>[^=]+)=(?P<value>.+)")
 _DEBUGGER = re.compile(r"(?:-agentlib:jdwp=|-Xrunjdwp:)(?:.*,)?address=(?P<address>[^,]*)")
+_HEAP = re.compile(r"-Xmx|-XX:MaxHeapSize=")
 _JMX = "com.sun.management.jmxremote"
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1", "[::1]"})
 
@@ -308,6 +309,11 @@ def check_flag(engine: EngineName, flag: str) -> str:
         raise UsageError(
             f"OpenSearch's start script would split the JVM flag {flag!r} at its spaces",
             hint="use a flag without white space",
+        )
+    if _HEAP.match(flag):
+        raise UsageError(
+            f"the JVM flag {flag} would set another heap than the one that is checked, recorded and printed",
+            hint="give the variant its heap: heap:2g, or all of them: --heap 2g",
         )
     if name := secret_property(flag):
         raise UsageError(

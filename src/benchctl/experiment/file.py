@@ -543,6 +543,7 @@ class _Reader(_Part):
             "track": entry.track if entry.track in track_names() else placed(entry.track, self._folder),
             "corpus": str(self._folder / entry.corpus) if entry.corpus else "",
             "corpus_dirs": tuple(str(self._folder / one) for one in entry.corpus_dirs),
+            "hosts": entry.hosts and str(self._folder / entry.hosts),
             "docs": entry.docs,
             "heap_mb": 0,
         }

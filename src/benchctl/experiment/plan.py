@@ -445,12 +445,22 @@ def _check_alike(row: ComparisonSpec, plans: Plans) -> None:
 
 
 def _check_call_sites(spec: ExperimentSpec, plans: Plans, source: Source) -> None:
-    """Check that each task whose figure is shown beside exists, and will have one."""
+    """Check that each task whose figure is shown beside exists, and will have one.
+
+    Raises:
+        UsageError: one has none, or the variant has several nodes, of whose logs none is the one.
+    """
+    nodes = {one.name: len(one.node_names) for one in spec.variants}
     asked = {one.name for one in spec.call_sites}
     for place, site in enumerate(source.spec.call_sites):
         if site.name in asked:
             with source.at("call-sites", place, "task"):
                 for variant in site.variants:
+                    if (count := nodes[variant]) > 1:
+                        raise UsageError(
+                            f"call sites are looked up in the log of one JVM, and '{variant}' has {count}",
+                            hint="look at a variant of a single node",
+                        )
                     _check_side(site.task_of(variant), THROUGHPUT, plans)
 
 

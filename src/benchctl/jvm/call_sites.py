@@ -22,7 +22,7 @@ from benchctl.jvm.inlining_tree import (
     stable,
 )
 from benchctl.nearest import nearest
-from benchctl.results.model import BootRecord, RunRecord
+from benchctl.results.model import ForkRecord, NodeRecord, RunRecord
 from benchctl.results.store import RunFolder
 
 Found = Literal["inlined", "partly", "virtual", "refused", "absent"]
@@ -397,6 +397,7 @@ class RunLog:
         variant: its name; empty for a file that belongs to no run.
         block, boot: which node start.
         schedules: positions of the challenges that ran on it.
+        node: which of several; empty for a single one.
     """
 
     path: Path
@@ -404,11 +405,14 @@ class RunLog:
     block: int = 0
     boot: int = 0
     schedules: tuple[int, ...] = ()
+    node: str = ""
 
     @property
     def label(self) -> str:
         """The node start or file, for readers."""
-        return f"{self.variant}, block {self.block}, boot {self.boot}" if self.variant else str(self.path)
+        if not self.variant:
+            return str(self.path)
+        return f"{self.variant}, block {self.block}, boot {self.boot}{self.node and f', {self.node}'}"
 
 
 def logs_of(folder: RunFolder, record: RunRecord) -> list[RunLog]:
@@ -417,15 +421,18 @@ def logs_of(folder: RunFolder, record: RunRecord) -> list[RunLog]:
     They are kept as evidence, or are the standard output of nodes whose variant has the flag itself.
     """
     return [
-        RunLog(path, fork.variant, fork.block, number, boot.schedules)
+        RunLog(path, fork.variant, fork.block, number, boot.schedules, jvm.name)
         for fork in sorted(record.forks, key=lambda one: (one.block, one.position))
         for number, boot in enumerate(fork.boots)
-        if (path := _kept(folder, fork.variant, fork.block, number, boot)) is not None
+        for jvm in boot.jvms
+        if (path := _kept(folder, fork, number, jvm)) is not None
     ]
 
 
-def choose(logs: Sequence[RunLog], variant: str | None, block: int | None, boot: int | None) -> RunLog:
-    """The log that is asked for: the first block, and the last boot, unless specified.
+def choose(
+    logs: Sequence[RunLog], variant: str | None, block: int | None, boot: int | None, node: str | None = None
+) -> RunLog:
+    """The log that is asked for: the first block, its last boot and the first node, unless specified.
 
     Raises:
         UsageError: there is none, or no variant is named where several have one.
@@ -440,6 +447,13 @@ def choose(logs: Sequence[RunLog], variant: str | None, block: int | None, boot:
     if variant not in variants:
         raise UsageError(f"{variant} has no inlining log", hint=f"these have: {', '.join(variants)}")
     own = [log for log in logs if log.variant == variant]
+    nodes = list(dict.fromkeys(log.node for log in own))
+    if node not in {None, *nodes}:
+        raise UsageError(
+            f"{variant} has no inlining log of a node '{node}'",
+            hint=f"these have: {', '.join(nodes)}" if any(nodes) else "it is a single node; leave --node out",
+        )
+    own = [log for log in own if log.node == (nodes[0] if node is None else node)]
     fitting = [log for log in own if block is None or log.block == block]
     fitting = [log for log in fitting if log.block == fitting[0].block and (boot is None or log.boot == boot)]
     if not fitting:
@@ -448,9 +462,9 @@ def choose(logs: Sequence[RunLog], variant: str | None, block: int | None, boot:
     return fitting[-1]
 
 
-def _kept(folder: RunFolder, variant: str, block: int, number: int, boot: BootRecord) -> Path | None:
-    evidence = folder.evidence_folder(variant, block, number)
+def _kept(folder: RunFolder, fork: ForkRecord, number: int, jvm: NodeRecord) -> Path | None:
+    evidence = folder.evidence_folder(fork.variant, fork.block, number, jvm.name)
     candidates = [evidence / _LOG_NAME, evidence / f"{_LOG_NAME}{PACKED_SUFFIX}"]
-    if _FLAG in boot.command and boot.logs:
-        candidates.append(folder.inside(boot.logs) / _STDOUT_NAME)
+    if _FLAG in jvm.command and jvm.logs:
+        candidates.append(folder.inside(jvm.logs) / _STDOUT_NAME)
     return next((path for path in candidates if path.is_file()), None)

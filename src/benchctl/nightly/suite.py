@@ -372,6 +372,7 @@ def _absolute(suite: Suite, folder: Path) -> Suite:
         track=named(suite.track, track_names()),
         corpus=optional(suite.corpus),
         corpus_dirs=tuple(map(path, suite.corpus_dirs)),
+        hosts=suite.hosts and path(suite.hosts),
         report=optional(suite.report),
         runs=optional(suite.runs),
     )

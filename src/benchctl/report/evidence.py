@@ -79,11 +79,11 @@ class RunEvidence(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class _Forks(msgspec.Struct):
-    """Activities of one variant's forks so far, by place."""
+    """Activities of one variant's forks so far, by place and node."""
 
-    jit: dict[Place, list[JitActivity]] = {}
-    gc: dict[Place, list[GcActivity]] = {}
-    os: dict[Place, list[OsActivity]] = {}
+    jit: dict[tuple[Place, str], list[JitActivity]] = {}
+    gc: dict[tuple[Place, str], list[GcActivity]] = {}
+    os: dict[tuple[Place, str], list[OsActivity]] = {}
 
 
 def read_run_evidence(
@@ -93,8 +93,12 @@ def read_run_evidence(
     kinds: Sequence[EvidenceKind] = COUNTED,
     variants: Sequence[str] = (),
     block: int | None = None,
+    node: str = "",
 ) -> RunEvidence:
-    """Count the evidence of a run's finished forks: of all `variants` if empty, and all blocks if None."""
+    """Count the evidence of a run's finished forks.
+
+    Of all `variants` and each node if these are empty, and all blocks if None.
+    """
     names = [spec.name for spec in record.plan.variants if not variants or spec.name in variants]
     carrying = {
         name: [
@@ -113,6 +117,12 @@ def read_run_evidence(
             except BenchctlError as err:
                 absent.append(err.message)
                 continue
+            absent += [
+                f"fork {fork.block} of {name}: {fate.node} was {fate.what}, and has no evidence"
+                for boot in fork.boots
+                for fate in boot.fates
+                if fate.what != "started again" and node in {"", fate.node}
+            ]
             if unread:
                 lines = counted(unread, "line")
                 absent.append(f"fork {fork.block} of {name}: {lines} of the compilers' log could not be read")
@@ -121,7 +131,12 @@ def read_run_evidence(
         kinds=tuple(kind for kind in kinds if any(kind in fork.evidence for fork in _all(carrying))),
         variants=tuple(names),
         forks={name: tuple(fork.block for fork in forks) for name, forks in carrying.items()},
-        tasks=tuple(_task(record, place, found) for place in _shown(record, _all(carrying))),
+        tasks=tuple(
+            _task(record, place, name, found)
+            for place in _shown(record, _all(carrying))
+            for name in nodes_of(_all(carrying))
+            if node in {"", name}
+        ),
         folders=tuple(
             str(folder.evidence_folder(fork.variant, fork.block, 0).parent.relative_to(folder.path))
             for fork in _all(carrying)
@@ -142,34 +157,42 @@ def _shown(record: RunRecord, forks: Sequence[ForkRecord]) -> list[Place]:
     return [place for place in places(record.plan) if place in measured]
 
 
-def _task(record: RunRecord, place: Place, found: dict[str, _Forks]) -> TaskEvidence:
+def nodes_of(forks: Sequence[ForkRecord]) -> tuple[str, ...]:
+    """The names of all their nodes; a single one's is empty."""
+    return tuple(dict.fromkeys(jvm.name for fork in forks for boot in fork.boots for jvm in boot.jvms))
+
+
+def _task(record: RunRecord, place: Place, node: str, found: dict[str, _Forks]) -> TaskEvidence:
+    where = place, node
     return TaskEvidence(
         schedule=place[0],
         challenge=challenge_title(record.plan, place[0]),
         task=place[1],
         label=task_at(record.plan, place).label,
-        jit={name: tuple(forks.jit[place]) for name, forks in found.items() if place in forks.jit},
-        gc={name: tuple(forks.gc[place]) for name, forks in found.items() if place in forks.gc},
-        os={name: tuple(forks.os[place]) for name, forks in found.items() if place in forks.os},
+        jit={name: tuple(forks.jit[where]) for name, forks in found.items() if where in forks.jit},
+        gc={name: tuple(forks.gc[where]) for name, forks in found.items() if where in forks.gc},
+        os={name: tuple(forks.os[where]) for name, forks in found.items() if where in forks.os},
+        node=node,
     )
 
 
 def _add(found: _Forks, folder: RunFolder, fork: ForkRecord, kinds: Sequence[EvidenceKind]) -> int:
     """Count one fork's evidence; return how many lines of its compilers' log were not understood."""
     windows = task_windows(folder, fork)
+    logged = any("deoptimization" in word for boot in fork.boots for word in boot.command)
     unread = 0
-    if "jit" in kinds and (events := fork_evidence(folder, fork, JIT_FILE, JIT_DTYPES)) is not None:
-        unread = int((events["what"] == "unread").sum())
-        logged = any("deoptimization" in word for boot in fork.boots for word in boot.command)
-        for place, window in windows.items():
-            activity = jit_activity(events, window, deoptimisations=logged)
-            found.jit.setdefault(place, []).append(activity)
-    if "gc" in kinds and (events := fork_evidence(folder, fork, GC_FILE, GC_DTYPES)) is not None:
-        for place, window in windows.items():
-            found.gc.setdefault(place, []).append(gc_activity(events, window))
-    if "os" in kinds and (events := fork_evidence(folder, fork, OS_FILE, OS_DTYPES)) is not None:
-        for place, window in windows.items():
-            found.os.setdefault(place, []).append(os_activity(events, window))
+    for node in nodes_of([fork]):
+        if "jit" in kinds and (events := fork_evidence(folder, fork, JIT_FILE, JIT_DTYPES, node)) is not None:
+            unread += int((events["what"] == "unread").sum())
+            for place, window in windows.items():
+                activity = jit_activity(events, window, deoptimisations=logged)
+                found.jit.setdefault((place, node), []).append(activity)
+        if "gc" in kinds and (events := fork_evidence(folder, fork, GC_FILE, GC_DTYPES, node)) is not None:
+            for place, window in windows.items():
+                found.gc.setdefault((place, node), []).append(gc_activity(events, window))
+        if "os" in kinds and (events := fork_evidence(folder, fork, OS_FILE, OS_DTYPES, node)) is not None:
+            for place, window in windows.items():
+                found.os.setdefault((place, node), []).append(os_activity(events, window))
     return unread
 
 
@@ -235,7 +258,8 @@ def _grid(
 
 def _name(task: TaskEvidence, found: RunEvidence) -> str:
     several = len({one.schedule for one in found.tasks}) > 1
-    return f"{task.challenge}: {task.label}" if several else task.label
+    name = f"{task.challenge}: {task.label}" if several else task.label
+    return f"{name}, {task.node}" if task.node else name
 
 
 def _mean(forks: Sequence[A], of: Callable[[A], float | None], unit: float = 1.0) -> str:

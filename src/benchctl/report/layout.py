@@ -236,12 +236,13 @@ def _result_grid(analysis: Analysis, title: str, rows: Sequence[Row], notes: Not
     if len(variants) == 1:
         columns = (head, variants[0], f"CV of {'builds' if of_builds else 'forks'}", NOTES)
         grid = Grid.of(title, columns, (_alone(row, notes) for row in rows))
-        return grid.without_empty(columns[2])
+        return grid.without_empty(columns[2], NOTES.title)
     if len(variants) == _TWO:
         columns = (head, *variants, *tested)
-        return Grid.of(title, columns, (_side_by_side(row, notes) for row in rows))
+        return Grid.of(title, columns, (_side_by_side(row, notes) for row in rows)).without_empty(NOTES.title)
     columns = (head, VARIANT, "Value", *tested)
-    return Grid.of(title, columns, (line for row in rows for line in _one_below_the_other(row, notes)))
+    lines = (line for row in rows for line in _one_below_the_other(row, notes))
+    return Grid.of(title, columns, lines).without_empty(NOTES.title)
 
 
 def _alone(row: Row, notes: Notes) -> tuple[Cell | str, ...]:
@@ -288,7 +289,8 @@ def value_text(figures: Figures, comparison: Comparison | None = None) -> str:
     if comparison is not None and comparison.paired and comparison.baseline_value is not None:
         of_baseline = figures.variant == comparison.baseline
         value = comparison.baseline_value if of_baseline else comparison.contender_value
-    return f">= {figure(value)}" if figures.at_least else figure(value)
+    # A bound is what was tried: it has no digits that nobody asked for.
+    return f">= {value:,.4g}" if figures.at_least and value is not None else figure(value)
 
 
 def cv_text(figures: Figures) -> str:

@@ -103,10 +103,12 @@ def read_evidence(path: Path, dtypes: Dtypes) -> Columns:
     return typed(found, dtypes, path)
 
 
-def fork_evidence(folder: RunFolder, fork: ForkRecord, name: str, dtypes: Dtypes) -> Columns | None:
+def fork_evidence(
+    folder: RunFolder, fork: ForkRecord, name: str, dtypes: Dtypes, node: str | None = None
+) -> Columns | None:
     """One kind of evidence of all node starts of a fork, on the clock of its samples.
 
-    `name` is that of the file in the folder of each start.
+    `name` is that of the file in the folder of each start; `node` is one of several, None for all together.
 
     Returns:
         The columns of `dtypes`, except `t_ns` instead of `uptime_ns`, each of shape (n,) and in order of
@@ -117,13 +119,16 @@ def fork_evidence(folder: RunFolder, fork: ForkRecord, name: str, dtypes: Dtypes
     """
     parts = []
     for number, boot in enumerate(fork.boots):
-        path = folder.evidence_folder(fork.variant, fork.block, number) / name
-        if boot.origin_ns is not None and path.is_file():
-            columns = read_evidence(path, dtypes)
-            parts.append({"t_ns": columns.pop("uptime_ns") + boot.origin_ns, **columns})
+        for jvm in boot.jvms:
+            path = folder.evidence_folder(fork.variant, fork.block, number, jvm.name) / name
+            if node in {None, jvm.name} and jvm.origin_ns is not None and path.is_file():
+                columns = read_evidence(path, dtypes)
+                parts.append({"t_ns": columns.pop("uptime_ns") + jvm.origin_ns, **columns})
     if not parts:
         return None
-    return {key: np.concatenate([part[key] for part in parts]) for key in parts[0]}
+    stacked = {key: np.concatenate([part[key] for part in parts]) for key in parts[0]}
+    order = np.argsort(stacked["t_ns"], kind="stable")
+    return {key: values[order] for key, values in stacked.items()}
 
 
 def stacked_columns(rows: list[tuple[Any, ...]], dtypes: Dtypes) -> Columns:

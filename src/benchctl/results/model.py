@@ -55,7 +55,7 @@ class NodeRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename
     start_s: float
     command: tuple[str, ...]
     logs: str
-    origin_ns: int
+    origin_ns: int | None
     host: str = ""
 
 
@@ -139,6 +139,16 @@ class BootRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename
     node_starts: tuple[NodeRecord, ...] = ()
     fates: tuple[NodeFate, ...] = ()
     recovered_bytes: int | None = None
+
+    @property
+    def jvms(self) -> tuple[NodeRecord, ...]:
+        """The nodes, by themselves, that evidence is about: that were there all the time.
+
+        A single one has no name.
+        """
+        if not self.node_starts:
+            return (NodeRecord("", self.start_s, self.command, self.logs, self.origin_ns),)
+        return tuple(node for node in self.node_starts if node.name not in {one.node for one in self.fates})
 
 
 ForkStatus = Literal["done", "failed"]

@@ -166,6 +166,11 @@ class VariantSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
         return tuple(NodeSpec(node.name, {**common, **node.settings}) for node in self.nodes)
 
     @property
+    def node_names(self) -> tuple[str, ...]:
+        """What records call the nodes that benchctl starts for it; the name of a single one is empty."""
+        return tuple(node.name for node in self.nodes) if len(self.nodes) > 1 else ("",)
+
+    @property
     def node_count(self) -> int:
         """How many nodes benchctl starts for it."""
         return 0 if self.target is not None else max(len(self.nodes), 1)

@@ -251,6 +251,11 @@ def _of_parts(name: str) -> Column[TaskRow]:
     return Column(f"took_parts_{name}_ms", "DOUBLE[]", meaning, values)
 
 
+def _map(values: Mapping[str, object]) -> dict[str, list[Any]] | None:
+    """As DuckDB takes a map; NULL for nothing."""
+    return {"key": list(values), "value": list(values.values())} if values else None
+
+
 def _driver(name: str, sql_type: str, meaning: str) -> Column[TaskRow]:
     return Column(name, sql_type, meaning, lambda row: row.task.driver and getattr(row.task.driver, name))
 
@@ -338,6 +343,12 @@ TASKS: tuple[Column[TaskRow], ...] = (
     _driver("cpu_share", "DOUBLE", "CPU time over time, for each of its processes"),
     _driver("gap_s", "DOUBLE", "from the task before to the first request, seconds"),
     *(column for figure in FIGURES for column in _compared(figure)),
+    Column(
+        "node_meters",
+        "MAP(VARCHAR, MAP(VARCHAR, DOUBLE))",
+        "what it cost each of several nodes, as node_meters['node-1']['cpu'], in the units of the sums",
+        lambda row: _map({node: _map(meters) for node, meters in row.task.node_meters.items()}),
+    ),
 )
 
 

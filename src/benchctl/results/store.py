@@ -147,9 +147,9 @@ class RunFolder:
             write_parquet(chunks, partial)
         return str(target.relative_to(self.path))
 
-    def evidence_folder(self, variant: str, block: int, boot: int) -> Path:
-        """Where the evidence of one node start of a fork is."""
-        return self.path / "evidence" / f"{block:03d}-{variant}" / f"boot-{boot}"
+    def evidence_folder(self, variant: str, block: int, boot: int, node: str = "") -> Path:
+        """Where the evidence of one node start of a fork is; of several nodes, that of one."""
+        return self.path / "evidence" / f"{block:03d}-{variant}" / f"boot-{boot}" / node
 
     def write_telemetry(
         self,

@@ -1,10 +1,11 @@
-"""Evidence of a node start: its collectors, and where it is kept."""
+"""Evidence of a node start: the collectors of each node, and where it is kept."""
 
 import os
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from types import MappingProxyType
 
 import zstandard
 
@@ -53,74 +54,83 @@ def check_runtime(kinds: Sequence[EvidenceKind], java_home: Path) -> None:
 
 
 class Collection:
-    """The collectors of one node start, in the order in which they are called."""
+    """The collectors of one node start: node -> its own, in the order in which they are called."""
 
-    def __init__(self, collecting: Sequence[Collector] = ()) -> None:
-        self._collecting = tuple(collecting)
+    def __init__(self, collecting: Mapping[str, Sequence[Collector]] = MappingProxyType({})) -> None:
+        self._collecting = collecting
+        self._lost: set[str] = set()
 
     @property
-    def flags(self) -> tuple[str, ...]:
-        """JVM flags, appended to the variant's."""
-        return tuple(flag for one in self._collecting for flag in one.flags())
+    def flags(self) -> dict[str, tuple[str, ...]]:
+        """Node -> JVM flags, appended to the variant's."""
+        return {
+            node: tuple(flag for one in own for flag in one.flags()) for node, own in self._collecting.items()
+        }
 
     def begin(self, nodes: Sequence[Member]) -> None:
         """As for `Collector`, before the first task; a target, whose nodes are not ours, has none."""
         for node in nodes:
-            for one in self._collecting:
+            for one in self._collecting.get(node.name, ()):
                 one.begin(node)
 
     def measured(self, nodes: Sequence[Member]) -> None:
-        """As for `Collector`, after the last task."""
+        """As for `Collector`, after the last task, of nodes that were there all the time."""
+        self._lost = {node.name for node in nodes if node.down or len(node.lives) > 1}
         for node in nodes:
-            for one in self._collecting:
+            for one in () if node.name in self._lost else self._collecting.get(node.name, ()):
                 one.measured(node)
 
     def end(self) -> None:
         """As for `Collector`, for all of them even if one fails.
 
         Raises:
-            BenchctlError: the first that one of them raised.
+            BenchctlError: the first that one of them raised whose node was there all the time.
         """
         raised: list[BenchctlError] = []
-        for one in self._collecting:
-            try:
-                one.end()
-            except BenchctlError as err:
-                raised.append(err)
+        for node, own in self._collecting.items():
+            for one in own:
+                try:
+                    one.end()
+                except BenchctlError as err:
+                    raised += [] if node in self._lost else [err]
         if raised:
             raise raised[0]
 
 
 @contextmanager
-def collecting(kinds: Sequence[EvidenceKind], scene: Scene, kept: Path) -> Iterator[Collection]:
-    """Collect and keep evidence of the node that runs within the block, even if either fails.
+def collecting(
+    kinds: Sequence[EvidenceKind], scenes: Mapping[str, Scene], kept: Path
+) -> Iterator[Collection]:
+    """Collect and keep evidence of the nodes that run within the block, even if either fails.
 
     Args:
         kinds: of evidence.
-        scene: its folder is made here.
-        kept: where its content stays; replaced.
+        scenes: by node; their folders are made here.
+        kept: where their content stays, in a folder for each node that has a name; replaced.
 
     Raises:
         BenchctlError: the block's; else a collector failed, or the disk is full or cannot be written.
     """
-    with disk_errors(f"collect evidence in {scene.folder}"):
-        scene.folder.mkdir(parents=True)
-    collection = Collection(collectors(kinds, scene))
+    for scene in scenes.values():
+        with disk_errors(f"collect evidence in {scene.folder}"):
+            scene.folder.mkdir(parents=True)
+    collection = Collection({node: collectors(kinds, scene) for node, scene in scenes.items()})
     try:
         yield collection
     except BaseException:
         # Why the node failed matters more than incomplete evidence; but threads must end.
         with suppress(BenchctlError):
-            _close(collection, scene.folder, kept)
+            _close(collection, scenes, kept)
         raise
-    _close(collection, scene.folder, kept)
+    _close(collection, scenes, kept)
 
 
-def _close(collection: Collection, folder: Path, kept: Path) -> None:
+def _close(collection: Collection, scenes: Mapping[str, Scene], kept: Path) -> None:
     try:
         collection.end()
     finally:
-        keep_evidence(folder, kept)
+        for node, scene in scenes.items():
+            keep_evidence(scene.folder, kept / node)
 
 
 def keep_evidence(folder: Path, target: Path) -> None:

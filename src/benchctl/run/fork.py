@@ -355,7 +355,7 @@ class ForkRunner:
                 self._plan.heap_mb,
                 self._expected,
                 self._node_cpus,
-                evidence.flags,
+                node_flags=evidence.flags,
                 listen="" if self._workers is None else self._workers.nodes_at,
                 tolerant=self._plan.on_node_loss == "continue",
             )
@@ -367,10 +367,12 @@ class ForkRunner:
         if not kinds or not isinstance(subject, Subject):
             return nullcontext(Collection())
         cpus = None if self._plan.pin is None else self._plan.pin.driver
-        scene = Scene(
-            place.workspace.root / f"boot-{number}" / "evidence", subject.jdk.home, subject.jdk.major, cpus
-        )
-        return collecting(kinds, scene, self._folder.evidence_folder(subject.spec.name, place.block, number))
+        boot = place.workspace.root / f"boot-{number}"
+        scenes = {
+            node: Scene(boot / node / "evidence", subject.jdk.home, subject.jdk.major, cpus)
+            for node in subject.spec.node_names
+        }
+        return collecting(kinds, scenes, self._folder.evidence_folder(subject.spec.name, place.block, number))
 
     def _offer(
         self, serving: Serving, steps: Sequence[Step], stage: Stage, load: Load, place: _Place

@@ -81,12 +81,6 @@ def check_evidence(evidence: EvidenceSpec, variants: Sequence[VariantSpec]) -> N
             "JVM any flags",
             hint="leave --evidence out, or measure nodes that benchctl starts (--variant)",
         )
-    cluster = next((variant for variant in variants if len(variant.nodes) > 1), None)
-    if cluster is not None:
-        raise UsageError(
-            f"--evidence: '{cluster.name}' has {len(cluster.nodes)} JVMs, and evidence is that of one",
-            hint="leave --evidence out, or take it of a variant with a single node",
-        )
 
 
 def failovers(track: Track, schedules: Iterable[Challenge]) -> tuple[Failover, ...]:
@@ -119,10 +113,11 @@ def check_failover(options: "RunSpec", track: Track, schedules: Iterable[Challen
                     hint=f"its nodes are {', '.join(names)}; master stands for the one that is",
                 )
         if options.workers > 1 or options.hosts:
+            given = "--hosts" if options.hosts else f"--workers {options.workers}"
             raise UsageError(
-                f"operation '{one.name}' ({one.type_name}) needs the load to come from this process, which "
-                "has the nodes",
-                hint="leave --workers and --hosts out",
+                f"operation '{one.name}' ({one.type_name}) stops nodes, which only the process that started "
+                f"them can: with {given}, clients are in others",
+                hint="leave it out",
             )
 
 

@@ -84,7 +84,7 @@ class Start:
         heap_mb: default heap, MiB; the variant's takes precedence.
         target: the indices that must be ready, as a path component; None for all there are.
         cpus: that a node runs on; None for those that benchctl may use.
-        jvm_flags: appended to the variant's, for this start only.
+        node_flags: node -> JVM flags, appended to the variant's for this start only.
         listen: the address that it takes requests at; empty for loopback.
         tolerant: whether nodes go on without one that is lost.
     """
@@ -95,7 +95,7 @@ class Start:
     heap_mb: int
     target: str | None
     cpus: tuple[int, ...] | None = None
-    jvm_flags: tuple[str, ...] = ()
+    node_flags: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     listen: str = ""
     tolerant: bool = False
 
@@ -171,7 +171,8 @@ class Subject:
             folder=start.folder,
             owner=start.home.node_owner,
             heap_mb=self.spec.heap_mb or start.heap_mb,
-            jvm_flags=(*self.spec.jvm_flags, *start.jvm_flags),
+            jvm_flags=self.spec.jvm_flags,
+            node_flags=start.node_flags,
             settings=self.spec.settings,
             expect_index=start.target,
             cpus=start.cpus,

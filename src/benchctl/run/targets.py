@@ -59,11 +59,15 @@ def check_targets(plan: Plan, track: Track) -> None:
     """Check what a plan does to running clusters, without asking them.
 
     Raises:
-        UsageError: it would change one.
+        UsageError: it would change one, or is allowed to and does not.
     """
     for spec in plan.variants:
         if spec.target is not None:
-            refuse_writes(spec, plan, track)
+            if not refuse_writes(spec, plan, track) and spec.target.writes is not None:
+                raise UsageError(
+                    f"--allow-writes: nothing in {', '.join(plan.challenges)} writes",
+                    hint="leave it out, or name a challenge that makes its own data",
+                )
             if spec.target.fill:
                 refuse_filling(track, places(track))
 

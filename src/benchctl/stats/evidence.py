@@ -252,6 +252,7 @@ class TaskEvidence(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         task: position of the task in the challenge.
         label: the task's name.
         jit, gc, os: by kind; variants without that evidence are missing.
+        node: whose it is, where variants have several; empty for a single one.
     """
 
     schedule: int
@@ -261,6 +262,7 @@ class TaskEvidence(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     jit: dict[str, tuple[JitActivity, ...]] = {}
     gc: dict[str, tuple[GcActivity, ...]] = {}
     os: dict[str, tuple[OsActivity, ...]] = {}
+    node: str = ""
 
 
 def jit_activity(events: Columns, window: TaskWindow, *, deoptimisations: bool) -> JitActivity:

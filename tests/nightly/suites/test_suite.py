@@ -84,6 +84,7 @@ def test_paths_are_relative_to_the_suite_file(tmp_path: Path):
         "challenges: [range-only, sub/mine, mine.json, own-of-track]\n"
         "warmup-challenges: [./warm.json]\n"
         "track: here\ncorpus: docs.json\ncorpus-dirs: [more, /data]\nreport: site\nruns: ../runs\n"
+        "hosts: hosts.yml\n"
     )
     suite = suite_of(tmp_path, text)
     assert suite.variants == (
@@ -100,6 +101,7 @@ def test_paths_are_relative_to_the_suite_file(tmp_path: Path):
     assert suite.track == str(tmp_path / "here")
     assert suite.corpus == str(tmp_path / "docs.json")
     assert suite.corpus_dirs == (str(tmp_path / "more"), "/data")
+    assert suite.hosts == str(tmp_path / "hosts.yml")
     assert suite.report == str(tmp_path / "site")
     assert suite.runs == str(tmp_path / "../runs")
 

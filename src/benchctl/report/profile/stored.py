@@ -228,7 +228,7 @@ class ProfileDocument(msgspec.Struct, frozen=True):
 
     Attributes:
         run: its id.
-        mode, stack_size, line_numbers, inclusive, thread, task, recorded: how samples were counted.
+        mode, stack_size, line_numbers, inclusive, thread, task, recorded, node: how samples were counted.
         variants: those that were asked for.
         differences: of the second variant from the first; None where none was asked for.
     """
@@ -243,6 +243,7 @@ class ProfileDocument(msgspec.Struct, frozen=True):
     recorded: bool
     variants: tuple[VariantProfile, ...]
     differences: tuple[DifferenceEntry, ...] | None = None
+    node: str = ""
 
 
 def variant_entry(heading: Heading, found: Sequence[Share] = ()) -> VariantProfile:
@@ -285,6 +286,7 @@ def profile_json(
         form.recorded,
         tuple(variants),
         entries,
+        form.node,
     )
     return msgspec.json.format(msgspec.json.encode(found), indent=1).decode() + "\n"
 
@@ -312,7 +314,7 @@ def profile_sides(folder: RunFolder, record: RunRecord, names: Sequence[str], fo
     for name in names:
         if name not in known:
             raise UsageError(f"the run has no variant '{name}'", hint=suggestion(name, known))
-    found = {name: fork_profiles(folder, record, name) for name in names or known}
+    found = {name: fork_profiles(folder, record, name, form.node) for name in names or known}
     empty = [name for name, forks in found.items() if not forks]
     if len(empty) == len(found) or (names and empty):
         raise UsageError(
@@ -425,6 +427,7 @@ def _side(
         unread=sum(one.unread for one in profiles),
         native=native.samples,
         native_frame=hottest[0].stack[0] if hottest else "",
+        nodes=max(len({place for _, place in one.nodes}) for one in profiles),
     )
     return Side(heading, tuple(count(native=in_native_code, pools=False)), pooled)
 

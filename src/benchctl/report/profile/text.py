@@ -29,6 +29,7 @@ class Heading:
         unread: lines of the recordings that were not understood.
         native: samples of threads in native code that did not wait there; in no share of mode `cpu`.
         native_frame: where most of these were; empty without any.
+        nodes: that they come from, in a fork.
     """
 
     name: str
@@ -39,6 +40,7 @@ class Heading:
     unread: int = 0
     native: int = 0
     native_frame: str = ""
+    nodes: int = 1
 
     @property
     def shortage(self) -> str:
@@ -64,6 +66,7 @@ class Form:
         thread: the regular expression that threads' names match; empty for all.
         task: whose measured window they were taken in; empty for that of any task.
         recorded: whether everything recorded counts, including startup, warm-up and pauses.
+        node: whose samples they are; empty for all of a variant's.
     """
 
     mode: Mode = "cpu"
@@ -74,6 +77,7 @@ class Form:
     thread: str = ""
     task: str = ""
     recorded: bool = False
+    node: str = ""
 
     @property
     def when(self) -> str:
@@ -139,8 +143,9 @@ def heading_lines(heading: Heading, form: Form) -> list[str]:
         "threads": form.thread or "all",
         "task": form.when,
     }
+    nodes = form.node or (counted(heading.nodes, "node") if heading.nodes > 1 else "")
     return [
-        f"Profile of {heading.name}, {counted(heading.forks, 'fork')}:",
+        f"Profile of {', '.join(filter(None, (heading.name, counted(heading.forks, 'fork'), nodes)))}:",
         f"PROFILE SUMMARY from {heading.samples} events (total: {heading.total})",
         *(f"  profile.{name}={value}" for name, value in words.items()),
     ]
