@@ -330,6 +330,16 @@ def find_prepared(home: Home, name: str, nodes: Sequence[str] | None = None) -> 
     return found
 
 
+def part_damage(home: Home, name: str) -> str:
+    """What is wrong with the part of an index that this host has, all of which is read; empty for nothing."""
+    root = home.indices / name
+    try:
+        part = msgspec.json.decode(read_file(root / _PART_NAME), type=_Part)
+        return _damage_of(root / "data", part.segment_bytes)
+    except (OSError, msgspec.DecodeError) as err:
+        return f"it cannot be read: {err}"
+
+
 def known_builds(home: Home) -> Iterator[tuple[str, IndexFacts]]:
     """The finished prepared indices: name of the folder, and facts; their files are not checked."""
     for path in sorted((home.root / "indices").glob(f"*/{MANIFEST_NAME}")):

@@ -164,6 +164,7 @@ class Spread:
         own: names of the nodes that are on the host of benchctl.
         kits: host -> what nodes run there, once that is known.
         facts: host -> what it is, likewise.
+        machines: of the hosts that nodes are on, those that are one machine; empty for that of benchctl.
     """
 
     hosts: Hosts
@@ -171,11 +172,11 @@ class Spread:
     own: tuple[str, ...]
     kits: "Mapping[str, Kit]" = field(default_factory=dict)
     facts: Mapping[str, LoadHostFacts] = field(default_factory=dict)
+    machines: tuple[tuple[str, ...], ...] = ()
 
     @classmethod
-    def of(cls, hosts: Hosts, nodes: Sequence[NodeSpec], placed: Sequence[str]) -> "Spread | None":
+    def of(cls, hosts: Hosts, names: Sequence[str], placed: Sequence[str]) -> "Spread | None":
         """Of a variant whose nodes are placed so; None where all are on the host of benchctl."""
-        names = [node.name for node in nodes] if len(nodes) > 1 else [""]
         found: dict[str, tuple[str, ...]] = {}
         for name, host in zip(names, placed, strict=True):
             found[host] = (*found.get(host, ()), name)

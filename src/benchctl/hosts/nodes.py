@@ -26,7 +26,7 @@ from benchctl.home import Home
 from benchctl.hosts.file import Spread
 from benchctl.hosts.pool import END_S, LOST_S, OWNER, PIECE_BYTES, HostSession, Link, checked_clock, facts_of
 from benchctl.hosts.remote import NodeHost
-from benchctl.hosts.site import Kit, SiteFacts
+from benchctl.hosts.site import Kit, SiteFacts, kernel_start
 from benchctl.results.model import LoadHostFacts
 
 _BEAT_S = 1.0
@@ -114,6 +114,10 @@ class NodeLink(Link):
                 if not self._over.is_set():
                     self.lose(err.message)
                 return
+            except Exception as err:
+                # A bug there; whoever waits for the host must not do so for ever.
+                self.lose(f"it failed: {err!r}")
+                raise
             self.dead = {name for name, runs in running.items() if not runs}
 
     def _awaited(self, what: str, call: Any, halted: Callable[[], bool]) -> Any:
@@ -198,6 +202,14 @@ class NodeHosts:
     def sites(self) -> dict[str, SiteFacts]:
         """What is begun on each host."""
         return {name: link.site for name, link in self._links.items()}
+
+    @property
+    def machines(self) -> tuple[tuple[str, ...], ...]:
+        """Hosts that are one machine, as containers are; empty for this one, if nodes are here, too."""
+        found: dict[str, tuple[str, ...]] = {kernel_start(): ("",)} if self._spread.own else {}
+        for name, site in self.sites.items():
+            found[site.kernel] = (*found.get(site.kernel, ()), name)
+        return tuple(names for kernel, names in found.items() if kernel and len(names) > 1)
 
     @property
     def facts(self) -> dict[str, LoadHostFacts]:

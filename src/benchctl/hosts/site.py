@@ -21,7 +21,7 @@ from benchctl.engine.launch import Starts, starts_of
 from benchctl.engine.lucene_files import bytes_by_kind
 from benchctl.engine.node import Node
 from benchctl.engine.plugins_and_jars import Equipment, equip
-from benchctl.engine.prepared_index import copy_index, find_prepared, keep
+from benchctl.engine.prepared_index import copy_index, find_prepared, keep, part_damage
 from benchctl.engine.telemetry import Usage
 from benchctl.errors import BenchctlError
 from benchctl.home import Home, open_folder
@@ -40,11 +40,13 @@ class SiteFacts:
         root: its folder; nodes' data and starts are below.
         memory_bytes: of the host.
         epoch_ns: its monotonic clock minus its wall clock.
+        kernel: which start of a kernel it is; containers of one machine share it.
     """
 
     root: Path
     memory_bytes: int
     epoch_ns: int
+    kernel: str
 
 
 @dataclass(frozen=True)
@@ -60,6 +62,13 @@ class Kit:
     equipment: Equipment
     starts: Starts | None
     notes: tuple[str, ...]
+
+
+def kernel_start() -> str:
+    """Which start of a kernel this host is; empty where that cannot be told."""
+    with suppress(OSError):
+        return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+    return ""
 
 
 class Site:
@@ -78,7 +87,7 @@ class Site:
         self._host = socket.gethostname()
         self._root = home.scratch / f"nodes-{session}-{self._host}-{uuid.uuid4().hex[:8]}"
         self._nodes: dict[str, Node] = {}
-        self._over: set[str] = set()
+        self._up: set[str] = set()
 
     def __enter__(self) -> Self:
         if others := list(self._home.scratch.glob(f"nodes-{self._session}-*")):
@@ -106,11 +115,11 @@ class Site:
     def facts(self) -> SiteFacts:
         """What the other side has to know."""
         epoch_ns = time.monotonic_ns() - time.time_ns()
-        return SiteFacts(self._root, psutil.virtual_memory().total, epoch_ns)
+        return SiteFacts(self._root, psutil.virtual_memory().total, epoch_ns, kernel_start())
 
     def running(self) -> dict[str, bool]:
         """Whether each node runs that should."""
-        return {name: not node.lost for name, node in self._nodes.items() if name not in self._over}
+        return {name: not self._nodes[name].lost for name in tuple(self._up)}
 
     def equip(self, spec: VariantSpec) -> Kit:
         """Install a variant's engine and runtime, unless that was done before.
@@ -134,6 +143,10 @@ class Site:
         """A prepared index, if the part of these nodes is here; see `find_prepared`."""
         found = find_prepared(self._home, name, nodes)
         return None if found is None else found.facts
+
+    def damage(self, name: str) -> str:
+        """What is wrong with what is here of a prepared index; empty for nothing."""
+        return part_damage(self._home, name)
 
     def take(self, name: str, nodes: Sequence[str]) -> None:
         """Give the nodes their private copies of a prepared index.
@@ -177,7 +190,6 @@ class Site:
             listen=self._address,
         )
         self._nodes[wanted.name] = ground.node(wanted)
-        self._over.discard(wanted.name)
 
     def start(self, name: str) -> None:
         """Start a node.
@@ -186,15 +198,16 @@ class Site:
             BenchctlError: it cannot be.
         """
         self._nodes[name].__enter__()
+        self._up.add(name)
 
     def wait_address(self, name: str) -> str:
         """See `Member`."""
-        return self._nodes[name].wait_address(lambda: name in self._over)
+        return self._nodes[name].wait_address(lambda: name not in self._up)
 
     def wait_listening(self, name: str) -> dict[str, Any]:
         """See `Member`; what it is then."""
         node = self._nodes[name]
-        node.wait_listening(lambda: name in self._over)
+        node.wait_listening(lambda: name not in self._up)
         node.reading()  # opens what later ones need
         told = ("http_port", "pid", "start_s", "command", "manner", "started_ns")
         return {word: getattr(node, word) for word in told}
@@ -209,12 +222,12 @@ class Site:
 
     def stop(self, name: str, at_once: bool) -> float:  # noqa: FBT001 - called from afar
         """See `Member`."""
-        self._over.add(name)
+        self._up.discard(name)
         return self._nodes[name].stop(at_once=at_once)
 
     def leave(self, name: str) -> None:
         """End a node, if it was ever started."""
-        self._over.add(name)
+        self._up.discard(name)
         self._nodes[name].__exit__()
 
     def pack(self, name: str, folder: str) -> Path:

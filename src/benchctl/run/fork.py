@@ -264,7 +264,7 @@ class ForkRunner:
                 self._collecting(place, number) as evidence,
                 self._started(place, folder, evidence) as serving,
             ):
-                progress.facts = progress.facts or subject.engine_facts(serving, place.workspace)
+                progress.facts = progress.facts or subject.engine_facts(serving, root)
                 nodes = serving.nodes if isinstance(serving, Cluster) else ()
                 recovered = self._recovered_bytes(serving)
                 if isinstance(serving, Cluster):

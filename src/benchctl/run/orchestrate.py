@@ -110,6 +110,17 @@ def corpus_changes(before: Plan, now: Plan) -> list[str]:
     return [f"corpus was {before.corpus.digest[:12]}, is {now.corpus.digest[:12]}"]
 
 
+def machine_caveats(subjects: Sequence[AnySubject]) -> tuple[str, ...]:
+    """What looks like several hosts and is one, with one set of CPUs, memory and disks."""
+    return tuple(
+        f"hosts of {one.spec.name} are one machine ({', '.join(name or 'this host' for name in names)}), as "
+        "containers are: this says nothing about how it scales over hosts"
+        for one in subjects
+        if isinstance(one, Subject) and one.spread is not None
+        for names in one.spread.machines
+    )
+
+
 def engine_changes(record: RunRecord, subjects: Sequence[AnySubject]) -> list[str]:
     """Differences in archives, runtimes and prepared indices; a rebuilt index is a different one."""
     changes = []
@@ -244,6 +255,7 @@ def open_run(
             *sharing_caveats(os.environ),
             *load_caveats(plan, extras.calibration),
             *data_caveats(plan),
+            *machine_caveats(subjects),
             *pin_caveats(plan, cores_of(allowed_cpus())),
             *target_caveats(
                 [subject for subject in subjects if isinstance(subject, TargetSubject)], plan.corpus.documents

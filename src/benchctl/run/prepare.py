@@ -138,7 +138,7 @@ def _equipped_elsewhere(
         BenchctlError: one of them has something else, or too little memory for the heaps of its nodes.
     """
     placed = plan.node_hosts.get(spec.name, ())
-    spread = Spread.of(checked_hosts(plan)[0], spec.nodes, placed) if placed else None
+    spread = Spread.of(checked_hosts(plan)[0], spec.node_names, placed) if placed else None
     if spread is None:
         return None
     observer.stage(f"{spec.name}: engine and Java runtime on {', '.join(spread.by_host)}")
@@ -160,7 +160,7 @@ def _equipped_elsewhere(
             for note in kit.notes:
                 observer.note(f"{spec.name}, host {host}: {note}")
             kits[host] = kit
-        return dataclasses.replace(spread, kits=kits, facts=there.facts)
+        return dataclasses.replace(spread, kits=kits, facts=there.facts, machines=there.machines)
 
 
 @contextmanager

@@ -188,7 +188,7 @@ class Subject:
                 serving = stack.enter_context(cluster)
             except BenchctlError as err:
                 if err.hint == DAMAGED_HINT and self.index is not None:
-                    raise self._damaged(err.message) from err
+                    raise self._damaged(err.message, there) from err
                 raise
             known = {build.facts.cluster_uuid for build in self._all_builds}
             if known and serving.uuid not in known:
@@ -198,9 +198,15 @@ class Subject:
                 )
             yield serving
 
-    def _damaged(self, message: str) -> BenchctlError:
+    def _damaged(self, message: str, there: "NodeHosts | None" = None) -> BenchctlError:
         """Tells whether the prepared index itself is damaged, or only the copy."""
         for build in self._all_builds:
+            for host, damage in ({} if there is None else there.on_all("damage", build.root.name)).items():
+                if damage:
+                    return BenchctlError(
+                        f"{message}; {build.root.name} of host {host}'s indices is damaged: {damage}",
+                        hint=f"delete it there; {build.rebuilt_by}",
+                    )
             if damage := build.damage():
                 return BenchctlError(
                     f"{message}; the prepared index {build.root} is damaged: {damage}", hint=build.rebuilt_by
@@ -210,7 +216,7 @@ class Subject:
             hint="see whether the disk has errors",
         )
 
-    def engine_facts(self, serving: Serving, workspace: Workspace) -> EngineFacts:
+    def engine_facts(self, serving: Serving, workspace: Path) -> EngineFacts:
         """What the variant resolved to, as far as possible from a running node.
 
         `workspace` is replaced in the node's flags.
@@ -235,7 +241,7 @@ class Subject:
             lucene=serving.lucene,
             archive_sha256=self.installation.archive_sha256,
             jdk=f"{self.jdk.vendor} {self.jdk.version}",
-            jvm_flags=tuple(self._placeless(flag, workspace.root) for flag in flags),
+            jvm_flags=tuple(self._placeless(flag, workspace) for flag in flags),
             modules=self.installation.modules,
             verified_by=self.installation.verified_by,
             jars=dict(self.installation.jars),
@@ -340,7 +346,7 @@ class TargetSubject:
             ):
                 yield target
 
-    def engine_facts(self, serving: Serving, workspace: Workspace) -> EngineFacts:
+    def engine_facts(self, serving: Serving, workspace: Path) -> EngineFacts:
         """What the cluster reports; archives are unknown."""
         del workspace
         return EngineFacts(
