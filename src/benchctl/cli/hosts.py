@@ -12,7 +12,7 @@ from benchctl.cli.tables import TableFormat, print_listing, table_format_option
 from benchctl.endpoint import is_loopback
 from benchctl.errors import BenchctlError
 from benchctl.hosts.file import Hosts, load_hosts
-from benchctl.hosts.remote import VERSIONS, describe, describe_site
+from benchctl.hosts.remote import VERSIONS, HostFacts, describe, describe_site
 from benchctl.report.listing import Listing
 
 if TYPE_CHECKING:
@@ -24,8 +24,9 @@ _COLUMNS = (
 )  # fmt: skip
 _NUMERIC = frozenset(range(3, 12))
 _READY = "ready"
-LEAST_MEMORY_MAPS = 262_144
-"""What both engines demand of a host, where other hosts reach their nodes' transport."""
+# What both engines demand of a host, where nodes of other hosts reach theirs.
+_LEAST_MEMORY_MAPS = 262_144
+_LEAST_OPEN_FILES = 65_535
 _NS_PER_MS = 1e6
 _NS_PER_S = 1e9
 _BYTES_PER_MB = 1e6
@@ -79,7 +80,7 @@ def _rows(hosts: Hosts) -> Iterator[Row]:
             unfit = "busy" if facts.busy else ""
             if "nodes" in host.carries:
                 where = describe_site(host.address) if host.local else links[name].call("site", host.address)
-                unfit = unfit or where.unfit or _bootstrap(hosts, facts.memory_maps)
+                unfit = unfit or where.unfit or _bootstrap(hosts, facts)
                 facts = replace(facts, free_disk_bytes=where.free_disk_bytes)
             yield (
                 *known,
@@ -95,13 +96,16 @@ def _rows(hosts: Hosts) -> Iterator[Row]:
             )
 
 
-def _bootstrap(hosts: Hosts, memory_maps: int | None) -> str:
+def _bootstrap(hosts: Hosts, facts: HostFacts) -> str:
     """Why no node of a cluster over several hosts would start there; empty where it would."""
     addresses = [host.address for host in hosts.hosts.values() if "nodes" in host.carries]
     spread = len(addresses) > 1 and not all(is_loopback(one) for one in addresses if one)
-    if not spread or memory_maps is None or memory_maps >= LEAST_MEMORY_MAPS:
-        return ""
-    return f"nodes of one cluster with others would not start: sysctl -w vm.max_map_count={LEAST_MEMORY_MAPS}"
+    mend = []
+    if facts.memory_maps is not None and facts.memory_maps < _LEAST_MEMORY_MAPS:
+        mend.append(f"sysctl -w vm.max_map_count={_LEAST_MEMORY_MAPS}")
+    if facts.open_files is not None and facts.open_files < _LEAST_OPEN_FILES:
+        mend.append(f"ulimit -n {_LEAST_OPEN_FILES} for what starts them")
+    return f"nodes of one cluster with others would not start: {', '.join(mend)}" if spread and mend else ""
 
 
 def _distance(link: "Link") -> tuple[float, ...]:

@@ -96,6 +96,15 @@ _CAUSES = (
         DAMAGED_HINT,
     ),
     _cause(
+        r"max virtual memory areas vm\.max_map_count",
+        "nodes that other hosts reach must pass the engine's checks; as root, on that host: "
+        "sysctl -w vm.max_map_count=262144",
+    ),
+    _cause(
+        r"bootstrap check failure",
+        "nodes that other hosts reach must pass the engine's checks: mend on that host what it names",
+    ),
+    _cause(
         r"Lock held by another program|failed to obtain node lock",
         "another node uses this data folder, or the node's user cannot write to it",
     ),

@@ -41,6 +41,8 @@ class NodeLink(Link):
     Attributes:
         site: what is begun there.
         number: of the host among those of the session, from 1.
+        address: that its nodes take requests at.
+        given_up: nobody waits any more for what is being done there.
         dead: nodes that do not run and should.
     """
 
@@ -48,6 +50,7 @@ class NodeLink(Link):
     site: SiteFacts
     number = 0
     address = ""
+    given_up = False
 
     def begin_nodes(self, session: str, address: str) -> None:
         """Take the host, and make room there; from now on it is told every second that somebody is there.
@@ -101,6 +104,7 @@ class NodeLink(Link):
 
     def end_nodes(self) -> None:
         """End what was begun; whatever cannot be reached any more ends by itself."""
+        self.given_up = False
         if self._execution:
             with suppress(BenchctlError):
                 self._awaited("finish", self.begun("finish", self._execution), lambda: False)
@@ -127,7 +131,7 @@ class NodeLink(Link):
             except TimeoutError:
                 if self.lost is not None:
                     raise self.lost from None
-                if halted():
+                if self.given_up or halted():
                     raise BenchctlError(f"host {self.name} was given up during {what}") from None
 
 
@@ -441,4 +445,10 @@ class _RemoteGauge:
 def _together(do: Callable[[NodeLink], Any], links: Iterable[NodeLink]) -> list[Any]:
     found = list(links)
     with ThreadPoolExecutor(max(len(found), 1), thread_name_prefix="hosts") as pool:
-        return list(pool.map(do, found))
+        try:
+            return list(pool.map(do, found))
+        except BaseException:
+            # One failed, or was interrupted: the others need not go on for as long as they would.
+            for link in found:
+                link.given_up = True
+            raise

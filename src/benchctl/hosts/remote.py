@@ -7,6 +7,7 @@ their samples when a step is over.
 import asyncio
 import os
 import platform
+import resource
 import shutil
 import threading
 import time
@@ -58,6 +59,7 @@ class HostFacts:
         load: runnable processes of the last minute.
         busy: the benchctl that measures there, in words; empty for none.
         memory_maps: how many a process may have (vm.max_map_count); None where the kernel does not say.
+        open_files: how many one may have that is started here (ulimit -Hn); None for any number.
     """
 
     versions: dict[str, str]
@@ -68,6 +70,7 @@ class HostFacts:
     load: float
     busy: str
     memory_maps: int | None = None
+    open_files: int | None = None
 
 
 VERSIONS = ("benchctl", "python", "distributed", "numpy", "libcurl", "kernel")
@@ -95,6 +98,7 @@ def describe(folder: Path) -> HostFacts:
     """What this host is; `folder` is where it would write samples."""
     memory = psutil.virtual_memory()
     pid = measuring_pid(lock_name(os.environ))
+    _, files = resource.getrlimit(resource.RLIMIT_NOFILE)
     return HostFacts(
         versions=versions(),
         cores=len(os.sched_getaffinity(0)),
@@ -104,6 +108,7 @@ def describe(folder: Path) -> HostFacts:
         load=os.getloadavg()[0],
         busy="" if pid is None else process_words(pid),
         memory_maps=_memory_maps(),
+        open_files=None if files == resource.RLIM_INFINITY else files,
     )
 
 

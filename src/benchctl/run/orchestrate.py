@@ -141,7 +141,13 @@ def engine_changes(record: RunRecord, subjects: Sequence[AnySubject]) -> list[st
                 changes.append(f"the index of {name} has changed")
         elif not _same_builds(record.builds.get(name, (index,)), subject.builds):
             changes.append(f"the prepared index of {name} has changed or was built again")
-    return changes
+    for host, before in record.node_hosts.items():
+        for subject in subjects:
+            spread = subject.spread if isinstance(subject, Subject) else None
+            now = None if spread is None else spread.facts.get(host)
+            if now is not None and msgspec.structs.replace(now, round_trip_ns=before.round_trip_ns) != before:
+                changes.append(f"host {host} has other CPUs, memory or versions")
+    return list(dict.fromkeys(changes))
 
 
 def pin_changes(plan: Plan, allowed: Sequence[int]) -> list[str]:

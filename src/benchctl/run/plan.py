@@ -526,9 +526,9 @@ def checked_hosts(plan: RunSpec | Plan) -> tuple[Hosts, dict[str, tuple[str, ...
             f"{', '.join(hosts.load)} carry it now",
             hint="what more is measured must have the same load: put the old names back",
         )
-    for name in plan.node_hosts.keys() | placed.keys():
+    for name, nodes in ((spec.name, spec.node_count) for spec in started):
         was, now = (
-            ", ".join(host or "this host" for host in one.get(name, ("",)))
+            ", ".join(host or "this host" for host in one.get(name, ("",) * nodes))
             for one in (plan.node_hosts, placed)
         )
         if was != now:

@@ -137,8 +137,10 @@ def _equipped_elsewhere(
     Raises:
         BenchctlError: one of them has something else, or too little memory for the heaps of its nodes.
     """
-    placed = plan.node_hosts.get(spec.name, ())
-    spread = Spread.of(checked_hosts(plan)[0], spec.node_names, placed) if placed else None
+    if not plan.hosts:
+        return None
+    hosts, placed = checked_hosts(plan)
+    spread = Spread.of(hosts, spec.node_names, placed.get(spec.name, ("",) * spec.node_count))
     if spread is None:
         return None
     observer.stage(f"{spec.name}: engine and Java runtime on {', '.join(spread.by_host)}")
