@@ -18,7 +18,7 @@ from benchctl.endpoint import Endpoint
 from benchctl.engine.client import NodeInfo, SearchClient, connect, loopback
 from benchctl.engine.distribution import Installation
 from benchctl.engine.launch import ARCHIVE_FLAG, MAIN_CLASSES
-from benchctl.engine.process import STOP_GRACE_S, Command, NodeProcess, describe_exit, last_lines, started_ns
+from benchctl.engine.process import STOP_GRACE_S, Command, NodeProcess, describe_exit, lines_since, started_ns
 from benchctl.engine.settings import BootFolders
 from benchctl.errors import BenchctlError
 
@@ -254,8 +254,12 @@ class Node:
         Raises:
             BenchctlError: it ended, or takes too long.
         """
+        read = 0
         while True:
-            for line in last_lines(self.stdout, _TAIL_LINES):
+            # All of it: a JVM that tells what it compiles writes thousands of lines a second there.
+            with disk_errors(f"read {self.stdout}"):
+                lines, read = lines_since(self.stdout, read)
+            for line in lines:
                 if found := _TRANSPORT.search(line):
                     self._address = found["address"]
                     return self._address
