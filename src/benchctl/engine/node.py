@@ -20,7 +20,7 @@ from benchctl.engine.client import NodeInfo, SearchClient, connect, loopback
 from benchctl.engine.distribution import Installation
 from benchctl.engine.launch import ARCHIVE_FLAG, MAIN_CLASSES, Starts
 from benchctl.engine.meter import Meter, Reading, thread_kinds
-from benchctl.engine.process import STOP_GRACE_S, Command, NodeProcess, describe_exit, last_lines, started_ns
+from benchctl.engine.process import STOP_GRACE_S, Command, NodeProcess, describe_exit, lines_since, started_ns
 from benchctl.engine.settings import BootFolders
 from benchctl.engine.telemetry import Gauge, LogClock, ProcessGauge
 from benchctl.errors import BenchctlError
@@ -408,8 +408,12 @@ class Node(Member):
 
     def wait_address(self, halted: Callable[[], bool]) -> str:
         """As for any."""
+        read = 0
         while True:
-            for line in last_lines(self.stdout, _TAIL_LINES):
+            # All of it: a JVM that tells what it compiles writes thousands of lines a second there.
+            with disk_errors(f"read {self.stdout}"):
+                lines, read = lines_since(self.stdout, read)
+            for line in lines:
                 if found := _TRANSPORT.search(line):
                     self._address = found["address"]
                     return self._address
