@@ -441,8 +441,13 @@ class ProfileCollector:
         self._clock: RecordingClock | None = None
 
     def flags(self) -> tuple[str, ...]:
-        """Exact positions in compiled code, not as of the last safepoint, and room for deep stacks."""
+        """Exact positions in compiled code, not as of the last safepoint, and room for deep stacks.
+
+        Without archived classes: a recording redefines classes, and a JVM then crashes when it loads one that
+        was not linked when the archive was written (JDK-8342303).
+        """
         return (
+            "-Xshare:off",
             "-XX:+UnlockDiagnosticVMOptions",
             "-XX:+DebugNonSafepoints",
             f"-XX:FlightRecorderOptions=stackdepth={STACK_DEPTH}",
