@@ -13,6 +13,7 @@ from benchctl.engine.distribution import Installation
 from benchctl.engine.jdk import Jdk
 from benchctl.engine.node import parse_port
 from benchctl.errors import BenchctlError
+from benchctl.results.plan import NodeSpec
 
 Scripted = Callable[..., AbstractContextManager[Cluster]]
 
@@ -70,6 +71,22 @@ def test_a_node_that_is_killed_while_starting_is_explained(
     assert "ahoi" not in caught.value.message
     assert reason in caught.value.message
     assert hint in caught.value.hint
+
+
+def test_where_nodes_listen_is_found_however_much_their_jvms_write_behind_it(
+    scripted: Scripted, tmp_path: Path
+):
+    """Evidence `inlining` makes a JVM print thousands of lines a second."""
+    script = """
+        echo "[INFO ][o.o.t.TransportService] [n] publish_address {127.0.0.1:9301}, bound_addresses {}"
+        yes '     @ 21   java.lang.Object::<init> (1 bytes)   inline (hot)' | head -n 20000
+        for turn in $(seq 100); do test -s config/unicast_hosts.txt && exit 3; sleep 0.1; done"""
+    nodes = (NodeSpec("a"), NodeSpec("b"))
+    with pytest.raises(BenchctlError, match="exited with status 3"), scripted(script, nodes=nodes):
+        pass
+    for node in nodes:
+        seeds = tmp_path / "boot" / node.name / "config" / "unicast_hosts.txt"
+        assert seeds.read_text() == "127.0.0.1:9301\n" * 2
 
 
 @pytest.fixture

@@ -43,7 +43,8 @@ def test_what_each_of_several_nodes_cost_is_a_map_of_maps(run: StoredRun):
     forks = list(run.record.forks)
     meters = {"node-1": {"cpu": 1.5, "gc": 0.25}, "node-2": {"cpu": 2.5}}
     (summary,) = forks[-1].summaries
-    summary = msgspec.structs.replace(summary, node_meters=meters)
+    # Of a node that was not there all the time, nothing is known.
+    summary = msgspec.structs.replace(summary, node_meters={**meters, "node-3": {}})
     forks[-1] = msgspec.structs.replace(forks[-1], summaries=(summary,))
     several = StoredRun(run.folder, msgspec.structs.replace(run.record, forks=tuple(forks)))
     query = "SELECT node_meters['node-2']['cpu'], node_meters FROM tasks"

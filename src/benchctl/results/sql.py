@@ -347,7 +347,7 @@ TASKS: tuple[Column[TaskRow], ...] = (
         "node_meters",
         "MAP(VARCHAR, MAP(VARCHAR, DOUBLE))",
         "what it cost each of several nodes, as node_meters['node-1']['cpu'], in the units of the sums",
-        lambda row: _map({node: _map(meters) for node, meters in row.task.node_meters.items()}),
+        lambda row: _map({node: _map(known) for node, known in row.task.node_meters.items() if known}),
     ),
 )
 

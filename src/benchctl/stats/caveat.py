@@ -451,13 +451,21 @@ def noisy_host(variant: str, forks: Sequence[int]) -> Caveat:
     )
 
 
-def shared_host(variant: str, nodes: int) -> Caveat:
-    """Several nodes that benchctl started, all of them where it runs."""
-    return Caveat(
-        "shared-host",
-        f"the {nodes} nodes of {variant} share one host's CPUs, memory and disk: this says nothing about how "
-        "it scales over hosts",
-    )
+def shared_host(variant: str, by_host: Mapping[str, Sequence[str]]) -> Caveat:
+    """Several nodes that benchctl started, some of them on the same host; empty for that of benchctl."""
+    if len(by_host) == 1:
+        text = (
+            f"the {len(*by_host.values())} nodes of {variant} share one host's CPUs, memory and disk: this "
+            "says nothing about how it scales over hosts"
+        )
+    else:
+        shared = "; ".join(
+            f"{' and '.join(nodes)} share {f'host {host}' if host else 'the host of benchctl'}"
+            for host, nodes in by_host.items()
+            if len(nodes) > 1
+        )
+        text = f"not every node of {variant} has a host of its own: {shared}"
+    return Caveat("shared-host", text)
 
 
 def node_lost(variant: str, forks: Sequence[int], nodes: Sequence[str]) -> Caveat:

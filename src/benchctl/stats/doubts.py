@@ -442,8 +442,14 @@ def host_doubts(
 
 
 def node_doubts(done: Mapping[str, Sequence[ForkRecord]]) -> Iterator[Caveat]:
-    """What became of nodes that benchctl started."""
+    """Where the nodes of clusters were that benchctl started, and what became of single ones."""
     for label, forks in done.items():
+        starts = next((boot.node_starts for fork in forks for boot in fork.boots if boot.node_starts), ())
+        by_host: dict[str, list[str]] = {}
+        for node in starts:
+            by_host.setdefault(node.host, []).append(node.name)
+        if len(by_host) < len(starts):
+            yield caveat.shared_host(label, by_host)
         lost = {
             fork.block: [fate.node for boot in fork.boots for fate in boot.fates if fate.what == "lost"]
             for fork in forks
@@ -605,9 +611,6 @@ def _variant_doubts(metric: Metric, task: Task, label: str, forks: ForkSummaries
     if reason is not None:
         yield caveat.unsupported(label, reason)
         return
-    nodes = max((len(summary.node_meters) for summary in summaries), default=0)
-    if nodes > 1:
-        yield caveat.shared_host(label, nodes)
     failed: Counter[str] = Counter()
     for summary in summaries:
         failed.update(summary.failures)

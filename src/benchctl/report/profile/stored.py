@@ -318,8 +318,10 @@ def profile_sides(folder: RunFolder, record: RunRecord, names: Sequence[str], fo
     empty = [name for name, forks in found.items() if not forks]
     if len(empty) == len(found) or (names and empty):
         raise UsageError(
-            f"run {record.id} has no profile of {' or '.join(empty)}",
-            hint="profiles are collected by: benchctl run --evidence profile",
+            f"run {record.id} has no profile of {' or '.join(empty)}{form.node and f', {form.node}'}",
+            hint="a node that was lost, killed or restarted leaves none"
+            if form.node
+            else "profiles are collected by: benchctl run --evidence profile",
         )
     try:
         sides = [_side(folder, record, name, forks, form) for name, forks in found.items() if forks]
