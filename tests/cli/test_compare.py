@@ -207,6 +207,12 @@ def test_a_closed_loop_has_no_latency_to_compare(compare: Compare):
     assert "no task has a latency of its own: only throttled ones have" in error
 
 
+def test_fields_that_one_engine_does_not_tell_are_not_compared(compare: Compare):
+    status, _, error = compare("es", "os", "--metric", "index_fields")
+    assert status == 2
+    assert "only Elasticsearch does; benchctl show RUN --host has what is known" in error
+
+
 def test_margins_decide_what_is_equivalent(compare: Compare):
     words = ("slow", "es", "--metric", "throughput")
     assert "es faster" in compare(*words)[1]

@@ -329,7 +329,7 @@ def test_builds_are_shown_compared_and_asked_like_forks(home: Path):
     """`--metric build_rate` was refused, and of a metric that nothing has there was an empty verdict."""
     seconds = {"es": (10.0, 10.1, 9.9), "os": (20.0, 20.5, 19.6)}
     run = kept(home, built_record(**{name: builds(*own) for name, own in seconds.items()}))
-    assert "index builds: os vs es (baseline), 3 index builds each" in call("show", run).stdout
+    assert "index builds: os 2.11.0 vs es 8.11.0 (baseline), 3 index builds each" in call("show", run).stdout
     compared = call("compare", "es", "os", "--run", run, "--metric", "build_rate", "--format", "json")
     (row,) = json.loads(compared.stdout)["rows"]
     assert (row["level"], row["comparisons"][0]["builds_baseline"]) == ("build", 3)
@@ -337,9 +337,12 @@ def test_builds_are_shown_compared_and_asked_like_forks(home: Path):
     assert isinstance(gated.exception, BenchctlError)
     assert gated.exception.exit_code == ExitCode.REGRESSION
     assert "os in index build, docs/s: slower" in gated.stdout
-    asked = "select variant, max(build_rate) from builds group by all order by all"
-    assert [line.split(",")[1] for line in call("sql", asked, "--format", "csv").stdout.splitlines()[1:]] == [
-        str(1_000 / min(own)) for own in seconds.values()
+    asked = "select variant, max(build_rate), any_value(version) from builds group by all order by all"
+    assert [
+        line.split(",")[1:] for line in call("sql", asked, "--format", "csv").stdout.splitlines()[1:]
+    ] == [
+        [str(1_000 / min(own)), version]
+        for own, version in zip(seconds.values(), ("8.11.0", "2.11.0"), strict=True)
     ]
     none = call("show", run, "--metric", "latency")
     assert isinstance(none.exception, UsageError)

@@ -165,7 +165,7 @@ def test_the_digest_is_that_of_the_file_and_its_challenges(what: str, tmp_path: 
         (
             "contender: fresh/os/range, metric: service_time_p90",
             "contender: fresh/os, metric: index_fields",
-            "'index_fields' is not one value, but one of every field",
+            "index_size is that of all of them",
         ),
         (
             "challenges: [range-only-short]}",

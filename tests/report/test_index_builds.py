@@ -9,7 +9,7 @@ import msgspec
 from benchctl.report.facts import fact_sections
 from benchctl.report.formats import Format, render
 from benchctl.report.html.page import render_page, run_subject
-from benchctl.report.layout import headline
+from benchctl.report.layout import baseline_of, headline
 from benchctl.report.planning import next_command, planning_lines
 from benchctl.report.screen import render_screen
 from benchctl.report.sweep import verdict
@@ -36,7 +36,10 @@ def lines_of(record: RunRecord, heading: str) -> list[str]:
 
 def test_a_run_that_only_built_has_a_headline_verdicts_and_a_table():
     """`: os vs es (baseline), 0 forks each` and `os vs es, 0 tasks: .` is what it was."""
-    assert headline(FOUND) == "index builds: os vs es (baseline), 4 index builds each, 1m documents"
+    assert (
+        headline(FOUND)
+        == "index builds: os 2.11.0 vs es 8.11.0 (baseline), 4 index builds each, 1m documents"
+    )
     assert verdict(FOUND) == (
         "provisional: Index builds of os against es: slower? in docs/s (-50.0 %), CPU (+76.9 %) and "
         "force-merge (+100.0 %); equal? in size. Not to be quoted: fewer than 5 index builds a side."
@@ -50,10 +53,26 @@ def test_a_run_that_only_built_has_a_headline_verdicts_and_a_table():
     assert lines_of(RECORD, "Run")[1] == "4 index builds of every variant, and no forks"
 
 
+def test_points_of_a_sweep_have_the_baseline_of_their_own():
+    swept = msgspec.structs.replace(FOUND, variants=("es.a", "es", "os"))
+    assert "Index builds of os against es: " in verdict(swept)
+    assert baseline_of(swept.rows) == "es"
+    apart = [msgspec.structs.replace(one, baseline="es.a") for one in FOUND.rows[0].comparisons]
+    assert (
+        baseline_of([*FOUND.rows, msgspec.structs.replace(FOUND.rows[0], comparisons=apart)]) == "the first"
+    )
+
+
+def test_builds_from_the_cache_are_marked_on_the_first_screen():
+    shown = render_screen(analyse_run(built_record(es=builds(10.0, 10.1), os=builds(9.0, 9.1, cached=True))))
+    assert "index builds from the cache" in shown.plain
+    assert "from the cache" not in render_screen(FOUND).plain
+
+
 def test_one_variant_has_its_builds_alone():
     found = analyse_run(built_record({"variants": (ES,)}, es=builds(10.0, 10.1, 9.9)))
     shown = render_screen(found).plain
-    assert "index builds: es, 3 index builds" in shown
+    assert "index builds: es 8.11.0, 3 index builds" in shown
     assert "CV of builds" in shown
     assert "| size, MB | 2.000 | 0.0 % |" in render(found, "markdown")
 
@@ -89,6 +108,10 @@ def test_beside_forks_they_are_on_the_first_screen():
     assert "index builds" in render_screen(found, plan=plan).plain
     assert verdict(found).startswith("provisional: os vs es on range: ")
     assert "Index builds of os against es: slower? in docs/s" in verdict(found)
+    asked = msgspec.structs.replace(record, plan=msgspec.structs.replace(plan, metrics="build_rate"))
+    further = next_command(analyse_run(asked), plan)
+    assert further is not None
+    assert "--index-builds 8" in further.line
     asked = msgspec.structs.replace(record, plan=msgspec.structs.replace(plan, metrics="throughput"))
     assert "4 forks each on 4 index builds," in headline(analyse_run(asked))
 

@@ -148,6 +148,8 @@ def test_the_steps_of_a_run_and_what_they_take(tmp_path: Path):
     both = preparation([ahead(plan, 12.0), ahead(plan, 24.0)], home).lines()
     assert both == ["steps: measure 20 forks", "in all about 3 min 00 s"]
     assert preparation([ahead(plan, 12.0)], home).steps == ("measure 10 forks",)
+    built = msgspec.structs.replace(plan, forks=0, schedules=())
+    assert "all index builds are in the cache" in preparation([ahead(built, 12.0)], home).lines()[0]
 
 
 def test_every_index_that_is_to_be_built_is_listed_and_takes_as_long_as_earlier_ones(tmp_path: Path):

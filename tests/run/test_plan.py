@@ -271,6 +271,8 @@ def test_a_metric_that_no_task_has_is_refused(tmp_path: Path):
         UsageError, match="--metric throughput: no task has one; of 'term': the task is throt"
     ):
         planned("throughput", **{"target-throughput": 5})
+    with pytest.raises(UsageError, match="--metric index_fields: only Elasticsearch tells"):
+        planned("index_fields")
     assert planned("latency", **{"target-throughput": 5}).metrics == "latency"
 
 

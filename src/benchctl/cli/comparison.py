@@ -13,7 +13,7 @@ from benchctl.results.plan import Plan
 from benchctl.results.reading import fork_sources
 from benchctl.results.select import Archive, Selection, Side
 from benchctl.spec import ComparedAs
-from benchctl.stats.analyse import analyse, with_imports
+from benchctl.stats.analyse import analyse, versions_of, with_imports
 from benchctl.stats.analysis import Analysis
 from benchctl.stats.caveat import Caveat
 from benchctl.stats.metrics import (
@@ -150,6 +150,11 @@ def _lacking(metric: Metric) -> str:
         return f"no task has a {title} of its own: only throttled ones have; of others, see service_time"
     if metric.figure.of_tasks:
         return f"no task has a {title}"
+    if metric.figure.named:
+        return (
+            f"a {title} is compared where all sides tell the size of theirs, and only Elasticsearch does; "
+            "benchctl show RUN --host has what is known of either side"
+        )
     return f"there are no index builds, or none but the same, to tell {title}"
 
 
@@ -190,10 +195,10 @@ def comparison_analysis(
         caveats=tuple(dict.fromkeys(caveats)),
         differences=_differences(sides),
         versions={
-            side.label: facts.version
+            side.label: version
             for side in sides
-            for facts in side.run.engines
-            if facts.variant == side.variant
+            for name, version in versions_of(side.run).items()
+            if name == side.variant
         },
     )
     return with_imports(found, {side.label: side.run.imported for side in sides})

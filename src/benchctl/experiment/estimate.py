@@ -390,7 +390,7 @@ def variant_text(spec: VariantSpec) -> str:
 def cost_lines(found: Estimate) -> Iterator[str]:
     """Duration, and its basis."""
     if not found.costs:
-        yield "no forks: indices are built, and nothing else"
+        yield "no forks: what counts is how indices are built"
         return
     measurements = len({one.measurement for one in found.costs})
     yield (

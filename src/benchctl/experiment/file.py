@@ -327,6 +327,8 @@ class _TableReader(_Part):
 def _metric_hint(metric: str) -> str:
     """What was probably meant: Rally's order of words is different."""
     known = [*(one.key for one in METRICS), *(one.name for one in FIGURES if one.built)]
+    if metric in known:
+        return f"index_size is that of all of them; benchctl run and compare take {metric}"
     first, _, rest = metric.partition("_")
     turned = f"{rest}_{first}"
     try:

@@ -16,7 +16,7 @@ from benchctl.report.grid import (
     judged,
     worded,
 )
-from benchctl.report.layout import metric_title, precision_grid, verdict_cell
+from benchctl.report.layout import baseline_of, metric_title, precision_grid, verdict_cell
 from benchctl.report.numbers import NOT_AVAILABLE, counted, figure, interval, p_value, percent, signed_percent
 from benchctl.results.plan import Place
 from benchctl.stats.analysis import Analysis, DriverRow, Figures, HostRow, Row, TimeKind, TimeRow
@@ -276,7 +276,7 @@ def _compared(rows: Sequence[Row], analysis: Analysis) -> Grid:
         for row in rows
         for comparison in row.comparisons
     )
-    sides = f"CV of {analysis.variants[0]} and of the variant"
+    sides = f"CV of {baseline_of(rows)} and of the variant"
     title = f"{_details_title(rows, 'effect (the plain one decides)')}; {sides}"
     return Grid.of(title, (*names, *_EFFECTS, *_SPREADS), lines)
 

@@ -141,10 +141,9 @@ def precision_grid(analysis: Analysis) -> Grid | None:
     columns = (
         OPERATION, worded("Metric"), VARIANT, "CV %", "MDE %", "Permuted p", "Forks", "Minutes", "To go",
     )  # fmt: skip
-    baseline = "the first" if paired_points(analysis) else analysis.variants[0]
     title = (
-        f"Precision: CV of {baseline} and of the variant; minimum detectable effect (MDE, 80 % power); p by "
-        "permutation (the least that it can be)"
+        f"Precision: CV of {baseline_of(analysis.rows)} and of the variant; minimum detectable effect "
+        "(MDE, 80 % power); p by permutation (the least that it can be)"
     )
     if analysis.costs:
         title += f"; forks a side that find {analysis.costs[0].effect_percent:g} %, and their minutes"
@@ -169,6 +168,12 @@ def section_title(section: Section) -> str:
 def paired_points(analysis: Analysis) -> bool:
     """Whether variants are compared at every point of a sweep, and not points of one variant."""
     return any(curve.pairs for curve in analysis.curves)
+
+
+def baseline_of(rows: Iterable[Row]) -> str:
+    """What variants are compared with: points of a sweep have their own."""
+    found = {one.baseline for row in rows for one in row.comparisons}
+    return found.pop() if len(found) == 1 else "the first"
 
 
 def better(metric: Metric | Row) -> str:
@@ -475,9 +480,11 @@ def _about(contender: str, analysis: Analysis) -> str:
 def _about_builds(contender: str, analysis: Analysis) -> str:
     """`Index builds of os against es: slower? in CPU; inconclusive in docs/s; equal in size.`."""
     told: dict[str, list[str]] = {}
+    baseline = ""
     for row in analysis.build_rows:
         for one in row.comparisons:
             if one.contender == contender:
+                baseline = one.baseline
                 size = f" ({signed_percent(one.effect_percent)} %)" if one.verdict in _SIZED else ""
                 word = _marked_word(one, "")
                 word = _COUNTED["n/a"] if word in {"n/a", "insufficient"} else word
@@ -485,7 +492,7 @@ def _about_builds(contender: str, analysis: Analysis) -> str:
     if not told:
         return ""
     parts = [f"{word} in {_listed(names)}" for word, names in told.items()]
-    return f"Index builds of {contender} against {analysis.variants[0]}: {'; '.join(parts)}."
+    return f"Index builds of {contender} against {baseline}: {'; '.join(parts)}."
 
 
 _SIZED: frozenset[Verdict] = frozenset({"faster", "slower", "different"})

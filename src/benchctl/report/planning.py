@@ -161,7 +161,7 @@ def _proposal(purpose: str, analysis: Analysis, plan: Plan) -> Command | None:
 
 
 def _comparisons(analysis: Analysis) -> list[Comparison]:
-    return [one for row in analysis.task_rows for one in row.comparisons]
+    return [one for row in analysis.task_rows or analysis.rows for one in row.comparisons]
 
 
 def _by_build(analysis: Analysis) -> bool:

@@ -85,6 +85,12 @@ class BuildRow:
     build: int
     facts: IndexFacts
 
+    @property
+    def planned_version(self) -> str | None:
+        """What the plan has for the variant; None of targets, which tell it themselves."""
+        specs = self.record.plan.variants
+        return next((one.version or None for one in specs if one.name == self.variant), None)
+
 
 @dataclass(frozen=True)
 class TaskRow:
@@ -370,6 +376,7 @@ BUILDS: tuple[Column[BuildRow], ...] = (
     Column(
         "field_bytes", "BIGINT[]", "size of each of them, bytes", lambda row: list(row.facts.fields.values())
     ),
+    Column("version", "VARCHAR", "of the engine, as planned", lambda row: row.planned_version),
 )
 
 _OUTCOMES = ", ".join(f"{one.value} {one.name.lower()}" for one in Outcome)

@@ -106,7 +106,12 @@ class Steps(msgspec.Struct, frozen=True):
         """For readers."""
         sizes = ((self.download_bytes, "to download"), (self.disk_bytes, "of disk"))
         size = "".join(f"{amount / 1e9:.1f} GB {what}, " for amount, what in sizes if amount >= _SHOWN_BYTES)
-        lines = [f"steps: {'; '.join(self.steps)}", f"in all about {size}{duration(self.seconds)}"]
+        # Without forks or builds to be made, all builds are there.
+        steps = "; ".join(self.steps) or (
+            "none: all index builds are in the cache, and are shown again as they were made; another corpus "
+            "seed has fresh ones, or delete their folders in indices/ of BENCHCTL_HOME"
+        )
+        lines = [f"steps: {steps}", f"in all about {size}{duration(self.seconds)}"]
         if self.untried:
             lines.append(f"checked when the index is made: {', '.join(self.untried)}")
         return lines

@@ -335,6 +335,13 @@ def _check_metrics(plan: Plan, track: Track) -> None:
     tasks = [task for one in plan.schedules for task in one.schedule]
     shown = [task for task in tasks if track.operations[task.operation].reported] or tasks
     for one in map(metric, figure_names(plan.metrics)):
+        tell = [spec.engine for spec in plan.variants if spec.engine == "elasticsearch"]
+        if one.figure.named and len(tell) < min(2, len(plan.variants)):
+            raise UsageError(
+                f"--metric {one.figure.name}: only Elasticsearch tells the size of fields, so there would be "
+                "nothing to compare",
+                hint="leave it out: show --host has the fields of what tells them",
+            )
         if one.figure.built and plan.origin == "prepared":
             continue
         reasons = [one.lacking(task) for task in shown]

@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import groupby
 from statistics import geometric_mean, median
 from types import MappingProxyType
@@ -273,14 +273,17 @@ def analyse_run(
         caveats=(*own, *found.caveats),
         differences=variant_differences(resolved(record)),
         evidence=evidence_cost(record),
-        versions=_versions(record, forks),
+        versions=versions_of(record),
     )
     return with_imports(found, dict.fromkeys(forks, record.imported))
 
 
-def _versions(record: RunRecord, labels: Collection[str]) -> dict[str, str]:
+def versions_of(record: RunRecord) -> dict[str, str]:
     """Of the engines of variants, and of what a sweep made them of, where that stays one version."""
-    found = {facts.variant: facts.version for facts in record.engines if facts.variant in labels}
+    found = {facts.variant: facts.version for facts in record.engines}
+    # Nodes that only filled an index leave no facts; a target's version is known to itself alone.
+    if not record.forks and not found:
+        found = {one.name: one.version for one in record.plan.variants if one.target is None}
     families: dict[str, set[str]] = {}
     for name, swept in record.plan.swept.variants.items() if record.plan.swept else ():
         families.setdefault(swept.of, set()).add(found.get(name, ""))

@@ -11,6 +11,7 @@ CaveatCode = Literal[
     "answers-wrong",
     "bimodal",
     "builds",
+    "cached-builds",
     "coarse",
     "copied-shards",
     "course",
@@ -365,7 +366,9 @@ def answers_wrong(variant: str, detail: str) -> Caveat:
 
 def cached_builds() -> Caveat:
     """Builds that another run made, some other time."""
-    return Caveat("run", "some index builds are from the cache: a drift of the host is in the difference")
+    return Caveat(
+        "cached-builds", "some index builds are from the cache: a drift of the host is in the difference"
+    )
 
 
 def shared_builds(variants: Sequence[str]) -> Caveat:
