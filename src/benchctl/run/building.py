@@ -385,7 +385,8 @@ def _build(shop: Workshop, key: IndexKey, title: str, more: int) -> PreparedInde
 
 
 def _fill(shop: Workshop, key: IndexKey, root: Path, title: str, resumption: Resumption) -> IndexFacts:
-    shop.observer.stage(f"{title}: starting a node to build the index")
+    nodes = f"{len(key.nodes)} nodes" if len(key.nodes) > 1 else "a node"
+    shop.observer.stage(f"{title}: starting {nodes} to build the index")
     with boot(
         key.installation,
         shop.jdk,
@@ -427,7 +428,7 @@ def _fill(shop: Workshop, key: IndexKey, root: Path, title: str, resumption: Res
         facts = finish(client, key, intervals, resumption.total(sent))
         shop.observer.stage(f"{title}: how large every field is")
         facts = _with_fields(facts, client, key.places.target)
-        shop.observer.stage(f"{title}: stopping the node that built the index")
+        shop.observer.stage(f"{title}: stopping what built the index")
         # All is on disk. Several nodes would take turns at leaving, and those left would move shards.
         cluster.stop(at_once=len(cluster.nodes) > 1)
     return msgspec.structs.replace(facts, cluster_uuid=cluster.uuid)
