@@ -108,7 +108,7 @@ class RunSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
     hosts: Annotated[
         str,
         _said(
-            "A file of hosts that the load comes from, instead of this one.",
+            "A file of hosts that load comes from, and nodes are on, instead of this one.",
             "Load",
             metavar="FILE",
             later=True,

@@ -24,8 +24,10 @@ import psutil
 from scipy import stats
 
 from benchctl.errors import BenchctlError
-from benchctl.hosts.file import Hosts, load_hosts
-from benchctl.hosts.pool import HostPool, HostSession
+from benchctl.home import Home
+from benchctl.hosts.file import Hosts, Spread, load_hosts
+from benchctl.hosts.nodes import NodeHosts
+from benchctl.hosts.pool import HostPool, HostSession, Link
 from benchctl.results.samples import ROW_DTYPE, Place, RowFile
 from benchctl.run.telemetry import INTERVAL_S
 from namespaces import certify
@@ -47,7 +49,7 @@ def hosts_here(folder: Path, count: int) -> Iterator[Hosts]:
     address = f"tls://127.0.0.1:{_PORT}"
     names = [f"load-{number}" for number in range(count)]
     form = "scheduler: {}\ntls: {{ca: ca.pem, certificate: host.pem, key: host.key}}\nhosts:\n{}"
-    listed = "".join(f"  {name}: {{carries: [load]}}\n" for name in names)
+    listed = "".join(f"  {name}: {{carries: [load, nodes], address: 127.0.0.1}}\n" for name in names)
     (folder / "hosts.yml").write_text(form.format(address, listed))
     hosts = load_hosts(folder / "hosts.yml")
     with ExitStack() as stack:
@@ -77,7 +79,7 @@ def hosts_here(folder: Path, count: int) -> Iterator[Hosts]:
 
 def _ready(hosts: Hosts) -> bool:
     try:
-        with HostSession(hosts) as session:
+        with HostSession(hosts, Link, hosts.remote) as session:
             return not session.missing
     except BenchctlError:
         return False  # the scheduler is not up yet
@@ -87,7 +89,7 @@ def measured(path: Path, rounds: int, rows: int, idle_s: float) -> list[dict[str
     """Of several pools, one after the other; memory of the first, in a process that had none before."""
     hosts = load_hosts(path)
     me = psutil.Process()
-    with HostSession(hosts):
+    with HostSession(hosts, Link, hosts.remote):
         # What is imported, and what a first connection takes, is nobody's cost.
         before = me.memory_info().rss
     found = []
@@ -128,7 +130,25 @@ def measure(hosts: Hosts, rows: int, idle_s: float) -> dict[str, float]:
         samples = rows * len(links)
         found["fetch s"] = 1e6 * (time.monotonic() - wall_s) / samples
         found["fetch CPU s"] = 1e6 * (time.process_time() - cpu_s) / samples
-        return found
+    return found | measure_nodes(hosts, idle_s)
+
+
+def measure_nodes(hosts: Hosts, idle_s: float) -> dict[str, float]:
+    """Of hosts that carry a node each, without these: CPU to take them and give them back, and in between."""
+    found: dict[str, float] = {}
+    with tempfile.TemporaryDirectory() as name:
+        (Path(name) / "home").mkdir()
+        spread = Spread.of(hosts, hosts.remote, hosts.remote)
+        assert spread is not None
+        begun_s, cpu_s = time.monotonic(), time.process_time()
+        with NodeHosts(spread, Home(Path(name) / "home")):
+            found["take for nodes s"] = time.monotonic() - begun_s
+            idle_cpu_s = time.process_time()
+            time.sleep(idle_s)
+            idle_cpu_s = time.process_time() - idle_cpu_s
+            found["idle with nodes CPU %"] = 100 * idle_cpu_s / idle_s
+        found["take for nodes CPU s"] = time.process_time() - cpu_s - idle_cpu_s
+    return found
 
 
 def forecast(counts: Sequence[int], values: Sequence[float], at: int) -> tuple[float, float, float]:
@@ -170,7 +190,10 @@ def main() -> int:
     write(
         f"| figure | {columns} | more a host | {FORECAST} hosts |\n|---|{'---|' * (len(options.hosts) + 2)}\n"
     )
-    for key in ("begin s", "begin CPU s", "clocks CPU s", "idle CPU %", "memory MiB"):
+    for key in (
+        "begin s", "begin CPU s", "clocks CPU s", "idle CPU %", "memory MiB",
+        "take for nodes s", "take for nodes CPU s", "idle with nodes CPU %",
+    ):  # fmt: skip
         values = [one[key] for one in found]
         by_count = (
             f"{median(value for at, value in zip(counts, values, strict=True) if at == count):.3g}"

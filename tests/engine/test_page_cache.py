@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from benchctl.engine.page_cache import prepare_page_cache
+from benchctl.engine.page_cache import prepare_page_cache, resident_share
 from benchctl.errors import BenchctlError
 
 
@@ -20,6 +20,8 @@ def test_an_index_is_evicted_and_read_in_again(tmp_path: Path):
     assert prepare_page_cache(tmp_path, "warm") == 1.0
     assert prepare_page_cache(tmp_path, "as-is") is None
     assert prepare_page_cache(tmp_path, "cold") == 0.0
+    (tmp_path / "0" / "index" / "_0.fdt").read_bytes()
+    assert resident_share(tmp_path) > 0.9
 
 
 def test_what_cannot_be_evicted_is_told():

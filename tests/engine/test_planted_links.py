@@ -43,9 +43,15 @@ def collected_inlining(root: Path) -> None:
 
 def port(root: Path) -> None:
     folders = BootFolders(root)
-    Node(cast("Any", SimpleNamespace(name="", folders=folders, manner="direct"))).wait_listening(
-        lambda: False
+    setup = SimpleNamespace(
+        name="",
+        folders=folders,
+        manner="direct",
+        listen="",
+        timeout_s=1.0,
+        installation=SimpleNamespace(engine=""),
     )
+    Node(cast("Any", setup)).wait_listening(lambda: False)
 
 
 READERS: dict[str, tuple[str, Callable[[Path], object]]] = {

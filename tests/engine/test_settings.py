@@ -155,6 +155,18 @@ def test_a_core_node_listens_on_loopback_at_free_ports(
     }
 
 
+def test_requests_come_in_at_an_address_and_other_nodes_only_where_they_are_elsewhere(
+    installed: Installed, boot: BootFolders, tmp_path: Path
+):
+    installation = installed("opensearch")
+    alone = configured(installation, boot, listen="10.0.0.1")
+    assert (alone["network.host"], alone["http.host"]) == ("127.0.0.1", "10.0.0.1")
+    assert "transport.host" not in alone
+    other = BootFolders.create(tmp_path / "spread")
+    spread = configured(installation, other, listen="10.0.0.1", spread=True)
+    assert spread["transport.host"] == "10.0.0.1"
+
+
 def test_what_a_distribution_brings_is_switched_off(installed: Installed, boot: BootFolders):
     modules = ("ingest-geoip", "x-pack-core", "x-pack-ml", "x-pack-security")
     settings = configured(installed("elasticsearch", *modules), boot)

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from benchctl.errors import UsageError
-from benchctl.hosts.file import load_hosts
+from benchctl.hosts.file import Spread, load_hosts
+from benchctl.results.plan import NodeSpec
 
 WHOLE = """\
 scheduler: tls://10.0.0.1:8786
@@ -54,7 +55,7 @@ def test_one_host_needs_neither_scheduler_nor_dask(folder: Path, monkeypatch: py
         ("scheduler: tls://10.0.0.1:8786\n", "", "nothing says how load-1, load-2 can be reached"),
         ("tls: {ca: ca.pem, certificate: me.pem, key: me.key}\n", "", "its tls files are missing"),
         ("me.key", "you.key", r"hosts.yml:2:\d+: .*there is no file .*you.key"),
-        ("[load]}\n  load-2: {carries: [load]}", "[nodes]}", "'load-1' is to carry nodes and is not local"),
+        ("[load]}\n  load-2: {carries: [load]}", "[nodes]}", "'load-1' is to carry nodes, and has no"),
         ("load-1: {", "load-1: {local: true, ", "'load-1' and 'here' are both local"),
         ("carries: [nodes], address: 127.0.0.1", "carries: [load], address: 127.0.0.2", "and carries none"),
         ("127.0.0.1", "'::'", "'::' is not the IP address of one interface"),
@@ -81,4 +82,44 @@ def test_nodes_have_to_be_reached_by_the_load(folder: Path):
     # One of the addresses that documentation may name, which no interface has.
     hosts = load_hosts(written(folder, WHOLE.replace("127.0.0.1", "192.0.2.1")))
     with pytest.raises(UsageError, match=r"no interface of this host has the address 192\.0\.2\.1"):
+        hosts.check_nodes()
+
+
+SPREAD = WHOLE.replace(
+    "load-1: {carries: [load]}", "one: {carries: [nodes, load], address: 127.0.0.2}"
+).replace("load-2: {carries: [load]}", "two: {carries: [nodes], address: 127.0.0.3}")
+THREE = [NodeSpec("a"), NodeSpec("b"), NodeSpec("c")]
+
+
+def test_nodes_are_dealt_out_to_hosts_in_turn_but_for_those_that_say_where(folder: Path):
+    hosts = load_hosts(written(folder, SPREAD))
+    assert (hosts.nodes, hosts.load_elsewhere) == (("here", "one", "two"), ("one",))
+    assert hosts.placed("v", ()) == ("",)
+    assert hosts.placed("v", [*THREE, NodeSpec("d")]) == ("", "one", "two", "")
+    assert hosts.placed("v", [NodeSpec("a", host="two"), *THREE[1:]]) == ("two", "", "one")
+    assert hosts.placed("v", [NodeSpec("a", host="here")]) == ("",)
+    with pytest.raises(
+        UsageError, match="variant 'v': node 'a' is to be on 'x', and no host of that name"
+    ) as caught:
+        hosts.placed("v", [NodeSpec("a", host="x")])
+    assert caught.value.hint == "those that do: here, one, two"
+    alone = load_hosts(written(folder, "hosts: {here: {local: true, carries: [load]}}"))
+    assert alone.placed("v", THREE) == ("", "", "")
+
+
+def test_a_spread_knows_which_nodes_are_where(folder: Path):
+    hosts = load_hosts(written(folder, SPREAD))
+    found = Spread.of(hosts, ["a", "b", "c", "d"], ["one", "", "two", "one"])
+    assert found is not None
+    assert (found.by_host, found.own) == ({"one": ("a", "d"), "two": ("c",)}, ("b",))
+    assert Spread.of(hosts, ["a", "b"], ["", ""]) is None
+
+
+def test_nodes_here_have_to_be_reached_by_those_of_other_hosts(folder: Path):
+    text = SPREAD.replace("[nodes, load]", "[nodes]").replace("[nodes], address: 127.0.0.1", "[nodes, load]")
+    hosts = load_hosts(written(folder, text))
+    hosts.check_nodes([("",), ("one", "two")])
+    with pytest.raises(UsageError, match="on loopback, where nodes on two do not reach them"):
+        hosts.check_nodes([("one",), ("", "two")])
+    with pytest.raises(UsageError, match="on loopback, where nodes on one, two do not reach them"):
         hosts.check_nodes()

@@ -1,15 +1,25 @@
-"""A real node whose load comes from two hosts: namespaces on one machine, with clocks and TLS."""
+"""Nodes and load on several hosts: namespaces on one machine, with clocks, TLS and homes of their own."""
 
 import json
+import os
+import shutil
+import signal
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
+import duckdb
+import psutil
 import pytest
 
+from benchctl.home import Home
 from benchctl.results.store import RunStore
-from namespaces import lan, why_not
+from integration.test_run import java_processes
+from namespaces import Lan, lan, why_not
 from waiting import eventually
 
 REASON = why_not()
@@ -27,45 +37,152 @@ CHALLENGE = {
         {"name": "closed", "operation": "range", "clients": 2, "iterations": 10},
     ],
 }
+AHEAD_S = {"one": 5000, "two": 86_400}
+NODES = ["node-1", "node-2", "node-3"]
+# Started by the script: to learn a direct start would take every host longer than this.
+SPREAD = "os3=os,nodes:3,replicas:2,start:script"
 
 
-def test_the_load_of_a_run_comes_from_two_hosts(environ: dict[str, str], store: RunStore):
-    with tempfile.TemporaryDirectory() as name, lan(Path(name), "main", "one", "two") as net:
+@dataclass
+class Ground:
+    """The hosts, and a benchctl on the first of them."""
+
+    net: Lan
+    home: Home
+    environ: dict[str, str]
+    hosts: Path
+    challenge: Path
+
+    def command(self, *words: str) -> list[str]:
+        return self.net.within("main", [sys.executable, "-m", "benchctl", *words])
+
+    def benchctl(self, *words: str) -> "subprocess.CompletedProcess[str]":
+        return subprocess.run(
+            self.command(*words), env=self.environ, capture_output=True, text=True, check=False
+        )
+
+    def measured(self, *more: str) -> list[str]:
+        common = ("--docs", "5000", "--heap", "512m", "--forks", "1", "--wait", "--hosts", str(self.hosts))
+        return ["run", "--challenge", str(self.challenge), "--variant", SPREAD, *common, *more]
+
+    def processes(self, host: str, word: str) -> list[int]:
+        """Those of a host that have a word in their command, by id."""
+        found = []
+        for pid in self.net.pids(host):
+            with suppress(psutil.NoSuchProcess):
+                found += [pid] if word in psutil.Process(pid).cmdline() else []
+        return found
+
+    def nodes(self, host: str) -> list[int]:
+        return self.processes(host, "org.opensearch.bootstrap.OpenSearch")
+
+
+@pytest.fixture(scope="module")
+def ground(home: Home, environ: dict[str, str]) -> Iterator[Ground]:
+    with (
+        tempfile.TemporaryDirectory(dir=home.root.parent) as name,
+        lan(Path(name), "main", *AHEAD_S) as net,
+    ):
+        net.folder.chmod(0o755)
         net.dask_scheduler()
-        net.dask_worker("one", 5000)
-        net.dask_worker("two", 86_400)
-        hosts, challenge = net.folder / "hosts.yml", net.folder / "challenge.json"
+        for host, ahead_s in AHEAD_S.items():
+            # What would be downloaded and unpacked there.
+            for part in ("artifacts", "engines", "jdks"):
+                shutil.copytree(
+                    home.root / part, net.folder / host / part, copy_function=os.link, symlinks=True
+                )
+            net.dask_worker(host, ahead_s, BENCHCTL_HOME=str(net.folder / host))
+        challenge, hosts = net.folder / "challenge.json", net.folder / "hosts.yml"
         challenge.write_text(json.dumps(CHALLENGE))
         hosts.write_text(
             f"scheduler: {net.scheduler}\n"
             "tls: {ca: ca.pem, certificate: host.pem, key: host.key}\n"
-            f"hosts: {{main: {{local: true, carries: [nodes], address: {net.addresses['main']}}}, "
-            "one: {carries: [load]}, two: {carries: [load]}}\n"
+            "hosts:\n"
+            f"  main: {{local: true, carries: [nodes], address: {net.addresses['main']}}}\n"
+            + "".join(
+                f"  {host}: {{carries: [nodes, load], address: {net.addresses[host]}}}\n" for host in AHEAD_S
+            )
         )
+        made = Ground(net, home, environ, hosts, challenge)
+        assert eventually(lambda: made.benchctl("hosts", "check", str(hosts)).returncode == 0)
+        yield made
 
-        def benchctl(*words: str) -> "subprocess.CompletedProcess[str]":
-            command = net.within("main", [sys.executable, "-m", "benchctl", *words])
-            return subprocess.run(command, env=environ, capture_output=True, text=True, check=False)
 
-        assert eventually(lambda: benchctl("hosts", "check", str(hosts)).returncode == 0)
-        measured = ("--challenge", str(challenge), "--variant", "es", "--docs", "20k", "--heap", "512m")
-        done = benchctl("run", *measured, "--forks", "1", "--hosts", str(hosts), "-v", "--wait")
-        assert done.returncode == 0, done.stderr
-    record = store.find("latest", finished=False).load()
-    assert (record.plan.load_hosts, record.plan.hosts) == (("one", "two"), str(hosts))
+def test_load_and_nodes_of_a_run_are_on_several_hosts(ground: Ground, store: RunStore):
+    done = ground.benchctl(*ground.measured("-v"))
+    assert done.returncode == 0, done.stderr
+    folder = store.find("latest", finished=False)
+    record = folder.load()
+    assert (record.plan.load_hosts, record.plan.hosts) == (("one", "two"), str(ground.hosts))
+    assert record.plan.node_hosts == {"os3": ("", "one", "two")}
+    assert record.node_hosts.keys() == record.load_hosts.keys() == AHEAD_S.keys()
     assert all(host.round_trip_ns > 0 for host in record.load_hosts.values())
     (fork,) = record.forks
     opened, closed = fork.summaries
     assert [(one.name, one.clients) for one in opened.hosts] == [("one", 2), ("two", 1)]
     assert [(one.name, one.clients) for one in closed.hosts] == [("one", 1), ("two", 1)]
     assert (opened.samples, closed.samples) == (24, 20)
-    (boot,) = fork.boots
-    # Nobody else asked the node, and nothing was asked twice.
-    assert boot.searches_counted == boot.searches_sent == 3 * 10 + 20
     for summary in fork.summaries:
-        for host, ahead_s in zip(summary.hosts, (5000, 86_400), strict=True):
+        for host, ahead_s in zip(summary.hosts, AHEAD_S.values(), strict=True):
             assert abs(host.clock_offset_ns - ahead_s * 1_000_000_000) <= host.clock_error_ns
             assert host.start_late_ns is not None
             assert host.driver.requests == 8 * host.clients if summary is opened else 10
-    assert "the load came from 2 hosts (one, two)" in " ".join(record.caveats)
+    (boot,) = fork.boots
+    # Nobody else asked the nodes, and nothing was asked twice.
+    assert boot.searches_counted == boot.searches_sent == 3 * 10 + 20
+    said = " ".join(record.caveats)
+    assert "the load came from 2 hosts (one, two)" in said
+    assert "os3 was on one, two and this host: every time measured has their network in it" in said
+    assert "hosts of os3 are one machine (this host, one, two)" in said
     assert "Load by host" in done.stdout
+    assert "os3: node-1 on this host, node-2 on one, node-3 on two" in done.stdout
+
+    assert [(node.name, node.host) for node in boot.node_starts] == list(
+        zip(NODES, ["", *AHEAD_S], strict=True)
+    )
+    # Copies found their shards where they were, and started on the fork's clock, whatever that of their host.
+    assert boot.recovered_bytes == 0
+    assert all(0 <= node.origin_ns < fork.wall_s * 1e9 for node in boot.node_starts)
+    for node, home in zip(
+        boot.node_starts, (ground.home.root, *map(ground.net.folder.joinpath, AHEAD_S)), strict=True
+    ):
+        assert str(home) in node.command[0]
+        assert (folder.path / node.logs / "logs" / "gc.log").is_file()
+        assert (folder.path / node.logs / "stdout.log").stat().st_size
+        (index,) = (home / "indices").glob("opensearch-2.11.0-3-nodes-*-part")
+        assert [path.name for path in (index / "data").iterdir()] == [node.name]
+    for summary in fork.summaries:
+        assert sorted(summary.node_meters) == NODES
+        assert all({"cpu", "gc", "open_files"} <= part.keys() for part in summary.node_meters.values())
+        assert summary.meters["cpu"] == pytest.approx(
+            sum(part["cpu"] for part in summary.node_meters.values())
+        )
+    with duckdb.connect() as database:
+        rows = database.execute(
+            "SELECT node, min(t_ns), max(t_ns), max(node_cpu_percent) FROM read_parquet(?) "
+            "WHERE kind = 'node' GROUP BY node ORDER BY node",
+            [str(folder.path / str(fork.telemetry))],
+        ).fetchall()
+    assert [row[0] for row in rows] == NODES
+    assert all(0 < first <= last < fork.wall_s * 1e9 and cpu > 0 for _, first, last, cpu in rows)
+
+
+def test_a_host_that_is_lost_fails_the_fork_by_name_and_leaves_nothing_anywhere(
+    ground: Ground, store: RunStore
+):
+    command = ground.command(*ground.measured())
+    with subprocess.Popen(command, env=ground.environ, stderr=subprocess.PIPE, text=True) as run:
+        assert eventually(lambda: all(map(ground.nodes, ("main", *AHEAD_S))))
+        (worker,) = ground.processes("two", "--no-nanny")
+        os.kill(worker, signal.SIGKILL)
+        _, said = run.communicate()
+    assert run.returncode == 1, said
+    assert eventually(lambda: not any(map(ground.nodes, AHEAD_S)))
+    assert not java_processes(ground.home)
+    (fork,) = store.find("latest", finished=False).load().forks
+    assert (fork.status, fork.reason.partition("\n")[0]) == (
+        "failed",
+        "host two was lost: its Dask worker is gone",
+    )
+    assert not list((ground.net.folder / "one" / "scratch").iterdir())
+    assert not list(ground.home.scratch.iterdir())

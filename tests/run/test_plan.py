@@ -12,13 +12,14 @@ from hypothesis import strategies as st
 
 from benchctl.errors import UsageError
 from benchctl.results.figures import FIGURES
-from benchctl.results.plan import PinSpec, Plan, TargetSpec
+from benchctl.results.plan import EvidenceSpec, NodeSpec, PinSpec, Plan, TargetSpec
 from benchctl.run.documents import FileOptions
 from benchctl.run.plan import (
     SETTLING_DOCUMENTS,
     RunSpec,
     block_order,
     boots,
+    checked_hosts,
     default_heap_mb,
     operations_used,
     plan_run,
@@ -442,3 +443,62 @@ def test_one_challenge_with_counts_leaves_the_others_to_settle():
     plan, _ = plan_run(options(settle=True, params={"range-only-short.iterations": 7}))
     assert counts(plan)["range"] == (1000, 500)
     assert counts(plan, 1) == {"range": (None, 7)}
+
+
+THREE = msgspec.structs.replace(ES, name="es3", nodes=tuple(NodeSpec(f"node-{n}") for n in (1, 2, 3)))
+
+
+@pytest.fixture
+def hosts(tmp_path: Path) -> Path:
+    for name in ("ca.pem", "me.pem", "me.key"):
+        (tmp_path / name).touch()
+    path = tmp_path / "hosts.yml"
+    path.write_text(
+        "scheduler: tls://127.0.0.1:8786\n"
+        "tls: {ca: ca.pem, certificate: me.pem, key: me.key}\n"
+        "hosts:\n"
+        "  here: {local: true, carries: [nodes, load], address: 127.0.0.1}\n"
+        "  one: {carries: [nodes], address: 127.0.0.2}\n"
+    )
+    return path
+
+
+def test_a_plan_says_which_host_each_node_is_on_and_more_is_measured_there_only(hosts: Path):
+    plan, _ = plan_run(options(hosts=str(hosts), variants=(ES, THREE)))
+    assert (plan.load_hosts, plan.node_hosts) == (("here",), {"es": ("",), "es3": ("", "one", "")})
+    assert checked_hosts(plan)[1] == plan.node_hosts
+    assert msgspec.convert(msgspec.to_builtins(plan), Plan) == plan
+    # A part of a plan needs no other hosts than its own variants.
+    assert checked_hosts(msgspec.structs.replace(plan, variants=(ES,)))[1] == {}
+    hosts.write_text(hosts.read_text().replace("  one: {", "  two: {"))
+    with pytest.raises(
+        UsageError, match=r"nodes of es3 were on this host, one, this host, and by .* this host, two"
+    ):
+        checked_hosts(plan)
+    alone, _ = plan_run(options(hosts=str(hosts), variants=(ES,)))
+    assert alone.node_hosts == {}
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"pin": PinSpec((0,), (1,))}, "--pin: nodes are on one, and it names CPUs of this host"),
+        ({"page_cache": "cold"}, "--page-cache: nodes are on one"),
+        ({"evidence": EvidenceSpec(("gc",), 1)}, "--evidence: nodes are on one"),
+        ({"on_node_loss": "continue"}, "--on-node-loss: nodes are on one"),
+    ],
+)
+def test_what_cannot_be_done_yet_with_nodes_on_other_hosts_is_refused(
+    hosts: Path, changes: dict[str, Any], said: str
+):
+    with pytest.raises(UsageError, match=said):
+        plan_run(options(hosts=str(hosts), variants=(THREE,), **changes))
+
+
+def test_a_node_that_is_to_be_on_a_host_needs_a_file_of_hosts(hosts: Path):
+    nodes = tuple(NodeSpec(name, host="one") for name in ("a", "b"))
+    variants = (msgspec.structs.replace(ES, name="there", nodes=nodes),)
+    with pytest.raises(UsageError, match="node 'a' is to be on host 'one', and no file says"):
+        plan_run(options(variants=variants))
+    plan, _ = plan_run(options(variants=variants, hosts=str(hosts)))
+    assert plan.node_hosts == {"there": ("one", "one")}

@@ -99,10 +99,10 @@ def test_a_workspace_holds_the_build_that_is_asked_for(subject: Subject, tmp_pat
     assert [build.key for build in several.builds] == ["0", "1", "2"]
     assert several.index_facts.key == "0"
     for number in range(3):
-        with several.workspace(home, "fork-000", number) as root:
-            assert (root / "data" / "which").read_text() == str(number)
-    with several.workspace(home, "answers") as root:
-        assert (root / "data" / "which").read_text() == "0"
+        with several.workspace(home, "fork-000", number) as work:
+            assert (work.root / "data" / "which").read_text() == str(number)
+    with several.workspace(home, "answers") as work:
+        assert (work.root / "data" / "which").read_text() == "0"
 
 
 def test_a_node_that_cannot_read_its_copy_leads_to_the_damaged_build(subject: Subject, tmp_path: Path):
@@ -127,9 +127,9 @@ def test_a_node_that_cannot_read_its_copy_leads_to_the_damaged_build(subject: Su
 def test_what_begins_on_nothing_gets_an_empty_workspace(subject: Subject, tmp_path: Path):
     empty = dataclasses.replace(subject, index=None)
     assert (empty.index_facts, empty.builds) == (None, ())
-    with empty.workspace(Home(tmp_path), "fork-000") as root:
-        assert list(root.iterdir()) == []
-    assert not root.exists()
+    with empty.workspace(Home(tmp_path), "fork-000") as work:
+        assert list(work.root.iterdir()) == []
+    assert not work.root.exists()
 
 
 FOUND = ClusterFacts(
@@ -182,10 +182,10 @@ def test_a_run_goes_on_whose_nodes_only_the_engines_script_can_start(
 
 def test_a_cluster_gets_an_empty_workspace_that_ends_with_its_fork(tmp_path: Path):
     home = Home(tmp_path)
-    with target_subject().workspace(home, "fork-000") as root:
-        assert root.is_dir()
-        assert list(root.iterdir()) == []
-    assert not root.exists()
+    with target_subject().workspace(home, "fork-000") as work:
+        assert work.root.is_dir()
+        assert list(work.root.iterdir()) == []
+    assert not work.root.exists()
 
 
 def test_facts_say_which_jars_and_plug_ins_there_are(subject: Subject):

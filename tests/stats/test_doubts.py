@@ -7,11 +7,11 @@ import msgspec
 import pytest
 
 from benchctl.results.figures import Course, Quantiles, TaskSummary
-from benchctl.results.model import AnswerCheck, AnswerFinding, BootRecord, ForkRecord, NodeFate
+from benchctl.results.model import AnswerCheck, AnswerFinding, BootRecord, ForkRecord, NodeFate, NodeRecord
 from benchctl.stats.doubts import general_doubts, node_doubts, row_doubts
 from benchctl.stats.metrics import LATENCY, SERVICE_TIME, THROUGHPUT, Metric, metric
 from benchctl.track.model import Task
-from builders import make_driver, make_fork, make_summary
+from builders import make_driver, make_fork
 
 CLOSED = Task("range", iterations=10)
 THROTTLED = Task("range", iterations=10, target_throughput=100)
@@ -191,17 +191,36 @@ def test_what_became_of_single_nodes_is_said():
     assert "in fork 2 of es3 nodes copied up to 1,234 bytes" in found["copied-shards"]
 
 
-def test_nodes_of_one_host_say_nothing_of_scaling():
-    parts = {name: {"cpu": 1.0} for name in ("a", "b", "c")}
-    found = {
-        name: [(0, make_summary("range", 5.0, node_meters=meters))]
-        for name, meters in (("es", {}), ("es3", parts))
+def test_what_a_start_read_of_an_index_that_was_to_be_cold_is_said():
+    boot = BootRecord((0,), 1.0, 0.0, 0.0, 1, 1, (), "", resident=0.0)
+    starts = {
+        "cold": msgspec.structs.replace(boot, resident_begun=0.97),
+        "colder": msgspec.structs.replace(boot, resident_begun=0.02),
+        "before": boot,
+        "warm": msgspec.structs.replace(boot, resident=1.0, resident_begun=1.0),
     }
-    doubts = [
-        one.text for one in row_doubts(THROUGHPUT, Task("range"), found, None) if one.code == "shared-host"
-    ]
-    assert len(doubts) == 1
-    assert doubts[0].startswith("the 3 nodes of es3 share one host's CPUs")
+    found = list(node_doubts({label: [make_fork(label, 0, boots=(one,))] for label, one in starts.items()}))
+    assert [one.code for one in found] == ["warmed-by-start"]
+    assert "starting nodes of cold read up to 97 % of the index" in found[0].text
+
+
+@pytest.mark.parametrize(
+    ("hosts", "said"),
+    [
+        (("", "", ""), "the 3 nodes of es3 share one host's CPUs"),
+        (("x", "x", "x"), "the 3 nodes of es3 share one host's CPUs"),
+        (("", "x", ""), "not every node of es3 has a host of its own: a and c share the host of benchctl"),
+        (("", "x", "x"), "not every node of es3 has a host of its own: b and c share host x"),
+        (("", "x", "y"), ""),
+    ],
+)
+def test_nodes_that_share_a_host_say_nothing_of_scaling(hosts: tuple[str, ...], said: str):
+    boot = BootRecord((0,), 1.0, 0.0, 0.0, 1, 1, (), "")
+    nodes = tuple(NodeRecord(name, 1.0, (), "", 0, host) for name, host in zip("abc", hosts, strict=True))
+    fork = make_fork("es3", 0, boots=(msgspec.structs.replace(boot, node_starts=nodes),))
+    doubts = [one.text for one in node_doubts({"es": [make_fork("es", 0, boots=(boot,))], "es3": [fork]})]
+    assert len(doubts) == bool(said)
+    assert "".join(doubts).startswith(said)
 
 
 def test_a_figure_by_the_clocks_of_a_target_is_not_quite_that_of_other_nodes(

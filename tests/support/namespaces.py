@@ -66,7 +66,7 @@ class Lan:
         clock = [UNSHARE, "--time", "--monotonic", ahead, "--boottime", ahead] if clock_s else []
         return [IP, "netns", "exec", f"{self.tag}-{name}", *clock, *command]
 
-    def start(self, name: str, command: Sequence[str], *, clock_s: int = 0) -> None:
+    def start(self, name: str, command: Sequence[str], *, clock_s: int = 0, **variables: str) -> None:
         """Start a command there; it ends with the LAN."""
         if name in self.running:
             self.running[name].wait(READY_S)
@@ -75,7 +75,7 @@ class Lan:
                 self.within(name, command, clock_s),
                 stdout=log,
                 stderr=log,
-                env={**os.environ, **_QUIET},
+                env={**os.environ, **_QUIET, **variables},
                 cwd=self.folder,
             )
 
@@ -104,7 +104,7 @@ class Lan:
         command = [*_DASK, "scheduler", "--host", f"tls://{address}:{PORT}", "--no-dashboard", *self.tls]
         self.start(first, command)
 
-    def dask_worker(self, name: str, clock_s: int = 0) -> None:
+    def dask_worker(self, name: str, clock_s: int = 0, **variables: str) -> None:
         """Start a worker on a host."""
         command = [
             *_DASK,
@@ -117,7 +117,7 @@ class Lan:
         ]
         options = ["--no-nanny", "--nthreads", "1", "--memory-limit", "0", "--no-dashboard"]
         options += ["--local-directory", str(self.folder / f"work-{name}")]
-        self.start(name, [*command, *options, *self.tls], clock_s=clock_s)
+        self.start(name, [*command, *options, *self.tls], clock_s=clock_s, **variables)
 
     def pids(self, name: str) -> list[int]:
         """Processes in a namespace."""

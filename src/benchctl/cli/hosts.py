@@ -2,15 +2,17 @@
 
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from benchctl.cli.tables import TableFormat, print_listing, table_format_option
+from benchctl.endpoint import is_loopback
 from benchctl.errors import BenchctlError
 from benchctl.hosts.file import Hosts, load_hosts
-from benchctl.hosts.remote import VERSIONS, describe
+from benchctl.hosts.remote import VERSIONS, HostFacts, describe, describe_site
 from benchctl.report.listing import Listing
 
 if TYPE_CHECKING:
@@ -18,10 +20,13 @@ if TYPE_CHECKING:
 
 _COLUMNS = (
     "host", "carries", "state", "CPUs", "load", "memory free GiB", "disk free GiB", "round trip ms", "MB/s",
-    "clock offset s", "clock error ms", "measuring there", *VERSIONS,
+    "clock offset s", "clock error ms", "memory maps", "measuring there", *VERSIONS,
 )  # fmt: skip
-_NUMERIC = frozenset(range(3, 11))
+_NUMERIC = frozenset(range(3, 12))
 _READY = "ready"
+# What both engines demand of a host, where nodes of other hosts reach theirs.
+_LEAST_MEMORY_MAPS = 262_144
+_LEAST_OPEN_FILES = 65_535
 _NS_PER_MS = 1e6
 _NS_PER_S = 1e9
 _BYTES_PER_MB = 1e6
@@ -30,7 +35,7 @@ Row = tuple[object, ...]
 
 @click.group("hosts")
 def hosts_group() -> None:
-    """Hosts that load comes from."""
+    """Hosts that load comes from, or that carry nodes."""
 
 
 @hosts_group.command("check")
@@ -40,7 +45,8 @@ def check_command(file: Path, output_format: TableFormat) -> None:
     """Ask every host of FILE what it is, how far away, and whether it is free.
 
     The clock offset is that of the host's monotonic clock, which counts from its own start, and its error
-    half of the quickest round trip. Exit code 1 if a host cannot be used, or somebody measures there.
+    half of the quickest round trip. Free disk is that of the host's own BENCHCTL_HOME where it carries nodes;
+    memory maps are its vm.max_map_count. Exit code 1 if a host cannot be used, or somebody measures there.
     """
     hosts = load_hosts(file)
     hosts.check_nodes()
@@ -61,9 +67,9 @@ def _rows(hosts: Hosts) -> Iterator[Row]:
         links: Mapping[str, Link] = {}
         if hosts.remote:
             # Dask takes a second to load, and is there only where hosts are.
-            from benchctl.hosts.pool import HostSession  # noqa: PLC0415 - see above
+            from benchctl.hosts import pool  # noqa: PLC0415 - see above
 
-            session = stack.enter_context(HostSession(hosts))
+            session = stack.enter_context(pool.HostSession(hosts, pool.Link, hosts.remote))
             missing, links = session.missing, session.links
         for name, host in hosts.hosts.items():
             known = name, list(host.carries)
@@ -71,17 +77,35 @@ def _rows(hosts: Hosts) -> Iterator[Row]:
                 yield (*known, missing[name], *[None] * (len(_COLUMNS) - 3))
                 continue
             facts = describe(Path.cwd()) if host.local else links[name].facts
+            unfit = "busy" if facts.busy else ""
+            if "nodes" in host.carries:
+                where = describe_site(host.address) if host.local else links[name].call("site", host.address)
+                unfit = unfit or where.unfit or _bootstrap(hosts, facts)
+                facts = replace(facts, free_disk_bytes=where.free_disk_bytes)
             yield (
                 *known,
-                "busy" if facts.busy else _READY,
+                unfit or _READY,
                 facts.cores,
                 round(facts.load, 2),
                 round(facts.free_memory_bytes / 2**30, 1),
                 round(facts.free_disk_bytes / 2**30, 1),
                 *([None] * 4 if host.local else _distance(links[name])),
+                facts.memory_maps if "nodes" in host.carries else None,
                 facts.busy or None,
                 *(facts.versions[name] for name in VERSIONS),
             )
+
+
+def _bootstrap(hosts: Hosts, facts: HostFacts) -> str:
+    """Why no node of a cluster over several hosts would start there; empty where it would."""
+    addresses = [host.address for host in hosts.hosts.values() if "nodes" in host.carries]
+    spread = len(addresses) > 1 and not all(is_loopback(one) for one in addresses if one)
+    mend = []
+    if facts.memory_maps is not None and facts.memory_maps < _LEAST_MEMORY_MAPS:
+        mend.append(f"sysctl -w vm.max_map_count={_LEAST_MEMORY_MAPS}")
+    if facts.open_files is not None and facts.open_files < _LEAST_OPEN_FILES:
+        mend.append(f"ulimit -n {_LEAST_OPEN_FILES} for what starts them")
+    return f"nodes of one cluster with others would not start: {', '.join(mend)}" if spread and mend else ""
 
 
 def _distance(link: "Link") -> tuple[float, ...]:

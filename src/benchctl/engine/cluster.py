@@ -6,9 +6,10 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, Protocol, TypeVar
 
 from benchctl.disk import disk_errors
 from benchctl.endpoint import Endpoint
@@ -16,11 +17,13 @@ from benchctl.engine.client import NodeRequestError, SearchClient, connect
 from benchctl.engine.distribution import Installation
 from benchctl.engine.jdk import Jdk
 from benchctl.engine.launch import Starts, UnlearnableError, direct
+from benchctl.engine.meter import Reading
 from benchctl.engine.node import (
     EXIT_STATUS_WAIT_S,
     START_TIMEOUT_S,
     UNKNOWN_HINT,
     VMSTAT,
+    Member,
     Node,
     Setup,
     StartManner,
@@ -59,7 +62,7 @@ class Cluster:
     """
 
     def __init__(
-        self, nodes: Sequence[Node], installation: Installation, *, start_s: float, tolerant: bool
+        self, nodes: Sequence[Member], installation: Installation, *, start_s: float, tolerant: bool
     ) -> None:
         self._installation = installation
         self._tolerant = tolerant
@@ -82,6 +85,11 @@ class Cluster:
         """Where the measured client finds all nodes; with several, one of them may be down."""
         hosts = tuple(host for node in self.nodes for host in node.endpoint.hosts)
         return Endpoint(hosts, lossy=len(hosts) > 1)
+
+    def readings(self) -> dict[int, Reading]:
+        """What nodes have used as of now, by process id, without those that cannot be read."""
+        found = {node.pid: node.reading() for node in self.nodes}
+        return {pid: reading for pid, reading in found.items() if reading is not None}
 
     @property
     def command(self) -> tuple[str, ...]:
@@ -183,7 +191,7 @@ class Cluster:
                 with connect(self._installation.engine, node.endpoint) as client:
                     _wait_healthy(client, None, node, sum(not one.down for one in self.nodes))
 
-    def _named(self, name: str) -> Node:
+    def _named(self, name: str) -> Member:
         if name == "master":
             # Its own connection: others use that of the cluster meanwhile.
             up = next((node for node in self.nodes if not node.down), self.nodes[0])
@@ -195,8 +203,115 @@ class Cluster:
         names = ", ".join(node.name for node in self.nodes)
         raise BenchctlError(f"the cluster has no node '{name}'", hint=f"its nodes are {names}")
 
-    def _note(self, node: Node, fate: Fate) -> None:
+    def _note(self, node: Member, fate: Fate) -> None:
         self.fates.append((time.monotonic_ns(), node.name, fate))
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """A node that is to be started, whichever host that is on.
+
+    Attributes:
+        name: empty for a single node.
+        heap_mb: of it, MiB.
+        jvm_flags: behind all other flags.
+        settings: over benchctl's own.
+        joining: settings by which it finds the others.
+        variables: of its environment, over benchctl's own.
+        timeout_s: how long it may take to get ready.
+        spread: whether nodes of other hosts have to reach it.
+    """
+
+    name: str
+    heap_mb: int
+    jvm_flags: tuple[str, ...]
+    settings: Mapping[str, Any]
+    joining: Mapping[str, Any]
+    variables: Mapping[str, str]
+    timeout_s: float
+    spread: bool
+
+
+class Elsewhere(Protocol):
+    """Another host's ground."""
+
+    def node(self, wanted: Wanted) -> Member:
+        """Configure a node there."""
+        ...
+
+
+@dataclass(frozen=True)
+class Ground:
+    """What nodes start on, on this host; the attributes are those of `boot`."""
+
+    installation: Installation
+    jdk: Jdk
+    data: Path
+    folder: Path
+    owner: Owner | None
+    starts: Starts | None = None
+    archive_to: Path | None = None
+    cpus: tuple[int, ...] | None = None
+    vmstat: Path = VMSTAT
+    listen: str = ""
+
+    def node(self, wanted: Wanted) -> Node:
+        """Configure a node.
+
+        Raises:
+            BenchctlError: it cannot be.
+        """
+        folders = BootFolders.create(place_of(self.folder, wanted.name))
+        data = place_of(self.data, wanted.name)
+        write_config(
+            folders,
+            self.installation,
+            self.jdk,
+            heap_mb=wanted.heap_mb,
+            jvm_flags=wanted.jvm_flags,
+            settings=wanted.settings,
+            data=data,
+            joining=wanted.joining,
+            listen=self.listen,
+            spread=wanted.spread,
+        )
+        data.mkdir(parents=True, exist_ok=True)
+        script = self._script(folders, wanted.variables)
+        command = script
+        manner: StartManner = "script"
+        if self.starts is not None:
+            with contextlib.suppress(UnlearnableError):
+                parts = script, self.starts, folders, self.installation, self.jdk, data
+                command = direct(*parts, archive_to=self.archive_to)
+                manner = "direct"
+        for root in (folders.root, data):
+            hand_over(root, self.owner)
+        return Node(
+            Setup(
+                wanted.name,
+                self.installation,
+                folders,
+                command,
+                script,
+                manner,
+                wanted.timeout_s,
+                self.vmstat,
+                self.listen,
+                self.starts,
+            )
+        )
+
+    def _script(self, folders: BootFolders, variables: Mapping[str, str]) -> Command:
+        installation = self.installation
+        return Command(
+            argv=(str(installation.root.absolute() / "bin" / installation.engine),),
+            env=environment(folders, installation, self.jdk, variables),
+            cwd=folders.root,
+            stdout=folders.stdout,
+            stderr=folders.stderr,
+            owner=self.owner,
+            cpus=self.cpus,
+        )
 
 
 @contextmanager
@@ -221,6 +336,7 @@ def boot(  # noqa: PLR0913 - what is started, on what and for whom; all by keywo
     listen: str = "",
     nodes: Sequence[NodeSpec] = (),
     tolerant: bool = False,
+    elsewhere: Mapping[str, Elsewhere] = MappingProxyType({}),
 ) -> Iterator[Cluster]:
     """Start nodes, wait until they are ready, and stop them when the block ends, however it ends.
 
@@ -246,6 +362,7 @@ def boot(  # noqa: PLR0913 - what is started, on what and for whom; all by keywo
         listen: the address that they take requests at; empty for loopback.
         nodes: of the cluster; empty for a single one without a name.
         tolerant: whether the others go on when a node is lost.
+        elsewhere: node -> the ground that it starts on instead, on another host.
 
     Raises:
         BenchctlError: one cannot be configured, ended, or did not get ready in time; the message says why as
@@ -253,46 +370,31 @@ def boot(  # noqa: PLR0913 - what is started, on what and for whom; all by keywo
     """
     specs = nodes if len(nodes) > 1 else [NodeSpec("", node.settings) for node in nodes] or [NodeSpec("")]
     common = settings or {}
-    timeout_s += _MORE_TIME_S * (len(specs) - 1)
     together = joining(installation, specs, common)
-
-    def configure(spec: NodeSpec) -> Setup:
-        folders = BootFolders.create(place_of(folder, spec.name))
-        own = place_of(data, spec.name)
-        write_config(
-            folders,
-            installation,
-            jdk,
+    own = Ground(installation, jdk, data, folder, owner, starts, archive_to, cpus, vmstat, listen)
+    grounds = [elsewhere.get(spec.name, own) for spec in specs]
+    wanted = [
+        Wanted(
+            spec.name,
             heap_mb=heap_mb,
             jvm_flags=(*jvm_flags, *node_flags.get(spec.name, ())),
             settings={**common, **spec.settings},
-            data=own,
             joining={**together, "node.name": spec.name} if spec.name else ALONE,
-            listen=listen,
+            variables=variables,
+            timeout_s=timeout_s + _MORE_TIME_S * (len(specs) - 1),
+            spread=any(ground is not grounds[0] for ground in grounds),
         )
-        own.mkdir(parents=True, exist_ok=True)
-        script = _script(
-            folders, installation, environment(folders, installation, jdk, variables), owner, cpus
-        )
-        command = script
-        manner: StartManner = "script"
-        if starts is not None:
-            with contextlib.suppress(UnlearnableError):
-                command = direct(script, starts, folders, installation, jdk, own, archive_to=archive_to)
-                manner = "direct"
-        for root in (folders.root, own):
-            hand_over(root, owner)
-        return Setup(spec.name, installation, folders, command, script, manner, timeout_s, vmstat, listen)
-
-    setups = _at_once(configure, specs)
+        for spec in specs
+    ]
+    members = _at_once(lambda pair: pair[0].node(pair[1]), list(zip(grounds, wanted, strict=True)))
     started = time.monotonic()
     with ExitStack() as stack:
-        found = [stack.enter_context(Node(setup)) for setup in setups]
+        found = [stack.enter_context(member) for member in members]
         try:
-            _wait_listening(found, folder)
+            _wait_listening(found)
         except BenchctlError as err:
-            if starts is not None and err.hint == UNKNOWN_HINT and setups[0].manner == "direct":
-                starts.forget()
+            # Of all: which one it was about, its text alone says.
+            if err.hint == UNKNOWN_HINT and [node for node in found if node.forget_start()]:
                 hint = (
                     f"{UNKNOWN_HINT}; how it is started is learnt anew, so try again, or with --start script"
                 )
@@ -307,7 +409,7 @@ def boot(  # noqa: PLR0913 - what is started, on what and for whom; all by keywo
             cluster.stop()
 
 
-def _wait_listening(nodes: Sequence[Node], folder: Path) -> None:
+def _wait_listening(nodes: Sequence[Member]) -> None:
     """Wait until all answer requests; of several, when each has been told where the others are."""
 
     def none_gone() -> bool:
@@ -317,9 +419,8 @@ def _wait_listening(nodes: Sequence[Node], folder: Path) -> None:
 
     if len(nodes) > 1:
         addresses = [node.wait_address(none_gone) for node in nodes]
-        with disk_errors(f"tell nodes of each other in {folder}"):
-            for node in nodes:
-                node.folders.write_seeds(addresses)
+        for node in nodes:
+            node.tell_others(addresses)
     for node in nodes:
         node.wait_listening(none_gone)
 
@@ -336,7 +437,7 @@ def _at_once(do: Callable[[T], U], items: Sequence[T]) -> list[U]:
         return list(pool.map(do, items))
 
 
-def _wait_healthy(client: SearchClient, index: str | None, node: Node, count: int) -> None:
+def _wait_healthy(client: SearchClient, index: str | None, node: Member, count: int) -> None:
     """Wait for the index's shards, or for whatever shards there are, on so many nodes."""
     try:
         client.health(index, node.left_s, count)
@@ -344,24 +445,6 @@ def _wait_healthy(client: SearchClient, index: str | None, node: Node, count: in
         node.check_alive(EXIT_STATUS_WAIT_S, "before it was ready")
         what = f"the shards of index '{index}'" if index else "its shards"
         raise node.failure(f"never got {what} ready: {err.reason}", client.unassigned()) from err
-
-
-def _script(
-    folders: BootFolders,
-    installation: Installation,
-    env: dict[str, str],
-    owner: Owner | None,
-    cpus: tuple[int, ...] | None,
-) -> Command:
-    return Command(
-        argv=(str(installation.root.absolute() / "bin" / installation.engine),),
-        env=env,
-        cwd=folders.root,
-        stdout=folders.stdout,
-        stderr=folders.stderr,
-        owner=owner,
-        cpus=cpus,
-    )
 
 
 def archive_classes(home: Home, installation: Installation, jdk: Jdk, starts: Starts) -> bool:

@@ -18,7 +18,7 @@ from typing import Any, Protocol, TypedDict
 import msgspec
 
 from benchctl.disk import disk_errors, open_regular
-from benchctl.engine.node import Node
+from benchctl.engine.node import Member
 from benchctl.engine.telemetry import Gauge, ProcessGauge
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.jvm.inlining_log import foreign_lines
@@ -88,10 +88,10 @@ class Collector(Protocol):
     def flags(self) -> tuple[str, ...]:
         """JVM flags, appended to all others."""
 
-    def begin(self, node: Node) -> None:
+    def begin(self, node: Member) -> None:
         """The node is up, and the first task of a measured challenge, or its warm-up, is about to start."""
 
-    def measured(self, node: Node) -> None:
+    def measured(self, node: Member) -> None:
         """The last measured task is done; the node is still up."""
 
     def end(self) -> None:
@@ -134,11 +134,11 @@ class LoggedCollector(ABC):
         """The logging. Without rotation, a JVM that runs before the server leaves nothing behind."""
         return (f"-Xlog:{self.tags}:file={self._log}:{DECORATIONS}:filecount=0",)
 
-    def begin(self, node: Node) -> None:
+    def begin(self, node: Member) -> None:
         """Note which process counts."""
         self._process = node.pid, node.started_ns
 
-    def measured(self, node: Node) -> None:
+    def measured(self, node: Member) -> None:
         """Nothing: the log goes on until the node ends."""
         del node
 
@@ -273,11 +273,11 @@ class InliningCollector:
             f"-XX:LogFile={self._log}",
         )
 
-    def begin(self, node: Node) -> None:
+    def begin(self, node: Member) -> None:
         """Note the node's output; what was compiled before the first task is part of the evidence."""
         self._stdout = node.stdout
 
-    def measured(self, node: Node) -> None:
+    def measured(self, node: Member) -> None:
         """Nothing: the log goes on until the JVM ends."""
 
     def end(self) -> None:
@@ -335,14 +335,14 @@ class OsCollector:
         """None."""
         return ()
 
-    def begin(self, node: Node) -> None:
+    def begin(self, node: Member) -> None:
         """Take the first reading, and more from then on."""
         gauge, started_ns = self._gauge(node.pid), node.started_ns
         self._read(gauge, started_ns)
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="evidence-os")
         self._reading = self._pool.submit(self._run, gauge, started_ns)
 
-    def measured(self, node: Node) -> None:
+    def measured(self, node: Member) -> None:
         """Take the last reading, while the process exists."""
         del node
         self._stop()
@@ -453,7 +453,7 @@ class ProfileCollector:
             f"-XX:FlightRecorderOptions=stackdepth={STACK_DEPTH}",
         )
 
-    def begin(self, node: Node) -> None:
+    def begin(self, node: Member) -> None:
         """Start recording.
 
         Raises:
@@ -469,7 +469,7 @@ class ProfileCollector:
         self._command(node, "JFR.start", *options, expected="Started recording")
         self._clock = RecordingClock(begun - since, begun)
 
-    def measured(self, node: Node) -> None:
+    def measured(self, node: Member) -> None:
         """Stop recording, which writes the file.
 
         Raises:
@@ -494,7 +494,7 @@ class ProfileCollector:
             _write_new(folder / PROFILE_NAME, msgspec.json.encode(profile))
             _write_new(folder / COLLAPSED_NAME, collapse(stacks).encode())
 
-    def _command(self, node: Node, command: str, *options: str, expected: str) -> None:
+    def _command(self, node: Member, command: str, *options: str, expected: str) -> None:
         """Send the JVM a command; the exit status of `jcmd` does not tell whether it succeeded."""
         argv = [str(self._scene.java_home / "bin" / "jcmd"), str(node.pid), command, f"name={_RECORDING}"]
         try:

@@ -6,8 +6,8 @@ import signal
 import struct
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import ExitStack, suppress
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from io import BufferedReader
 from pathlib import Path
@@ -144,37 +144,6 @@ class Meter:
             return os.stat(folder).st_size or len(os.listdir(folder))  # noqa: PTH116, PTH208 - twice as fast
         except OSError:
             return None
-
-
-class Meters:
-    """Reads several processes of this host; a context manager.
-
-    Args:
-        pids: of those that there are now; asked at every reading.
-    """
-
-    def __init__(self, pids: Callable[[], Iterable[int]]) -> None:
-        self._pids = pids
-        self._meters: dict[int, Meter] = {}
-        self._held = ExitStack()
-
-    def __enter__(self) -> Self:
-        self._added()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._held.close()
-
-    def read(self) -> dict[int, Reading]:
-        """As of now, by process id, without those that are gone or that the kernel keeps from us."""
-        self._added()
-        found = {pid: meter.read() for pid, meter in self._meters.items()}
-        return {pid: reading for pid, reading in found.items() if reading is not None}
-
-    def _added(self) -> None:
-        for pid in self._pids():
-            if pid not in self._meters:
-                self._meters[pid] = self._held.enter_context(Meter(pid))
 
 
 def _open_counters(pid: int) -> BufferedReader:

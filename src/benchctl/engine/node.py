@@ -4,7 +4,8 @@ import re
 import signal
 import threading
 import time
-from collections.abc import Callable, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import product
@@ -17,10 +18,13 @@ from benchctl.disk import disk_errors, read_file
 from benchctl.endpoint import Endpoint
 from benchctl.engine.client import NodeInfo, SearchClient, connect, loopback
 from benchctl.engine.distribution import Installation
-from benchctl.engine.launch import ARCHIVE_FLAG, MAIN_CLASSES
+from benchctl.engine.launch import ARCHIVE_FLAG, MAIN_CLASSES, Starts
+from benchctl.engine.meter import Meter, Reading, thread_kinds
 from benchctl.engine.process import STOP_GRACE_S, Command, NodeProcess, describe_exit, lines_since, started_ns
 from benchctl.engine.settings import BootFolders
+from benchctl.engine.telemetry import Gauge, LogClock, ProcessGauge
 from benchctl.errors import BenchctlError
+from benchctl.results.plan import EngineName
 
 _SHOWN_LINES = 3
 _LINE_LENGTH = 300
@@ -92,6 +96,15 @@ _CAUSES = (
         DAMAGED_HINT,
     ),
     _cause(
+        r"max virtual memory areas vm\.max_map_count",
+        "nodes that other hosts reach must pass the engine's checks; as root, on that host: "
+        "sysctl -w vm.max_map_count=262144",
+    ),
+    _cause(
+        r"bootstrap check failure",
+        "nodes that other hosts reach must pass the engine's checks: mend on that host what it names",
+    ),
+    _cause(
         r"Lock held by another program|failed to obtain node lock",
         "another node uses this data folder, or the node's user cannot write to it",
     ),
@@ -154,6 +167,7 @@ class Setup:
         timeout_s: how long it may take to get ready.
         vmstat: where the kernel counts whom it killed.
         listen: the address that it takes requests at; empty for loopback.
+        starts: where the recipe of `command` is kept; None where it is the script.
     """
 
     name: str
@@ -165,19 +179,19 @@ class Setup:
     timeout_s: float
     vmstat: Path
     listen: str = ""
+    starts: Starts | None = None
 
 
-class Node:
-    """A node that was started and may or may not become ready; a context manager that ends it.
-
-    It may be stopped and started again while others watch it from their threads.
+class Member(ABC):
+    """A node as its cluster has it, whichever host it is on; a context manager that ends it.
 
     Attributes:
         name: of the node; empty when it is the only one.
-        folders: of its start.
+        folders: of its start, on the host of benchctl; what is on another host is there once it has ended.
+        host: that it is on; empty for that of benchctl.
         client: for everything that is not measured; there once it listens, as is all that follows.
         http_port: where it listens.
-        pid: of the server JVM.
+        pid: of the server JVM; of one on another host, a number that no process here has.
         start_s: seconds from starting the process to listening.
         command: the server JVM's real command line.
         manner: how it was started.
@@ -185,44 +199,32 @@ class Node:
         down: it was stopped on purpose, or its loss is known and put up with.
     """
 
+    host = ""
     client: SearchClient
     http_port: int
     pid: int
     start_s: float
     command: tuple[str, ...]
+    manner: StartManner
 
-    def __init__(self, setup: Setup) -> None:
-        self._setup = setup
-        self._held = ExitStack()
-        # Of the process, whose keeper has one line to tell things by.
-        self._lock = threading.RLock()
-        self._server: psutil.Process | None = None
-        self._info: NodeInfo | None = None
-        self._address = ""
-        self._stop_s: float | None = None
-        self.name = setup.name
-        self.folders = setup.folders
-        self.manner = setup.manner
+    def __init__(
+        self, name: str, engine: EngineName, folders: BootFolders, *, listen: str, timeout_s: float
+    ) -> None:
+        self.name = name
+        self.folders = folders
         self.lives: list[tuple[int, int]] = []
         self.down = False
-
-    def __enter__(self) -> Self:
-        self._begin(self._setup.command)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._held.close()
-
-    def _begin(self, command: Command) -> None:
-        self._started, self._oom_kills = time.monotonic(), _oom_kills(self._setup.vmstat)
-        server = MAIN_CLASSES[self._setup.installation.engine]
-        self._process = self._held.enter_context(NodeProcess(command, server=server))
+        self._engine = engine
+        self._listen = listen
+        self._timeout_s = timeout_s
+        self._started = time.monotonic()
+        self._held = ExitStack()
+        self._info: NodeInfo | None = None
 
     @property
     def endpoint(self) -> Endpoint:
         """Where clients find it."""
-        listen = self._setup.listen
-        return Endpoint.of(_url(listen, self.http_port)) if listen else loopback(self.http_port)
+        return Endpoint.of(_url(self._listen, self.http_port)) if self._listen else loopback(self.http_port)
 
     @property
     def stdout(self) -> Path:
@@ -244,8 +246,18 @@ class Node:
     @property
     def left_s(self) -> float:
         """Seconds that it has left to get ready in; at least 1."""
-        return max(self._started + self._setup.timeout_s - time.monotonic(), 1.0)
+        return max(self._started + self._timeout_s - time.monotonic(), 1.0)
 
+    def _connect(self) -> None:
+        self.client = self._held.enter_context(connect(self._engine, self.endpoint))
+
+    @abstractmethod
+    def __enter__(self) -> Self: ...
+
+    @abstractmethod
+    def __exit__(self, *_: object) -> None: ...
+
+    @abstractmethod
     def wait_address(self, halted: Callable[[], bool]) -> str:
         """Wait until it listens for other nodes; where that is.
 
@@ -254,6 +266,148 @@ class Node:
         Raises:
             BenchctlError: it ended, or takes too long.
         """
+
+    @abstractmethod
+    def tell_others(self, addresses: Iterable[str]) -> None:
+        """Say where all nodes of its cluster listen.
+
+        Raises:
+            BenchctlError: the disk refuses.
+        """
+
+    @abstractmethod
+    def wait_listening(self, halted: Callable[[], bool]) -> None:
+        """Wait for it to write down where it answers requests, which it does once it has a master.
+
+        `halted` is asked now and then whether to give up.
+
+        Raises:
+            BenchctlError: it ended, takes too long, or was given up.
+        """
+
+    @abstractmethod
+    def forget_start(self) -> bool:
+        """Have its kind of start learnt anew, where it was not by the script; whether it was not."""
+
+    @abstractmethod
+    def cpu_seconds(self) -> float:
+        """CPU time that the server JVM has used, over all its threads; 0 of one that is down.
+
+        Raises:
+            BenchctlError: it died.
+        """
+
+    @abstractmethod
+    def reading(self) -> Reading | None:
+        """What its process has used, on the clock of this host; None of one that cannot be read."""
+
+    @property
+    @abstractmethod
+    def gauge(self) -> Gauge:
+        """Reads its process, and no later one."""
+
+    @abstractmethod
+    def thread_kinds(self) -> Mapping[int, str]:
+        """See `meter.thread_kinds`."""
+
+    def own_pid(self, pid: int) -> int:
+        """What its own host, and so its logs, call a process of its `lives`."""
+        return pid
+
+    @abstractmethod
+    def log_clock(self, started_ns: int, origin_ns: int) -> LogClock:
+        """From the clocks of its logs to what counts from `origin_ns` on the monotonic clock of this host."""
+
+    @abstractmethod
+    def here(self, text: str) -> str:
+        """Something that it said, with the folders on this host that stand for those of its own."""
+
+    @property
+    @abstractmethod
+    def lost(self) -> bool:
+        """Whether it is gone without anybody having stopped it."""
+
+    @abstractmethod
+    def check_alive(self, within_s: float = 0.0, when: str = "while it was in use") -> None:
+        """Do nothing while it runs, or when it was stopped on purpose.
+
+        Args:
+            within_s: how long to watch. A dying process closes its connections a moment before it is gone:
+                after a broken request, look a second long.
+            when: it would have died, for the message.
+
+        Raises:
+            BenchctlError: it died, and how.
+        """
+
+    @abstractmethod
+    def stop(self, *, at_once: bool = False) -> float:
+        """Stop it and everything it started.
+
+        Args:
+            at_once: kill it, where nothing of it is kept that it would write at its end.
+
+        Returns:
+            Seconds until its last process was gone; the same again when called again.
+        """
+
+    @abstractmethod
+    def take_down(self, *, at_once: bool) -> None:
+        """Stop it, or kill it, so that it counts as neither lost nor over."""
+
+    @abstractmethod
+    def start_again(self, halted: Callable[[], bool]) -> None:
+        """Start it with the engine's script, as users do, with the ports that it had; wait until it listens.
+
+        `halted` is asked now and then whether to give up.
+
+        Raises:
+            BenchctlError: it ended, takes too long, or was given up.
+        """
+
+    @abstractmethod
+    def failure(self, what: str, said: Sequence[str] = ()) -> BenchctlError:
+        """An error that says of it what its log says, or else what was `said`."""
+
+
+class Node(Member):
+    """A node of this host that was started and may or may not become ready.
+
+    It may be stopped and started again while others watch it from their threads.
+    """
+
+    def __init__(self, setup: Setup) -> None:
+        super().__init__(
+            setup.name,
+            setup.installation.engine,
+            setup.folders,
+            listen=setup.listen,
+            timeout_s=setup.timeout_s,
+        )
+        self._setup = setup
+        # Of the process, whose keeper has one line to tell things by.
+        self._lock = threading.RLock()
+        self._server: psutil.Process | None = None
+        self._address = ""
+        self._stop_s: float | None = None
+        self._gauge: tuple[int, ProcessGauge] | None = None
+        self._meter: Meter | None = None
+        self.manner = setup.manner
+
+    def __enter__(self) -> Self:
+        self._begin(self._setup.command)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._held.close()
+
+    def _begin(self, command: Command) -> None:
+        self._started, self._oom_kills = time.monotonic(), _oom_kills(self._setup.vmstat)
+        server = MAIN_CLASSES[self._setup.installation.engine]
+        self._process = self._held.enter_context(NodeProcess(command, server=server))
+
+    def wait_address(self, halted: Callable[[], bool]) -> str:
+        """As for any."""
         read = 0
         while True:
             # All of it: a JVM that tells what it compiles writes thousands of lines a second there.
@@ -266,13 +420,7 @@ class Node:
             self._wait_starting("it listens for no other node", halted)
 
     def wait_listening(self, halted: Callable[[], bool]) -> None:
-        """Wait for it to write down where it answers requests, which it does once it has a master.
-
-        `halted` is asked now and then whether to give up.
-
-        Raises:
-            BenchctlError: it ended, takes too long, or was given up.
-        """
+        """As for any."""
         ports = self.folders.http_ports
         while not ports.exists():
             self._wait_starting("it listens nowhere", halted)
@@ -285,14 +433,48 @@ class Node:
         self.lives.append((self.pid, started_ns(self.pid)))
         self.command = tuple(self._server.cmdline())
         self.manner = _manner(self.manner, self.pid, self.command)
-        self.client = self._held.enter_context(connect(self._setup.installation.engine, self.endpoint))
+        self._connect()
+
+    def tell_others(self, addresses: Iterable[str]) -> None:
+        """As for any."""
+        with disk_errors(f"tell nodes of each other in {self.folders.root}"):
+            self.folders.write_seeds(addresses)
+
+    def forget_start(self) -> bool:
+        """As for any."""
+        if self._setup.starts is None or self.manner == "script":
+            return False
+        self._setup.starts.forget()
+        return True
+
+    def reading(self) -> Reading | None:
+        """As for any."""
+        if self._meter is None or self._meter.pid != self.pid:
+            self._meter = self._held.enter_context(Meter(self.pid))
+        return self._meter.read()
+
+    @property
+    def gauge(self) -> Gauge:
+        """As for any."""
+        if self._gauge is None or self._gauge[0] != self.pid:
+            self._gauge = self.pid, ProcessGauge(self.pid)
+        return self._gauge[1]
+
+    def thread_kinds(self) -> Mapping[int, str]:
+        """As for any."""
+        return thread_kinds(self.pid, self.stdout)
+
+    def log_clock(self, started_ns: int, origin_ns: int) -> LogClock:
+        """As for any."""
+        now_ns = time.monotonic_ns() - origin_ns
+        return LogClock(-origin_ns, now_ns - time.time_ns(), started_ns - origin_ns)
+
+    def here(self, text: str) -> str:
+        """As for any."""
+        return text
 
     def cpu_seconds(self) -> float:
-        """CPU time that the server JVM has used, over all its threads; 0 of one that is down.
-
-        Raises:
-            BenchctlError: it died.
-        """
+        """As for any."""
         if self._server is None or self.down:
             return 0.0
         try:
@@ -304,21 +486,12 @@ class Node:
 
     @property
     def lost(self) -> bool:
-        """Whether it is gone without anybody having stopped it."""
+        """As for any."""
         with self._lock:
             return not self.down and self._stop_s is None and not self._process.alive()
 
     def check_alive(self, within_s: float = 0.0, when: str = "while it was in use") -> None:
-        """Do nothing while it runs, or when it was stopped on purpose.
-
-        Args:
-            within_s: how long to watch. A dying process closes its connections a moment before it is gone:
-                after a broken request, look a second long.
-            when: it would have died, for the message.
-
-        Raises:
-            BenchctlError: it died, and how.
-        """
+        """As for any."""
         with self._lock:
             if self.down or self._stop_s is not None:
                 return
@@ -330,33 +503,20 @@ class Node:
         raise self.failure(f"{'died' if status is None else describe_exit(status)} {when}")
 
     def stop(self, *, at_once: bool = False) -> float:
-        """Stop it and everything it started.
-
-        Args:
-            at_once: kill it, where nothing of it is kept that it would write at its end.
-
-        Returns:
-            Seconds until its last process was gone; the same again when called again.
-        """
+        """As for any."""
         with self._lock:
             if self._stop_s is None:
                 self._stop_s = self._process.stop(0.0 if at_once else STOP_GRACE_S)
             return self._stop_s
 
     def take_down(self, *, at_once: bool) -> None:
-        """Stop it, or kill it, so that it counts as neither lost nor over."""
+        """As for any."""
         self.down = True
         with self._lock:
             self._process.stop(0.0 if at_once else STOP_GRACE_S)
 
     def start_again(self, halted: Callable[[], bool]) -> None:
-        """Start it with the engine's script, as users do, with the ports that it had; wait until it listens.
-
-        `halted` is asked now and then whether to give up.
-
-        Raises:
-            BenchctlError: it ended, takes too long, or was given up.
-        """
+        """As for any."""
         transport = parse_port(self._address) if self._address else 0
         with disk_errors(f"start {self._title} again in {self.folders.root}"):
             self.folders.keep_ports(self._setup.installation.engine, self.http_port, transport)
@@ -367,7 +527,7 @@ class Node:
         self.wait_listening(halted)
 
     def failure(self, what: str, said: Sequence[str] = ()) -> BenchctlError:
-        """An error that says of it what its log says."""
+        """As for any."""
         reason, hint = diagnose([*self._process.tail(_TAIL_LINES), *said])
         if hint == UNKNOWN_HINT and signal.SIGKILL.name in what:
             # Nobody gets to log this end; the last lines are about something else.

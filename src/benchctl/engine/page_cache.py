@@ -4,6 +4,7 @@ import ctypes
 import mmap
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from benchctl.disk import disk_errors, open_regular
@@ -33,7 +34,6 @@ def prepare_page_cache(data: Path, wanted: PageCache) -> float | None:
     """
     if wanted == "as-is":
         return None
-    resident = total = 0
     with disk_errors(f"prepare the page cache of {data}"):
         for descriptor, size in _files(data):
             if wanted == "cold":
@@ -42,9 +42,7 @@ def prepare_page_cache(data: Path, wanted: PageCache) -> float | None:
             else:
                 for at in range(0, size, _CHUNK):
                     os.pread(descriptor, _CHUNK, at)
-            resident += _resident_bytes(descriptor, size)
-            total += size
-    share = min(resident / total, 1.0) if total else 0.0
+    share = resident_share(data)
     if wanted == "cold" and share > _MOST_RESIDENT:
         raise BenchctlError(
             f"{100 * share:.0f} % of {data} stays in the page cache, whatever is said to the kernel",
@@ -53,12 +51,28 @@ def prepare_page_cache(data: Path, wanted: PageCache) -> float | None:
     return share
 
 
+def resident_share(data: Path) -> float:
+    """How much of an index is in the page cache, 0 to 1; a node may be at work on it.
+
+    Raises:
+        BenchctlError: a file cannot be read.
+    """
+    resident = total = 0
+    with disk_errors(f"look at the page cache of {data}"):
+        for descriptor, size in _files(data):
+            resident += _resident_bytes(descriptor, size)
+            total += size
+    return min(resident / total, 1.0) if total else 0.0
+
+
 def _files(data: Path) -> Iterator[tuple[int, int]]:
     for path in data.rglob("*"):
-        if path.is_file() and not path.is_symlink():
-            with open_regular(path, follow=False) as file:
-                if size := os.fstat(file.fileno()).st_size:
-                    yield file.fileno(), size
+        # What a node removes meanwhile is not part of its index any more.
+        with suppress(FileNotFoundError):
+            if path.is_file() and not path.is_symlink():
+                with open_regular(path, follow=False) as file:
+                    if size := os.fstat(file.fileno()).st_size:
+                        yield file.fileno(), size
 
 
 def _resident_bytes(descriptor: int, size: int) -> int:

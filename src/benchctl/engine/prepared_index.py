@@ -7,7 +7,7 @@ import shutil
 import struct
 import time
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -116,17 +116,22 @@ def _checksummed(data: Path) -> Iterator[Entry]:
             yield entry
 
 
+def _segments(data: Path) -> Iterator[Entry]:
+    """Files of segments, but for those that say which there are."""
+    for entry in entries(data, data):
+        if entry.write_once and not entry.source.name.startswith("segments"):
+            yield entry
+
+
 def _damage_of(data: Path, store_bytes: int) -> str:
     """What is wrong with the data folder of a node that was stopped; empty for nothing.
 
     Reads all files: a node checks most of them only when a search reads them, if at all.
     """
-    found_bytes = 0
     for entry in _checksummed(data):
         if not _has_valid_checksum(entry.source):
             return f"the content of {entry.source.relative_to(data)} does not match its checksum"
-        if entry.write_once and not entry.source.name.startswith("segments"):
-            found_bytes += entry.source.stat().st_size
+    found_bytes = sum(entry.source.stat().st_size for entry in _segments(data))
     if found_bytes < store_bytes:
         return f"its segments have {found_bytes:,} bytes, and had {store_bytes:,} when it was built"
     return ""
@@ -149,6 +154,7 @@ def _has_valid_checksum(file: Path) -> bool:
 INDEX_FORMAT = 3
 MANIFEST_NAME = "manifest.json"
 _WHOLE_NAME = "found-whole.json"
+_PART_NAME = "part.json"
 _Stamps = dict[str, tuple[int, int, int]]
 
 # Measured on big5: about 290 bytes a document at rest; a force-merge needs twice that in addition.
@@ -176,6 +182,7 @@ class IndexKey:
         build: which of several builds of the same, from 0; they differ by chance alone.
         index_settings: override those of the track's indices; names begin with `index.`.
         nodes: of the cluster that has it, with the settings that say where its shards are; empty for one.
+        spread: whether nodes are on other hosts than that of benchctl: each host keeps those of its own.
     """
 
     installation: Installation
@@ -186,6 +193,7 @@ class IndexKey:
     build: int = 0
     index_settings: Mapping[str, Any] = field(default_factory=dict)
     nodes: tuple[NodeSpec, ...] = ()
+    spread: bool = False
 
     @property
     def places(self) -> Places:
@@ -231,15 +239,23 @@ class IndexKey:
         engine = f"{self.installation.engine}-{self.installation.version}"
         number = f"-build-{self.build}" if self.build else ""
         engine += f"-{len(self.nodes)}-nodes" if self.nodes else ""
-        return f"{engine}-{self.track.name}-{self.corpus.documents}-{self.digest[:12]}{number}"
+        part = "-part" if self.spread else ""
+        return f"{engine}-{self.track.name}-{self.corpus.documents}-{self.digest[:12]}{number}{part}"
 
 
 @dataclass(frozen=True)
 class PreparedIndex:
-    """A finished prepared index: its folder, and the facts about it."""
+    """A finished prepared index, or the part of it that is here.
+
+    Attributes:
+        root: its folder.
+        facts: about all of it.
+        held_bytes: of its segments here; None for all of them.
+    """
 
     root: Path
     facts: IndexFacts
+    held_bytes: int | None = None
 
     @property
     def data(self) -> Path:
@@ -254,13 +270,24 @@ class PreparedIndex:
     def damage(self) -> str:
         """What is wrong with its files, all of which are read; empty for nothing."""
         try:
-            return _damage_of(self.data, self.facts.store_bytes)
+            return _damage_of(
+                self.data, self.facts.store_bytes if self.held_bytes is None else self.held_bytes
+            )
         except OSError as err:
             return f"it cannot be read: {err.strerror or err}"
 
 
-def find_prepared(home: Home, key: IndexKey) -> PreparedIndex | None:
-    """The prepared index of this key, or None when it has yet to be built.
+class _Part(msgspec.Struct, frozen=True):
+    """What a host has of an index of nodes on several hosts: which nodes, and bytes of their segments."""
+
+    nodes: tuple[str, ...]
+    segment_bytes: int
+
+
+def find_prepared(home: Home, name: str, nodes: Sequence[str] | None = None) -> PreparedIndex | None:
+    """The prepared index in the folder of a name, or None when it has yet to be built.
+
+    Of one whose nodes are on several hosts, `nodes` are those that are to be on this one.
 
     Only a manifest, written last, makes a folder a prepared index. Its files are checked, at about a gigabyte
     a
@@ -270,9 +297,14 @@ def find_prepared(home: Home, key: IndexKey) -> PreparedIndex | None:
     Raises:
         BenchctlError: it is damaged.
     """
-    root = home.indices / key.folder_name
+    root = home.indices / name
+    part: _Part | None = None
     try:
         facts = msgspec.json.decode(read_file(root / MANIFEST_NAME), type=IndexFacts)
+        if nodes is not None:
+            part = msgspec.json.decode(read_file(root / _PART_NAME), type=_Part)
+            if sorted(part.nodes) != sorted(nodes):
+                return None
     except FileNotFoundError:
         return None
     except (OSError, msgspec.DecodeError) as err:
@@ -285,7 +317,8 @@ def find_prepared(home: Home, key: IndexKey) -> PreparedIndex | None:
         # Whether they are whole is looked at below.
         with suppress(OSError):
             files = bytes_by_kind(root / "data")
-    found = PreparedIndex(root, msgspec.structs.replace(facts, cached=True, files=files))
+    held_bytes = None if part is None else part.segment_bytes
+    found = PreparedIndex(root, msgspec.structs.replace(facts, cached=True, files=files), held_bytes)
     with suppress(OSError, msgspec.DecodeError):
         if msgspec.json.decode(read_file(root / _WHOLE_NAME), type=_Stamps) == stamps(found.data):
             return found
@@ -295,6 +328,16 @@ def find_prepared(home: Home, key: IndexKey) -> PreparedIndex | None:
     with suppress(OSError), replacing(root / _WHOLE_NAME) as partial:
         partial.write_bytes(msgspec.json.encode(stamps(found.data)))
     return found
+
+
+def part_damage(home: Home, name: str) -> str:
+    """What is wrong with the part of an index that this host has, all of which is read; empty for nothing."""
+    root = home.indices / name
+    try:
+        part = msgspec.json.decode(read_file(root / _PART_NAME), type=_Part)
+        return _damage_of(root / "data", part.segment_bytes)
+    except (OSError, msgspec.DecodeError) as err:
+        return f"it cannot be read: {err}"
 
 
 def known_builds(home: Home) -> Iterator[tuple[str, IndexFacts]]:
@@ -347,21 +390,31 @@ def building(home: Home, key: IndexKey, *, free: FreeBytes = free_bytes, more: i
         shutil.rmtree(root, ignore_errors=True)
 
 
-def keep(home: Home, key: IndexKey, built: Path, facts: IndexFacts) -> PreparedIndex:
+def keep(
+    home: Home, name: str, built: Path, facts: IndexFacts, nodes: Sequence[str] | None = None
+) -> PreparedIndex:
     """Move a finished index, its node stopped, to where forks find it.
+
+    Of one whose nodes are on several hosts, `nodes` are those on this one, and the facts say already what its
+    files are for.
 
     Raises:
         BenchctlError: the disk is full or cannot be written.
     """
-    root = home.indices / key.folder_name
+    root = home.indices / name
+    held_bytes = None
     with disk_errors(f"keep the prepared index {root}"):
         for lock in (built / "data").rglob("node.lock"):
             lock.unlink()
-        facts = msgspec.structs.replace(facts, files=bytes_by_kind(built / "data"))
+        if nodes is None:
+            facts = msgspec.structs.replace(facts, files=bytes_by_kind(built / "data"))
+        else:
+            held_bytes = sum(entry.source.stat().st_size for entry in _segments(built / "data"))
+            (built / _PART_NAME).write_bytes(msgspec.json.encode(_Part(tuple(nodes), held_bytes)))
         (built / MANIFEST_NAME).write_bytes(msgspec.json.format(msgspec.json.encode(facts), indent=1))
         shutil.rmtree(root, ignore_errors=True)
         built.replace(root)
-    return PreparedIndex(root, facts)
+    return PreparedIndex(root, facts, held_bytes)
 
 
 def copy_index(prepared: PreparedIndex, target: Path) -> float:

@@ -220,12 +220,13 @@ def write_config(
     data: Path,
     joining: Mapping[str, Any] = ALONE,
     listen: str = "",
+    spread: bool = False,
 ) -> None:
     """Write a start's own configuration folder, based on a copy of the shipped one.
 
     `heap_mb` is both smallest and largest heap, MiB. The flags come after all others, and the settings
     override benchctl's own, of which `joining` are about other nodes. Requests come in at the address
-    `listen`, if there is one, else on loopback.
+    `listen`, if there is one, else on loopback; so do other nodes, if they are `spread` over hosts.
 
     Raises:
         UsageError: a flag or setting that benchctl cannot pass on.
@@ -234,8 +235,10 @@ def write_config(
     options = _own_jvm_options(boot, heap_mb, check_flags(installation.engine, jvm_flags))
     merged = {**_own_settings(boot, installation, data), **joining, **check_settings(settings)}
     if listen:
-        # What binds nodes to each other stays on loopback, so that they have no production checks to pass.
         merged["http.host"] = listen
+        # Else what binds nodes to each other stays on loopback: then they have no production checks to pass.
+        if spread:
+            merged["transport.host"] = listen
     try:
         # Contents only: the modes of a read-only installation would carry over and lock the node out.
         shutil.copytree(installation.root / "config", boot.config, copy_function=shutil.copyfile)

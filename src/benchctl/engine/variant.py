@@ -208,11 +208,13 @@ class NodeEntry(
         roles: such as `master` and `data`; all without, none for a node that only coordinates.
         attributes: that shards are allocated by, such as `zone: a`.
         settings: of this node, over those of its variant; may be nested.
+        host: of the file of `--hosts` that it is to be on; without, the next one that carries nodes.
     """
 
     roles: tuple[Text, ...] | None = None
     attributes: dict[str, Word] = {}
     settings: dict[str, Any] = {}
+    host: Text = ""
 
 
 class VariantEntry(
@@ -330,7 +332,7 @@ def _node(name: str, entry: NodeEntry) -> NodeSpec:
             own["node.roles"] = list(entry.roles)
         check_settings(own)
     try:
-        return NodeSpec(name, _merged(own, entry.settings, "settings", check_settings))
+        return NodeSpec(name, _merged(own, entry.settings, "settings", check_settings), entry.host)
     except EntryError as err:
         raise EntryError(("nodes", name, *err.way), err.message, err.hint) from err
 

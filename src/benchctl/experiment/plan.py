@@ -119,8 +119,9 @@ def digest_of(plan: Plan) -> str:
             del said[one.name.replace("_", "-")]
     if plan.swept is None:
         del said["swept"]
-    if not plan.load_hosts:
-        del said["load-hosts"]
+    for hosts in ("load-hosts", "node-hosts"):
+        if not said[hosts]:
+            del said[hosts]
     for variant in said["variants"]:
         for later in ("documents", "nodes"):
             if not variant[later]:

@@ -2,17 +2,24 @@
 
 import errno
 import ipaddress
+import itertools
 import socket
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import msgspec
 from msgspec import Meta
 
-from benchctl.errors import UsageError
+from benchctl.errors import BenchctlError, UsageError
+from benchctl.results.model import LoadHostFacts
+from benchctl.results.plan import NodeSpec
 from benchctl.yaml_file import Document, read_typed
+
+if TYPE_CHECKING:
+    from benchctl.hosts.site import Kit
 
 Carried = Literal["nodes", "load"]
 _TLS = "tls://"
@@ -39,7 +46,7 @@ class Host(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         carries: what runs there.
         local: whether it is the one that benchctl itself runs on; all others have a Dask worker of their
             name.
-        address: where other hosts reach its nodes; empty where all load comes from the same host.
+        address: where other hosts reach its nodes; empty where nodes and load are all on this one.
     """
 
     carries: Annotated[tuple[Carried, ...], Meta(min_length=1)]
@@ -75,6 +82,16 @@ class Hosts:
         return tuple(name for name, host in self.hosts.items() if "load" in host.carries)
 
     @property
+    def load_elsewhere(self) -> tuple[str, ...]:
+        """Names of those that load comes from and benchctl does not run on."""
+        return tuple(name for name in self.load if not self.hosts[name].local)
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        """Names of those that carry nodes."""
+        return tuple(name for name, host in self.hosts.items() if "nodes" in host.carries)
+
+    @property
     def remote(self) -> tuple[str, ...]:
         """Names of those that are reached by Dask."""
         return tuple(name for name, host in self.hosts.items() if not host.local)
@@ -82,32 +99,106 @@ class Hosts:
     @property
     def nodes_at(self) -> str:
         """The address of nodes on this host for all others; empty where none is given."""
-        return next((host.address for host in self.hosts.values() if host.address), "")
+        return next((host.address for host in self.hosts.values() if host.local), "")
 
-    def check_nodes(self) -> None:
-        """Check that nodes of this host can be reached from wherever load comes from.
+    def placed(self, variant: str, nodes: Sequence[NodeSpec]) -> tuple[str, ...]:
+        """The host of each node of a variant, or of its only one: as it says, all others in turn.
+
+        Empty for that of benchctl, which carries nodes if no other does.
+
+        Raises:
+            UsageError: a node is to be on a host that carries none.
+        """
+        turns = itertools.cycle(self.nodes or ("",))
+        found = []
+        for node in nodes or (NodeSpec(""),):
+            if node.host and node.host not in self.nodes:
+                raise UsageError(
+                    f"variant '{variant}': node '{node.name}' is to be on '{node.host}', and no host of "
+                    f"that name carries nodes in {self.path}",
+                    hint=f"those that do: {', '.join(self.nodes) or 'none'}",
+                )
+            found.append(node.host or next(turns))
+        return tuple("" if self._is_own(name) else name for name in found)
+
+    def _is_own(self, name: str) -> bool:
+        return not name or self.hosts[name].local
+
+    def check_nodes(self, spreads: Sequence[Sequence[str]] | None = None) -> None:
+        """Check that nodes of this host can be reached from wherever load and their other nodes are.
+
+        Args:
+            spreads: of each variant, the hosts of its nodes, as `placed`; None for one with a node on each.
 
         Raises:
             UsageError: they cannot.
         """
-        away = [name for name in self.load if name in self.remote]
-        if away and not self.nodes_at:
+        if spreads is None:
+            spreads = (self.placed("", [NodeSpec("", host=name) for name in self.nodes]),)
+        here = [one for one in spreads if "" in one]
+        if not here:
+            return
+        away = self.load_elsewhere
+        nodes = [name for name in self.remote if any(name in one for one in here)]
+        if (away or nodes) and not self.nodes_at:
+            who = f"the load of {', '.join(away)} does" if away else f"nodes on {', '.join(nodes)} do"
             raise UsageError(
-                f"nodes listen on loopback, where the load of {', '.join(away)} does not reach them",
+                f"nodes listen on loopback, where {who} not reach them",
                 hint=f"name this host in {self.path}, with local: true, carries: [nodes], and an address "
                 "that others reach",
             )
         if self.nodes_at:
-            with socket.socket(socket.AF_INET6 if ":" in self.nodes_at else socket.AF_INET) as probe:
-                try:
-                    probe.bind((self.nodes_at, 0))
-                except OSError as err:
-                    if err.errno != errno.EADDRNOTAVAIL:
-                        raise
-                    raise UsageError(
-                        f"{self.path}: no interface of this host has the address {self.nodes_at}",
-                        hint="see: ip address",
-                    ) from err
+            try:
+                require_address(self.nodes_at)
+            except BenchctlError as err:
+                raise UsageError(f"{self.path}: {err.message}", hint="see: ip address") from err
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Which nodes of a variant are on other hosts.
+
+    Attributes:
+        hosts: the file that has them.
+        by_host: host -> names of its nodes; of a single node, empty.
+        own: names of the nodes that are on the host of benchctl.
+        kits: host -> what nodes run there, once that is known.
+        facts: host -> what it is, likewise.
+        machines: of the hosts that nodes are on, those that are one machine; empty for that of benchctl.
+    """
+
+    hosts: Hosts
+    by_host: Mapping[str, tuple[str, ...]]
+    own: tuple[str, ...]
+    kits: "Mapping[str, Kit]" = field(default_factory=dict)
+    facts: Mapping[str, LoadHostFacts] = field(default_factory=dict)
+    machines: tuple[tuple[str, ...], ...] = ()
+
+    @classmethod
+    def of(cls, hosts: Hosts, names: Sequence[str], placed: Sequence[str]) -> "Spread | None":
+        """Of a variant whose nodes are placed so; None where all are on the host of benchctl."""
+        found: dict[str, tuple[str, ...]] = {}
+        for name, host in zip(names, placed, strict=True):
+            found[host] = (*found.get(host, ()), name)
+        own = found.pop("", ())
+        return cls(hosts, found, own) if found else None
+
+
+def require_address(address: str) -> None:
+    """Check that this host has an address.
+
+    Raises:
+        BenchctlError: none of its interfaces has.
+    """
+    with socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET) as probe:
+        try:
+            probe.bind((address, 0))
+        except OSError as err:
+            if err.errno != errno.EADDRNOTAVAIL:
+                raise
+            raise BenchctlError(
+                f"no interface of this host has the address {address}", hint="see there: ip address"
+            ) from err
 
 
 def load_hosts(path: Path) -> Hosts:
@@ -147,13 +238,13 @@ def _found(tls: TlsFiles | None, folder: Path) -> TlsFiles | None:
 
 
 def _check_host(name: str, host: Host, document: Document) -> None:
-    if "nodes" in host.carries and not host.local:
-        raise document.refuse(
-            ("hosts", name, "carries"),
-            f"'{name}' is to carry nodes and is not local: nodes are started on the host of benchctl only",
-            hint="run benchctl there, or name a cluster that runs there with --target",
-        )
     if not host.address:
+        if "nodes" in host.carries and not host.local:
+            raise document.refuse(
+                ("hosts", name, "carries"),
+                f"'{name}' is to carry nodes, and has no address at which others reach them",
+                hint="write one of a network that only these hosts are in: nodes have no password",
+            )
         return
     if "nodes" not in host.carries:
         raise document.refuse(

@@ -15,7 +15,7 @@ from itertools import zip_longest
 from multiprocessing.connection import Connection
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, ClassVar, Generic, Self, TypeVar
 
 import dask.config
 from distributed import Client, Security
@@ -23,7 +23,7 @@ from distributed.versions import VersionMismatchWarning
 
 from benchctl.errors import BenchctlError
 from benchctl.hosts.file import Hosts
-from benchctl.hosts.remote import NEEDED, HostFacts, LoadHost, versions
+from benchctl.hosts.remote import NEEDED, HostActor, HostFacts, LoadHost, versions
 from benchctl.load.executor import (
     Assigned,
     Failed,
@@ -45,7 +45,10 @@ LOST_S = 10.0
 _CONNECT_S = 10.0
 _HEAR_S = 1.0
 _CALIBRATE_S = 60.0
-_END_S = 20.0
+END_S = 20.0
+"""What begins or ends something on a host may take so many seconds."""
+OWNER = uuid.uuid4().hex
+"""By which a host knows this benchctl, for load as for nodes."""
 PIECE_BYTES = 4 << 20
 """Samples are fetched in pieces of this size: a host's whole step may not fit into memory."""
 
@@ -84,27 +87,22 @@ class Link:
 
     Attributes:
         lost: why the host cannot be reached any more; None while it can.
-        failure: why nothing more comes from its processes; None while something may.
         clock: where its clock stands, as it was last found out.
-        folder: where the samples of its processes are.
         facts: about it.
 
     Raises:
         BenchctlError: it does not answer.
     """
 
+    actor_type: ClassVar[type[HostActor]] = HostActor
+
     def __init__(self, name: str, client: Client, actor: Any) -> None:
         self.name = name
         self.lost: BenchctlError | None = None
-        self.failure: BenchctlError | None = None
         self.clock = HostClock(name)
-        self.folder = Path()
         self._client = client
         self._actor = actor
         self._execution = ""
-        self._lines: list[Connection] = []
-        self._relay: threading.Thread | None = None
-        self._ended = False
         self.facts: HostFacts = self.call("facts")
 
     def call(self, method: str, *arguments: Any, timeout_s: float = LOST_S) -> Any:
@@ -113,14 +111,38 @@ class Link:
         Raises:
             BenchctlError: the host is lost, or says so itself.
         """
+        call = self.begun(method, *arguments)
+        try:
+            return self.result(call, timeout_s)
+        except TimeoutError as err:
+            raise self.lose(f"it did not answer for {timeout_s:g} s") from err
+
+    def begun(self, method: str, *arguments: Any) -> Any:
+        """Begin a call of a method of the actor, for `result`.
+
+        Raises:
+            BenchctlError: the host is lost.
+        """
         if self.lost is not None:
             raise self.lost
         try:
-            return getattr(self._actor, method)(*arguments).result(timeout=timeout_s)
+            return getattr(self._actor, method)(*arguments)
+        except RuntimeError as err:
+            raise self.lose("its Dask worker is gone") from err
+
+    def result(self, call: Any, timeout_s: float) -> Any:
+        """What a call led to.
+
+        Raises:
+            BenchctlError: the host is lost, or says so itself.
+            TimeoutError: it has not yet led to anything, and may later.
+        """
+        try:
+            return call.result(timeout=timeout_s)
         except BenchctlError as err:
             raise BenchctlError(f"host {self.name}: {err.message}", hint=err.hint) from err
-        except TimeoutError as err:
-            raise self.lose(f"it did not answer for {timeout_s:g} s") from err
+        except TimeoutError:
+            raise
         except (OSError, RuntimeError, CancelledError) as err:
             raise self.lose("its Dask worker is gone" if _is_gone(err) else str(err)) from err
 
@@ -167,10 +189,29 @@ class Link:
             best_s = min(best_s, time.monotonic() - begun_s)
         return Distance(clock, round_trip_ns, _BUSY_BYTES / best_s)
 
+
+class LoadLink(Link):
+    """The way to a host that load comes from.
+
+    Attributes:
+        failure: why nothing more comes from its processes; None while something may.
+        folder: where the samples of its processes are.
+    """
+
+    actor_type = LoadHost
+
+    def __init__(self, name: str, client: Client, actor: Any) -> None:
+        super().__init__(name, client, actor)
+        self.failure: BenchctlError | None = None
+        self.folder = Path()
+        self._lines: list[Connection] = []
+        self._relay: threading.Thread | None = None
+        self._ended = False
+
     def begin(self, processes: int) -> list["HostWorker"]:
         """Take the host, and start processes there."""
         execution = uuid.uuid4().hex
-        self.folder = self.call("begin", execution, processes, timeout_s=_END_S)
+        self.folder = self.call("begin", execution, OWNER, processes, timeout_s=END_S)
         self._execution = execution
         pipes = [multiprocessing.Pipe() for _ in range(processes)]
         self._lines = [theirs for _, theirs in pipes]
@@ -196,7 +237,7 @@ class Link:
         self._ended = True
         if self._execution and self.lost is None:
             with suppress(BenchctlError):
-                self.call("end", self._execution, timeout_s=_END_S)
+                self.call("end", self._execution, timeout_s=END_S)
         if self._relay is not None and self.lost is None:
             self._relay.join(2 * _HEAR_S)
 
@@ -227,7 +268,7 @@ def _is_gone(err: Exception) -> bool:
 class HostWorker:
     """A process of another host; translates between its clock and disk and ours."""
 
-    def __init__(self, link: Link, number: int, line: Connection) -> None:
+    def __init__(self, link: LoadLink, number: int, line: Connection) -> None:
         self.line = line
         self._link = link
         self._number = number
@@ -278,21 +319,32 @@ class HostWorker:
         return Chunks(tuple(self._link.fetch(file, folder) for file in samples.files))
 
 
-class HostSession:
-    """The hosts of a file while they are used: connected to; a context manager.
+L = TypeVar("L", bound=Link)
+
+
+class HostSession(Generic[L]):
+    """Hosts of a file while they are used: connected to; a context manager.
+
+    Args:
+        hosts: the file.
+        link_type: what they are used for.
+        names: of hosts that are reached by Dask.
 
     Attributes:
-        links: to those that are reached by Dask, by name.
+        links: to them, by name.
+        missing: of those that cannot be used, why not.
     """
 
-    def __init__(self, hosts: Hosts) -> None:
+    def __init__(self, hosts: Hosts, link_type: type[L], names: Sequence[str]) -> None:
         self._hosts = hosts
+        self._link_type = link_type
+        self._names = names
         self._held = ExitStack()
-        self.links: dict[str, Link] = {}
+        self.links: dict[str, L] = {}
         self.missing: dict[str, str] = {}
 
     def __enter__(self) -> Self:
-        if self._hosts.remote:
+        if self._names:
             with ExitStack() as stack:
                 self._connect(stack)
                 self._held = stack.pop_all()
@@ -303,7 +355,7 @@ class HostSession:
     ) -> None:
         self._held.close()
 
-    def link(self, name: str) -> Link:
+    def link(self, name: str) -> L:
         """The way to a host.
 
         Raises:
@@ -320,7 +372,7 @@ class HostSession:
         there = {
             str(worker["name"]): worker for worker in client.scheduler_info(n_workers=-1)["workers"].values()
         }
-        for name in self._hosts.remote:
+        for name in self._names:
             if name not in there:
                 known = ", ".join(there) or "none"
                 self.missing[name] = (
@@ -333,10 +385,15 @@ class HostSession:
 
     def _settle_in(self, client: Client, name: str) -> None:
         future = client.submit(
-            LoadHost, workers=[name], allow_other_workers=False, actor=True, pure=False, retries=0
+            self._link_type.actor_type,
+            workers=[name],
+            allow_other_workers=False,
+            actor=True,
+            pure=False,
+            retries=0,
         )
         try:
-            link = Link(name, client, future.result(timeout=_CONNECT_S))
+            link = self._link_type(name, client, future.result(timeout=_CONNECT_S))
         except BenchctlError as err:
             self.missing[name] = err.message
             return
@@ -403,12 +460,9 @@ def calibrate_hosts(hosts: Hosts) -> dict[str, Calibration]:
     Raises:
         BenchctlError: one of them cannot be used.
     """
-    with HostSession(hosts) as session:
-        return {
-            name: session.link(name).call("calibrate", timeout_s=_CALIBRATE_S)
-            for name in hosts.load
-            if name in hosts.remote
-        }
+    names = hosts.load_elsewhere
+    with HostSession(hosts, LoadLink, names) as session:
+        return {name: session.link(name).call("calibrate", timeout_s=_CALIBRATE_S) for name in names}
 
 
 class HostPool(WorkerPool):
@@ -432,14 +486,15 @@ class HostPool(WorkerPool):
         self._hosts = hosts
         self._processes = processes
         self._held = ExitStack()
-        self._links: list[Link] = []
+        self._links: list[LoadLink] = []
 
     def _begin(self) -> None:
-        session = self._held.enter_context(HostSession(self._hosts))
-        self._links += [session.link(name) for name in self._hosts.load if name in self._hosts.remote]
+        names = self._hosts.load_elsewhere
+        session = self._held.enter_context(HostSession(self._hosts, LoadLink, names))
+        self._links += [session.link(name) for name in names]
 
         def begin(name: str) -> Sequence[Worker]:
-            if name in self._hosts.remote:
+            if name in names:
                 return session.link(name).begin(self._processes)
             return [LocalWorker(HostClock(name)) for _ in range(self._processes)]
 
@@ -453,15 +508,7 @@ class HostPool(WorkerPool):
     @property
     def facts(self) -> dict[str, LoadHostFacts]:
         """Of each host that is not this one."""
-        return {
-            link.name: LoadHostFacts(
-                cores=link.facts.cores,
-                memory_bytes=link.facts.memory_bytes,
-                versions=link.facts.versions,
-                round_trip_ns=link.measure_clock()[1],
-            )
-            for link in self._links
-        }
+        return {link.name: facts_of(link) for link in self._links}
 
     def _end(self) -> None:
         for link in self._links:
@@ -483,6 +530,16 @@ class HostPool(WorkerPool):
         for link in self._links:
             after, _ = link.measure_clock()
             link.clock = checked_clock(link.clock, after, time.monotonic_ns() - begun_ns)
+
+
+def facts_of(link: Link) -> LoadHostFacts:
+    """What a record keeps of a host."""
+    return LoadHostFacts(
+        cores=link.facts.cores,
+        memory_bytes=link.facts.memory_bytes,
+        versions=link.facts.versions,
+        round_trip_ns=link.measure_clock()[1],
+    )
 
 
 def checked_clock(before: HostClock, after: HostClock, elapsed_ns: int) -> HostClock:

@@ -1,28 +1,37 @@
-"""What runs on another host, in its Dask worker: an actor that starts processes of clients and passes on.
+"""What runs on another host, in its Dask worker: actors, of which one benchctl has the host at a time.
 
-The clients work in processes of their own, as on one host; the worker passes their messages on, and reads
+Clients work in processes of their own, as on one host; the worker passes their messages on, and reads
 their samples when a step is over.
 """
 
 import asyncio
 import os
 import platform
+import resource
 import shutil
 import threading
 import time
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
+from typing import Any, TypeVar
 
 import numpy as np
 import psutil
 import pycurl
 
 import benchctl
+from benchctl.engine.settings import check_usable
 from benchctl.errors import BenchctlError
+from benchctl.home import resolve_home
+from benchctl.hosts.file import require_address
+from benchctl.hosts.site import Site, SiteFacts
 from benchctl.load.executor import end, spawn
 from benchctl.load.floor import floor_stub, measure_floor
 from benchctl.lock import host_lock, lock_name, measuring_pid, process_words
@@ -32,6 +41,10 @@ LEASE_S = 10.0
 """After so many seconds in which nobody asked, whoever began this is gone, and so are its processes."""
 
 _LEASE_POLL_S = 1.0
+# Of nodes of one host at a time: each waits for one thing, and is watched by another.
+_MOST_CALLS = 64
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -45,6 +58,8 @@ class HostFacts:
         free_disk_bytes: where samples are written.
         load: runnable processes of the last minute.
         busy: the benchctl that measures there, in words; empty for none.
+        memory_maps: how many a process may have (vm.max_map_count); None where the kernel does not say.
+        open_files: how many one may have that is started here (ulimit -Hn); None for any number.
     """
 
     versions: dict[str, str]
@@ -54,6 +69,8 @@ class HostFacts:
     free_disk_bytes: int
     load: float
     busy: str
+    memory_maps: int | None = None
+    open_files: int | None = None
 
 
 VERSIONS = ("benchctl", "python", "distributed", "numpy", "libcurl", "kernel")
@@ -81,6 +98,7 @@ def describe(folder: Path) -> HostFacts:
     """What this host is; `folder` is where it would write samples."""
     memory = psutil.virtual_memory()
     pid = measuring_pid(lock_name(os.environ))
+    _, files = resource.getrlimit(resource.RLIMIT_NOFILE)
     return HostFacts(
         versions=versions(),
         cores=len(os.sched_getaffinity(0)),
@@ -89,7 +107,74 @@ def describe(folder: Path) -> HostFacts:
         free_disk_bytes=shutil.disk_usage(folder).free,
         load=os.getloadavg()[0],
         busy="" if pid is None else process_words(pid),
+        memory_maps=_memory_maps(),
+        open_files=None if files == resource.RLIM_INFINITY else files,
     )
+
+
+def _memory_maps() -> int | None:
+    try:
+        return int(Path("/proc/sys/vm/max_map_count").read_text(encoding="ascii"))
+    except (OSError, ValueError):
+        return None
+
+
+@dataclass(frozen=True)
+class SiteRoom:
+    """Whether a host may carry nodes.
+
+    Attributes:
+        free_disk_bytes: of its own home.
+        unfit: why it cannot, in words; empty where it can.
+    """
+
+    free_disk_bytes: int
+    unfit: str
+
+
+def describe_site(address: str) -> SiteRoom:
+    """Whether nodes can be on this host, and take requests at an address; loopback without one."""
+    try:
+        home = resolve_home()
+        check_usable(home.root)
+        if address:
+            require_address(address)
+        return SiteRoom(shutil.disk_usage(home.root).free, "")
+    except BenchctlError as err:
+        return SiteRoom(0, err.message)
+
+
+class _Holding:
+    """The lock of this host, which all that one benchctl has begun in this process shares."""
+
+    def __init__(self) -> None:
+        self._guard = threading.Lock()
+        self._lock = ExitStack()
+        self._owner = ""
+        self._count = 0
+
+    @contextmanager
+    def by(self, owner: str) -> Iterator[None]:
+        """Hold it for a benchctl.
+
+        Raises:
+            HostBusy: another one has the host.
+        """
+        with self._guard:
+            if not self._count or owner != self._owner:
+                self._lock.enter_context(host_lock(wait=False, on_wait=_ignore))
+                self._owner = owner
+            self._count += 1
+        try:
+            yield
+        finally:
+            with self._guard:
+                self._count -= 1
+                if not self._count:
+                    self._lock.close()
+
+
+_HOLDING = _Holding()
 
 
 def _room() -> Path:
@@ -104,7 +189,7 @@ def _ignore(_holder: str) -> None:
     """Nobody waits here."""
 
 
-class LoadHost:
+class HostActor:
     """One host, for one benchctl at a time; lives in the host's Dask worker as an actor.
 
     Dask makes an actor once, on the worker that it is pinned to, and never anew when that is lost. It might
@@ -114,10 +199,7 @@ class LoadHost:
 
     def __init__(self) -> None:
         self._execution = ""
-        self._folder = Path()
         self._held = ExitStack()
-        self._processes: list[tuple[Connection, BaseProcess]] = []
-        self._deaf: set[int] = set()
         self._heard_s = 0.0
         self._ending = threading.Lock()
 
@@ -129,9 +211,63 @@ class LoadHost:
         """What this host is."""
         return describe(_room())
 
+    def site(self, address: str) -> SiteRoom:
+        """Whether nodes can be here."""
+        return describe_site(address)
+
     def bytes_of(self, count: int) -> bytes:
         """So many bytes that nothing can compress, to find out how fast they come."""
         return os.urandom(count)
+
+    def read(self, execution: str, path: Path, offset: int, count: int) -> bytes:
+        """A piece of a file; with its last piece it is removed."""
+        self._check(execution)
+        try:
+            with path.open("rb") as file:
+                file.seek(offset)
+                piece = file.read(count)
+        except FileNotFoundError:
+            return b""  # of samples: a client without rows
+        if len(piece) < count:
+            path.unlink()
+        return piece
+
+    def end(self, execution: str) -> None:
+        """End all processes, and give the host back."""
+        self._check(execution)
+        self._end()
+
+    def _begun(self, execution: str, held: ExitStack) -> None:
+        """Keep what `held` has until it is ended, or nobody asks any more."""
+        self._held, self._execution = held, execution
+        self._heard_s = time.monotonic()
+        threading.Thread(target=self._watch, name="lease", daemon=True).start()
+
+    def _check(self, execution: str) -> None:
+        if execution != self._execution:
+            raise BenchctlError(
+                "its Dask worker was started anew meanwhile, or has ended by itself what it did"
+            )
+
+    def _watch(self) -> None:
+        while self._execution:
+            if time.monotonic() - self._heard_s > LEASE_S:
+                self._end()
+            time.sleep(_LEASE_POLL_S)
+
+    def _end(self) -> None:
+        with self._ending:
+            self._execution = ""
+            self._held.close()
+
+
+class LoadHost(HostActor):
+    """A host that load comes from."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._processes: list[tuple[Connection, BaseProcess]] = []
+        self._deaf: set[int] = set()
 
     def calibrate(self) -> Calibration:
         """What a driver on this host costs at least, in about three seconds.
@@ -142,26 +278,23 @@ class LoadHost:
         with host_lock(wait=False, on_wait=_ignore), floor_stub() as url:
             return measure_floor(url, stop=threading.Event())
 
-    def begin(self, execution: str, processes: int) -> Path:
+    def begin(self, execution: str, owner: str, processes: int) -> Path:
         """Take the host, and start processes of clients; where their samples will be.
 
         Raises:
-            BenchctlError: somebody else measures on this host.
+            BenchctlError: somebody else than `owner` measures on this host.
         """
         if self._execution:
             raise BenchctlError(f"it was begun already, as {self._execution}")
         with ExitStack() as stack:
-            stack.enter_context(host_lock(wait=False, on_wait=_ignore))
+            stack.enter_context(_HOLDING.by(owner))
             folder = _room() / f"load-{execution}"
             folder.mkdir()
             stack.callback(shutil.rmtree, folder, ignore_errors=True)
-            stack.callback(lambda: end(self._processes))
+            stack.callback(self._end_processes)
             for _ in range(processes):
                 self._processes.append(spawn())
-            self._held = stack.pop_all()
-        self._execution, self._folder = execution, folder
-        self._heard_s = time.monotonic()
-        threading.Thread(target=self._watch, name="lease", daemon=True).start()
+            self._begun(execution, stack.pop_all())
         return folder
 
     def tell(self, execution: str, number: int, message: bytes) -> None:
@@ -182,28 +315,6 @@ class LoadHost:
         self._heard_s = time.monotonic()
         return await asyncio.to_thread(self._listen, wait_s)
 
-    def read(self, execution: str, path: Path, offset: int, count: int) -> bytes:
-        """A piece of a file of samples; with its last piece it is removed."""
-        self._check(execution)
-        try:
-            with path.open("rb") as file:
-                file.seek(offset)
-                piece = file.read(count)
-        except FileNotFoundError:
-            return b""  # a client without rows
-        if len(piece) < count:
-            path.unlink()
-        return piece
-
-    def end(self, execution: str) -> None:
-        """End all processes, and give the host back."""
-        self._check(execution)
-        self._end()
-
-    def _check(self, execution: str) -> None:
-        if execution != self._execution:
-            raise BenchctlError("its Dask worker was started anew meanwhile, or has ended the load by itself")
-
     def _listen(self, wait_s: float) -> list[tuple[int, bytes | int | None]]:
         lines = {line: number for number, (line, _) in enumerate(self._processes) if number not in self._deaf}
         try:
@@ -221,14 +332,70 @@ class LoadHost:
             process.join(1.0)
             return number, process.exitcode
 
-    def _watch(self) -> None:
-        while self._execution:
-            if time.monotonic() - self._heard_s > LEASE_S:
-                self._end()
-            time.sleep(_LEASE_POLL_S)
+    def _end_processes(self) -> None:
+        end(self._processes)
+        self._processes.clear()
 
-    def _end(self) -> None:
-        with self._ending:
-            self._execution = ""
-            self._held.close()
-            self._processes.clear()
+
+class NodeHost(HostActor):
+    """A host that carries nodes; what is done with them is ordinary code, called in threads of its own.
+
+    Others than the worker's, whose one thread for actors would make the load of this host wait for its nodes.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._threads = ThreadPoolExecutor(_MOST_CALLS, thread_name_prefix="nodes")
+        self._site: Site | None = None
+
+    async def begin(self, execution: str, owner: str, session: str, address: str) -> SiteFacts:
+        """Take the host, and make room in its own home.
+
+        Args:
+            execution: the name of all that is begun.
+            owner: the benchctl that it is for.
+            session: of all hosts that nodes are on at the same time.
+            address: that nodes are to take requests at.
+
+        Raises:
+            BenchctlError: somebody else measures on this host, it has no such address, or another host of the
+                session has the same home.
+        """
+        return await self._in_thread(self._begin, execution, owner, session, address)
+
+    async def beat(self, execution: str) -> dict[str, bool]:
+        """Say that somebody is there; whether each node runs that should."""
+        site = self._checked(execution)
+        self._heard_s = time.monotonic()
+        return await self._in_thread(site.running)
+
+    async def do(self, execution: str, method: str, arguments: Sequence[Any]) -> Any:
+        """Call a method of the site."""
+        return await self._in_thread(getattr(self._checked(execution), method), *arguments)
+
+    async def piece(self, execution: str, path: Path, offset: int, count: int) -> bytes:
+        """As `read`, which the worker's one thread for actors does."""
+        return await self._in_thread(self.read, execution, path, offset, count)
+
+    async def finish(self, execution: str) -> None:
+        """As `end`."""
+        return await self._in_thread(self.end, execution)
+
+    def _begin(self, execution: str, owner: str, session: str, address: str) -> SiteFacts:
+        if self._execution:
+            raise BenchctlError(f"it was begun already, as {self._execution}")
+        require_address(address)
+        with ExitStack() as stack:
+            stack.enter_context(_HOLDING.by(owner))
+            self._site = stack.enter_context(Site(resolve_home(), session, address))
+            self._begun(execution, stack.pop_all())
+        return self._site.facts
+
+    def _checked(self, execution: str) -> Site:
+        self._check(execution)
+        if self._site is None:
+            raise RuntimeError("what has begun has a site")
+        return self._site
+
+    async def _in_thread(self, do: Callable[..., T], *arguments: Any) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._threads, partial(do, *arguments))

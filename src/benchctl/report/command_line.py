@@ -209,7 +209,8 @@ def _variant_options(spec: VariantSpec) -> Iterator[str]:
         yield f"heap:{spec.heap_mb}m"
     if spec.nodes:
         plain = [f"node-{number}" for number in range(1, len(spec.nodes) + 1)]
-        told = {node.name: {"settings": node.settings} if node.settings else {} for node in spec.nodes}
+        parts = ((node, {"settings": node.settings, "host": node.host}) for node in spec.nodes)
+        told = {node.name: {key: value for key, value in part.items() if value} for node, part in parts}
         same = len(plain) > 1 and told == {name: {} for name in plain}
         yield f"nodes:{len(plain) if same else msgspec.json.encode(told).decode()}"
     if spec.start != "direct":

@@ -22,6 +22,7 @@ from benchctl.results.model import (
     ForkRecord,
     Imported,
     IndexFacts,
+    LoadHostFacts,
     Pilot,
     RunRecord,
     stray_boots,
@@ -191,11 +192,15 @@ def _load_lines(record: RunRecord) -> Iterator[str]:
     if record.plan.load_hosts:
         yield f"from {', '.join(record.plan.load_hosts)}, as {record.plan.hosts} had them"
     for name, host in record.load_hosts.items():
-        versions = ", ".join(f"{what} {version}" for what, version in host.versions.items())
-        yield (
-            f"{name}: {counted(host.cores, 'CPU')}, {host.memory_bytes / 2**30:,.1f} GiB, "
-            f"{host.round_trip_ns / _NS_PER_MS:.2f} ms there and back; {versions}"
-        )
+        yield _host_line(name, host)
+
+
+def _host_line(name: str, host: LoadHostFacts) -> str:
+    versions = ", ".join(f"{what} {version}" for what, version in host.versions.items())
+    return (
+        f"{name}: {counted(host.cores, 'CPU')}, {host.memory_bytes / 2**30:,.1f} GiB, "
+        f"{host.round_trip_ns / _NS_PER_MS:.2f} ms there and back; {versions}"
+    )
 
 
 def _forks(record: RunRecord) -> str:
@@ -265,6 +270,9 @@ def _cache_lines(record: RunRecord) -> Iterator[str]:
     if resident:
         bounds = f"{100 * min(resident):.1f} to {100 * max(resident):.1f} % of it resident"
         yield f"page cache of the index before nodes start: {record.plan.page_cache}, {bounds}"
+    begun = [one for fork in record.forks for boot in fork.boots if (one := boot.resident_begun) is not None]
+    if begun:
+        yield f"  when their tasks began: {100 * min(begun):.1f} to {100 * max(begun):.1f} % of it resident"
 
 
 def _host_lines(host: Environment) -> Iterator[str]:
@@ -524,14 +532,24 @@ def _fates(fork: ForkRecord) -> Iterator[str]:
 def _node_lines(record: RunRecord) -> Iterator[str]:
     """How evenly the nodes of a cluster were used, and whether each found its shards where they were."""
     for spec in record.plan.variants:
+        hosts = record.plan.node_hosts.get(spec.name, ())
+        if len(hosts) == 1 and hosts[0]:
+            yield f"{spec.name}: on {hosts[0]}"
+    for name, host in record.node_hosts.items():
+        yield _host_line(name, host)
+    for spec in record.plan.variants:
         forks = record.compared(spec.name)
         boots = [boot for fork in forks for boot in fork.boots if boot.node_starts]
         if not boots:
             continue
         copied = {boot.recovered_bytes for boot in boots if boot.recovered_bytes is not None}
         found = f"; bytes copied between them at a start: {max(copied):,}" if copied else ""
-        names = [node.name for node in boots[0].node_starts]
-        yield f"{spec.name}: {', '.join(names)}, all on this host{found}"
+        starts = boots[0].node_starts
+        names = [node.name for node in starts]
+        where = f"{', '.join(names)}, all on this host"
+        if any(node.host for node in starts):
+            where = ", ".join(f"{node.name} on {node.host or 'this host'}" for node in starts)
+        yield f"{spec.name}: {where}{found}"
         summaries = [one for fork in forks for one in fork.summaries if one.reported]
         for task in dict.fromkeys(one.label for one in summaries):
             cpu = {

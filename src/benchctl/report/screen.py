@@ -58,6 +58,7 @@ _MARKS = {
     "bound": ("a lower bound", "nothing higher was tried, or benchctl was the limit"),
     "lost": ("a node was lost", "and the others went on without it"),
     "copied": ("shards were copied", "when nodes started, so not all is as it was prepared"),
+    "cached": ("read by its start", "what had been emptied from the page cache was there again for tasks"),
     "cold": ("not warmed up", "forks were still getting faster"),
     "drift": ("drifting", "forks changed this way and that while they were measured"),
     "few": (f"fewer than {FORKS_FOR_QUOTING} forks, or index builds, a side", "too few to be quoted"),
@@ -93,6 +94,7 @@ _OF_CAVEATS = {
     "shared-host": "1-host",
     "node-lost": "lost",
     "copied-shards": "copied",
+    "warmed-by-start": "cached",
     "other-clocks": "clocks",
 }
 

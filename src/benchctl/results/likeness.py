@@ -27,7 +27,7 @@ _PLURAL = frozenset(
 
 _PARTS = (
     "JVM flags", "settings", "heap", "environment", "index settings", "jars", "plug-ins",
-    "warm-up challenges", "documents", "nodes",
+    "warm-up challenges", "documents", "nodes", "hosts",
 )  # fmt: skip
 
 _EXCERPT = 40
@@ -143,6 +143,7 @@ def _parts(variant: str, record: RunRecord) -> dict[str, object]:
         "warm-up challenges": record.plan.variant_warmups.get(variant, ()),
         "documents": spec.documents,
         "nodes": [msgspec.to_builtins(node) for node in spec.nodes],
+        "hosts": [host or "that of benchctl" for host in record.plan.node_hosts.get(variant, ())],
     }
 
 

@@ -48,6 +48,7 @@ class NodeRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename
         command: the command line.
         logs: its folder, as of `BootRecord`.
         origin_ns: when its process was started, as of `BootRecord`.
+        host: that it was on; empty for that of benchctl.
     """
 
     name: str
@@ -55,6 +56,7 @@ class NodeRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename
     command: tuple[str, ...]
     logs: str
     origin_ns: int | None
+    host: str = ""
 
 
 class NodeFate(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
@@ -108,6 +110,7 @@ class BootRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename
         stand_ins: data streams of the track that were plain indices, since the node has none.
         resident: share of the index that the page cache held when it was started, 0 to 1; None where that was
             left as it was.
+        resident_begun: the same when its first task began; None also in records from before it was kept.
         asked: what a running cluster was asked while it was measured, and what that cost; empty for a node
             that benchctl started.
         nodes: name of a node of a running cluster -> what it used from the first reading to the last
@@ -131,6 +134,7 @@ class BootRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename
     origin_ns: int | None = None
     stand_ins: tuple[str, ...] = ()
     resident: float | None = None
+    resident_begun: float | None = None
     asked: dict[str, Asked] = {}
     nodes: dict[str, dict[str, float]] = {}
     readings: str | None = None
@@ -512,12 +516,12 @@ class Pilot(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="keb
 
 
 class LoadHostFacts(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """A host that load came from.
+    """A host that load came from, or that nodes were on.
 
     Attributes:
         cores: CPUs that its processes may use.
         memory_bytes: of it.
-        versions: name -> version, of what makes the load there.
+        versions: name -> version, of what makes the load there, or has the nodes.
         round_trip_ns: the quickest of some, from the host of benchctl through the host's Dask worker.
     """
 
@@ -541,6 +545,7 @@ class RunRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=
         left_out: variant -> blocks of the run that have no fork of it: of an experiment that gives forks to
             what is open, those in which others were measured.
         load_hosts: of hosts that load came from and benchctl did not run on, by name.
+        node_hosts: of hosts that nodes were on and benchctl did not run on, by name.
     """
 
     record_version: int
@@ -564,6 +569,7 @@ class RunRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=
     looks: int = 1
     left_out: dict[str, tuple[int, ...]] = {}
     load_hosts: dict[str, LoadHostFacts] = {}
+    node_hosts: dict[str, LoadHostFacts] = {}
 
     def builds_of(self, variant: str) -> tuple[IndexFacts, ...]:
         """All builds of its prepared index; none where it has no index, or a challenge makes it."""

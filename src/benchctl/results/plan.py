@@ -94,10 +94,12 @@ class NodeSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="
     Attributes:
         name: of the node, and of its folders.
         settings: over those of its variant; its roles and attributes are among them.
+        host: of `hosts.yml` that it is to be on; empty for the next one that carries nodes.
     """
 
     name: str
     settings: dict[str, Any] = {}
+    host: str = ""
 
     def has_role(self, role: Literal["master", "data"], common: Mapping[str, Any]) -> bool:
         """Whether it may become master, or holds data; `common` are the settings of its variant."""
@@ -419,6 +421,8 @@ class Plan(RunSettings, frozen=True, forbid_unknown_fields=True, rename="kebab",
         settled: challenges that only count requests got counts that warm the JIT up, instead of their own.
         swept: what variants and schedules are, where `sweep` made them; None without one.
         load_hosts: names of the hosts that clients work on; empty for that of benchctl.
+        node_hosts: variant -> the host of each of its nodes, or of its only one, empty for that of benchctl;
+            without any where all are there.
     """
 
     variants: tuple[VariantSpec, ...]
@@ -445,6 +449,7 @@ class Plan(RunSettings, frozen=True, forbid_unknown_fields=True, rename="kebab",
     settled: bool = False
     swept: SweepSpec | None = None
     load_hosts: tuple[str, ...] = ()
+    node_hosts: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
     # 0 where another tool measured, which does not say.
     segments: int = 1
     ingest_clients: int = 2

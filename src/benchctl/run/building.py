@@ -19,15 +19,17 @@ from benchctl.engine.cluster import boot
 from benchctl.engine.filling import SETTLE_TIMEOUT_S, Intervals, PartialIndex, Progress, Sent, create, finish
 from benchctl.engine.jdk import Jdk
 from benchctl.engine.launch import starts_of
-from benchctl.engine.meter import Meters, cpu_by_kind, thread_kinds
-from benchctl.engine.prepared_index import IndexKey, PreparedIndex, building, keep
+from benchctl.engine.meter import cpu_by_kind
+from benchctl.engine.prepared_index import IndexKey, PreparedIndex, building, bytes_per_document, keep
 from benchctl.errors import BenchctlError, ExitCode
 from benchctl.home import Home
+from benchctl.hosts.file import Spread
 from benchctl.load.ingest import Checkpoints, Ingested, Stream, ingest
 from benchctl.results.model import IndexFacts, IngestCosts
 from benchctl.run.bench import Observer
 from benchctl.run.documents import Parcel
 from benchctl.run.metering import Readings
+from benchctl.run.session import Workspace, reaching
 
 
 def keep_logs(folder: Path, target: Path) -> None:
@@ -242,10 +244,9 @@ class Resumption:
         """Checkpoints of an ingest into a running node with this data folder.
 
         None if action lines of the corpus replace or delete documents, so that counting does not tell what
-        has arrived:
-        such an ingest starts over.
+        has arrived, and of nodes on other hosts: such an ingest starts over.
         """
-        if any(file.has_actions for file in self._key.corpus.files):
+        if self._key.spread or any(file.has_actions for file in self._key.corpus.files):
             return None
         now = Progress(intervals=dict(intervals))
 
@@ -340,7 +341,7 @@ NODE_DEATH_S = 1.0
 
 @dataclass(frozen=True)
 class Workshop:
-    """What all indices of a variant are built with; `heap_mb` in MiB."""
+    """What all indices of a variant are built with; `heap_mb` in MiB, `spread` of nodes on other hosts."""
 
     home: Home
     jdk: Jdk
@@ -348,6 +349,7 @@ class Workshop:
     parcels: Sequence[Parcel]
     keeping: Keeping
     observer: Observer
+    spread: Spread | None = None
 
 
 def build_index(shop: Workshop, key: IndexKey, *, title: str, more: int) -> PreparedIndex:
@@ -374,17 +376,31 @@ def _build(shop: Workshop, key: IndexKey, title: str, more: int) -> PreparedInde
         resumption.reported(),
         building(shop.home, key, free=lambda folder: free_bytes(folder) + put_by, more=more) as root,
         logs_kept_of_failure(root / "boot", kept_logs),
+        reaching(shop.spread, shop.home) as there,
     ):
         resumption.take_up(root / "data")
-        facts = _fill(shop, key, root, title, resumption)
+        workspace = Workspace(root, there)
+        if there is not None:
+            needed = round(key.corpus.documents * bytes_per_document(key.corpus, more))
+            there.on_all("require", needed, f"prepare an index of {key.corpus.documents:,} documents")
+        facts = _fill(shop, key, workspace, title, resumption)
         shutil.rmtree(root / "boot", ignore_errors=True)
-        prepared = keep(shop.home, key, root, facts)
+        if there is None or shop.spread is None:
+            prepared = keep(shop.home, key.folder_name, root, facts)
+        else:
+            facts = msgspec.structs.replace(facts, files=workspace.files())
+            there.on_all("keep", key.folder_name, facts, of_nodes=True)
+            prepared = keep(shop.home, key.folder_name, root, facts, shop.spread.own)
     resumption.discard()
     shop.observer.note(_summary(title, facts))
     return prepared
 
 
-def _fill(shop: Workshop, key: IndexKey, root: Path, title: str, resumption: Resumption) -> IndexFacts:
+def _fill(
+    shop: Workshop, key: IndexKey, workspace: Workspace, title: str, resumption: Resumption
+) -> IndexFacts:
+    root, there = workspace.root, workspace.there
+    starts = starts_of(shop.home, key.installation)
     nodes = f"{len(key.nodes)} nodes" if len(key.nodes) > 1 else "a node"
     shop.observer.stage(f"{title}: starting {nodes} to build the index")
     with boot(
@@ -394,8 +410,12 @@ def _fill(shop: Workshop, key: IndexKey, root: Path, title: str, resumption: Res
         folder=root / "boot",
         owner=shop.home.node_owner,
         heap_mb=shop.heap_mb,
-        starts=starts_of(shop.home, key.installation),
+        starts=starts,
         nodes=key.nodes,
+        listen="" if shop.spread is None else shop.spread.hosts.nodes_at,
+        elsewhere={}
+        if there is None
+        else there.grounds(key.installation, starts, root / "boot", building=True),
     ) as cluster:
         client = cluster.client
         intervals = resumption.intervals(client)
@@ -406,23 +426,22 @@ def _fill(shop: Workshop, key: IndexKey, root: Path, title: str, resumption: Res
         checkpoints = resumption.checkpoints(client, root / "data", intervals)
         before = resumption.before.documents
         try:
-            with Meters(lambda: [node.pid for node in cluster.nodes]) as meter:
-                begin = meter.read()
-                sent = send_parcels(
-                    shop.parcels,
-                    endpoint=cluster.endpoint,
-                    clients=key.clients,
-                    on_progress=lambda new: shop.observer.progress(
-                        "documents", before + new, key.corpus.documents
-                    ),
-                    checkpoints=checkpoints,
-                )
-                end = meter.read()
+            begin = cluster.readings()
+            sent = send_parcels(
+                shop.parcels,
+                endpoint=cluster.endpoint,
+                clients=key.clients,
+                on_progress=lambda new: shop.observer.progress(
+                    "documents", before + new, key.corpus.documents
+                ),
+                checkpoints=checkpoints,
+            )
+            end = cluster.readings()
         except BenchctlError:
             # The process tells more than the connection about why it is gone.
             cluster.check_alive(within_s=NODE_DEATH_S)
             raise
-        kinds = {node.pid: thread_kinds(node.pid, node.stdout) for node in cluster.nodes}
+        kinds = {node.pid: node.thread_kinds() for node in cluster.nodes}
         sent = with_cpu(sent, begin, end, kinds)
         shop.observer.stage(f"{title}: refresh, force-merge, flush")
         facts = finish(client, key, intervals, resumption.total(sent))

@@ -47,7 +47,7 @@ def _on_hosts(plan: Plan) -> dict[str, Calibration]:
     # Dask takes a second to load, and is there only where hosts are.
     from benchctl.hosts.pool import calibrate_hosts  # noqa: PLC0415 - see above
 
-    return calibrate_hosts(checked_hosts(plan))
+    return calibrate_hosts(checked_hosts(plan)[0])
 
 
 # A node has 40 on two CPUs, and pools that grow with the CPUs.

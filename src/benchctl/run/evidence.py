@@ -20,7 +20,7 @@ from benchctl.engine.evidence import (
     Scene,
     require_tools,
 )
-from benchctl.engine.node import Node
+from benchctl.engine.node import Member
 from benchctl.errors import BenchctlError
 from benchctl.results.plan import EvidenceKind
 
@@ -67,13 +67,13 @@ class Collection:
             node: tuple(flag for one in own for flag in one.flags()) for node, own in self._collecting.items()
         }
 
-    def begin(self, nodes: Sequence[Node]) -> None:
+    def begin(self, nodes: Sequence[Member]) -> None:
         """As for `Collector`, before the first task; a target, whose nodes are not ours, has none."""
         for node in nodes:
             for one in self._collecting.get(node.name, ()):
                 one.begin(node)
 
-    def measured(self, nodes: Sequence[Node]) -> None:
+    def measured(self, nodes: Sequence[Member]) -> None:
         """As for `Collector`, after the last task, of nodes that were there all the time."""
         self._lost = {node.name for node in nodes if node.down or len(node.lives) > 1}
         for node in nodes:

@@ -4,11 +4,10 @@ import dataclasses
 import math
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,14 +15,12 @@ from benchctl.engine.cluster import Cluster, place_of
 from benchctl.engine.declared import EVERYTHING, places, stand_ins
 from benchctl.engine.evidence import Scene
 from benchctl.engine.filling import settle
-from benchctl.engine.lucene_files import bytes_by_kind
-from benchctl.engine.meter import Meters, thread_kinds
-from benchctl.engine.node import Node
-from benchctl.engine.page_cache import prepare_page_cache
+from benchctl.engine.node import Member
+from benchctl.engine.page_cache import prepare_page_cache, resident_share
 from benchctl.engine.readings import ClusterMeter
 from benchctl.engine.settings import BootFolders
 from benchctl.engine.target import Target
-from benchctl.engine.telemetry import LogClock, ProcessGauge, read_pauses
+from benchctl.engine.telemetry import read_pauses
 from benchctl.errors import BenchctlError
 from benchctl.home import Home
 from benchctl.jvm.unified_log import GcPause
@@ -50,7 +47,7 @@ from benchctl.run.evidence import Collection, collecting
 from benchctl.run.host import probe_host
 from benchctl.run.pin import thread_on
 from benchctl.run.plan import Step, boots, checked_hosts
-from benchctl.run.session import AnySubject, Serving, Start, Subject
+from benchctl.run.session import AnySubject, Serving, Start, Subject, Workspace
 from benchctl.run.steps import Load, StepRunner
 from benchctl.run.telemetry import MERGES_TIMEOUT_S, DriverClock, NodeWatch, Telemetry
 from benchctl.track.model import Track
@@ -69,7 +66,7 @@ def pool_of(plan: Plan) -> WorkerPool | None:
         UsageError: the hosts are not those that the plan was made for.
     """
     if plan.load_hosts:
-        hosts = checked_hosts(plan)
+        hosts, _ = checked_hosts(plan)
         # Dask takes a second to load, and is there only where hosts are.
         from benchctl.hosts.pool import HostPool  # noqa: PLC0415 - see above
 
@@ -115,7 +112,7 @@ class _Place:
     Attributes:
         subject: the variant.
         name: of the fork's folder of logs.
-        root: its scratch folder.
+        workspace: its scratch folder, and the other hosts that its nodes are on.
         block: which block.
         origin_ns: what its samples count from, on the monotonic clock.
         spool: takes its samples.
@@ -124,7 +121,7 @@ class _Place:
 
     subject: AnySubject
     name: str
-    root: Path
+    workspace: Workspace
     block: int
     origin_ns: int
     spool: SampleSpool
@@ -220,14 +217,14 @@ class ForkRunner:
         self._probe(progress)
         clock = time.monotonic()
         variant = job.subject.spec.name
-        with job.subject.workspace(self._home, f"fork-{job.block:03d}", self._build(job)) as root:
+        with job.subject.workspace(self._home, f"fork-{job.block:03d}", self._build(job)) as workspace:
             progress.copy_s = time.monotonic() - clock
             origin_ns = time.monotonic_ns()
             pool = self._workers
             telemetry = Telemetry(origin_ns, driver=DriverClock(lambda: pool.pids if pool else ()))
-            with SampleSpool(root / "samples") as spool:
+            with SampleSpool(workspace.root / "samples") as spool:
                 name = f"{job.block:03d}-{variant}"
-                place = _Place(job.subject, name, root, job.block, origin_ns, spool, telemetry)
+                place = _Place(job.subject, name, workspace, job.block, origin_ns, spool, telemetry)
                 for number, steps in enumerate(boots(self._plan, job.block)):
                     self._boot(place, number, steps, progress)
                 progress.samples = self._folder.write_samples(spool.all_chunks(), variant, job.block)
@@ -257,26 +254,29 @@ class ForkRunner:
         """One node start and the tasks that share it."""
         subject = place.subject
         name = f"{place.name}/boot-{number}"
-        folder = place.root / f"boot-{number}"
+        root = place.workspace.root
+        folder = root / f"boot-{number}"
         kept = self._folder.path / "boots" / name
         load = Load()
-        resident = prepare_page_cache(place.root / "data", self._plan.page_cache)
+        resident = prepare_page_cache(root / "data", self._plan.page_cache)
         with logs_kept_of_failure(folder, kept):
             with (
                 self._collecting(place, number) as evidence,
                 self._started(place, folder, evidence) as serving,
             ):
-                progress.facts = progress.facts or subject.engine_facts(serving, place.root)
+                progress.facts = progress.facts or subject.engine_facts(serving, root)
                 nodes = serving.nodes if isinstance(serving, Cluster) else ()
                 recovered = self._recovered_bytes(serving)
-                epoch_ns = time.monotonic_ns() - time.time_ns() - place.origin_ns
+                if isinstance(serving, Cluster):
+                    serving.readings()  # opens what later ones need
+                    load.read = serving.readings
                 with (
                     place.telemetry.watching(number, _watch(serving, load)),
-                    Meters(lambda: [node.pid for node in nodes]) if nodes else nullcontext() as load.meters,
                     _asking(serving) as load.asking,
                 ):
                     evidence.begin(nodes)
                     idle_s = serving.wait_idle()
+                    begun = None if resident is None else resident_share(root / "data")
                     stage = self._steps.stage(serving, subject.spec, number, place.origin_ns, place.spool)
                     search = self._offer(serving, steps, stage, load, place)
                     evidence.measured(nodes)
@@ -290,9 +290,10 @@ class ForkRunner:
                 writes = bool(self._plan.evidence_in(place.block) or subject.spec.jvm_flags)
                 stop_s = serving.stop(at_once=not writes)
             keep_logs(folder, kept)
+            place.workspace.check_clocks()
         known = []
         for node in nodes:
-            pauses = _pauses(node, kept, place.origin_ns, epoch_ns)
+            pauses = _pauses(node, kept, place.origin_ns)
             place.telemetry.add_pauses(number, pauses, node.name)
             pids = tuple(pid for pid, _ in node.lives)
             # Only a single one has the name that benchctl gives it.
@@ -306,7 +307,7 @@ class ForkRunner:
             )
         progress.requests_s += load.requests_s
         if search is None:
-            index = metering.index_meters(segments, bytes_by_kind(place.root / "data") if segments else {})
+            index = metering.index_meters(segments, place.workspace.files() if segments else {})
             progress.summaries += load.summaries(place.origin_ns, known, index)
         else:
             progress.curve += search.curve
@@ -324,6 +325,7 @@ class ForkRunner:
                 origin_ns=nodes[0].started_ns - place.origin_ns if nodes else None,
                 stand_ins=plain,
                 resident=resident,
+                resident_begun=begun,
                 asked={} if asking is None else asking.asked,
                 nodes={} if asking is None else asking.nodes,
                 readings=readings,
@@ -339,17 +341,17 @@ class ForkRunner:
             return None
         return serving.client.recovered_bytes(self._expected)
 
-    def _thread_kinds(self, nodes: Sequence[Node], block: int) -> dict[int, dict[int, str]]:
+    def _thread_kinds(self, nodes: Sequence[Member], block: int) -> dict[int, Mapping[int, str]]:
         """By process; not where a JVM's output is evidence: a thread dump would stand in its middle."""
         if self._plan.evidence_in(block):
             return {}
-        return {node.pid: thread_kinds(node.pid, node.stdout) for node in nodes if not node.down}
+        return {node.pid: node.thread_kinds() for node in nodes if not node.down}
 
     def _started(self, place: _Place, folder: Path, evidence: Collection) -> AbstractContextManager[Serving]:
         """A node start of the fork, up while the block runs."""
         return place.subject.start(
             Start(
-                place.root,
+                place.workspace,
                 folder,
                 self._home,
                 self._plan.heap_mb,
@@ -367,7 +369,7 @@ class ForkRunner:
         if not kinds or not isinstance(subject, Subject):
             return nullcontext(Collection())
         cpus = None if self._plan.pin is None else self._plan.pin.driver
-        boot = place.root / f"boot-{number}"
+        boot = place.workspace.root / f"boot-{number}"
         scenes = {
             node: Scene(boot / node / "evidence", subject.jdk.home, subject.jdk.major, cpus)
             for node in subject.spec.node_names
@@ -411,30 +413,35 @@ def _watch(serving: Serving, load: Load) -> NodeWatch | None:
     """What of nodes can be watched; nothing of a target, which may be anywhere."""
     if not isinstance(serving, Cluster):
         return None
-    # By process: a node that is started again is another one.
-    gauge = cache(ProcessGauge)
     return NodeWatch(
-        lambda: {node.name: gauge(node.pid) for node in serving.nodes if not node.down},
+        lambda: {node.name: node.gauge for node in serving.nodes if not node.down},
         lambda: serving.client.merges(MERGES_TIMEOUT_S),
         load.indexing.is_set,
     )
 
 
-def _pauses(node: Node, kept: Path, origin_ns: int, epoch_ns: int) -> list[GcPause]:
+def _pauses(node: Member, kept: Path, origin_ns: int) -> list[GcPause]:
     """Of all JVMs that a node had, on the fork's clock."""
     logs = BootFolders(place_of(kept, node.name)).logs
     return [
         pause
         for pid, started_ns in node.lives
-        for pause in read_pauses(logs, pid, LogClock(-origin_ns, epoch_ns, started_ns - origin_ns))
+        for pause in read_pauses(logs, node.own_pid(pid), node.log_clock(started_ns, origin_ns))
     ]
 
 
-def _node_records(nodes: Sequence[Node], logs: str, origin_ns: int) -> tuple[NodeRecord, ...]:
+def _node_records(nodes: Sequence[Member], logs: str, origin_ns: int) -> tuple[NodeRecord, ...]:
     if len(nodes) < 2:  # noqa: PLR2004 - a single node is what the boot's record is about
         return ()
     return tuple(
-        NodeRecord(node.name, node.start_s, node.command, f"{logs}/{node.name}", node.started_ns - origin_ns)
+        NodeRecord(
+            node.name,
+            node.start_s,
+            node.command,
+            f"{logs}/{node.name}",
+            node.started_ns - origin_ns,
+            node.host,
+        )
         for node in nodes
     )
 

@@ -34,7 +34,7 @@ from benchctl.run.pilot import PilotBench, run_pilot
 from benchctl.run.pin import allowed_cpus, cores_of, pin_caveats
 from benchctl.run.plugin import plugin_changes
 from benchctl.run.prepare import Preparation, check_memory, in_turns, prepare_corpus, prepare_subject
-from benchctl.run.session import AnySubject, TargetSubject
+from benchctl.run.session import AnySubject, Subject, TargetSubject
 from benchctl.run.steps import check_work
 from benchctl.run.stopping import budget_behind, reason_to_stop, shortfall, within
 from benchctl.run.targets import corpus_of_targets, prepare_target, target_caveats
@@ -110,6 +110,17 @@ def corpus_changes(before: Plan, now: Plan) -> list[str]:
     return [f"corpus was {before.corpus.digest[:12]}, is {now.corpus.digest[:12]}"]
 
 
+def machine_caveats(subjects: Sequence[AnySubject]) -> tuple[str, ...]:
+    """What looks like several hosts and is one, with one set of CPUs, memory and disks."""
+    return tuple(
+        f"hosts of {one.spec.name} are one machine ({', '.join(name or 'this host' for name in names)}), as "
+        "containers are: this says nothing about how it scales over hosts"
+        for one in subjects
+        if isinstance(one, Subject) and one.spread is not None
+        for names in one.spread.machines
+    )
+
+
 def engine_changes(record: RunRecord, subjects: Sequence[AnySubject]) -> list[str]:
     """Differences in archives, runtimes and prepared indices; a rebuilt index is a different one."""
     changes = []
@@ -130,7 +141,13 @@ def engine_changes(record: RunRecord, subjects: Sequence[AnySubject]) -> list[st
                 changes.append(f"the index of {name} has changed")
         elif not _same_builds(record.builds.get(name, (index,)), subject.builds):
             changes.append(f"the prepared index of {name} has changed or was built again")
-    return changes
+    for host, before in record.node_hosts.items():
+        for subject in subjects:
+            spread = subject.spread if isinstance(subject, Subject) else None
+            now = None if spread is None else spread.facts.get(host)
+            if now is not None and msgspec.structs.replace(now, round_trip_ns=before.round_trip_ns) != before:
+                changes.append(f"host {host} has other CPUs, memory or versions")
+    return list(dict.fromkeys(changes))
 
 
 def pin_changes(plan: Plan, allowed: Sequence[int]) -> list[str]:
@@ -244,6 +261,7 @@ def open_run(
             *sharing_caveats(os.environ),
             *load_caveats(plan, extras.calibration),
             *data_caveats(plan),
+            *machine_caveats(subjects),
             *pin_caveats(plan, cores_of(allowed_cpus())),
             *target_caveats(
                 [subject for subject in subjects if isinstance(subject, TargetSubject)], plan.corpus.documents
@@ -252,6 +270,12 @@ def open_run(
         calibration=extras.calibration,
         tags=extras.tags,
         pilot=pilot,
+        node_hosts={
+            name: facts
+            for one in subjects
+            if isinstance(one, Subject) and one.spread is not None
+            for name, facts in one.spread.facts.items()
+        },
     )
     folder.save(record)
     return OpenRun(bench, folder, record, track, subjects, ask_anew=extras.ask_anew, fork_s=fork_s), timings

@@ -1,5 +1,6 @@
 """Turns options into a plan: everything is looked up and checked before any node starts."""
 
+import itertools
 import math
 import random
 from collections.abc import Iterable, Mapping, Sequence
@@ -467,12 +468,21 @@ def freeze(
             hint="leave it out: nodes start empty",
         )
     settings, names = settings_in(options), tuple[str, ...]()
+    placed: dict[str, tuple[str, ...]] = {}
     if options.hosts:
-        hosts = checked_hosts(options)
+        hosts, placed = checked_hosts(options)
         settings["hosts"], names = str(hosts.path), hosts.load
+        if placed:
+            _check_away(options, placed)
+    elif away := next((node for one in options.variants for node in one.nodes if node.host), None):
+        raise UsageError(
+            f"node '{away.name}' is to be on host '{away.host}', and no file says which hosts there are",
+            hint="give --hosts hosts.yml",
+        )
     return Plan(
         **settings,
         load_hosts=names,
+        node_hosts=placed,
         variants=options.variants,
         schedules=schedules,
         warmup_challenges=warmups,
@@ -495,22 +505,63 @@ def freeze(
     )
 
 
-def checked_hosts(plan: RunSpec | Plan) -> Hosts:
-    """The hosts that load is to come from, if they reach what is measured.
+def checked_hosts(plan: RunSpec | Plan) -> tuple[Hosts, dict[str, tuple[str, ...]]]:
+    """The hosts of a plan, if they reach what is measured, and which of them its nodes are on.
 
     Raises:
         UsageError: they do not, or they are not those that the plan was made for.
     """
     hosts = load_hosts(Path(plan.hosts))
-    if any(spec.target is None for spec in plan.variants):
-        hosts.check_nodes()
-    if isinstance(plan, Plan) and hosts.load != plan.load_hosts:
+    started = [spec for spec in plan.variants if spec.target is None]
+    placed = {spec.name: hosts.placed(spec.name, spec.nodes) for spec in started}
+    if started:
+        hosts.check_nodes(list(placed.values()))
+    if not any(itertools.chain(*placed.values())):
+        placed = {}
+    if not isinstance(plan, Plan):
+        return hosts, placed
+    if hosts.load != plan.load_hosts:
         raise UsageError(
             f"the load came from {', '.join(plan.load_hosts)}, and in {hosts.path} "
             f"{', '.join(hosts.load)} carry it now",
             hint="what more is measured must have the same load: put the old names back",
         )
-    return hosts
+    for name, nodes in ((spec.name, spec.node_count) for spec in started):
+        was, now = (
+            ", ".join(host or "this host" for host in one.get(name, ("",) * nodes))
+            for one in (plan.node_hosts, placed)
+        )
+        if was != now:
+            raise UsageError(
+                f"the nodes of {name} were on {was}, and by {hosts.path} they would be on {now}",
+                hint="what more is measured must have the same hosts: put the old names back, in their order",
+            )
+    return hosts, placed
+
+
+def _check_away(options: RunSpec, placed: Mapping[str, Sequence[str]]) -> None:
+    """Refuse what benchctl cannot do yet with nodes on other hosts.
+
+    Raises:
+        UsageError: it is asked for.
+    """
+    away = ", ".join(dict.fromkeys(filter(None, itertools.chain(*placed.values()))))
+    rules = (
+        (options.pin is not None, "--pin", "it names CPUs of this host"),
+        (options.page_cache != "as-is", "--page-cache", "page caches of other hosts are left as they are"),
+        (options.evidence is not None, "--evidence", "it is collected on the host of benchctl only"),
+        (
+            options.on_node_loss != "fail",
+            "--on-node-loss",
+            "a node that is lost on one of them ends its fork",
+        ),
+    )
+    for broken, option, why in rules:
+        if broken:
+            raise UsageError(
+                f"{option}: nodes are on {away}, and {why}",
+                hint=f"leave {option} out, or let only the local host carry nodes",
+            )
 
 
 def reload_track(plan: Plan) -> Track:

@@ -2,7 +2,8 @@
 
 import dataclasses
 import hashlib
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import msgspec
@@ -17,12 +18,13 @@ from benchctl.engine.declared import places, with_settings
 from benchctl.engine.distribution import Installation
 from benchctl.engine.expected_answers import EXPECTED_VERSION, expect_answers
 from benchctl.engine.launch import starts_of
-from benchctl.engine.plugins_and_jars import check_asked, equip
-from benchctl.engine.prepared_index import IndexKey, find_prepared
+from benchctl.engine.plugins_and_jars import Equipment, check_asked, equip
+from benchctl.engine.prepared_index import IndexKey, PreparedIndex, find_prepared
 from benchctl.engine.settings import check_usable
 from benchctl.engine.target import explained
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Home
+from benchctl.hosts.file import Spread
 from benchctl.results.answers import VariantAnswers
 from benchctl.results.model import AnswerCheck
 from benchctl.results.plan import Plan, VariantSpec
@@ -30,8 +32,8 @@ from benchctl.run.bench import Observer
 from benchctl.run.building import USUAL, Keeping, Workshop, build_index, logs_kept_of_failure
 from benchctl.run.documents import Parcel
 from benchctl.run.evidence import check_runtime
-from benchctl.run.plan import MIN_HEAP_MB, operations_used
-from benchctl.run.session import AnySubject, Start, Subject, TargetSubject
+from benchctl.run.plan import MIN_HEAP_MB, checked_hosts, operations_used
+from benchctl.run.session import AnySubject, Start, Subject, TargetSubject, reaching
 from benchctl.run.steps import default_target
 from benchctl.track.library import track_names
 from benchctl.track.model import Track
@@ -106,24 +108,95 @@ def prepare_subject(
             )
         for reason in set(starts.refused.values()):
             observer.note(f"{spec.name}: nodes are started by the engine's script: {reason}")
+    spread = _equipped_elsewhere(spec, plan, equipment, home, observer)
     if plan.origin == "empty":
-        return Subject(spec, installation, jdk, None, starts=starts)
+        return Subject(spec, installation, jdk, None, starts=starts, spread=spread)
     keys = index_keys(builder, spec, plan, track)
     observer.stage(f"{spec.name}: prepared index")
-    found = [find_prepared(home, key) for key in keys]
+    found = _prepared(home, keys, spread)
     missing = found.count(None)
-    shop = Workshop(home, jdk, building_heap_mb(plan), parcels, keeping, observer)
+    shop = Workshop(home, jdk, building_heap_mb(plan), parcels, keeping, observer, spread)
     builds = []
     for key, index in zip(keys, found, strict=True):
         missing -= index is None
         if index is None and plan.index_builds > 1:
             yield
             # A variant with the same index may have built it meanwhile.
-            index = find_prepared(home, key)  # noqa: PLW2901 - see above
+            index = _prepared(home, [key], spread)[0]  # noqa: PLW2901 - see above
         number = f", build {key.build + 1} of {plan.index_builds}" if plan.index_builds > 1 else ""
         title = f"{installation.engine} {installation.version}{number}"
         builds.append(index or build_index(shop, key, title=title, more=missing))
-    return Subject(spec, installation, jdk, builds[0], tuple(builds[1:]), starts)
+    return Subject(spec, installation, jdk, builds[0], tuple(builds[1:]), starts, spread)
+
+
+def _equipped_elsewhere(
+    spec: VariantSpec, plan: Plan, equipment: Equipment, home: Home, observer: Observer
+) -> Spread | None:
+    """Install the same on the other hosts that nodes are on; None for none.
+
+    Raises:
+        BenchctlError: one of them has something else, or too little memory for the heaps of its nodes.
+    """
+    if not plan.hosts:
+        return None
+    hosts, placed = checked_hosts(plan)
+    spread = Spread.of(hosts, spec.node_names, placed.get(spec.name, ("",) * spec.node_count))
+    if spread is None:
+        return None
+    observer.stage(f"{spec.name}: engine and Java runtime on {', '.join(spread.by_host)}")
+    kits = {}
+    with reaching(spread, home) as there:
+        if there is None:
+            raise RuntimeError("nodes elsewhere are reached")
+        for host, site in there.sites.items():
+            with named(host):
+                check_heap(spec.heap_mb or plan.heap_mb, site.memory_bytes, len(spread.by_host[host]))
+        for host, kit in there.on_all("equip", spec).items():
+            ours, theirs = _identity(equipment), _identity(kit.equipment)
+            other = next((one for one in zip(ours, theirs, strict=True) if one[0] != one[1]), None)
+            if other is not None:
+                raise BenchctlError(
+                    f"{spec.name}: host {host} has {other[1]}, and this one {other[0]}",
+                    hint="what is given by a path has to be the same at that path on all hosts",
+                )
+            for note in kit.notes:
+                observer.note(f"{spec.name}, host {host}: {note}")
+            kits[host] = kit
+        return dataclasses.replace(spread, kits=kits, facts=there.facts, machines=there.machines)
+
+
+@contextmanager
+def named(host: str) -> Iterator[None]:
+    """Say of what is wrong inside the block that it is so on another host."""
+    try:
+        yield
+    except UsageError as err:
+        raise UsageError(f"host {host}: {err.message}", hint=err.hint) from err
+
+
+def _identity(equipment: Equipment) -> tuple[str, ...]:
+    """What must be alike on all hosts, in words."""
+    found, jdk = equipment.installation, equipment.jdk
+    return (
+        f"{found.engine} {found.version}, archive {found.archive_sha256[:12]}",
+        f"the plug-ins {', '.join(f'{one.name} {one.sha256[:12]}' for one in found.plugins) or 'none'}",
+        f"the jars {', '.join(f'{name} {sha256[:12]}' for name, sha256 in found.jars) or 'none'}",
+        f"Java {jdk.vendor} {jdk.version}",
+    )
+
+
+def _prepared(home: Home, keys: Sequence[IndexKey], spread: Spread | None) -> list[PreparedIndex | None]:
+    """The prepared indices of these keys; None for what is missing, if only on one of several hosts."""
+    if spread is None:
+        return [find_prepared(home, key.folder_name) for key in keys]
+    found: list[PreparedIndex | None] = []
+    with reaching(spread, home) as there:
+        for key in keys:
+            index = find_prepared(home, key.folder_name, spread.own)
+            parts = {} if there is None else there.on_all("find", key.folder_name, of_nodes=True)
+            whole = index is not None and all(part == index.facts for part in parts.values())
+            found.append(index if whole else None)
+    return found
 
 
 def index_keys(builder: Installation, spec: VariantSpec, plan: Plan, track: Track) -> list[IndexKey]:
@@ -136,6 +209,7 @@ def index_keys(builder: Installation, spec: VariantSpec, plan: Plan, track: Trac
         plan.ingest_clients,
         index_settings=spec.index_settings,
         nodes=spec.layout,
+        spread=any(plan.node_hosts.get(spec.name, ())),
     )
     return [dataclasses.replace(first, build=build) for build in range(plan.index_builds)]
 
@@ -257,10 +331,10 @@ def _ask_all(
         raise BenchctlError(f"{subject.spec.name} has no prepared index to ask")
     target = default_target(plan, track)
     with (
-        subject.workspace(home, "answers") as root,
-        logs_kept_of_failure(root / "boot", home.logs / f"answers-{subject.spec.name}"),
+        subject.workspace(home, "answers") as workspace,
+        logs_kept_of_failure(workspace.root / "boot", home.logs / f"answers-{subject.spec.name}"),
         # Set up as when measured: a flag or a setting may change the answers.
-        subject.start(Start(root, root / "boot", home, plan.heap_mb, target)) as node,
+        subject.start(Start(workspace, workspace.root / "boot", home, plan.heap_mb, target)) as node,
     ):
         found = len(node.client.segments(target))
         if found != len(subject.index.facts.segments):
@@ -301,7 +375,8 @@ def check_memory(plan: Plan, memory_bytes: int) -> None:
     """Check the heaps of every variant; see `check_heap`."""
     for spec in plan.variants:
         if spec.target is None:
-            check_heap(spec.heap_mb or plan.heap_mb, memory_bytes, spec.node_count)
+            here = plan.node_hosts.get(spec.name, ("",) * spec.node_count).count("")
+            check_heap(spec.heap_mb or plan.heap_mb, memory_bytes, here)
 
 
 def check_heap(heap_mb: int, memory_bytes: int, nodes: int = 1) -> None:
@@ -312,8 +387,8 @@ def check_heap(heap_mb: int, memory_bytes: int, nodes: int = 1) -> None:
     """
     if heap_mb < MIN_HEAP_MB:
         raise UsageError(f"--heap must be at least {MIN_HEAP_MB}m")
-    most_mb = int(_MOST_OF_MEMORY * memory_bytes / 2**20) // nodes
-    if heap_mb > most_mb:
+    most_mb = int(_MOST_OF_MEMORY * memory_bytes / 2**20) // max(nodes, 1)
+    if nodes and heap_mb > most_mb:
         heaps = f"a heap of {heap_mb} MB leaves" if nodes == 1 else f"{nodes} heaps of {heap_mb} MB leave"
         raise UsageError(
             f"{heaps} too little of {memory_bytes / 2**30:.1f} GiB of memory",

@@ -1,10 +1,12 @@
 """What a variant runs on: nodes booted on a private copy of their index, or a running cluster."""
 
 import shutil
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from benchctl.disk import disk_errors
 from benchctl.engine.cluster import Cluster, boot
@@ -12,16 +14,63 @@ from benchctl.engine.declared import Places, lent
 from benchctl.engine.distribution import Installation
 from benchctl.engine.jdk import Jdk
 from benchctl.engine.launch import ARCHIVE_FLAG, Starts
+from benchctl.engine.lucene_files import bytes_by_kind
 from benchctl.engine.node import DAMAGED_HINT
 from benchctl.engine.prepared_index import PreparedIndex, copy_index
 from benchctl.engine.target import Address, ClusterFacts, Target, attach, describe_cluster, explained
 from benchctl.errors import BenchctlError
 from benchctl.home import Home, open_folder
+from benchctl.hosts.file import Spread
 from benchctl.results.model import EngineFacts, IndexFacts
 from benchctl.results.plan import VariantSpec
 
+if TYPE_CHECKING:
+    from benchctl.hosts.nodes import NodeHosts
+
 Serving = Cluster | Target
 """What answers requests; both have the same interface."""
+
+
+@dataclass(frozen=True)
+class Workspace:
+    """Where a variant's nodes work, with private copies of their index; `workspace` makes it.
+
+    Attributes:
+        root: a scratch folder of this host.
+        there: the other hosts that nodes are on; None for none.
+    """
+
+    root: Path
+    there: "NodeHosts | None" = None
+
+    def files(self) -> dict[str, int]:
+        """Bytes of the indices of all nodes, which are stopped, by what they are for."""
+        found = Counter(bytes_by_kind(self.root / "data"))
+        if self.there is not None:
+            found.update(self.there.files())
+        return dict(found.most_common())
+
+    def check_clocks(self) -> None:
+        """See whether the clocks of all hosts went as that of this one.
+
+        Raises:
+            BenchctlError: one did not.
+        """
+        if self.there is not None:
+            self.there.check_clocks()
+
+
+@contextmanager
+def reaching(spread: Spread | None, home: Home) -> "Iterator[NodeHosts | None]":
+    """The other hosts that nodes are on, for as long as the block lasts; None for none."""
+    if spread is None:
+        yield None
+        return
+    # Dask takes a second to load, and is there only where hosts are.
+    from benchctl.hosts.nodes import NodeHosts  # noqa: PLC0415 - see above
+
+    with NodeHosts(spread, home) as there:
+        yield there
 
 
 @dataclass(frozen=True)
@@ -29,7 +78,7 @@ class Start:
     """One start of a variant.
 
     Attributes:
-        workspace: the scratch folder from `workspace`.
+        workspace: from `workspace`.
         folder: a new folder for configuration and logs.
         home: tells as whom nodes run.
         heap_mb: default heap, MiB; the variant's takes precedence.
@@ -40,7 +89,7 @@ class Start:
         tolerant: whether nodes go on without one that is lost.
     """
 
-    workspace: Path
+    workspace: Workspace
     folder: Path
     home: Home
     heap_mb: int
@@ -62,6 +111,7 @@ class Subject:
         index: the prepared index, or its first build; None when forks start on an empty node.
         more_builds: further builds, which forks take in turn.
         starts: recipes of direct starts; None to use the engine's script.
+        spread: which of its nodes are on other hosts; None for none.
     """
 
     spec: VariantSpec
@@ -70,6 +120,7 @@ class Subject:
     index: PreparedIndex | None
     more_builds: tuple[PreparedIndex, ...] = ()
     starts: Starts | None = None
+    spread: Spread | None = None
 
     @property
     def index_facts(self) -> IndexFacts | None:
@@ -86,15 +137,22 @@ class Subject:
         return () if self.index is None else (self.index, *self.more_builds)
 
     @contextmanager
-    def workspace(self, home: Home, purpose: str, build: int = 0) -> Iterator[Path]:
+    def workspace(self, home: Home, purpose: str, build: int = 0) -> Iterator[Workspace]:
         """A scratch folder with a private copy of one build of its index in `data`; removed afterwards.
 
-        Without a prepared index it is empty, and the first node that starts there creates `data`.
+        Without a prepared index it is empty, and the first node that starts there creates `data`. On other
+        hosts that nodes are on, the same.
         """
-        with _scratch(home, f"{purpose}-{self.spec.name}") as root:
+        with (
+            _scratch(home, f"{purpose}-{self.spec.name}") as root,
+            reaching(self.spread, home) as there,
+        ):
             if self.index is not None:
-                copy_index(self._all_builds[build], root / "data")
-            yield root
+                index = self._all_builds[build]
+                copy_index(index, root / "data")
+                if there is not None:
+                    there.on_all("take", index.root.name, of_nodes=True)
+            yield Workspace(root, there)
 
     @contextmanager
     def start(self, start: Start) -> Iterator[Serving]:
@@ -103,10 +161,13 @@ class Subject:
         Raises:
             BenchctlError: they did not get ready, or are not those that its index was prepared on.
         """
+        there, listen = start.workspace.there, start.listen
+        if self.spread is not None:
+            listen = listen or self.spread.hosts.nodes_at
         cluster = boot(
             self.installation,
             self.jdk,
-            data=start.workspace / "data",
+            data=start.workspace.root / "data",
             folder=start.folder,
             owner=start.home.node_owner,
             heap_mb=self.spec.heap_mb or start.heap_mb,
@@ -119,14 +180,15 @@ class Subject:
             starts=self.starts,
             nodes=self.spec.nodes,
             tolerant=start.tolerant,
-            listen=start.listen,
+            listen=listen,
+            elsewhere={} if there is None else there.grounds(self.installation, self.starts, start.folder),
         )
         with ExitStack() as stack:
             try:
                 serving = stack.enter_context(cluster)
             except BenchctlError as err:
                 if err.hint == DAMAGED_HINT and self.index is not None:
-                    raise self._damaged(err.message) from err
+                    raise self._damaged(err.message, there) from err
                 raise
             known = {build.facts.cluster_uuid for build in self._all_builds}
             if known and serving.uuid not in known:
@@ -136,9 +198,15 @@ class Subject:
                 )
             yield serving
 
-    def _damaged(self, message: str) -> BenchctlError:
+    def _damaged(self, message: str, there: "NodeHosts | None" = None) -> BenchctlError:
         """Tells whether the prepared index itself is damaged, or only the copy."""
         for build in self._all_builds:
+            for host, damage in ({} if there is None else there.on_all("damage", build.root.name)).items():
+                if damage:
+                    return BenchctlError(
+                        f"{message}; {build.root.name} of host {host}'s indices is damaged: {damage}",
+                        hint=f"delete it there; {build.rebuilt_by}",
+                    )
             if damage := build.damage():
                 return BenchctlError(
                     f"{message}; the prepared index {build.root} is damaged: {damage}", hint=build.rebuilt_by
@@ -163,7 +231,8 @@ class Subject:
             )
         # A variant may have its own archive.
         ours = () if self.starts is None else (f"{ARCHIVE_FLAG}{self.starts.folder}/",)
-        words = serving.command[1:]
+        here = serving.nodes[0].here if isinstance(serving, Cluster) else str
+        words = [here(word) for word in serving.command[1:]]
         flags = (word for word in words if word.startswith("-") and not word.startswith(ours))
         return EngineFacts(
             variant=self.spec.name,
@@ -243,11 +312,11 @@ class TargetSubject:
         return () if self.index_facts is None else (self.index_facts,)
 
     @contextmanager
-    def workspace(self, home: Home, purpose: str, build: int = 0) -> Iterator[Path]:
+    def workspace(self, home: Home, purpose: str, build: int = 0) -> Iterator[Workspace]:
         """An empty scratch folder; removed afterwards."""
         del build
         with _scratch(home, f"{purpose}-{self.spec.name}") as root:
-            yield root
+            yield Workspace(root)
 
     @contextmanager
     def start(self, start: Start) -> Iterator[Serving]:

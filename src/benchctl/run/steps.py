@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -13,7 +13,6 @@ import msgspec
 import numpy as np
 
 from benchctl.engine.declared import EVERYTHING, OWN, Places, places, refusal, with_settings
-from benchctl.engine.meter import Meters
 from benchctl.engine.readings import ClusterMeter, ClusterReading
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Home
@@ -169,7 +168,7 @@ class Load:
         searches: sent, warm-up included.
         requests_s: seconds spent in all of it.
         indexing: set while a step that indexes is running, for whoever watches the node.
-        meters: of the nodes; None of a cluster that runs elsewhere.
+        read: reads the nodes; None of a cluster that runs already.
         fates: how many of what became of nodes were told.
         asking: of such a cluster; None of a node.
     """
@@ -179,7 +178,7 @@ class Load:
     searches: int = 0
     requests_s: float = 0.0
     indexing: threading.Event = field(default_factory=threading.Event)
-    meters: Meters | None = None
+    read: Callable[[], Readings] | None = None
     fates: int = 0
     asking: ClusterMeter | None = None
 
@@ -288,7 +287,7 @@ class StepRunner:
         label = ", ".join(job.task.label for job in jobs)
         self._observer.stage(label if jobs[0].measured else f"warm-up: {label}")
         expected = requests_of(jobs)
-        bounds = _Bounds(load.meters, load.asking)
+        bounds = _Bounds(load.read, load.asking)
         writes = any(isinstance(job.operation, Bulk) for job in jobs)
         before = _write_clocks(serving, load) if writes and len(jobs) == 1 else {}
         if writes:
@@ -378,14 +377,14 @@ def _merged(outcomes: Sequence[MeasuredTask], summaries: Sequence[TaskSummary]) 
 class _Bounds:
     """Readings where a task begins to be measured and where it ends."""
 
-    meters: Meters | None
+    read: Callable[[], Readings] | None
     asking: ClusterMeter | None
     readings: list[Readings] = field(default_factory=list)
     _asked: list[Future[ClusterReading | None]] = field(default_factory=list)
 
     def mark(self) -> None:
         """Read nodes; ask a target, whose answer the request that is due now does not wait for."""
-        self.readings.append({} if self.meters is None else self.meters.read())
+        self.readings.append({} if self.read is None else self.read())
         if self.asking is not None:
             self._asked.append(self.asking.read())
 
@@ -397,7 +396,7 @@ class _Bounds:
 def _write_clocks(serving: Serving, load: Load) -> Mapping[str, float]:
     if load.asking is not None:
         return load.asking.write_clocks()
-    return {} if load.meters is None else serving.client.write_clocks()
+    return {} if load.read is None else serving.client.write_clocks()
 
 
 def _within(challenge: Challenge, stage: Stage) -> Stage:

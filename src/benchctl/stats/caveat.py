@@ -49,6 +49,7 @@ CaveatCode = Literal[
     "unlike",
     "unpaired",
     "unsupported",
+    "warmed-by-start",
     "whole-clients",
 ]
 
@@ -450,13 +451,21 @@ def noisy_host(variant: str, forks: Sequence[int]) -> Caveat:
     )
 
 
-def shared_host(variant: str, nodes: int) -> Caveat:
-    """Several nodes that benchctl started, all of them where it runs."""
-    return Caveat(
-        "shared-host",
-        f"the {nodes} nodes of {variant} share one host's CPUs, memory and disk: this says nothing about how "
-        "it scales over hosts",
-    )
+def shared_host(variant: str, by_host: Mapping[str, Sequence[str]]) -> Caveat:
+    """Several nodes that benchctl started, some of them on the same host; empty for that of benchctl."""
+    if len(by_host) == 1:
+        text = (
+            f"the {len(*by_host.values())} nodes of {variant} share one host's CPUs, memory and disk: this "
+            "says nothing about how it scales over hosts"
+        )
+    else:
+        shared = "; ".join(
+            f"{' and '.join(nodes)} share {f'host {host}' if host else 'the host of benchctl'}"
+            for host, nodes in by_host.items()
+            if len(nodes) > 1
+        )
+        text = f"not every node of {variant} has a host of its own: {shared}"
+    return Caveat("shared-host", text)
 
 
 def node_lost(variant: str, forks: Sequence[int], nodes: Sequence[str]) -> Caveat:
@@ -474,6 +483,15 @@ def copied_shards(variant: str, forks: Sequence[int], most_bytes: int) -> Caveat
         "copied-shards",
         f"in {_which(forks)} of {variant} nodes copied up to {most_bytes:,} bytes of shards from each other "
         "when they started: not all of the index is as it was prepared",
+    )
+
+
+def warmed_by_start(variant: str, most_share: float) -> Caveat:
+    """A page cache that was empty before nodes started, and is not when their tasks begin."""
+    return Caveat(
+        "warmed-by-start",
+        f"starting nodes of {variant} read up to {100 * most_share:.0f} % of the index: so much of it was in "
+        "the page cache, which had been emptied, when tasks began",
     )
 
 

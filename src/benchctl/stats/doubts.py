@@ -54,6 +54,10 @@ MOST_CPU_SHARE = 0.8
 _REQUESTS_FOR_TAIL = 100
 _LEAST_CPU_WINDOW_S = 0.1
 
+# Of an index in the page cache: what counts as emptied, and what its node's own start put there.
+_EMPTIED_SHARE = 0.5
+_NOTABLE_SHARE = 0.1
+
 # A service time of at least this many times the driver's own error leaves a tenth of it in doubt.
 FLOOR_FACTOR = 10
 
@@ -438,8 +442,14 @@ def host_doubts(
 
 
 def node_doubts(done: Mapping[str, Sequence[ForkRecord]]) -> Iterator[Caveat]:
-    """What became of single nodes of clusters that benchctl started."""
+    """Where the nodes of clusters were that benchctl started, and what became of single ones."""
     for label, forks in done.items():
+        starts = next((boot.node_starts for fork in forks for boot in fork.boots if boot.node_starts), ())
+        by_host: dict[str, list[str]] = {}
+        for node in starts:
+            by_host.setdefault(node.host, []).append(node.name)
+        if len(by_host) < len(starts):
+            yield caveat.shared_host(label, by_host)
         lost = {
             fork.block: [fate.node for boot in fork.boots for fate in boot.fates if fate.what == "lost"]
             for fork in forks
@@ -452,6 +462,14 @@ def node_doubts(done: Mapping[str, Sequence[ForkRecord]]) -> Iterator[Caveat]:
         blocks = [block for block, copied_bytes in copied.items() if copied_bytes]
         if blocks:
             yield caveat.copied_shards(label, blocks, max(copied.values()))
+        begun = [
+            boot.resident_begun or 0.0
+            for fork in forks
+            for boot in fork.boots
+            if boot.resident is not None and boot.resident < _EMPTIED_SHARE
+        ]
+        if max(begun, default=0.0) >= _NOTABLE_SHARE:
+            yield caveat.warmed_by_start(label, max(begun))
 
 
 def unsupported_reason(forks: ForkSummaries) -> str | None:
@@ -593,9 +611,6 @@ def _variant_doubts(metric: Metric, task: Task, label: str, forks: ForkSummaries
     if reason is not None:
         yield caveat.unsupported(label, reason)
         return
-    nodes = max((len(summary.node_meters) for summary in summaries), default=0)
-    if nodes > 1:
-        yield caveat.shared_host(label, nodes)
     failed: Counter[str] = Counter()
     for summary in summaries:
         failed.update(summary.failures)

@@ -107,12 +107,12 @@ def test_a_damaged_index_is_not_used_and_its_folder_is_named(
     root = home.indices / key.folder_name
     shutil.copytree(whole.root, root)
     (root / "manifest.json").write_bytes(msgspec.json.encode(whole.facts))
-    found = find_prepared(home, key)
+    found = find_prepared(home, key.folder_name)
     assert found is not None
     assert found.facts.cached
     (root / "data" / SEGMENT).write_bytes(b"flipped")
     with pytest.raises(BenchctlError, match=f"the prepared index {root} is damaged: .*{SEGMENT}") as caught:
-        find_prepared(home, key)
+        find_prepared(home, key.folder_name)
     assert caught.value.hint == f"delete {root}; the next run builds it again"
 
 
@@ -124,21 +124,21 @@ def test_an_index_that_was_whole_is_read_again_only_when_a_file_of_it_is_another
     shutil.copytree(whole.root, root)
     (root / "manifest.json").write_bytes(msgspec.json.encode(whole.facts))
     segment = root / "data" / SEGMENT
-    found = find_prepared(home, key)
+    found = find_prepared(home, key.folder_name)
     assert found is not None
     copy_index(found, tmp_path / "fork")  # links are no change
     stat, content = segment.stat(), bytearray(segment.read_bytes())
     content[0] ^= 1
     segment.write_bytes(content)
     os.utime(segment, ns=(stat.st_atime_ns, stat.st_mtime_ns))
-    assert find_prepared(home, key) == found  # nobody read it
+    assert find_prepared(home, key.folder_name) == found  # nobody read it
     assert SEGMENT in found.damage()
     os.utime(segment, ns=(stat.st_atime_ns, stat.st_mtime_ns + 1))
     with pytest.raises(BenchctlError, match=SEGMENT):
-        find_prepared(home, key)
+        find_prepared(home, key.folder_name)
     (root / "found-whole.json").write_bytes(b"{")
     with pytest.raises(BenchctlError, match=SEGMENT):
-        find_prepared(home, key)
+        find_prepared(home, key.folder_name)
 
 
 def files(root: Path) -> dict[str, Path]:

@@ -1,0 +1,271 @@
+"""Nodes of one host for a benchctl elsewhere: the ordinary code for nodes, in this host's own home."""
+
+import os
+import shutil
+import socket
+import tarfile
+import time
+import uuid
+from collections.abc import Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import psutil
+
+from benchctl.disk import disk_errors, free_bytes, open_regular, require_space
+from benchctl.engine.cluster import Ground, Wanted, archive_classes, place_of
+from benchctl.engine.launch import Starts, starts_of
+from benchctl.engine.lucene_files import bytes_by_kind
+from benchctl.engine.node import Node
+from benchctl.engine.plugins_and_jars import Equipment, equip
+from benchctl.engine.prepared_index import copy_index, find_prepared, keep, part_damage
+from benchctl.engine.telemetry import Usage
+from benchctl.errors import BenchctlError
+from benchctl.home import Home, open_folder
+from benchctl.results.model import IndexFacts
+from benchctl.results.plan import VariantSpec
+
+# Of a node's folder: what its JVM and libraries unpack for themselves.
+_NOT_FETCHED = "tmp"
+
+
+@dataclass(frozen=True)
+class SiteFacts:
+    """What the other side has to know of a site.
+
+    Attributes:
+        root: its folder; nodes' data and starts are below.
+        memory_bytes: of the host.
+        epoch_ns: its monotonic clock minus its wall clock.
+        kernel: which start of a kernel it is; containers of one machine share it.
+    """
+
+    root: Path
+    memory_bytes: int
+    epoch_ns: int
+    kernel: str
+
+
+@dataclass(frozen=True)
+class Kit:
+    """What a variant's nodes run on a host.
+
+    Attributes:
+        equipment: of the variant.
+        starts: of what is measured; None where its nodes are started by the engine's script.
+        notes: what made nodes start slowly, or by the script.
+    """
+
+    equipment: Equipment
+    starts: Starts | None
+    notes: tuple[str, ...]
+
+
+def kernel_start() -> str:
+    """Which start of a kernel this host is; empty where that cannot be told."""
+    with suppress(OSError):
+        return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+    return ""
+
+
+class Site:
+    """A folder in the home of a host, and the nodes that are on it; a context manager that leaves neither.
+
+    Args:
+        home: of this host.
+        session: of all hosts that nodes are on at the same time.
+        address: that nodes take requests at.
+    """
+
+    def __init__(self, home: Home, session: str, address: str) -> None:
+        self._home = home
+        self._session = session
+        self._address = address
+        self._host = socket.gethostname()
+        self._root = home.scratch / f"nodes-{session}-{self._host}-{uuid.uuid4().hex[:8]}"
+        self._nodes: dict[str, Node] = {}
+        self._up: set[str] = set()
+
+    def __enter__(self) -> Self:
+        if others := list(self._home.scratch.glob(f"nodes-{self._session}-*")):
+            raise BenchctlError(
+                f"its home {self._home.root} is that of another host of these, too ({others[0].name})",
+                hint="start its Dask worker with a BENCHCTL_HOME on a disk of its own",
+            )
+        with disk_errors(f"make {self._root}"):
+            # Of a worker that was killed.
+            for left in self._home.scratch.glob(f"nodes-*-{self._host}-*"):
+                shutil.rmtree(left, ignore_errors=True)
+            self._root.mkdir()
+            open_folder(self._root)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        with ExitStack() as stack:
+            stack.callback(shutil.rmtree, self._root, ignore_errors=True)
+            for name in self._nodes:
+                stack.callback(self.leave, name)
+
+    @property
+    def facts(self) -> SiteFacts:
+        """What the other side has to know."""
+        epoch_ns = time.monotonic_ns() - time.time_ns()
+        return SiteFacts(self._root, psutil.virtual_memory().total, epoch_ns, kernel_start())
+
+    def running(self) -> dict[str, bool]:
+        """Whether each node runs that should."""
+        return {name: not self._nodes[name].lost for name in tuple(self._up)}
+
+    def equip(self, spec: VariantSpec) -> Kit:
+        """Install a variant's engine and runtime, unless that was done before.
+
+        Raises:
+            BenchctlError: one of them cannot be had.
+        """
+        equipment = equip(self._home, spec, lambda *_: None)
+        if spec.start != "direct":
+            return Kit(equipment, None, ())
+        installation, jdk = equipment.installation, equipment.jdk
+        starts = starts_of(self._home, installation)
+        archived = archive_classes(self._home, installation, jdk, starts)
+        notes = [f"nodes are started by the engine's script: {one}" for one in set(starts.refused.values())]
+        notes += (
+            [] if archived else ["nodes start slowly: the runtime wrote no archive of the engine's classes"]
+        )
+        return Kit(equipment, starts, tuple(notes))
+
+    def find(self, name: str, nodes: Sequence[str]) -> IndexFacts | None:
+        """A prepared index, if the part of these nodes is here; see `find_prepared`."""
+        found = find_prepared(self._home, name, nodes)
+        return None if found is None else found.facts
+
+    def damage(self, name: str) -> str:
+        """What is wrong with what is here of a prepared index; empty for nothing."""
+        return part_damage(self._home, name)
+
+    def take(self, name: str, nodes: Sequence[str]) -> None:
+        """Give the nodes their private copies of a prepared index.
+
+        Raises:
+            BenchctlError: it is gone, or there is no space.
+        """
+        found = find_prepared(self._home, name, nodes)
+        if found is None:
+            raise BenchctlError(f"the prepared index {name} is gone", hint="the next run builds it again")
+        copy_index(found, self._root / "data")
+
+    def require(self, needed_bytes: int, purpose: str) -> None:
+        """Refuse what needs more space.
+
+        Raises:
+            BenchctlError: there is too little.
+        """
+        require_space(self._home.scratch, needed_bytes, purpose, available=free_bytes(self._home.scratch))
+
+    def configure(self, kit: Kit, folder: str, wanted: Wanted, building: bool) -> None:  # noqa: FBT001 - called from afar
+        """Make a node, which is not started yet.
+
+        Args:
+            kit: of this host.
+            folder: name of the folder of its start.
+            wanted: what it is.
+            building: whether it is to build an index.
+
+        Raises:
+            BenchctlError: it cannot be made.
+        """
+        installation = kit.equipment.builder if building else kit.equipment.installation
+        ground = Ground(
+            installation,
+            kit.equipment.jdk,
+            self._root / "data",
+            self._root / folder,
+            self._home.node_owner,
+            starts=starts_of(self._home, installation) if building else kit.starts,
+            listen=self._address,
+        )
+        self._nodes[wanted.name] = ground.node(wanted)
+
+    def start(self, name: str) -> None:
+        """Start a node.
+
+        Raises:
+            BenchctlError: it cannot be.
+        """
+        self._nodes[name].__enter__()
+        self._up.add(name)
+
+    def wait_address(self, name: str) -> str:
+        """See `Member`."""
+        return self._nodes[name].wait_address(lambda: name not in self._up)
+
+    def wait_listening(self, name: str) -> dict[str, Any]:
+        """See `Member`; what it is then."""
+        node = self._nodes[name]
+        node.wait_listening(lambda: name not in self._up)
+        node.reading()  # opens what later ones need
+        told = ("http_port", "pid", "start_s", "command", "manner", "started_ns")
+        return {word: getattr(node, word) for word in told}
+
+    def ask(self, name: str, method: str, arguments: Sequence[Any]) -> Any:
+        """Call a method of a node that takes what can be sent."""
+        return getattr(self._nodes[name], method)(*arguments)
+
+    def usage(self, name: str) -> Usage:
+        """What a node's process has used."""
+        return self._nodes[name].gauge.read()
+
+    def stop(self, name: str, at_once: bool) -> float:  # noqa: FBT001 - called from afar
+        """See `Member`."""
+        self._up.discard(name)
+        return self._nodes[name].stop(at_once=at_once)
+
+    def leave(self, name: str) -> None:
+        """End a node, if it was ever started."""
+        self._up.discard(name)
+        self._nodes[name].__exit__()
+
+    def pack(self, name: str, folder: str) -> Path:
+        """Everything in the folder of a node's start but its temporary files, as one file.
+
+        Raises:
+            BenchctlError: the disk refuses.
+        """
+        root, packed = place_of(self._root / folder, name), self._root / f"{folder}-{name}.tar.gz"
+        with (
+            disk_errors(f"pack {root}"),
+            packed.open("wb") as target,
+            tarfile.open(fileobj=target, mode="w:gz", compresslevel=1) as archive,
+        ):
+            for there, folders, files in os.walk(root):
+                if Path(there) == root and _NOT_FETCHED in folders:
+                    folders.remove(_NOT_FETCHED)
+                for path in (Path(there, one) for one in sorted(files)):
+                    # Its user may replace anything by a link or a pipe, at any moment.
+                    with suppress(OSError), open_regular(path, follow=False) as source:
+                        info = tarfile.TarInfo(str(path.relative_to(root)))
+                        info.size = os.fstat(source.fileno()).st_size
+                        archive.addfile(info, source)
+        return packed
+
+    def files(self) -> dict[str, int]:
+        """See `bytes_by_kind`; of nodes that are stopped."""
+        return bytes_by_kind(self._root / "data")
+
+    def keep(self, name: str, facts: IndexFacts, nodes: Sequence[str]) -> None:
+        """Keep what the nodes here have of an index; they are stopped.
+
+        Raises:
+            BenchctlError: the disk refuses.
+        """
+        built = self._root / "built"
+        with disk_errors(f"keep a prepared index in {built}"):
+            built.mkdir()
+            open_folder(built)
+            (self._root / "data").rename(built / "data")
+        keep(self._home, name, built, facts, nodes)
