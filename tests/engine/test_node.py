@@ -73,6 +73,16 @@ def test_a_node_that_is_killed_while_starting_is_explained(
     assert hint in caught.value.hint
 
 
+def test_an_exception_that_was_only_compiled_is_no_reason(scripted: Scripted):
+    script = """
+        echo "      @ 47   java.lang.OutOfMemoryError::<init> (6 bytes)   don't inline Throwable constructors"
+        echo 'unknown setting [a.b]' >&2; exit 3"""
+    with pytest.raises(BenchctlError) as caught, scripted(script):
+        pass
+    assert "unknown setting [a.b]" in caught.value.message
+    assert "OutOfMemoryError" not in caught.value.message
+
+
 def test_where_nodes_listen_is_found_however_much_their_jvms_write_behind_it(
     scripted: Scripted, tmp_path: Path
 ):

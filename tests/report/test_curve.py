@@ -9,7 +9,8 @@ from benchctl.report.charts.effects import forest_charts, redline_charts
 from benchctl.report.curve import curve_grids, curve_plot, objective_text
 from benchctl.report.facts import fact_lines
 from benchctl.report.formats import render
-from benchctl.report.layout import collect_notes, result_grids
+from benchctl.report.layout import change_cells, collect_notes, result_grids, value_text
+from benchctl.report.numbers import figure
 from benchctl.report.screen import render_screen
 from benchctl.results.figures import CurvePoint, RedlineEnd
 from benchctl.results.model import ForkRecord
@@ -341,3 +342,20 @@ def test_clients_and_documents_are_called_what_they_are():
     assert not any("-----" in line for line in curve_plot(found, 80)[1:-2])
     (chart,) = redline_charts(found)
     assert chart.figure["layout"]["shapes"] == []
+
+
+def test_a_search_that_found_nothing_leaves_the_others_and_no_change():
+    forks = {
+        "es": [redline_fork("es", 0, 38.0), redline_fork("es", 1, 40.0), redline_fork("es", 2, None)],
+        "os": [redline_fork("os", block, rate) for block, rate in enumerate((144.0, 436.0, 17.0))],
+    }
+    row = analyse(forks, redline_plan()).rows[0]
+    comparison = row.comparisons[0]
+    assert comparison.gapped
+    assert comparison.verdict == "insufficient"
+    # Of all that were found: what another part of the report says of it, too.
+    assert [value_text(side, comparison) for side in row.figures] == [
+        figure(side.value) for side in row.figures
+    ]
+    assert row.figures[1].value == pytest.approx((144 * 436 * 17) ** (1 / 3))
+    assert change_cells(comparison, row.figures)[0] == "n/a"

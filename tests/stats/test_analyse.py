@@ -3,10 +3,11 @@ from collections.abc import Callable, Sequence
 import msgspec
 import pytest
 
-from benchctl.results.figures import TaskSummary
+from benchctl.results.figures import Quantiles, TaskSummary
 from benchctl.results.model import AnswerCheck, ForkRecord
 from benchctl.results.plan import Plan
 from benchctl.stats.analyse import analyse
+from benchctl.stats.metrics import metric_of
 from benchctl.track.model import Challenge, Task
 
 ES_MS = (10.0, 10.2, 9.9, 10.1, 10.0)
@@ -156,3 +157,19 @@ def test_scale_uses_the_exact_count_of_the_answer_check(
 def test_margins_can_be_set(forks: Callable[..., dict[str, list[ForkRecord]]], plan: Callable[..., Plan]):
     found = analyse(forks(es=ES_MS, os=OS_MS), plan(Task("range")), margins={"throughput": 0.5})
     assert [row.comparisons[0].verdict for row in found.rows] == ["equivalent", "slower"]
+
+
+def test_a_time_of_no_whole_millisecond_is_a_value(
+    fork: Callable[..., ForkRecord], summary: Callable[..., TaskSummary], plan: Callable[..., Plan]
+):
+    forks = {
+        label: [
+            fork(label, block, summary(5.0, took=Quantiles(*([1e6 * ms] * 6))))
+            for block, ms in enumerate(values)
+        ]
+        for label, values in {"es": (0, 3, 0, 1), "os": (2, 4, 3, 3)}.items()
+    }
+    metrics = [metric_of("took_p90")]
+    (row,) = analyse(forks, plan(Task("range", iterations=200)), metrics=metrics).rows
+    assert [side.value for side in row.figures] == [1.0, 3.0]
+    assert not row.comparisons[0].gapped

@@ -8,10 +8,10 @@ import pytest
 
 from benchctl.results.figures import Course, Quantiles, TaskSummary
 from benchctl.results.model import AnswerCheck, AnswerFinding, BootRecord, ForkRecord, NodeFate, NodeRecord
-from benchctl.stats.doubts import general_doubts, node_doubts, row_doubts
+from benchctl.stats.doubts import cold_doubts, general_doubts, node_doubts, row_doubts
 from benchctl.stats.metrics import LATENCY, SERVICE_TIME, THROUGHPUT, Metric, metric
 from benchctl.track.model import Task
-from builders import make_driver, make_fork
+from builders import make_driver, make_fork, make_plan
 
 CLOSED = Task("range", iterations=10)
 THROTTLED = Task("range", iterations=10, target_throughput=100)
@@ -200,8 +200,22 @@ def test_what_a_start_read_of_an_index_that_was_to_be_cold_is_said():
         "warm": msgspec.structs.replace(boot, resident=1.0, resident_begun=1.0),
     }
     found = list(node_doubts({label: [make_fork(label, 0, boots=(one,))] for label, one in starts.items()}))
-    assert [one.code for one in found] == ["warmed-by-start"]
+    assert [one.code for one in found] == ["not-cold"]
     assert "starting nodes of cold read up to 97 % of the index" in found[0].text
+
+
+@pytest.mark.parametrize(
+    ("cache", "task", "doubtful"),
+    [
+        ("cold", Task("range"), False),
+        ("cold", Task("range", warmup_iterations=0), False),
+        ("cold", Task("range", warmup_iterations=5), True),
+        ("cold", Task("range", warmup_time_period=1.0), True),
+        ("warm", Task("range", warmup_iterations=5), False),
+    ],
+)
+def test_a_warm_up_reads_what_was_to_be_cold(cache: str, task: Task, *, doubtful: bool):
+    assert bool(list(cold_doubts(make_plan(page_cache=cache), task))) == doubtful
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,7 @@ from benchctl.engine.process import STOP_GRACE_S, Command, NodeProcess, describe
 from benchctl.engine.settings import BootFolders
 from benchctl.engine.telemetry import Gauge, LogClock, ProcessGauge
 from benchctl.errors import BenchctlError
+from benchctl.jvm.inlining_log import foreign_lines
 from benchctl.results.plan import EngineName
 
 _SHOWN_LINES = 3
@@ -528,7 +529,9 @@ class Node(Member):
 
     def failure(self, what: str, said: Sequence[str] = ()) -> BenchctlError:
         """As for any."""
-        reason, hint = diagnose([*self._process.tail(_TAIL_LINES), *said])
+        # What a JVM says of its compilations names exceptions that nobody threw.
+        own = foreign_lines(line.encode() for line in self._process.tail(_TAIL_LINES))
+        reason, hint = diagnose([*(line.decode() for line in own), *said])
         if hint == UNKNOWN_HINT and signal.SIGKILL.name in what:
             # Nobody gets to log this end; the last lines are about something else.
             reason, hint = self._killed()

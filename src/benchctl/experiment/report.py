@@ -447,7 +447,7 @@ def _published(row: ExperimentRow) -> tuple[str, str, str]:
 def _figures(row: ExperimentRow, table: ExperimentTable) -> tuple[Cell | str, ...]:
     comparison = row.comparison
     values = [side.value for side in row.figures]
-    if comparison.paired and comparison.baseline_value is not None:
+    if comparison.paired and not comparison.gapped and comparison.baseline_value is not None:
         # Of the pairs that the change is of.
         values = [comparison.baseline_value, comparison.contender_value]
     change, reach = change_cells(comparison, row.figures)

@@ -391,7 +391,8 @@ def _index_lines(record: RunRecord) -> Iterator[str]:
         )
         if facts.files:
             kinds = ", ".join(f"{kind} {megabytes(size)}" for kind, size in facts.files.items())
-            yield f"  files: {kinds}"
+            # Of several nodes, folders hold the replicas, too.
+            yield f"  files{' on all nodes' if facts.cluster_uuid else ''}: {kinds}"
         yield f"  fields: {_fields(facts)}"
         yield from (f"  {line}" for line in _ingest_lines(facts))
 

@@ -281,12 +281,14 @@ def _one_below_the_other(row: Row, notes: Notes) -> Iterator[tuple[Cell | str, .
 def value_text(figures: Figures, comparison: Comparison | None = None) -> str:
     """A variant's value, marked if it is a lower bound.
 
-    For pairs, that of the blocks which both sides have, like the change beside it.
+    For pairs, that of the blocks which both sides have, like the change beside it; where values are missing,
+    which has no change, of all that are there.
     """
     if figures.unsupported:
         return NOT_AVAILABLE
     value = figures.value
-    if comparison is not None and comparison.paired and comparison.baseline_value is not None:
+    of_pairs = comparison is not None and comparison.paired and not comparison.gapped
+    if comparison is not None and of_pairs and comparison.baseline_value is not None:
         of_baseline = figures.variant == comparison.baseline
         value = comparison.baseline_value if of_baseline else comparison.contender_value
     # A bound is what was tried: it has no digits that nobody asked for.
@@ -301,8 +303,10 @@ def cv_text(figures: Figures) -> str:
 def change_cells(comparison: Comparison, sides: Sequence[Figures] = ()) -> tuple[str, Cell]:
     """How two sides differ, and its interval: in per cent, or in the metric's unit.
 
-    Of a bound it is one, too, without an interval; of two, nothing.
+    Of a bound it is one, too, without an interval; of two, and where values are missing, nothing.
     """
+    if comparison.gapped:
+        return NOT_AVAILABLE, bounds(None, None)
     differs = comparison.compared_as == "difference"
     change = signed_figure(comparison.difference) if differs else signed_percent(comparison.effect_percent)
     if mark := bound_mark(comparison, sides):

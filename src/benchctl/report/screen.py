@@ -59,7 +59,7 @@ _MARKS = {
     "bound": ("a lower bound", "nothing higher was tried, or benchctl was the limit"),
     "lost": ("a node was lost", "and the others went on without it"),
     "copied": ("shards were copied", "when nodes started, so not all is as it was prepared"),
-    "cached": ("read by its start", "what had been emptied from the page cache was there again for tasks"),
+    "cached": ("not cold", "starts of nodes, or warm-up, had read the index into the page cache again"),
     "cold": ("not warmed up", "forks were still getting faster"),
     "drift": ("drifting", "forks changed this way and that while they were measured"),
     "few": (f"fewer than {FORKS_FOR_QUOTING} forks, or index builds, a side", "too few to be quoted"),
@@ -95,7 +95,7 @@ _OF_CAVEATS = {
     "shared-host": "1-host",
     "node-lost": "lost",
     "copied-shards": "copied",
-    "warmed-by-start": "cached",
+    "not-cold": "cached",
     "other-clocks": "clocks",
 }
 
@@ -345,7 +345,7 @@ def _change(one: Comparison, sides: Sequence[Figures]) -> str:
 
 def _interval(one: Comparison, sides: Sequence[Figures]) -> str:
     """Integer per cent from ten on: an interval's ends are not known better."""
-    if bound_mark(one, sides):
+    if bound_mark(one, sides) or one.gapped:
         return NOT_AVAILABLE
     if one.compared_as == "difference":
         if one.difference_low is None:

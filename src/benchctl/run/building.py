@@ -401,7 +401,8 @@ def _fill(
 ) -> IndexFacts:
     root, there = workspace.root, workspace.there
     starts = starts_of(shop.home, key.installation)
-    shop.observer.stage(f"{title}: starting a node to build the index")
+    nodes = f"{len(key.nodes)} nodes" if len(key.nodes) > 1 else "a node"
+    shop.observer.stage(f"{title}: starting {nodes} to build the index")
     with boot(
         key.installation,
         shop.jdk,
@@ -446,7 +447,7 @@ def _fill(
         facts = finish(client, key, intervals, resumption.total(sent))
         shop.observer.stage(f"{title}: how large every field is")
         facts = _with_fields(facts, client, key.places.target)
-        shop.observer.stage(f"{title}: stopping the node that built the index")
+        shop.observer.stage(f"{title}: stopping what built the index")
         # All is on disk. Several nodes would take turns at leaving, and those left would move shards.
         cluster.stop(at_once=len(cluster.nodes) > 1)
     return msgspec.structs.replace(facts, cluster_uuid=cluster.uuid)

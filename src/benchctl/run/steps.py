@@ -285,7 +285,9 @@ class StepRunner:
                 the challenge needs for its data; or benchctl itself did not run for a large share of a task.
         """
         label = ", ".join(job.task.label for job in jobs)
-        self._observer.stage(label if jobs[0].measured else f"warm-up: {label}")
+        # Of a search, whose steps may take minutes on a slow node, every one is the same task.
+        step = f"step {jobs[0].position}: " if self._plan.redline is not None else ""
+        self._observer.stage(f"{step}{label}" if jobs[0].measured else f"warm-up: {label}")
         expected = requests_of(jobs)
         bounds = _Bounds(load.read, load.asking)
         writes = any(isinstance(job.operation, Bulk) for job in jobs)

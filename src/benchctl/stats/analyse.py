@@ -34,6 +34,7 @@ from benchctl.stats.doubts import (
     WITHHOLDING,
     LoadCheck,
     check_load,
+    cold_doubts,
     driver_rows,
     extreme_doubts,
     floor_doubts,
@@ -566,7 +567,7 @@ def _row(
 ) -> Row:
     task, challenge = task_at(plan, place), plan.schedules[place[0]]
     found = collect(done, place, task)
-    metric = metric.counting(unit_of(found.values()))
+    metric = metric.counting(unit_of(found.values())).meeting(found.values())
     baseline, *contenders = found
     checks = {label: check_load(task, [summary for _, summary in forks]) for label, forks in found.items()}
     caveats = (
@@ -574,6 +575,7 @@ def _row(
         *host_doubts(metric, found, noisy),
         *node_doubts({label: done[label] for label in found}),
         *floor_doubts(found, calibration),
+        *cold_doubts(plan, task),
     )
     rising: dict[str, Steadiness] = {}
     if plan.redline is not None:

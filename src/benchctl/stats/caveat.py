@@ -30,6 +30,7 @@ CaveatCode = Literal[
     "no-ratio",
     "no-redline",
     "no-spread",
+    "not-cold",
     "node-lost",
     "not-restarted",
     "not-steady",
@@ -49,7 +50,6 @@ CaveatCode = Literal[
     "unlike",
     "unpaired",
     "unsupported",
-    "warmed-by-start",
     "whole-clients",
 ]
 
@@ -489,9 +489,18 @@ def copied_shards(variant: str, forks: Sequence[int], most_bytes: int) -> Caveat
 def warmed_by_start(variant: str, most_share: float) -> Caveat:
     """A page cache that was empty before nodes started, and is not when their tasks begin."""
     return Caveat(
-        "warmed-by-start",
+        "not-cold",
         f"starting nodes of {variant} read up to {100 * most_share:.0f} % of the index: so much of it was in "
         "the page cache, which had been emptied, when tasks began",
+    )
+
+
+def warmed_by_requests() -> Caveat:
+    """Tasks that warm up what was to be cold."""
+    return Caveat(
+        "not-cold",
+        "what the page cache lacked was read during the warm-up, which is not measured: without it, say "
+        "warmup-iterations 0 in the challenge, or --param warmup_iterations=0 where it has that parameter",
     )
 
 

@@ -380,6 +380,11 @@ class Comparison(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return self.n_baseline, self.n_contender
 
     @property
+    def gapped(self) -> bool:
+        """Whether a side has values in some forks only: in which is hardly chance, so nothing follows."""
+        return any(doubt.code == "missing-values" for doubt in self.caveats)
+
+    @property
     def direction(self) -> Literal["faster", "slower"] | None:
         """Which way the contender differs; None where nothing says so."""
         change = self.effect_percent if self.difference is None else self.difference
@@ -688,7 +693,7 @@ def _too_few(comparison: Comparison) -> bool:
         return False
     few = min(comparison.replicates) < FORKS_FOR_VERDICT
     # Few requests are a doubt about the row, unless a side's figure is the extreme of them.
-    unfit = any(doubt.code in {"few-samples", "missing-values"} for doubt in comparison.caveats)
+    unfit = comparison.gapped or any(doubt.code == "few-samples" for doubt in comparison.caveats)
     return few or unfit or (comparison.p is None and not comparison.has_zero)
 
 

@@ -472,6 +472,13 @@ def node_doubts(done: Mapping[str, Sequence[ForkRecord]]) -> Iterator[Caveat]:
             yield caveat.warmed_by_start(label, max(begun))
 
 
+def cold_doubts(plan: Plan, task: Task) -> Iterator[Caveat]:
+    """Whether anything warmed a page cache that was to be cold, before the task was measured."""
+    warm_up = task.warmup_iterations or task.warmup_time_period or plan.warmup_challenges
+    if plan.page_cache == "cold" and warm_up:
+        yield caveat.warmed_by_requests()
+
+
 def unsupported_reason(forks: ForkSummaries) -> str | None:
     """The node's reason, from the first fork that has one."""
     return next((summary.unsupported for _, summary in forks if summary.unsupported), None)

@@ -50,6 +50,7 @@ class Metric(msgspec.Struct, frozen=True):
         margin: relative difference that does not matter in practice.
         quantile: of times, between 0 and 1; None for plain figures.
         compared_as: how two sides are compared.
+        zeros: whether a value of a row is 0, as of times in whole milliseconds, which has no logarithm.
     """
 
     figure: Figure
@@ -57,6 +58,7 @@ class Metric(msgspec.Struct, frozen=True):
     margin: float
     quantile: float | None = None
     compared_as: ComparedAs = "ratio"
+    zeros: bool = False
 
     @property
     def key(self) -> MetricKey:
@@ -78,7 +80,7 @@ class Metric(msgspec.Struct, frozen=True):
     @property
     def additive(self) -> bool:
         """Whether means over forks are arithmetic."""
-        return self.figure.additive or self.compared_as != "ratio"
+        return self.figure.additive or self.compared_as != "ratio" or self.zeros
 
     @property
     def error_factor(self) -> float:
@@ -106,6 +108,11 @@ class Metric(msgspec.Struct, frozen=True):
             return msgspec.structs.replace(self, unit=f"{unit}/s")
         costs = self.figure.by_documents and unit == DOCUMENTS
         return msgspec.structs.replace(self, unit=f"{self.unit}/1k docs") if costs else self
+
+    def meeting(self, found: Iterable["ForkSummaries"]) -> "Metric":
+        """The metric for a row of these forks, whose values may be 0 where they usually are not."""
+        zeros = any(self.value(summary) == 0 for forks in found for _, summary in forks)
+        return msgspec.structs.replace(self, zeros=True) if zeros else self
 
     def value(self, summary: TaskSummary) -> float | None:
         """One fork's value in `unit`; None when the fork has none."""
