@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import click
+import msgspec
 import pytest
 from click.testing import CliRunner
 
@@ -150,7 +151,9 @@ def keep_run(folder: RunFolder, tag: str, factor: float) -> None:
         for variant, mean_ms in (("es", 1.0), ("os", 1.5)):
             value = factor * mean_ms * (1 + block / 100)
             kept = folder.write_samples([samples(round(value * 10**6))], variant, block)
-            forks.append(make_fork(variant, block, make_summary("range", value, samples=3), samples=kept))
+            meters = dict.fromkeys(("cpu_search", "cpu", "gc", "allocated"), value)
+            summary = msgspec.structs.replace(make_summary("range", value, samples=3), meters=meters)
+            forks.append(make_fork(variant, block, summary, samples=kept))
     folder.save(make_record(folder.path.name, plan=plan, status="complete", tags=(tag,), forks=tuple(forks)))
 
 

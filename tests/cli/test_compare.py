@@ -395,3 +395,9 @@ def test_what_a_run_was_asked_to_say_is_what_is_said(compare: Compare, store: Ru
     folder.save(msgspec.structs.replace(folder.load(), plan=plan))
     assert "Diff, ms" in compare("slow", "es")[1]
     assert "Diff, ms" not in compare("slow", "es", "--as", "ratio")[1]
+
+
+def test_a_metric_that_no_task_shown_can_give_is_refused(compare: Compare):
+    code, out, error = compare("slow", "es", "--metric", "sent,took_sum")
+    assert (code, out) == (2, "")
+    assert "no task has any data sent; no task has any sum of the searches' own times" in error

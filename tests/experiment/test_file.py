@@ -133,6 +133,7 @@ def test_the_digest_is_that_of_the_file_and_its_challenges(what: str, tmp_path: 
         ),
         ("    metric: throughput\n", "", "neither the row nor its table has a 'metric'"),
         ("metric: throughput", "metric: thruput", "did you mean 'throughput'?"),
+        ("metric: throughput", "metric: storage_raed", "did you mean 'storage_read'?"),
         ("metric: service_time_p90", "metric: p90_service_time", "did you mean 'service_time_p90'?"),
         (
             "baseline: fresh/es/range, contender: fresh/os/range, metric: service_time_p90",

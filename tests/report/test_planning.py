@@ -12,6 +12,7 @@ from benchctl.results.plan import Plan, PluginSpec, RedlineSpec, StopSpec
 from benchctl.stats.analyse import analyse, analyse_run
 from benchctl.stats.analysis import Analysis
 from benchctl.stats.caveat import Caveat, not_steady, small_scale
+from benchctl.stats.metrics import metric
 from redlines import SEARCH, make_point, redline_fork, redline_plan
 from sweeps import swept_record
 
@@ -40,6 +41,17 @@ def test_more_iterations_only_where_they_would_help(build: Callable[..., RunReco
     assert "iterations=300 " in proposed(analyse_run(settled), settled.plan)
     few = build(edit=lambda summary, *_: msgspec.structs.replace(summary, samples=50))
     assert "iterations=900 " in proposed(analyse_run(few), few.plan)
+
+
+def test_what_results_were_shown_by_is_measured_again(build: Callable[..., RunRecord]):
+    record = build(
+        edit=lambda summary, *_: msgspec.structs.replace(summary, meters={"heap": 1.0, "cpu": 2.0})
+    )
+    shown = analyse_run(record, metrics=[metric("heap")])
+    assert "--metric throughput,service_time,latency,heap " in proposed(shown, record.plan)
+    plan = msgspec.structs.replace(record.plan, metrics="cpu")
+    assert "--metric cpu,heap " in proposed(shown, plan)
+    assert "--metric" not in proposed(analyse_run(record), record.plan)
 
 
 def test_without_a_plan_there_is_no_command(record: RunRecord):

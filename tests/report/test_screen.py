@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from benchctl.report.charts.effects import forest_charts
 from benchctl.report.formats import render
-from benchctl.report.screen import LINES, render_screen
+from benchctl.report.screen import LINES, _interval, render_screen
 from benchctl.results.figures import TaskSummary
 from benchctl.results.model import RunRecord
 from benchctl.stats.analyse import analyse_run
@@ -118,13 +118,31 @@ def test_what_may_be_0_is_shown_with_an_interval_that_may_have_no_upper_end():
     found = analyse_run(record, metrics=[metric("gc")])
     (one,) = found.rows[0].comparisons
     assert (one.verdict, one.high_percent) == ("slower", None)
-    assert f"{one.low_percent:+,.0f}..%" in render_screen(found, plan=record.plan).plain
+    assert f" over {one.low_percent:+,.0f}%" in render_screen(found, plan=record.plan).plain
     for kind in ("text", "markdown", "csv", "json"):
         assert "Infinity" not in render(found, kind, records=[record])
     assert "or more" in render(found, "markdown", records=[record])
     assert not any("separate groups" in doubt.text for row in found.rows for doubt in row.caveats)
     assert all(side.cv_adjusted_percent is None for row in found.rows for side in row.figures)
     assert forest_charts(found)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "said"),
+    [
+        (28.0, None, "over +28%"),
+        (-100.0, 2224.0, "up to +2,224%"),
+        (-99.9, 97_729.0, "unbounded"),
+        (28.0, 97_729.0, "over +28%"),
+        (-7.8, 9.1, "-7.8..+9.1%"),
+    ],
+)
+def test_intervals_with_an_open_end_say_so(
+    build: Callable[..., RunRecord], low: float, high: float | None, said: str
+):
+    row = analyse_run(build()).rows[0]
+    one = msgspec.structs.replace(row.comparisons[0], low_percent=low, high_percent=high)
+    assert _interval(one, row.figures) == said
 
 
 @pytest.mark.parametrize(("later", "word"), [(0.0, "EQUAL"), (0.9, "SLOWER")])

@@ -82,7 +82,7 @@ def test_what_a_node_holds_is_neither_fast_nor_slow(build: Callable[..., RunReco
     record = build(answers=None, edit=holding)
     for metrics, sentence in {
         "heap": "os is lighter than es on 3 of 3 tasks.",
-        "heap,cpu": "os is faster than es on 3 of 3 tasks.",
+        "heap,cpu": "os is faster than es by CPU of the node on 3 of 3 tasks.",
     }.items():
         plan = msgspec.structs.replace(record.plan, metrics=metrics)
         analysis = analyse_run(msgspec.structs.replace(record, plan=plan))

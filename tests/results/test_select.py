@@ -107,6 +107,10 @@ def test_unlike_results_are_refused_with_the_reason_and_marked_when_forced(recor
     with pytest.raises(UsageError, match="heap mb differs") as caught:
         choose(records, ["es", "os"])
     assert "--force" in caught.value.hint
+    assert "--variant" in caught.value.hint
+    with pytest.raises(UsageError, match="page cache differs") as caught:
+        choose([record("1", "es"), with_plan(record("2", "os"), page_cache="cold")], ["es", "os"])
+    assert "two measurements of an experiment" in caught.value.hint
     forced = choose(records, ["es", "os"], force=True)
     assert ids(forced) == ["1", "2"]
     assert any("heap mb differs (512, 1024)" in text for text in forced.differences)

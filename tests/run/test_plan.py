@@ -29,6 +29,7 @@ from benchctl.run.plan import (
     usual_heap_mb,
     with_params,
 )
+from benchctl.run.targets import _lacking
 from benchctl.track.model import Challenge, Task
 from builders import CORPUS, ES, OS
 from foreign_tracks import write_files
@@ -504,3 +505,13 @@ def test_a_node_that_is_to_be_on_a_host_needs_a_file_of_hosts(hosts: Path):
         plan_run(options(variants=variants))
     plan, _ = plan_run(options(variants=variants, hosts=str(hosts)))
     assert plan.node_hosts == {"there": ("one", "one")}
+
+
+def test_a_challenge_that_may_not_write_though_writes_are_allowed_hears_why():
+    for writes, said in (
+        (None, "--allow-writes lets a challenge that makes"),
+        ("removed", "does not make its own"),
+    ):
+        plan, _ = plan_run(options())
+        target = msgspec.structs.replace(ES, target=TargetSpec(("http://127.0.0.1:9",), writes=writes))
+        assert said in _lacking(target, plan)

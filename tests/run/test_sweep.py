@@ -190,6 +190,11 @@ def test_a_point_never_has_the_name_of_another_variant():
         ("clients=one,two", "--sweep clients: challenge range-only-short with clients=one: param", "number"),
         ("clients=0,1", "--sweep clients: challenge range-only-short with clients=0: $.schedule[0]: cl", ""),
         ("bulk-size=1,2", "--sweep bulk-size: no challenge", "write {{ bulk_size | default(VALUE) }} in the"),
+        (
+            "page-cache=cold,warm",
+            "--sweep page-cache: --page-cache is one for",
+            "two measurements of an experiment",
+        ),
         ("codec=a,b", "--sweep codec: no challenge", "a setting of the index is index:codec"),
         ("client=1,2", "--sweep client: no challenge", "did you mean 'clients'?"),
     ],

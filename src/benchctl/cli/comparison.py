@@ -101,7 +101,19 @@ class Measures:
         asked = self.figures or (figure_names(plan.metrics) if plan.redline is None else ())
         known = {metric_of(row.metric).figure.name for row in found.rows}
         lacking = [metric(name) for name in asked if name not in known]
-        if self.figures and not found.rows:
+        sides = [side for row in found.rows for side in row.figures]
+        untold = all(side.value is None and not side.load for side in sides)
+        if (
+            self.figures
+            and untold
+            and (
+                # Where no request was answered, that is what is to be seen.
+                not sides
+                or (any(found.forks.values()) and not any(one.code == "failures" for one in found.caveats))
+            )
+        ):
+            # Where no request was answered, that is what is to be seen.
+            lacking = [metric(name) for name in self.figures]
             raise UsageError(f"nothing to show: {'; '.join(map(_lacking, lacking))}")
         notes = (Caveat("missing-values", _lacking(one)) for one in lacking)
         return msgspec.structs.replace(found, caveats=(*found.caveats, *notes))
@@ -149,7 +161,7 @@ def _lacking(metric: Metric) -> str:
     if metric.figure.loop == "open":
         return f"no task has a {title} of its own: only throttled ones have; of others, see service_time"
     if metric.figure.of_tasks:
-        return f"no task has a {title}"
+        return f"no task has any {title}"
     if metric.figure.named:
         return (
             f"a {title} is compared where all sides tell the size of theirs, and only Elasticsearch does; "

@@ -50,7 +50,7 @@ from benchctl.results.plan import EvidenceSpec, RedlineSpec, VariantSpec
 from benchctl.run.documents import GENERATED_DOCUMENTS
 from benchctl.run.plan import MIN_HEAP_MB
 from benchctl.run.redline import parse_clients, parse_objective, search_of, searched_by
-from benchctl.stats.metrics import METRICS, kept_metric_of, metric_of
+from benchctl.stats.metrics import METRICS, kept_keys, kept_metric_of, metric_of
 from benchctl.track.library import shipped, track_names
 from benchctl.yaml_file import Document, Step, fraction, mebibytes, read_typed
 
@@ -106,7 +106,7 @@ def parse_ref(text: str) -> TaskRef:
 # Tables and expectations: what is compared, and what that should show.
 
 _USUAL: Final = ", ".join(one.key for one in METRICS)
-_KNOWN: Final = f"known: {_USUAL}, and other percentiles such as service_time_p50"
+_KNOWN: Final = f"known: {_USUAL}, and other percentiles such as service_time_p50; all: benchctl list metrics"
 _MARGIN: Final = "5%"
 _SEARCHED: Final = {"rate": "rate", "factor": "factor of a challenge's rates", "clients": "number of clients"}
 _OF_TASKS: Final = frozenset({"metrics", "compared_as"})
@@ -326,7 +326,7 @@ class _TableReader(_Part):
 
 def _metric_hint(metric: str) -> str:
     """What was probably meant: Rally's order of words is different."""
-    known = [*(one.key for one in METRICS), *(one.name for one in FIGURES if one.built)]
+    known = [key for one in FIGURES for key in ([one.name] if one.built else kept_keys(one))]
     if metric in known:
         return f"index_size is that of all of them; benchctl run and compare take {metric}"
     first, _, rest = metric.partition("_")

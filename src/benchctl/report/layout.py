@@ -382,10 +382,10 @@ def comparison_text(row: Row, one: Comparison) -> str:
 
 _MOST_NAMED = 3
 _NAMED = {
-    "slower": "slower{} on",
-    "faster": "faster{} on",
-    "mixed": "faster{} by one metric and slower by another on",
-    "different": "different{}, perhaps by too little to matter, on",
+    "slower": "slower{}{by} on",
+    "faster": "faster{}{by} on",
+    "mixed": "faster{} by one metric and slower by another{which} on",
+    "different": "different{}{by}, perhaps by too little to matter, on",
 }
 _NAMED_HELD = {
     "slower": "heavier{} on",
@@ -464,14 +464,18 @@ def _about(contender: str, analysis: Analysis) -> str:
         own = [one for one in row.comparisons if one.contender == contender]
         tasks.setdefault(analysis.where(row), []).extend(own)
     outcomes = {name: _outcome(comparisons) for name, comparisons in tasks.items()}
+    deciding = {name: _unusual(tasks[name]) for name in tasks} if fast else {}
     every, baseline = counted(len(tasks), "task"), analysis.variants[0]
     parts: list[str] = []
     for outcome, words in named.items():
-        names = [name for name, found in outcomes.items() if found == outcome]
-        if names:
+        groups: dict[tuple[str, ...], list[str]] = {}
+        for name in (name for name, found in outcomes.items() if found == outcome):
+            groups.setdefault(deciding.get(name, ()), []).append(name)
+        for metrics, names in groups.items():
             than = "" if parts else f" {_THAN.get(outcome, 'than')} {baseline}"
             where = _listed(names) if len(names) < _MOST_NAMED else f"{len(names)} of {every}"
-            parts.append(f"{words.format(than)} {where}")
+            by, which = (f" by {_listed(metrics)}", f" ({_listed(metrics)})") if metrics else ("", "")
+            parts.append(f"{words.format(than, by=by, which=which)} {where}")
     if not parts and len(outcomes) == 1 and len(fast or analysis.rows) > 1:
         return _by_metric(contender, analysis, fast or analysis.rows)
     counts = Counter(outcomes.values())
@@ -510,6 +514,13 @@ def _by_metric(contender: str, analysis: Analysis, rows: Sequence[Row]) -> str:
         titles.setdefault(outcome, []).append(metric_title(row))
     told = (f"{_COUNTED[outcome]} by {_listed(names)}" for outcome, names in titles.items())
     return f"{contender} vs {analysis.variants[0]} on {analysis.where(rows[0])}: {', '.join(told)}."
+
+
+def _unusual(comparisons: Sequence[Comparison]) -> tuple[str, ...]:
+    """The metrics that show a difference of a task, if who reads `slower` would not think of any of them."""
+    found = [metric_of(one.metric).figure for one in comparisons if one.verdict in _SIZED]
+    usual = any(figure.usual or figure.loop == "search" for figure in found)
+    return () if usual else tuple(dict.fromkeys(figure.title for figure in found))
 
 
 def _outcome(comparisons: Sequence[Comparison]) -> str:

@@ -18,6 +18,7 @@ from benchctl.stats.analysis import Analysis
 from benchctl.stats.compare import DECIDED, FORKS_FOR_QUOTING, Comparison
 from benchctl.stats.cost import fork_sd
 from benchctl.stats.inference import forks_needed, mde, mde_paired
+from benchctl.stats.metrics import METRICS, figure_names, metric_of
 from benchctl.track.schedule import MOST_CLIENTS
 
 _COFFEE_MINUTES = 10
@@ -149,6 +150,7 @@ def _proposal(purpose: str, analysis: Analysis, plan: Plan) -> Command | None:
         reasons.append(f"{shortened(analysis.documents)} documents are few{warm_up}")
     if forks > fewest:
         reasons.append(f"more than {counted(fewest, 'fork')}")
+    plan = msgspec.structs.replace(plan, metrics=_metrics(analysis, plan))
     line = command(
         # With the rule that ended this run, the next one would end as early; and a trial shows nothing.
         msgspec.structs.replace(plan, stop=None, test_mode=False, index_builds=builds, params=params),
@@ -158,6 +160,14 @@ def _proposal(purpose: str, analysis: Analysis, plan: Plan) -> Command | None:
         until_steady=until_steady,
     )
     return Command(f"{purpose} ({'; '.join(reasons)})" if reasons else purpose, line)
+
+
+def _metrics(analysis: Analysis, plan: Plan) -> str:
+    """Those of a plan, and those that its results were shown by besides."""
+    own = figure_names(plan.metrics) or tuple(one.figure.name for one in METRICS)
+    shown = dict.fromkeys(metric_of(row.metric).figure.name for row in analysis.task_rows)
+    more = [] if plan.redline is not None else [name for name in shown if name not in own]
+    return ",".join([*own, *more]) if more else plan.metrics
 
 
 def _comparisons(analysis: Analysis) -> list[Comparison]:

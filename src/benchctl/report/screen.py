@@ -46,6 +46,7 @@ _GAP = 2
 _LONGEST_VARIANT = 10
 _LEAST_PLOT, _MOST_PLOT = 6, 16
 _COARSE_PERCENT = 10
+_ABSURD_PERCENT = 10_000
 # An open row says so in one character, and one without a verdict in three: there is little room.
 _WORDS: dict[Verdict, str] = {"inconclusive": "?", "insufficient": "n/a", "n/a": "n/a"}
 # What a row is marked with, most important first, and what that means.
@@ -358,5 +359,9 @@ def _interval(one: Comparison, sides: Sequence[Figures]) -> str:
         "" if end is None or is_floor(end) else signed_percent(end, 0 if abs(end) >= _COARSE_PERCENT else 1)
         for end in (one.low_percent, one.high_percent)
     )
-    # Beside the dots there is nothing where an end says nothing.
-    return f"{low}..{high}%" if low or high else "unbounded"
+    # An end that says nothing, or next to nothing, is none.
+    if not high or (one.high_percent or 0.0) > _ABSURD_PERCENT:
+        low, high = "" if low == "-100" else low, ""
+    if low and high:
+        return f"{low}..{high}%"
+    return f"over {low}%" if low else f"up to {high}%" if high else "unbounded"

@@ -282,6 +282,11 @@ class Figure(msgspec.Struct, frozen=True):
         return self.loop == "cost" and self.level != "node"
 
     @property
+    def of_speed(self) -> bool:
+        """Whether it is a rate, or what somebody waits for, and not what work takes up."""
+        return self.quantiles or self.higher_is_better or self.unit == "s"
+
+    @property
     def told_by_targets(self) -> bool:
         """Whether a cluster that runs already can tell it."""
         return bool(self.target) or not self.own_nodes

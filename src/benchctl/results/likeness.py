@@ -9,6 +9,7 @@ import msgspec
 from benchctl.results.foreign import TITLES, UNKNOWN
 from benchctl.results.model import RunRecord
 from benchctl.results.plan import Plan
+from benchctl.spec import run_settings
 from benchctl.track.model import Challenge
 
 # What of a plan decides the figures. Variants are what is compared; seed and forks only decide how well.
@@ -97,6 +98,12 @@ def unlike(one: RunRecord, other: RunRecord) -> tuple[str, ...]:
 def unlike_variants(one: Variant, other: Variant) -> tuple[str, ...]:
     """As `unlike`, with Java runtimes: within a run they were chosen, across runs they happened."""
     return tuple(_variant_reasons(one, other))
+
+
+def unlike_settings(one: Variant, other: Variant) -> bool:
+    """Whether a setting of runs differs that decides figures: variants of one run cannot differ in it."""
+    names = {setting.name for setting in run_settings()}.intersection(_ALIKE)
+    return any(getattr(one[1].plan, name) != getattr(other[1].plan, name) for name in names)
 
 
 def alike_variants(one: Variant, other: Variant) -> bool:

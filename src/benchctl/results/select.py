@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from benchctl.errors import BenchctlError, UsageError
-from benchctl.results.likeness import Variant, alike_variants, unlike_variants
+from benchctl.results.likeness import Variant, alike_variants, unlike_settings, unlike_variants
 from benchctl.results.model import ForkRecord, RunRecord
 from benchctl.results.plan import EngineName, VariantSpec
 from benchctl.results.store import RunFolder, RunStore
@@ -340,10 +340,13 @@ def _unlike(
     )
     if not force:
         texts = " and ".join(side.text for side in wanted)
+        way = "run them in one command (benchctl run --variant ... --variant ...)"
+        if any(unlike_settings(fallback[0], other) for other in fallback[1:]):
+            way = "make them as two measurements of an experiment"
         raise UsageError(
             f"the newest results of {texts} cannot be compared: {'; '.join(reasons)}",
-            hint="run them in one command (benchctl run --variant ... --variant ...), narrow the choice with "
-            "--challenge or --run, or give --force to compare all the same",
+            hint=f"{way}, narrow the choice with --challenge or --run, or give --force to compare all "
+            "the same",
         )
     return fallback, reasons
 

@@ -43,7 +43,7 @@ from benchctl.run.documents import (
 from benchctl.run.plugin import allowed_plugin
 from benchctl.run.sweep import DOCS, Sweep, refuse_alike
 from benchctl.run.targets import check_targets
-from benchctl.spec import MAX_SEED, MOST_WORKERS, RunSettings, check_settings, settings_in
+from benchctl.spec import MAX_SEED, MOST_WORKERS, RunSettings, check_settings, run_settings, settings_in
 from benchctl.stats.metrics import check_told_by_clusters, figure_names, metric
 from benchctl.stats.multiplicity import MOST_BLOCKS
 from benchctl.stats.scale import BLOG_DOCUMENTS
@@ -388,6 +388,11 @@ def _schedules(
         unused = next((name for name in values if name not in used), None)
         if unused is not None:
             there = dict.fromkeys((*used, *TASK_PARAMETERS, DOCS, *VARIANT_OPTIONS))
+            if any(one.option == f"--{unused.replace('_', '-')}" for one in run_settings()):
+                raise UsageError(
+                    f"--sweep {unused}: --{unused.replace('_', '-')} is one for the whole run",
+                    hint="make two measurements of an experiment that differ in it",
+                )
             variable = f"{{{{ {unused.replace('-', '_')} | default(VALUE) }}}}"
             way = guess(unused, there) or f"write {variable} in the challenge, in place of the value"
             raise UsageError(

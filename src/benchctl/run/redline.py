@@ -182,7 +182,7 @@ def _check_limit(search: RedlineSpec, operations: Sequence[TrackOperation]) -> N
     if not search.limit_ns and asking is not None:
         raise UsageError(
             f"'{asking}' needs an objective",
-            hint="give one, such as --slo p90=50ms; only bulk requests do without",
+            hint="give one, such as --slo p90=50ms (`slo: p90=50ms` in a file); only bulk requests need none",
         )
 
 

@@ -175,12 +175,22 @@ def refuse_writes(spec: VariantSpec, plan: Plan, track: Track) -> bool:
             listed = ", ".join(dict.fromkeys(writes))
             raise UsageError(
                 f"challenge {challenge.name} would change the cluster {spec.name}: {listed}",
-                hint="--allow-writes lets a challenge that makes its own data create, fill, merge and delete "
-                "the track's indices and data streams by name; all else needs nodes that benchctl starts: "
-                "--variant, not --target",
+                hint=f"{_lacking(spec, plan)}; all else needs nodes that benchctl starts: --variant, "
+                "not --target",
             )
         found |= bool(writing)
     return found
+
+
+def _lacking(spec: VariantSpec, plan: Plan) -> str:
+    """What `--allow-writes` lets challenges do, or why this one may not though it was given."""
+    if spec.target is None or spec.target.writes is None:
+        lets = "--allow-writes lets a challenge that makes its own data"
+    elif plan.origin != "empty":
+        lets = "it does not make its own data, and --allow-writes lets only a challenge that does"
+    else:
+        lets = "it reaches further than --allow-writes, which lets a challenge"
+    return f"{lets} create, fill, merge and delete the track's indices and data streams by name"
 
 
 def _stays_at_home(operation: Operation, plan: Plan, track: Track) -> bool:

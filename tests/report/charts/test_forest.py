@@ -10,9 +10,11 @@ from hypothesis import strategies as st
 
 from benchctl.report.charts.effects import _ticks, forest_charts
 from benchctl.report.charts.panels import OVERVIEW
+from benchctl.results.figures import TaskSummary
 from benchctl.results.model import RunRecord
 from benchctl.stats.analyse import analyse_run
 from benchctl.stats.analysis import Analysis
+from benchctl.stats.metrics import metric
 
 
 def with_comparisons(analysis: Analysis, **changes: float | None) -> Analysis:
@@ -48,6 +50,18 @@ def test_effects_stand_in_the_order_of_the_tables_on_a_ratio_scale(record: RunRe
         assert low == pytest.approx(math.log1p(one.low_percent / 100), abs=2e-5)
         assert high == pytest.approx(math.log1p(one.high_percent / 100), abs=2e-5)
     assert service_time.title == "Effects: p90 service time"
+
+
+def test_what_work_takes_up_is_not_called_fast(build: Callable[..., RunRecord]):
+    def metered(summary: TaskSummary, variant: str, block: int) -> TaskSummary:
+        return msgspec.structs.replace(summary, meters={"cpu": {"es": 10.0, "os": 6.0}[variant] + block})
+
+    record = build(edit=metered)
+    cpu, time = forest_charts(analyse_run(record, metrics=[metric("cpu"), metric("service_time")]))
+    for chart, worse, good in ((cpu, "more", "less"), (time, "slower", "faster")):
+        said = [one["text"] for one in chart.figure["layout"]["annotations"][-2:]]
+        assert said == [f"\u2190 {worse}", f"{good} \u2192"]
+    assert "faster" not in cpu.about
 
 
 def test_the_band_is_the_margin_and_as_wide_to_both_sides(record: RunRecord):

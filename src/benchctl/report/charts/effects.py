@@ -80,6 +80,7 @@ def _chart(analysis: Analysis, rows: Sequence[Row]) -> Chart:
     margin = rows[0].comparisons[0].margin_percent
     reach, beyond = _reach(marks, margin)
     baseline = analysis.variants[0]
+    words = ("slower", "faster") if metric_of(rows[0].metric).figure.of_speed else ("more", "less")
     ends, how = ([-reach, reach], "") if rows[0].higher_is_better else ([reach, -reach], _REVERSED)
     layout = base_layout(
         f"{plain(title)} against {plain(baseline)}, %{how}",
@@ -89,7 +90,7 @@ def _chart(analysis: Analysis, rows: Sequence[Row]) -> Chart:
         xaxis={"range": ends, "tickmode": "array", **_ticks(reach)},
         yaxis={"range": [height, 0], "visible": False},
         shapes=[_band(margin), _no_difference()],
-        annotations=[*labels, *_directions()],
+        annotations=[*labels, *_directions(*words)],
     )
     return Chart(
         key=f"effects-{rows[0].metric.replace('_', '-').replace('.', '-')}",
@@ -97,9 +98,9 @@ def _chart(analysis: Analysis, rows: Sequence[Row]) -> Chart:
         title=f"Effects: {title}",
         about=(
             f"Each mark is how far a variant differs from {baseline} in {title}, with its 95 % interval; the "
-            f"scale is one of ratios, and right is faster. Beyond the grey band, {margin:g} % wide to each "
-            "side, a difference matters in practice; an interval that crosses the line in the middle leaves "
-            "open who is faster."
+            f"scale is one of ratios, and right is {words[1]}. Beyond the grey band, {margin:g} % wide to "
+            "each side, a difference matters in practice; an interval that crosses the line in the middle "
+            f"leaves open {'who' if words[1] == 'faster' else 'which'} is {words[1]}."
             f"{' Intervals that run off the plot are in the table.' if beyond else ''}"
         ),
         figure={"data": _traces(analysis, marks), "layout": layout},
@@ -129,11 +130,11 @@ def _label(text: str, y: int) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _directions() -> list[dict[str, Any]]:
+def _directions(worse: str, good: str) -> list[dict[str, Any]]:
     """Good news for a variant is on the right, whichever way the metric counts."""
     return [
-        _label("\u2190 slower", 0),
-        _label("faster \u2192", 0) | {"x": 1, "xanchor": "right"},
+        _label(f"\u2190 {worse}", 0),
+        _label(f"{good} \u2192", 0) | {"x": 1, "xanchor": "right"},
     ]
 
 
