@@ -193,7 +193,7 @@ def test_costs_totals_and_rates_over_builds(home: Home, benchctl: Benchctl, tmp_
     assert not found["built"].forks
     shown = benchctl("show", found["built"].id)
     assert shown.returncode == 0, shown.stderr
-    assert "index builds: os vs es (baseline), 2 index builds each" in shown.stdout
+    assert "index builds: os 2.11.0 vs es 8.11.0 (baseline), 2 index builds each" in shown.stdout
     words = ("compare", "es", "os", "--run", found["built"].id, "--metric", "build_rate,index_points")
     told = json.loads(benchctl(*words, "--format", "json").stdout)["rows"]
     assert [row["metric"] for row in told] == ["build_rate", "index_points"]
