@@ -12,9 +12,9 @@ from mkdocs.structure.files import File, Files
 
 from benchctl.cli import root
 from benchctl.cli.listing import metrics_listing
+from benchctl.cli.schema import Schema, schema
 from benchctl.home import Home
 from benchctl.report.listing import pieces
-from benchctl.report.schema import Schema, schema
 from benchctl.results.sql import ONE_ROW, view_columns
 from benchctl.slices import hooks
 

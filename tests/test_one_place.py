@@ -28,7 +28,7 @@ from benchctl.cli.run import run_command
 from benchctl.errors import UsageError
 from benchctl.experiment.form import ExperimentFile
 from benchctl.nightly.suite import Suite, load_suite
-from benchctl.report.schema import schema
+from benchctl.cli.schema import schema
 from benchctl.experiment.record import ExperimentSpec
 from benchctl.results.plan import Plan
 from benchctl.run.plan import RunSpec
@@ -78,7 +78,7 @@ from benchctl.errors import UsageError
 from benchctl.minimize.commands import minimize_command
 from benchctl.nightly.suite import load_suite
 from benchctl.report.formats import render
-from benchctl.report.schema import schema
+from benchctl.cli.schema import schema
 from benchctl.results.sql import TASKS
 from benchctl.stats.analyse import analyse
 from benchctl.stats.decisions import gate
@@ -185,7 +185,7 @@ from benchctl.load.request import Request
 from benchctl.load.work.programs import open_workload
 from benchctl.load.workload import WorkContext
 from benchctl.plugin.rally_track import OperationType
-from benchctl.report.schema import schema
+from benchctl.cli.schema import schema
 from benchctl.results.samples import Outcome
 from benchctl.run.targets import _only_reads
 from benchctl.track.load import load_challenge, load_track

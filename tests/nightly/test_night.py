@@ -6,11 +6,11 @@ import jsonschema
 import msgspec
 import pytest
 
+from benchctl.cli.schema import schema
 from benchctl.errors import BenchctlError, ExitCode
 from benchctl.nightly.alarms import NIGHTS_UNTIL_BLIND
 from benchctl.nightly.model import Acknowledged, Annotated, NightRecord, alarms_of
 from benchctl.nightly.text import message_of
-from benchctl.report.schema import schema
 from benchctl.results.plan import Plan
 from nightly.laboratory import SLOW_FLAG, World
 

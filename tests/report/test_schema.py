@@ -8,8 +8,8 @@ import jsonschema
 import msgspec
 import pytest
 
+from benchctl.cli.schema import SchemaName, schema
 from benchctl.report.formats import render
-from benchctl.report.schema import SchemaName, schema
 from benchctl.results.foreign import read_race, record_of
 from benchctl.results.model import RunRecord
 from benchctl.stats.analyse import analyse_run
