@@ -42,7 +42,7 @@ def test_a_file_says_who_carries_what_and_where_its_certificates_are(folder: Pat
 def test_one_host_needs_neither_scheduler_nor_dask(folder: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("benchctl.hosts.file.find_spec", lambda _: None)
     hosts = load_hosts(written(folder, "hosts: {here: {local: true, carries: [nodes, load]}}"))
-    assert (hosts.load, hosts.remote) == (("here",), ())
+    assert (hosts.load, hosts.remote) == ((), ())
     hosts.check_nodes()
     with pytest.raises(UsageError, match="Dask distributed, which is not installed"):
         load_hosts(written(folder, WHOLE))
@@ -70,9 +70,8 @@ def test_what_is_wrong_is_said_with_its_line(folder: Path, old: str, new: str, s
         load_hosts(written(folder, WHOLE.replace(old, new, 1)))
 
 
-def test_somebody_has_to_carry_load(folder: Path):
-    with pytest.raises(UsageError, match="no host carries load"):
-        load_hosts(written(folder, "hosts: {here: {local: true, carries: [nodes]}}"))
+def test_where_nobody_else_carries_load_it_comes_from_this_host(folder: Path):
+    assert not load_hosts(written(folder, "hosts: {here: {local: true, carries: [nodes]}}")).load
 
 
 def test_nodes_have_to_be_reached_by_the_load(folder: Path):

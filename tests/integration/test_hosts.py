@@ -17,6 +17,8 @@ import psutil
 import pytest
 
 from benchctl.home import Home
+from benchctl.jvm.call_sites import logs_of
+from benchctl.report.evidence import read_run_evidence
 from benchctl.results.store import RunStore
 from integration.test_run import java_processes
 from namespaces import Lan, lan, why_not
@@ -35,6 +37,30 @@ CHALLENGE = {
             "target-throughput": 60,
         },
         {"name": "closed", "operation": "range", "clients": 2, "iterations": 10},
+    ],
+}
+FAILING = {
+    "name": "failing",
+    "schedule": [
+        {
+            "parallel": {
+                "tasks": [
+                    {"name": "searches", "operation": "range", "clients": 3, "time-period": 12},
+                    *(
+                        {
+                            "operation": {
+                                "name": action,
+                                "operation-type": "failover",
+                                "action": action,
+                                "node": "node-2",
+                                "delay": delay,
+                            }
+                        }
+                        for action, delay in (("kill", 1), ("restart", 2))
+                    ),
+                ]
+            }
+        }
     ],
 }
 AHEAD_S = {"one": 5000, "two": 86_400}
@@ -61,9 +87,11 @@ class Ground:
             self.command(*words), env=self.environ, capture_output=True, text=True, check=False
         )
 
-    def measured(self, *more: str) -> list[str]:
-        common = ("--docs", "5000", "--heap", "512m", "--forks", "1", "--wait", "--hosts", str(self.hosts))
-        return ["run", "--challenge", str(self.challenge), "--variant", SPREAD, *common, *more]
+    def measured(self, *more: str, load: bool = True) -> list[str]:
+        hosts = self.hosts if load else self.hosts.with_name("nodes.yml")
+        challenge = self.challenge if load else self.challenge.with_name("failing.json")
+        common = ("--docs", "5000", "--heap", "512m", "--forks", "1", "--wait", "--hosts", str(hosts))
+        return ["run", "--challenge", str(challenge), "--variant", SPREAD, *common, *more]
 
     def processes(self, host: str, word: str) -> list[int]:
         """Those of a host that have a word in their command, by id."""
@@ -103,13 +131,15 @@ def ground(home: Home, environ: dict[str, str]) -> Iterator[Ground]:
                 f"  {host}: {{carries: [nodes, load], address: {net.addresses[host]}}}\n" for host in AHEAD_S
             )
         )
+        hosts.with_name("nodes.yml").write_text(hosts.read_text().replace("[nodes, load]", "[nodes]"))
+        challenge.with_name("failing.json").write_text(json.dumps(FAILING))
         made = Ground(net, home, environ, hosts, challenge)
         assert eventually(lambda: made.benchctl("hosts", "check", str(hosts)).returncode == 0)
         yield made
 
 
 def test_load_and_nodes_of_a_run_are_on_several_hosts(ground: Ground, store: RunStore):
-    done = ground.benchctl(*ground.measured("-v"))
+    done = ground.benchctl(*ground.measured("-v", "--evidence", "all", "--evidence-forks", "all"))
     assert done.returncode == 0, done.stderr
     folder = store.find("latest", finished=False)
     record = folder.load()
@@ -151,6 +181,17 @@ def test_load_and_nodes_of_a_run_are_on_several_hosts(ground: Ground, store: Run
         assert (folder.path / node.logs / "stdout.log").stat().st_size
         (index,) = (home / "indices").glob("opensearch-2.11.0-3-nodes-*-part")
         assert [path.name for path in (index / "data").iterdir()] == [node.name]
+    assert [node.name for node in boot.jvms] == NODES
+    for name in NODES:
+        kept = {path.name for path in folder.evidence_folder("os3", 0, 0, name).iterdir()}
+        assert {"gc.parquet", "jit.parquet", "os.parquet", "profile.json"} <= kept
+    assert [log.node for log in logs_of(folder, record)] == NODES
+    found = read_run_evidence(folder, record)
+    assert not found.absent
+    # A host whose clock is a day ahead tells the same hour.
+    closed_by = [task for task in found.tasks if task.label == "closed"]
+    assert [task.node for task in closed_by] == NODES
+    assert all(task.os and task.jit and task.gc for task in closed_by)
     for summary in fork.summaries:
         assert sorted(summary.node_meters) == NODES
         assert all({"cpu", "gc", "open_files"} <= part.keys() for part in summary.node_meters.values())
@@ -165,6 +206,33 @@ def test_load_and_nodes_of_a_run_are_on_several_hosts(ground: Ground, store: Run
         ).fetchall()
     assert [row[0] for row in rows] == NODES
     assert all(0 < first <= last < fork.wall_s * 1e9 and cpu > 0 for _, first, last, cpu in rows)
+
+
+def test_nodes_there_may_be_killed_and_come_back_and_lost_where_that_is_put_up_with(
+    ground: Ground, store: RunStore
+):
+    command = ground.command(*ground.measured("--on-node-loss", "continue", load=False))
+    with subprocess.Popen(command, env=ground.environ, stderr=subprocess.PIPE, text=True) as run:
+        # Node-2 is killed and started again by the challenge; node-3 by nobody that benchctl knows.
+        assert eventually(lambda: all(map(ground.nodes, ("main", *AHEAD_S))))
+        (node_2,) = ground.nodes("one")
+        assert eventually(lambda: ground.nodes("one") not in ([], [node_2]))
+        (node_3,) = ground.nodes("two")
+        os.kill(node_3, signal.SIGKILL)
+        _, said = run.communicate()
+    assert run.returncode == 0, said
+    (fork,) = store.find("latest", finished=False).load().forks
+    (boot,) = fork.boots
+    assert [(fate.node, fate.what) for fate in boot.fates] == [
+        ("node-2", "killed"),
+        ("node-2", "started again"),
+        ("node-3", "lost"),
+    ]
+    assert all(0 < fate.at_ns < fork.wall_s * 1e9 for fate in boot.fates)
+    searches, *acts = fork.summaries
+    assert searches.failures["refused"] > 0
+    assert [(one.label, one.samples, one.failures) for one in acts] == [("kill", 1, {}), ("restart", 1, {})]
+    assert not any(map(ground.nodes, ("main", *AHEAD_S)))
 
 
 def test_a_host_that_is_lost_fails_the_fork_by_name_and_leaves_nothing_anywhere(

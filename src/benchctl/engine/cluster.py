@@ -147,7 +147,7 @@ class Cluster:
                 node.check_alive(within_s)
             except BenchctlError:
                 others = [one for one in self.nodes if one is not node and not one.down]
-                if not self._tolerant or not others:
+                if not self._tolerant or not others or node.host_lost:
                     raise
                 node.down = True
                 self._note(node, "lost")

@@ -7,12 +7,13 @@ import tempfile
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Protocol, TypedDict
 
 import msgspec
@@ -74,16 +75,12 @@ class Scene:
 
 
 class Collector(Protocol):
-    """Collects one kind of evidence of one node start. Its methods are called in this order, each once.
+    """Collects evidence of one node start. Its methods are called in this order, each once.
 
     `end` is called even if the node fails or never gets ready. None of them may send the node a request: a
     search,
     and to a lesser degree anything else, changes what is measured.
     """
-
-    @property
-    def kind(self) -> EvidenceKind:
-        """What it collects."""
 
     def flags(self) -> tuple[str, ...]:
         """JVM flags, appended to all others."""
@@ -416,13 +413,13 @@ class _Identity(TypedDict, total=False):
     extra_groups: list[int]
 
 
-def require_tools(java_home: Path) -> None:
-    """Refuse a runtime without the tools that profiles need.
+def check_runtime(kinds: Sequence[EvidenceKind], java_home: Path) -> None:
+    """Refuse a runtime that cannot provide these kinds.
 
     Raises:
-        UsageError: it lacks a tool.
+        UsageError: it lacks a tool that profiles need.
     """
-    for tool in _TOOLS:
+    for tool in _TOOLS if "profile" in kinds else ():
         if not (java_home / "bin" / tool).is_file():
             raise UsageError(
                 f"profiles need {tool}, and {java_home} has none",
@@ -431,7 +428,7 @@ def require_tools(java_home: Path) -> None:
 
 
 class ProfileCollector:
-    """Samples a node's threads with Flight Recorder; its runtime must pass `require_tools`."""
+    """Samples a node's threads with Flight Recorder; its runtime must pass `check_runtime`."""
 
     kind: EvidenceKind = "profile"
 
@@ -579,3 +576,25 @@ def _on(cpus: Sequence[int] | None) -> Iterator[None]:
         yield
     finally:
         os.sched_setaffinity(0, before)
+
+
+COLLECTORS: Mapping[EvidenceKind, Callable[[Scene], Collector]] = MappingProxyType(
+    {
+        "inlining": InliningCollector,
+        "profile": ProfileCollector,
+        "jit": JitCollector,
+        "gc": GcCollector,
+        "os": OsCollector,
+    }
+)
+
+
+def collectors(kinds: Sequence[EvidenceKind], scene: Scene) -> list[Collector]:
+    """A collector for each kind, in order; the scene's folder is made.
+
+    Raises:
+        BenchctlError: it cannot be.
+    """
+    with disk_errors(f"collect evidence in {scene.folder}"):
+        scene.folder.mkdir(parents=True)
+    return [COLLECTORS[kind](scene) for kind in kinds]

@@ -328,6 +328,11 @@ class Member(ABC):
     def lost(self) -> bool:
         """Whether it is gone without anybody having stopped it."""
 
+    @property
+    def host_lost(self) -> bool:
+        """Whether its host is gone, with all that only this knew."""
+        return False
+
     @abstractmethod
     def check_alive(self, within_s: float = 0.0, when: str = "while it was in use") -> None:
         """Do nothing while it runs, or when it was stopped on purpose.

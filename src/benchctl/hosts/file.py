@@ -78,8 +78,9 @@ class Hosts:
 
     @property
     def load(self) -> tuple[str, ...]:
-        """Names of those that load comes from."""
-        return tuple(name for name, host in self.hosts.items() if "load" in host.carries)
+        """Names of those that load comes from; empty where that is this one alone, named or not."""
+        found = tuple(name for name, host in self.hosts.items() if "load" in host.carries)
+        return found if any(not self.hosts[name].local for name in found) else ()
 
     @property
     def load_elsewhere(self) -> tuple[str, ...]:
@@ -212,8 +213,6 @@ def load_hosts(path: Path) -> Hosts:
     found = Hosts(path.absolute(), form.hosts, form.scheduler, _found(form.tls, path.absolute().parent))
     for name, host in form.hosts.items():
         _check_host(name, host, document)
-    if not found.load:
-        raise document.refuse(("hosts",), "no host carries load", hint="give one of them carries: [load]")
     locals_ = [name for name, host in form.hosts.items() if host.local]
     if len(locals_) > 1:
         raise document.refuse(

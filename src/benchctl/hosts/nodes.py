@@ -28,6 +28,7 @@ from benchctl.hosts.pool import END_S, LOST_S, OWNER, PIECE_BYTES, HostSession, 
 from benchctl.hosts.remote import NodeHost
 from benchctl.hosts.site import Kit, SiteFacts, kernel_start
 from benchctl.results.model import LoadHostFacts
+from benchctl.results.plan import EvidenceKind
 
 _BEAT_S = 1.0
 _POLL_S = 0.25
@@ -220,6 +221,26 @@ class NodeHosts:
         """What each host is."""
         return {name: facts_of(link) for name, link in self._links.items()}
 
+    def collectors(self, kinds: Sequence[EvidenceKind], folder: str) -> dict[str, "RemoteCollector"]:
+        """What collects evidence of each node there, by its name.
+
+        Args:
+            kinds: of evidence.
+            folder: name of the folder of the start.
+
+        Raises:
+            BenchctlError: a host is lost, or cannot make room.
+        """
+        return {
+            node: RemoteCollector(
+                self._links[host],
+                node,
+                self._links[host].do("collect", kinds, self._spread.kits[host], folder, node),
+            )
+            for host, nodes in self._spread.by_host.items()
+            for node in nodes
+        }
+
     def check_clocks(self) -> None:
         """See whether all clocks went as ours.
 
@@ -287,7 +308,7 @@ class RemoteNode(Member):
         self._link = ground.link
         self._wanted = wanted
         self._stop_s: float | None = None
-        self._gauge = _RemoteGauge(self._link, self.name)
+        self._gauge: tuple[int, _RemoteGauge] | None = None
         self.host = self._link.name
         self.manner = "script"
 
@@ -332,11 +353,14 @@ class RemoteNode(Member):
 
     def wait_listening(self, halted: Callable[[], bool]) -> None:
         """As for any."""
-        told = self._do("wait_listening", self.name, halted=halted)
+        self._listens(self._do("wait_listening", self.name, halted=halted))
+
+    def _listens(self, told: dict[str, Any]) -> None:
         self.http_port, self.start_s = told["http_port"], told["start_s"]
         self.command, self.manner = told["command"], told["manner"]
-        self.pid = self._link.number * _PIDS + told["pid"]
-        self.lives.append((self.pid, told["started_ns"] - self._link.clock.offset_ns))
+        pid, started_ns = told["life"]
+        self.pid = self._link.number * _PIDS + pid
+        self.lives.append((self.pid, started_ns - self._link.clock.offset_ns))
         self._connect()
 
     def forget_start(self) -> bool:
@@ -355,7 +379,9 @@ class RemoteNode(Member):
     @property
     def gauge(self) -> Gauge:
         """As for any."""
-        return self._gauge
+        if self._gauge is None or self._gauge[0] != self.pid:
+            self._gauge = self.pid, _RemoteGauge(self._link, self.name)
+        return self._gauge[1]
 
     def thread_kinds(self) -> Mapping[int, str]:
         """As for any."""
@@ -382,13 +408,18 @@ class RemoteNode(Member):
 
     def cpu_seconds(self) -> float:
         """As for any."""
-        return float(self._ask("cpu_seconds"))
+        return 0.0 if self.down else float(self._ask("cpu_seconds"))
 
     @property
     def lost(self) -> bool:
         """As for any."""
         gone = self._link.lost is not None or self.name in self._link.dead
         return gone and not self.down and self._stop_s is None
+
+    @property
+    def host_lost(self) -> bool:
+        """As for any."""
+        return self._link.lost is not None
 
     def check_alive(self, within_s: float = 0.0, when: str = "while it was in use") -> None:
         """As for any."""
@@ -402,12 +433,16 @@ class RemoteNode(Member):
         return self._stop_s
 
     def take_down(self, *, at_once: bool) -> None:
-        """As for any; not yet."""
-        raise NotImplementedError("plans that take nodes of other hosts down are refused")
+        """As for any."""
+        self.down = True
+        self._do("take_down", self.name, at_once)
 
     def start_again(self, halted: Callable[[], bool]) -> None:
-        """As for any; not yet."""
-        raise NotImplementedError("plans that take nodes of other hosts down are refused")
+        """As for any."""
+        self._started = time.monotonic()
+        told = self._do("start_again", self.name, halted=halted)
+        self.down = False
+        self._listens(told)
 
     def failure(self, what: str, said: Sequence[str] = ()) -> BenchctlError:
         """As for any."""
@@ -425,6 +460,35 @@ class RemoteNode(Member):
             return self._link.do(method, *arguments, halted=halted)
         except BenchctlError as err:
             raise BenchctlError(self.here(err.message), hint=self.here(err.hint)) from err
+
+
+class RemoteCollector:
+    """The collectors of a node of another host; what they leave comes with its logs."""
+
+    def __init__(self, link: NodeLink, name: str, flags: tuple[str, ...]) -> None:
+        self._link = link
+        self._name = name
+        self._flags = flags
+
+    def flags(self) -> tuple[str, ...]:
+        """Of all of them."""
+        return self._flags
+
+    def begin(self, node: Member) -> None:
+        """As for any."""
+        self._link.do("collect_from", node.name, "begin")
+
+    def measured(self, node: Member) -> None:
+        """As for any."""
+        self._link.do("collect_from", node.name, "measured")
+
+    def end(self) -> None:
+        """They ended with the node: whether all did so in peace.
+
+        Raises:
+            BenchctlError: one failed, or the host is lost.
+        """
+        self._link.do("check_collected", self._name)
 
 
 class _RemoteGauge:

@@ -11,12 +11,13 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import psutil
 
 from benchctl.disk import disk_errors, free_bytes, open_regular, require_space
 from benchctl.engine.cluster import Ground, Wanted, archive_classes, place_of
+from benchctl.engine.evidence import Collector, Scene, check_runtime, collectors
 from benchctl.engine.launch import Starts, starts_of
 from benchctl.engine.lucene_files import bytes_by_kind
 from benchctl.engine.node import Node
@@ -26,7 +27,7 @@ from benchctl.engine.telemetry import Usage
 from benchctl.errors import BenchctlError
 from benchctl.home import Home, open_folder
 from benchctl.results.model import IndexFacts
-from benchctl.results.plan import VariantSpec
+from benchctl.results.plan import EvidenceKind, VariantSpec
 
 # Of a node's folder: what its JVM and libraries unpack for themselves.
 _NOT_FETCHED = "tmp"
@@ -88,6 +89,8 @@ class Site:
         self._root = home.scratch / f"nodes-{session}-{self._host}-{uuid.uuid4().hex[:8]}"
         self._nodes: dict[str, Node] = {}
         self._up: set[str] = set()
+        self._collectors: dict[str, list[Collector]] = {}
+        self._uncollected: dict[str, BenchctlError] = {}
 
     def __enter__(self) -> Self:
         if others := list(self._home.scratch.glob(f"nodes-{self._session}-*")):
@@ -108,7 +111,7 @@ class Site:
     ) -> None:
         with ExitStack() as stack:
             stack.callback(shutil.rmtree, self._root, ignore_errors=True)
-            for name in self._nodes:
+            for name in {**self._collectors, **self._nodes}:
                 stack.callback(self.leave, name)
 
     @property
@@ -121,13 +124,14 @@ class Site:
         """Whether each node runs that should."""
         return {name: not self._nodes[name].lost for name in tuple(self._up)}
 
-    def equip(self, spec: VariantSpec) -> Kit:
+    def equip(self, spec: VariantSpec, evidence: Sequence[EvidenceKind]) -> Kit:
         """Install a variant's engine and runtime, unless that was done before.
 
         Raises:
-            BenchctlError: one of them cannot be had.
+            BenchctlError: one of them cannot be had, or the runtime cannot provide the evidence.
         """
         equipment = equip(self._home, spec, lambda *_: None)
+        check_runtime(evidence, equipment.jdk.home)
         if spec.start != "direct":
             return Kit(equipment, None, ())
         installation, jdk = equipment.installation, equipment.jdk
@@ -166,6 +170,32 @@ class Site:
             BenchctlError: there is too little.
         """
         require_space(self._home.scratch, needed_bytes, purpose, available=free_bytes(self._home.scratch))
+
+    def collect(self, kinds: Sequence[EvidenceKind], kit: Kit, folder: str, name: str) -> tuple[str, ...]:
+        """Make the collectors of a node that is not configured yet; their JVM flags.
+
+        Raises:
+            BenchctlError: the disk refuses.
+        """
+        jdk = kit.equipment.jdk
+        scene = Scene(place_of(self._root / folder, name) / "evidence", jdk.home, jdk.major)
+        self._uncollected.pop(name, None)
+        self._collectors[name] = collectors(kinds, scene)
+        return tuple(flag for one in self._collectors[name] for flag in one.flags())
+
+    def collect_from(self, name: str, step: Literal["begin", "measured"]) -> None:
+        """See `Collector`."""
+        for one in self._collectors[name]:
+            getattr(one, step)(self._nodes[name])
+
+    def check_collected(self, name: str) -> None:
+        """Whether the collectors of a node, which has ended, did so in peace.
+
+        Raises:
+            BenchctlError: the first that one of them raised.
+        """
+        if name in self._uncollected:
+            raise self._uncollected[name]
 
     def configure(self, kit: Kit, folder: str, wanted: Wanted, building: bool) -> None:  # noqa: FBT001 - called from afar
         """Make a node, which is not started yet.
@@ -208,9 +238,19 @@ class Site:
         """See `Member`; what it is then."""
         node = self._nodes[name]
         node.wait_listening(lambda: name not in self._up)
-        node.reading()  # opens what later ones need
-        told = ("http_port", "pid", "start_s", "command", "manner", "started_ns")
-        return {word: getattr(node, word) for word in told}
+        return _told(node)
+
+    def take_down(self, name: str, at_once: bool) -> None:  # noqa: FBT001 - called from afar
+        """See `Member`."""
+        self._up.discard(name)
+        self._nodes[name].take_down(at_once=at_once)
+
+    def start_again(self, name: str) -> dict[str, Any]:
+        """See `Member`; what it is then."""
+        node = self._nodes[name]
+        self._up.add(name)
+        node.start_again(lambda: name not in self._up)
+        return _told(node)
 
     def ask(self, name: str, method: str, arguments: Sequence[Any]) -> Any:
         """Call a method of a node that takes what can be sent."""
@@ -226,9 +266,20 @@ class Site:
         return self._nodes[name].stop(at_once=at_once)
 
     def leave(self, name: str) -> None:
-        """End a node, if it was ever started."""
+        """End a node, if it was ever started, and what collects its evidence."""
         self._up.discard(name)
-        self._nodes[name].__exit__()
+        try:
+            if name in self._nodes:
+                self._nodes[name].__exit__()
+        finally:
+            self._end_collecting(name)
+
+    def _end_collecting(self, name: str) -> None:
+        for one in self._collectors.pop(name, ()):
+            try:
+                one.end()
+            except BenchctlError as err:
+                self._uncollected.setdefault(name, err)
 
     def pack(self, name: str, folder: str) -> Path:
         """Everything in the folder of a node's start but its temporary files, as one file.
@@ -269,3 +320,10 @@ class Site:
             open_folder(built)
             (self._root / "data").rename(built / "data")
         keep(self._home, name, built, facts, nodes)
+
+
+def _told(node: Node) -> dict[str, Any]:
+    """What the other side has to know of a node that listens."""
+    node.reading()  # opens what later ones need
+    told = {word: getattr(node, word) for word in ("http_port", "start_s", "command", "manner")}
+    return told | {"life": node.lives[-1]}

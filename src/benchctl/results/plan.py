@@ -518,6 +518,11 @@ class Plan(RunSettings, frozen=True, forbid_unknown_fields=True, rename="kebab",
         first = self.forks if self.evidence.first is None else self.evidence.first
         return range(first, first + self.evidence.extra_forks)
 
+    @property
+    def evidence_kinds(self) -> tuple[EvidenceKind, ...]:
+        """Of evidence that some of its forks collect."""
+        return () if self.evidence is None else self.evidence.kinds
+
     def evidence_in(self, block: int) -> tuple[EvidenceKind, ...]:
         """What is collected in the forks of a block."""
         if self.evidence is None or (self.evidence.extra_forks and not self.is_extra(block)):

@@ -2,7 +2,7 @@
 
 import os
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import MappingProxyType
@@ -10,16 +10,7 @@ from types import MappingProxyType
 import zstandard
 
 from benchctl.disk import disk_errors, open_regular
-from benchctl.engine.evidence import (
-    Collector,
-    GcCollector,
-    InliningCollector,
-    JitCollector,
-    OsCollector,
-    ProfileCollector,
-    Scene,
-    require_tools,
-)
+from benchctl.engine.evidence import Collector, Scene, collectors
 from benchctl.engine.node import Member
 from benchctl.errors import BenchctlError
 from benchctl.results.plan import EvidenceKind
@@ -27,30 +18,6 @@ from benchctl.results.plan import EvidenceKind
 # Shorter logs stay uncompressed, for grep.
 _PACKED_FROM_BYTES = 1 << 20
 _LEVEL = 3
-
-
-_COLLECTORS: dict[EvidenceKind, Callable[[Scene], Collector]] = {
-    "inlining": InliningCollector,
-    "profile": ProfileCollector,
-    "jit": JitCollector,
-    "gc": GcCollector,
-    "os": OsCollector,
-}
-
-
-def collectors(kinds: Sequence[EvidenceKind], scene: Scene) -> list[Collector]:
-    """A collector for each kind, in order."""
-    return [_COLLECTORS[kind](scene) for kind in kinds]
-
-
-def check_runtime(kinds: Sequence[EvidenceKind], java_home: Path) -> None:
-    """Refuse a runtime that cannot provide these kinds.
-
-    Raises:
-        BenchctlError: it lacks what is needed.
-    """
-    if "profile" in kinds:
-        require_tools(java_home)
 
 
 class Collection:
@@ -99,22 +66,24 @@ class Collection:
 
 @contextmanager
 def collecting(
-    kinds: Sequence[EvidenceKind], scenes: Mapping[str, Scene], kept: Path
+    kinds: Sequence[EvidenceKind],
+    scenes: Mapping[str, Scene],
+    kept: Path,
+    elsewhere: Mapping[str, Collector] = MappingProxyType({}),
 ) -> Iterator[Collection]:
     """Collect and keep evidence of the nodes that run within the block, even if either fails.
 
     Args:
         kinds: of evidence.
-        scenes: by node; their folders are made here.
+        scenes: by node.
         kept: where their content stays, in a folder for each node that has a name; replaced.
+        elsewhere: of nodes of other hosts, which leave what they collected in their scene's folder here.
 
     Raises:
         BenchctlError: the block's; else a collector failed, or the disk is full or cannot be written.
     """
-    for scene in scenes.values():
-        with disk_errors(f"collect evidence in {scene.folder}"):
-            scene.folder.mkdir(parents=True)
-    collection = Collection({node: collectors(kinds, scene) for node, scene in scenes.items()})
+    own = {node: collectors(kinds, scene) for node, scene in scenes.items() if node not in elsewhere}
+    collection = Collection({**own, **{node: [one] for node, one in elsewhere.items()}})
     try:
         yield collection
     except BaseException:
@@ -130,7 +99,9 @@ def _close(collection: Collection, scenes: Mapping[str, Scene], kept: Path) -> N
         collection.end()
     finally:
         for node, scene in scenes.items():
-            keep_evidence(scene.folder, kept / node)
+            # What another host never sent is told by its collector.
+            if scene.folder.exists():
+                keep_evidence(scene.folder, kept / node)
 
 
 def keep_evidence(folder: Path, target: Path) -> None:

@@ -374,7 +374,10 @@ class ForkRunner:
             node: Scene(boot / node / "evidence", subject.jdk.home, subject.jdk.major, cpus)
             for node in subject.spec.node_names
         }
-        return collecting(kinds, scenes, self._folder.evidence_folder(subject.spec.name, place.block, number))
+        there = place.workspace.there
+        elsewhere = {} if there is None else there.collectors(kinds, boot.name)
+        kept = self._folder.evidence_folder(subject.spec.name, place.block, number)
+        return collecting(kinds, scenes, kept, elsewhere)
 
     def _offer(
         self, serving: Serving, steps: Sequence[Step], stage: Stage, load: Load, place: _Place

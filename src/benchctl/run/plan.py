@@ -112,8 +112,9 @@ def check_failover(options: "RunSpec", track: Track, schedules: Iterable[Challen
                     f"operation '{one.name}': variant '{spec.name}' has no node '{one.node}'",
                     hint=f"its nodes are {', '.join(names)}; master stands for the one that is",
                 )
-        if options.workers > 1 or options.hosts:
-            given = "--hosts" if options.hosts else f"--workers {options.workers}"
+        away = load_hosts(Path(options.hosts)).load if options.hosts else ()
+        if options.workers > 1 or away:
+            given = f"load from {', '.join(away)}" if away else f"--workers {options.workers}"
             raise UsageError(
                 f"operation '{one.name}' ({one.type_name}) stops nodes, which only the process that started "
                 f"them can: with {given}, clients are in others",
@@ -534,8 +535,8 @@ def checked_hosts(plan: RunSpec | Plan) -> tuple[Hosts, dict[str, tuple[str, ...
         return hosts, placed
     if hosts.load != plan.load_hosts:
         raise UsageError(
-            f"the load came from {', '.join(plan.load_hosts)}, and in {hosts.path} "
-            f"{', '.join(hosts.load)} carry it now",
+            f"the load came from {', '.join(plan.load_hosts) or 'this host'}, and by {hosts.path} it would "
+            f"come from {', '.join(hosts.load) or 'this host'}",
             hint="what more is measured must have the same load: put the old names back",
         )
     for name, nodes in ((spec.name, spec.node_count) for spec in started):
@@ -561,12 +562,6 @@ def _check_away(options: RunSpec, placed: Mapping[str, Sequence[str]]) -> None:
     rules = (
         (options.pin is not None, "--pin", "it names CPUs of this host"),
         (options.page_cache != "as-is", "--page-cache", "page caches of other hosts are left as they are"),
-        (options.evidence is not None, "--evidence", "it is collected on the host of benchctl only"),
-        (
-            options.on_node_loss != "fail",
-            "--on-node-loss",
-            "a node that is lost on one of them ends its fork",
-        ),
     )
     for broken, option, why in rules:
         if broken:

@@ -16,6 +16,7 @@ from benchctl.engine.client import connect
 from benchctl.engine.cluster import archive_classes
 from benchctl.engine.declared import places, with_settings
 from benchctl.engine.distribution import Installation
+from benchctl.engine.evidence import check_runtime
 from benchctl.engine.expected_answers import EXPECTED_VERSION, expect_answers
 from benchctl.engine.launch import starts_of
 from benchctl.engine.plugins_and_jars import Equipment, check_asked, equip
@@ -31,7 +32,6 @@ from benchctl.results.plan import Plan, VariantSpec
 from benchctl.run.bench import Observer
 from benchctl.run.building import USUAL, Keeping, Workshop, build_index, logs_kept_of_failure
 from benchctl.run.documents import Parcel
-from benchctl.run.evidence import check_runtime
 from benchctl.run.plan import MIN_HEAP_MB, checked_hosts, operations_used
 from benchctl.run.session import AnySubject, Start, Subject, TargetSubject, reaching
 from benchctl.run.steps import default_target
@@ -96,8 +96,7 @@ def prepare_subject(
     observer.stage(f"{spec.name}: engine and Java runtime")
     equipment = equip(home, spec, observer.progress)
     installation, builder, jdk = equipment.installation, equipment.builder, equipment.jdk
-    if plan.evidence is not None:
-        check_runtime(plan.evidence.kinds, jdk.home)
+    check_runtime(plan.evidence_kinds, jdk.home)
     starts = starts_of(home, installation) if spec.start == "direct" else None
     if starts is not None:
         if not starts.archive(installation, jdk).exists():
@@ -151,7 +150,7 @@ def _equipped_elsewhere(
         for host, site in there.sites.items():
             with named(host):
                 check_heap(spec.heap_mb or plan.heap_mb, site.memory_bytes, len(spread.by_host[host]))
-        for host, kit in there.on_all("equip", spec).items():
+        for host, kit in there.on_all("equip", spec, plan.evidence_kinds).items():
             ours, theirs = _identity(equipment), _identity(kit.equipment)
             other = next((one for one in zip(ours, theirs, strict=True) if one[0] != one[1]), None)
             if other is not None:

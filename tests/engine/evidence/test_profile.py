@@ -15,7 +15,7 @@ from benchctl.engine.evidence import (
     SETTINGS_NAME,
     ProfileCollector,
     Scene,
-    require_tools,
+    check_runtime,
     settings_text,
 )
 from benchctl.engine.node import Node
@@ -132,10 +132,11 @@ def test_nothing_but_samples_is_recorded():
 
 @pytest.mark.parametrize("tool", ["jcmd", "jfr"])
 def test_a_runtime_without_the_tools_is_refused(tools: Path, tool: str):
-    require_tools(tools.parent)
+    check_runtime(("profile",), tools.parent)
     (tools / tool).unlink()
+    check_runtime(("gc", "jit", "inlining", "os"), tools.parent)
     with pytest.raises(BenchctlError, match=f"profiles need {tool}, and .* has none"):
-        require_tools(tools.parent)
+        check_runtime(("jit", "profile"), tools.parent)
 
 
 def test_a_refusal_is_seen_although_the_tool_ends_well(scene: Scene, tools: Path):
