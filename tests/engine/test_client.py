@@ -177,6 +177,9 @@ def test_several_nodes_are_waited_for_until_each_has_its_shards(client: SearchCl
     assert client.health(None, 5, 3) == "green"
     asked = node.seen[-1][2]
     assert (asked["wait_for_status"], asked["wait_for_nodes"]) == ("green", "3")
+    client.health(None, 5, 2, whole=False)
+    asked = node.seen[-1][2]
+    assert (asked["wait_for_status"], asked["wait_for_no_initializing_shards"]) == ("yellow", "true")
     late = {"status": "yellow", "timed_out": True, "number_of_nodes": 2}
     node.answers["GET", "/_cluster/health"] = (408, late)
     with pytest.raises(NodeRequestError, match="health is still yellow with 2 of 3 nodes after 5 s"):

@@ -23,7 +23,7 @@ class FakeNode:
         self.client = SimpleNamespace(
             cluster_uuid=lambda: "u", primary_shards=lambda: 1, node_search_count=lambda: 4, number=number
         )
-        self.down = self.gone = False
+        self.down = self.gone = self.host_lost = False
         self.done: list[str] = []
 
     @property
@@ -82,6 +82,13 @@ def test_where_a_loss_is_put_up_with_the_others_go_on_and_tell_no_count():
     assert found.searches_counted() is None
     nodes[2].gone = True
     with pytest.raises(BenchctlError, match="node-3 is gone"):
+        found.glance()
+
+
+def test_the_loss_of_a_whole_host_is_put_up_with_by_nobody():
+    found, nodes = cluster(3, tolerant=True)
+    nodes[1].gone = nodes[1].host_lost = True
+    with pytest.raises(BenchctlError, match="node-2 is gone"):
         found.glance()
 
 

@@ -214,20 +214,21 @@ def test_nodes_there_may_be_killed_and_come_back_and_lost_where_that_is_put_up_w
     command = ground.command(*ground.measured("--on-node-loss", "continue", load=False))
     with subprocess.Popen(command, env=ground.environ, stderr=subprocess.PIPE, text=True) as run:
         # Node-2 is killed and started again by the challenge; node-3 by nobody that benchctl knows.
-        assert eventually(lambda: all(map(ground.nodes, ("main", *AHEAD_S))))
-        (node_2,) = ground.nodes("one")
-        assert eventually(lambda: ground.nodes("one") not in ([], [node_2]))
+        assert run.stderr is not None
+        assert any("node-2 was killed" in line for line in run.stderr)
+        assert eventually(lambda: ground.nodes("one"))
         (node_3,) = ground.nodes("two")
         os.kill(node_3, signal.SIGKILL)
         _, said = run.communicate()
     assert run.returncode == 0, said
     (fork,) = store.find("latest", finished=False).load().forks
     (boot,) = fork.boots
-    assert [(fate.node, fate.what) for fate in boot.fates] == [
+    # With one node missing there is no place for every copy, and node-2 is back all the same.
+    assert {(fate.node, fate.what) for fate in boot.fates} == {
         ("node-2", "killed"),
         ("node-2", "started again"),
         ("node-3", "lost"),
-    ]
+    }
     assert all(0 < fate.at_ns < fork.wall_s * 1e9 for fate in boot.fates)
     searches, *acts = fork.summaries
     assert searches.failures["refused"] > 0

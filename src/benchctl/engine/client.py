@@ -228,10 +228,11 @@ class SearchClient:
         (node,) = self.request("GET", "/_nodes/_local/process")["nodes"].values()
         return NodeInfo(node["version"], node["build_hash"], node["process"]["id"])
 
-    def health(self, index: str | None, timeout_s: float, nodes: int = 1) -> str:
+    def health(self, index: str | None, timeout_s: float, nodes: int = 1, *, whole: bool = True) -> str:
         """Wait, on the node's side, until primary shards are started: those of an index, or of all for None.
 
-        With several `nodes` it waits until all of them are there, and the other copies of shards as well.
+        With several `nodes` it waits until all of them are there, and the other copies of shards as well; if
+        these are not the `whole` cluster, until no copy is being made or opened: some may have no place.
 
         Returns:
             `yellow` or `green`.
@@ -240,7 +241,8 @@ class SearchClient:
         params = {"wait_for_status": "yellow", "timeout": f"{max(int(timeout_s * 1000), 1)}ms"}
         if nodes > 1:
             params |= {
-                "wait_for_status": "green",
+                "wait_for_status": "green" if whole else "yellow",
+                "wait_for_no_initializing_shards": "true",
                 "wait_for_nodes": str(nodes),
                 "wait_for_no_relocating_shards": "true",
             }

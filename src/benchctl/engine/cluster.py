@@ -37,6 +37,8 @@ from benchctl.results.plan import NodeSpec
 IDLE_WINDOW_S = 0.1
 IDLE_CORES = 0.25
 _MORE_TIME_S = 60.0
+# How long nobody asks whether to give up; at most as long as `Member.left_s` is at least.
+_HEALTH_S = 1.0
 _ARCHIVING_HEAP_MB = 512
 _LEAST_ARCHIVING_JAVA = 13
 _ARCHIVING_AGAIN_S = 86_400.0
@@ -188,8 +190,22 @@ class Cluster:
             if action in {"restart", "roll"}:
                 node.start_again(halted)
                 self._note(node, "started again")
-                with connect(self._installation.engine, node.endpoint) as client:
-                    _wait_healthy(client, None, node, sum(not one.down for one in self.nodes))
+                self._wait_taken_up(node, halted)
+
+    def _wait_taken_up(self, node: Member, halted: Callable[[], bool]) -> None:
+        """Wait until a node that was started again has its shards back, as far as others are there for it."""
+        with connect(self._installation.engine, node.endpoint) as client:
+            while True:
+                node.check_alive(when="when it was started again")
+                up = [one for one in self.nodes if not one.down]
+                try:
+                    client.health(None, _HEALTH_S, len(up), whole=len(up) == len(self.nodes))
+                except NodeRequestError as err:
+                    if halted() or node.left_s <= _HEALTH_S or node.down:
+                        never = f"never got its shards ready: {err.reason}"
+                        raise node.failure(never, client.unassigned()) from err
+                else:
+                    return
 
     def _named(self, name: str) -> Member:
         if name == "master":
