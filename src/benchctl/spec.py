@@ -22,6 +22,7 @@ TransportName = Literal["wire", "client"]
 MAX_SEED = 1 << 63
 MOST_WORKERS = 64
 
+IndexManner = Literal["usual", "deterministic"]
 PageCache = Literal["as-is", "cold", "warm"]
 ComparedAs = Literal["ratio", "ratio-of-sums", "difference"]
 """Of geometric means over forks, unless values may be 0; of arithmetic ones; and their difference."""
@@ -86,6 +87,14 @@ class RunSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
             at_least=1,
         ),
     ] = 1
+    index: Annotated[
+        IndexManner,
+        _said(
+            "How prepared indices are filled: fast, or by one sender so that every build is the same.",
+            "Nodes and indices",
+            later=True,
+        ),
+    ] = "usual"
     on_error: Annotated[
         ErrorPolicy, _said("Whether a failed request is counted, or ends its fork.", "Load")
     ] = "continue"

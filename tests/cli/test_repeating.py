@@ -98,6 +98,7 @@ RUN: Final[Mapping[str, tuple[Words, ...]]] = {
     "hosts": (("--hosts", "hosts.yml"),),
     "metrics": (("--metric", "cpu,took"),),
     "page_cache": (("--page-cache", "cold"),),
+    "index": (("--index", "deterministic"),),
     "compared_as": (("--as", "difference"),),
     "workers": (("--workers", "2"),),
     "forks": (("--forks", "9"),),
@@ -136,6 +137,7 @@ REDLINE: Final[Mapping[str, tuple[Words, ...]]] = {
     "keep": (("--target", "prod=https://a:1", "--allow-writes", "--keep", "--challenge", "fills.json"),),
     "hosts": RUN["hosts"],
     "page_cache": RUN["page_cache"],
+    "index": RUN["index"],
     "workers": (("--workers", "2"),),
 }
 LEAST: Final = {

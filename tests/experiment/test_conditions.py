@@ -81,6 +81,7 @@ OTHERS: dict[str, Any] = {
     "include_tasks": "range",
     "exclude_tasks": "desc_sort_timestamp",
     "on_error": "abort",
+    "index": "deterministic",
     "on_node_loss": "continue",
     "transport": "client",
     "metrics": "cpu",

@@ -125,7 +125,8 @@ def test_an_experiment_that_is_interrupted_goes_on_to_its_report(
 
 COSTS = """
 title: The histogram's cost, and rates
-docs: 2k
+docs: 6k
+index: deterministic
 forks: 2
 heap: 512m
 measurements:
@@ -191,6 +192,10 @@ def test_costs_totals_and_rates_over_builds(home: Home, benchctl: Benchctl, tmp_
     assert {fork.index_build for fork in found["wire"].forks} == {0, 1}
     assert rows["size"]["comparison"]["builds_baseline"] == 2
     assert not found["built"].forks
+    # Several segments, cut and merged: what two builds have is the same to the byte.
+    for builds in found["built"].builds.values():
+        first, second = (build.content for build in builds)
+        assert first == second != ""
     shown = benchctl("show", found["built"].id)
     assert shown.returncode == 0, shown.stderr
     assert "index builds: os 2.11.0 vs es 8.11.0 (baseline), 2 index builds each" in shown.stdout

@@ -15,7 +15,7 @@ import pytest
 
 from benchctl.corpus.documents import merged
 from benchctl.errors import BenchctlError
-from benchctl.load.ingest import BODIES_AHEAD, Checkpoints, Ingested, ingest
+from benchctl.load.ingest import BODIES_AHEAD, Checkpoints, Cuts, Ingested, ingest
 from waiting import eventually
 
 GOOD = json.dumps({"took": 1, "errors": False, "items": []}).encode()
@@ -372,3 +372,12 @@ def test_an_interrupt_of_a_checkpoint_puts_by_the_same_again(bulk_server: BulkSe
             checkpoints=Checkpoints(save, [(0, 100)], every_bytes=3 * len(b"body 0\n"), after_s=0.0),
         )
     assert [done.ranges for done in kept] == [((0, 30),), ((0, 30),)]
+
+
+def test_between_always_the_same_bodies_something_is_done_with_nothing_in_flight(bulk_server: BulkServer):
+    seen: list[int] = []
+    cuts = Cuts(lambda: seen.append(bulk_server.answered), documents=5, body_bytes=10)
+    bodies = [(2, b"a"), (2, b"b"), (2, b"c"), (1, b"0123456789"), (1, b"d")]
+    ingest([("i", iter(bodies))], endpoint=bulk_server.url, clients=1, on_progress=lambda _: None, cuts=cuts)
+    assert seen == [3, 4]
+    assert bulk_server.bodies == [body for _, body in bodies]

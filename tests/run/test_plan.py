@@ -34,6 +34,7 @@ from benchctl.track.model import Challenge, Task
 from builders import CORPUS, ES, OS
 from foreign_tracks import write_files
 
+THREE = msgspec.structs.replace(ES, name="es3", nodes=tuple(NodeSpec(f"node-{n}") for n in (1, 2, 3)))
 RUNNING = msgspec.structs.replace(OS, name="live", target=TargetSpec(("http://search-1:9200",)))
 
 
@@ -102,6 +103,8 @@ def test_a_parameter_that_only_a_warm_up_knows_needs_its_name(tmp_path: Path, of
         ({"index_builds": 0}, "--index-builds must be at least 1"),
         ({"index_builds": 4}, "--index-builds 4 needs at least 4 forks"),
         ({"index_builds": 2, "variants": (ES, RUNNING)}, "--index-builds: a cluster that runs already"),
+        ({"index": "deterministic", "variants": (ES, RUNNING)}, "--index: a cluster that runs already"),
+        ({"index": "deterministic", "variants": (THREE,)}, "every node of a cluster indexes its copies"),
         ({"metrics": "cpu,cpus"}, "there is no metric 'cpus'"),
         (
             {"metrics": "took,answer,heap", "variants": (ES, RUNNING)},
@@ -361,6 +364,8 @@ def test_a_track_of_several_indices_is_planned_by_what_its_challenges_do(tmp_pat
         plan_run(options(track=str(tmp_path), challenges=(), index_builds=2))
     with pytest.raises(UsageError, match="--page-cache: nothing is prepared, since challenge 'fill'"):
         plan_run(options(track=str(tmp_path), challenges=(), page_cache="warm"))
+    with pytest.raises(UsageError, match="--index: nothing is prepared, since challenge 'fill'"):
+        plan_run(options(track=str(tmp_path), challenges=(), index="deterministic"))
 
 
 def test_clusters_that_are_full_already_are_asked_whatever_their_documents_came_from(tmp_path: Path):
@@ -446,9 +451,6 @@ def test_one_challenge_with_counts_leaves_the_others_to_settle():
     plan, _ = plan_run(options(settle=True, params={"range-only-short.iterations": 7}))
     assert counts(plan)["range"] == (1000, 500)
     assert counts(plan, 1) == {"range": (None, 7)}
-
-
-THREE = msgspec.structs.replace(ES, name="es3", nodes=tuple(NodeSpec(f"node-{n}") for n in (1, 2, 3)))
 
 
 @pytest.fixture

@@ -101,13 +101,16 @@ def begin(home: Home, notes: Notes) -> Callable[..., Resumption]:
     return make
 
 
+DECLARED: dict[str, dict[str, str | None]] = {"big5": {"index.refresh_interval": None}}
+
+
 @pytest.fixture
 def put_by(begin: Callable[..., Resumption], node: Node, data: Path) -> Callable[[int], None]:
     """Ingest so many documents from the beginning, within 30 s, and put them by."""
 
     def save(documents: int) -> None:
         node.documents = documents
-        checkpoints = begin().checkpoints(node.client, data, {"big5": None})
+        checkpoints = begin().checkpoints(node.client, data, DECLARED)
         assert checkpoints is not None
         checkpoints.save(Ingested(documents, 9_000, 30.0, 0.5, ((0, documents),)))
 
@@ -118,8 +121,8 @@ def test_a_first_go_makes_everything(begin: Callable[..., Resumption], node: Nod
     first = begin(USUAL)
     first.take_up(data)
     assert (data / "indices").exists()
-    assert first.intervals(node.client) is None
-    checkpoints = first.checkpoints(node.client, data, {"big5": None})
+    assert first.declared(node.client) is None
+    checkpoints = first.checkpoints(node.client, data, DECLARED)
     assert checkpoints is not None
     assert list(checkpoints.missing) == [(0, 1_000_000)]
     assert checkpoints.after_s == USUAL.after_s
@@ -143,11 +146,11 @@ def test_a_second_go_sends_the_rest_and_tells_of_both(
     second.take_up(new)
     assert (new / "indices/x/0/index/segments_1").samefile(data / "indices/x/0/index/segments_1")
     assert second.bytes_put_by > 0
-    assert second.intervals(node.client) == {"big5": None}
+    assert second.declared(node.client) == DECLARED
     assert notes.said == [
         "os 2.11.0: going on with 600,000 of 1,000,000 documents that an earlier preparation had sent"
     ]
-    checkpoints = second.checkpoints(node.client, new, {"big5": None})
+    checkpoints = second.checkpoints(node.client, new, DECLARED)
     assert checkpoints is not None
     assert list(checkpoints.missing) == [(600_000, 1_000_000)]
     # What took long enough already is worth keeping whatever comes next.
@@ -172,7 +175,7 @@ def test_an_index_that_is_not_what_was_put_by_is_built_anew(
     second = begin()
     node.documents = held
     with pytest.raises(OutdatedError, match=f"holds {held:,} documents instead of 600,000"):
-        second.intervals(node.client)
+        second.declared(node.client)
     assert begin().before.documents == 0
 
 

@@ -12,6 +12,7 @@ from benchctl.stats.doubts import cold_doubts, general_doubts, node_doubts, row_
 from benchctl.stats.metrics import LATENCY, SERVICE_TIME, THROUGHPUT, Metric, metric
 from benchctl.track.model import Task
 from builders import make_driver, make_fork, make_plan
+from made_builds import built
 
 CLOSED = Task("range", iterations=10)
 THROTTLED = Task("range", iterations=10, target_throughput=100)
@@ -177,6 +178,21 @@ def test_where_every_fork_builds_its_own_index_builds_are_in_the_intervals():
     done = {label: [make_fork(label, block) for block in range(2)] for label in ("es", "os")}
     assert "one-index-build" in {one.code for one in general_doubts(done, done, ())}
     assert "one-index-build" not in {one.code for one in general_doubts(done, done, (), prepared=False)}
+
+
+def test_builds_that_are_the_same_are_no_draw_and_those_that_should_be_and_are_not_are_told():
+    done = {label: [make_fork(label, block) for block in range(2)] for label in ("es", "os")}
+
+    def told(**contents: str) -> list[str]:
+        builds = {
+            label: [built(1.0, content=digest) for digest in digests.split()]
+            for label, digests in contents.items()
+        }
+        return [one.code for one in general_doubts(done, done, (), builds=builds) if "build" in one.code]
+
+    assert told(es="aa aa", os="bb") == ["deterministic-build"]
+    assert told(es="aa", os="") == ["one-index-build"]
+    assert told(es="aa ab", os="bb") == ["builds-differ", "deterministic-build"]
 
 
 def test_what_became_of_single_nodes_is_said():

@@ -167,6 +167,14 @@ def frame_created(documents: Sequence[bytes]) -> bytes:
     return b"".join([_CREATE, _NEXT_CREATED.join(documents), b"\n"])
 
 
+def frame_numbered(documents: Sequence[bytes], first: int, action: Literal["index", "create"]) -> bytes:
+    """A body whose documents have their number as their id, in ten digits or more; `first` is the first's."""
+    return b"".join(
+        b'{"%b":{"_id":"%010d"}}\n%b\n' % (action.encode(), number, document)
+        for number, document in enumerate(documents, first)
+    )
+
+
 def frame_lines(lines: Sequence[bytes]) -> bytes:
     """A body of lines that include the actions."""
     return b"".join([b"\n".join(lines), b"\n"])

@@ -54,7 +54,7 @@ def settle(client: SearchClient, name: str) -> None:
 # so whatever happens to the node or to benchctl afterwards, the checkpoint stays what it was: exactly the
 # documents that its manifest names.
 
-PARTIAL_FORMAT = 1
+PARTIAL_FORMAT = 2
 MANIFEST_NAME = "manifest.json"
 
 
@@ -153,8 +153,7 @@ class Progress(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="
         seconds: that they took.
         checkpoint_s: that checkpoints took.
         goes: how often it was started or resumed.
-        intervals: declared refresh interval of each index, None for the default: refreshes are off during an
-            ingest.
+        declared: of each index, the settings that are others during an ingest; None for the default.
     """
 
     ranges: tuple[Range, ...] = ()
@@ -163,7 +162,7 @@ class Progress(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="
     checkpoint_s: float = 0.0
     clocks: EngineClocks = NO_CLOCKS
     goes: int = 0
-    intervals: dict[str, str | None] = {}
+    declared: dict[str, dict[str, str | None]] = {}
 
     @property
     def documents(self) -> int:
@@ -183,7 +182,7 @@ class Progress(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="
             self.checkpoint_s + other.checkpoint_s,
             self.clocks.plus(other.clocks),
             self.goes + other.goes,
-            other.intervals,
+            other.declared,
         )
 
 
@@ -332,6 +331,12 @@ class _Format(msgspec.Struct, frozen=True):
 
 
 REFRESH_INTERVAL = "index.refresh_interval"
+# As large as engines take them: nothing is committed by size, and nothing merged unless that is asked for.
+_NO_OTHER_CUTS = {
+    "index.translog.flush_threshold_size": "1pb",
+    "index.merge.policy.segments_per_tier": 100_000,
+    "index.merge.policy.max_merge_at_once": 100_000,
+}
 
 
 @dataclass(frozen=True)
@@ -360,8 +365,8 @@ class Sent:
 Sender = Callable[[], Sent]
 """Indexes the whole corpus."""
 
-Intervals = Mapping[str, str | None]
-"""Declared refresh interval of each index; None for the default."""
+Declared = Mapping[str, Mapping[str, str | None]]
+"""Index -> settings that are others while it is filled, as they were declared; None for the default."""
 
 
 def fill(client: SearchClient, key: IndexKey, send: Sender) -> IndexFacts:
@@ -370,31 +375,36 @@ def fill(client: SearchClient, key: IndexKey, send: Sender) -> IndexFacts:
     Raises:
         BenchctlError: the node refused a step, lost documents, or did not merge to the stated segments.
     """
-    intervals = create(client, key)
-    return finish(client, key, intervals, send())
+    declared = create(client, key)
+    return finish(client, key, declared, send())
 
 
-def create(client: SearchClient, key: IndexKey) -> Intervals:
+def create(client: SearchClient, key: IndexKey) -> Declared:
     """Create what the key's track declares, ready for the documents.
 
     Periodic refreshes are switched off: they cut segments by the clock, and the same corpus would become a
-    different index each time.
+    different index each time. For one that is to be the same each time, segments are neither cut by size nor
+    merged before all are there: whoever sends the documents refreshes at always the same ones.
 
     Returns:
-        The intervals for `finish` to restore.
+        What `finish` is to restore.
 
     Raises:
         BenchctlError: the node refuses something.
     """
     wanted = key.places
     make_all(client, key.track, wanted, key.index_settings)
-    intervals = client.setting(wanted.target, REFRESH_INTERVAL)
-    for name in intervals:
-        client.put_settings(name, {REFRESH_INTERVAL: "-1"})
-    return intervals
+    meanwhile = {REFRESH_INTERVAL: "-1", **(_NO_OTHER_CUTS if key.deterministic else {})}
+    declared: dict[str, dict[str, str | None]] = {}
+    for setting in meanwhile:
+        for name, value in client.setting(wanted.target, setting).items():
+            declared.setdefault(name, {})[setting] = value
+    for name in declared:
+        client.put_settings(name, meanwhile)
+    return declared
 
 
-def finish(client: SearchClient, key: IndexKey, intervals: Intervals, sent: Sent) -> IndexFacts:
+def finish(client: SearchClient, key: IndexKey, declared: Declared, sent: Sent) -> IndexFacts:
     """Refresh, force-merge and flush the documents, and report on the index.
 
     Raises:
@@ -403,8 +413,8 @@ def finish(client: SearchClient, key: IndexKey, intervals: Intervals, sent: Sent
     target = key.places.target
     refresh_s = _timed(lambda: client.refresh(target))
     merge_s = _timed(lambda: client.force_merge(target, key.segments))
-    for name, interval in intervals.items():
-        client.put_settings(name, {REFRESH_INTERVAL: interval})
+    for name, settings in declared.items():
+        client.put_settings(name, settings)
     flush_s = _timed(lambda: settle(client, target))
     return _facts(client, key, sent, refresh_s, merge_s, flush_s)
 

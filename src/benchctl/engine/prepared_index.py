@@ -183,6 +183,7 @@ class IndexKey:
         index_settings: override those of the track's indices; names begin with `index.`.
         nodes: of the cluster that has it, with the settings that say where its shards are; empty for one.
         spread: whether nodes are on other hosts than that of benchctl: each host keeps those of its own.
+        deterministic: every build is the same; `clients` is 1.
     """
 
     installation: Installation
@@ -194,6 +195,7 @@ class IndexKey:
     index_settings: Mapping[str, Any] = field(default_factory=dict)
     nodes: tuple[NodeSpec, ...] = ()
     spread: bool = False
+    deterministic: bool = False
 
     @property
     def places(self) -> Places:
@@ -217,6 +219,8 @@ class IndexKey:
             parts = (*parts, sorted(one.sha256 for one in self.installation.plugins))
         if self.nodes:
             parts = (*parts, self.nodes)
+        if self.deterministic:
+            parts = (*parts, "deterministic")
         # The first build has the key of a single one: it is shared with runs that want one.
         if self.build:
             parts = (*parts, self.build)

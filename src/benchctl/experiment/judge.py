@@ -639,9 +639,16 @@ def _caveats(
     if any(doubt.code in APART for row in rows for doubt in row.caveats):
         yield caveat.bimodal_interval()
     measured = dict.fromkeys(label.partition("/")[0] for label, done in forks.items() if done)
-    once = [name for name in measured if runs[name].plan.index_builds == 1]
-    if once:
-        yield caveat.one_index_build(once if len(once) < len(runs) else ())
+    yield from _single_builds(measured, runs)
+
+
+def _single_builds(measured: Iterable[str], runs: Mapping[str, RunRecord]) -> Iterator[Caveat]:
+    """Measurements on one build of each index, drawn or always the same."""
+    single = [name for name in measured if runs[name].plan.index_builds == 1]
+    for manner, doubt in (("usual", caveat.one_index_build), ("deterministic", caveat.deterministic_build)):
+        once = [name for name in single if runs[name].plan.index == manner]
+        if once:
+            yield doubt(once if len(once) < len(runs) else ())
 
 
 def _carried(name: str, runs: Mapping[str, RunRecord]) -> Iterator[Caveat]:

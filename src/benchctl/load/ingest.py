@@ -218,6 +218,20 @@ class Checkpoints:
     patience_s: float = PATIENCE_S
 
 
+@dataclass(frozen=True)
+class Cuts:
+    """Something that is done between bodies, always between the same ones.
+
+    Attributes:
+        do: what is done, while nothing is in flight.
+        documents, body_bytes: after at least so many of one of them.
+    """
+
+    do: Callable[[], None]
+    documents: int
+    body_bytes: int
+
+
 def ingest(
     streams: Iterable[Stream],
     *,
@@ -225,12 +239,13 @@ def ingest(
     clients: int,
     on_progress: Callable[[int], None],
     checkpoints: Checkpoints | None = None,
+    cuts: Cuts | None = None,
 ) -> Ingested:
     """Send bulk bodies, in order, each by the next free client.
 
     An index has the corpus's order only within a body: the engine decides when it cuts segments, and merges
-    them
-    by size, so that even a single sender produces a different index each time.
+    them by size, so that even a single sender produces a different index each time, unless it is kept from
+    that.
 
     One reader feeds all clients, which start at once: it frames several times as fast as an engine indexes,
     and
@@ -242,6 +257,7 @@ def ingest(
         clients: concurrent senders, one connection each.
         on_progress: called with the number of documents acknowledged so far.
         checkpoints: how to save progress; None where an interrupted ingest is lost.
+        cuts: what is done in between; None for nothing.
 
     Raises:
         BenchctlError: the node refused documents or went away; nothing is sent after that.
@@ -250,7 +266,7 @@ def ingest(
     wires = [open_client(endpoint, number) for number in range(clients)]
     with Senders(wires, tally.add) as senders:
         try:
-            _feed(streams, senders, tally, checkpoints)
+            _feed(streams, senders, tally, checkpoints, cuts)
         except BaseException as err:
             senders.stop(err)
             if checkpoints is not None and tally.seconds >= checkpoints.after_s:
@@ -263,11 +279,15 @@ def ingest(
 
 
 def _feed(
-    streams: Iterable[Stream], senders: Senders, tally: "_Tally", checkpoints: Checkpoints | None
+    streams: Iterable[Stream],
+    senders: Senders,
+    tally: "_Tally",
+    checkpoints: Checkpoints | None,
+    cuts: Cuts | None,
 ) -> None:
     """Queue all bodies, and save a checkpoint every so many bytes."""
     numbering = None if checkpoints is None else Numbering(checkpoints.missing)
-    unsaved = 0
+    unsaved = uncut = uncut_bytes = 0
     for target, bodies in streams:
         for documents, payload in bodies:
             ranges = () if numbering is None else numbering.take(documents)
@@ -277,6 +297,11 @@ def _feed(
                 senders.wait_answered()
                 tally.save(checkpoints)
                 unsaved = 0
+            uncut, uncut_bytes = uncut + documents, uncut_bytes + len(payload)
+            if cuts is not None and (uncut >= cuts.documents or uncut_bytes >= cuts.body_bytes):
+                senders.wait_answered()
+                cuts.do()
+                uncut = uncut_bytes = 0
     senders.wait_answered()
 
 

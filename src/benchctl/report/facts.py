@@ -387,6 +387,7 @@ def _index_lines(record: RunRecord) -> Iterator[str]:
         yield (
             f"{name}: {facts.documents:,} documents, {megabytes(facts.store_bytes)}, "
             f"{counted(len(facts.segments), 'segment')} ({_segments(facts)})"
+            f"{f', content {facts.content[:12]}' if facts.content else ''}"
             f"{', from the cache' if facts.cached else ''}"
         )
         if facts.files:

@@ -351,6 +351,8 @@ class IndexFacts(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename
         fields_unknown: why the engine does not tell, in its words; empty when it does.
         cluster_uuid: of the several nodes that hold it, whose copies of shards all count in `files`; empty
             for a single node.
+        content: digest of what is in its segments, for one that was to be the same in every build; see
+            `content_digest`.
     """
 
     key: str
@@ -363,6 +365,7 @@ class IndexFacts(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename
     fields: dict[str, int] = {}
     fields_unknown: str = ""
     cluster_uuid: str = ""
+    content: str = ""
 
     @property
     def segment_count(self) -> int:

@@ -7,24 +7,26 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 
-from benchctl.corpus.bulk import frame_bodies, frame_created, frame_lines
+from benchctl.corpus.bulk import batches, frame_bodies, frame_created, frame_lines, frame_numbered
 from benchctl.corpus.documents import Range, within
 from benchctl.disk import disk_errors, free_bytes
 from benchctl.endpoint import Endpoint
 from benchctl.engine.client import NodeRequestError, SearchClient
 from benchctl.engine.cluster import boot
-from benchctl.engine.filling import SETTLE_TIMEOUT_S, Intervals, PartialIndex, Progress, Sent, create, finish
+from benchctl.engine.filling import SETTLE_TIMEOUT_S, Declared, PartialIndex, Progress, Sent, create, finish
 from benchctl.engine.jdk import Jdk
 from benchctl.engine.launch import starts_of
+from benchctl.engine.lucene_files import content_digest
 from benchctl.engine.meter import cpu_by_kind
 from benchctl.engine.prepared_index import IndexKey, PreparedIndex, building, bytes_per_document, keep
 from benchctl.errors import BenchctlError, ExitCode
 from benchctl.home import Home
 from benchctl.hosts.file import Spread
-from benchctl.load.ingest import Checkpoints, Ingested, Stream, ingest
+from benchctl.load.ingest import Checkpoints, Cuts, Ingested, Stream, ingest
 from benchctl.results.model import IndexFacts, IngestCosts
 from benchctl.run.bench import Observer
 from benchctl.run.documents import Parcel
@@ -81,6 +83,12 @@ def relocated(err: BenchctlError, folder: Path, target: Path) -> BenchctlError:
 MOST_DOCUMENTS_PER_BODY = 2000
 # Nodes accept 100 MB; bodies of a tenth are as fast, and several are in memory at a time.
 MOST_BODY_BYTES = 8_000_000
+# An index that is the same each time is cut into segments by us: of a size that fits into the memory that
+# engines index in, and never too many to be merged at once.
+_CUT_DOCUMENTS = 50_000
+_CUT_BYTES = 100_000_000
+_LEAST_CUTS, _MOST_CUTS = 4, 400
+_NO_CUTS_BY_MEMORY = {"indices.memory.index_buffer_size": "50%"}
 
 
 def send_parcels(
@@ -90,6 +98,7 @@ def send_parcels(
     clients: int,
     on_progress: Callable[[int], None],
     checkpoints: Checkpoints | None = None,
+    refresh: Callable[[], None] | None = None,
 ) -> Sent:
     """Send all documents, in order, each body by the next free client.
 
@@ -99,6 +108,8 @@ def send_parcels(
         clients: concurrent senders.
         on_progress: called with the number of documents acknowledged so far.
         checkpoints: which documents are missing, and how to save progress; None to send all of them without.
+        refresh: refreshes the indices, if each build is to be the same: then documents have ids, and segments
+            are cut by it alone.
 
     Raises:
         BenchctlError: the node refused documents or went away, or documents cannot be read.
@@ -107,27 +118,40 @@ def send_parcels(
         [(0, sum(parcel.documents for parcel in parcels))] if checkpoints is None else checkpoints.missing
     )
     done = ingest(
-        _streams(parcels, missing),
+        _streams(parcels, missing, numbered=refresh is not None),
         endpoint=endpoint,
         clients=clients,
         on_progress=on_progress,
         checkpoints=checkpoints,
+        cuts=None if refresh is None else Cuts(refresh, _cut_documents(parcels), _CUT_BYTES),
     )
     costs = IngestCosts(done.took_s, done.answered_s)
     return Sent(done.documents, done.body_bytes, done.seconds, done.checkpoint_s, costs=costs)
 
 
-def _streams(parcels: Sequence[Parcel], missing: Sequence[Range]) -> Iterator[Stream]:
+def _cut_documents(parcels: Sequence[Parcel]) -> int:
+    documents = sum(parcel.documents for parcel in parcels)
+    return max(min(_CUT_DOCUMENTS, documents // _LEAST_CUTS), documents // _MOST_CUTS)
+
+
+def _streams(
+    parcels: Sequence[Parcel], missing: Sequence[Range], *, numbered: bool = False
+) -> Iterator[Stream]:
     """The missing documents, each parcel's for its target."""
     first = 0
     for parcel in parcels:
         for start, stop in within(missing, first, first + parcel.documents):
-            yield parcel.target, bodies(parcel, start - first, stop - first)
+            number = start if numbered else None
+            yield parcel.target, bodies(parcel, start - first, stop - first, number=number)
         first += parcel.documents
 
 
-def bodies(parcel: Parcel, start: int = 0, stop: int | None = None) -> Iterator[tuple[int, bytes]]:
+def bodies(
+    parcel: Parcel, start: int = 0, stop: int | None = None, *, number: int | None = None
+) -> Iterator[tuple[int, bytes]]:
     """Documents [start, stop) of a parcel, by default all, as bodies of bulk requests.
+
+    `number` is the first one's, for ids that are the documents' numbers.
 
     Yields:
         (documents, body).
@@ -138,7 +162,17 @@ def bodies(parcel: Parcel, start: int = 0, stop: int | None = None) -> Iterator[
     blocks = parcel.reader(start, stop)
     if parcel.has_actions:
         return frame_bodies(blocks, per_body, framing=frame_lines, lines_each=2)
+    if number is not None:
+        return _numbered(blocks, per_body, number, "create" if parcel.data_stream else "index")
     return frame_bodies(blocks, per_body, framing=frame_created if parcel.data_stream else None)
+
+
+def _numbered(
+    blocks: Iterator[bytes], per_body: int, number: int, action: Literal["create", "index"]
+) -> Iterator[tuple[int, bytes]]:
+    for lines in batches(blocks, per_body):
+        yield len(lines), frame_numbered(lines, number, action)
+        number += len(lines)
 
 
 @dataclass(frozen=True)
@@ -214,11 +248,11 @@ class Resumption:
             data.rmdir()
             self._partial.take_up(data)
 
-    def intervals(self, client: SearchClient) -> Intervals | None:
+    def declared(self, client: SearchClient) -> Declared | None:
         """Check that a node started on a checkpoint has exactly its documents.
 
         Returns:
-            The indices' declared refresh intervals; None without a checkpoint.
+            The indices' declared settings; None without a checkpoint.
 
         Raises:
             OutdatedError: it has more or fewer documents.
@@ -238,17 +272,22 @@ class Resumption:
             f"{self._title}: going on with {self.before.documents:,} of {self._key.corpus.documents:,} "
             "documents that an earlier preparation had sent"
         )
-        return self.before.intervals
+        return self.before.declared
 
-    def checkpoints(self, client: SearchClient, data: Path, intervals: Intervals) -> Checkpoints | None:
+    def checkpoints(self, client: SearchClient, data: Path, declared: Declared) -> Checkpoints | None:
         """Checkpoints of an ingest into a running node with this data folder.
 
         None if action lines of the corpus replace or delete documents, so that counting does not tell what
-        has arrived, and of nodes on other hosts: such an ingest starts over.
+        has arrived, of nodes on other hosts, and of an index that is the same each time, in which they would
+        cut segments: such an ingest starts over.
         """
-        if self._key.spread or any(file.has_actions for file in self._key.corpus.files):
+        if (
+            self._key.spread
+            or self._key.deterministic
+            or any(file.has_actions for file in self._key.corpus.files)
+        ):
             return None
-        now = Progress(intervals=dict(intervals))
+        now = Progress(declared={name: dict(settings) for name, settings in declared.items()})
 
         def save(done: Ingested) -> None:
             sent = msgspec.structs.replace(
@@ -410,6 +449,7 @@ def _fill(
         folder=root / "boot",
         owner=shop.home.node_owner,
         heap_mb=shop.heap_mb,
+        settings=_NO_CUTS_BY_MEMORY if key.deterministic else {},
         starts=starts,
         nodes=key.nodes,
         listen="" if shop.spread is None else shop.spread.hosts.nodes_at,
@@ -418,12 +458,12 @@ def _fill(
         else there.grounds(key.installation, starts, root / "boot", building=True),
     ) as cluster:
         client = cluster.client
-        intervals = resumption.intervals(client)
-        if intervals is None:
-            intervals = create(client, key)
+        declared = resumption.declared(client)
+        if declared is None:
+            declared = create(client, key)
             client.health(key.places.target, SETTLE_TIMEOUT_S, len(cluster.nodes))
         shop.observer.stage(f"{title}: ingesting {key.corpus.documents:,} documents")
-        checkpoints = resumption.checkpoints(client, root / "data", intervals)
+        checkpoints = resumption.checkpoints(client, root / "data", declared)
         before = resumption.before.documents
         try:
             begin = cluster.readings()
@@ -435,6 +475,7 @@ def _fill(
                     "documents", before + new, key.corpus.documents
                 ),
                 checkpoints=checkpoints,
+                refresh=(lambda: client.refresh(key.places.target)) if key.deterministic else None,
             )
             end = cluster.readings()
         except BenchctlError:
@@ -444,12 +485,15 @@ def _fill(
         kinds = {node.pid: node.thread_kinds() for node in cluster.nodes}
         sent = with_cpu(sent, begin, end, kinds)
         shop.observer.stage(f"{title}: refresh, force-merge, flush")
-        facts = finish(client, key, intervals, resumption.total(sent))
+        facts = finish(client, key, declared, resumption.total(sent))
         shop.observer.stage(f"{title}: how large every field is")
         facts = _with_fields(facts, client, key.places.target)
         shop.observer.stage(f"{title}: stopping what built the index")
         # All is on disk. Several nodes would take turns at leaving, and those left would move shards.
         cluster.stop(at_once=len(cluster.nodes) > 1)
+    if key.deterministic:
+        with disk_errors(f"read the index in {root / 'data'}"):
+            facts = msgspec.structs.replace(facts, content=content_digest(root / "data"))
     return msgspec.structs.replace(facts, cluster_uuid=cluster.uuid)
 
 

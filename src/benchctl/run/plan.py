@@ -470,16 +470,18 @@ def freeze(
         UsageError: challenges would find no data, or there are no documents to make it from.
     """
     origin = origin_of(track, schedules, warmups)
-    if origin == "empty" and options.index_builds > 1:
-        raise UsageError(
-            f"--index-builds: nothing is prepared, since challenge '{schedules[0].name}' makes its own data",
-            hint="leave it out: every fork builds its own index",
-        )
-    if origin == "empty" and options.page_cache != "as-is":
-        raise UsageError(
-            f"--page-cache: nothing is prepared, since challenge '{schedules[0].name}' makes its own data",
-            hint="leave it out: nodes start empty",
-        )
+    if origin == "empty":
+        for asked, option in (
+            (options.index_builds > 1, "--index-builds"),
+            (options.index != "usual", "--index"),
+            (options.page_cache != "as-is", "--page-cache"),
+        ):
+            if asked:
+                raise UsageError(
+                    f"{option}: nothing is prepared, since challenge '{schedules[0].name}' makes its own "
+                    "data",
+                    hint="leave it out: nodes start empty, and every fork builds its own index",
+                )
     settings, names = settings_in(options), tuple[str, ...]()
     placed: dict[str, tuple[str, ...]] = {}
     if options.hosts:
@@ -491,6 +493,15 @@ def freeze(
         raise UsageError(
             f"node '{away.name}' is to be on host '{away.host}', and no file says which hosts there are",
             hint="give --hosts hosts.yml",
+        )
+    corpus = options.corpus
+    if needs_documents(options.variants):
+        corpus = expected_corpus(options.corpus, options.files, track, schedules, origin)
+    if options.index == "deterministic" and any(file.has_actions for file in corpus.files):
+        raise UsageError(
+            "--index deterministic: the action lines of these documents may leave ids to the engine, which "
+            "draws them",
+            hint="leave it out, or take documents without action lines",
         )
     return Plan(
         **settings,
@@ -504,9 +515,7 @@ def freeze(
         heap_mb=options.heap_mb,
         track=options.track if options.track in track_names() else str(Path(options.track).absolute()),
         track_digest=track.digest,
-        corpus=expected_corpus(options.corpus, options.files, track, schedules, origin)
-        if needs_documents(options.variants)
-        else options.corpus,
+        corpus=corpus,
         params=dict(options.params),
         sources=dict(sources),
         paired=options.paired,
@@ -706,6 +715,16 @@ def check_options(options: RunSpec) -> None:
             options.index_builds > 1 and on_target,
             "--index-builds: a cluster that runs already has the one index that it has",
             "leave --index-builds out, or measure nodes that benchctl starts (--variant)",
+        ),
+        (
+            options.index != "usual" and on_target,
+            "--index: a cluster that runs already has the index that it has",
+            "leave --index out, or measure nodes that benchctl starts (--variant)",
+        ),
+        (
+            options.index == "deterministic" and any(spec.layout for spec in options.variants),
+            "--index deterministic: every node of a cluster indexes its copies of shards in its own time",
+            "leave --index out, or measure single nodes",
         ),
         (
             options.page_cache != "as-is" and on_target,

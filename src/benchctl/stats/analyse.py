@@ -368,7 +368,7 @@ def analyse(  # noqa: PLR0913 - forks and what they are held against, by name
         caveats=(
             *(Caveat("unlike", text) for text in unlike),
             *([separate_runs(len(runs))] if len(runs) > 1 else []),
-            *general_doubts(forks, done, rows, prepared=plan.origin == "prepared"),
+            *general_doubts(forks, done, rows, prepared=plan.origin == "prepared", builds=builds),
             *(shared_builds(builds) if any(metric.figure.built for metric in asked) else ()),
             *([evidence_everywhere(kinds)] if (kinds := plan.evidence_in(0)) else []),
         ),

@@ -11,10 +11,12 @@ CaveatCode = Literal[
     "answers-wrong",
     "bimodal",
     "builds",
+    "builds-differ",
     "cached-builds",
     "coarse",
     "copied-shards",
     "course",
+    "deterministic-build",
     "disturbed",
     "driver-floor",
     "driver-limited",
@@ -374,6 +376,25 @@ def cached_builds() -> Caveat:
 def shared_builds(variants: Sequence[str]) -> Caveat:
     """Variants whose forks ran on copies of the same indices."""
     return Caveat("same-builds", f"{' and '.join(variants)} have the same index builds: none are compared")
+
+
+def deterministic_build(measurements: Sequence[str] = ()) -> Caveat:
+    """Every build is the same, and so is the order that was drawn; of some of several measurements."""
+    where = f"{', '.join(measurements)}: " if measurements else ""
+    return Caveat(
+        "deterministic-build",
+        f"{where}the deterministic build: another one is the same index; what another order of documents "
+        "would do is not in the intervals",
+    )
+
+
+def builds_differ(contents: Mapping[str, Sequence[str]]) -> Caveat:
+    """Builds that were to be the same and are not (variant -> digests of their content)."""
+    listed = "; ".join(
+        f"{label} {', '.join(digest[:12] for digest in dict.fromkeys(found))}"
+        for label, found in contents.items()
+    )
+    return Caveat("builds-differ", f"builds that were to be the same differ in content: {listed}")
 
 
 def one_index_build(measurements: Sequence[str] = ()) -> Caveat:

@@ -4,12 +4,13 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from statistics import median
+from types import MappingProxyType
 
 import msgspec
 import numpy as np
 
 from benchctl.results.figures import FIGURES, Calibration, DriverFigures, HostFigures, TaskSummary
-from benchctl.results.model import AnswerCheck, ForkRecord
+from benchctl.results.model import AnswerCheck, ForkRecord, IndexFacts
 from benchctl.results.plan import Plan
 from benchctl.stats import caveat
 from benchctl.stats.analysis import DriverRow, HostRow, LoadState, Row
@@ -490,11 +491,12 @@ def general_doubts(
     rows: Sequence[Row],
     *,
     prepared: bool = True,
+    builds: Mapping[str, Sequence[IndexFacts]] = MappingProxyType({}),
 ) -> tuple[Caveat, ...]:
     """Doubts about the whole analysis.
 
     `prepared` says whether forks began on copies of the same build; if each builds its own, the spread of
-    forks includes that of builds.
+    forks includes that of builds. `builds` are those of each variant.
     """
     doubts = [
         caveat.failed_forks(label, len(group) - len(done[label]))
@@ -514,14 +516,22 @@ def general_doubts(
         doubts.append(caveat.small_scale(rounded_ratio(furthest)))
     if any(doubt.code in APART for row in rows for doubt in row.caveats):
         doubts.append(caveat.bimodal_interval())
-    return (*doubts, _builds(done)) if prepared and any(done.values()) else tuple(doubts)
+    return (*doubts, *_builds(done, builds)) if prepared and any(done.values()) else tuple(doubts)
 
 
-def _builds(done: Mapping[str, Sequence[ForkRecord]]) -> Caveat:
+def _builds(
+    done: Mapping[str, Sequence[ForkRecord]], builds: Mapping[str, Sequence[IndexFacts]]
+) -> Iterator[Caveat]:
     """Whether builds of the index are in the intervals."""
+    contents = {label: [one.content for one in own if one.content] for label, own in builds.items()}
+    if differing := {label: found for label, found in contents.items() if len(set(found)) > 1}:
+        yield caveat.builds_differ(differing)
     if several_builds(done):
-        return caveat.builds({label: forks_by_build(group) for label, group in done.items()})
-    return caveat.one_index_build()
+        yield caveat.builds({label: forks_by_build(group) for label, group in done.items()})
+    elif all(contents.get(label) for label, group in done.items() if group):
+        yield caveat.deterministic_build()
+    else:
+        yield caveat.one_index_build()
 
 
 def _coarse(metric: Metric, found: Mapping[str, ForkSummaries]) -> Iterator[Caveat]:
