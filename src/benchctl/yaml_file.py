@@ -473,6 +473,8 @@ class _Misfit:
             return self._refuse(f"the key '{self._key}' should be {wanted}")
         if not self._steps and value is None:
             return self._refuse("the file is empty")
+        if match["bound"] == " of length >= 1" and value in ([], {}, ""):
+            return self._refuse("it is empty", hint="" if wanted == plain else f"write {wanted}")
         hint = self._with_unit(value) or self._advice(kinds, value)
         return self._refuse(f"expected {wanted}, found {self._found(value)}", hint=hint)
 
@@ -489,13 +491,12 @@ class _Misfit:
     def _advice(self, kinds: list[str], value: object) -> str:
         """How to write what was probably meant."""
         written = self._document.written(self._steps)
+        if "object" in kinds and (value is None or isinstance(value, list)):
+            return "write {} where all is as usual" if value is None else "write NAME: {...}, a line each"
         if isinstance(value, bool | int | float):
-            if "array" in kinds and "str" not in kinds:
-                return f"write [{written}]"
             # A pattern would refuse the text, too, unless that is what was meant: 8.10 is no 8.1.
-            return (
-                f"text that looks like a number or truth needs quotes: '{written}'" if "str" in kinds else ""
-            )
+            quoted = f"text that looks like a number or truth needs quotes: '{written}'"
+            return quoted if "str" in kinds else f"write [{written}]" if "array" in kinds else ""
         if isinstance(value, str):
             if kinds == ["bool"]:
                 return "write true or false"

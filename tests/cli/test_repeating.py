@@ -92,7 +92,7 @@ RUN: Final[Mapping[str, tuple[Words, ...]]] = {
     "writes": (("--target", "prod=https://a:1", "--allow-writes", "--challenge", "fills.json"),),
     "keep": (("--target", "prod=https://a:1", "--allow-writes", "--keep", "--challenge", "fills.json"),),
     "on_error": (("--on-error", "abort"),),
-    "on_node_loss": (("--on-node-loss", "continue"),),
+    "on_node_loss": (("--on-node-loss", "continue", "--variant", "es3=es,nodes:3"),),
     "assertions": (("--enable-assertions",),),
     "transport": (("--transport", "client"),),
     "hosts": (("--hosts", "hosts.yml"),),

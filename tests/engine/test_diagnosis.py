@@ -127,13 +127,20 @@ def test_without_telling_lines_the_last_ones_are_shown():
     "line",
     [
         "[2026-01-01T00:00:00,000][INFO ][o.e.n.Node] [benchctl] JVM arguments [-XX:+ExitOnOutOfMemoryError]",
-        "[2026-01-01T00:00:00,000][WARN ][o.e.b.Check] [benchctl] Cannot allocate memory lock",
         "WARNING: System::setSecurityManager has been called by org.opensearch.bootstrap.OpenSearch",
     ],
 )
 def test_what_is_normal_explains_nothing(line: str):
     assert diagnose([line])[0] == ""
     assert diagnose([line, "unknown setting [a]"])[0] == "unknown setting [a]"
+
+
+def test_a_warning_is_what_matters_where_nothing_failed():
+    normal = "[2026-01-01T00:00:00,000][WARN ][o.e.b.Check] [benchctl] Cannot allocate memory lock"
+    waiting = normal.replace("Cannot allocate memory lock", "master not discovered yet: have discovered []")
+    noise = ["Nov 25, 2026 sun.util.locale.provider.LocaleProviderAdapter <clinit>", "WARNING: COMPAT"]
+    assert diagnose([normal, waiting, *noise]) == (waiting, "the logs say more")
+    assert diagnose([normal, "unknown setting [a]"])[0] == "unknown setting [a]"
 
 
 @given(st.lists(st.text()))

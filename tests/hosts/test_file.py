@@ -7,6 +7,7 @@ import pytest
 from benchctl.errors import UsageError
 from benchctl.hosts.file import Spread, load_hosts
 from benchctl.results.plan import NodeSpec
+from certificates import write_certificates
 
 WHOLE = """\
 scheduler: tls://10.0.0.1:8786
@@ -20,8 +21,7 @@ hosts:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    for name in ("ca.pem", "me.pem", "me.key"):
-        (tmp_path / name).touch()
+    write_certificates(tmp_path)
     return tmp_path
 
 
@@ -61,13 +61,35 @@ def test_one_host_needs_neither_scheduler_nor_dask(folder: Path, monkeypatch: py
         ("127.0.0.1", "'::'", "'::' is not the IP address of one interface"),
         ("127.0.0.1", "here.lan", "'here.lan' is not the IP address of one interface"),
         ("[load]", "[loads]", "loads"),
-        ("[load]", "[]", "carries"),
+        ("[load]", "[]", "carries: it is empty"),
+        ("load-2: {carries: [load]}", "two: {carries: [nodes], address: 127.0.0.1}", "'two' and 'here' have"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_said_with_its_line(folder: Path, old: str, new: str, said: str):
     assert old in WHOLE
     with pytest.raises(UsageError, match=said):
         load_hosts(written(folder, WHOLE.replace(old, new, 1)))
+
+
+@pytest.mark.parametrize(
+    ("files", "said"),
+    [
+        ({"ca": "other"}, r"hosts.yml:2:\d+: tls, certificate: .*ca.pem does not vouch for .*me.pem"),
+        ({"key": "other"}, r"hosts.yml:2:\d+: tls, key: .*me.key is not the key of .*me.pem"),
+    ],
+)
+def test_files_that_do_not_belong_together_are_no_schedulers_fault(
+    folder: Path, files: dict[str, str], said: str
+):
+    write_certificates(folder, **files)
+    with pytest.raises(UsageError, match=said):
+        load_hosts(written(folder, WHOLE))
+
+
+def test_a_key_is_no_certificate_of_an_authority(folder: Path):
+    (folder / "ca.pem").write_bytes((folder / "me.key").read_bytes())
+    with pytest.raises(UsageError, match=r"tls, ca: .*ca.pem is no certificate of an authority"):
+        load_hosts(written(folder, WHOLE))
 
 
 def test_where_nobody_else_carries_load_it_comes_from_this_host(folder: Path):
@@ -80,7 +102,7 @@ def test_nodes_have_to_be_reached_by_the_load(folder: Path):
         hosts.check_nodes()
     # One of the addresses that documentation may name, which no interface has.
     hosts = load_hosts(written(folder, WHOLE.replace("127.0.0.1", "192.0.2.1")))
-    with pytest.raises(UsageError, match=r"no interface of this host has the address 192\.0\.2\.1"):
+    with pytest.raises(UsageError, match=r"the host has no interface with the address 192\.0\.2\.1"):
         hosts.check_nodes()
 
 

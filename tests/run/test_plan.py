@@ -32,6 +32,7 @@ from benchctl.run.plan import (
 from benchctl.run.targets import _lacking
 from benchctl.track.model import Challenge, Task
 from builders import CORPUS, ES, OS
+from certificates import write_certificates
 from foreign_tracks import write_files
 
 THREE = msgspec.structs.replace(ES, name="es3", nodes=tuple(NodeSpec(f"node-{n}") for n in (1, 2, 3)))
@@ -105,6 +106,7 @@ def test_a_parameter_that_only_a_warm_up_knows_needs_its_name(tmp_path: Path, of
         ({"index_builds": 2, "variants": (ES, RUNNING)}, "--index-builds: a cluster that runs already"),
         ({"index": "deterministic", "variants": (ES, RUNNING)}, "--index: a cluster that runs already"),
         ({"index": "deterministic", "variants": (THREE,)}, "every node of a cluster indexes its copies"),
+        ({"on_node_loss": "continue"}, "--on-node-loss: no variant has several nodes"),
         ({"metrics": "cpu,cpus"}, "there is no metric 'cpus'"),
         (
             {"metrics": "took,answer,heap", "variants": (ES, RUNNING)},
@@ -455,8 +457,7 @@ def test_one_challenge_with_counts_leaves_the_others_to_settle():
 
 @pytest.fixture
 def hosts(tmp_path: Path) -> Path:
-    for name in ("ca.pem", "me.pem", "me.key"):
-        (tmp_path / name).touch()
+    write_certificates(tmp_path)
     path = tmp_path / "hosts.yml"
     path.write_text(
         "scheduler: tls://127.0.0.1:8786\n"

@@ -137,7 +137,7 @@ _SECTIONS: Mapping[str, Mapping[str, LazyCommand]] = {
         "hosts": (
             "benchctl.cli.hosts",
             "hosts_group",
-            "Check the hosts that load comes from.",
+            "Check the hosts that carry nodes, or that load comes from.",
         ),
         "lucene": (
             "benchctl.cli.lucene",

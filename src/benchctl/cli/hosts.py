@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,7 +11,7 @@ from benchctl.cli.tables import TableFormat, print_listing, table_format_option
 from benchctl.endpoint import is_loopback
 from benchctl.errors import BenchctlError
 from benchctl.hosts.file import Hosts, load_hosts
-from benchctl.hosts.remote import VERSIONS, HostFacts, describe, describe_site
+from benchctl.hosts.remote import VERSIONS, HostFacts, describe, describe_site, versions
 from benchctl.report.listing import Listing
 
 if TYPE_CHECKING:
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
 
 _COLUMNS = (
     "host", "carries", "state", "CPUs", "load", "memory free GiB", "disk free GiB", "round trip ms", "MB/s",
-    "clock offset s", "clock error ms", "memory maps", "measuring there", *VERSIONS,
+    "clock offset s", "± s", "memory maps", "measuring there", "other versions",
 )  # fmt: skip
 _NUMERIC = frozenset(range(3, 12))
 _READY = "ready"
@@ -28,6 +27,7 @@ _READY = "ready"
 _LEAST_MEMORY_MAPS = 262_144
 _LEAST_OPEN_FILES = 65_535
 _NS_PER_MS = 1e6
+_CLOCK_DIGITS = 6
 _NS_PER_S = 1e9
 _BYTES_PER_MB = 1e6
 Row = tuple[object, ...]
@@ -46,24 +46,28 @@ def check_command(file: Path, output_format: TableFormat) -> None:
 
     The clock offset is that of the host's monotonic clock, which counts from its own start, and its error
     half of the quickest round trip. Free disk is that of the host's own BENCHCTL_HOME where it carries nodes;
-    memory maps are its vm.max_map_count. Exit code 1 if a host cannot be used, or somebody measures there.
+    memory maps are its vm.max_map_count, of which clusters over several hosts need 262,144. Versions are
+    those that this host has otherwise. Exit code 1 if a host cannot be used, or somebody measures there.
     """
     hosts = load_hosts(file)
     hosts.check_nodes()
     rows = list(_rows(hosts))
     print_listing(Listing(_COLUMNS, rows, _NUMERIC, title=f"Hosts of {file}"), output_format)
-    unfit = [str(row[0]) for row in rows if row[2] != _READY]
+    unfit = {str(row[0]): row[3] is None for row in rows if row[2] != _READY}
     if unfit:
+        start = (
+            "; on a host, start: dask worker SCHEDULER --name HOST --no-nanny --nthreads 1, with its three "
+        )
         raise BenchctlError(
             f"{', '.join(unfit)} cannot be used now",
-            hint="the table says why; started on a host: dask worker SCHEDULER --name HOST --no-nanny "
-            "--nthreads 1, with its three --tls options",
+            hint=f"the table says why{f'{start}--tls options' if any(unfit.values()) else ''}",
         )
 
 
 def _rows(hosts: Hosts) -> Iterator[Row]:
     with ExitStack() as stack:
         missing: Mapping[str, str] = {}
+        own = versions()
         links: Mapping[str, Link] = {}
         if hosts.remote:
             # Dask takes a second to load, and is there only where hosts are.
@@ -77,22 +81,24 @@ def _rows(hosts: Hosts) -> Iterator[Row]:
                 yield (*known, missing[name], *[None] * (len(_COLUMNS) - 3))
                 continue
             facts = describe(Path.cwd()) if host.local else links[name].facts
+            disk: int | None = facts.free_disk_bytes
             unfit = "busy" if facts.busy else ""
             if "nodes" in host.carries:
                 where = describe_site(host.address) if host.local else links[name].call("site", host.address)
                 unfit = unfit or where.unfit or _bootstrap(hosts, facts)
-                facts = replace(facts, free_disk_bytes=where.free_disk_bytes)
+                disk = where.free_disk_bytes
+            others = (f"{one} {facts.versions[one]}" for one in VERSIONS if facts.versions[one] != own[one])
             yield (
                 *known,
                 unfit or _READY,
                 facts.cores,
                 round(facts.load, 2),
                 round(facts.free_memory_bytes / 2**30, 1),
-                round(facts.free_disk_bytes / 2**30, 1),
+                None if disk is None else round(disk / 2**30, 1),
                 *([None] * 4 if host.local else _distance(links[name])),
                 facts.memory_maps if "nodes" in host.carries else None,
                 facts.busy or None,
-                *(facts.versions[name] for name in VERSIONS),
+                ", ".join(others) or None,
             )
 
 
@@ -113,6 +119,6 @@ def _distance(link: "Link") -> tuple[float, ...]:
     return (
         round(found.round_trip_ns / _NS_PER_MS, 3),
         round(found.bytes_per_s / _BYTES_PER_MB, 1),
-        found.clock.offset_ns / _NS_PER_S,
-        round(found.clock.error_ns / _NS_PER_MS, 3),
+        round(found.clock.offset_ns / _NS_PER_S, _CLOCK_DIGITS),
+        round(found.clock.error_ns / _NS_PER_S, _CLOCK_DIGITS),
     )

@@ -194,7 +194,8 @@ subject_options = grouped(
         shell_complete=completing(lambda: BUILT_IN),
         help="es, os, es@8.19.0, or LABEL=BASE with options behind commas: jvm:FLAG, setting:KEY=VALUE, "
         "jdk:JDK, distribution:PATH|URL, heap:SIZE, env:NAME=VALUE, index:KEY=VALUE, jar:JAR, plugin:PLUGIN, "
-        "warmup:CHALLENGE, start:script; repeatable, the first is the baseline  [default: all of --variants; "
+        "warmup:CHALLENGE, start:script, nodes:N, shards:N, replicas:N; repeatable, the first is the "
+        "baseline  [default: all of --variants; "
         "else the targets, or es and os]",
     ),
     variants_option,

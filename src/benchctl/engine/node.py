@@ -33,6 +33,7 @@ _LINE_LENGTH = 300
 _NOISE = re.compile(r"\s+at |\s*\.\.\. \d+ more|WARNING: |\[[^\]]*\]\s*\[(INFO|WARN|DEBUG|TRACE)\s*\]")
 # Wrapped exceptions: what is around them says what was being done, such as "failed to bind service".
 _INNER = re.compile(r"(Caused by|Suppressed): ")
+_WARNING = re.compile(r"\[[^\]]*\]\s*\[WARN\s*\]")
 _TELLING = re.compile(r"\b(FATAL|ERROR|Error|Exception)\b|(Exception|Error):")
 UNKNOWN_HINT = "the logs say more"
 DAMAGED_HINT = "its data folder is damaged: delete it, and have it filled again"
@@ -119,8 +120,8 @@ def diagnose(log: Sequence[str]) -> tuple[str, str]:
         log: its last lines.
 
     Returns:
-        The line or lines that matter, the innermost exception before all others, empty when there are none,
-        and what to do about them.
+        The line or lines that matter, the innermost exception before all others, and the engine's own last
+        warning before what else its JVM said; empty when there are none. And what to do about them.
     """
     lines = [line.strip() for line in log if line.strip() and not _NOISE.match(line)]
     inner = [_INNER.sub("", line, count=1) for line in reversed(lines) if _INNER.match(line)]
@@ -130,7 +131,8 @@ def diagnose(log: Sequence[str]) -> tuple[str, str]:
             return next(naming, line)[:_LINE_LENGTH], cause.hint
     if inner:
         return inner[0][:_LINE_LENGTH], UNKNOWN_HINT
-    telling = [line for line in lines if _TELLING.search(line)] or lines
+    warned = [line for line in log if _WARNING.match(line)]
+    telling = [line for line in lines if _TELLING.search(line)] or warned[-1:] or lines
     return "; ".join(line[:_LINE_LENGTH] for line in telling[-_SHOWN_LINES:]), UNKNOWN_HINT
 
 

@@ -89,6 +89,7 @@ _HEAP = re.compile(r"-Xmx|-XX:MaxHeapSize=")
 _JMX = "com.sun.management.jmxremote"
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1", "[::1]"})
 
+_EXPECTED_NODES = "gateway.expected_data_nodes"
 _ADDED_MODULES = re.compile(r"^(?:\d+(?:-\d*)?:)?--add-modules=(?P<modules>\S+)$")
 _GC_LOG = re.compile(
     r"(?P<option>-Xlog:[^:]*:file=|-Xloggc:)(?P<path>[^:\s]+)(?P<decorations>:[a-z]+(?:,[a-z]+)*(?=:|$))?"
@@ -141,7 +142,7 @@ class BootFolders:
         replace_past_nodes(self.config / "unicast_hosts.txt", text.encode())
 
     def keep_ports(self, engine: EngineName, http: int, transport: int) -> None:
-        """Have the next start take the ports of this one, which is over.
+        """Have the next start take the ports of this one, which is over, and wait for no other nodes.
 
         Raises:
             OSError: the file system refuses.
@@ -149,6 +150,8 @@ class BootFolders:
         file = self.config / f"{engine}.yml"
         settings = yaml.safe_load(read_file(file, follow=False))
         settings |= {"http.port": http, "transport.port": transport}
+        # If it is elected, it would hold everything up for minutes where another node is gone for good.
+        settings.pop(_EXPECTED_NODES, None)
         replace_past_nodes(file, yaml.safe_dump(settings, sort_keys=True).encode())
         with folder_past_nodes(self.logs) as logs, suppress(FileNotFoundError):
             os.unlink(self.http_ports.name, dir_fd=logs)
@@ -203,7 +206,7 @@ def joining(
     return {
         "discovery.seed_providers": "file",
         # Else the first to be master allocates shards while the nodes that hold them are still starting.
-        "gateway.expected_data_nodes": sum(node.has_role("data", settings) for node in nodes),
+        _EXPECTED_NODES: sum(node.has_role("data", settings) for node in nodes),
         # Nodes that have formed a cluster before look for that, whatever they are told here.
         initial: [node.name for node in nodes if node.has_role("master", settings)],
     }

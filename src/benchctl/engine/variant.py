@@ -324,17 +324,42 @@ def _nodes(entry: int | Mapping[str, NodeEntry]) -> tuple[NodeSpec, ...]:
 
 def _node(name: str, entry: NodeEntry) -> NodeSpec:
     with at("nodes", name):
-        check_name(name)
+        check_name(name, "a node's name")
         if name == "master":
             raise UsageError("'master' stands for the node that is", hint="call it otherwise")
         own = {f"node.attr.{key}": _as_texts(value) for key, value in entry.attributes.items()}
         if entry.roles is not None:
-            own["node.roles"] = list(entry.roles)
+            own["node.roles"] = [_role(one) for one in entry.roles]
         check_settings(own)
     try:
-        return NodeSpec(name, _merged(own, entry.settings, "settings", check_settings), entry.host)
+        return NodeSpec(name, _merged(own, entry.settings, "settings", _check_node_settings), entry.host)
     except EntryError as err:
         raise EntryError(("nodes", name, *err.way), err.message, err.hint) from err
+
+
+_ROLES = (
+    "master", "cluster_manager", "data", "data_content", "data_hot", "data_warm", "data_cold", "data_frozen",
+    "ingest", "ml", "remote_cluster_client", "transform", "search", "voting_only",
+)  # fmt: skip
+
+
+def _role(name: str) -> str:
+    """A role that is not misspelt; OpenSearch lets people make some of their own."""
+    if name not in _ROLES and nearest(name, _ROLES):
+        raise UsageError(f"'{name}' is no role of a node", hint=suggestion(name, _ROLES))
+    return name
+
+
+def _check_node_settings(settings: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Refuse what would keep a node apart from its cluster, or say otherwise than its key."""
+    for name, hint in (
+        ("node.name", "its key is its name"),
+        ("cluster.name", "the nodes of a variant form one cluster"),
+        ("node.roles", "write roles: [...] beside settings"),
+    ):
+        if name in settings:
+            raise UsageError(f"the setting {name} cannot be one node's own", hint=hint)
+    return check_settings(settings)
 
 
 def _check_nodes(nodes: Sequence[NodeSpec], settings: Mapping[str, Any], replicas: int) -> None:
@@ -632,15 +657,15 @@ def _parse_base(text: str, defined: Mapping[str, VariantSpec]) -> VariantSpec:
         ) from err
 
 
-def check_name(name: str) -> str:
-    """Return a variant's name that is valid in file names.
+def check_name(name: str, what: str = "a variant's label") -> str:
+    """Return a name of something that is valid in file names.
 
     Raises:
         UsageError: it is not.
     """
     if not _LABEL.fullmatch(name):
         raise UsageError(
-            f"'{name}' cannot be a variant's label",
+            f"'{name}' cannot be {what}",
             hint="use at most 60 lower-case letters, digits and . _ @ - behind a letter or digit",
         )
     return name

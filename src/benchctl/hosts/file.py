@@ -4,7 +4,9 @@ import errno
 import ipaddress
 import itertools
 import socket
+import ssl
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
 
 Carried = Literal["nodes", "load"]
 _TLS = "tls://"
+# Messages of a handshake go to and fro twice.
+_HANDSHAKE_ROUNDS = 4
 
 
 class TlsFiles(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -49,7 +53,7 @@ class Host(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         address: where other hosts reach its nodes; empty where nodes and load are all on this one.
     """
 
-    carries: Annotated[tuple[Carried, ...], Meta(min_length=1)]
+    carries: Annotated[tuple[Carried, ...], Meta(min_length=1, description="a list such as [nodes, load]")]
     local: bool = False
     address: str = ""
 
@@ -198,7 +202,7 @@ def require_address(address: str) -> None:
             if err.errno != errno.EADDRNOTAVAIL:
                 raise
             raise BenchctlError(
-                f"no interface of this host has the address {address}", hint="see there: ip address"
+                f"the host has no interface with the address {address}", hint="see there: ip address"
             ) from err
 
 
@@ -211,8 +215,15 @@ def load_hosts(path: Path) -> Hosts:
     typed = read_typed(path, _Form)
     form, document = typed.value, typed.document
     found = Hosts(path.absolute(), form.hosts, form.scheduler, _found(form.tls, path.absolute().parent))
+    by_address: dict[str, str] = {}
     for name, host in form.hosts.items():
         _check_host(name, host, document)
+        if host.address and (other := by_address.setdefault(host.address, name)) != name:
+            raise document.refuse(
+                ("hosts", name, "address"),
+                f"'{name}' and '{other}' have the same address",
+                hint="two hosts have two; nodes of one host find ports of their own",
+            )
     locals_ = [name for name, host in form.hosts.items() if host.local]
     if len(locals_) > 1:
         raise document.refuse(
@@ -285,4 +296,64 @@ def _check_way(found: Hosts, document: Document) -> None:
     for step in ("ca", "certificate", "key"):
         path: str = getattr(found.tls, step)
         if not Path(path).is_file():
-            raise document.refuse(("tls", step), f"there is no file {path}")
+            raise document.refuse(
+                ("tls", step),
+                f"there is no file {path}",
+                hint=f"paths are relative to the folder of {found.path.name}",
+            )
+    _check_tls(found.tls, document)
+
+
+def _check_tls(tls: TlsFiles, document: Document) -> None:
+    """Refuse files with which no other host could be reached, before anything is blamed on one."""
+    theirs = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    ours = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    ours.check_hostname, ours.verify_mode = False, ssl.CERT_NONE
+    theirs.verify_mode = ssl.CERT_REQUIRED
+    try:
+        theirs.load_verify_locations(tls.ca)
+    except (ssl.SSLError, OSError) as err:
+        raise document.refuse(
+            ("tls", "ca"), f"{tls.ca} is no certificate of an authority: {_tls_words(err)}"
+        ) from err
+    for side in (theirs, ours):
+        try:
+            side.load_cert_chain(tls.certificate, tls.key, password=_no_password)
+        except (ssl.SSLError, OSError, ValueError) as err:
+            raise document.refuse(
+                ("tls", "key"),
+                f"{tls.key} is not the key of {tls.certificate}, or one of them cannot be read: "
+                f"{_tls_words(err)}",
+                hint="both in PEM, the key without a password",
+            ) from err
+    try:
+        _shake_hands(theirs, ours)
+    except ssl.SSLError as err:
+        raise document.refuse(
+            ("tls", "certificate"),
+            f"{tls.ca} does not vouch for {tls.certificate}: {_tls_words(err)}",
+            hint="sign it with the key of that authority, for clients and servers alike",
+        ) from err
+
+
+def _no_password() -> str:
+    raise ValueError("the key has a password")
+
+
+def _shake_hands(server: ssl.SSLContext, client: ssl.SSLContext) -> None:
+    """Have the one see the other's certificate, as a scheduler sees that of this host."""
+    to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
+    sides = (
+        client.wrap_bio(to_client, to_server),
+        server.wrap_bio(to_server, to_client, server_side=True),
+    )
+    for _ in range(_HANDSHAKE_ROUNDS):
+        for side in sides:
+            with suppress(ssl.SSLWantReadError):
+                side.do_handshake()
+
+
+def _tls_words(err: Exception) -> str:
+    """OpenSSL's reason, in words, or whatever else was wrong."""
+    message = getattr(err, "verify_message", "")
+    return message or (getattr(err, "reason", None) or str(err)).replace("_", " ").lower()

@@ -3,6 +3,7 @@
 import logging
 import multiprocessing
 import pickle
+import re
 import threading
 import time
 import uuid
@@ -419,6 +420,9 @@ def _start_hint(hosts: Hosts, name: str) -> str:
     )
 
 
+_OBJECT = re.compile(r"in <[^>]*>: (\w+: )?")
+
+
 @contextmanager
 def _client(hosts: Hosts) -> Iterator[Client]:
     # Its log tells what we tell ourselves, in other words and on the screen.
@@ -444,8 +448,10 @@ def _client(hosts: Hosts) -> Iterator[Client]:
             )
         except (OSError, ValueError) as err:
             cause = err.__cause__ or err
+            # Of some, the text is empty or has objects of Dask's in it.
+            words = _OBJECT.sub("", str(cause)).strip() or type(cause).__name__
             raise BenchctlError(
-                f"the Dask scheduler {hosts.scheduler} cannot be reached: {cause}",
+                f"the Dask scheduler {hosts.scheduler} cannot be reached: {words}",
                 hint=f"see whether it is up, and whether {hosts.tls.ca} vouches for it and for this host",
             ) from err
         try:

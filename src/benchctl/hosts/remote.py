@@ -124,11 +124,11 @@ class SiteRoom:
     """Whether a host may carry nodes.
 
     Attributes:
-        free_disk_bytes: of its own home.
+        free_disk_bytes: of its own home; None where that cannot be used.
         unfit: why it cannot, in words; empty where it can.
     """
 
-    free_disk_bytes: int
+    free_disk_bytes: int | None
     unfit: str
 
 
@@ -141,7 +141,7 @@ def describe_site(address: str) -> SiteRoom:
             require_address(address)
         return SiteRoom(shutil.disk_usage(home.root).free, "")
     except BenchctlError as err:
-        return SiteRoom(0, err.message)
+        return SiteRoom(None, err.message)
 
 
 class _Holding:

@@ -57,7 +57,7 @@ _MARKS = {
     "saturated": ("the engine did not keep up", "with the offered rate"),
     "driver": ("benchctl was the limit", "not the engine"),
     "bound": ("a lower bound", "nothing higher was tried, or benchctl was the limit"),
-    "lost": ("a node was lost", "and the others went on without it"),
+    "lost": ("a node was lost", "and the others went on without it; -v says which"),
     "copied": ("shards were copied", "when nodes started, so not all is as it was prepared"),
     "cached": ("not cold", "starts of nodes, or warm-up, had read the index into the page cache again"),
     "cold": ("not warmed up", "forks were still getting faster"),

@@ -211,7 +211,15 @@ def test_a_version_takes_the_place_of_a_distribution(tmp_path: Path):
             "nodes:2",
         ),
         ("a: {extends: es, nodes: {master: {}}}", "'master' stands for the node that is", "otherwise"),
-        ("a: {extends: es, nodes: {A b: {}}}", "cannot be a variant's label", "lower-case"),
+        ("a: {extends: es, nodes: {A b: {}}}", "'A b' cannot be a node's name", "lower-case"),
+        ("a: {extends: es, nodes: [b, c]}", "found", "write NAME: {...}"),
+        ("a: {extends: es, nodes: {b: , c: {}}}", "found nothing", "write {} where all is as usual"),
+        ("a: {extends: es, nodes: {b: {roles: [mastr]}}}", "'mastr' is no role", "did you mean 'master'?"),
+        (
+            "a: {extends: es, nodes: {b: {settings: {node: {name: x}}}, c: {}}}",
+            "the setting node.name cannot be one node's own",
+            "its key is its name",
+        ),
         (
             "a: {extends: es, nodes: {a: {settings: {path.data: /x}}}}",
             "path.data is benchctl's own",
