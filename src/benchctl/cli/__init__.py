@@ -139,6 +139,11 @@ _SECTIONS: Mapping[str, Mapping[str, LazyCommand]] = {
             "hosts_group",
             "Check the hosts that carry nodes, or that load comes from.",
         ),
+        "micro": (
+            "benchctl.cli.micro",
+            "micro_group",
+            "Measure microbenchmarks of JMH, compare JVMs, jars and flags by them.",
+        ),
         "lucene": (
             "benchctl.cli.lucene",
             "lucene_group",

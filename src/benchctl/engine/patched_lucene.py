@@ -5,6 +5,7 @@ import difflib
 import hashlib
 import itertools
 import lzma
+import os
 import re
 import zipfile
 import zlib
@@ -295,8 +296,8 @@ def change_named(name: str) -> Change:
         raise UsageError(f"there is no patch '{name}' of Lucene", hint=suggestion(name, CHANGES)) from err
 
 
-_LIBRARY = "lucene-core"
-_SOURCES = Coordinates("org.apache.lucene", _LIBRARY, classifier="sources")
+LIBRARY = "lucene-core"
+_SOURCES = Coordinates("org.apache.lucene", LIBRARY, classifier="sources")
 _FORMAT = "1"  # of the written jars; part of their names
 # Jars with some of their classes replaced; reproducible.
 
@@ -397,23 +398,40 @@ class Compiler:
     sha256: str
     jdk: Jdk
 
-    def compile(self, source: Path, class_path: Path, release: int, out: Path) -> None:
-        """Compile one source file for a Java release, into the folders of its packages below `out`.
+    def compile(
+        self,
+        sources: Sequence[Path],
+        class_path: Sequence[Path],
+        release: int,
+        out: Path,
+        *,
+        name: str,
+        processing: bool = False,
+    ) -> None:
+        """Compile sources for a Java release, into the folders of their packages below `out`.
 
-        `class_path` is the jar with the classes that it uses.
+        Args:
+            sources: the files.
+            class_path: jars with the classes that they use.
+            release: of Java.
+            out: the folder.
+            name: of the sources in messages.
+            processing: whether processors of annotations that are on the class path are run; given by a path
+                of their own, ecj finds none.
 
         Raises:
-            BenchctlError: it does not compile, with the compiler's first lines.
+            BenchctlError: they do not compile, with the compiler's first lines.
         """
         # `--release` would need a JDK's symbol file; this uses the runtime's own classes instead.
-        flags = ["-source", str(release), "-target", str(release), "-proc:none", "-nowarn", "-g"]
-        paths = ["-classpath", str(class_path), "-d", str(out), str(source)]
+        flags = ["-source", str(release), "-target", str(release), "-nowarn", "-g"]
+        flags += [] if processing else ["-proc:none"]
+        paths = ["-classpath", os.pathsep.join(map(str, class_path)), "-d", str(out), *map(str, sources)]
         start = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-jar", str(self.jar)]
         done = run_java(self.jdk.home, [*start, "-encoding", "UTF-8", *flags, *paths], None)
         if done.returncode != 0:
             lines = [line for line in (done.stderr or done.stdout).splitlines() if line.strip("- ")]
             shown = "\n".join(lines[:_LINES_SHOWN])
-            raise BenchctlError(f"{source.name} does not compile (ecj {self.version}):\n{shown}")
+            raise BenchctlError(f"{name} does not compile (ecj {self.version}):\n{shown}")
 
 
 def fetch_compiler(home: Home, jdk: Jdk, progress: Progress) -> Compiler:
@@ -462,13 +480,25 @@ class PatchedJar:
 def build_lucene(
     home: Home, installation: Installation, jdk: Jdk, name: str, progress: Progress
 ) -> PatchedJar:
-    """Build the changed jar of a distribution's lucene-core, unless it was built before.
+    """The changed jar of a distribution's lucene-core; see `patch_jar`."""
+    original = installation.root / "lib" / f"{LIBRARY}-{installation.lucene}.jar"
+    return patch_jar(home, original, installation.lucene, jdk, name, progress)
 
-    It is the distribution's own jar, whatever its makers did to it, except for the changed class, which is
-    built
-    from the sources that Lucene publishes for this version. `jdk` is the compiler's runtime, Java 17 or
-    newer: the
-    bundled one serves every variant, whatever its nodes run on. `name` is the change, such as `bulk-visit`.
+
+def patch_jar(home: Home, original: Path, lucene: str, jdk: Jdk, name: str, progress: Progress) -> PatchedJar:
+    """Build the changed jar of a lucene-core, unless it was built before.
+
+    It is the original, whatever its makers did to it, except for the changed class, which is built from the
+    sources that Lucene publishes for this version.
+
+    Args:
+        home: keeps it.
+        original: the jar.
+        lucene: its version.
+        jdk: the compiler's runtime, Java 17 or newer: the bundled one serves every variant, whatever its
+            nodes run on.
+        name: of the change, such as `bulk-visit`.
+        progress: of downloads.
 
     Raises:
         UsageError: there is no such change.
@@ -476,21 +506,18 @@ def build_lucene(
             result does not compile, or the disk refuses.
     """
     change = change_named(name)
-    original = installation.root / "lib" / f"{_LIBRARY}-{installation.lucene}.jar"
-    sources = fetch_published(home, _SOURCES, installation.lucene, progress)
-    where = f"{PurePosixPath(change.source).name} of Lucene {installation.lucene}"
+    sources = fetch_published(home, _SOURCES, lucene, progress)
+    where = f"{PurePosixPath(change.source).name} of Lucene {lucene}"
     before = read_entry(sources.path, change.source).decode()
     after = change.apply(before, where)
     compiler = fetch_compiler(home, jdk, progress)
     with disk_errors(f"read {original}"):
         parts = (_FORMAT, name, after, compiler.sha256, digest(original, "sha256"))
     key = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:12]
-    path = home.artifacts / f"{_LIBRARY}-{installation.lucene}-{name}-{key}.jar"
+    path = home.artifacts / f"{LIBRARY}-{lucene}-{name}-{key}.jar"
     if not path.is_file():
         _write(path, original, change, after, compiler)
-    return PatchedJar(
-        path, digest(path, "sha256"), installation.lucene, difference(before, after, change.source)
-    )
+    return PatchedJar(path, digest(path, "sha256"), lucene, difference(before, after, change.source))
 
 
 def _write(path: Path, original: Path, change: Change, source: str, compiler: Compiler) -> None:
@@ -501,7 +528,7 @@ def _write(path: Path, original: Path, change: Change, source: str, compiler: Co
         text = folder / entry.with_suffix(".java").name
         text.write_text(source, encoding="utf-8")
         out = folder / "classes"
-        compiler.compile(text, original, release, out)
+        compiler.compile([text], [original], release, out, name=text.name)
         compiled = {file.relative_to(out).as_posix(): file.read_bytes() for file in out.rglob("*.class")}
         for name, content in compiled.items():
             built_for = java_release(content, name)

@@ -117,8 +117,9 @@ def digest_of(plan: Plan) -> str:
     for one in run_settings():
         if one.later and getattr(plan, one.name) == one.default:
             del said[one.name.replace("_", "-")]
-    if plan.swept is None:
-        del said["swept"]
+    for later in ("swept", "micro"):
+        if said[later] is None:
+            del said[later]
     for hosts in ("load-hosts", "node-hosts"):
         if not said[hosts]:
             del said[hosts]

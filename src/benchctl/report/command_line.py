@@ -9,12 +9,21 @@ from typing import Any
 import msgspec
 
 from benchctl.report.numbers import documents
-from benchctl.results.plan import CorpusSpec, EvidenceSpec, Plan, RedlineSpec, StopSpec, VariantSpec, cpu_list
+from benchctl.results.plan import (
+    CorpusSpec,
+    EvidenceSpec,
+    MicroSpec,
+    Plan,
+    RedlineSpec,
+    StopSpec,
+    VariantSpec,
+    cpu_list,
+)
 from benchctl.spec import setting_words
 
 _NS_PER_MS = 1e6
 _S_PER_MINUTE = 60
-_SHORT_NAMES = {"elasticsearch": "es", "opensearch": "os"}
+_SHORT_NAMES = {"elasticsearch": "es", "opensearch": "os", "jvm": "jvm"}
 _ORDINARY_VARIANTS = ("es", "os")
 
 
@@ -32,6 +41,8 @@ def command(
     Every option that decides about a plan is here; the test that parses what comes out goes through all of
     them. `until_steady` lets pilot forks choose for how long tasks warm up.
     """
+    if plan.micro is not None:
+        return _micro_line(plan, plan.micro, tags, forks or plan.forks)
     if plan.redline is not None:
         words = ["benchctl", "redline", *_redline_words(plan, plan.redline)]
     else:
@@ -57,6 +68,21 @@ def command(
     words += ["--until-steady"] if until_steady else []
     count = max(forks or plan.forks, plan.index_builds)
     return shlex.join([*words, *_stop_words(plan.stop), "--forks", str(count)])
+
+
+def _micro_line(plan: Plan, micro: MicroSpec, tags: Sequence[str], forks: int) -> str:
+    words = ["benchctl", "micro", "run", micro.source]
+    words += ["--include", micro.include] if micro.include else []
+    for spec in plan.variants:
+        options = [f"jar:{one}" for one in spec.jars] + [f"jvm:{one}" for one in spec.jvm_flags]
+        options += [] if spec.jdk is None else [f"jdk:{spec.jdk}"]
+        words += ["--variant", f"{spec.name}={','.join(options)}" if options else spec.name]
+    words += _repeated("--param", [f"{name}={','.join(values)}" for name, values in micro.params.items()])
+    words += ["--threads", ",".join(map(str, micro.threads))] if micro.threads else []
+    words += ["--jmh", shlex.join(micro.arguments)] if micro.arguments else []
+    words += _evidence_words(plan.evidence)
+    words += _repeated("--tag", tags)
+    return shlex.join([*words, *_stop_words(plan.stop), "--forks", str(forks)])
 
 
 def _as_written(plan: Plan, params: Mapping[str, Any]) -> bool:

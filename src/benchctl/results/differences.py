@@ -12,7 +12,7 @@ import msgspec
 from benchctl.results.model import EngineFacts, RunRecord
 from benchctl.results.plan import VariantSpec
 
-_SHORT_NAMES: Final = {"elasticsearch": "es", "opensearch": "os"}
+_SHORT_NAMES: Final = {"elasticsearch": "es", "opensearch": "os", "jvm": "Java"}
 _DIGEST: Final = 12
 
 

@@ -416,6 +416,13 @@ FIGURES = (
         quantiles=True,
     ),
     Figure("mean", "mean service time", "mean_ns", meaning="mean service time", per_unit=1e6),
+    Figure(
+        "op_time",
+        "time per operation",
+        "mean_ns",
+        unit="ns",
+        meaning="the same in nanoseconds, for operations that take no longer: those of microbenchmarks",
+    ),
     _metered(
         "cpu",
         "CPU of the node",

@@ -49,7 +49,8 @@ def cpu_list(cpus: Iterable[int]) -> str:
 # What a run is going to do, decided and validated before any node starts.
 
 
-EngineName = Literal["elasticsearch", "opensearch"]
+EngineName = Literal["elasticsearch", "opensearch", "jvm"]
+"""What nodes run; `jvm` is no engine: microbenchmarks have a JVM of their own."""
 DataOrigin = Literal["prepared", "empty"]
 EvidenceKind = Literal["inlining", "profile", "jit", "gc", "os"]
 EVIDENCE_READERS: Final[Mapping[EvidenceKind, str]] = {
@@ -279,6 +280,32 @@ class PinSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="k
     driver: tuple[int, ...]
 
 
+class MicroSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
+    """Microbenchmarks of JMH, which a plan may measure instead of nodes.
+
+    Attributes:
+        source: absolute path of a file of Java, a folder of such, or a jar of benchmarks.
+        digest: SHA-256 of what is there.
+        dependencies: Maven coordinates of what it stands on.
+        release: of Java that it is compiled for; 0 for a jar, and until that is known.
+        include: regular expression that names of benchmarks match; empty for all.
+        params: values of their parameters that were asked for, where these are not the benchmarks' own.
+        threads: numbers of threads that were asked for; empty for the benchmarks' own.
+        arguments: further ones of JMH's.
+        timeout_s: that one benchmark may take in one fork.
+    """
+
+    source: str
+    digest: str
+    dependencies: tuple[str, ...] = ()
+    release: int = 0
+    include: str = ""
+    params: dict[str, tuple[str, ...]] = {}
+    threads: tuple[int, ...] = ()
+    arguments: tuple[str, ...] = ()
+    timeout_s: float = 600.0
+
+
 class StopSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
     """When a run ends before it has all of its forks: decided after whole blocks.
 
@@ -423,6 +450,7 @@ class Plan(RunSettings, frozen=True, forbid_unknown_fields=True, rename="kebab",
         load_hosts: names of the hosts that clients work on; empty for that of benchctl.
         node_hosts: variant -> the host of each of its nodes, or of its only one, empty for that of benchctl;
             without any where all are there.
+        micro: the microbenchmarks that are measured instead of nodes; None for nodes.
     """
 
     variants: tuple[VariantSpec, ...]
@@ -450,6 +478,7 @@ class Plan(RunSettings, frozen=True, forbid_unknown_fields=True, rename="kebab",
     swept: SweepSpec | None = None
     load_hosts: tuple[str, ...] = ()
     node_hosts: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
+    micro: MicroSpec | None = None
     # 0 where another tool measured, which does not say.
     segments: int = 1
     ingest_clients: int = 2

@@ -15,6 +15,7 @@ from benchctl.engine.cluster import Cluster, place_of
 from benchctl.engine.declared import EVERYTHING, places, stand_ins
 from benchctl.engine.evidence import Scene
 from benchctl.engine.filling import settle
+from benchctl.engine.jmh import MicroSubject
 from benchctl.engine.node import Member
 from benchctl.engine.page_cache import prepare_page_cache, resident_share
 from benchctl.engine.readings import ClusterMeter
@@ -47,7 +48,7 @@ from benchctl.run.evidence import Collection, collecting
 from benchctl.run.host import probe_host
 from benchctl.run.pin import thread_on
 from benchctl.run.plan import Step, boots, checked_hosts
-from benchctl.run.session import AnySubject, Serving, Start, Subject, Workspace
+from benchctl.run.session import AnySubject, NodeSubject, Serving, Start, Subject, Workspace
 from benchctl.run.steps import Load, StepRunner
 from benchctl.run.telemetry import MERGES_TIMEOUT_S, DriverClock, NodeWatch, Telemetry
 from benchctl.track.model import Track
@@ -119,7 +120,7 @@ class _Place:
         telemetry: takes what its nodes use.
     """
 
-    subject: AnySubject
+    subject: NodeSubject
     name: str
     workspace: Workspace
     block: int
@@ -216,15 +217,17 @@ class ForkRunner:
         """All node starts of the fork, and what came of them on disk."""
         self._probe(progress)
         clock = time.monotonic()
-        variant = job.subject.spec.name
-        with job.subject.workspace(self._home, f"fork-{job.block:03d}", self._build(job)) as workspace:
+        subject, variant = job.subject, job.subject.spec.name
+        if isinstance(subject, MicroSubject):
+            raise TypeError("microbenchmarks have no nodes")
+        with subject.workspace(self._home, f"fork-{job.block:03d}", self._build(job)) as workspace:
             progress.copy_s = time.monotonic() - clock
             origin_ns = time.monotonic_ns()
             pool = self._workers
             telemetry = Telemetry(origin_ns, driver=DriverClock(lambda: pool.pids if pool else ()))
             with SampleSpool(workspace.root / "samples") as spool:
                 name = f"{job.block:03d}-{variant}"
-                place = _Place(job.subject, name, workspace, job.block, origin_ns, spool, telemetry)
+                place = _Place(subject, name, workspace, job.block, origin_ns, spool, telemetry)
                 for number, steps in enumerate(boots(self._plan, job.block)):
                     self._boot(place, number, steps, progress)
                 progress.samples = self._folder.write_samples(spool.all_chunks(), variant, job.block)

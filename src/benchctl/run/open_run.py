@@ -22,6 +22,7 @@ from benchctl.results.store import RunFolder, reference
 from benchctl.run.bench import Bench, Observer
 from benchctl.run.calibrate import EASY_PER_S, most_offered_per_s
 from benchctl.run.fork import ForkJob, ForkRunner, pool_of
+from benchctl.run.micro import MicroRunner
 from benchctl.run.pin import pinned
 from benchctl.run.plan import block_order
 from benchctl.run.prepare import check_answers
@@ -89,7 +90,7 @@ def load_caveats(plan: Plan, calibration: Calibration | None) -> tuple[str, ...]
 
 def data_caveats(plan: Plan) -> tuple[str, ...]:
     """Caveats about the data of forks."""
-    if plan.origin == "prepared":
+    if plan.origin == "prepared" or plan.micro is not None:
         return ()
     text = (
         "every fork made its own data: answers were not compared before the run, and the segments that were "
@@ -152,7 +153,7 @@ class OpenRun:
         self._track = track
         self._subjects = {subject.spec.name: subject for subject in subjects}
         self._held: ExitStack | None = None
-        self._runner: ForkRunner | None = None
+        self._runner: ForkRunner | MicroRunner | None = None
         self._fork_s = fork_s
         self._seconds = [fork.wall_s for fork in record.forks if fork.status == "done"]
         self._failures_in_a_row: dict[str, int] = {}
@@ -240,12 +241,15 @@ class OpenRun:
             if (block, spec.name) in missing
         ]
 
-    def _fork_runner(self) -> ForkRunner:
+    def _fork_runner(self) -> ForkRunner | MicroRunner:
         """Runs forks; CPUs are pinned and workers started only once answers are known."""
         if self._runner is None:
             if self._held is None:
                 raise RuntimeError("the run is not held open")
             plan, bench = self._record.plan, self._bench
+            if plan.micro is not None:
+                self._runner = MicroRunner(plan, self._folder, bench.home, bench.stop)
+                return self._runner
             self._held.enter_context(pinned(plan.pin))
             workers = pool_of(plan)
             if workers is not None:

@@ -29,6 +29,7 @@ from benchctl.run.documents import (
 )
 from benchctl.run.forecast import announce
 from benchctl.run.host import describe_host
+from benchctl.run.micro import micro_caveats, prepare_micro
 from benchctl.run.open_run import OpenRun, data_caveats, host_caveats, load_caveats, sharing_caveats
 from benchctl.run.pilot import PilotBench, run_pilot
 from benchctl.run.pin import allowed_cpus, cores_of, pin_caveats
@@ -44,6 +45,8 @@ from benchctl.track.model import Track
 
 def prepare_subjects(bench: Bench, plan: Plan, track: Track) -> tuple[Plan, list[AnySubject]]:
     """Everything that forks need; running clusters first, since their problems show at once."""
+    if plan.micro is not None:
+        return plan, [*prepare_micro(bench.home, plan, bench.observer.progress)]
 
     @cache
     def corpus(count: int = plan.corpus.documents) -> tuple[CorpusSpec, Sequence[Parcel]]:
@@ -223,14 +226,15 @@ def open_run(
     """
     environment = describe_host()
     clean_scratch(bench.home)
-    if any(spec.target is None for spec in plan.variants):
+    if plan.micro is None and any(spec.target is None for spec in plan.variants):
         check_memory(plan, environment.memory_bytes)
     bench.store.open()
     clock = time.monotonic()
-    if needs_documents(plan.variants):
+    if plan.micro is None and needs_documents(plan.variants):
         corpus = find_corpus(plan, track, extras.files, bench.home, bench.observer)
         plan = msgspec.structs.replace(plan, corpus=corpus)
-    check_work(plan, track, bench.home)
+    if plan.micro is None:
+        check_work(plan, track, bench.home)
     plan, subjects = prepare_subjects(bench, plan, track)
     timings = {"prepare-s": time.monotonic() - clock}
     if extras.left_s is not None:
@@ -261,6 +265,7 @@ def open_run(
             *sharing_caveats(os.environ),
             *load_caveats(plan, extras.calibration),
             *data_caveats(plan),
+            *micro_caveats(plan),
             *machine_caveats(subjects),
             *pin_caveats(plan, cores_of(allowed_cpus())),
             *target_caveats(

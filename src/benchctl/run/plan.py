@@ -13,6 +13,7 @@ import psutil
 
 from benchctl.engine.answers import Compared
 from benchctl.engine.declared import places
+from benchctl.engine.jmh import read_source
 from benchctl.engine.variant import VARIANT_OPTIONS
 from benchctl.errors import UsageError
 from benchctl.hosts.file import Hosts, load_hosts
@@ -586,6 +587,9 @@ def reload_track(plan: Plan) -> Track:
     Raises:
         UsageError: it is missing or broken.
     """
+    if plan.micro is not None:
+        now = read_source(Path(plan.micro.source))
+        return Track(name=plan.track, operations={}, digest=now.digest)
     track, _ = load_track(plan.track, _common(plan.params))
     return track.with_challenges(*plan.all_warmups, *plan.schedules)
 

@@ -250,7 +250,7 @@ def check_answers(
             observer.stage(f"{name}: asking {asked}, unmeasured")
             if isinstance(subject, Subject):
                 _ask_all(subject, missing, book, plan, track, home)
-            else:
+            elif isinstance(subject, TargetSubject):
                 _ask_target(subject, missing, book, default_target(plan, track))
         books[name] = book
         anew = len(missing) == len(operations)
@@ -363,7 +363,7 @@ def check_host(plan: Plan, home: Home) -> None:
             distribution or Java home.
         BenchctlError: the Maven repository cannot be reached.
     """
-    own = [spec for spec in plan.variants if spec.target is None]
+    own = [spec for spec in plan.variants if spec.target is None and plan.micro is None]
     if own:
         check_usable(home.root)
         check_memory(plan, psutil.virtual_memory().total)

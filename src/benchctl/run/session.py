@@ -13,6 +13,7 @@ from benchctl.engine.cluster import Cluster, boot
 from benchctl.engine.declared import Places, lent
 from benchctl.engine.distribution import Installation
 from benchctl.engine.jdk import Jdk
+from benchctl.engine.jmh import MicroSubject
 from benchctl.engine.launch import ARCHIVE_FLAG, Starts
 from benchctl.engine.lucene_files import bytes_by_kind
 from benchctl.engine.node import DAMAGED_HINT
@@ -380,7 +381,10 @@ class TargetSubject:
             )
 
 
-AnySubject = Subject | TargetSubject
+NodeSubject = Subject | TargetSubject
+"""A variant that has nodes, ready to run."""
+
+AnySubject = NodeSubject | MicroSubject
 """A variant, ready to run."""
 
 

@@ -1,0 +1,556 @@
+"""JMH: microbenchmarks compiled, listed, and run in a JVM of their own, and what its results say."""
+
+import hashlib
+import math
+import os
+import re
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from scipy import stats
+
+from benchctl.disk import disk_errors, read_file
+from benchctl.engine.distribution import fetch_published
+from benchctl.engine.jdk import Jdk, provide_jdk, run_java
+from benchctl.engine.maven import Coordinates, digest
+from benchctl.engine.patched_lucene import LIBRARY, fetch_compiler, patch_jar
+from benchctl.engine.process import Command, NodeProcess, describe_exit, last_lines
+from benchctl.engine.unpacking import staging
+from benchctl.engine.variant import PATCHED, part_kind
+from benchctl.errors import BenchctlError, UsageError
+from benchctl.home import Home
+from benchctl.network import Progress
+from benchctl.results.figures import Quantiles, TaskSummary
+from benchctl.results.model import EngineFacts, IndexFacts
+from benchctl.results.plan import MicroSpec, VariantSpec
+from benchctl.track.model import Task
+from benchctl.yaml_file import load_typed
+
+_VERSION = "1.37"
+_RUNTIME = (
+    f"org.openjdk.jmh:jmh-core:{_VERSION}",
+    "net.sf.jopt-simple:jopt-simple:5.0.4",
+    "org.apache.commons:commons-math3:3.6.1",
+)
+_PROCESSOR = f"org.openjdk.jmh:jmh-generator-annprocess:{_VERSION}"
+_MAIN = "org.openjdk.jmh.Main"
+_FORMAT = "1"
+_DEPENDS = re.compile(r"^\s*//\s*DEPS\s+(?P<named>\S.*?)\s*$", re.MULTILINE)
+_COORDINATES = re.compile(r"[\w.-]+:[\w.-]+:[\w.-]+", re.ASCII)
+_PARAM = re.compile(r'\s+param "(?P<name>[^"]+)" = \{(?P<values>.*)\}\s*')
+# What benchctl itself tells JMH.
+_OURS = (
+    "-f",
+    "-rf",
+    "-rff",
+    "-o",
+    "-jvm",
+    "-p",
+    "-t",
+    "-l",
+    "-lp",
+    "-lprof",
+    "-lrf",
+    "-h",
+    "-foe",
+    "-v",
+    "-bm",
+)
+_NS = {"ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9, "min": 6e10, "hr": 3.6e12, "day": 8.64e13}
+_TAIL_LINES = 400
+_SHOWN_LINES = 6
+_CONFIDENCE = 0.999
+_LEAST_MAJOR = 8
+_MOST_RESULT_BYTES = 64 << 20
+
+
+# What there is to be measured: sources, compiled, or a jar, and what it stands on.
+
+
+class _Beside(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
+    """A YAML file beside the sources."""
+
+    dependencies: tuple[str, ...] = ()
+
+
+def read_source(path: Path) -> MicroSpec:
+    """What a file of Java, a folder of such, or a jar of benchmarks says of itself.
+
+    Dependencies are Maven coordinates, in comments (`//DEPS group:artifact:version`, several with spaces in
+    between) or under `dependencies` in a YAML file of the same name beside it (`micro.yml` in a folder).
+    None is looked up for what it depends on itself.
+
+    Raises:
+        UsageError: there is nothing, or coordinates are none.
+    """
+    path = path.absolute()
+    if not path.exists():
+        raise UsageError(f"there is no {path}", hint="give a file of Java, a folder of them, or a jar")
+    files = sources_of(path)
+    with disk_errors(f"read {path}"):
+        texts = [read_file(one).decode(errors="replace") for one in files]
+        content = hashlib.sha256()
+        for file in files or [path]:
+            content.update(f"{file.name}\0".encode() + read_file(file, _MOST_RESULT_BYTES))
+    found = [name for text in texts for match in _DEPENDS.finditer(text) for name in match["named"].split()]
+    beside = path / "micro.yml" if path.is_dir() else path.with_suffix(".yml")
+    if beside.is_file():
+        found += load_typed(beside, _Beside).dependencies
+    for name in found:
+        if not _COORDINATES.fullmatch(name):
+            raise UsageError(
+                f"{path}: '{name}' are no Maven coordinates",
+                hint="write //DEPS group:artifact:version, such as org.apache.lucene:lucene-core:9.8.0",
+            )
+    return MicroSpec(str(path), content.hexdigest(), tuple(dict.fromkeys(found)))
+
+
+def sources_of(path: Path) -> list[Path]:
+    """The Java files of a source; none of a jar.
+
+    Raises:
+        UsageError: it is neither Java nor a jar.
+    """
+    if path.is_dir():
+        files = sorted(path.rglob("*.java"))
+        if not files:
+            raise UsageError(f"{path} has no file of Java", hint="give a file of Java, a folder, or a jar")
+        return files
+    if path.suffix not in {".java", ".jar"}:
+        raise UsageError(f"{path} is neither Java nor a jar", hint="its name has to end in .java or .jar")
+    return [path] if path.suffix == ".java" else []
+
+
+def check_arguments(words: Sequence[str]) -> None:
+    """Refuse arguments of JMH's that benchctl gives itself.
+
+    Raises:
+        UsageError: one of them is.
+    """
+    instead = {"-p": "--param", "-t": "--threads", "-f": "--forks", "-jvm": "jdk: of a variant"}
+    for word in words:
+        if word in _OURS or word.startswith("-jvmArgs"):
+            hint = instead.get(word, "jvm: of a variant" if word.startswith("-jvmArgs") else "leave it out")
+            raise UsageError(f"--jmh {word}: benchctl tells JMH that itself", hint=f"see {hint}")
+
+
+@dataclass(frozen=True)
+class MicroSubject:
+    """A variant of microbenchmarks that is ready to run.
+
+    Attributes:
+        spec: what was asked for.
+        jdk: that its JVMs are.
+        class_path: JMH, the benchmarks, and what they stand on, in order.
+        jars: name -> SHA-256 of what a variant has otherwise than the others.
+    """
+
+    spec: VariantSpec
+    jdk: Jdk
+    class_path: tuple[Path, ...]
+    jars: Mapping[str, str] = field(default_factory=dict)
+    builds: tuple[IndexFacts, ...] = ()
+    index_facts: IndexFacts | None = None
+
+    @property
+    def facts(self) -> EngineFacts:
+        """What the variant resolved to."""
+        return EngineFacts(
+            variant=self.spec.name,
+            version=self.jdk.version,
+            build="",
+            lucene=next((found[1] for path in self.class_path if (found := _lucene(path))), ""),
+            archive_sha256="",
+            jdk=f"{self.jdk.vendor} {self.jdk.version}",
+            jvm_flags=self.spec.jvm_flags,
+            modules=(),
+            jars=dict(self.jars),
+        )
+
+    def changes(self, known: EngineFacts) -> list[str]:
+        """What has changed since a run began, as text."""
+        pairs = (("JDK", known.jdk, self.facts.jdk), ("jars", known.jars, self.facts.jars))
+        name = self.spec.name
+        return [f"the {what} of {name} were {was}, are {now}" for what, was, now in pairs if was != now]
+
+
+def _lucene(path: Path) -> re.Match[str] | None:
+    return re.search(rf"{LIBRARY}-(\d[\w.]*\d)(?:-[\w-]*)?\.jar$", path.name)
+
+
+@dataclass(frozen=True)
+class Workbench:
+    """What all variants of a source share: its classes, and jars by their coordinates."""
+
+    home: Home
+    jdk: Jdk
+    progress: Progress
+
+    def jar(self, coordinates: str) -> Path:
+        """A jar of the Maven repository's.
+
+        Raises:
+            UsageError: there is none.
+            BenchctlError: it cannot be had.
+        """
+        group, artifact, version = coordinates.split(":")
+        return fetch_published(self.home, Coordinates(group, artifact), version, self.progress).path
+
+    def classes(self, micro: MicroSpec) -> Path:
+        """The benchmarks as a jar or a folder of classes: compiled with what JMH generates, unless they were.
+
+        Raises:
+            BenchctlError: they do not compile, with the compiler's words.
+        """
+        source = Path(micro.source)
+        files = sources_of(source)
+        if not files:
+            return source
+        class_path = [self.jar(one) for one in (*_RUNTIME, _PROCESSOR, *micro.dependencies)]
+        compiler = fetch_compiler(self.home, self.jdk, self.progress)
+        parts = (_FORMAT, micro.digest, *micro.dependencies, str(micro.release), compiler.sha256)
+        key = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
+        final = self.home.artifacts / f"micro-{source.stem}-{key}"
+        if not final.is_dir():
+            with staging(final.parent, f"compile {source}") as folder:
+                out = folder / "classes"
+                out.mkdir()
+                compiler.compile(files, class_path, micro.release, out, name=source.name, processing=True)
+                if not (out / "META-INF" / "BenchmarkList").is_file():
+                    raise UsageError(
+                        f"{source} has no benchmark", hint="mark a public method with @Benchmark"
+                    )
+                out.rename(final)
+        return final
+
+    def subject(self, spec: VariantSpec, micro: MicroSpec, classes: Path) -> MicroSubject:
+        """A variant, ready to run: its jars come before the others, or in the place of other versions.
+
+        Raises:
+            UsageError: a jar is not there.
+            BenchctlError: it cannot be had, or not be patched.
+        """
+        by_artifact = {one.rsplit(":", 1)[0]: self.jar(one) for one in micro.dependencies}
+        first: list[Path] = []
+        for text in spec.jars:
+            match part_kind(text):
+                case "maven":
+                    place = text.rsplit(":", 1)[0]
+                    first += [] if place in by_artifact else [self.jar(text)]
+                    by_artifact[place] = self.jar(text)
+                case "patched":
+                    place = f"org.apache.lucene:{LIBRARY}"
+                    by_artifact[place] = self._patched(by_artifact.get(place), text)
+                case _:
+                    if not Path(text).is_file():
+                        raise UsageError(f"variant '{spec.name}': there is no jar {text}")
+                    first.append(Path(text))
+        first = [path for path in first if path not in by_artifact.values()]
+        own = {*first, *by_artifact.values()}.difference(map(self.jar, micro.dependencies))
+        return MicroSubject(
+            spec,
+            self.jdk_of(spec),
+            (*first, classes, *map(self.jar, _RUNTIME), *by_artifact.values()),
+            {path.name: digest(path, "sha256") for path in sorted(own)},
+        )
+
+    def jdk_of(self, spec: VariantSpec) -> Jdk:
+        """The runtime of a variant."""
+        return provide_jdk(self.home, spec.jdk)
+
+    def _patched(self, original: Path | None, text: str) -> Path:
+        lucene = None if original is None else _lucene(original)
+        if original is None or lucene is None:
+            raise UsageError(
+                f"{text} patches Lucene, which is no dependency",
+                hint=f"name it: //DEPS org.apache.lucene:{LIBRARY}:9.8.0",
+            )
+        name = text.removeprefix(PATCHED)
+        return patch_jar(self.home, original, lucene[1], self.jdk, name, self.progress).path
+
+
+# Which benchmarks there are.
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """A benchmark: its method's full name, and its parameters with the values that its source gives them."""
+
+    name: str
+    params: Mapping[str, tuple[str, ...]]
+
+
+def list_benchmarks(jdk: Jdk, class_path: Sequence[Path], include: str) -> list[Benchmark]:
+    """Those whose name a regular expression matches.
+
+    Raises:
+        UsageError: none does.
+        BenchctlError: JMH fails.
+    """
+    words = ["-cp", joined(class_path), _MAIN, "-lp", *([include] if include else [])]
+    done = run_java(jdk.home, words, None)
+    if done.returncode != 0:
+        raise BenchctlError(f"JMH cannot list the benchmarks: {_first_words(done.stderr or done.stdout)}")
+    found = parse_listing(done.stdout)
+    if not found:
+        matching = f" that matches '{include}'" if include else ""
+        raise UsageError(f"there is no benchmark{matching}", hint="mark a public method with @Benchmark")
+    return found
+
+
+def parse_listing(text: str) -> list[Benchmark]:
+    """Of JMH's `-lp`."""
+    found: list[tuple[str, dict[str, tuple[str, ...]]]] = []
+    for line in text.splitlines():
+        if match := _PARAM.fullmatch(line):
+            if found:
+                found[-1][1][match["name"]] = tuple(match["values"].split(", "))
+        elif line and not line[0].isspace() and not line.endswith(":") and "." in line:
+            found.append((line.strip(), {}))
+    return [Benchmark(name, params) for name, params in found]
+
+
+def tasks_of(
+    benchmarks: Sequence[Benchmark], params: Mapping[str, tuple[str, ...]], threads: Sequence[int]
+) -> tuple[Task, ...]:
+    """A task for every benchmark, each of its parameters' values, and each number of threads.
+
+    Raises:
+        UsageError: no benchmark has such a parameter.
+    """
+    known = {name for one in benchmarks for name in one.params}
+    for name in params:
+        if name not in known:
+            raise UsageError(
+                f"--param {name}: no benchmark has such a parameter",
+                hint=f"known: {', '.join(sorted(known)) or 'none'}",
+            )
+    names = _short({one.name for one in benchmarks})
+    found = []
+    for one in benchmarks:
+        values = [params.get(name, known_values) for name, known_values in one.params.items()]
+        for chosen in product(*values):
+            given = dict(zip(one.params, chosen, strict=True))
+            for count in threads:
+                marks = [f"{name}={value}" for name, value in given.items()]
+                marks += [f"threads={count}"] if len(threads) > 1 or count > 1 else []
+                label = names[one.name] + (f":{','.join(marks)}" if marks else "")
+                meta = {"benchmark": one.name, "params": given, "threads": count}
+                found.append(Task(names[one.name], label, clients=max(count, 1), meta=meta))
+    return tuple(found)
+
+
+def _short(names: Iterable[str]) -> dict[str, str]:
+    """By full name, `Class.method`, or `method` where all are of one class."""
+    names = list(names)
+    classes = {name.rpartition(".")[0] for name in names}
+    parts = 1 if len(classes) == 1 else 2
+    short = {name: ".".join(name.split(".")[-parts:]) for name in names}
+    return short if len({*short.values()}) == len(names) else {name: name for name in names}
+
+
+# One benchmark in one JVM.
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A benchmark to be run in a JVM of its own.
+
+    JMH starts that JVM, one for each trial: benchctl starts JMH anew every time, so that it decides what
+    comes after what.
+
+    Attributes:
+        task: see `tasks_of`.
+        arguments: further ones of JMH's.
+        flags: further ones of the JVM's.
+        folder: a new one, for what it leaves.
+        timeout_s: how long it may take.
+    """
+
+    task: Task
+    arguments: tuple[str, ...]
+    flags: tuple[str, ...]
+    folder: Path
+    timeout_s: float
+
+
+def run_trial(subject: MicroSubject, trial: Trial, stopped: Callable[[], bool]) -> dict[str, Any]:
+    """Run a benchmark; its entry of JMH's JSON.
+
+    Raises:
+        BenchctlError: it fails, crashes or takes too long, with its last words; or it was stopped.
+    """
+    meta = trial.task.meta
+    result = trial.folder / "result.json"
+    java = subject.jdk.home / "bin" / "java"
+    words = [str(java), "-cp", joined(subject.class_path), _MAIN, f"^{re.escape(meta['benchmark'])}$"]
+    words += ["-f", "1", "-foe", "true", "-jvm", str(java)]
+    words += ["-t", str(meta["threads"])] if meta["threads"] else []
+    words += ["-rf", "json", "-rff", str(result), *trial.arguments]
+    for name, value in meta["params"].items():
+        words += ["-p", f"{name}={value}"]
+    if flags := [*subject.spec.jvm_flags, *trial.flags]:
+        # JMH cuts at white space outside quotes.
+        words += ["-jvmArgsAppend", " ".join(f'"{flag}"' if " " in flag else flag for flag in flags)]
+    with disk_errors(f"run a benchmark in {trial.folder}"):
+        trial.folder.mkdir(parents=True)
+    environment = {"PATH": os.defpath, "LANG": "C.UTF-8", "HOME": str(trial.folder)}
+    command = Command(
+        tuple(words),
+        {**environment, **subject.spec.environment},
+        trial.folder,
+        trial.folder / "stdout.log",
+        trial.folder / "stderr.log",
+    )
+    begun = time.monotonic()
+    with NodeProcess(command, grace_s=0.0) as process:
+        while (status := process.wait(_POLL_S)) is None:
+            if stopped():
+                raise BenchctlError("it was stopped")
+            if time.monotonic() - begun > trial.timeout_s:
+                raise BenchctlError(
+                    f"{trial.task.label} did not end within {trial.timeout_s:g} s: "
+                    f"{_last_words(trial.folder)}",
+                    hint="give it more with --timeout",
+                )
+    try:
+        entries = msgspec.json.decode(read_file(result, _MOST_RESULT_BYTES))
+    except (OSError, msgspec.DecodeError):
+        entries = []
+    if status != 0 or not entries:
+        how = describe_exit(status) if status else "left no result"
+        raise BenchctlError(f"{trial.task.label} {how}: {_last_words(trial.folder)}")
+    entry: dict[str, Any] = entries[0]
+    return entry
+
+
+_POLL_S = 0.1
+
+
+def joined(class_path: Iterable[Path]) -> str:
+    """As Java takes it."""
+    return os.pathsep.join(map(str, class_path))
+
+
+def _last_words(folder: Path) -> str:
+    """What went wrong, as JMH and the JVM said: an exception and where in the user's code, or the end."""
+    lines = last_lines(folder / "stdout.log", _TAIL_LINES) + last_lines(folder / "stderr.log", _TAIL_LINES)
+    lines = [line for line in lines if line.strip()]
+    start = next((place for place, line in enumerate(lines) if _RAISED.match(line)), None)
+    if start is not None:
+        frames = (line.strip() for line in lines[start + 1 : start + 30] if line.lstrip().startswith("at "))
+        where = next((one for one in frames if not _JDK_FRAME.match(one)), "")
+        return f"{lines[start].strip()} {where}".strip()
+    return _first_words("\n".join(lines[-_SHOWN_LINES:]))
+
+
+_RAISED = re.compile(
+    r"\s*(Caused by: )?([\w$]+\.)+[\w$]*(Exception|Error)\b|.*A fatal error has been detected"
+)
+_JDK_FRAME = re.compile(r"at (java\.|jdk\.|sun\.|org\.openjdk\.jmh|.*_jmhType|.*_jmhTest|.*jmh_generated)")
+
+
+def _first_words(text: str) -> str:
+    return "; ".join(line.strip() for line in text.strip().splitlines()[:_SHOWN_LINES])
+
+
+# What its JSON says.
+
+
+def summary_of(place: int, task: Task, entry: Mapping[str, Any]) -> TaskSummary:
+    """The figures of one fork: a mean time, percentiles of sampled times, or a throughput.
+
+    JMH's times are of one thread's operations; throughput is that of all threads together.
+    """
+    metric, mode = entry["primaryMetric"], entry["mode"]
+    blank = TaskSummary(0, place, task.label, task.operation, unit="ops")
+    values = [value for one in metric["rawData"] for value in one]
+    score, (left, _, right) = float(metric["score"]), metric["scoreUnit"].partition("/")
+    counted = len(values)
+    if mode == "thrpt":
+        each_s = _NS[right] / 1e9
+        found = msgspec.structs.replace(blank, samples=counted, throughput_per_s=score / each_s)
+    else:
+        unit_ns = _NS[left]
+        found = msgspec.structs.replace(blank, samples=counted, mean_ns=score * unit_ns)
+        if mode == "sample":
+            quantiles = [
+                float(metric["scorePercentiles"][name]) * unit_ns for name in ("50.0", "90.0", "99.0")
+            ]
+            found = msgspec.structs.replace(
+                found, samples=_sampled(metric), service_time=Quantiles(*quantiles, *quantiles)
+            )
+    meters = {
+        name: float(one["score"]) / per_unit
+        for key, one in entry.get("secondaryMetrics", {}).items()
+        for name, per_unit in [_METERS.get(key.lstrip("·"), ("", 1.0))]
+        if name and math.isfinite(float(one["score"]))
+    }
+    return msgspec.structs.replace(found, meters=meters)
+
+
+# Of JMH's profilers: name of a figure, and what its unit is in theirs.
+_METERS = {"gc.alloc.rate.norm": ("allocated", 1000.0)}
+
+
+def _sampled(metric: Mapping[str, Any]) -> int:
+    histograms = metric.get("rawDataHistogram") or []
+    return sum(int(count) for fork in histograms for one in fork for _, count in one)
+
+
+@dataclass(frozen=True)
+class OwnRow:
+    """A line of JMH's own table: all iterations of all forks in one pot.
+
+    Attributes:
+        label: of the task.
+        mode: JMH's word.
+        count: iterations.
+        score: their mean.
+        error: half the width of a 99.9 % interval by Student's t; None of fewer than 3.
+        unit: of both.
+    """
+
+    label: str
+    mode: str
+    count: int
+    score: float
+    error: float | None
+    unit: str
+
+
+def own_row(label: str, entries: Sequence[Mapping[str, Any]]) -> OwnRow:
+    """As JMH would print the same forks: its `Score ± Error` (`AbstractResult`, `ListStatistics`)."""
+    first = entries[0]
+    values = [
+        float(value) for entry in entries for fork in entry["primaryMetric"]["rawData"] for value in fork
+    ]
+    mean, error = sum(values) / len(values), None
+    if len(values) > 2:  # noqa: PLR2004 - as JMH does
+        spread = math.sqrt(sum((value - mean) ** 2 for value in values) / (len(values) - 1))
+        t = float(stats.t.ppf(1 - (1 - _CONFIDENCE) / 2, len(values) - 1))
+        error = t * spread / math.sqrt(len(values))
+    return OwnRow(label, first["mode"], len(values), mean, error, first["primaryMetric"]["scoreUnit"])
+
+
+def least_release(jdks: Iterable[Jdk]) -> int:
+    """The Java release that all of them run."""
+    return max(min(jdk.major for jdk in jdks), _LEAST_MAJOR)
+
+
+def named_params(texts: Sequence[str]) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """`--param NAME=A,B` in parts.
+
+    Raises:
+        UsageError: one is not of that form.
+    """
+    for text in texts:
+        name, equals, values = text.partition("=")
+        if not (name and equals and values):
+            raise UsageError(f"--param {text}: it is not NAME=VALUE", hint="write --param size=10,100")
+        yield name, tuple(values.split(","))

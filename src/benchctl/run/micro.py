@@ -1,0 +1,279 @@
+"""Microbenchmarks as runs: variants are JVMs, forks come in random blocks, the record is that of any run."""
+
+import re
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from benchctl.disk import disk_errors, read_file
+from benchctl.engine import jmh
+from benchctl.engine.evidence import InliningCollector, Scene
+from benchctl.engine.jdk import provide_jdk
+from benchctl.engine.settings import check_flag
+from benchctl.engine.variant import check_name, part_kind
+from benchctl.errors import BenchctlError, UsageError
+from benchctl.home import Home
+from benchctl.network import Progress
+from benchctl.results.figures import TaskSummary
+from benchctl.results.model import BootRecord, EngineFacts, ForkRecord
+from benchctl.results.plan import CorpusSpec, EvidenceSpec, MicroSpec, Plan, StopSpec, VariantSpec
+from benchctl.results.store import RunFolder
+from benchctl.run.fork import ForkJob
+from benchctl.run.host import probe_host
+from benchctl.run.pin import allowed_cpus
+from benchctl.track.model import Challenge
+
+METRICS = "throughput,op_time,service_time,allocated"
+"""What microbenchmarks are compared by, where they have it: that depends on JMH's mode."""
+
+_OPTION = re.compile(r",(?=(?:jar|jvm|jdk):)")
+_FOLDER = "jmh"
+
+
+def parse_variant(text: str) -> VariantSpec:
+    """A variant of the command line: NAME, or NAME=jar:JAR,jvm:FLAG,jdk:JDK.
+
+    Raises:
+        UsageError: it is not of that form.
+    """
+    name, equals, rest = text.partition("=")
+    check_name(name)
+    jars: list[str] = []
+    flags: list[str] = []
+    jdk: str | None = None
+    for piece in _OPTION.split(rest) if equals else ():
+        kind, _, value = piece.partition(":")
+        if not value or kind not in {"jar", "jvm", "jdk"}:
+            raise UsageError(
+                f"variant '{text}': '{piece}' is neither jar:, jvm: nor jdk:",
+                hint="write --variant flat=jvm:-XX:-Inline, or new=jar:org.apache.lucene:lucene-core:9.9.0",
+            )
+        if kind == "jar":
+            jars.append(str(Path(value).absolute()) if part_kind(value) == "file" else value)
+        elif kind == "jvm":
+            flags.append(check_flag("elasticsearch", value))
+        else:
+            jdk = value
+    return VariantSpec(name, "jvm", "", jdk=jdk, jvm_flags=tuple(flags), jars=tuple(jars))
+
+
+def plan_micro(
+    home: Home,
+    micro: MicroSpec,
+    variants: Sequence[VariantSpec],
+    *,
+    forks: int,
+    seed: int,
+    stop: StopSpec | None,
+    evidence: EvidenceSpec | None,
+    progress: Progress,
+) -> Plan:
+    """A plan of all benchmarks that are to be measured; they are compiled for that, and jars are fetched.
+
+    Raises:
+        UsageError: there are none, or an option does not fit them.
+        BenchctlError: they do not compile, or something cannot be had.
+    """
+    names = [spec.name for spec in variants]
+    if twice := next((name for name in names if names.count(name) > 1), None):
+        raise UsageError(f"variant '{twice}' is named twice", hint="give each a name of its own")
+    if forks < 1:
+        raise UsageError("--forks must be at least 1")
+    bench = jmh.Workbench(home, provide_jdk(home, None), progress)
+    jdks = {spec.name: bench.jdk_of(spec) for spec in variants}
+    if jmh.sources_of(Path(micro.source)):
+        micro = msgspec.structs.replace(micro, release=jmh.least_release([bench.jdk, *jdks.values()]))
+    classes = bench.classes(micro)
+    subjects = [bench.subject(spec, micro, classes) for spec in variants]
+    found = jmh.list_benchmarks(subjects[0].jdk, subjects[0].class_path, micro.include)
+    tasks = jmh.tasks_of(found, micro.params, micro.threads or (0,))
+    resolved = tuple(msgspec.structs.replace(spec, version=jdks[spec.name].version) for spec in variants)
+    return Plan(
+        variants=resolved,
+        schedules=(Challenge(Path(micro.source).stem, tasks),),
+        warmup_challenges=(),
+        forks=forks,
+        seed=seed,
+        heap_mb=0,
+        track=Path(micro.source).stem,
+        track_digest=micro.digest,
+        corpus=CorpusSpec(seed=0, documents=0, generator_version=0, digest=""),
+        params={},
+        paired=True,
+        stop=stop,
+        origin="empty",
+        evidence=evidence,
+        metrics=METRICS,
+        micro=micro,
+        segments=0,
+        ingest_clients=0,
+    )
+
+
+def prepare_micro(home: Home, plan: Plan, progress: Progress) -> list[jmh.MicroSubject]:
+    """The variants of a plan, ready to run.
+
+    Raises:
+        BenchctlError: something cannot be had.
+    """
+    if plan.micro is None:
+        raise TypeError("the plan has no microbenchmarks")
+    bench = jmh.Workbench(home, provide_jdk(home, None), progress)
+    classes = bench.classes(plan.micro)
+    return [bench.subject(spec, plan.micro, classes) for spec in plan.variants]
+
+
+def micro_caveats(plan: Plan) -> tuple[str, ...]:
+    """What is to be kept in mind of a plan on this host."""
+    cpus = len(allowed_cpus())
+    most = max((task.clients for one in plan.schedules for task in one.schedule), default=1)
+    if plan.micro is None or most <= cpus:
+        return ()
+    text = (
+        f"up to {most} threads on {cpus} CPUs: with more threads than CPUs, figures are also of how the "
+        "kernel schedules them"
+    )
+    return (text,)
+
+
+class MicroRunner:
+    """Runs forks of a plan of microbenchmarks: each of its benchmarks once, in a JVM of its own.
+
+    Args:
+        plan: of the run.
+        folder: of the run.
+        home: where they work.
+        stop: set from outside to end early.
+    """
+
+    def __init__(self, plan: Plan, folder: RunFolder, home: Home, stop: threading.Event) -> None:
+        self._plan = plan
+        self._folder = folder
+        self._home = home
+        self._stop = stop
+
+    def run(self, job: ForkJob) -> tuple[ForkRecord, EngineFacts | None]:
+        """Run one fork; a benchmark that fails is counted as such, and takes no other along.
+
+        Raises:
+            BenchctlError: results cannot be written.
+        """
+        subject, block = job.subject, job.block
+        if not isinstance(subject, jmh.MicroSubject):
+            raise TypeError("only microbenchmarks run without nodes")
+        started, clock = datetime.now(UTC).isoformat(timespec="seconds"), time.monotonic()
+        probes = [probe_host()]
+        summaries: list[TaskSummary] = []
+        boots: list[BootRecord] = []
+        entries: dict[str, Mapping[str, Any]] = {}
+        reasons: list[str] = []
+        begun = time.monotonic()
+        for place in range(len(self._plan.schedules[0].schedule)):
+            task = self._plan.schedules[0].schedule[place]
+            try:
+                entry, boot = self._trial(subject, block, place)
+            except BenchctlError as err:
+                reasons.append(str(err))
+                failed = TaskSummary(0, place, task.label, task.operation, unit="ops")
+                summaries.append(
+                    msgspec.structs.replace(failed, failures={"failed": 1}, failure_reasons=(str(err),))
+                )
+                continue
+            entries[task.label] = entry
+            boots += [boot] if boot is not None else []
+            summaries.append(jmh.summary_of(place, task, entry))
+        requests_s = time.monotonic() - begun
+        probes.append(probe_host())
+        variant = subject.spec.name
+        target = self._folder.path / _FOLDER / f"{block:03d}-{variant}.json"
+        with disk_errors(f"write {target}"):
+            target.parent.mkdir(exist_ok=True)
+            target.write_bytes(msgspec.json.encode(entries))
+        record = ForkRecord.of_figures(variant, block, tuple(summaries), started)
+        wall_s = time.monotonic() - clock
+        record = msgspec.structs.replace(
+            record,
+            position=job.position,
+            # With others that went well, the failed ones are told in their rows.
+            status="done" if entries else "failed",
+            reason="" if entries else "; ".join(dict.fromkeys(reasons)),
+            wall_s=wall_s,
+            requests_s=requests_s,
+            overhead_s=wall_s - requests_s,
+            probes=tuple(probes),
+            boots=tuple(boots),
+            evidence=self._plan.evidence_in(block),
+        )
+        return self._folder.described(record), subject.facts
+
+    def _trial(
+        self, subject: jmh.MicroSubject, block: int, place: int
+    ) -> tuple[Mapping[str, Any], BootRecord | None]:
+        micro, variant = self._plan.micro, subject.spec.name
+        if micro is None:
+            raise TypeError("the plan has no microbenchmarks")
+        flags: tuple[str, ...] = ()
+        kept = self._folder.evidence_folder(variant, block, place)
+        kinds = self._plan.evidence_in(block)
+        if kinds:
+            with disk_errors(f"collect evidence in {kept}"):
+                kept.mkdir(parents=True, exist_ok=True)
+            flags = InliningCollector(Scene(kept, subject.jdk.home, subject.jdk.major)).flags()
+        folder = self._home.scratch / f"micro-{block:03d}-{variant}-{place}"
+        task = self._plan.schedules[0].schedule[place]
+        trial = jmh.Trial(task, micro.arguments, flags, folder, micro.timeout_s)
+        clock = time.monotonic()
+        try:
+            entry = jmh.run_trial(subject, trial, self._stop.is_set)
+        finally:
+            self._keep_output(folder, f"{block:03d}-{variant}-{place}.txt")
+        wall_s = time.monotonic() - clock
+        if not kinds:
+            return entry, None
+        return entry, BootRecord(
+            schedules=(0,),
+            start_s=wall_s,
+            idle_s=0.0,
+            stop_s=0.0,
+            searches_sent=0,
+            searches_counted=None,
+            command=(),
+            logs="",
+            origin_ns=0,
+        )
+
+    def _keep_output(self, folder: Path, name: str) -> None:
+        """What JMH and its profilers said, in words."""
+        said = folder / "stdout.log"
+        if said.is_file():
+            with disk_errors(f"keep what JMH said in {self._folder.path}"):
+                (self._folder.path / _FOLDER).mkdir(exist_ok=True)
+                (self._folder.path / _FOLDER / name).write_bytes(read_file(said))
+
+
+def own_table(folder: RunFolder) -> dict[str, list[jmh.OwnRow]]:
+    """JMH's own table of each variant of a run: label -> its rows.
+
+    Raises:
+        BenchctlError: its files cannot be read.
+    """
+    record = folder.load()
+    found: dict[str, list[jmh.OwnRow]] = {}
+    for spec in record.plan.variants:
+        entries: dict[str, list[Mapping[str, Any]]] = {}
+        for fork in record.compared(spec.name):
+            path = folder.path / _FOLDER / f"{fork.block:03d}-{spec.name}.json"
+            with disk_errors(f"read {path}"):
+                try:
+                    known = msgspec.json.decode(read_file(path), type=dict[str, Any])
+                except msgspec.DecodeError as err:
+                    raise BenchctlError(f"{path} is damaged: {err}") from err
+            for label, entry in known.items():
+                entries.setdefault(label, []).append(entry)
+        found[spec.name] = [jmh.own_row(label, one) for label, one in entries.items()]
+    return found
