@@ -1,6 +1,7 @@
 """`benchctl micro`: microbenchmarks of JMH as measured variants."""
 
 import shlex
+import textwrap
 import threading
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from benchctl.cli.completion import complete_runs
 from benchctl.cli.measuring import conclude, measuring, measuring_options
 from benchctl.cli.options import format_option, open_store, runs_option, under, verbose_option
 from benchctl.cli.run_options import ForkOptions, fork_options
-from benchctl.cli.streams import say
+from benchctl.cli.streams import say, text_width
 from benchctl.cli.tables import TableFormat, print_listing, table_format_option
 from benchctl.cli.watch import watching
 from benchctl.engine import jmh
@@ -172,7 +173,7 @@ def _print_own(folder: RunFolder, output_format: TableFormat) -> None:
         for row in own
     ]
     if output_format in {"text", "markdown"}:
-        say(f"\n{_POOLED}\n")
+        say(f"\n{textwrap.fill(_POOLED, text_width())}\n")
     print_listing(Listing(_COLUMNS, rows, frozenset({3, 4, 5}), title="JMH's own table"), output_format)
 
 

@@ -19,7 +19,7 @@ from rich.text import Text
 
 from benchctl.cli.streams import is_terminal, shown
 from benchctl.report.numbers import counted, duration
-from benchctl.results.figures import TaskSummary, load_text
+from benchctl.results.figures import OPERATIONS, TaskSummary, load_text
 from benchctl.results.model import ForkRecord
 from benchctl.run.bench import Observer, SilentObserver
 
@@ -106,14 +106,28 @@ def fork_result(record: ForkRecord) -> str:
             return f"{_redline(summary)} ({record.wall_s:.1f} s)"
         if summary.unsupported is not None:
             found = "unsupported"
+        elif summary.unit == OPERATIONS:
+            found = _of_operations(summary)
         elif summary.service_time is None:
             found = "no answer"
         else:
             found = f"{summary.service_time.p90 / 1e6:.2f} ms"
         parts.setdefault(summary.label, []).append(found)
+    if record.summaries and all(one.unit == OPERATIONS for one in record.summaries):
+        each = ", ".join(f"{label} {' / '.join(found)}" for label, found in parts.items())
+        return f"{each} ({record.wall_s:.1f} s)"
     starts = sum(boot.start_s for boot in record.boots)
     told = ", ".join(f"{label} {' / '.join(found)}" for label, found in parts.items())
     return f"p90 {told} ({record.wall_s:.1f} s, including {starts:.1f} s startup)"
+
+
+def _of_operations(summary: TaskSummary) -> str:
+    """Of a microbenchmark, whatever JMH's mode was."""
+    if summary.failures:
+        return f"failed ({'; '.join(summary.failure_reasons)})"
+    if summary.mean_ns is not None:
+        return f"{summary.mean_ns:,.4g} ns"
+    return "no figure" if summary.throughput_per_s is None else f"{summary.throughput_per_s:,.4g}/s"
 
 
 def _redline(summary: TaskSummary) -> str:

@@ -25,7 +25,7 @@ from benchctl.engine.variant import PATCHED, part_kind
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Home
 from benchctl.network import Progress
-from benchctl.results.figures import Quantiles, TaskSummary
+from benchctl.results.figures import OPERATIONS, Quantiles, TaskSummary
 from benchctl.results.model import EngineFacts, IndexFacts
 from benchctl.results.plan import MicroSpec, VariantSpec
 from benchctl.track.model import Task
@@ -44,23 +44,7 @@ _DEPENDS = re.compile(r"^\s*//\s*DEPS\s+(?P<named>\S.*?)\s*$", re.MULTILINE)
 _COORDINATES = re.compile(r"[\w.-]+:[\w.-]+:[\w.-]+", re.ASCII)
 _PARAM = re.compile(r'\s+param "(?P<name>[^"]+)" = \{(?P<values>.*)\}\s*')
 # What benchctl itself tells JMH.
-_OURS = (
-    "-f",
-    "-rf",
-    "-rff",
-    "-o",
-    "-jvm",
-    "-p",
-    "-t",
-    "-l",
-    "-lp",
-    "-lprof",
-    "-lrf",
-    "-h",
-    "-foe",
-    "-v",
-    "-bm",
-)
+_OURS = ("-f", "-rf", "-rff", "-o", "-jvm", "-p", "-t", "-l", "-lp", "-lprof", "-lrf", "-h", "-foe", "-v")
 _NS = {"ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9, "min": 6e10, "hr": 3.6e12, "day": 8.64e13}
 _TAIL_LINES = 400
 _SHOWN_LINES = 6
@@ -132,11 +116,11 @@ def check_arguments(words: Sequence[str]) -> None:
     Raises:
         UsageError: one of them is.
     """
-    instead = {"-p": "--param", "-t": "--threads", "-f": "--forks", "-jvm": "jdk: of a variant"}
+    instead = {"-p": "give --param", "-t": "give --threads", "-f": "give --forks"}
     for word in words:
-        if word in _OURS or word.startswith("-jvmArgs"):
-            hint = instead.get(word, "jvm: of a variant" if word.startswith("-jvmArgs") else "leave it out")
-            raise UsageError(f"--jmh {word}: benchctl tells JMH that itself", hint=f"see {hint}")
+        if word in _OURS or word.startswith("-jvm"):
+            hint = "give it to a variant: jvm:FLAG, jdk:JDK" if word.startswith("-jvm") else "leave it out"
+            raise UsageError(f"--jmh {word}: benchctl tells JMH that itself", hint=instead.get(word, hint))
 
 
 @dataclass(frozen=True)
@@ -446,11 +430,12 @@ def _last_words(folder: Path) -> str:
         frames = (line.strip() for line in lines[start + 1 : start + 30] if line.lstrip().startswith("at "))
         where = next((one for one in frames if not _JDK_FRAME.match(one)), "")
         return f"{lines[start].strip()} {where}".strip()
-    return _first_words("\n".join(lines[-_SHOWN_LINES:]))
+    ended = [line.strip(" <>") for line in lines if "forked VM failed" in line]
+    return (ended or [line.lstrip("# ") for line in lines[-1:]] or ["it said nothing"])[-1]
 
 
 _RAISED = re.compile(
-    r"\s*(Caused by: )?([\w$]+\.)+[\w$]*(Exception|Error)\b|.*A fatal error has been detected"
+    r"\s*(Caused by: )?(?!org\.openjdk\.jmh)([\w$]+\.)+[\w$]*(Exception|Error)\b|.*A fatal error has been detected"
 )
 _JDK_FRAME = re.compile(r"at (java\.|jdk\.|sun\.|org\.openjdk\.jmh|.*_jmhType|.*_jmhTest|.*jmh_generated)")
 
@@ -468,7 +453,7 @@ def summary_of(place: int, task: Task, entry: Mapping[str, Any]) -> TaskSummary:
     JMH's times are of one thread's operations; throughput is that of all threads together.
     """
     metric, mode = entry["primaryMetric"], entry["mode"]
-    blank = TaskSummary(0, place, task.label, task.operation, unit="ops")
+    blank = TaskSummary(0, place, task.label, task.operation, unit=OPERATIONS)
     values = [value for one in metric["rawData"] for value in one]
     score, (left, _, right) = float(metric["score"]), metric["scoreUnit"].partition("/")
     counted = len(values)

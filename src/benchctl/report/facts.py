@@ -27,7 +27,7 @@ from benchctl.results.model import (
     RunRecord,
     stray_boots,
 )
-from benchctl.results.plan import CorpusSpec, Plan, RedlineSpec, VariantSpec, cpu_list
+from benchctl.results.plan import CorpusSpec, MicroSpec, Plan, RedlineSpec, VariantSpec, cpu_list
 from benchctl.stats.analyse import analyse_run
 from benchctl.stats.disturbed import disturbances
 from benchctl.stats.metrics import LEAST_SHARE, metric
@@ -162,29 +162,44 @@ def _run_lines(record: RunRecord) -> Iterator[str]:
         yield f"tags: {' '.join(record.tags)}"
     if record.stopped:
         yield record.stopped
-    names = ", at ".join(filter(None, (", ".join(plan.challenges), " x ".join(plan.sweep))))
-    if plan.redline is None:
-        restart = "once a fork" if plan.restart == "never" else f"for every {plan.restart}"
-        what = f"challenges: {names}; fresh node: {restart}"
-        yield what if names else f"{counted(plan.index_builds, 'index build')} of every variant, and no forks"
-    else:
-        yield from redline_lines(plan, plan.redline)
+    yield from _measured_lines(plan)
     if plan.warmup_challenges:
         yield f"warm-up after every boot: {', '.join(one.name for one in plan.warmup_challenges)}"
     for name, own in plan.variant_warmups.items():
         yield f"warm-up of {name} before that: {', '.join(one.name for one in own)}"
     analysed = "analysed as pairs" if plan.paired else "not paired"
-    yield f"{_forks(record)} of every variant, order seed {plan.seed}, {analysed}, heap {plan.heap_mb} MiB"
+    heap = "" if plan.micro is not None else f", heap {plan.heap_mb} MiB"
+    yield f"{_forks(record)} of every variant, order seed {plan.seed}, {analysed}{heap}"
     yield from _beside_lines(record)
     yield from _cache_lines(record)
     if plan.pin is not None:
         yield f"pinned: nodes to CPUs {cpu_list(plan.pin.node)}, driver to CPUs {cpu_list(plan.pin.driver)}"
     if plan.origin == "prepared" or plan.corpus.documents:
         yield _corpus_line(plan.corpus)
-    if plan.origin == "empty":
+    if plan.origin == "empty" and plan.micro is None:
         yield "every fork began without data: the challenge makes its own"
     if plan.plugin is not None:
         yield f"executed the track's plug-in {plan.plugin.path}, digest {plan.plugin.digest[:12]}"
+
+
+def _measured_lines(plan: Plan) -> Iterator[str]:
+    names = ", at ".join(filter(None, (", ".join(plan.challenges), " x ".join(plan.sweep))))
+    if plan.micro is not None:
+        yield from _micro_lines(plan.micro)
+    elif plan.redline is not None:
+        yield from redline_lines(plan, plan.redline)
+    else:
+        restart = "once a fork" if plan.restart == "never" else f"for every {plan.restart}"
+        what = f"challenges: {names}; fresh node: {restart}"
+        yield what if names else f"{counted(plan.index_builds, 'index build')} of every variant, and no forks"
+
+
+def _micro_lines(micro: MicroSpec) -> Iterator[str]:
+    yield f"microbenchmarks of {micro.source}, SHA-256 {micro.digest[:12]}; a JVM for each in every fork"
+    if micro.dependencies:
+        yield f"standing on {', '.join(micro.dependencies)}"
+    if micro.arguments:
+        yield f"JMH's arguments: {' '.join(micro.arguments)}"
 
 
 def _load_lines(record: RunRecord) -> Iterator[str]:
@@ -292,6 +307,11 @@ def _in_brackets(text: str | None) -> str:
 
 def _engine_lines(record: RunRecord) -> Iterator[str]:
     for facts in record.engines:
+        if record.plan.micro is not None:
+            lucene = f", Lucene {facts.lucene}" if facts.lucene else ""
+            yield f"{facts.variant}: Java {facts.jdk}{lucene}"
+            yield from (f"  {name}, SHA-256 {sha256[:12]}" for name, sha256 in facts.jars.items())
+            continue
         yield (
             f"{facts.variant}: version {facts.version}, build {facts.build[:12]}, Lucene {facts.lucene}, "
             f"Java {facts.jdk}{_start(facts.start)}{_verification(facts.verified_by)}"
@@ -473,6 +493,8 @@ def _build_lines(record: RunRecord) -> Iterator[str]:
 
 def _answer_lines(record: RunRecord) -> Iterator[str]:
     check = record.answers
+    if record.plan.micro is not None:
+        return
     if check is None:
         yield "not compared: nothing says that the variants do the same work"
         return

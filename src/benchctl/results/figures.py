@@ -6,6 +6,8 @@ import msgspec
 
 DOCUMENTS = "docs"
 """The unit of what indexes documents."""
+OPERATIONS = "ops"
+"""The unit of microbenchmarks."""
 _COSTED_DOCUMENTS = 1_000
 
 CourseKind = Literal["flat", "warm-up", "slowdown", "no steady state"]

@@ -19,7 +19,7 @@ from benchctl.engine.variant import check_name, part_kind
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Home
 from benchctl.network import Progress
-from benchctl.results.figures import TaskSummary
+from benchctl.results.figures import OPERATIONS, TaskSummary
 from benchctl.results.model import BootRecord, EngineFacts, ForkRecord
 from benchctl.results.plan import CorpusSpec, EvidenceSpec, MicroSpec, Plan, StopSpec, VariantSpec
 from benchctl.results.store import RunFolder
@@ -28,7 +28,7 @@ from benchctl.run.host import probe_host
 from benchctl.run.pin import allowed_cpus
 from benchctl.track.model import Challenge
 
-METRICS = "throughput,op_time,service_time,allocated"
+METRICS = "throughput,op_time,service_time"
 """What microbenchmarks are compared by, where they have it: that depends on JMH's mode."""
 
 _OPTION = re.compile(r",(?=(?:jar|jvm|jdk):)")
@@ -179,7 +179,7 @@ class MicroRunner:
                 entry, boot = self._trial(subject, block, place)
             except BenchctlError as err:
                 reasons.append(str(err))
-                failed = TaskSummary(0, place, task.label, task.operation, unit="ops")
+                failed = TaskSummary(0, place, task.label, task.operation, unit=OPERATIONS)
                 summaries.append(
                     msgspec.structs.replace(failed, failures={"failed": 1}, failure_reasons=(str(err),))
                 )

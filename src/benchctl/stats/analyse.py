@@ -388,6 +388,14 @@ def analyse(  # noqa: PLR0913 - forks and what they are held against, by name
 def _has(metric: Metric, done: Mapping[str, Sequence[ForkRecord]], plan: Plan, place: Place) -> bool:
     """Whether a task has figures in a metric that not all tasks have."""
     found = collect(done, place, task_at(plan, place))
+    if plan.micro is not None:
+        # What a microbenchmark has depends on JMH's mode, which those that fail do not tell.
+        named = metric.figure.name == "op_time"
+        return any(
+            metric.value(summary) is not None or (named and summary.failures)
+            for forks in found.values()
+            for _, summary in forks
+        )
     if metric.figure.built:
         return any(metric.value(summary) is not None for forks in found.values() for _, summary in forks)
     return metric.figure.loop != "open" or open_loop(task_at(plan, place), found)
