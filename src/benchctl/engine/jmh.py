@@ -435,7 +435,8 @@ def _last_words(folder: Path) -> str:
 
 
 _RAISED = re.compile(
-    r"\s*(Caused by: )?(?!org\.openjdk\.jmh)([\w$]+\.)+[\w$]*(Exception|Error)\b|.*A fatal error has been detected"
+    r"\s*(Caused by: )?(?!org\.openjdk\.jmh)([\w$]+\.)+[\w$]*(Exception|Error)\b"
+    r"|.*A fatal error has been detected"
 )
 _JDK_FRAME = re.compile(r"at (java\.|jdk\.|sun\.|org\.openjdk\.jmh|.*_jmhType|.*_jmhTest|.*jmh_generated)")
 
@@ -454,9 +455,8 @@ def summary_of(place: int, task: Task, entry: Mapping[str, Any]) -> TaskSummary:
     """
     metric, mode = entry["primaryMetric"], entry["mode"]
     blank = TaskSummary(0, place, task.label, task.operation, unit=OPERATIONS)
-    values = [value for one in metric["rawData"] for value in one]
     score, (left, _, right) = float(metric["score"]), metric["scoreUnit"].partition("/")
-    counted = len(values)
+    counted = sum(count for _, count in _values(metric))
     if mode == "thrpt":
         each_s = _NS[right] / 1e9
         found = msgspec.structs.replace(blank, samples=counted, throughput_per_s=score / each_s)
@@ -467,9 +467,7 @@ def summary_of(place: int, task: Task, entry: Mapping[str, Any]) -> TaskSummary:
             quantiles = [
                 float(metric["scorePercentiles"][name]) * unit_ns for name in ("50.0", "90.0", "99.0")
             ]
-            found = msgspec.structs.replace(
-                found, samples=_sampled(metric), service_time=Quantiles(*quantiles, *quantiles)
-            )
+            found = msgspec.structs.replace(found, service_time=Quantiles(*quantiles, *quantiles))
     meters = {
         name: float(one["score"]) / per_unit
         for key, one in entry.get("secondaryMetrics", {}).items()
@@ -483,9 +481,12 @@ def summary_of(place: int, task: Task, entry: Mapping[str, Any]) -> TaskSummary:
 _METERS = {"gc.alloc.rate.norm": ("allocated", 1000.0)}
 
 
-def _sampled(metric: Mapping[str, Any]) -> int:
-    histograms = metric.get("rawDataHistogram") or []
-    return sum(int(count) for fork in histograms for one in fork for _, count in one)
+def _values(metric: Mapping[str, Any]) -> Iterator[tuple[float, int]]:
+    """Value of an iteration, or of a sampled operation, and how often it was found."""
+    for fork in metric.get("rawData", ()):
+        yield from ((float(value), 1) for value in fork)
+    for fork in metric.get("rawDataHistogram", ()):
+        yield from ((float(value), int(count)) for iteration in fork for value, count in iteration)
 
 
 @dataclass(frozen=True)
@@ -495,7 +496,7 @@ class OwnRow:
     Attributes:
         label: of the task.
         mode: JMH's word.
-        count: iterations.
+        count: iterations, or sampled operations.
         score: their mean.
         error: half the width of a 99.9 % interval by Student's t; None of fewer than 3.
         unit: of both.
@@ -512,15 +513,14 @@ class OwnRow:
 def own_row(label: str, entries: Sequence[Mapping[str, Any]]) -> OwnRow:
     """As JMH would print the same forks: its `Score ± Error` (`AbstractResult`, `ListStatistics`)."""
     first = entries[0]
-    values = [
-        float(value) for entry in entries for fork in entry["primaryMetric"]["rawData"] for value in fork
-    ]
-    mean, error = sum(values) / len(values), None
-    if len(values) > 2:  # noqa: PLR2004 - as JMH does
-        spread = math.sqrt(sum((value - mean) ** 2 for value in values) / (len(values) - 1))
-        t = float(stats.t.ppf(1 - (1 - _CONFIDENCE) / 2, len(values) - 1))
-        error = t * spread / math.sqrt(len(values))
-    return OwnRow(label, first["mode"], len(values), mean, error, first["primaryMetric"]["scoreUnit"])
+    values = [one for entry in entries for one in _values(entry["primaryMetric"])]
+    count = sum(times for _, times in values)
+    mean, error = sum(value * times for value, times in values) / count, None
+    if count > 2:  # noqa: PLR2004 - as JMH does
+        spread = math.sqrt(sum(times * (value - mean) ** 2 for value, times in values) / (count - 1))
+        t = float(stats.t.ppf(1 - (1 - _CONFIDENCE) / 2, count - 1))
+        error = t * spread / math.sqrt(count)
+    return OwnRow(label, first["mode"], count, mean, error, first["primaryMetric"]["scoreUnit"])
 
 
 def least_release(jdks: Iterable[Jdk]) -> int:
