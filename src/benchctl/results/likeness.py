@@ -16,7 +16,7 @@ from benchctl.track.model import Challenge
 _ALIKE = (
     "track", "track_digest", "corpus", "segments", "ingest_clients", "schedules", "warmup_challenges",
     "restart", "heap_mb", "transport", "page_cache", "redline", "pin", "index_builds", "plugin", "evidence",
-    "load_hosts", "index",
+    "load_hosts", "index", "micro",
 )  # fmt: skip
 
 # Words for listings, which decide nothing.
@@ -179,7 +179,8 @@ def deciding(plan: Plan) -> dict[str, object]:
     """Everything of a plan that decides its figures, by name."""
     found = {name: _bare(_deciding(plan, name)) for name in _ALIKE}
     # Digests of all this were made before there were any of these.
-    return {name: value for name, value in found.items() if value or name not in {"evidence", "load_hosts"}}
+    later = {"evidence", "load_hosts", "micro"}
+    return {name: value for name, value in found.items() if value or name not in later}
 
 
 def _deciding(plan: Plan, name: str) -> object:
@@ -189,6 +190,9 @@ def _deciding(plan: Plan, name: str) -> object:
     if name == "evidence":
         # Of the forks that are compared: others bear no cost of it.
         return "+".join(plan.evidence_in(0)) or None
+    if name == "micro" and plan.micro is not None:
+        # Tasks say what was chosen, and the track's digest what the source is, wherever that lies.
+        return " ".join((*plan.micro.dependencies, *plan.micro.arguments))
     if name == "corpus" and plan.corpus.files:
         # Its digest says which documents; files may lie anywhere.
         return msgspec.structs.replace(plan.corpus, files=())
