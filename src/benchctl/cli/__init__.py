@@ -93,7 +93,7 @@ _SECTIONS: Mapping[str, Mapping[str, LazyCommand]] = {
         "import": (
             "benchctl.cli.import_runs",
             "import_command",
-            "Take results of Rally or OpenSearch Benchmark over as a run.",
+            "Take results of Rally, OpenSearch Benchmark or JMH over as a run.",
         ),
         "export": (
             "benchctl.cli.export",

@@ -1,4 +1,4 @@
-"""`benchctl import`: results of Rally and OpenSearch Benchmark as a run."""
+"""`benchctl import`: results of Rally, OpenSearch Benchmark and JMH as a run."""
 
 from datetime import datetime
 from pathlib import Path
@@ -7,10 +7,10 @@ import click
 
 from benchctl.cli.options import TagType, open_store, runs_option
 from benchctl.cli.streams import note, say
-from benchctl.engine.variant import parse_variant
+from benchctl.engine.variant import check_name, parse_variant
 from benchctl.errors import UsageError
 from benchctl.home import resolve_home
-from benchctl.results.foreign import Race, Tool, read_races, record_of
+from benchctl.results.foreign import Race, Tool, is_jmh, read_jmh, read_races, record_of
 from benchctl.results.plan import VariantSpec
 from benchctl.results.store import new_run_id, reference
 
@@ -24,7 +24,7 @@ _TOOLS: dict[str, Tool] = {"rally": "rally", "osb": "opensearch-benchmark"}
     "--variant",
     "variant_text",
     metavar="VARIANT",
-    help="What was measured: es, os, es@8.19.0 or LABEL=es.  [required]",
+    help="What was measured: es, os, es@8.19.0 or LABEL=es; of JMH any name.  [required]",
 )
 @click.option(
     "--tool",
@@ -48,11 +48,11 @@ def import_command(
     tags: tuple[str, ...],
     runs_folder: Path | None,
 ) -> None:
-    """Take results of Rally or OpenSearch Benchmark over as a run, for `compare` and `show`.
+    """Take results of Rally, OpenSearch Benchmark or JMH over as a run, for `compare` and `show`.
 
     FILES are race.json (Rally), test_run.json or test_execution.json (OpenSearch Benchmark), all of one
-    variant: every file is a fork. No samples come with them, and no host, so that not all that benchctl says
-    of its own runs can be said of these; tables tell.
+    variant: every file is a fork. Or a jmh-result.json, which has forks in it. No samples come with them, and
+    no host, so that not all that benchctl says of its own runs can be said of these; tables tell.
     """
     if variant_text is None:
         raise UsageError(
@@ -60,8 +60,12 @@ def import_command(
             hint="name it: --variant es, os, es@8.19.0, or LABEL=es to keep it apart from others",
         )
     home = resolve_home()
-    races = read_races(files, None if tool is None else _TOOLS[tool])
-    spec = _variant(variant_text, races[0])
+    if is_jmh(files[0]):
+        races = tuple(race for path in files for race in read_jmh(path))
+        spec = VariantSpec(check_name(variant_text), "jvm", races[0].engine_version)
+    else:
+        races = read_races(files, None if tool is None else _TOOLS[tool])
+        spec = _variant(variant_text, races[0])
     label = f"{races[0].tool}-{races[0].challenge or races[0].track or spec.name}"
     store = open_store(home, runs_folder)
     store.open()

@@ -26,6 +26,7 @@ from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Home
 from benchctl.network import Progress
 from benchctl.results.figures import OPERATIONS, Quantiles, TaskSummary
+from benchctl.results.foreign import JMH_NS
 from benchctl.results.model import EngineFacts, IndexFacts
 from benchctl.results.plan import MicroSpec, VariantSpec
 from benchctl.track.model import Task
@@ -45,7 +46,6 @@ _COORDINATES = re.compile(r"[\w.-]+:[\w.-]+:[\w.-]+", re.ASCII)
 _PARAM = re.compile(r'\s+param "(?P<name>[^"]+)" = \{(?P<values>.*)\}\s*')
 # What benchctl itself tells JMH.
 _OURS = ("-f", "-rf", "-rff", "-o", "-jvm", "-p", "-t", "-l", "-lp", "-lprof", "-lrf", "-h", "-foe", "-v")
-_NS = {"ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9, "min": 6e10, "hr": 3.6e12, "day": 8.64e13}
 _TAIL_LINES = 400
 _SHOWN_LINES = 6
 _CONFIDENCE = 0.999
@@ -373,7 +373,9 @@ def run_trial(subject: MicroSubject, trial: Trial, stopped: Callable[[], bool]) 
     meta = trial.task.meta
     result = trial.folder / "result.json"
     java = subject.jdk.home / "bin" / "java"
-    words = [str(java), "-cp", joined(subject.class_path), _MAIN, f"^{re.escape(meta['benchmark'])}$"]
+    # Its files, and the lock of its own, for which benchctl has another.
+    words = [str(java), f"-Djava.io.tmpdir={trial.folder}", "-cp", joined(subject.class_path), _MAIN]
+    words += [f"^{re.escape(meta['benchmark'])}$"]
     words += ["-f", "1", "-foe", "true", "-jvm", str(java)]
     words += ["-t", str(meta["threads"])] if meta["threads"] else []
     words += ["-rf", "json", "-rff", str(result), *trial.arguments]
@@ -431,7 +433,7 @@ def _last_words(folder: Path) -> str:
         frames = (line.strip() for line in lines[start + 1 : start + 30] if line.lstrip().startswith("at "))
         where = next((one for one in frames if not _JDK_FRAME.match(one)), "")
         return f"{lines[start].strip()} {where}".strip()
-    ended = [line.strip(" <>") for line in lines if "forked VM failed" in line]
+    ended = [line.strip(" <>") for line in lines if "forked VM failed" in line or "ERROR:" in line]
     return (ended or [line.lstrip("# ") for line in lines[-1:]] or ["it said nothing"])[-1]
 
 
@@ -459,10 +461,10 @@ def summary_of(place: int, task: Task, entry: Mapping[str, Any]) -> TaskSummary:
     score, (left, _, right) = float(metric["score"]), metric["scoreUnit"].partition("/")
     counted = sum(count for _, count in _values(metric))
     if mode == "thrpt":
-        each_s = _NS[right] / 1e9
+        each_s = JMH_NS[right] / 1e9
         found = msgspec.structs.replace(blank, samples=counted, throughput_per_s=score / each_s)
     else:
-        unit_ns = _NS[left]
+        unit_ns = JMH_NS[left]
         found = msgspec.structs.replace(blank, samples=counted, mean_ns=score * unit_ns)
         if mode == "sample":
             quantiles = [

@@ -483,7 +483,7 @@ class Imported(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="
         files: absolute paths, one a fork, in the order of the forks.
     """
 
-    tool: Literal["rally", "opensearch-benchmark"]
+    tool: Literal["rally", "opensearch-benchmark", "jmh"]
     version: str
     files: tuple[str, ...]
 

@@ -20,6 +20,7 @@ from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Home
 from benchctl.network import Progress
 from benchctl.results.figures import OPERATIONS, TaskSummary
+from benchctl.results.foreign import MICRO_METRICS
 from benchctl.results.model import BootRecord, EngineFacts, ForkRecord
 from benchctl.results.plan import CorpusSpec, EvidenceSpec, MicroSpec, Plan, StopSpec, VariantSpec
 from benchctl.results.store import RunFolder
@@ -27,9 +28,6 @@ from benchctl.run.fork import ForkJob
 from benchctl.run.host import probe_host
 from benchctl.run.pin import allowed_cpus
 from benchctl.track.model import Challenge
-
-METRICS = "throughput,op_time,service_time"
-"""What microbenchmarks are compared by, where they have it: that depends on JMH's mode."""
 
 _OPTION = re.compile(r",(?=(?:jar|jvm|jdk):)")
 _FOLDER = "jmh"
@@ -108,7 +106,7 @@ def plan_micro(
         stop=stop,
         origin="empty",
         evidence=evidence,
-        metrics=METRICS,
+        metrics=MICRO_METRICS,
         micro=micro,
         segments=0,
         ingest_clients=0,

@@ -1,0 +1,98 @@
+"""Microbenchmarks in real JVMs: compiled, run in turns, compared, gone on with; what fails says why."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from benchctl.results.store import RunStore
+from integration.calls import Benchctl
+
+SOURCE = """
+package demo;
+
+import java.util.concurrent.TimeUnit;
+import org.openjdk.jmh.annotations.*;
+
+@State(Scope.Benchmark)
+@BenchmarkMode(Mode.AverageTime)
+@OutputTimeUnit(TimeUnit.NANOSECONDS)
+@Warmup(iterations = 1, time = 100, timeUnit = TimeUnit.MILLISECONDS)
+@Measurement(iterations = 2, time = 100, timeUnit = TimeUnit.MILLISECONDS)
+public class Calls {
+    @Param({"1", "2"})
+    public int step;
+    private int at;
+
+    @Benchmark
+    public int called() { return next(next(next(next(at++)))); }
+
+    private int next(int value) { return value * 31 + step; }
+
+    @Benchmark
+    public int breaks() { throw new IllegalStateException("broken on purpose"); }
+}
+"""
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    path = tmp_path / "Calls.java"
+    path.write_text(SOURCE)
+    return path
+
+
+def test_two_kinds_of_jvm_are_compared_and_their_inlining_is_kept(
+    benchctl: Benchctl, store: RunStore, source: Path
+):
+    words = (
+        "--include",
+        "called",
+        "--param",
+        "step=1",
+        "--variant",
+        "plain",
+        "--variant",
+        "none=jvm:-XX:-Inline",
+    )
+    done = benchctl("micro", "run", str(source), *words, "--forks", "3", "--evidence", "inlining", "--wait")
+    assert done.returncode == 0, done.stderr
+    assert "SLOWER" in done.stdout
+    assert "JMH's own table" in done.stdout
+    folder = store.find("latest", finished=False)
+    record = folder.load()
+    assert len(record.forks) == 8
+    assert [len(record.compared(name)) for name in ("plain", "none")] == [3, 3]
+    assert {facts.jdk for facts in record.engines} == {record.engines[0].jdk}
+    (summary,) = record.compared("plain")[0].summaries
+    assert (summary.label, summary.unit) == ("called:step=1", "ops")
+    assert summary.mean_ns is not None
+    assert 0.1 < summary.mean_ns < 1000
+    rows = json.loads(benchctl("micro", "table", record.id, "--format", "json").stdout)
+    assert [(row["variant"], row["count"], row["unit"]) for row in rows] == [
+        ("plain", 6, "ns/op"),
+        ("none", 6, "ns/op"),
+    ]
+    shown = benchctl("inlining", record.id, "--variant", "plain", "--method", "Calls::called")
+    assert "Calls::next" in shown.stdout, shown.stdout + shown.stderr
+    more = benchctl("run", "--more", record.id, "--forks", "1", "--wait")
+    assert more.returncode == 0, more.stderr
+    assert len(folder.load().compared("none")) == 4
+
+
+def test_what_breaks_says_why_and_takes_nothing_along(benchctl: Benchctl, store: RunStore, source: Path):
+    done = benchctl("micro", "run", str(source), "--param", "step=1", "--forks", "1", "--wait")
+    assert done.returncode == 1
+    assert "IllegalStateException: broken on purpose at demo.Calls.breaks(Calls.java:23)" in done.stderr
+    called, broken = sorted(
+        store.find("latest", finished=False).load().forks[0].summaries, key=lambda one: bool(one.failures)
+    )
+    assert called.mean_ns is not None
+    assert broken.failures == {"failed": 1}
+    source.write_text(SOURCE.replace("return value", "retur value"))
+    done = benchctl("micro", "run", str(source))
+    assert (done.returncode, "Calls.java (at line 20)" in done.stderr) == (1, True), done.stderr
+    source.write_text(SOURCE.replace("@Benchmark\n", "\n"))
+    done = benchctl("micro", "run", str(source))
+    assert done.returncode == 2
+    assert "has no benchmark" in done.stderr
