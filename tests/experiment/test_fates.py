@@ -111,7 +111,7 @@ def test_they_are_listed(tmp_path: Path):
         ("forks: 2, ", "forks: 4, ", "a measurement has at most the experiment's 3 forks"),
         ("forks: 2, ", "forks: 0, ", "expected a whole number >= 1"),
         ("[inlining, gc, gc]", "[inlning]", "'inlning' is none of"),
-        ("[inlining, gc, gc]", "[]", "a list of length >= 1"),
+        ("[inlining, gc, gc]", "[]", "it is empty"),
         ("forks: all", "forks: many", "forks"),
         ("measurement: jit", "measurement: jt", "there is no measurement 'jt'\n  hint: did you mean 'jit'?"),
         ("measurement: jit", "measurement: costly", "measurement 'costly' keeps no inlining logs"),

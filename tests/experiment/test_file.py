@@ -183,7 +183,7 @@ def test_the_digest_is_that_of_the_file_and_its_challenges(what: str, tmp_path: 
         ("[0.65, 0.68, 4.62]", "[1, 2, -100]", "figures above 0 never differ by -100 %"),
         ("name: p90", "name: engines", "there are two comparisons 'engines'"),
         ("comparisons: [engines]", "comparisons: [engine]", "did you mean 'engines'?"),
-        ("comparisons: [engines]", "comparisons: []", "a list of length >= 1"),
+        ("comparisons: [engines]", "comparisons: []", "it is empty"),
         ("comparisons: [engines]", "comparisons: [engines, engines]", "'engines' is there twice"),
         ("is: alike", "is: quicker", "'quicker' is none of"),
         ("margin: 10%", "margin: 0.1", "a percentage such as 3%"),

@@ -106,7 +106,6 @@ def test_a_parameter_that_only_a_warm_up_knows_needs_its_name(tmp_path: Path, of
         ({"index_builds": 2, "variants": (ES, RUNNING)}, "--index-builds: a cluster that runs already"),
         ({"index": "deterministic", "variants": (ES, RUNNING)}, "--index: a cluster that runs already"),
         ({"index": "deterministic", "variants": (THREE,)}, "every node of a cluster indexes its copies"),
-        ({"on_node_loss": "continue"}, "--on-node-loss: no variant has several nodes"),
         ({"metrics": "cpu,cpus"}, "there is no metric 'cpus'"),
         (
             {"metrics": "took,answer,heap", "variants": (ES, RUNNING)},

@@ -93,7 +93,7 @@ _SECTIONS: Mapping[str, Mapping[str, LazyCommand]] = {
         "import": (
             "benchctl.cli.import_runs",
             "import_command",
-            "Take results of Rally, OpenSearch Benchmark or JMH over as a run.",
+            "Take over results of Rally, OpenSearch Benchmark, JMH.",
         ),
         "export": (
             "benchctl.cli.export",
@@ -142,7 +142,7 @@ _SECTIONS: Mapping[str, Mapping[str, LazyCommand]] = {
         "micro": (
             "benchctl.cli.micro",
             "micro_group",
-            "Measure microbenchmarks of JMH, compare JVMs, jars and flags by them.",
+            "Measure microbenchmarks of JMH, and compare variants.",
         ),
         "lucene": (
             "benchctl.cli.lucene",

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from scipy import stats
 
 from benchctl.disk import disk_errors, read_file
 from benchctl.engine.distribution import fetch_published
@@ -521,6 +520,9 @@ def own_row(label: str, entries: Sequence[Mapping[str, Any]]) -> OwnRow:
     mean, error = sum(value * times for value, times in values) / count, None
     if count > 2:  # noqa: PLR2004 - as JMH does
         spread = math.sqrt(sum(times * (value - mean) ** 2 for value, times in values) / (count - 1))
+        # It takes as long to load as a benchmark may take, and only this table needs it.
+        from scipy import stats  # noqa: PLC0415 - see above
+
         t = float(stats.t.ppf(1 - (1 - _CONFIDENCE) / 2, count - 1))
         error = t * spread / math.sqrt(count)
     return OwnRow(label, first["mode"], count, mean, error, first["primaryMetric"]["scoreUnit"])

@@ -238,8 +238,9 @@ class Figure(msgspec.Struct, frozen=True):
         margin: relative difference that does not matter in practice.
         quantiles: whether the field holds `Quantiles`.
         loop: that of the tasks of which it says something: a throttled task's throughput was asked for, and a
-            closed loop has no latency of its own; `cost` is that of an operation, at whatever rate they came,
-            and of 1,000 documents where those are counted: bodies may be of any size.
+            closed loop has no latency of its own; `micro` is of microbenchmarks only; `cost` is that of an
+            operation, at whatever rate they came, and of 1,000 documents where those are counted: bodies may
+            be of any size.
         usual: whether tasks are compared by it unless something else is asked for.
         counts: whether the unit follows what the task counts, such as documents.
         resolution: step in which it is counted, in `unit`; 0 for none that matters.
@@ -261,7 +262,7 @@ class Figure(msgspec.Struct, frozen=True):
     higher_is_better: bool = False
     margin: float = 0.05
     quantiles: bool = False
-    loop: Literal["any", "open", "closed", "search", "cost"] = "any"
+    loop: Literal["any", "open", "closed", "search", "cost", "micro"] = "any"
     usual: bool = False
     counts: bool = False
     resolution: float = 0.0
@@ -300,6 +301,8 @@ class Figure(msgspec.Struct, frozen=True):
 
     def of(self, summary: TaskSummary) -> "float | Quantiles | None":
         """Its value in a fork, in `unit`; quantiles in nanoseconds."""
+        if self.loop == "micro" and summary.unit != OPERATIONS:
+            return None
         if not self.field:
             cost = summary.meters.get(self.name)
             each = summary.costed if self.by_documents else 1.0
@@ -423,7 +426,8 @@ FIGURES = (
         "time per operation",
         "mean_ns",
         unit="ns",
-        meaning="the same in nanoseconds, for operations that take no longer: those of microbenchmarks",
+        meaning="mean time of an operation of a microbenchmark, by JMH",
+        loop="micro",
     ),
     _metered(
         "cpu",

@@ -721,11 +721,6 @@ def check_options(options: RunSpec) -> None:
             "leave --index-builds out, or measure nodes that benchctl starts (--variant)",
         ),
         (
-            options.on_node_loss != "fail" and not any(len(spec.nodes) > 1 for spec in options.variants),
-            "--on-node-loss: no variant has several nodes, and without its only one nothing goes on",
-            "leave it out, or write, for instance, --variant es3=es,nodes:3,replicas:1",
-        ),
-        (
             options.index != "usual" and on_target,
             "--index: a cluster that runs already has the index that it has",
             "leave --index out, or measure nodes that benchctl starts (--variant)",
