@@ -3,6 +3,7 @@
 import math
 import shlex
 from collections.abc import Collection, Iterator, Sequence
+from pathlib import Path
 
 import msgspec
 from rich.text import Text
@@ -123,14 +124,21 @@ class _Line(msgspec.Struct, frozen=True):
 
 
 def render_screen(
-    analysis: Analysis, *, plan: Plan | None = None, width: int = 80, lines: int = LINES, more: str = ""
+    analysis: Analysis,
+    *,
+    plan: Plan | None = None,
+    width: int = 80,
+    lines: int = LINES,
+    more: str = "",
+    runs: Path | None = None,
 ) -> Text:
     """The answer in at most `lines` lines of `width` columns, 80 or more.
 
     When there are more rows, the decided ones and the largest differences are shown, and how many more there
     are is said. Without `plan` no command is proposed; `more` says how to see all of it, if there is a way.
+    `runs` is the folder of the run's runs, if it is not the default one.
     """
-    top, bottom = _top(analysis, plan, width), _bottom(analysis, plan, width, more)
+    top, bottom = _top(analysis, plan, width), _bottom(analysis, plan, width, more, runs)
     curves = [_curve_text(curve, width) for curve in analysis.curves]
     rows = [line for row in analysis.rows if not row.swept for line in _lines(row, analysis)]
     shared = _shared(rows)
@@ -176,14 +184,15 @@ def _top(analysis: Analysis, plan: Plan | None, width: int) -> list[Text]:
     return top
 
 
-def _bottom(analysis: Analysis, plan: Plan | None, width: int, more: str) -> list[Text]:
+def _bottom(analysis: Analysis, plan: Plan | None, width: int, more: str, runs: Path | None) -> list[Text]:
     """What factors mean, what to run next, and where there is more."""
     bottom = (
         [] if analysis.redline is None else [paragraph(one, width) for one in rate_lines(analysis.redline)]
     )
     following = None if plan is None else next_command(analysis, plan)
     if following is not None:
-        words = command_lines(shlex.split(following.line), width, lead=f"{following.purpose}:  ")
+        line = [*shlex.split(following.line), *([] if runs is None else ["--runs", str(runs)])]
+        words = command_lines(line, width, lead=f"{following.purpose}:  ")
         bottom.append(Text(visible("\n".join(words))))
     if more:
         bottom.append(Text(visible(f"More:  {more}")))
