@@ -152,7 +152,9 @@ NOT_OF_A_PLAN: Final = {
 }  # fmt: skip
 FILES: Final = {
     "v.yml": "b: {extends: os@2.19.0, jvm: [-Xint], jdk: 17, index-settings: {index.codec: default}}\n"
-    "c: {extends: b, settings: {a: {b: true}}, distribution: es.zip}\n",
+    "c: {extends: b, settings: {a: {b: true}}, distribution: es.zip}\n"
+    "d: {extends: es, nodes: {m: {roles: [master, data], attributes: {zone: x}}, n: {roles: []}, "
+    "o: {settings: {search.max_buckets: 9}}}}\n",
     "mixed.json": '{"name": "mixed", "schedule": [{"parallel": {"tasks": ['
     '{"operation": "range", "target-throughput": 20}, '
     '{"operation": "asc_sort_timestamp", "target-throughput": 5}]}}]}',

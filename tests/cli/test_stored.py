@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import shlex
 import shutil
 from pathlib import Path
 
@@ -349,3 +350,11 @@ def test_builds_are_shown_compared_and_asked_like_forks(home: Path):
     assert "nothing to show: no task has a latency of its own" in str(none.exception)
     some = call("show", run, "--metric", "latency,index_size", "--notes")
     assert "all: no task has a latency of its own" in some.stdout
+
+
+def test_what_to_run_next_keeps_to_the_folder_of_the_runs(home: Path):
+    for runs, more in ((home / "my runs", ["--runs", str(home / "my runs")]), (home / "runs", [])):
+        RunStore(runs).create("one").save(make_record("one"))
+        shown = call("show", "one", "--runs", runs).stdout.replace("\\\n", "")
+        proposal = shlex.split(shown[shown.index("benchctl run") : shown.index("More:")])
+        assert proposal[proposal.index("6") + 1 :] == more

@@ -60,6 +60,8 @@ def test_one_host_needs_neither_scheduler_nor_dask(folder: Path, monkeypatch: py
         ("carries: [nodes], address: 127.0.0.1", "carries: [load], address: 127.0.0.2", "and carries none"),
         ("127.0.0.1", "'::'", "'::' is not the IP address of one interface"),
         ("127.0.0.1", "here.lan", "'here.lan' is not the IP address of one interface"),
+        (":8786", "", "'tls://10.0.0.1' has no port"),
+        (":8786", ":dask", "'tls://10.0.0.1:dask' has no port"),
         ("[load]", "[loads]", "loads"),
         ("[load]", "[]", "carries: it is empty"),
         ("load-2: {carries: [load]}", "two: {carries: [nodes], address: 127.0.0.1}", "'two' and 'here' have"),

@@ -8,6 +8,7 @@ import pytest
 
 from benchctl.errors import BenchctlError
 from benchctl.home import Home
+from benchctl.hosts.remote import SiteRoom, describe_site
 from benchctl.hosts.site import Site
 from benchctl.results.model import IndexFacts, IngestReport
 
@@ -78,3 +79,16 @@ def test_logs_are_packed_without_temporary_files_and_without_following_a_link(ho
             content = packed.extractfile("logs/a.log")
             assert content is not None
             assert content.read() == b"logs"
+
+
+def test_an_unfit_host_has_no_free_disk_rather_than_none_left(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
+    monkeypatch.setenv("BENCHCTL_HOME", str(tmp_path))
+    monkeypatch.setattr("benchctl.home._check_reachable", lambda *_: None)
+    assert describe_site("192.0.2.1") == SiteRoom(
+        None, "the host has no interface with the address 192.0.2.1"
+    )
+    here = describe_site("127.0.0.1")
+    assert here.free_disk_bytes
+    assert not here.unfit

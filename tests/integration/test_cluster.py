@@ -1,6 +1,7 @@
 """Three nodes on real ground: formed, filled, forked from, one of them killed, and nothing left behind."""
 
 import json
+import time
 from pathlib import Path
 
 import duckdb
@@ -12,7 +13,9 @@ from benchctl.home import Home
 from benchctl.jvm.call_sites import logs_of
 from benchctl.jvm.profile import fork_profiles
 from benchctl.report.evidence import read_run_evidence
+from benchctl.results.plan import NodeSpec
 from benchctl.results.store import RunStore
+from integration.conftest import Start
 from integration.test_run import java_processes, running, wait_until_gone
 
 pytestmark = pytest.mark.timeout(600)
@@ -120,3 +123,21 @@ def test_a_node_may_be_killed_and_come_back_but_not_be_lost(
 
 def facts_written(root: Path) -> float:
     return (root / "manifest.json").stat().st_mtime
+
+
+def test_a_node_that_starts_again_waits_for_none_that_is_gone_for_good(start: Start):
+    # The only one that may be elected, so that it is this one whose wait would hold the cluster up.
+    nodes = [NodeSpec("a"), NodeSpec("b", {"node.roles": ["data"]})]
+    with start("elasticsearch", nodes=nodes) as cluster:
+        cluster.client.request("PUT", "/kept", body='{"settings": {"number_of_replicas": 0}}')
+        cluster.act("kill", "b", lambda: False)
+        begun = time.monotonic()
+        cluster.act("restart", "a", lambda: False)
+        # The engines' own wait for expected nodes is five minutes.
+        assert time.monotonic() - begun < 60
+        assert [(node, fate) for _, node, fate in cluster.fates] == [
+            ("b", "killed"),
+            ("a", "stopped"),
+            ("a", "started again"),
+        ]
+        assert cluster.client.request("GET", "/_cluster/health")["number_of_nodes"] == 1

@@ -46,6 +46,16 @@ def test_text_is_folded_between_words_to_fit_and_ids_stay_whole():
     assert max(map(len, narrow)) == len("20261121-152017-big5  1,000  two-words")
 
 
+def test_names_of_numbers_are_folded_before_text_is():
+    listing = Listing(("state", "memory free GiB"), [("cannot be used now", 12.5)], frozenset({1}))
+    assert "".join(pieces(listing, "text", 30)).splitlines() == [
+        "state                   memory",
+        "                      free GiB",
+        "──────────────────────────────",
+        "cannot be used now        12.5",
+    ]
+
+
 def test_markdown_keeps_pipes():
     assert written(LISTING, "markdown").splitlines() == [
         "| name | count | share | flag | items |",

@@ -1,4 +1,4 @@
-"""`benchctl hosts`: the hosts of a file, and whether load can come from them."""
+"""`benchctl hosts`: the hosts of a file, and whether they can be used."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 _COLUMNS = (
     "host", "carries", "state", "CPUs", "load", "memory free GiB", "disk free GiB", "round trip ms", "MB/s",
-    "clock offset s", "± s", "memory maps", "measuring there", "other versions",
+    "clock offset s", "± s", "other versions",
 )  # fmt: skip
-_NUMERIC = frozenset(range(3, 12))
+_NUMERIC = frozenset(range(3, 11))
 _READY = "ready"
 # What both engines demand of a host, where nodes of other hosts reach theirs.
 _LEAST_MEMORY_MAPS = 262_144
@@ -45,9 +45,9 @@ def check_command(file: Path, output_format: TableFormat) -> None:
     """Ask every host of FILE what it is, how far away, and whether it is free.
 
     The clock offset is that of the host's monotonic clock, which counts from its own start, and its error
-    half of the quickest round trip. Free disk is that of the host's own BENCHCTL_HOME where it carries nodes;
-    memory maps are its vm.max_map_count, of which clusters over several hosts need 262,144. Versions are
-    those that this host has otherwise. Exit code 1 if a host cannot be used, or somebody measures there.
+    half of the quickest round trip. Free disk is that of the host's own BENCHCTL_HOME where it carries nodes.
+    Other versions are those that differ from this host's. Exit code 1 if a host cannot be used, or somebody
+    measures there.
     """
     hosts = load_hosts(file)
     hosts.check_nodes()
@@ -82,22 +82,20 @@ def _rows(hosts: Hosts) -> Iterator[Row]:
                 continue
             facts = describe(Path.cwd()) if host.local else links[name].facts
             disk: int | None = facts.free_disk_bytes
-            unfit = "busy" if facts.busy else ""
+            unfit = ""
             if "nodes" in host.carries:
                 where = describe_site(host.address) if host.local else links[name].call("site", host.address)
-                unfit = unfit or where.unfit or _bootstrap(hosts, facts)
+                unfit = where.unfit or _bootstrap(hosts, facts)
                 disk = where.free_disk_bytes
             others = (f"{one} {facts.versions[one]}" for one in VERSIONS if facts.versions[one] != own[one])
             yield (
                 *known,
-                unfit or _READY,
+                unfit or (f"busy: {facts.busy}" if facts.busy else _READY),
                 facts.cores,
                 round(facts.load, 2),
                 round(facts.free_memory_bytes / 2**30, 1),
                 None if disk is None else round(disk / 2**30, 1),
                 *([None] * 4 if host.local else _distance(links[name])),
-                facts.memory_maps if "nodes" in host.carries else None,
-                facts.busy or None,
                 ", ".join(others) or None,
             )
 

@@ -64,7 +64,9 @@ def print_run(
         emit(single_file_page(run_page(folder, record, found, usual=usual)))
         return record
     more = f"benchctl show {reference(folder, usual)} -v"
-    _print(found, output_format, plan, [record], part=part, style=style, more=more)
+    place = folder.path.absolute().parent
+    runs = None if place == usual.absolute() else place
+    _print(found, output_format, plan, [record], part=part, style=style, more=more, runs=runs)
     if output_format == "text" and part == "all":
         say("\n" + "\n".join(fact_lines(record, width=text_width())) + f"\n\nRun: {folder.path}")
     elif output_format == "markdown":
@@ -127,6 +129,7 @@ def _print(
     part: Part | None,
     style: Style | None,
     more: str,
+    runs: Path | None = None,
     gate: GateResult | None = None,
     below: int = 0,
 ) -> None:
@@ -144,7 +147,7 @@ def _print(
     elif output_format == "text" and part is None:
         # A terminal's last line is the prompt's.
         lines = text_height() - below - terminal
-        shown = render_screen(analysis, plan=plan, width=width, lines=lines, more=more)
+        shown = render_screen(analysis, plan=plan, width=width, lines=lines, more=more, runs=runs)
         if terminal:
             paint(shown)
         else:

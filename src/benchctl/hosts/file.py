@@ -3,6 +3,7 @@
 import errno
 import ipaddress
 import itertools
+import re
 import socket
 import ssl
 from collections.abc import Mapping, Sequence
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 Carried = Literal["nodes", "load"]
 _TLS = "tls://"
+_PORT = re.compile(r"[^/:]:\d{1,5}$", re.ASCII)
 # Messages of a handshake go to and fro twice.
 _HANDSHAKE_ROUNDS = 4
 
@@ -278,7 +280,7 @@ def _check_way(found: Hosts, document: Document) -> None:
     away = ", ".join(found.remote)
     if not found.scheduler:
         raise document.refuse(
-            (), f"nothing says how {away} can be reached", hint="write scheduler: tls://HOST:8786"
+            (), f"nothing says how {away} can be reached", hint=f"write scheduler: {_TLS}HOST:8786"
         )
     if not found.scheduler.startswith(_TLS):
         raise document.refuse(
@@ -286,6 +288,10 @@ def _check_way(found: Hosts, document: Document) -> None:
             f"'{found.scheduler}' is not a {_TLS} address: without TLS, whoever reaches the port could run "
             "code on all hosts",
             hint="start scheduler and workers with --tls-ca-file, --tls-cert and --tls-key",
+        )
+    if not _PORT.search(found.scheduler):
+        raise document.refuse(
+            ("scheduler",), f"'{found.scheduler}' has no port", hint=f"write scheduler: {_TLS}HOST:8786"
         )
     if found.tls is None:
         raise document.refuse(

@@ -423,6 +423,16 @@ def _start_hint(hosts: Hosts, name: str) -> str:
 _OBJECT = re.compile(r"in <[^>]*>: (\w+: )?")
 
 
+def unreached(error: Exception) -> str:
+    """Why Dask does not reach a scheduler; of some errors, the text is empty or has its objects in it."""
+    cause = error.__cause__ or error
+    if isinstance(cause, TimeoutError):
+        return f"it did not answer within {_CONNECT_S:g} s"
+    if not isinstance(cause, OSError):
+        return "what is there ended the connection"
+    return _OBJECT.sub("", str(cause)).strip() or type(cause).__name__
+
+
 @contextmanager
 def _client(hosts: Hosts) -> Iterator[Client]:
     # Its log tells what we tell ourselves, in other words and on the screen.
@@ -447,11 +457,8 @@ def _client(hosts: Hosts) -> Iterator[Client]:
                 name="benchctl",
             )
         except (OSError, ValueError) as err:
-            cause = err.__cause__ or err
-            # Of some, the text is empty or has objects of Dask's in it.
-            words = _OBJECT.sub("", str(cause)).strip() or type(cause).__name__
             raise BenchctlError(
-                f"the Dask scheduler {hosts.scheduler} cannot be reached: {words}",
+                f"the Dask scheduler {hosts.scheduler} cannot be reached: {unreached(err)}",
                 hint=f"see whether it is up, and whether {hosts.tls.ca} vouches for it and for this host",
             ) from err
         try:

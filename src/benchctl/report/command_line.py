@@ -13,6 +13,7 @@ from benchctl.results.plan import (
     CorpusSpec,
     EvidenceSpec,
     MicroSpec,
+    NodeSpec,
     Plan,
     RedlineSpec,
     StopSpec,
@@ -25,6 +26,7 @@ _NS_PER_MS = 1e6
 _S_PER_MINUTE = 60
 _SHORT_NAMES = {"elasticsearch": "es", "opensearch": "os", "jvm": "jvm"}
 _ORDINARY_VARIANTS = ("es", "os")
+_ROLES = "node.roles"
 
 
 def command(
@@ -227,6 +229,14 @@ def _variant_text(spec: VariantSpec) -> str:
     return f"{spec.name}={','.join([base, *options])}"
 
 
+def _node_entry(node: NodeSpec) -> dict[str, Any]:
+    """A node as a file of variants has it."""
+    settings = dict(node.settings)
+    # No roles at all are not the same as none said.
+    entry = {"roles": settings.pop(_ROLES)} if _ROLES in settings else {}
+    return entry | {key: value for key, value in (("settings", settings), ("host", node.host)) if value}
+
+
 def _variant_options(spec: VariantSpec) -> Iterator[str]:
     """What a variant adds to its engine, except what has an option of its own."""
     lists = (("jvm", spec.jvm_flags), ("jar", spec.jars), ("plugin", spec.plugins), ("warmup", spec.warmups))
@@ -235,8 +245,7 @@ def _variant_options(spec: VariantSpec) -> Iterator[str]:
         yield f"heap:{spec.heap_mb}m"
     if spec.nodes:
         plain = [f"node-{number}" for number in range(1, len(spec.nodes) + 1)]
-        parts = ((node, {"settings": node.settings, "host": node.host}) for node in spec.nodes)
-        told = {node.name: {key: value for key, value in part.items() if value} for node, part in parts}
+        told = {node.name: _node_entry(node) for node in spec.nodes}
         same = len(plain) > 1 and told == {name: {} for name in plain}
         yield f"nodes:{len(plain) if same else msgspec.json.encode(told).decode()}"
     if spec.start != "direct":

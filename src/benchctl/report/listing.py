@@ -110,16 +110,21 @@ def _widths(lines: Sequence[tuple[str, ...]], numeric: Collection[int], width: i
     widths = [max(map(len, column)) for column in columns]
     if width is None:
         return widths
+    # Numbers stay whole, and their names take a further line before text does.
     least = [
-        widths[place]
-        if place in numeric
-        else max(len(word) for text in column for word in text.split() or [""])
+        max(
+            len(word)
+            for line, text in enumerate(column)
+            for word in ([text] if line and place in numeric else text.split() or [""])
+        )
         for place, column in enumerate(columns)
     ]
     excess = sum(widths) + len(_GAP) * (len(widths) - 1) - width
     while excess > 0:
         # Those that can still give way, the widest of them.
-        place = max(range(len(widths)), key=lambda one: (widths[one] > least[one], widths[one]))
+        place = max(
+            range(len(widths)), key=lambda one: (widths[one] > least[one], one in numeric, widths[one])
+        )
         if widths[place] == least[place]:
             break
         widths[place] -= 1

@@ -2,7 +2,8 @@
 
 import math
 import shlex
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from pathlib import Path
 
 import msgspec
 from rich.text import Text
@@ -57,7 +58,7 @@ _MARKS = {
     "saturated": ("the engine did not keep up", "with the offered rate"),
     "driver": ("benchctl was the limit", "not the engine"),
     "bound": ("a lower bound", "nothing higher was tried, or benchctl was the limit"),
-    "lost": ("a node was lost", "and the others went on without it; -v says which"),
+    "lost": ("a node was lost", "the figures are those of fewer nodes"),
     "copied": ("shards were copied", "when nodes started, so not all is as it was prepared"),
     "cached": ("not cold", "starts of nodes, or warm-up, had read the index into the page cache again"),
     "cold": ("not warmed up", "forks were still getting faster"),
@@ -123,22 +124,29 @@ class _Line(msgspec.Struct, frozen=True):
 
 
 def render_screen(
-    analysis: Analysis, *, plan: Plan | None = None, width: int = 80, lines: int = LINES, more: str = ""
+    analysis: Analysis,
+    *,
+    plan: Plan | None = None,
+    width: int = 80,
+    lines: int = LINES,
+    more: str = "",
+    runs: Path | None = None,
 ) -> Text:
     """The answer in at most `lines` lines of `width` columns, 80 or more.
 
     When there are more rows, the decided ones and the largest differences are shown, and how many more there
     are is said. Without `plan` no command is proposed; `more` says how to see all of it, if there is a way.
+    `runs` is the folder of the run's runs, if it is not the default one.
     """
-    top, bottom = _top(analysis, plan, width), _bottom(analysis, plan, width, more)
+    top, bottom = _top(analysis, plan, width), _bottom(analysis, plan, width, more, runs)
     curves = [_curve_text(curve, width) for curve in analysis.curves]
     rows = [line for row in analysis.rows if not row.swept for line in _lines(row, analysis)]
-    shared = _shared(rows)
+    shared, marks = _shared(rows), _meanings(analysis)
     width = max(width, _LEAST_WIDTH)
     kept, flowing = list(rows), False
     while True:
         blocks = [*_blocks(kept, shared, width)]
-        body = [*top, *curves, *blocks, *_legend(kept, shared, width, flowing=flowing)]
+        body = [*top, *curves, *blocks, *_legend(kept, shared, width, marks, flowing=flowing)]
         if len(curves) < len(analysis.curves):
             hidden = counted(len(analysis.curves) - len(curves), "more curve")
             body.append(Text(f"{hidden}: -v shows them"))
@@ -176,14 +184,15 @@ def _top(analysis: Analysis, plan: Plan | None, width: int) -> list[Text]:
     return top
 
 
-def _bottom(analysis: Analysis, plan: Plan | None, width: int, more: str) -> list[Text]:
+def _bottom(analysis: Analysis, plan: Plan | None, width: int, more: str, runs: Path | None) -> list[Text]:
     """What factors mean, what to run next, and where there is more."""
     bottom = (
         [] if analysis.redline is None else [paragraph(one, width) for one in rate_lines(analysis.redline)]
     )
     following = None if plan is None else next_command(analysis, plan)
     if following is not None:
-        words = command_lines(shlex.split(following.line), width, lead=f"{following.purpose}:  ")
+        line = [*shlex.split(following.line), *([] if runs is None else ["--runs", str(runs)])]
+        words = command_lines(line, width, lead=f"{following.purpose}:  ")
         bottom.append(Text(visible("\n".join(words))))
     if more:
         bottom.append(Text(visible(f"More:  {more}")))
@@ -301,10 +310,24 @@ def _shared(lines: Sequence[_Line]) -> set[str]:
     return set.intersection(*(set(line.verdict.words[1:]) for line in lines)) if len(lines) > 1 else set()
 
 
-def _legend(lines: Sequence[_Line], shared: Collection[str], width: int, *, flowing: bool) -> Iterator[Text]:
+def _meanings(analysis: Analysis) -> Mapping[str, tuple[str, str]]:
+    """What marks mean; of nodes that were lost, which ones."""
+    doubts = [doubt for row in analysis.rows for doubt in row.caveats if doubt.code == "node-lost"]
+    lost = "; ".join(dict.fromkeys(doubt.text.partition(": ")[0] for doubt in doubts))
+    return {**_MARKS, "lost": (lost, _MARKS["lost"][1])} if lost else _MARKS
+
+
+def _legend(
+    lines: Sequence[_Line],
+    shared: Collection[str],
+    width: int,
+    marks: Mapping[str, tuple[str, str]],
+    *,
+    flowing: bool,
+) -> Iterator[Text]:
     """What the words and marks of these lines mean, one a line or `flowing`."""
     words = [*shared, *(word for line in lines for word in line.verdict.words)]
-    meanings = {mark: _MARKS[mark] for mark in _MARKS if mark in words}
+    meanings = {mark: marks[mark] for mark in marks if mark in words}
     least = [line.mde_percent for line in lines if line.mde_percent is not None]
     if least:
         low, high = percent(min(least)), percent(max(least))
