@@ -159,8 +159,8 @@ def test_notifiers_are_what_the_notifiers_say(tmp_path: Path):
     [
         ("challenges: [test]\n", "1:1: 'variants' is missing", "such as [es@8.19.0]"),
         ("variants: [es]\n", "1:1: 'challenges' is missing", "add a list of challenges such as [range-only]"),
-        ("variants: []\nchallenges: [test]\n", "1:11: variants: expected a list of variants such as", ""),
-        ("variants: [es]\nchallenges: []\n", "2:13: challenges: expected a list of challenges such as", ""),
+        ("variants: []\nchallenges: [test]\n", "1:11: variants: it is empty", "a list of variants"),
+        ("variants: [es]\nchallenges: []\n", "2:13: challenges: it is empty", "a list of challenges"),
         ("variants: es\nchallenges: [test]\n", "1:11: variants: expected a list of variants", "write [es]"),
         ("variants: [ess]\nchallenges: [test]\n", "1:12: variants, entry 1: there is no variant", "'es'"),
         (
@@ -238,7 +238,7 @@ def test_notifiers_are_what_the_notifiers_say(tmp_path: Path):
         (f"{LEAST}name: My Suite\n", "3:7: name: 'My Suite' cannot be the name of a suite", "lower-case"),
         (f"{LEAST}name: site\n", "3:7: name: 'site' cannot be the name of a suite", "folder of the pages"),
         (f"{LEAST}name: ../x\n", "3:7: name: '../x' cannot be the name of a suite", ""),
-        (f"{LEAST}track: ''\n", "3:8: track: expected text of length >= 1", ""),
+        (f"{LEAST}track: ''\n", "3:8: track: it is empty", ""),
         (f"{LEAST}trust: true\n", "3:1: unknown key 'trust'", ""),
     ],
 )  # fmt: skip
