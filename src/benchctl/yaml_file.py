@@ -503,7 +503,7 @@ class _Misfit:
             if {"int", "float"} & set(kinds) and re.fullmatch(r"[0-9.]+", value):
                 return f"leave the quotes out: {written}"
             entry = written if _PLAIN_ENTRY.fullmatch(written) else f'"{written}"'
-            return f"write [{entry}]" if kinds == ["array"] else ""
+            return f"write [{entry}]" if {*kinds} - {"null"} == {"array"} else ""
         return ""
 
     def _with_unit(self, value: object) -> str:

@@ -45,6 +45,14 @@ def test_why_a_shard_is_not_started_is_asked_for(client: SearchClient, node: Fak
     assert client.unassigned() == ["Caused by: corrupt_index_exception: failed engine"]
 
 
+@pytest.mark.parametrize("master", ["x", None])
+def test_a_node_says_itself_whether_it_has_a_master(client: SearchClient, node: FakeNode, master: str | None):
+    assert not client.has_master()
+    node.answers["GET", "/_cluster/state/master_node"] = (200, {"master_node": master})
+    assert client.has_master() == bool(master)
+    assert node.seen[-1][2] == {"local": "true"}
+
+
 def test_a_search_carries_body_and_parameters(client: SearchClient, node: FakeNode):
     node.answers["POST", "/big5/_search"] = (200, {"took": 1})
     body = {"query": {"match_all": {}}}

@@ -1,13 +1,14 @@
 """What becomes of a cluster whose nodes go, without any node."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
-from benchctl.engine.client import NodeInfo, loopback
-from benchctl.engine.cluster import Cluster
+from benchctl.engine.client import NodeInfo, NodeRequestError, loopback
+from benchctl.engine.cluster import Cluster, _wait_healthy
 from benchctl.engine.distribution import Installation
 from benchctl.errors import BenchctlError
 
@@ -24,16 +25,20 @@ class FakeNode:
             cluster_uuid=lambda: "u", primary_shards=lambda: 1, node_search_count=lambda: 4, number=number
         )
         self.down = self.gone = self.host_lost = False
+        self.left_s = 1.0
         self.done: list[str] = []
 
     @property
     def lost(self) -> bool:
         return self.gone and not self.down
 
-    def check_alive(self, within_s: float = 0.0) -> None:
-        del within_s
+    def check_alive(self, within_s: float = 0.0, when: str = "") -> None:
+        del within_s, when
         if self.lost:
             raise BenchctlError(f"{self.name} is gone")
+
+    def failure(self, what: str, said: Sequence[str] = ()) -> BenchctlError:
+        return BenchctlError(f"{self.name} {what}{said or ''}")
 
     def take_down(self, *, at_once: bool) -> None:
         self.down = True
@@ -103,3 +108,18 @@ def test_what_is_done_to_a_node_on_purpose_is_no_loss():
     with pytest.raises(BenchctlError, match="no node 'node-9'") as caught:
         found.act("stop", "node-9", lambda: False)
     assert "node-1, node-2" in caught.value.hint
+
+
+def test_the_node_that_found_no_others_is_the_one_whose_log_is_read():
+    def unready(*_: object) -> str:
+        raise NodeRequestError("GET /_cluster/health", 408, "health is still red with 1 of 2 nodes")
+
+    _, nodes = cluster(2)
+    for node, master in zip(nodes, (True, False), strict=True):
+        node.client.health, node.client.has_master = unready, lambda master=master: master
+        node.client.unassigned = list
+    with pytest.raises(BenchctlError, match="node-2 never found the others"):
+        _wait_healthy(cast("Any", nodes), "i")
+    nodes[1].client.has_master = lambda: True
+    with pytest.raises(BenchctlError, match=r"node-1 never got the shards of index 'i' ready: .* 1 of 2"):
+        _wait_healthy(cast("Any", nodes), "i")

@@ -139,7 +139,13 @@ def test_a_warning_is_what_matters_where_nothing_failed():
     normal = "[2026-01-01T00:00:00,000][WARN ][o.e.b.Check] [benchctl] Cannot allocate memory lock"
     waiting = normal.replace("Cannot allocate memory lock", "master not discovered yet: have discovered []")
     noise = ["Nov 25, 2026 sun.util.locale.provider.LocaleProviderAdapter <clinit>", "WARNING: COMPAT"]
-    assert diagnose([normal, waiting, *noise]) == (waiting, "the logs say more")
+    usual = [
+        "[2026-01-01T00:00:00,000][WARN ][o.e.b.BootstrapChecks    ] [a] max virtual memory areas",
+        "[2026-01-01T00:00:00,000][WARN ][o.e.c.c.ClusterBootstrapService] [a] this node is locked into",
+        "[2026-01-01T00:00:00,000][WARN ][r.suppressed             ] [a] path: /i/_search",
+    ]
+    assert diagnose([normal, waiting, *usual, *noise]) == (waiting, "the logs say more")
+    assert diagnose([*usual, *noise])[0] == ""
     assert diagnose([normal, "unknown setting [a]"])[0] == "unknown setting [a]"
 
 

@@ -1,12 +1,21 @@
-"""What is said of a scheduler that nobody reaches."""
+"""What is said of a scheduler that nobody reaches, and of hosts that are not fit."""
+
+from contextlib import nullcontext
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
+
+from benchctl.errors import BenchctlError
+from benchctl.hosts.file import Host, Hosts
 
 pytest.importorskip("distributed")
 
 from distributed.comm import CommClosedError
 
-from benchctl.hosts.pool import unreached
+from benchctl.hosts.pool import HostSession, unreached
+from benchctl.hosts.remote import versions
 
 
 @pytest.mark.parametrize(
@@ -26,3 +35,54 @@ def test_why_a_scheduler_is_not_reached_is_said_in_words(cause: Exception, said:
     outer = OSError("Timed out trying to connect to tls://127.0.0.1:8786 after 10 s")
     outer.__cause__ = cause
     assert unreached(outer) == unreached(cause) == said
+
+
+class FakeLink:
+    """The way to a host whose worker is there, whatever becomes of it."""
+
+    actor_type = object
+
+    def __init__(self, name: str, _client: object, actor: Any) -> None:
+        self.name, self.facts = name, SimpleNamespace(versions=versions() | actor)
+
+
+class FakeClient:
+    """Knows some Dask workers; what their actors are, or what they raise."""
+
+    def __init__(self, **actors: object) -> None:
+        self.actors = actors
+
+    def scheduler_info(self, n_workers: int) -> dict[str, Any]:
+        assert n_workers == -1
+        return {"workers": {name: {"name": name, "nanny": name == "watched"} for name in self.actors}}
+
+    def submit(self, _kind: object, *, workers: list[str], **_: object) -> SimpleNamespace:
+        def result(timeout: float) -> object:
+            assert timeout
+            actor = self.actors[workers[0]]
+            if isinstance(actor, Exception):
+                raise actor
+            return actor
+
+        return SimpleNamespace(result=result)
+
+
+def test_only_where_no_worker_runs_is_one_to_be_started(monkeypatch: pytest.MonkeyPatch):
+    client = FakeClient(
+        well={}, watched={}, old={"numpy": "1.0"}, bare=ImportError("no benchctl"), held=BenchctlError("held")
+    )
+    monkeypatch.setattr("benchctl.hosts.pool._client", lambda _: nullcontext(client))
+    names = ("well", "watched", "old", "bare", "held", "absent")
+    hosts = Hosts(Path("hosts.yml"), {name: Host(("load",)) for name in names}, "tls://10.0.0.1:8786", None)
+    with HostSession(hosts, cast("Any", FakeLink), names) as session:
+        assert list(session.links) == ["well"]
+        hints = {name: error.hint for name, error in session.missing.items()}
+        with pytest.raises(
+            BenchctlError, match=r"host old cannot be used: it has numpy 1\.0, here"
+        ) as caught:
+            session.link("old")
+    start = "start there: dask worker tls://10.0.0.1:8786 --name HOST"
+    assert {name for name, hint in hints.items() if hint.startswith(start)} == {"watched", "absent"}
+    assert {name for name, hint in hints.items() if hint.startswith("install there")} == {"old", "bare"}
+    assert hints["held"] == ""
+    assert caught.value.hint == hints["old"]

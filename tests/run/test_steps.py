@@ -13,12 +13,13 @@ import pytest
 from benchctl.home import Home
 from benchctl.load.executor import Stage, TaskResult
 from benchctl.load.task_clients import Job
+from benchctl.run.fork import with_kept_logs
 from benchctl.run.plan import boots
 from benchctl.run.session import Serving
 from benchctl.run.steps import Load, StepRunner
 from benchctl.track.load import load_track
 from benchctl.track.model import Challenge, Task
-from builders import ES, make_plan
+from builders import ES, make_plan, make_summary
 from load.storm import run_step_of
 from load.stub_server import Reply, StubServer
 from waiting import stopped_when
@@ -98,3 +99,11 @@ def test_a_fork_in_which_benchctl_stood_still_has_no_figures(*, test_mode: bool)
     else:
         assert said.startswith("benchctl itself did not run for ")
         assert " % of the measured time of range, so its figures would not be the engine's" in said
+
+
+def test_why_a_node_did_not_come_back_names_where_its_logs_are_kept():
+    told = make_summary(
+        "roll", 1.0, failure_reasons=("a was not ready (logs in /scratch/fork/boot-0/a)", "b")
+    )
+    (kept,) = with_kept_logs([told], Path("/scratch/fork/boot-0"), Path("/runs/r/boots/fork/boot-0"))
+    assert kept.failure_reasons == ("a was not ready (logs in /runs/r/boots/fork/boot-0/a)", "b")

@@ -51,22 +51,20 @@ def check_command(file: Path, output_format: TableFormat) -> None:
     """
     hosts = load_hosts(file)
     hosts.check_nodes()
-    rows = list(_rows(hosts))
+    hints: dict[str, None] = {}
+    rows = list(_rows(hosts, hints))
     print_listing(Listing(_COLUMNS, rows, _NUMERIC, title=f"Hosts of {file}"), output_format)
-    unfit = {str(row[0]): row[3] is None for row in rows if row[2] != _READY}
+    unfit = [str(row[0]) for row in rows if row[2] != _READY]
     if unfit:
-        start = (
-            "; on a host, start: dask worker SCHEDULER --name HOST --no-nanny --nthreads 1, with its three "
-        )
         raise BenchctlError(
-            f"{', '.join(unfit)} cannot be used now",
-            hint=f"the table says why{f'{start}--tls options' if any(unfit.values()) else ''}",
+            f"{', '.join(unfit)} cannot be used now", hint="; ".join(["the table says why", *hints])
         )
 
 
-def _rows(hosts: Hosts) -> Iterator[Row]:
+def _rows(hosts: Hosts, hints: dict[str, None]) -> Iterator[Row]:
+    """What is known of each host; what to do about those that cannot be reached goes to `hints`."""
     with ExitStack() as stack:
-        missing: Mapping[str, str] = {}
+        missing: Mapping[str, BenchctlError] = {}
         own = versions()
         links: Mapping[str, Link] = {}
         if hosts.remote:
@@ -78,7 +76,8 @@ def _rows(hosts: Hosts) -> Iterator[Row]:
         for name, host in hosts.hosts.items():
             known = name, list(host.carries)
             if name in missing:
-                yield (*known, missing[name], *[None] * (len(_COLUMNS) - 3))
+                hints |= dict.fromkeys(filter(None, [missing[name].hint]))
+                yield (*known, missing[name].message, *[None] * (len(_COLUMNS) - 3))
                 continue
             facts = describe(Path.cwd()) if host.local else links[name].facts
             disk: int | None = facts.free_disk_bytes

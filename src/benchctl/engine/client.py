@@ -276,6 +276,14 @@ class SearchClient:
         master = self.request("GET", "/_cluster/state/master_node")["master_node"]
         return str(self.request("GET", f"/_nodes/{_part(master)}/process")["nodes"][master]["name"])
 
+    def has_master(self) -> bool:
+        """Whether the node itself knows one, without waiting for any; one that does not answer has none."""
+        try:
+            state = self.request("GET", "/_cluster/state/master_node", params={"local": "true"})
+        except NodeRequestError:
+            return False
+        return state["master_node"] is not None
+
     def unassigned(self) -> list[str]:
         """Why a shard cannot be started, as log lines; a node may log nothing about it."""
         try:

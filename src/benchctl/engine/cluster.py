@@ -416,7 +416,7 @@ def boot(  # noqa: PLR0913 - what is started, on what and for whom; all by keywo
                 )
                 raise BenchctlError(err.message, hint=hint) from err
             raise
-        _wait_healthy(found[0].client, expect_index, found[0], len(found))
+        _wait_healthy(found, expect_index)
         start_s = time.monotonic() - started
         cluster = Cluster(found, installation, start_s=start_s, tolerant=tolerant)
         try:
@@ -453,14 +453,18 @@ def _at_once(do: Callable[[T], U], items: Sequence[T]) -> list[U]:
         return list(pool.map(do, items))
 
 
-def _wait_healthy(client: SearchClient, index: str | None, node: Member, count: int) -> None:
-    """Wait for the index's shards, or for whatever shards there are, on so many nodes."""
+def _wait_healthy(nodes: Sequence[Member], index: str | None) -> None:
+    """Wait for the index's shards, or for whatever shards there are, on all nodes."""
+    first = nodes[0]
     try:
-        client.health(index, node.left_s, count)
+        first.client.health(index, first.left_s, len(nodes))
     except NodeRequestError as err:
-        node.check_alive(EXIT_STATUS_WAIT_S, "before it was ready")
+        first.check_alive(EXIT_STATUS_WAIT_S, "before it was ready")
+        for node in nodes if len(nodes) > 1 else ():
+            if not node.client.has_master():
+                raise node.failure("never found the others, or too few to elect a master") from err
         what = f"the shards of index '{index}'" if index else "its shards"
-        raise node.failure(f"never got {what} ready: {err.reason}", client.unassigned()) from err
+        raise first.failure(f"never got {what} ready: {err.reason}", first.client.unassigned()) from err
 
 
 def archive_classes(home: Home, installation: Installation, jdk: Jdk, starts: Starts) -> bool:

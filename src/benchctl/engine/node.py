@@ -30,10 +30,16 @@ from benchctl.results.plan import EngineName
 _SHOWN_LINES = 3
 _LINE_LENGTH = 300
 # Stack frames say where, and milder lines what was normal: the JVM arguments alone name all sorts of trouble.
-_NOISE = re.compile(r"\s+at |\s*\.\.\. \d+ more|WARNING: |\[[^\]]*\]\s*\[(INFO|WARN|DEBUG|TRACE)\s*\]")
+_NOISE = re.compile(
+    r"\s+at |\s*\.\.\. \d+ more|WARNING: |.* <clinit>$|\[[^\]]*\]\s*\[(INFO|WARN|DEBUG|TRACE)\s*\]"
+)
 # Wrapped exceptions: what is around them says what was being done, such as "failed to bind service".
 _INNER = re.compile(r"(Caused by|Suppressed): ")
-_WARNING = re.compile(r"\[[^\]]*\]\s*\[WARN\s*\]")
+# But for what nodes that are well warn of when they start, and what requests were answered.
+_WARNING = re.compile(
+    r"\[[^\]]*\]\s*\[WARN\s*\]\s*\[(?!r\.suppressed|\S*\.(BootstrapChecks|ClusterBootstrapService"
+    r"|FileBasedSeedHostsProvider|VectorizationProvider)\b)"
+)
 _TELLING = re.compile(r"\b(FATAL|ERROR|Error|Exception)\b|(Exception|Error):")
 UNKNOWN_HINT = "the logs say more"
 DAMAGED_HINT = "its data folder is damaged: delete it, and have it filled again"

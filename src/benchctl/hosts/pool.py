@@ -333,7 +333,7 @@ class HostSession(Generic[L]):
 
     Attributes:
         links: to them, by name.
-        missing: of those that cannot be used, why not.
+        missing: of those that cannot be used, why not, and what to do about it.
     """
 
     def __init__(self, hosts: Hosts, link_type: type[L], names: Sequence[str]) -> None:
@@ -342,7 +342,7 @@ class HostSession(Generic[L]):
         self._names = names
         self._held = ExitStack()
         self.links: dict[str, L] = {}
-        self.missing: dict[str, str] = {}
+        self.missing: dict[str, BenchctlError] = {}
 
     def __enter__(self) -> Self:
         if self._names:
@@ -362,10 +362,8 @@ class HostSession(Generic[L]):
         Raises:
             BenchctlError: it is not there, or not fit.
         """
-        if name in self.missing:
-            raise BenchctlError(
-                f"host {name} cannot be used: {self.missing[name]}", hint=_start_hint(self._hosts, name)
-            )
+        if why := self.missing.get(name):
+            raise BenchctlError(f"host {name} cannot be used: {why.message}", hint=why.hint)
         return self.links[name]
 
     def _connect(self, stack: ExitStack) -> None:
@@ -373,18 +371,25 @@ class HostSession(Generic[L]):
         there = {
             str(worker["name"]): worker for worker in client.scheduler_info(n_workers=-1)["workers"].values()
         }
+        start = (
+            f"start there: dask worker {self._hosts.scheduler} --name HOST --no-nanny --nthreads 1 "
+            "--tls-ca-file CA --tls-cert CERTIFICATE --tls-key KEY"
+        )
         for name in self._names:
             if name not in there:
                 known = ", ".join(there) or "none"
-                self.missing[name] = (
-                    f"no Dask worker of that name is connected to the scheduler (there: {known})"
-                )
+                text = f"no Dask worker of that name is connected to the scheduler (there: {known})"
+                self.missing[name] = BenchctlError(text, hint=start)
             elif there[name].get("nanny"):
-                self.missing[name] = "its Dask worker has a nanny, which lets it start no processes"
+                text = "its Dask worker has a nanny, which lets it start no processes"
+                self.missing[name] = BenchctlError(text, hint=start)
             else:
-                self._settle_in(client, name)
+                try:
+                    self.links[name] = self._settled_in(client, name)
+                except BenchctlError as err:
+                    self.missing[name] = err
 
-    def _settle_in(self, client: Client, name: str) -> None:
+    def _settled_in(self, client: Client, name: str) -> L:
         future = client.submit(
             self._link_type.actor_type,
             workers=[name],
@@ -395,12 +400,12 @@ class HostSession(Generic[L]):
         )
         try:
             link = self._link_type(name, client, future.result(timeout=_CONNECT_S))
-        except BenchctlError as err:
-            self.missing[name] = err.message
-            return
-        except Exception as err:  # noqa: BLE001 - whatever its worker has instead of ours
-            self.missing[name] = f"its Dask worker cannot load benchctl as it is here: {err}"
-            return
+        except BenchctlError:
+            raise
+        except Exception as err:  # whatever its worker has instead of ours
+            raise BenchctlError(
+                f"its Dask worker cannot load benchctl as it is here: {err}", hint=_SAME_HINT
+            ) from err
         ours, theirs = versions(), link.facts
         other = [
             f"{one} {theirs.versions[one]}, here {ours[one]}"
@@ -408,18 +413,11 @@ class HostSession(Generic[L]):
             if theirs.versions[one] != ours[one]
         ]
         if other:
-            self.missing[name] = f"it has {'; '.join(other)}"
-            return
-        self.links[name] = link
+            raise BenchctlError(f"it has {'; '.join(other)}", hint=_SAME_HINT)
+        return link
 
 
-def _start_hint(hosts: Hosts, name: str) -> str:
-    return (
-        f"start it there: dask worker {hosts.scheduler} --name {name} --no-nanny --nthreads 1 "
-        "--tls-ca-file CA --tls-cert CERTIFICATE --tls-key KEY"
-    )
-
-
+_SAME_HINT = "install there what is here, and start its Dask worker with that"
 _OBJECT = re.compile(r"in <[^>]*>: (\w+: )?")
 
 

@@ -11,6 +11,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from benchctl.engine.cluster import Cluster, place_of
 from benchctl.engine.declared import EVERYTHING, places, stand_ins
 from benchctl.engine.evidence import Scene
@@ -311,7 +313,7 @@ class ForkRunner:
         progress.requests_s += load.requests_s
         if search is None:
             index = metering.index_meters(segments, place.workspace.files() if segments else {})
-            progress.summaries += load.summaries(place.origin_ns, known, index)
+            progress.summaries += with_kept_logs(load.summaries(place.origin_ns, known, index), folder, kept)
         else:
             progress.curve += search.curve
             progress.summaries += search.summaries()
@@ -433,6 +435,17 @@ def _pauses(node: Member, kept: Path, origin_ns: int) -> list[GcPause]:
         pause
         for pid, started_ns in node.lives
         for pause in read_pauses(logs, node.own_pid(pid), node.log_clock(started_ns, origin_ns))
+    ]
+
+
+def with_kept_logs(summaries: Sequence[TaskSummary], folder: Path, kept: Path) -> list[TaskSummary]:
+    """Summaries whose reasons, such as why a node did not come back, name where its logs are now."""
+    return [
+        msgspec.structs.replace(
+            one,
+            failure_reasons=tuple(text.replace(str(folder), str(kept)) for text in one.failure_reasons),
+        )
+        for one in summaries
     ]
 
 

@@ -214,6 +214,7 @@ def test_a_version_takes_the_place_of_a_distribution(tmp_path: Path):
         ("a: {extends: es, nodes: {A b: {}}}", "'A b' cannot be a node's name", "lower-case"),
         ("a: {extends: es, nodes: [b, c]}", "found", "write NAME: {...}"),
         ("a: {extends: es, nodes: {b: , c: {}}}", "found nothing", "write {} where all is as usual"),
+        ("a: {extends: es, nodes: {b: {roles: master}, c: {}}}", "expected a list", "write [master]"),
         ("a: {extends: es, nodes: {b: {roles: [mastr]}}}", "'mastr' is no role", "did you mean 'master'?"),
         (
             "a: {extends: es, nodes: {b: {settings: {node: {name: x}}}, c: {}}}",

@@ -317,7 +317,7 @@ def test_statuses_to_ignore_count_as_success_for_every_type():
     [
         ({"action": "kill", "node": "node-2", "delay": 1.5}, ""),
         ({"action": "roll"}, ""),
-        ({"action": "restart", "node": "node-2"}, "it did not come back"),
+        ({"action": "restart", "node": "node-2"}, f"it did not come back: {'x' * 900} (logs in /a)"),
         ({"action": "stop", "node": "node-2"}, "benchctl did not start these nodes"),
     ],
 )

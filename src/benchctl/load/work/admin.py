@@ -135,7 +135,8 @@ def open_failover(operation: Failover, order: WorkOrder) -> Workload:
         if operation.delay:
             yield operation.delay
         yield Driven(run)
-        return Answer(Outcome.HTTP_ERROR, reason=shorten(failed[0])) if failed else _OK
+        # Not shortened as answers are: it ends with where the node's logs are.
+        return Answer(Outcome.HTTP_ERROR, reason=failed[0]) if failed else _OK
 
     return Numbered(script, order.clients)
 
