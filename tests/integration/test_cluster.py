@@ -129,7 +129,9 @@ def test_a_node_that_starts_again_waits_for_none_that_is_gone_for_good(start: St
     # The only one that may be elected, so that it is this one whose wait would hold the cluster up.
     nodes = [NodeSpec("a"), NodeSpec("b", {"node.roles": ["data"]})]
     with start("elasticsearch", nodes=nodes) as cluster:
-        cluster.client.request("PUT", "/kept", body='{"settings": {"number_of_replicas": 0}}')
+        # On the node that stays, or it would be gone for good, too.
+        kept = {"number_of_replicas": 0, "routing.allocation.require._name": "a"}
+        cluster.client.request("PUT", "/kept", body=json.dumps({"settings": kept}))
         cluster.act("kill", "b", lambda: False)
         begun = time.monotonic()
         cluster.act("restart", "a", lambda: False)

@@ -95,4 +95,4 @@ def test_what_breaks_says_why_and_takes_nothing_along(benchctl: Benchctl, store:
     source.write_text(SOURCE.replace("@Benchmark\n", "\n"))
     done = benchctl("micro", "run", str(source))
     assert done.returncode == 2
-    assert "has no benchmark" in done.stderr
+    assert "no benchmark" in done.stderr

@@ -28,7 +28,8 @@ def reader(
     (lucene,) = (installations[engine].root / "lib").glob("lucene-core-*.jar")
     folder = tmp_path_factory.mktemp("reader")
     source = Path(__file__).with_name("ReadBlocks.java")
-    fetch_compiler(home, jdk, lambda *_: None).compile(source, lucene, 11, folder)
+    compiler = fetch_compiler(home, jdk, lambda *_: None)
+    compiler.compile([source], [lucene], 11, folder, name=source.name)
     return folder
 
 

@@ -392,8 +392,9 @@ def security_analysis(installation: Installation, jdk: Jdk, home: Home) -> Itera
     folder.mkdir(parents=True)
     try:
         source = Path(__file__).with_name(f"{name}.java")
-        libraries = Path(":".join(map(str, (installation.root / "lib").glob("*.jar"))))
-        fetch_compiler(home, jdk, lambda *_: None).compile(source, libraries, 17, folder / "classes")
+        libraries = list((installation.root / "lib").glob("*.jar"))
+        compiler = fetch_compiler(home, jdk, lambda *_: None)
+        compiler.compile([source], libraries, 17, folder / "classes", name=source.name)
         with zipfile.ZipFile(folder / "security-analysis.jar", "w") as jar:
             for compiled in (folder / "classes").glob("*.class"):
                 jar.write(compiled, compiled.name)
