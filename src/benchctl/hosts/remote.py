@@ -162,7 +162,7 @@ class _Holding:
         """
         with self._guard:
             if not self._count or owner != self._owner:
-                self._lock.enter_context(host_lock(wait=False, on_wait=_ignore))
+                self._lock.enter_context(host_lock(wait=False, on_wait=_ignore, home=False))
                 self._owner = owner
             self._count += 1
         try:
@@ -275,7 +275,7 @@ class LoadHost(HostActor):
         Raises:
             BenchctlError: somebody measures there, or a request failed.
         """
-        with host_lock(wait=False, on_wait=_ignore), floor_stub() as url:
+        with host_lock(wait=False, on_wait=_ignore, home=False), floor_stub() as url:
             return measure_floor(url, stop=threading.Event())
 
     def begin(self, execution: str, owner: str, processes: int) -> Path:
