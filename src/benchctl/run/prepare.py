@@ -125,6 +125,12 @@ def prepare_subject(
         number = f", build {key.build + 1} of {plan.index_builds}" if plan.index_builds > 1 else ""
         title = f"{installation.engine} {installation.version}{number}"
         builds.append(index or build_index(shop, key, title=title, more=missing))
+    contents = {one.facts.content for one in builds}
+    if len(builds) > 1 and len(contents) == 1 and contents != {""}:
+        observer.note(
+            f"{spec.name}: its {len(builds)} builds have the same content ({contents.pop()[:12]}): forks run "
+            "on one"
+        )
     return Subject(spec, installation, jdk, builds[0], tuple(builds[1:]), starts, spread)
 
 
