@@ -153,6 +153,7 @@ def _equipped_elsewhere(
     with reaching(spread, home) as there:
         if there is None:
             raise RuntimeError("nodes elsewhere are reached")
+        there.check_starts()
         for host, site in there.sites.items():
             with named(host):
                 check_heap(spec.heap_mb or plan.heap_mb, site.memory_bytes, len(spread.by_host[host]))
