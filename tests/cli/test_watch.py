@@ -61,6 +61,17 @@ def test_a_fork_says_what_it_measured():
     assert fork_result(failed) == "FAILED: the node died"
 
 
+def test_operations_of_a_node_have_percentiles_and_those_of_jmh_a_mean():
+    made = TaskSummary(
+        0, 0, "make", "make", 1, unit="ops", mean_ns=2e6, service_time=Quantiles(2e6, 2e6, 2e6, 2e6, 2e6, 2e6)
+    )
+    node = make_fork("es", 0, made, wall_s=1.0)
+    assert fork_result(msgspec.structs.replace(node, samples="forks/x.parquet")).startswith(
+        "p90 make 2.00 ms"
+    )
+    assert fork_result(msgspec.structs.replace(node, samples=None)) == "make 2e+06 ns (1.0 s)"
+
+
 def test_what_is_left_is_said_before_what_to_do_about_a_failure(capsys: pytest.CaptureFixture[str]):
     failed = msgspec.structs.replace(FORK, status="failed", reason="the node died\n  raise the heap")
     with watching(quiet=False) as observer:
