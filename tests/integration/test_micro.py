@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from benchctl.home import Home
 from benchctl.results.store import RunStore
 from integration.calls import Benchctl
 
@@ -96,3 +97,57 @@ def test_what_breaks_says_why_and_takes_nothing_along(benchctl: Benchctl, store:
     done = benchctl("micro", "run", str(source))
     assert done.returncode == 2
     assert "no benchmark" in done.stderr
+
+
+SHIPPED = Path(__file__).parents[2] / "experiments" / "micro"
+QUICK = "-wi 1 -i 1 -w 50ms -r 50ms"
+
+
+def figures(benchctl: Benchctl, store: RunStore, *words: str) -> dict[str, dict[str, float]]:
+    """Run a shipped benchmark once: variant -> label of the task -> nanoseconds."""
+    done = benchctl("micro", "run", *words, "--forks", "1", "--jmh", QUICK, "--wait")
+    assert done.returncode == 0, done.stderr
+    found: dict[str, dict[str, float]] = {}
+    for fork in store.find("latest", finished=False).load().forks:
+        for one in fork.summaries:
+            assert not one.failures, one.failure_reasons
+            assert one.mean_ns is not None
+            found.setdefault(fork.variant, {})[one.label] = one.mean_ns
+    return found
+
+
+def test_doc_values_are_read_by_two_lucenes_from_an_index_that_the_older_one_wrote(
+    benchctl: Benchctl, store: RunStore, home: Home
+):
+    old = "lucene7=jar:org.apache.lucene:lucene-core:7.7.3,jar:org.apache.lucene:lucene-backward-codecs:7.7.3"
+    words = (str(SHIPPED / "DocValues.java"), "--include", "numeric|export", "--param", "documents=100000")
+    words += ("--param", "position=1", "--param", "run=1", "--param", "hits=1000")
+    found = figures(benchctl, store, *words, "--variant", old, "--variant", "lucene8")
+    assert [len(found[name]) for name in ("lucene7", "lucene8")] == [4, 4]
+    (kept,) = home.artifacts.glob("micro-DocValues-*-kept")
+    codecs = {folder.name: (folder / "segments_1").read_bytes() for folder in kept.iterdir()}
+    assert {name: b"Lucene80" in codec for name, codec in codecs.items()} == {
+        "7.7.3-100000": False,
+        "8.0.0-100000": True,
+        "lucene7-100000": False,
+    }
+
+
+def test_aggregators_are_built_by_three_elasticsearches_and_preallocated_since_the_second(
+    benchctl: Benchctl, store: RunStore
+):
+    words = [str(SHIPPED / "Breaker.java"), "--include", r"Breaker\.termsSum$"]
+    words += ["--param", "breaker=real,preallocate"]
+    for version in ("7.11.2", "7.12.1", "7.17.9"):
+        words += ["--variant", f"es-{version}=jar:org.elasticsearch:elasticsearch:{version}"]
+    done = benchctl("micro", "run", *words, "--forks", "1", "--jmh", QUICK, "--wait")
+    assert done.returncode == 1
+    record = store.find("latest", finished=False).load()
+    failed = {(fork.variant, one.label) for fork in record.forks for one in fork.summaries if one.failures}
+    assert failed == {("es-7.11.2", "termsSum:breaker=preallocate")}
+    assert "PreallocatedCircuitBreakerService" in done.stderr
+    assert {facts.variant: facts.lucene for facts in record.engines} == {
+        "es-7.11.2": "8.7.0",
+        "es-7.12.1": "8.8.0",
+        "es-7.17.9": "8.11.1",
+    }

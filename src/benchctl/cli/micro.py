@@ -1,6 +1,5 @@
 """`benchctl micro`: microbenchmarks of JMH as measured variants."""
 
-import shlex
 import textwrap
 import threading
 from pathlib import Path
@@ -24,7 +23,7 @@ from benchctl.report.listing import Listing
 from benchctl.results.plan import EvidenceSpec, MicroSpec
 from benchctl.results.store import RunFolder
 from benchctl.run.bench import Bench
-from benchctl.run.micro import own_table, parse_variant, plan_micro
+from benchctl.run.micro import micro_spec, own_table, parse_variant, plan_micro
 from benchctl.run.orchestrate import Extras, start_run
 from benchctl.run.plan import reload_track
 
@@ -185,21 +184,14 @@ def _asked(
     source: Path, include: str, params: tuple[str, ...], threads: str, arguments: str, timeout_s: float
 ) -> MicroSpec:
     try:
-        words = tuple(shlex.split(arguments))
         counts = tuple(int(one) for one in threads.split(",")) if threads else ()
     except ValueError as err:
-        what = f"--threads {threads}" if threads else f"--jmh {arguments}"
-        raise UsageError(f"{what}: {err}", hint="write --threads 1,2, and --jmh '-wi 5 -i 5'") from err
-    if any(count < 1 for count in counts):
-        raise UsageError(f"--threads {threads}: each must be at least 1")
-    jmh.check_arguments(words)
-    if timeout_s <= 0:
-        raise UsageError("--timeout must be more than 0")
-    return msgspec.structs.replace(
-        jmh.read_source(source),
+        raise UsageError(f"--threads {threads}: {err}", hint="write --threads 1,2") from err
+    return micro_spec(
+        source,
         include=include,
         params=dict(jmh.named_params(params)),
         threads=counts,
-        arguments=words,
+        arguments=arguments,
         timeout_s=timeout_s,
     )

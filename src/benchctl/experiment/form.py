@@ -69,6 +69,26 @@ class RedlineEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rena
     max_factor: float | None = None
 
 
+class MicroEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
+    """Microbenchmarks, as `benchctl micro run` has them.
+
+    Attributes:
+        source: relative to the file.
+        include: regular expression for names of benchmarks.
+        params: values of their parameters.
+        threads: numbers of threads.
+        jmh: further arguments of JMH's.
+        timeout: of one benchmark, seconds.
+    """
+
+    source: Text
+    include: str = ""
+    params: dict[str, tuple[int | float | str, ...]] = msgspec.field(default_factory=dict)
+    threads: tuple[Positive, ...] = ()
+    jmh: str = ""
+    timeout: float = 600.0
+
+
 class CommonEntry(Conditions, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_only=True):
     """What a file says of all measurements, and a measurement of its own. Paths are relative to the file.
 
@@ -82,7 +102,11 @@ class CommonEntry(Conditions, frozen=True, forbid_unknown_fields=True, rename="k
 
 
 class MeasurementEntry(CommonEntry, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_only=True):
-    """A measurement; see `experiment.record.Measurement`."""
+    """A measurement; see `experiment.record.Measurement`.
+
+    Attributes:
+        variants: names; of microbenchmarks as `benchctl micro run --variant` takes them.
+    """
 
     variants: Texts
     challenges: tuple[Text, ...] = ()
@@ -93,6 +117,7 @@ class MeasurementEntry(CommonEntry, frozen=True, forbid_unknown_fields=True, ren
     evidence: EvidenceEntry | None = None
     redline: RedlineEntry | None = None
     ingest: bool = False
+    micro: MicroEntry | None = None
 
 
 class RowEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):

@@ -1,6 +1,8 @@
 """Microbenchmarks as runs: variants are JVMs, forks come in random blocks, the record is that of any run."""
 
 import re
+import shlex
+import tempfile
 import threading
 import time
 from collections.abc import Mapping, Sequence
@@ -33,8 +35,43 @@ _OPTION = re.compile(r",(?=(?:jar|jvm|jdk):)")
 _FOLDER = "jmh"
 
 
-def parse_variant(text: str) -> VariantSpec:
+def micro_spec(
+    source: Path,
+    *,
+    include: str = "",
+    params: Mapping[str, tuple[str, ...]],
+    threads: tuple[int, ...] = (),
+    arguments: str = "",
+    timeout_s: float = 600.0,
+) -> MicroSpec:
+    """What is asked of a source; `arguments` are further ones of JMH's, as in a shell.
+
+    Raises:
+        UsageError: there is no such source, or one of them cannot be.
+    """
+    try:
+        words = tuple(shlex.split(arguments))
+    except ValueError as err:
+        raise UsageError(f"--jmh {arguments}: {err}", hint="write --jmh '-wi 5 -i 5'") from err
+    if any(count < 1 for count in threads):
+        raise UsageError(f"--threads {','.join(map(str, threads))}: each must be at least 1")
+    jmh.check_arguments(words)
+    if timeout_s <= 0:
+        raise UsageError("--timeout must be more than 0")
+    return msgspec.structs.replace(
+        jmh.read_source(source),
+        include=include,
+        params=dict(params),
+        threads=threads,
+        arguments=words,
+        timeout_s=timeout_s,
+    )
+
+
+def parse_variant(text: str, folder: Path | None = None) -> VariantSpec:
     """A variant of the command line: NAME, or NAME=jar:JAR,jvm:FLAG,jdk:JDK.
+
+    Paths of jars are relative to `folder`; None for the current one.
 
     Raises:
         UsageError: it is not of that form.
@@ -52,7 +89,7 @@ def parse_variant(text: str) -> VariantSpec:
                 hint="write --variant flat=jvm:-XX:-Inline, or new=jar:org.apache.lucene:lucene-core:9.9.0",
             )
         if kind == "jar":
-            jars.append(str(Path(value).absolute()) if part_kind(value) == "file" else value)
+            jars.append(str((folder or Path()).absolute() / value) if part_kind(value) == "file" else value)
         elif kind == "jvm":
             flags.append(check_flag("elasticsearch", value))
         else:
@@ -82,6 +119,8 @@ def plan_micro(
         raise UsageError(f"variant '{twice}' is named twice", hint="give each a name of its own")
     if forks < 1:
         raise UsageError("--forks must be at least 1")
+    if evidence is not None and (other := [one for one in evidence.kinds if one != "inlining"]):
+        raise UsageError(f"microbenchmarks keep no {other[0]}", hint="their evidence is inlining")
     bench = jmh.Workbench(home, provide_jdk(home, None), progress)
     jdks = {spec.name: bench.jdk_of(spec) for spec in variants}
     if jmh.sources_of(Path(micro.source)):
@@ -173,8 +212,9 @@ class MicroRunner:
         begun = time.monotonic()
         for place in range(len(self._plan.schedules[0].schedule)):
             task = self._plan.schedules[0].schedule[place]
+            clock_s = time.monotonic()
             try:
-                entry, boot = self._trial(subject, block, place)
+                entry = self._trial(subject, block, place)
             except BenchctlError as err:
                 reasons.append(str(err))
                 failed = TaskSummary(0, place, task.label, task.operation, unit=OPERATIONS)
@@ -182,8 +222,10 @@ class MicroRunner:
                     msgspec.structs.replace(failed, failures={"failed": 1}, failure_reasons=(str(err),))
                 )
                 continue
+            finally:
+                if self._plan.evidence_in(block):
+                    boots.append(_boot(time.monotonic() - clock_s))
             entries[task.label] = entry
-            boots += [boot] if boot is not None else []
             summaries.append(jmh.summary_of(place, task, entry))
         requests_s = time.monotonic() - begun
         probes.append(probe_host())
@@ -209,9 +251,7 @@ class MicroRunner:
         )
         return self._folder.described(record), subject.facts
 
-    def _trial(
-        self, subject: jmh.MicroSubject, block: int, place: int
-    ) -> tuple[Mapping[str, Any], BootRecord | None]:
+    def _trial(self, subject: jmh.MicroSubject, block: int, place: int) -> Mapping[str, Any]:
         micro, variant = self._plan.micro, subject.spec.name
         if micro is None:
             raise TypeError("the plan has no microbenchmarks")
@@ -222,28 +262,17 @@ class MicroRunner:
             with disk_errors(f"collect evidence in {kept}"):
                 kept.mkdir(parents=True, exist_ok=True)
             flags = InliningCollector(Scene(kept, subject.jdk.home, subject.jdk.major)).flags()
-        folder = self._home.scratch / f"micro-{block:03d}-{variant}-{place}"
         task = self._plan.schedules[0].schedule[place]
-        trial = jmh.Trial(task, micro.arguments, flags, folder, micro.timeout_s)
-        clock = time.monotonic()
-        try:
-            entry = jmh.run_trial(subject, trial, self._stop.is_set)
-        finally:
-            self._keep_output(folder, f"{block:03d}-{variant}-{place}.txt")
-        wall_s = time.monotonic() - clock
-        if not kinds:
-            return entry, None
-        return entry, BootRecord(
-            schedules=(0,),
-            start_s=wall_s,
-            idle_s=0.0,
-            stop_s=0.0,
-            searches_sent=0,
-            searches_counted=None,
-            command=(),
-            logs="",
-            origin_ns=0,
-        )
+        with (
+            disk_errors(f"run a benchmark in {self._home.scratch}"),
+            tempfile.TemporaryDirectory(dir=self._home.scratch, prefix="micro-") as own,
+        ):
+            folder = Path(own) / "trial"
+            trial = jmh.Trial(task, micro.arguments, flags, folder, micro.timeout_s)
+            try:
+                return jmh.run_trial(subject, trial, self._stop.is_set)
+            finally:
+                self._keep_output(folder, f"{block:03d}-{variant}-{place}.txt")
 
     def _keep_output(self, folder: Path, name: str) -> None:
         """What JMH and its profilers said, in words."""
@@ -252,6 +281,21 @@ class MicroRunner:
             with disk_errors(f"keep what JMH said in {self._folder.path}"):
                 (self._folder.path / _FOLDER).mkdir(exist_ok=True)
                 (self._folder.path / _FOLDER / name).write_bytes(read_file(said))
+
+
+def _boot(wall_s: float) -> BootRecord:
+    """A JVM's, by whose number its evidence is found."""
+    return BootRecord(
+        schedules=(0,),
+        start_s=wall_s,
+        idle_s=0.0,
+        stop_s=0.0,
+        searches_sent=0,
+        searches_counted=None,
+        command=(),
+        logs="",
+        origin_ns=0,
+    )
 
 
 def own_table(folder: RunFolder) -> dict[str, list[jmh.OwnRow]]:
