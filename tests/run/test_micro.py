@@ -8,7 +8,7 @@ import pytest
 
 from benchctl.errors import UsageError
 from benchctl.report.command_line import command
-from benchctl.results.foreign import MICRO_METRICS
+from benchctl.results.jmh import MICRO_METRICS
 from benchctl.results.plan import EvidenceSpec, MicroSpec, Plan, StopSpec
 from benchctl.run.micro import micro_caveats, parse_variant
 from benchctl.stats.metrics import metrics_in

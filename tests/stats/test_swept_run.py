@@ -11,7 +11,7 @@ from benchctl.report.numbers import signed_figure
 from benchctl.report.sweep import sweep_answer
 from benchctl.report.tables import render_text
 from benchctl.results.figures import OPERATIONS
-from benchctl.results.foreign import MICRO_METRICS
+from benchctl.results.jmh import MICRO_METRICS
 from benchctl.results.model import ForkRecord, RunRecord
 from benchctl.results.plan import MicroSpec, VariantSpec
 from benchctl.run.plan import RunSpec, boots, plan_run

@@ -192,7 +192,9 @@ class PlainObserver:
         """Print what it measured."""
         self._in_fork = False
         title, left = (self._fork.title, self._fork.left) if self._fork else (record.variant, "")
-        self._say(f"{title}: {fork_result(record)}{left}")
+        # What went wrong may end with what to do, on lines of its own.
+        first, *more = fork_result(record).split("\n")
+        self._say("\n".join([f"{title}: {first}{left}", *more]))
 
 
 class RichObserver:

@@ -1,7 +1,6 @@
-"""JMH: microbenchmarks compiled, listed, and run in a JVM of their own, and what its results say."""
+"""JMH: microbenchmarks compiled, listed, and each run in a JVM of its own."""
 
 import hashlib
-import math
 import os
 import re
 import time
@@ -9,7 +8,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -24,8 +22,7 @@ from benchctl.engine.variant import PATCHED, part_kind
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Home
 from benchctl.network import Progress
-from benchctl.results.figures import OPERATIONS, Quantiles, TaskSummary
-from benchctl.results.foreign import JMH_NS
+from benchctl.results.jmh import MOST_RESULT_BYTES, label_of, short_names
 from benchctl.results.model import EngineFacts, IndexFacts
 from benchctl.results.plan import MicroSpec, VariantSpec
 from benchctl.track.model import Task
@@ -47,9 +44,7 @@ _PARAM = re.compile(r'\s+param "(?P<name>[^"]+)" = \{(?P<values>.*)\}\s*')
 _OURS = ("-f", "-rf", "-rff", "-o", "-jvm", "-p", "-t", "-l", "-lp", "-lprof", "-lrf", "-h", "-foe", "-v")
 _TAIL_LINES = 400
 _SHOWN_LINES = 6
-_CONFIDENCE = 0.999
 _LEAST_MAJOR = 8
-_MOST_RESULT_BYTES = 64 << 20
 
 
 # What there is to be measured: sources, compiled, or a jar, and what it stands on.
@@ -79,7 +74,7 @@ def read_source(path: Path) -> MicroSpec:
         texts = [read_file(one).decode(errors="replace") for one in files]
         content = hashlib.sha256()
         for file in files or [path]:
-            content.update(f"{file.name}\0".encode() + read_file(file, _MOST_RESULT_BYTES))
+            content.update(f"{file.name}\0".encode() + read_file(file, MOST_RESULT_BYTES))
     found = [name for text in texts for match in _DEPENDS.finditer(text) for name in match["named"].split()]
     beside = path / "micro.yml" if path.is_dir() else path.with_suffix(".yml")
     said = load_typed(beside, _Beside) if beside.is_file() else _Beside()
@@ -346,29 +341,19 @@ def tasks_of(
                 f"--param {name}: no benchmark has such a parameter",
                 hint=f"known: {', '.join(sorted(known)) or 'none'}",
             )
-    names = _short({one.name for one in benchmarks})
+    names = short_names({one.name for one in benchmarks})
     found = []
     for one in benchmarks:
         values = [params.get(name, known_values) for name, known_values in one.params.items()]
         for chosen in product(*values):
             given = dict(zip(one.params, chosen, strict=True))
             for count in threads:
-                marks = [f"{name}={value}" for name, value in given.items()]
-                marks += [f"threads={count}"] if len(threads) > 1 or count > 1 else []
-                label = names[one.name] + (f":{','.join(marks)}" if marks else "")
+                told = count if len(threads) > 1 or count > 1 else None
+                label = label_of(names[one.name], given, told)
                 meta = {"benchmark": one.name, "params": given, "threads": count}
                 # Each is an operation of its own: nothing says that two of them do the same.
                 found.append(Task(label, clients=max(count, 1), meta=meta))
     return tuple(found)
-
-
-def _short(names: Iterable[str]) -> dict[str, str]:
-    """By full name, `Class.method`, or `method` where all are of one class."""
-    names = list(names)
-    classes = {name.rpartition(".")[0] for name in names}
-    parts = 1 if len(classes) == 1 else 2
-    short = {name: ".".join(name.split(".")[-parts:]) for name in names}
-    return short if len({*short.values()}) == len(names) else {name: name for name in names}
 
 
 # One benchmark in one JVM.
@@ -396,8 +381,8 @@ class Trial:
     timeout_s: float
 
 
-def run_trial(subject: MicroSubject, trial: Trial, stopped: Callable[[], bool]) -> dict[str, Any]:
-    """Run a benchmark; its entry of JMH's JSON.
+def run_trial(subject: MicroSubject, trial: Trial, stopped: Callable[[], bool]) -> msgspec.Raw:
+    """Run a benchmark; its entry of JMH's JSON, as JMH wrote it.
 
     Raises:
         BenchctlError: it fails, crashes or takes too long, with its last words; or it was stopped.
@@ -439,14 +424,13 @@ def run_trial(subject: MicroSubject, trial: Trial, stopped: Callable[[], bool]) 
                     hint="give it more with --timeout",
                 )
     try:
-        entries = msgspec.json.decode(read_file(result, _MOST_RESULT_BYTES))
+        entries = msgspec.json.decode(read_file(result, MOST_RESULT_BYTES), type=list[msgspec.Raw])
     except (OSError, msgspec.DecodeError):
         entries = []
     if status != 0 or not entries:
         how = describe_exit(status) if status else "left no result"
         raise BenchctlError(f"{trial.task.label} {how}: {_last_words(trial.folder)}")
-    entry: dict[str, Any] = entries[0]
-    return entry
+    return entries[0]
 
 
 _POLL_S = 0.1
@@ -479,87 +463,6 @@ _JDK_FRAME = re.compile(r"at (java\.|jdk\.|sun\.|org\.openjdk\.jmh|.*_jmhType|.*
 
 def _first_words(text: str) -> str:
     return "; ".join(line.strip() for line in text.strip().splitlines()[:_SHOWN_LINES])
-
-
-# What its JSON says.
-
-
-def summary_of(place: int, task: Task, entry: Mapping[str, Any]) -> TaskSummary:
-    """The figures of one fork: a mean time, percentiles of sampled times, or a throughput.
-
-    JMH's times are of one thread's operations; throughput is that of all threads together.
-    """
-    metric, mode = entry["primaryMetric"], entry["mode"]
-    blank = TaskSummary(0, place, task.label, task.operation, unit=OPERATIONS)
-    score, (left, _, right) = float(metric["score"]), metric["scoreUnit"].partition("/")
-    counted = sum(count for _, count in _values(metric))
-    if mode == "thrpt":
-        each_s = JMH_NS[right] / 1e9
-        found = msgspec.structs.replace(blank, samples=counted, throughput_per_s=score / each_s)
-    else:
-        unit_ns = JMH_NS[left]
-        found = msgspec.structs.replace(blank, samples=counted, mean_ns=score * unit_ns)
-        if mode == "sample":
-            quantiles = [
-                float(metric["scorePercentiles"][name]) * unit_ns for name in ("50.0", "90.0", "99.0")
-            ]
-            found = msgspec.structs.replace(found, service_time=Quantiles(*quantiles, *quantiles))
-    meters = {
-        name: float(one["score"]) / per_unit
-        for key, one in entry.get("secondaryMetrics", {}).items()
-        for name, per_unit in [_METERS.get(key.lstrip("·"), ("", 1.0))]
-        if name and math.isfinite(float(one["score"]))
-    }
-    return msgspec.structs.replace(found, meters=meters)
-
-
-# Of JMH's profilers: name of a figure, and what its unit is in theirs.
-_METERS = {"gc.alloc.rate.norm": ("allocated", 1000.0)}
-
-
-def _values(metric: Mapping[str, Any]) -> Iterator[tuple[float, int]]:
-    """Value of an iteration, or of a sampled operation, and how often it was found."""
-    for fork in metric.get("rawData", ()):
-        yield from ((float(value), 1) for value in fork)
-    for fork in metric.get("rawDataHistogram", ()):
-        yield from ((float(value), int(count)) for iteration in fork for value, count in iteration)
-
-
-@dataclass(frozen=True)
-class OwnRow:
-    """A line of JMH's own table: all iterations of all forks in one pot.
-
-    Attributes:
-        label: of the task.
-        mode: JMH's word.
-        count: iterations, or sampled operations.
-        score: their mean.
-        error: half the width of a 99.9 % interval by Student's t; None of fewer than 3.
-        unit: of both.
-    """
-
-    label: str
-    mode: str
-    count: int
-    score: float
-    error: float | None
-    unit: str
-
-
-def own_row(label: str, entries: Sequence[Mapping[str, Any]]) -> OwnRow:
-    """As JMH would print the same forks: its `Score ± Error` (`AbstractResult`, `ListStatistics`)."""
-    first = entries[0]
-    values = [one for entry in entries for one in _values(entry["primaryMetric"])]
-    count = sum(times for _, times in values)
-    mean, error = sum(value * times for value, times in values) / count, None
-    if count > 2:  # noqa: PLR2004 - as JMH does
-        spread = math.sqrt(sum(times * (value - mean) ** 2 for value, times in values) / (count - 1))
-        # It takes as long to load as a benchmark may take, and only this table needs it.
-        from scipy import stats  # noqa: PLC0415 - see above
-
-        t = float(stats.t.ppf(1 - (1 - _CONFIDENCE) / 2, count - 1))
-        error = t * spread / math.sqrt(count)
-    return OwnRow(label, first["mode"], count, mean, error, first["primaryMetric"]["scoreUnit"])
 
 
 def least_release(jdks: Iterable[Jdk]) -> int:

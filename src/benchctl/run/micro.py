@@ -8,7 +8,6 @@ import time
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -22,7 +21,7 @@ from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Home
 from benchctl.network import Progress
 from benchctl.results.figures import OPERATIONS, TaskSummary
-from benchctl.results.foreign import MICRO_METRICS
+from benchctl.results.jmh import MICRO_METRICS, JmhEntry, OwnRow, figures_of, own_row
 from benchctl.results.model import BootRecord, EngineFacts, ForkRecord
 from benchctl.results.plan import CorpusSpec, EvidenceSpec, MicroSpec, Plan, StopSpec, VariantSpec
 from benchctl.results.store import RunFolder
@@ -91,7 +90,7 @@ def parse_variant(text: str, folder: Path | None = None) -> VariantSpec:
         if kind == "jar":
             jars.append(str((folder or Path()).absolute() / value) if part_kind(value) == "file" else value)
         elif kind == "jvm":
-            flags.append(check_flag("elasticsearch", value))
+            flags.append(check_flag("jvm", value))
         else:
             jdk = value
     return VariantSpec(name, "jvm", "", jdk=jdk, jvm_flags=tuple(flags), jars=tuple(jars))
@@ -207,7 +206,7 @@ class MicroRunner:
         probes = [probe_host()]
         summaries: list[TaskSummary] = []
         boots: list[BootRecord] = []
-        entries: dict[str, Mapping[str, Any]] = {}
+        entries: dict[str, msgspec.Raw] = {}
         reasons: list[str] = []
         begun = time.monotonic()
         for place in range(len(self._plan.schedules[0].schedule)):
@@ -215,18 +214,23 @@ class MicroRunner:
             clock_s = time.monotonic()
             try:
                 entry = self._trial(subject, block, place)
+                found = figures_of(place, task.label, msgspec.json.decode(entry, type=JmhEntry))
+                entries[task.label] = entry
             except BenchctlError as err:
                 reasons.append(str(err))
-                failed = TaskSummary(0, place, task.label, task.operation, unit=OPERATIONS)
-                summaries.append(
-                    msgspec.structs.replace(failed, failures={"failed": 1}, failure_reasons=(str(err),))
+                found = TaskSummary(
+                    0,
+                    place,
+                    task.label,
+                    task.operation,
+                    unit=OPERATIONS,
+                    failures={"failed": 1},
+                    failure_reasons=(str(err),),
                 )
-                continue
-            finally:
-                if self._plan.evidence_in(block):
-                    boots.append(_boot(time.monotonic() - clock_s))
-            entries[task.label] = entry
-            summaries.append(jmh.summary_of(place, task, entry))
+            summaries.append(found)
+            # Evidence is found by the number of its boot, be that of a JVM that failed.
+            if self._plan.evidence_in(block):
+                boots.append(_boot(time.monotonic() - clock_s))
         requests_s = time.monotonic() - begun
         probes.append(probe_host())
         variant = subject.spec.name
@@ -251,17 +255,18 @@ class MicroRunner:
         )
         return self._folder.described(record), subject.facts
 
-    def _trial(self, subject: jmh.MicroSubject, block: int, place: int) -> Mapping[str, Any]:
+    def _trial(self, subject: jmh.MicroSubject, block: int, place: int) -> msgspec.Raw:
         micro, variant = self._plan.micro, subject.spec.name
         if micro is None:
             raise TypeError("the plan has no microbenchmarks")
         flags: tuple[str, ...] = ()
         kept = self._folder.evidence_folder(variant, block, place)
-        kinds = self._plan.evidence_in(block)
-        if kinds:
+        if self._plan.evidence_in(block):
             with disk_errors(f"collect evidence in {kept}"):
                 kept.mkdir(parents=True, exist_ok=True)
-            flags = InliningCollector(Scene(kept, subject.jdk.home, subject.jdk.major)).flags()
+            collector = InliningCollector(Scene(kept, subject.jdk.home, subject.jdk.major))
+            # JMH keeps what its JVM prints, and reads of it only its own lines.
+            flags = (*collector.flags(), "-XX:-DisplayVMOutput")
         task = self._plan.schedules[0].schedule[place]
         with (
             disk_errors(f"run a benchmark in {self._home.scratch}"),
@@ -284,7 +289,6 @@ class MicroRunner:
 
 
 def _boot(wall_s: float) -> BootRecord:
-    """A JVM's, by whose number its evidence is found."""
     return BootRecord(
         schedules=(0,),
         start_s=wall_s,
@@ -298,24 +302,24 @@ def _boot(wall_s: float) -> BootRecord:
     )
 
 
-def own_table(folder: RunFolder) -> dict[str, list[jmh.OwnRow]]:
+def own_table(folder: RunFolder) -> dict[str, list[OwnRow]]:
     """JMH's own table of each variant of a run: label -> its rows.
 
     Raises:
         BenchctlError: its files cannot be read.
     """
     record = folder.load()
-    found: dict[str, list[jmh.OwnRow]] = {}
+    found: dict[str, list[OwnRow]] = {}
     for spec in record.plan.variants:
-        entries: dict[str, list[Mapping[str, Any]]] = {}
+        entries: dict[str, list[JmhEntry]] = {}
         for fork in record.compared(spec.name):
             path = folder.path / _FOLDER / f"{fork.block:03d}-{spec.name}.json"
             with disk_errors(f"read {path}"):
                 try:
-                    known = msgspec.json.decode(read_file(path), type=dict[str, Any])
+                    known = msgspec.json.decode(read_file(path), type=dict[str, JmhEntry])
                 except msgspec.DecodeError as err:
                     raise BenchctlError(f"{path} is damaged: {err}") from err
             for label, entry in known.items():
                 entries.setdefault(label, []).append(entry)
-        found[spec.name] = [jmh.own_row(label, one) for label, one in entries.items()]
+        found[spec.name] = [own_row(label, one) for label, one in entries.items()]
     return found

@@ -726,6 +726,13 @@ def check_options(options: RunSpec) -> None:
             "leave --index out, or measure nodes that benchctl starts (--variant)",
         ),
         (
+            # A default is no demand.
+            options.index == "deterministic"
+            and options.ingest_clients not in {1, RunSettings().ingest_clients},
+            "--ingest-clients: a deterministic index is built by one sender",
+            "leave it out, or leave --index out",
+        ),
+        (
             options.index == "deterministic" and any(spec.layout for spec in options.variants),
             "--index deterministic: every node of a cluster indexes its copies of shards in its own time",
             "leave --index out, or measure single nodes",
