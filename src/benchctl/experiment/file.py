@@ -23,7 +23,6 @@ from benchctl.experiment.form import (
     ExperimentFile,
     FateEntry,
     MeasurementEntry,
-    MicroEntry,
     RedlineEntry,
     RowEntry,
     TableEntry,
@@ -49,7 +48,7 @@ from benchctl.report.numbers import counted
 from benchctl.results.figures import FIGURES, Figure
 from benchctl.results.plan import EvidenceSpec, MicroSpec, RedlineSpec, VariantSpec
 from benchctl.run.documents import GENERATED_DOCUMENTS
-from benchctl.run.micro import micro_spec, parse_variant
+from benchctl.run.micro import MicroEntry, parse_variant, placed_variant
 from benchctl.run.plan import MIN_HEAP_MB
 from benchctl.run.redline import parse_clients, parse_objective, search_of, searched_by
 from benchctl.stats.metrics import METRICS, kept_keys, kept_metric_of, metric_of
@@ -599,7 +598,7 @@ class _Reader(_Part):
 
     def _add_micro(self, text: str, steps: _Steps, known: dict[str, VariantSpec]) -> None:
         try:
-            spec = parse_variant(text, self._folder)
+            spec = parse_variant(placed_variant(text, self._folder))
         except UsageError as err:
             raise self._refuse(steps, err.message, err.hint) from err
         if known.setdefault(spec.name, spec) != spec:
@@ -680,14 +679,7 @@ class _Reader(_Part):
 
     def _micro(self, entry: MicroEntry, steps: _Steps) -> MicroSpec:
         try:
-            return micro_spec(
-                self._folder / entry.source,
-                include=entry.include,
-                params={name: tuple(map(str, values)) for name, values in entry.params.items()},
-                threads=entry.threads,
-                arguments=entry.jmh,
-                timeout_s=entry.timeout,
-            )
+            return entry.spec(self._folder)
         except UsageError as err:
             raise self._refuse(steps, err.message, err.hint) from err
 

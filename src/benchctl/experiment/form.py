@@ -9,6 +9,7 @@ from benchctl.engine.variant import VariantEntry
 from benchctl.experiment.record import Conditions, Dispatch, Relation
 from benchctl.results.model import DEFAULT_FORKS
 from benchctl.results.plan import EvidenceKind
+from benchctl.run.micro import MicroEntry
 from benchctl.spec import ComparedAs
 from benchctl.yaml_file import Documents, HeapSize, Percent
 
@@ -67,26 +68,6 @@ class RedlineEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rena
     tolerance: Percent = "3%"
     max_rate: float | None = None
     max_factor: float | None = None
-
-
-class MicroEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """Microbenchmarks, as `benchctl micro run` has them.
-
-    Attributes:
-        source: relative to the file.
-        include: regular expression for names of benchmarks.
-        params: values of their parameters.
-        threads: numbers of threads.
-        jmh: further arguments of JMH's.
-        timeout: of one benchmark, seconds.
-    """
-
-    source: Text
-    include: str = ""
-    params: dict[str, tuple[int | float | str, ...]] = msgspec.field(default_factory=dict)
-    threads: tuple[Positive, ...] = ()
-    jmh: str = ""
-    timeout: float = 600.0
 
 
 class CommonEntry(Conditions, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_only=True):

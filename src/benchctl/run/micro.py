@@ -8,8 +8,10 @@ import time
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Annotated
 
 import msgspec
+from msgspec import Meta
 
 from benchctl.disk import disk_errors, read_file
 from benchctl.engine import jmh
@@ -67,10 +69,53 @@ def micro_spec(
     )
 
 
-def parse_variant(text: str, folder: Path | None = None) -> VariantSpec:
-    """A variant of the command line: NAME, or NAME=jar:JAR,jvm:FLAG,jdk:JDK.
+class MicroEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
+    """Microbenchmarks in a file, as `benchctl micro run` has them.
 
-    Paths of jars are relative to `folder`; None for the current one.
+    Attributes:
+        source: relative to the file.
+        include: regular expression for names of benchmarks.
+        params: values of their parameters.
+        threads: numbers of threads.
+        jmh: further arguments of JMH's.
+        timeout: of one benchmark, seconds.
+    """
+
+    source: Annotated[str, Meta(min_length=1)]
+    include: str = ""
+    params: dict[str, tuple[int | float | str, ...]] = msgspec.field(default_factory=dict)
+    threads: tuple[Annotated[int, Meta(ge=1)], ...] = ()
+    jmh: str = ""
+    timeout: float = 600.0
+
+    def spec(self, folder: Path) -> MicroSpec:
+        """What is asked, by a file in a folder.
+
+        Raises:
+            UsageError: there is no such source, or something cannot be.
+        """
+        return micro_spec(
+            folder / self.source,
+            include=self.include,
+            params={name: tuple(map(str, values)) for name, values in self.params.items()},
+            threads=self.threads,
+            arguments=self.jmh,
+            timeout_s=self.timeout,
+        )
+
+
+def placed_variant(text: str, folder: Path) -> str:
+    """A variant as a file in a folder writes it, with absolute paths of jars."""
+    pieces = _OPTION.split(text.partition("=")[2])
+    for piece in pieces:
+        kind, _, value = piece.partition(":")
+        if kind == "jar" and part_kind(value) == "file":
+            text = text.replace(piece, f"jar:{folder / value}")
+    return text
+
+
+def parse_variant(text: str) -> VariantSpec:
+    """A variant of the command line: NAME, or NAME=jar:JAR,jvm:FLAG,jdk:JDK.
 
     Raises:
         UsageError: it is not of that form.
@@ -88,7 +133,7 @@ def parse_variant(text: str, folder: Path | None = None) -> VariantSpec:
                 hint="write --variant flat=jvm:-XX:-Inline, or new=jar:org.apache.lucene:lucene-core:9.9.0",
             )
         if kind == "jar":
-            jars.append(str((folder or Path()).absolute() / value) if part_kind(value) == "file" else value)
+            jars.append(str(Path(value).absolute()) if part_kind(value) == "file" else value)
         elif kind == "jvm":
             flags.append(check_flag("jvm", value))
         else:
