@@ -84,6 +84,19 @@ def test_two_kinds_of_jvm_are_compared_and_their_inlining_is_kept(
     assert len(folder.load().compared("none")) == 4
 
 
+def test_what_jmhs_profilers_say_is_kept_and_shown(benchctl: Benchctl, store: RunStore, source: Path):
+    words = ("--include", "called", "--param", "step=1", "--forks", "1", "--wait")
+    done = benchctl("micro", "run", str(source), *words, "--jmh", "-prof stack -prof gc -i 2")
+    assert done.returncode == 0, done.stderr
+    run = store.find("latest", finished=False).load().id
+    shown = benchctl("micro", "profile", run)
+    assert "called:step=1, jvm, fork 0" in shown.stdout
+    assert "RUNNABLE" in shown.stdout
+    assert "gc.alloc.rate.norm" in shown.stdout
+    none = benchctl("micro", "profile", run, "--variant", "other")
+    assert (none.returncode, "nothing of a profiler that fits" in none.stderr) == (2, True)
+
+
 def test_what_breaks_says_why_and_takes_nothing_along(benchctl: Benchctl, store: RunStore, source: Path):
     done = benchctl("micro", "run", str(source), "--param", "step=1", "--forks", "1", "--wait")
     assert done.returncode == 1

@@ -406,6 +406,11 @@ class ExperimentSpec(Conditions, frozen=True, forbid_unknown_fields=True, rename
         return tuple(row for table in self.tables for row in table.rows)
 
     @property
+    def without_nodes(self) -> bool:
+        """Whether all that is measured are microbenchmarks."""
+        return all(one.micro is not None for one in self.measurements)
+
+    @property
     def expected_sides(self) -> frozenset[tuple[str, str]]:
         """(measurement, variant) of all that expectations rest on."""
         rows = {row.name: row for row in self.comparisons}

@@ -5,7 +5,8 @@ import shlex
 import tempfile
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
@@ -345,6 +346,36 @@ def _boot(wall_s: float) -> BootRecord:
         logs="",
         origin_ns=0,
     )
+
+
+_PROFILED = re.compile(r'^Secondary result "[^"]+":?$.*?(?=^# Run complete)', re.MULTILINE | re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Profiled:
+    """What JMH's profilers printed of one benchmark in one fork."""
+
+    variant: str
+    block: int
+    label: str
+    text: str
+
+
+def profiles(folder: RunFolder) -> Iterator[Profiled]:
+    """Of all finished forks, in the order of variants, blocks and benchmarks; none without `-prof`.
+
+    Raises:
+        BenchctlError: a file cannot be read.
+    """
+    record = folder.load()
+    for spec in record.plan.variants:
+        for fork in record.done(spec.name):
+            for place, task in enumerate(record.plan.schedules[0].schedule):
+                path = folder.path / _FOLDER / f"{fork.block:03d}-{spec.name}-{place}.txt"
+                with disk_errors(f"read {path}"):
+                    said = read_file(path).decode(errors="replace") if path.is_file() else ""
+                if found := _PROFILED.search(said):
+                    yield Profiled(spec.name, fork.block, task.label, found[0].rstrip())
 
 
 def own_table(folder: RunFolder) -> dict[str, list[OwnRow]]:
