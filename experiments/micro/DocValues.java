@@ -72,7 +72,8 @@ public class DocValues {
             String by = writer.equals("itself") ? org.apache.lucene.util.Version.LATEST.toString() : writer;
             Path folder = kept.resolve(by + "-" + documents);
             if (Files.isDirectory(folder)) return folder;
-            Path draft = Files.createTempDirectory(kept, "draft");
+            // Removed with all else of this JVM, unless it is complete.
+            Path draft = Files.createTempDirectory("draft");
             if (writer.equals("itself")) {
                 Writer.write(draft.toString(), documents);
             } else {

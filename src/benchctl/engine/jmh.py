@@ -239,7 +239,7 @@ class Workbench:
             self.jdk_of(spec),
             (*files, classes, *map(self.jar, _RUNTIME), *by_artifact.values()),
             {path.name: digest(path, "sha256") for path in sorted(own)},
-            {"benchctl.kept": str(self._kept(classes)), **self._apart(micro)},
+            {"benchctl.kept": str(self._kept(micro)), **self._apart(micro)},
         )
 
     def needed(self, dependencies: tuple[str, ...]) -> tuple[str, ...]:
@@ -260,9 +260,11 @@ class Workbench:
                     partial.write_bytes(msgspec.json.encode(found))
             return msgspec.json.decode(read_file(target), type=tuple[str, ...])
 
-    def _kept(self, classes: Path) -> Path:
+    def _kept(self, micro: MicroSpec) -> Path:
         """Where benchmarks keep what takes long to make, until their sources or dependencies change."""
-        folder = self.home.artifacts / f"{classes.stem}-kept"
+        parts = (micro.digest, *micro.dependencies, *micro.apart.values())
+        key = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
+        folder = self.home.artifacts / f"micro-{Path(micro.source).stem}-{key}-kept"
         with disk_errors(f"make {folder}"):
             folder.mkdir(exist_ok=True)
         return folder
