@@ -252,13 +252,13 @@ class Workbench:
         if not dependencies:
             return ()
         key = hashlib.sha256("\0".join(dependencies).encode()).hexdigest()[:16]
-        target = self.home.artifacts / f"needed-{key}.json"
+        target = self.home.artifacts / f"needed-{key}.txt"
         with disk_errors(f"write {target}"):
             if not target.is_file():
                 found = resolve_poms(dependencies)
                 with replacing(target) as partial:
-                    partial.write_bytes(msgspec.json.encode(found))
-            return msgspec.json.decode(read_file(target), type=tuple[str, ...])
+                    partial.write_text("\n".join(found), encoding="utf-8")
+            return tuple(read_file(target).decode().splitlines())
 
     def _kept(self, micro: MicroSpec) -> Path:
         """Where benchmarks keep what takes long to make, until their sources or dependencies change."""
