@@ -71,9 +71,9 @@ def test_there_is_a_task_for_every_value_and_number_of_threads():
 def test_a_source_names_what_it_stands_on(tmp_path: Path):
     source = tmp_path / "Sum.java"
     source.write_text("//DEPS a.b:c:1 d:e:2\n  // DEPS a.b:c:1\nclass Sum {}\n")
-    (tmp_path / "Sum.yml").write_text("dependencies: ['f:g:3']")
+    (tmp_path / "Sum.yml").write_text("{dependencies: ['f:g:3'], apart: {old: 'f:g:2'}}")
     found = read_source(source)
-    assert found.dependencies == ("a.b:c:1", "d:e:2", "f:g:3")
+    assert (found.dependencies, found.apart) == (("a.b:c:1", "d:e:2", "f:g:3"), {"old": "f:g:2"})
     folder = read_source(tmp_path)
     assert (folder.dependencies, sources_of(tmp_path)) == (("a.b:c:1", "d:e:2"), [source])
     source.write_text("//DEPS a.b:c:1 d:e:2\nclass Sum { }\n")

@@ -207,3 +207,32 @@ def test_costs_totals_and_rates_over_builds(home: Home, benchctl: Benchctl, tmp_
     text = benchctl("experiment", "report", "latest").stdout
     assert ">= " in text
     assert " ms" in text
+
+
+SHIPPED = Path(__file__).parents[2] / "experiments"
+
+
+def test_call_sites_of_microbenchmarks_are_judged_by_the_logs_of_their_own_jvms(
+    home: Home, benchctl: Benchctl
+):
+    words = ("experiment", "run", str(SHIPPED / "visit.yml"), "--test-mode", "--forks", "3", "--wait")
+    done = benchctl(*words, "--measurement", "visit")
+    assert done.returncode == 0, done.stderr
+    record = executed(home)
+    assert record is not None
+    told = json.loads(benchctl("experiment", "report", record.id, "--format", "json").stdout)
+    assert {one["call-site"]: one["outcome"] for one in told["fates"]} == {
+        "one-kind": "confirmed",
+        "two-kinds": "confirmed",
+        "three-kinds": "confirmed",
+    }
+
+
+def test_the_circuit_breaker_is_measured_in_process_and_over_http(home: Home, benchctl: Benchctl):
+    words = ("experiment", "run", str(SHIPPED / "circuit-breaker.yml"), "--test-mode", "--forks", "1")
+    done = benchctl(*words, "--docs", "1000", "--measurement", "versions", "--measurement", "http", "--wait")
+    assert done.returncode == 0, done.stderr
+    assert {name: len(run.forks) for name, run in runs(home).items()} == {"versions": 3, "http": 2}
+    for run in runs(home).values():
+        for fork in run.forks:
+            assert not [one.failure_reasons for one in fork.summaries if one.failures]

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import msgspec
 
-from benchctl.disk import disk_errors, read_file
+from benchctl.disk import disk_errors, read_file, replacing
 from benchctl.engine.distribution import fetch_published
 from benchctl.engine.jdk import Jdk, provide_jdk, run_java
-from benchctl.engine.maven import Coordinates, digest
+from benchctl.engine.maven import Coordinates, digest, resolve_poms
 from benchctl.engine.patched_lucene import LIBRARY, fetch_compiler, patch_jar
 from benchctl.engine.process import Command, NodeProcess, describe_exit, last_lines
 from benchctl.engine.unpacking import staging
@@ -51,9 +51,10 @@ _LEAST_MAJOR = 8
 
 
 class _Beside(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """A YAML file beside the sources."""
+    """A YAML file beside the sources; see `MicroSpec`."""
 
     dependencies: tuple[str, ...] = ()
+    apart: dict[str, str] = {}
 
 
 def read_source(path: Path) -> MicroSpec:
@@ -61,7 +62,6 @@ def read_source(path: Path) -> MicroSpec:
 
     Dependencies are Maven coordinates, in comments (`//DEPS group:artifact:version`, several with spaces in
     between) or under `dependencies` in a YAML file of the same name beside it (`micro.yml` in a folder).
-    None is looked up for what it depends on itself.
 
     Raises:
         UsageError: there is nothing, or coordinates are none.
@@ -77,15 +77,15 @@ def read_source(path: Path) -> MicroSpec:
             content.update(f"{file.name}\0".encode() + read_file(file, MOST_RESULT_BYTES))
     found = [name for text in texts for match in _DEPENDS.finditer(text) for name in match["named"].split()]
     beside = path / "micro.yml" if path.is_dir() else path.with_suffix(".yml")
-    if beside.is_file():
-        found += load_typed(beside, _Beside).dependencies
-    for name in found:
+    said = load_typed(beside, _Beside) if beside.is_file() else _Beside()
+    found += said.dependencies
+    for name in (*found, *said.apart.values()):
         if not _COORDINATES.fullmatch(name):
             raise UsageError(
                 f"{path}: '{name}' are no Maven coordinates",
                 hint="write //DEPS group:artifact:version, such as org.apache.lucene:lucene-core:9.8.0",
             )
-    return MicroSpec(str(path), content.hexdigest(), tuple(dict.fromkeys(found)))
+    return MicroSpec(str(path), content.hexdigest(), tuple(dict.fromkeys(found)), apart=said.apart)
 
 
 def sources_of(path: Path) -> list[Path]:
@@ -125,6 +125,7 @@ class MicroSubject:
         spec: what was asked for.
         jdk: that its JVMs are.
         class_path: JMH, the benchmarks, and what they stand on, in order.
+        properties: of its JVMs, by name.
         jars: name -> SHA-256 of what a variant has otherwise than the others.
     """
 
@@ -132,6 +133,7 @@ class MicroSubject:
     jdk: Jdk
     class_path: tuple[Path, ...]
     jars: Mapping[str, str] = field(default_factory=dict)
+    properties: Mapping[str, str] = field(default_factory=dict)
     builds: tuple[IndexFacts, ...] = ()
     index_facts: IndexFacts | None = None
 
@@ -189,7 +191,7 @@ class Workbench:
         files = sources_of(source)
         if not files:
             return source
-        class_path = [self.jar(one) for one in (*_RUNTIME, _PROCESSOR, *micro.dependencies)]
+        class_path = [self.jar(one) for one in (*_RUNTIME, _PROCESSOR, *self.needed(micro.dependencies))]
         compiler = fetch_compiler(self.home, self.jdk, self.progress)
         parts = (_FORMAT, micro.digest, *micro.dependencies, str(micro.release), compiler.sha256)
         key = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
@@ -213,29 +215,62 @@ class Workbench:
             UsageError: a jar is not there.
             BenchctlError: it cannot be had, or not be patched.
         """
-        by_artifact = {one.rsplit(":", 1)[0]: self.jar(one) for one in micro.dependencies}
-        first: list[Path] = []
+        named = {one.rsplit(":", 1)[0]: one for one in micro.dependencies}
+        files: list[Path] = []
+        patches: list[str] = []
         for text in spec.jars:
             match part_kind(text):
                 case "maven":
                     place = text.rsplit(":", 1)[0]
-                    first += [] if place in by_artifact else [self.jar(text)]
-                    by_artifact[place] = self.jar(text)
+                    named = {**named, place: text} if place in named else {place: text, **named}
                 case "patched":
-                    place = f"org.apache.lucene:{LIBRARY}"
-                    by_artifact[place] = self._patched(by_artifact.get(place), text)
+                    patches.append(text)
                 case _:
                     if not Path(text).is_file():
                         raise UsageError(f"variant '{spec.name}': there is no jar {text}")
-                    first.append(Path(text))
-        first = [path for path in first if path not in by_artifact.values()]
-        own = {*first, *by_artifact.values()}.difference(map(self.jar, micro.dependencies))
+                    files.append(Path(text))
+        by_artifact = {one.rsplit(":", 1)[0]: self.jar(one) for one in self.needed(tuple(named.values()))}
+        for text in patches:
+            place = f"org.apache.lucene:{LIBRARY}"
+            by_artifact[place] = self._patched(by_artifact.get(place), text)
+        own = {*files, *by_artifact.values()}.difference(map(self.jar, self.needed(micro.dependencies)))
         return MicroSubject(
             spec,
             self.jdk_of(spec),
-            (*first, classes, *map(self.jar, _RUNTIME), *by_artifact.values()),
+            (*files, classes, *map(self.jar, _RUNTIME), *by_artifact.values()),
             {path.name: digest(path, "sha256") for path in sorted(own)},
+            {"benchctl.kept": str(self._kept(micro)), **self._apart(micro)},
         )
+
+    def needed(self, dependencies: tuple[str, ...]) -> tuple[str, ...]:
+        """Coordinates of jars, and of those that their POMs say they need, once for all runs.
+
+        Raises:
+            UsageError: there is no such version.
+            BenchctlError: a POM cannot be had.
+        """
+        if not dependencies:
+            return ()
+        key = hashlib.sha256("\0".join(dependencies).encode()).hexdigest()[:16]
+        target = self.home.artifacts / f"needed-{key}.txt"
+        with disk_errors(f"write {target}"):
+            if not target.is_file():
+                found = resolve_poms(dependencies)
+                with replacing(target) as partial:
+                    partial.write_text("\n".join(found), encoding="utf-8")
+            return tuple(read_file(target).decode().splitlines())
+
+    def _kept(self, micro: MicroSpec) -> Path:
+        """Where benchmarks keep what takes long to make, until their sources or dependencies change."""
+        parts = (micro.digest, *micro.dependencies, *micro.apart.values())
+        key = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
+        folder = self.home.artifacts / f"micro-{Path(micro.source).stem}-{key}-kept"
+        with disk_errors(f"make {folder}"):
+            folder.mkdir(exist_ok=True)
+        return folder
+
+    def _apart(self, micro: MicroSpec) -> dict[str, str]:
+        return {f"benchctl.{name}": joined([self.jar(one)]) for name, one in micro.apart.items()}
 
     def jdk_of(self, spec: VariantSpec) -> Jdk:
         """The runtime of a variant."""
@@ -365,7 +400,8 @@ def run_trial(subject: MicroSubject, trial: Trial, stopped: Callable[[], bool]) 
     words += ["-rf", "json", "-rff", str(result), *trial.arguments]
     for name, value in meta["params"].items():
         words += ["-p", f"{name}={value}"]
-    if flags := [*subject.spec.jvm_flags, *trial.flags]:
+    properties = [f"-D{name}={value}" for name, value in subject.properties.items()]
+    if flags := [*subject.spec.jvm_flags, *trial.flags, *properties]:
         # JMH cuts at white space outside quotes.
         words += ["-jvmArgsAppend", " ".join(f'"{flag}"' if " " in flag else flag for flag in flags)]
     with disk_errors(f"run a benchmark in {trial.folder}"):

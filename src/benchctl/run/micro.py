@@ -1,14 +1,18 @@
 """Microbenchmarks as runs: variants are JVMs, forks come in random blocks, the record is that of any run."""
 
 import re
-import shutil
+import shlex
+import tempfile
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Annotated
 
 import msgspec
+from msgspec import Meta
 
 from benchctl.disk import disk_errors, read_file
 from benchctl.engine import jmh
@@ -31,6 +35,84 @@ from benchctl.track.model import Challenge
 
 _OPTION = re.compile(r",(?=(?:jar|jvm|jdk):)")
 _FOLDER = "jmh"
+
+
+def micro_spec(
+    source: Path,
+    *,
+    include: str = "",
+    params: Mapping[str, tuple[str, ...]],
+    threads: tuple[int, ...] = (),
+    arguments: str = "",
+    timeout_s: float = 600.0,
+) -> MicroSpec:
+    """What is asked of a source; `arguments` are further ones of JMH's, as in a shell.
+
+    Raises:
+        UsageError: there is no such source, or one of them cannot be.
+    """
+    try:
+        words = tuple(shlex.split(arguments))
+    except ValueError as err:
+        raise UsageError(f"--jmh {arguments}: {err}", hint="write --jmh '-wi 5 -i 5'") from err
+    if any(count < 1 for count in threads):
+        raise UsageError(f"--threads {','.join(map(str, threads))}: each must be at least 1")
+    jmh.check_arguments(words)
+    if timeout_s <= 0:
+        raise UsageError("--timeout must be more than 0")
+    return msgspec.structs.replace(
+        jmh.read_source(source),
+        include=include,
+        params=dict(params),
+        threads=threads,
+        arguments=words,
+        timeout_s=timeout_s,
+    )
+
+
+class MicroEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
+    """Microbenchmarks in a file, as `benchctl micro run` has them.
+
+    Attributes:
+        source: relative to the file.
+        include: regular expression for names of benchmarks.
+        params: values of their parameters.
+        threads: numbers of threads.
+        jmh: further arguments of JMH's.
+        timeout: of one benchmark, seconds.
+    """
+
+    source: Annotated[str, Meta(min_length=1)]
+    include: str = ""
+    params: dict[str, tuple[int | float | str, ...]] = msgspec.field(default_factory=dict)
+    threads: tuple[Annotated[int, Meta(ge=1)], ...] = ()
+    jmh: str = ""
+    timeout: float = 600.0
+
+    def spec(self, folder: Path) -> MicroSpec:
+        """What is asked, by a file in a folder.
+
+        Raises:
+            UsageError: there is no such source, or something cannot be.
+        """
+        return micro_spec(
+            folder / self.source,
+            include=self.include,
+            params={name: tuple(map(str, values)) for name, values in self.params.items()},
+            threads=self.threads,
+            arguments=self.jmh,
+            timeout_s=self.timeout,
+        )
+
+
+def placed_variant(text: str, folder: Path) -> str:
+    """A variant as a file in a folder writes it, with absolute paths of jars."""
+    pieces = _OPTION.split(text.partition("=")[2])
+    for piece in pieces:
+        kind, _, value = piece.partition(":")
+        if kind == "jar" and part_kind(value) == "file":
+            text = text.replace(piece, f"jar:{folder / value}")
+    return text
 
 
 def parse_variant(text: str) -> VariantSpec:
@@ -82,6 +164,8 @@ def plan_micro(
         raise UsageError(f"variant '{twice}' is named twice", hint="give each a name of its own")
     if forks < 1:
         raise UsageError("--forks must be at least 1")
+    if evidence is not None and (other := [one for one in evidence.kinds if one != "inlining"]):
+        raise UsageError(f"microbenchmarks keep no {other[0]}", hint="their evidence is inlining")
     bench = jmh.Workbench(home, provide_jdk(home, None), progress)
     jdks = {spec.name: bench.jdk_of(spec) for spec in variants}
     if jmh.sources_of(Path(micro.source)):
@@ -229,14 +313,17 @@ class MicroRunner:
             collector = InliningCollector(Scene(kept, subject.jdk.home, subject.jdk.major))
             # JMH keeps what its JVM prints, and reads of it only its own lines.
             flags = (*collector.flags(), "-XX:-DisplayVMOutput")
-        folder = self._home.scratch / f"micro-{block:03d}-{variant}-{place}"
         task = self._plan.schedules[0].schedule[place]
-        trial = jmh.Trial(task, micro.arguments, flags, folder, micro.timeout_s)
-        try:
-            return jmh.run_trial(subject, trial, self._stop.is_set)
-        finally:
-            self._keep_output(folder, f"{block:03d}-{variant}-{place}.txt")
-            shutil.rmtree(folder, ignore_errors=True)
+        with (
+            disk_errors(f"run a benchmark in {self._home.scratch}"),
+            tempfile.TemporaryDirectory(dir=self._home.scratch, prefix="micro-") as own,
+        ):
+            folder = Path(own) / "trial"
+            trial = jmh.Trial(task, micro.arguments, flags, folder, micro.timeout_s)
+            try:
+                return jmh.run_trial(subject, trial, self._stop.is_set)
+            finally:
+                self._keep_output(folder, f"{block:03d}-{variant}-{place}.txt")
 
     def _keep_output(self, folder: Path, name: str) -> None:
         """What JMH and its profilers said, in words."""
@@ -259,6 +346,36 @@ def _boot(wall_s: float) -> BootRecord:
         logs="",
         origin_ns=0,
     )
+
+
+_PROFILED = re.compile(r'^Secondary result "[^"]+":?$.*?(?=^# Run complete)', re.MULTILINE | re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Profiled:
+    """What JMH's profilers printed of one benchmark in one fork."""
+
+    variant: str
+    block: int
+    label: str
+    text: str
+
+
+def profiles(folder: RunFolder) -> Iterator[Profiled]:
+    """Of all finished forks, in the order of variants, blocks and benchmarks; none without `-prof`.
+
+    Raises:
+        BenchctlError: a file cannot be read.
+    """
+    record = folder.load()
+    for spec in record.plan.variants:
+        for fork in record.done(spec.name):
+            for place, task in enumerate(record.plan.schedules[0].schedule):
+                path = folder.path / _FOLDER / f"{fork.block:03d}-{spec.name}-{place}.txt"
+                with disk_errors(f"read {path}"):
+                    said = read_file(path).decode(errors="replace") if path.is_file() else ""
+                if found := _PROFILED.search(said):
+                    yield Profiled(spec.name, fork.block, task.label, found[0].rstrip())
 
 
 def own_table(folder: RunFolder) -> dict[str, list[OwnRow]]:
