@@ -14,11 +14,12 @@ import msgspec
 from benchctl.disk import disk_errors, read_file, replacing
 from benchctl.engine.distribution import fetch_published
 from benchctl.engine.jdk import Jdk, provide_jdk, run_java
+from benchctl.engine.lucene_diff import GROUP, Library, build_diff
 from benchctl.engine.maven import Coordinates, digest, resolve_poms
 from benchctl.engine.patched_lucene import LIBRARY, fetch_compiler, patch_jar
 from benchctl.engine.process import Command, NodeProcess, describe_exit, last_lines
 from benchctl.engine.unpacking import staging
-from benchctl.engine.variant import PATCHED, part_kind
+from benchctl.engine.variant import PATCHED, RECOMPILED, diff_path, part_kind
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Home
 from benchctl.network import Progress
@@ -231,8 +232,7 @@ class Workbench:
                     files.append(Path(text))
         by_artifact = {one.rsplit(":", 1)[0]: self.jar(one) for one in self.needed(tuple(named.values()))}
         for text in patches:
-            place = f"org.apache.lucene:{LIBRARY}"
-            by_artifact[place] = self._patched(by_artifact.get(place), text)
+            by_artifact |= self._patched(by_artifact, text)
         own = {*files, *by_artifact.values()}.difference(map(self.jar, self.needed(micro.dependencies)))
         return MicroSubject(
             spec,
@@ -276,15 +276,32 @@ class Workbench:
         """The runtime of a variant."""
         return provide_jdk(self.home, spec.jdk)
 
-    def _patched(self, original: Path | None, text: str) -> Path:
+    def _patched(self, by_artifact: Mapping[str, Path], text: str) -> dict[str, Path]:
+        """The jars that take the place of Lucene's, by their coordinates."""
+        place = f"{GROUP}:{LIBRARY}"
+        original = by_artifact.get(place)
         lucene = None if original is None else _lucene(original)
         if original is None or lucene is None:
             raise UsageError(
                 f"{text} patches Lucene, which is no dependency",
                 hint=f"name it: //DEPS org.apache.lucene:{LIBRARY}:9.8.0",
             )
-        name = text.removeprefix(PATCHED)
-        return patch_jar(self.home, original, lucene[1], self.jdk, name, self.progress).path
+        diff = diff_path(text)
+        if diff is None:
+            name = text.removeprefix(PATCHED)
+            return {place: patch_jar(self.home, original, lucene[1], self.jdk, name, self.progress).path}
+        modules = {
+            one.removeprefix(f"{GROUP}:"): jar
+            for one, jar in by_artifact.items()
+            if one.startswith(f"{GROUP}:lucene-")
+        }
+        others = tuple(
+            jar for one, jar in by_artifact.items() if one.removeprefix(f"{GROUP}:") not in modules
+        )
+        unchanged = text.startswith(f"{PATCHED}{RECOMPILED}")
+        library = Library(lucene[1], modules, others)
+        built = build_diff(self.home, library, self.jdk, diff, self.progress, unchanged=unchanged)
+        return {f"{GROUP}:{artifact}": jar for artifact, jar in built.jars.items()}
 
 
 # Which benchmarks there are.

@@ -19,7 +19,7 @@ from benchctl.engine import jmh
 from benchctl.engine.evidence import InliningCollector, Scene
 from benchctl.engine.jdk import provide_jdk
 from benchctl.engine.settings import check_flag
-from benchctl.engine.variant import check_name, part_kind
+from benchctl.engine.variant import check_name, placed_jar
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Home
 from benchctl.network import Progress
@@ -110,8 +110,8 @@ def placed_variant(text: str, folder: Path) -> str:
     pieces = _OPTION.split(text.partition("=")[2])
     for piece in pieces:
         kind, _, value = piece.partition(":")
-        if kind == "jar" and part_kind(value) == "file":
-            text = text.replace(piece, f"jar:{folder / value}")
+        if kind == "jar":
+            text = text.replace(piece, f"jar:{placed_jar(value, folder)}")
     return text
 
 
@@ -134,7 +134,7 @@ def parse_variant(text: str) -> VariantSpec:
                 hint="write --variant flat=jvm:-XX:-Inline, or new=jar:org.apache.lucene:lucene-core:9.9.0",
             )
         if kind == "jar":
-            jars.append(str(Path(value).absolute()) if part_kind(value) == "file" else value)
+            jars.append(placed_jar(value, Path.cwd()))
         elif kind == "jvm":
             flags.append(check_flag("jvm", value))
         else:
