@@ -1,0 +1,80 @@
+"""`ab` and `bisect` on the command line: what is wrong is told before anything is built or started."""
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from benchctl.cli import root
+from benchctl.errors import BenchctlError, ExitCode
+from scripted_history import Step, git, write_history
+
+BUILD = ("--build", "echo built >> $LOG; false", "--artifact", "out/*.zip")
+CHALLENGE = ("--challenge", "range-only-short", "--docs", "10k")
+
+
+@pytest.fixture
+def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    home = tmp_path / "home"
+    home.mkdir()
+    monkeypatch.setattr("benchctl.home._check_reachable", lambda *_: None)
+    monkeypatch.setenv("BENCHCTL_HOME", str(home))
+    monkeypatch.setenv("LOG", str(tmp_path / "log"))
+    write_history(tmp_path / "source", [Step("First"), Step("Second"), Step("Third")], "pass")
+    monkeypatch.chdir(tmp_path / "source")
+    return tmp_path / "source"
+
+
+def called(*words: str) -> Result:
+    return CliRunner().invoke(root, [*words])
+
+
+def error(*words: str) -> BenchctlError:
+    done = called(*words)
+    assert isinstance(done.exception, BenchctlError), done.exception
+    return done.exception
+
+
+AB = ("ab", "--source", ".", "--base", "HEAD~1", "--head", "HEAD", *CHALLENGE)
+BISECT = ("bisect", "--source", ".", "--good", "HEAD~2", "--bad", "HEAD", *CHALLENGE)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (AB, "to build commits takes --source, --build and --artifact"),
+        ((*AB, *BUILD, "--base", "nowhere"), "--base nowhere is no commit of ."),
+        ((*AB, *BUILD, "--variant", "es", "--variant", "os"), "--variant is the engine that both commits"),
+        ((*AB, *BUILD, "--challenge", "nothing"), "nothing"),
+        ((*AB, *BUILD, "--build", " "), "--build is empty"),
+        (BISECT, "to build commits takes --source, --build and --artifact"),
+        ((*BISECT, *BUILD, "--good", "HEAD", "--bad", "HEAD~2"), "does not lead to"),
+        ((*BISECT, *BUILD, "--versions", "es,os"), "points are commits, versions, or jars"),
+        (("bisect", *CHALLENGE), "points are commits, versions, or jars"),
+        (("bisect", "--good", "HEAD", *BUILD, *CHALLENGE), "a bisection of commits takes --good and --bad"),
+        (("bisect", "--versions", "es", *CHALLENGE), "a bisection takes at least two points"),
+        (("bisect", "--versions", "es,es", *CHALLENGE), "es"),
+        (("bisect", "--versions", "es,os", "--variant", "os", *CHALLENGE), "--versions are the variants"),
+        (("bisect", "--jars", "a.jar,b.zip", *CHALLENGE), "'b.zip' is not a jar"),
+        ((*BISECT, *BUILD, "--task", "nothing"), "no tasks could show the difference by the name 'nothing'"),
+        ((*BISECT, *BUILD, "--challenge", "big5rangedebug"), " tasks could show the difference"),
+        ((*BISECT, *BUILD, "--unpaired"), "the blocks of a bisection are pairs in any case"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_told_before_anything_is_built(
+    source: Path, tmp_path: Path, words: tuple[str, ...], message: str
+):
+    found = error(*words)
+    assert message in found.message
+    assert found.exit_code == ExitCode.USAGE
+    assert not (tmp_path / "log").exists()
+    assert git(source, "status", "--short") == ""
+
+
+@pytest.mark.usefixtures("source")
+@pytest.mark.parametrize("words", [AB, BISECT])
+def test_a_commit_that_does_not_build_ends_them(tmp_path: Path, words: tuple[str, ...]):
+    found = error(*words, *BUILD, "--quiet")
+    assert "does not build: echo built >> $LOG; false exited with status 1" in found.message
+    assert found.exit_code == ExitCode.FAILED
+    assert (tmp_path / "log").read_text() == "built\n"
