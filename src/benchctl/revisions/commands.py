@@ -189,14 +189,15 @@ def ab_command(
         schedule=schedule_options,
         usual=BUILT_IN[:1],
     )
-    asked = msgspec.structs.replace(asked, consent=Consent(home, given=trust))
+    asked = msgspec.structs.replace(asked, consent=Consent(home, given=trust), stop=fork_options.stop)
+    unbuilt = tuple(msgspec.structs.replace(engine, name=name) for name in (BASE, HEAD))
     # What is wrong with the challenge is told before anything is built.
-    plan_run(msgspec.structs.replace(asked, variants=(engine,)))
+    plan_run(msgspec.structs.replace(asked, variants=unbuilt))
     store.open()
     with measuring(wait=wait, quiet=quiet) as observer:
         built = tuple(workshop.build(commit, observer.stage) for commit in commits)
         variants = tuple(one.variant(engine, name) for one, name in zip(built, (BASE, HEAD), strict=True))
-        plan, track = plan_run(msgspec.structs.replace(asked, variants=variants, stop=fork_options.stop))
+        plan, track = plan_run(msgspec.structs.replace(asked, variants=variants))
         check_host(plan, home)
         bench = Bench(home, store, observer, threading.Event())
         folder, record = start_run(bench, plan, track, Extras(files=subject_options.files, tags=("ab",)))
