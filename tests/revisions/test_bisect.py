@@ -11,7 +11,8 @@ import pytest
 from benchctl.errors import BenchctlError, ExitCode
 from benchctl.results.model import RunRecord
 from benchctl.results.plan import VariantSpec
-from benchctl.revisions.bisect import BisectContext, Bisection, BisectionFolder, Point, bisect
+from benchctl.revisions.bisect import BisectContext, bisect
+from benchctl.revisions.record import Bisection, BisectionFolder, Point
 from benchctl.revisions.report import open_matter, render_bisection
 from benchctl.run.bench import SilentObserver
 from benchctl.run.questions import Job

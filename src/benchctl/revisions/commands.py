@@ -49,8 +49,9 @@ from benchctl.results.figures import FIGURES
 from benchctl.results.plan import Plan, VariantSpec
 from benchctl.results.select import Archive, choose_sides
 from benchctl.results.store import reference
-from benchctl.revisions.bisect import BisectContext, Bisection, BisectionFolder, Point, bisect
+from benchctl.revisions.bisect import BisectContext, bisect
 from benchctl.revisions.build import Built, Commit, Recipe, Repository, Workshop
+from benchctl.revisions.record import Bisection, BisectionFolder, Point
 from benchctl.revisions.report import open_matter, render_bisection
 from benchctl.revisions.search import questions_at_most
 from benchctl.run.bench import Bench
