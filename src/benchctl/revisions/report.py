@@ -1,6 +1,5 @@
 """What a bisection found, how sure that is, and what it cost: its questions as a table, sentences below."""
 
-import math
 from collections.abc import Iterator
 
 from benchctl.report.formats import planning_item
@@ -11,6 +10,7 @@ from benchctl.report.numbers import (
     duration,
     interval,
     json_text,
+    odds,
     percent,
     signed_percent,
 )
@@ -31,8 +31,6 @@ _COLUMNS = (
     "Time",
 )
 _WORDS = {"present": "yes", "absent": "no", "undecided": "open", "measuring": "measuring"}
-_MOST_LOG_ODDS = math.log(1e6)
-_LEAST_LOG_ODDS = math.log(1e-3)
 
 
 def open_matter(record: Bisection) -> str:
@@ -71,18 +69,10 @@ def _line(record: Bisection, number: int, one: Answer) -> Iterator[Cell | str]:
     yield record.points[one.question.against].name
     yield signed_percent(mean)
     yield bounds(low, high)
-    yield NOT_AVAILABLE if one.log_odds is None else _ratio(one.log_odds)
+    yield NOT_AVAILABLE if one.log_odds is None else odds(one.log_odds)
     yield _WORDS[one.verdict]
     yield str(len(one.pairs))
     yield duration(one.seconds)
-
-
-def _ratio(log_odds: float) -> str:
-    if log_odds > _MOST_LOG_ODDS:
-        return ">1,000,000"
-    if log_odds < _LEAST_LOG_ODDS:
-        return "<0.001"
-    return f"{math.exp(log_odds):,.3g}" if log_odds < math.log(1000) else f"{math.exp(log_odds):,.0f}"
 
 
 def _conclusion(record: Bisection) -> Iterator[str]:
