@@ -59,6 +59,7 @@ BISECT = ("bisect", "--source", ".", "--good", "HEAD~2", "--bad", "HEAD", *CHALL
         (("bisect", "--jars", "a.jar,b.zip", *CHALLENGE), "'b.zip' is not a jar"),
         ((*BISECT, *BUILD, "--task", "nothing"), "no tasks could show the difference by the name 'nothing'"),
         ((*BISECT, *BUILD, "--challenge", "big5rangedebug"), " tasks could show the difference"),
+        ((*AB, *BUILD, "--variant", "os", "--jdk", "mine=17"), "--jdk is given for 'mine'"),
         ((*BISECT, *BUILD, "--unpaired"), "the blocks of a bisection are pairs in any case"),
     ],
 )  # fmt: skip
@@ -73,7 +74,7 @@ def test_what_is_wrong_is_told_before_anything_is_built(
 
 
 @pytest.mark.usefixtures("source")
-@pytest.mark.parametrize("words", [AB, BISECT])
+@pytest.mark.parametrize("words", [AB, (*AB, "--variant", "mine=os", "--jdk", "mine=17"), BISECT])
 def test_a_commit_that_does_not_build_ends_them(tmp_path: Path, words: tuple[str, ...]):
     found = error(*words, *BUILD, "--quiet")
     assert "does not build: echo built >> $LOG; false exited with status 1" in found.message

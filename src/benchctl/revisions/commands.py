@@ -127,8 +127,8 @@ build_options = grouped(
 """The options; the command gets them as one, `build_options`."""
 
 
-def _one_engine(options: SubjectOptions, what: str) -> VariantSpec:
-    engine, *others = options.specs(BUILT_IN[:1])
+def _one_engine(variants: tuple[VariantSpec, ...], what: str) -> VariantSpec:
+    engine, *others = variants
     if others:
         raise UsageError(f"--variant is the engine that {what} are put into", hint="name one")
     return engine
@@ -177,13 +177,12 @@ def ab_command(
     """
     home = resolve_home()
     store = open_store(home, runs_folder)
-    engine = _one_engine(subject_options, "both commits")
     workshop = build_options.workshop(home)
     commits = (workshop.repository.commit("--base", base), workshop.repository.commit("--head", head))
     if fork_options.precision is None:
         fork_options = replace(fork_options, decided=True)
     asked = run_spec(
-        replace(subject_options, variants=(), variants_file=None),
+        subject_options,
         param_options,
         settings,
         forks=fork_options.count,
@@ -191,6 +190,7 @@ def ab_command(
         usual=BUILT_IN[:1],
     )
     asked = msgspec.structs.replace(asked, consent=Consent(home, given=trust), stop=fork_options.stop)
+    engine = _one_engine(asked.variants, "both commits")
     unbuilt = tuple(msgspec.structs.replace(engine, name=name) for name in (BASE, HEAD))
     # What is wrong with the challenge is told before anything is built.
     plan_run(msgspec.structs.replace(asked, variants=unbuilt))
@@ -268,20 +268,27 @@ history_options = grouped(
 )
 
 
-def _history(home: Home, options: HistoryOptions, build: BuildOptions, subject: SubjectOptions) -> _History:
+def _subject(options: HistoryOptions, build: BuildOptions, subject: SubjectOptions) -> SubjectOptions:
+    """What is measured: of versions, all of them."""
     of_commits = options.good is not None or options.bad is not None or build.source is not None
     if of_commits + (options.versions is not None) + (options.jars is not None) != 1:
         raise UsageError(
             "points are commits, versions, or jars", hint="give --good and --bad, or --versions, or --jars"
         )
+    if options.versions is None:
+        return subject
+    if subject.variants:
+        raise UsageError("--versions are the variants", hint="leave --variant out")
+    return replace(subject, variants=tuple(filter(None, map(str.strip, options.versions.split(",")))))
+
+
+def _history(
+    home: Home, options: HistoryOptions, build: BuildOptions, specs: tuple[VariantSpec, ...]
+) -> _History:
     if options.versions is not None:
-        if subject.variants:
-            raise UsageError("--versions are the variants", hint="leave --variant out")
-        texts = tuple(filter(None, map(str.strip, options.versions.split(","))))
-        specs = replace(subject, variants=texts).specs(())
         return _of_specs([Point(one.name) for one in specs], specs)
     if options.jars is not None:
-        engine = _one_engine(subject, "jars")
+        engine = _one_engine(specs, "jars")
         paths = [placed_jar(one.strip(), Path.cwd()) for one in options.jars.split(",") if one.strip()]
         names = [f"{number}-{_plain(path)}" for number, path in enumerate(paths, 1)]
         specs = tuple(
@@ -292,7 +299,7 @@ def _history(home: Home, options: HistoryOptions, build: BuildOptions, subject: 
         return _of_specs([Point(name) for name in names], specs, held)
     if options.good is None or options.bad is None:
         raise UsageError("a bisection of commits takes --good and --bad")
-    engine, workshop = _one_engine(subject, "commits"), build.workshop(home)
+    engine, workshop = _one_engine(specs, "commits"), build.workshop(home)
     good, bad = (
         workshop.repository.commit(f"--{name}", ref)
         for name, ref in (("good", options.good), ("bad", options.bad))
@@ -388,9 +395,8 @@ def bisect_command(
     home = resolve_home()
     if not subject_options.paired:
         raise UsageError("the blocks of a bisection are pairs in any case", hint="leave --unpaired out")
-    history = _history(home, history_options, build_options, subject_options)
     asked = run_spec(
-        replace(subject_options, variants=(), variants_file=None),
+        _subject(history_options, build_options, subject_options),
         param_options,
         settings,
         forks=most,
@@ -398,6 +404,7 @@ def bisect_command(
         usual=BUILT_IN[:1],
     )
     asked = msgspec.structs.replace(asked, consent=Consent(home, given=trust))
+    history = _history(home, history_options, build_options, asked.variants)
 
     def planned(variants: tuple[VariantSpec, ...]) -> tuple[Plan, Track]:
         return plan_run(msgspec.structs.replace(asked, variants=variants))
