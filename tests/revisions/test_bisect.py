@@ -172,6 +172,7 @@ def test_it_goes_on_after_an_interruption_and_does_not_ask_again(tmp_path: Path)
     assert raised.value.exit_code == ExitCode.INTERRUPTED
     record = bisected(world, tmp_path)
     assert open_matter(record) == ""
+    assert record.seconds == world.clock_s
     assert len(world.measured) == len(record.answers) == 9
     assert len({one.runs for one in record.answers}) == 9
 

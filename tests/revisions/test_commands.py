@@ -7,6 +7,9 @@ from click.testing import CliRunner, Result
 
 from benchctl.cli import root
 from benchctl.errors import BenchctlError, ExitCode
+from benchctl.results.model import RunRecord
+from benchctl.results.plan import VariantSpec
+from benchctl.run.questions import Job
 from scripted_history import Step, git, write_history
 
 BUILD = ("--build", "echo built >> $LOG; false", "--artifact", "out/*.zip")
@@ -80,3 +83,49 @@ def test_a_commit_that_does_not_build_ends_them(tmp_path: Path, words: tuple[str
     assert "does not build: echo built >> $LOG; false exited with status 1" in found.message
     assert found.exit_code == ExitCode.FAILED
     assert (tmp_path / "log").read_text() == "built\n"
+
+
+@pytest.fixture
+def asked(source: Path, monkeypatch: pytest.MonkeyPatch) -> list[tuple[VariantSpec, ...]]:
+    """The variants of the first question that would be put to nodes."""
+    assert source
+    found: list[tuple[VariantSpec, ...]] = []
+
+    class Refusing:
+        def measure(self, job: Job) -> tuple[RunRecord, ...]:
+            found.append(job.plans[0].variants)
+            raise BenchctlError("there are no nodes here")
+
+    monkeypatch.setattr("benchctl.revisions.commands.Nodes", lambda *_: Refusing())
+    return found
+
+
+def test_points_may_be_versions(asked: list[tuple[VariantSpec, ...]]):
+    error("bisect", "--versions", "es@8.9.0, es@8.10.0,es@8.11.0", *CHALLENGE, "--quiet")
+    assert [[(one.engine, one.version) for one in pair] for pair in asked] == [
+        [("elasticsearch", "8.9.0"), ("elasticsearch", "8.11.0")]
+    ]
+
+
+def test_points_may_be_jars(asked: list[tuple[VariantSpec, ...]], tmp_path: Path):
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "Lucene core.jar").write_text(name)
+    first, last = (str(tmp_path / name / "Lucene core.jar") for name in ("a", "b"))
+    jars = (first, "org.apache.lucene:lucene-core:9.8.0", last)
+    error("bisect", "--jars", ",".join(jars), "--variant", "es", *CHALLENGE, "--quiet")
+    assert [[(one.name, one.jars) for one in pair] for pair in asked] == [
+        [("1-lucene-core", (first,)), ("3-lucene-core", (last,))]
+    ]
+
+
+def test_points_are_commits_with_what_they_build(asked: list[tuple[VariantSpec, ...]], source: Path):
+    recipe = ("--build", "mkdir out && cp number out/engine.zip", "--artifact", "out/*.zip")
+    error(*BISECT, *recipe, "--quiet")
+    error(*BISECT, *recipe, "--quiet", "--bad", "HEAD~1")
+    shas = git(source, "log", "--reverse", "--format=%H").split()
+    assert [[one.name for one in pair] for pair in asked] == [
+        [shas[0][:10], shas[2][:10]],
+        [shas[0][:10], shas[1][:10]],
+    ]
+    assert [Path(one.distribution or "").read_text() for one in asked[0]] == ["0\n", "2\n"]

@@ -289,14 +289,15 @@ def _history(
         return _of_specs([Point(one.name) for one in specs], specs)
     if options.jars is not None:
         engine = _one_engine(specs, "jars")
-        paths = [placed_jar(one.strip(), Path.cwd()) for one in options.jars.split(",") if one.strip()]
+        texts = [*filter(None, map(str.strip, options.jars.split(",")))]
+        paths = [placed_jar(text, Path.cwd()) for text in texts]
         names = [f"{number}-{_plain(path)}" for number, path in enumerate(paths, 1)]
         specs = tuple(
             msgspec.structs.replace(engine, name=name, jars=(*engine.jars, path))
             for name, path in zip(names, paths, strict=True)
         )
         held = tuple(digest(Path(path), "sha256") for path in paths if Path(path).is_file())
-        return _of_specs([Point(name) for name in names], specs, held)
+        return _of_specs([*map(Point, names, texts)], specs, held)
     if options.good is None or options.bad is None:
         raise UsageError("a bisection of commits takes --good and --bad")
     engine, workshop = _one_engine(specs, "commits"), build.workshop(home)
