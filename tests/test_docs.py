@@ -7,7 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import click
 import msgspec
@@ -19,6 +19,7 @@ from benchctl.cli import root
 from benchctl.errors import BenchctlError
 from benchctl.results.store import RunFolder
 from benchctl.track.model import Challenge, Task
+from benchctl.yaml_file import Document
 from builders import make_fork, make_plan, make_record, make_summary
 from stored import samples
 
@@ -50,7 +51,27 @@ def blocks() -> Iterator[Block]:
 
 
 def shell_blocks() -> list[Block]:
-    return [block for block in blocks() if block.language in ("sh", "console")]
+    """Those of a shell, and what the steps of workflows run."""
+    return [
+        *(block for block in blocks() if block.language in ("sh", "console")),
+        *(
+            Block(block.page, "not run: on a build server", "sh", None, step["run"])
+            for block in blocks()
+            for step in steps(block)
+            if "run" in step
+        ),
+    ]
+
+
+def steps(block: Block) -> list[dict[str, Any]]:
+    """The steps of the jobs of a GitHub workflow; none of any other block."""
+    if not (block.title or "").startswith(".github/workflows/"):
+        return []
+    workflow = Document(block.body, block.title or "").value
+    assert {*workflow} >= {"name", "on", "jobs"}
+    found = [step for job in workflow["jobs"].values() for step in job["steps"]]
+    assert all(len({"uses", "run"} & {*step}) == 1 for step in found)
+    return found
 
 
 def commands(block: Block) -> Iterator[list[str]]:
@@ -187,6 +208,33 @@ def test_commands_that_are_not_marked_run(workplace: Path, page: str):
                 assert words[0] == "benchctl", f"{words[0]} is not run here: mark its block as not run"
                 done = CliRunner().invoke(root, words[1:])
                 assert done.exit_code == 0, f"{shlex.join(words)}: {done.exception}\n{done.output}"
+
+
+def test_the_workflow_fails_as_benchctl_does_and_comments_in_any_case(tmp_path: Path):
+    """Its steps as a build server runs them, with programs that note how they were called."""
+    for name, status in (("benchctl", 3), ("gh", 0)):
+        program = tmp_path / name
+        program.write_text(f'#!/bin/sh\necho "$0" "$@" >> {tmp_path}/called\necho slower\nexit {status}\n')
+        program.chmod(0o755)
+    summary = tmp_path / "summary"
+    environ = {
+        "PATH": f"{tmp_path}:{os.environ['PATH']}",
+        "RUNNER_TEMP": str(tmp_path),
+        "GITHUB_STEP_SUMMARY": str(summary),
+        "NUMBER": "7",
+    }
+    (block,) = (one for one in blocks() if steps(one))
+    measure, comment = (step for step in steps(block) if "run" in step)
+    codes = [
+        subprocess.run(["/bin/bash", "-e", "-c", step["run"]], env=environ, check=False).returncode
+        for step in (measure, comment)
+    ]
+    assert codes == [3, 0]
+    assert comment["if"] == "always()"
+    assert summary.read_text() == "slower\n"
+    called = (tmp_path / "called").read_text().splitlines()
+    assert called[0].startswith(f"{tmp_path}/benchctl ab --source . --base HEAD^1 --head HEAD ")
+    assert called[1:] == [f"{tmp_path}/gh pr comment 7 --body-file {tmp_path}/comment.md --edit-last"]
 
 
 def test_the_site_builds_without_warnings_and_loads_nothing_from_elsewhere(tmp_path: Path):

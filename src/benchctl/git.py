@@ -14,6 +14,11 @@ _TIMEOUT_S: Final = 600
 _OF_A_REPOSITORY: Final = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_PREFIX")
 
 
+def environment() -> dict[str, str]:
+    """The environment of this process, without what stands for a repository other than a folder's own."""
+    return {name: value for name, value in os.environ.items() if name not in _OF_A_REPOSITORY}
+
+
 def git(words: Sequence[str], folder: Path, *, alone: bool = False) -> subprocess.CompletedProcess[bytes]:
     """Run git in a folder, to its end, whatever its status; it asks nothing.
 
@@ -28,10 +33,9 @@ def git(words: Sequence[str], folder: Path, *, alone: bool = False) -> subproces
     program = shutil.which("git")
     if program is None:
         raise BenchctlError("there is no git here", hint="install it")
-    environment = {name: value for name, value in os.environ.items() if name not in _OF_A_REPOSITORY}
-    environment |= {"LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0"}
+    around = environment() | {"LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0"}
     if alone:
-        environment |= {
+        around |= {
             "GIT_CONFIG_NOSYSTEM": "1",
             "GIT_CONFIG_GLOBAL": os.devnull,
             "GIT_CEILING_DIRECTORIES": str(folder.parent),
@@ -40,7 +44,7 @@ def git(words: Sequence[str], folder: Path, *, alone: bool = False) -> subproces
         return subprocess.run(
             [program, *words],
             cwd=folder,
-            env=environment,
+            env=around,
             stdin=subprocess.DEVNULL,
             capture_output=True,
             check=False,

@@ -109,6 +109,16 @@ class Home:
         return self._folder("minimize")
 
     @property
+    def bisections(self) -> Path:
+        """Searches for the first revision that behaves otherwise, each with the runs behind it."""
+        return self._folder("bisections")
+
+    @property
+    def builds(self) -> Path:
+        """What was built of commits, and copies of remote repositories."""
+        return self._folder("builds")
+
+    @property
     def logs(self) -> Path:
         """Logs of node starts that failed before there was a run to keep them."""
         return self._folder("logs")

@@ -122,7 +122,10 @@ def test_what_experiments_nights_and_searches_refer_to_takes_force(home: Home):
     search.save(make_record("e"))
     assert refused("rm", "b").message == f"night {began.id} of big5 refers to run b"
     assert refused("rm", "c").message == f"experiment {experiment.path.name} refers to run c"
+    bisected = RunStore(home.bisections / "b" / "runs").create("f")
+    bisected.save(make_record("f"))
     assert refused("rm", search.path).message == "search s refers to run e"
+    assert refused("rm", bisected.path).message == "bisection b refers to run f"
     assert call("prune", "--keep", 0).stdout.endswith("; kept: 3 referred to\n")
     assert left(home) == ["a", "b", "c"]
     assert call("rm", "a", "b", "c", search.path, "--force").exit_code == 0

@@ -29,6 +29,16 @@ _SECTIONS: Mapping[str, Mapping[str, LazyCommand]] = {
             "experiment_group",
             "Measure what an experiment asks, and judge what it expects.",
         ),
+        "ab": (
+            "benchctl.revisions.commands",
+            "ab_command",
+            "Build two commits, measure them, and gate a pull request.",
+        ),
+        "bisect": (
+            "benchctl.revisions.commands",
+            "bisect_command",
+            "Find the first commit, version or jar that differs.",
+        ),
         "minimize": (
             "benchctl.minimize.commands",
             "minimize_command",

@@ -120,11 +120,15 @@ def compare_command(
     else:
         print_comparison(selection, analysis, output_format, style=style, gate=result, verbose=verbose)
     if result is not None:
-        _conclude(result)
+        conclude_gate(result)
 
 
-def _conclude(result: GateResult) -> None:
-    """The verdict in one line on standard error, and the exit code."""
+def conclude_gate(result: GateResult) -> None:
+    """The verdict of a gate in one line on standard error.
+
+    Raises:
+        BenchctlError: it did not pass, with its exit code.
+    """
     shown, rest = result.reasons[:_SHOWN], result.reasons[_SHOWN:]
     text = f"gate: {result.text}: {'; '.join(shown)}" + (f"; and {len(rest)} more" if rest else "")
     if result.outcome in _EXIT_CODES:

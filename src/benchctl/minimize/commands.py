@@ -102,7 +102,7 @@ class _Search:
     type=click.Choice(_METRICS),
     default=None,
     metavar="NAME",
-    help="What shows it, such as throughput, service_time_p90 or cpu_search  [default: throughput; "
+    help="What shows it, such as throughput, service_time_p90 or cpu  [default: throughput; "
     "service_time_p50 of a task with a rate]",
 )
 @click.option(

@@ -2,7 +2,6 @@
 
 import csv
 import io
-import math
 from collections.abc import Sequence
 
 import msgspec
@@ -11,7 +10,15 @@ from benchctl.minimize.record import Decision, MinimizeRecord
 from benchctl.report.formats import planning_item
 from benchctl.report.grid import INTERVAL, Cell, Grid, bounds, grid_table, worded
 from benchctl.report.layout import Command
-from benchctl.report.numbers import NOT_AVAILABLE, duration, interval, json_text, percent, signed_percent
+from benchctl.report.numbers import (
+    NOT_AVAILABLE,
+    duration,
+    interval,
+    json_text,
+    odds,
+    percent,
+    signed_percent,
+)
 from benchctl.report.tables import WIDE, render_page
 from benchctl.stats.metrics import metric_of
 from benchctl.track.schedule import challenge_text
@@ -20,8 +27,6 @@ _CSV_COLUMNS = (
     "number", "phase", "short", "verdict", "effect_percent", "low_percent", "high_percent", "log_odds",
     "log_odds_needed", "alpha", "seconds",
 )  # fmt: skip
-_MOST_LOG_ODDS = math.log(1e6)
-_LEAST_LOG_ODDS = math.log(1e-3)
 _ASKED = {"whole": "the whole schedule", "shorten": "counts cut"}
 
 
@@ -161,17 +166,7 @@ def _line(one: Decision) -> tuple[Cell | str, ...]:
 def _odds(one: Decision) -> str:
     if one.log_odds is None or one.log_odds_needed is None:
         return NOT_AVAILABLE
-    return f"{_ratio(one.log_odds)} ({_ratio(one.log_odds_needed)})"
-
-
-def _ratio(log_odds: float) -> str:
-    """`812`, `0.03`; at most a million."""
-    if log_odds > _MOST_LOG_ODDS:
-        return ">1,000,000"
-    if log_odds < _LEAST_LOG_ODDS:
-        return "<0.001"
-    odds = math.exp(log_odds)
-    return f"{odds:,.0f}" if odds >= 10 else f"{odds:.2g}"  # noqa: PLR2004 - two digits
+    return f"{odds(one.log_odds)} ({odds(one.log_odds_needed)})"
 
 
 def _csv(record: MinimizeRecord) -> str:

@@ -1,0 +1,198 @@
+"""A bisection as it is carried out: question after question on nodes, each kept on disk, until it is known.
+
+Whoever asks for the same again goes on where it ended: its folder is named by what was asked for.
+"""
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import msgspec
+
+from benchctl.errors import BenchctlError, ExitCode
+from benchctl.report.numbers import counted, duration, signed_percent
+from benchctl.results.model import RunRecord
+from benchctl.results.plan import Plan, VariantSpec
+from benchctl.revisions.record import ANSWERS, Answer, Bisection, BisectionFolder
+from benchctl.revisions.search import Phase, Question, judge_question, next_question
+from benchctl.run.bench import Observer
+from benchctl.run.questions import Job, Measurer, all_begun, failure
+from benchctl.stats.metrics import block_values, collect, metric_of, task_at
+
+_CAN_BE_SKIPPED: tuple[Phase, ...] = ("halve", "before", "after")
+
+
+@dataclass(frozen=True)
+class BisectContext:
+    """What a bisection works with.
+
+    Attributes:
+        variant: makes a point's variant by its number; may have to build it.
+        plan: of a run of two variants, the other one and the point's.
+        budget_s: seconds for this session; None for as long as it takes.
+        clock: seconds, monotonic.
+    """
+
+    folder: BisectionFolder
+    variant: Callable[[int], VariantSpec]
+    plan: Callable[[tuple[VariantSpec, ...]], Plan]
+    measurer: Measurer
+    observer: Observer
+    budget_s: float | None = None
+    clock: Callable[[], float] = field(default=time.monotonic)
+
+
+def bisect(context: BisectContext, record: Bisection) -> Bisection:
+    """Ask what is left to be asked, until nothing is or the time is up.
+
+    Returns:
+        The record as it is on disk.
+
+    Raises:
+        BenchctlError: it was interrupted, or an end of the history cannot be built or measured; what is
+            answered is kept.
+    """
+    return _Bisecting(context, msgspec.structs.replace(record, skipped={}, complete=False)).go()
+
+
+class _SkippedError(Exception):
+    """A point cannot be measured."""
+
+
+class _Bisecting:
+    def __init__(self, context: BisectContext, record: Bisection) -> None:
+        self._context = context
+        self._record = record
+        self._began = context.clock()
+
+    def go(self) -> Bisection:
+        while question := self._next():
+            if not self._time_left():
+                return self._record
+            try:
+                answer = self._answered(question)
+            except _SkippedError as err:
+                self._skip(question, str(err))
+            except BenchctlError as err:
+                if err.exit_code == ExitCode.INTERRUPTED:
+                    raise BenchctlError(
+                        f"interrupted; {counted(len(self._record.asked), 'answer')} kept",
+                        hint="the same command goes on from here",
+                        exit_code=err.exit_code,
+                    ) from err
+                # A build that is broken in a way that only a node shows, most likely.
+                if err.exit_code != ExitCode.FAILED or question.phase not in _CAN_BE_SKIPPED:
+                    raise
+                self._skip(question, err.message.splitlines()[0])
+            else:
+                if answer.verdict == "measuring":
+                    return self._record
+        self._save(complete=True)
+        return self._record
+
+    def _next(self) -> Question | None:
+        return next_question(len(self._record.points), self._record.asked, self._record.skipped)
+
+    def _skip(self, question: Question, reason: str) -> None:
+        self._context.observer.note(f"{self._record.points[question.point]} is skipped: {reason}")
+        answers = tuple(one for one in self._record.answers if one.verdict != "measuring")
+        self._save(answers=answers, skipped={**self._record.skipped, question.point: reason})
+
+    def _answered(self, question: Question) -> Answer:
+        """Measure until it is answered, or the time is up; then it is still `measuring`."""
+        note, points = self._context.observer.note, self._record.points
+        answer = next(
+            (one for one in self._record.answers if one.question == question), Answer(question=question)
+        )
+        before_s, begun = answer.seconds, self._context.clock()
+        number = len(self._record.asked) + 1
+        note(f"question {number}: does {points[question.point]} differ from {points[question.against]}?")
+        specs = tuple(map(self._context.variant, (question.against, question.point)))
+
+        def keep(changed: Answer) -> None:
+            nonlocal answer
+            seconds = before_s + self._context.clock() - begun
+            answer = msgspec.structs.replace(changed, seconds=seconds)
+            others = (one for one in self._record.answers if one.question != question)
+            self._save(answers=(*others, answer))
+
+        def enough(records: Sequence[RunRecord]) -> str:
+            keep(self._seen(answer, records[0]))
+            return failure(records) or ("" if answer.verdict == "measuring" else "answered")
+
+        records = self._context.measurer.measure(
+            Job(
+                plans=(self._context.plan(specs),),
+                runs=answer.runs,
+                started=lambda runs: keep(msgspec.structs.replace(answer, runs=runs)),
+                enough=enough,
+                left_s=None if self._context.budget_s is None else self._left_s,
+            )
+        )
+        keep(self._seen(answer, records[0]))
+        if answer.verdict == "measuring":
+            self._check(question, records)
+            if all_begun(records):
+                keep(msgspec.structs.replace(answer, verdict="undecided"))
+        if answer.verdict != "measuring":
+            told = (
+                f"{signed_percent(answer.percent[0])} % after {counted(len(answer.pairs), 'pair')} of forks"
+            )
+            note(f"question {number}: {ANSWERS[answer.verdict]}, {told}, {duration(answer.seconds)}")
+        return answer
+
+    def _check(self, question: Question, records: Sequence[RunRecord]) -> None:
+        """Why there is no answer, unless it is a matter of time or luck.
+
+        Raises:
+            _SkippedError: it is the point's fault.
+            BenchctlError: it is the other's, or that of the task.
+        """
+        (record,) = records
+        reason, other = failure(records), record.plan.variants[0].name
+        if reason and question.phase in _CAN_BE_SKIPPED:
+            if not any(fork.status == "failed" and fork.variant == other for fork in record.forks):
+                raise _SkippedError(reason)
+        elif not reason and all_begun(records) and not self._pairs(record):
+            reason = "its requests failed, or it is unsupported"
+        if reason:
+            raise BenchctlError(
+                f"task '{self._record.task}' cannot be compared: {reason}",
+                hint="try it first with: benchctl run",
+            )
+
+    def _seen(self, answer: Answer, record: RunRecord) -> Answer:
+        """An answer updated from its run."""
+        pairs = self._pairs(record)
+        if not pairs:
+            return answer
+        count, most = len(self._record.points), self._record.most
+        judged = judge_question(count, answer.question, pairs, self._record.asked, most)
+        return msgspec.structs.replace(
+            answer,
+            pairs=pairs,
+            verdict=judged.verdict,
+            log_odds=judged.log_odds,
+            log_odds_needed=judged.log_odds_needed,
+        )
+
+    def _pairs(self, record: RunRecord) -> tuple[float, ...]:
+        place, metric = self._record.place, metric_of(self._record.metric)
+        done = {spec.name: record.compared(spec.name) for spec in record.plan.variants}
+        other, point = collect(done, place, task_at(record.plan, place)).values()
+        values = zip(*block_values(metric, other, point), strict=True)
+        return tuple(math.log(right / left) for left, right in values if left > 0 and right > 0)
+
+    def _time_left(self) -> bool:
+        """Whether another question may fit, by the shortest so far."""
+        if self._context.budget_s is None:
+            return True
+        return self._left_s() >= min((one.seconds for one in self._record.answers), default=0.0)
+
+    def _left_s(self) -> float:
+        return (self._context.budget_s or 0.0) - (self._context.clock() - self._began)
+
+    def _save(self, **changes: object) -> None:
+        self._record = msgspec.structs.replace(self._record, **changes)
+        self._context.folder.save(self._record)

@@ -1,0 +1,283 @@
+"""Revisions of a source: its history by git, and what a command builds of each, kept by what decides it."""
+
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path, PurePosixPath
+from typing import Final
+
+import msgspec
+
+from benchctl.disk import disk_errors, free_bytes, require_space
+from benchctl.engine.process import Command, NodeProcess, describe_exit, last_lines
+from benchctl.engine.unpacking import settle, staging
+from benchctl.errors import BenchctlError, UsageError
+from benchctl.git import environment, git, said
+from benchctl.home import Home
+from benchctl.report.numbers import duration
+from benchctl.results.plan import VariantSpec
+
+_FORMAT: Final = "1"
+_URL: Final = re.compile(r"(https?|ssh|file)://.+|[\w.-]+@[\w.-]+:.+")
+_ARCHIVES: Final = (".zip", ".tar.gz", ".tgz")
+_LEAST_FREE: Final = 2 * 2**30
+_POLL_S: Final = 0.5
+_GRACE_S: Final = 5.0
+_JAVA_S: Final = 60
+_TAIL: Final = 12
+_SHORT: Final = 10
+
+
+class Commit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A commit: its hash, and the first line of what it says."""
+
+    sha: str
+    subject: str
+
+    @property
+    def short(self) -> str:
+        """Its hash, as people write it."""
+        return self.sha[:_SHORT]
+
+
+class Repository:
+    """A git repository: a folder as it is, or a copy of a remote one, which is brought up to date."""
+
+    def __init__(self, home: Home, text: str) -> None:
+        """Find it.
+
+        Raises:
+            UsageError: it is no repository.
+            BenchctlError: it cannot be fetched, or there is no git.
+        """
+        self.text = text
+        self.path = self._fetched(home, text) if _URL.fullmatch(text) else Path(text).absolute()
+        done = git(["rev-parse", "--git-dir"], self.path) if self.path.is_dir() else None
+        if done is None or done.returncode != 0:
+            why = "" if done is None else f": {said(done, 1)}"
+            raise UsageError(f"--source {text} is no git repository{why}", hint="give a checkout, or its URL")
+
+    def _fetched(self, home: Home, text: str) -> Path:
+        final = home.builds / f"{hashlib.sha256(text.encode()).hexdigest()[:12]}.git"
+        if final.is_dir():
+            self.must(["fetch", "--quiet", "--prune", "origin"], final, f"fetch {text}")
+            return final
+        with staging(home.builds, f"clone {text}") as folder:
+            self.must(["clone", "--quiet", "--mirror", "--", text, "mirror"], folder, f"clone {text}")
+            settle(folder / "mirror", final)
+        return final
+
+    def commit(self, option: str, ref: str) -> Commit:
+        """What a branch, tag or hash means; `option` gave it.
+
+        Raises:
+            UsageError: nothing.
+        """
+        done = git(["rev-parse", "--verify", "--quiet", "--end-of-options", f"{ref}^{{commit}}"], self.path)
+        if done.returncode != 0:
+            hint = "see: git log --oneline"
+            if self.must(["rev-parse", "--is-shallow-repository"], self.path, f"read {self.text}") == "true":
+                hint = "the clone is shallow: git fetch --unshallow; in actions/checkout, fetch-depth: 0"
+            raise UsageError(f"{option} {ref} is no commit of {self.text}", hint=hint)
+        return self._log(["-1", done.stdout.decode().strip()])[0]
+
+    def between(self, good: Commit, bad: Commit) -> list[Commit]:
+        """From one to the other, by first parents, the older first.
+
+        Raises:
+            UsageError: the one does not lead to the other.
+        """
+        found = self._log(["--first-parent", "--reverse", f"{good.sha}..{bad.sha}"])
+        ancestor = git(["merge-base", "--is-ancestor", good.sha, bad.sha], self.path)
+        if ancestor.returncode != 0 or not found:
+            raise UsageError(
+                f"{good.short} does not lead to {bad.short}", hint="--good is the older one, --bad the newer"
+            )
+        return [good, *found]
+
+    def _log(self, words: list[str]) -> list[Commit]:
+        told = self.must(["log", "--format=%H %s", *words, "--"], self.path, f"read {self.text}")
+        return [
+            Commit(sha, subject) for sha, _, subject in (line.partition(" ") for line in told.splitlines())
+        ]
+
+    def must(self, words: list[str], folder: Path, doing: str) -> str:
+        """What git prints; `doing` completes "cannot ..." in messages.
+
+        Raises:
+            BenchctlError: it fails.
+        """
+        done = git(words, folder)
+        if done.returncode != 0:
+            raise BenchctlError(f"cannot {doing}: {said(done)}")
+        return done.stdout.decode(errors="replace").strip()
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How a commit becomes something to be measured.
+
+    Attributes:
+        command: for the shell, in a checkout of the commit.
+        artifact: pattern of the files that it makes, relative to the checkout.
+        timeout_s: how long it may take.
+    """
+
+    command: str
+    artifact: str
+    timeout_s: float
+
+    @property
+    def identity(self) -> tuple[str, ...]:
+        """What decides what it makes of a commit."""
+        return self.command, self.artifact, self.java
+
+    @cached_property
+    def java(self) -> str:
+        """What the JDK that a build finds says of itself; empty if there is none."""
+        home = os.environ.get("JAVA_HOME")
+        program = shutil.which("java", path=f"{home}/bin") if home else shutil.which("java")
+        if program is None:
+            return ""
+        try:
+            told = subprocess.run([program, "-version"], capture_output=True, check=False, timeout=_JAVA_S)
+        except (OSError, subprocess.TimeoutExpired):
+            return ""
+        return told.stderr.decode(errors="replace").strip()
+
+    def check(self) -> None:
+        """Refuse a pattern that leads out of the checkout.
+
+        Raises:
+            UsageError: it does, or there is no command.
+        """
+        parts = PurePosixPath(self.artifact).parts
+        if not parts or self.artifact.startswith("/") or ".." in parts:
+            raise UsageError(
+                f"--artifact {self.artifact!r} is no pattern within a checkout",
+                hint="write build/distributions/*.tar.gz, for instance",
+            )
+        if not self.command.strip():
+            raise UsageError("--build is empty", hint="give the command that builds a checkout")
+
+
+@dataclass(frozen=True)
+class Built:
+    """What was built of a commit: jars, or one archive of an engine; `seconds` is None if it was kept."""
+
+    files: tuple[Path, ...]
+    seconds: float | None
+
+    def variant(self, base: VariantSpec, name: str) -> VariantSpec:
+        """A variant with it."""
+        jars = tuple(str(path) for path in self.files if path.suffix == ".jar")
+        if jars:
+            return msgspec.structs.replace(base, name=name, jars=(*base.jars, *jars))
+        return msgspec.structs.replace(base, name=name, distribution=str(self.files[0]))
+
+
+class Workshop:
+    """Builds commits, each once: what it made is kept by commit, command, pattern and JDK."""
+
+    def __init__(self, home: Home, repository: Repository, recipe: Recipe) -> None:
+        self.repository = repository
+        self.recipe = recipe
+        self._home = home
+
+    def build(self, commit: Commit, stage: Callable[[str], None]) -> Built:
+        """Build a commit, unless it was; `stage` is told when it takes a build.
+
+        Raises:
+            BenchctlError: the command fails, takes too long or makes nothing of that name; the disk refuses,
+                or git.
+        """
+        parts = (_FORMAT, commit.sha, *self.recipe.identity)
+        key = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:12]
+        final = self._home.builds / f"{commit.short}-{key}"
+        log = self._home.logs / f"build-{final.name}.log"
+        if final.is_dir():
+            return Built(tuple(sorted(final.iterdir())), None)
+        stage(f"building {commit.short}")
+        require_space(
+            self._home.builds, _LEAST_FREE, f"build {commit.short}", available=free_bytes(self._home.builds)
+        )
+        begun = time.monotonic()
+        with staging(self._home.builds, f"build {commit.short}") as folder:
+            tree = self._checkout(commit, folder)
+            self._run(commit, tree, log)
+            ready = folder / "made"
+            ready.mkdir()
+            ready.chmod(0o755)
+            for path in self._made(commit, tree):
+                target = ready / path.name
+                shutil.copyfile(path, target)
+                target.chmod(0o644)
+            settle(ready, final)
+        return Built(tuple(sorted(final.iterdir())), time.monotonic() - begun)
+
+    def _checkout(self, commit: Commit, folder: Path) -> Path:
+        """A clone of its own, so that the user's repository knows nothing of it."""
+        source, tree = self.repository.path, folder / "tree"
+        told = ["clone", "--quiet", "--shared", "--no-checkout", "--", str(source), "tree"]
+        self.repository.must(told, folder, f"clone {self.repository.text}")
+        # Of a shallow one, git copies what branches lead to, and a build server has none: share all objects.
+        objects, shallow = (
+            source / self.repository.must(["rev-parse", "--git-path", name], source, f"read {source}")
+            for name in ("objects", "shallow")
+        )
+        (tree / ".git" / "objects" / "info" / "alternates").write_text(f"{objects.absolute()}\n")
+        if shallow.is_file():
+            shutil.copyfile(shallow, tree / ".git" / "shallow")
+        self.repository.must(
+            ["checkout", "--quiet", "--detach", commit.sha], tree, f"check {commit.short} out"
+        )
+        return tree
+
+    def _run(self, commit: Commit, tree: Path, log: Path) -> None:
+        recipe = self.recipe
+        log.unlink(missing_ok=True)
+        command = Command(("/bin/sh", "-c", recipe.command), environment(), tree, log, log)
+        begun = time.monotonic()
+        with NodeProcess(command, grace_s=_GRACE_S) as process:
+            while (status := process.wait(_POLL_S)) is None:
+                if time.monotonic() - begun > recipe.timeout_s:
+                    raise BenchctlError(
+                        f"{commit.short} was not built within {duration(recipe.timeout_s)} (log: {log})",
+                        hint="give it more with --build-timeout",
+                    )
+        if status != 0:
+            lines = "\n  ".join(last_lines(log, _TAIL))
+            raise BenchctlError(
+                f"{commit.short} does not build: {recipe.command} {describe_exit(status)} (log: {log})\n"
+                f"  {lines}"
+            )
+
+    def _made(self, commit: Commit, tree: Path) -> list[Path]:
+        with disk_errors(f"look for {self.recipe.artifact}"):
+            inside = tree.resolve()
+            found = [
+                path
+                for path in sorted(tree.glob(self.recipe.artifact))
+                # A link may lead to anything that this user can read.
+                if path.is_file() and path.resolve().is_relative_to(inside)
+            ]
+        archives = [path for path in found if path.name.endswith(_ARCHIVES)]
+        others = [path for path in found if path not in archives and path.suffix != ".jar"]
+        if (
+            not found
+            or others
+            or (archives and len(found) > 1)
+            or len({path.name for path in found}) < len(found)
+        ):
+            names = ", ".join(str(path.relative_to(tree)) for path in found) or "nothing"
+            raise BenchctlError(
+                f"{commit.short}: --artifact {self.recipe.artifact} finds {names}",
+                hint="it has to find jars, or one .zip or .tar.gz of an engine",
+            )
+        return found

@@ -1,0 +1,463 @@
+"""`benchctl ab` and `bisect`: two commits built and compared, and the first of many points that differs."""
+
+import hashlib
+import re
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+import click
+import msgspec
+
+from benchctl.cli.compare import conclude_gate
+from benchctl.cli.comparison import Measures, compared
+from benchctl.cli.measuring import measuring, measuring_options
+from benchctl.cli.options import (
+    DurationType,
+    ParamOptions,
+    SectionedCommand,
+    grouped,
+    open_store,
+    param_options,
+    runs_option,
+    under,
+)
+from benchctl.cli.run_options import (
+    BUILT_IN,
+    ForkOptions,
+    ScheduleOptions,
+    SubjectOptions,
+    fork_options,
+    run_spec,
+    schedule_options,
+    settings_options,
+    subject_options,
+)
+from benchctl.cli.streams import emit, text_width
+from benchctl.cli.trust_option import trust_option
+from benchctl.engine.maven import digest
+from benchctl.engine.variant import placed_jar
+from benchctl.errors import BenchctlError, ExitCode, UsageError
+from benchctl.home import Home, resolve_home
+from benchctl.plugin.code import Consent
+from benchctl.report.ci import step_summary
+from benchctl.report.grid import escaped
+from benchctl.report.numbers import counted, duration
+from benchctl.results.figures import FIGURES
+from benchctl.results.plan import Plan, VariantSpec
+from benchctl.results.select import Archive, choose_sides
+from benchctl.results.store import reference
+from benchctl.revisions.bisect import BisectContext, bisect
+from benchctl.revisions.build import Built, Commit, Recipe, Repository, Workshop
+from benchctl.revisions.record import Bisection, BisectionFolder, Point
+from benchctl.revisions.report import open_matter, render_bisection
+from benchctl.revisions.search import questions_at_most
+from benchctl.run.bench import Bench
+from benchctl.run.orchestrate import Extras, start_run
+from benchctl.run.plan import plan_run
+from benchctl.run.prepare import check_host
+from benchctl.run.questions import Nodes
+from benchctl.spec import run_settings
+from benchctl.stats.decisions import gate
+from benchctl.stats.metrics import kept_keys, kept_metric_of, places, task_at, used_by
+from benchctl.track.model import Track
+
+# What is built.
+
+_TIMEOUT_S = 3600.0
+
+
+@dataclass(frozen=True)
+class BuildOptions:
+    """What is built, and how; see the options."""
+
+    source: str | None
+    build: str | None
+    artifact: str | None
+    build_timeout_s: float
+
+    def recipe(self) -> Recipe:
+        """How.
+
+        Raises:
+            UsageError: something is missing.
+        """
+        if self.source is None or self.build is None or self.artifact is None:
+            raise UsageError(
+                "to build commits takes --source, --build and --artifact",
+                hint="such as --source . --build './gradlew assemble' --artifact 'build/libs/*.jar'",
+            )
+        found = Recipe(self.build, self.artifact, self.build_timeout_s)
+        found.check()
+        return found
+
+    def workshop(self, home: Home) -> Workshop:
+        """Where; see `Repository`, which it finds."""
+        recipe = self.recipe()
+        return Workshop(home, Repository(home, self.source or ""), recipe)
+
+
+build_options = grouped(
+    "build_options",
+    BuildOptions,
+    "What is measured",
+    click.option("--source", metavar="DIR|GIT", help="A git checkout, or the URL of a repository."),
+    click.option(
+        "--build",
+        metavar="CMD",
+        help="For the shell, in a clean checkout of the commit, with your own rights and environment.",
+    ),
+    click.option(
+        "--artifact",
+        metavar="GLOB",
+        help="What it makes, relative to the checkout: jars, which take the place of those in lib/, or one "
+        ".zip or .tar.gz of the engine.",
+    ),
+    click.option(
+        "--build-timeout",
+        "build_timeout_s",
+        type=DurationType(),
+        default=_TIMEOUT_S,
+        metavar="TIME",
+        help="How long one build may take  [default: 60m]",
+    ),
+)
+"""The options; the command gets them as one, `build_options`."""
+
+
+def _one_engine(variants: tuple[VariantSpec, ...], what: str) -> VariantSpec:
+    engine, *others = variants
+    if others:
+        raise UsageError(f"--variant is the engine that {what} are put into", hint="name one")
+    return engine
+
+
+# Two commits.
+
+_SETTINGS = [one.name for one in run_settings() if one.name != "sweep"]
+_OF_COMPARISONS = ("metrics", "compared_as")
+BASE, HEAD = "base", "head"
+MARK = "<!-- benchctl ab -->"
+"""By which a job finds the comment of an earlier push, to write it anew."""
+
+
+@click.command("ab", cls=SectionedCommand)
+@click.option("--base", metavar="REF", required=True, help="The commit that the other is held against.")
+@click.option("--head", metavar="REF", required=True, help="The commit in question.")
+@build_options
+@schedule_options
+@param_options
+@settings_options(*_SETTINGS)
+@subject_options
+@fork_options
+@trust_option
+@measuring_options
+@runs_option
+def ab_command(
+    base: str,
+    head: str,
+    runs_folder: Path | None,
+    *,
+    build_options: BuildOptions,
+    schedule_options: ScheduleOptions,
+    param_options: ParamOptions,
+    settings: dict[str, Any],
+    subject_options: SubjectOptions,
+    fork_options: ForkOptions,
+    trust: bool,
+    wait: bool,
+    quiet: bool,
+) -> None:
+    """Build two commits, measure them until decided, and print a comment for a pull request, in Markdown.
+
+    What is built takes the place of the same in --variant, an engine. Builds are kept by commit, command and
+    JDK. Exits with 3 when anything is slower, and with 4 when that stays open.
+    """
+    home = resolve_home()
+    store = open_store(home, runs_folder)
+    workshop = build_options.workshop(home)
+    commits = (workshop.repository.commit("--base", base), workshop.repository.commit("--head", head))
+    if fork_options.precision is None:
+        fork_options = replace(fork_options, decided=True)
+    asked = run_spec(
+        subject_options,
+        param_options,
+        settings,
+        forks=fork_options.count,
+        schedule=schedule_options,
+        usual=BUILT_IN[:1],
+    )
+    asked = msgspec.structs.replace(asked, consent=Consent(home, given=trust), stop=fork_options.stop)
+    engine = _one_engine(asked.variants, "both commits")
+    unbuilt = tuple(msgspec.structs.replace(engine, name=name) for name in (BASE, HEAD))
+    # What is wrong with the challenge is told before anything is built.
+    plan_run(msgspec.structs.replace(asked, variants=unbuilt))
+    store.open()
+    with measuring(wait=wait, quiet=quiet) as observer:
+        built = tuple(workshop.build(commit, observer.stage) for commit in commits)
+        variants = tuple(one.variant(engine, name) for one, name in zip(built, (BASE, HEAD), strict=True))
+        plan, track = plan_run(msgspec.structs.replace(asked, variants=variants))
+        check_host(plan, home)
+        bench = Bench(home, store, observer, threading.Event())
+        folder, record = start_run(bench, plan, track, Extras(files=subject_options.files, tags=("ab",)))
+    archive = Archive(store, (record.id,))
+    measures = Measures(margin=fork_options.margin, builds=False)
+    analysis = compared(archive, choose_sides(archive, (BASE, HEAD)), measures, method="holm")
+    judged = gate(analysis)
+    told = "; ".join(map(_told, (BASE, HEAD), commits, built))
+    name = escaped(reference(folder, home.runs))
+    emit(f"{MARK}\n{step_summary(analysis, judged)}\n{told}. Run {name}.\n")
+    conclude_gate(judged)
+
+
+def _told(label: str, commit: Commit, built: Built) -> str:
+    how = "kept from before" if built.seconds is None else f"built in {duration(built.seconds)}"
+    return f"{label} is `{commit.short}` ({escaped(commit.subject)}), {how}"
+
+
+# The first of many points.
+
+_METRICS = [
+    key
+    for one in FIGURES
+    # What a kind of threads used may be nothing; then it is no pair.
+    if "minimize" in used_by(one) or (one.additive and one.loop == "cost" and not one.resolution)
+    for key in dict.fromkeys([*kept_keys(one), one.name])
+]
+_MOST_FORKS = 24
+_LEAST_FORKS = 5
+_LEAST_POINTS = 2
+
+
+@dataclass(frozen=True)
+class HistoryOptions:
+    """The points, in one of three ways; see the options."""
+
+    good: str | None
+    bad: str | None
+    versions: str | None
+    jars: str | None
+
+
+@dataclass(frozen=True)
+class _History:
+    """Points, the oldest first.
+
+    Attributes:
+        variants: of all points; of commits, the engine that they are built into.
+        make: a point's variant by its number.
+        identity: what else decides what is measured.
+    """
+
+    points: tuple[Point, ...]
+    variants: tuple[VariantSpec, ...]
+    make: Callable[[int, Callable[[str], None]], VariantSpec]
+    identity: tuple[str, ...] = ()
+
+
+history_options = grouped(
+    "history_options",
+    HistoryOptions,
+    "What is measured",
+    click.option("--good", metavar="REF", help="A commit before the change."),
+    click.option("--bad", metavar="REF", help="A later commit, behind it."),
+    click.option("--versions", metavar="LIST", help="Instead, variants: es@8.9.0,es@8.10.0,es@8.11.0."),
+    click.option("--jars", metavar="LIST", help="Instead, jars to be put into --variant one at a time."),
+)
+
+
+def _subject(options: HistoryOptions, build: BuildOptions, subject: SubjectOptions) -> SubjectOptions:
+    """What is measured: of versions, all of them."""
+    of_commits = options.good is not None or options.bad is not None or build.source is not None
+    if of_commits + (options.versions is not None) + (options.jars is not None) != 1:
+        raise UsageError(
+            "points are commits, versions, or jars", hint="give --good and --bad, or --versions, or --jars"
+        )
+    if options.versions is None:
+        return subject
+    if subject.variants:
+        raise UsageError("--versions are the variants", hint="leave --variant out")
+    return replace(subject, variants=tuple(filter(None, map(str.strip, options.versions.split(",")))))
+
+
+def _history(
+    home: Home, options: HistoryOptions, build: BuildOptions, specs: tuple[VariantSpec, ...]
+) -> _History:
+    if options.versions is not None:
+        return _of_specs([Point(one.name) for one in specs], specs)
+    if options.jars is not None:
+        engine = _one_engine(specs, "jars")
+        texts = [*filter(None, map(str.strip, options.jars.split(",")))]
+        paths = [placed_jar(text, Path.cwd()) for text in texts]
+        names = [f"{number}-{_plain(path)}" for number, path in enumerate(paths, 1)]
+        specs = tuple(
+            msgspec.structs.replace(engine, name=name, jars=(*engine.jars, path))
+            for name, path in zip(names, paths, strict=True)
+        )
+        held = tuple(digest(Path(path), "sha256") for path in paths if Path(path).is_file())
+        return _of_specs([*map(Point, names, texts)], specs, held)
+    if options.good is None or options.bad is None:
+        raise UsageError("a bisection of commits takes --good and --bad")
+    engine, workshop = _one_engine(specs, "commits"), build.workshop(home)
+    good, bad = (
+        workshop.repository.commit(f"--{name}", ref)
+        for name, ref in (("good", options.good), ("bad", options.bad))
+    )
+    commits = workshop.repository.between(good, bad)
+    return _History(
+        points=tuple(Point(one.short, one.subject) for one in commits),
+        variants=(engine,),
+        make=lambda number, stage: workshop.build(commits[number], stage).variant(
+            engine, commits[number].short
+        ),
+        identity=workshop.recipe.identity,
+    )
+
+
+def _of_specs(
+    points: list[Point], specs: tuple[VariantSpec, ...], identity: tuple[str, ...] = ()
+) -> _History:
+    if len(specs) < _LEAST_POINTS:
+        raise UsageError("a bisection takes at least two points, and an unchanged one first")
+    return _History(tuple(points), specs, lambda number, _stage: specs[number], identity)
+
+
+def _plain(path: str) -> str:
+    return re.sub(r"[^a-z0-9._-]+", "-", Path(path).name.removesuffix(".jar").lower())
+
+
+@click.command("bisect", cls=SectionedCommand)
+@click.option("--task", metavar="NAME", help="Task that shows the difference  [default: the only one].")
+@click.option(
+    "--metric",
+    type=click.Choice(_METRICS),
+    default=None,
+    metavar="NAME",
+    help="What shows it, such as throughput, service_time_p90 or cpu_search  [default: throughput; "
+    "service_time_p50 of a task with a rate]",
+)
+@history_options
+@build_options
+@schedule_options
+@param_options
+@settings_options(*(one for one in _SETTINGS if one not in _OF_COMPARISONS))
+@subject_options
+@under(
+    "How much",
+    click.option(
+        "--forks",
+        "most",
+        type=click.IntRange(min=_LEAST_FORKS),
+        default=_MOST_FORKS,
+        show_default=True,
+        help="The most pairs of forks that a question may take; what is open then is passed over.",
+    ),
+)
+@under(
+    "How much",
+    click.option(
+        "--budget", "budget_s", type=DurationType(), default=None, metavar="TIME",
+        help="End after this time, such as 60m, builds included; the same command goes on.",
+    ),
+)  # fmt: skip
+@trust_option
+@measuring_options
+@under(
+    "Output",
+    click.option(
+        "--format", "output_format", type=click.Choice(["text", "markdown", "json"]), default="text",
+        show_default=True, help="How the result is printed.",
+    ),
+)  # fmt: skip
+def bisect_command(
+    task: str | None,
+    metric: str | None,
+    most: int,
+    budget_s: float | None,
+    output_format: Literal["text", "markdown", "json"],
+    *,
+    history_options: HistoryOptions,
+    build_options: BuildOptions,
+    schedule_options: ScheduleOptions,
+    param_options: ParamOptions,
+    settings: dict[str, Any],
+    subject_options: SubjectOptions,
+    trust: bool,
+    wait: bool,
+    quiet: bool,
+) -> None:
+    """Find the first commit, version or jar of a history that is faster or slower than its beginning.
+
+    Points are measured beside the first in pairs of forks, until each answer is sure enough; those that do
+    not build are skipped. The same command goes on where it was interrupted. Exits with 4 when it stays open.
+    """
+    home = resolve_home()
+    if not subject_options.paired:
+        raise UsageError("the blocks of a bisection are pairs in any case", hint="leave --unpaired out")
+    asked = run_spec(
+        _subject(history_options, build_options, subject_options),
+        param_options,
+        settings,
+        forks=most,
+        schedule=schedule_options,
+        usual=BUILT_IN[:1],
+    )
+    asked = msgspec.structs.replace(asked, consent=Consent(home, given=trust))
+    history = _history(home, history_options, build_options, asked.variants)
+
+    def planned(variants: tuple[VariantSpec, ...]) -> tuple[Plan, Track]:
+        return plan_run(msgspec.structs.replace(asked, variants=variants))
+
+    plan, track = planned(history.variants)
+    place = _place(plan, track, task)
+    shown = metric or ("service_time_p50" if task_at(plan, place).throttled else "throughput")
+    new = Bisection(
+        id="", points=history.points, place=place, task=task_at(plan, place).label,
+        metric=kept_metric_of(shown).key, most=most,
+    )  # fmt: skip
+    key = hashlib.sha256(msgspec.json.encode([new, plan, history.identity])).hexdigest()[:12]
+    folder = BisectionFolder(home.bisections / f"{plan.schedules[0].name}-{key}")
+    record = folder.load() or msgspec.structs.replace(new, id=folder.path.name)
+    if not record.complete:
+        check_host(plan, home)
+        folder.runs.open()
+        with measuring(wait=wait, quiet=quiet) as observer:
+            count = len(record.points)
+            observer.note(
+                f"{counted(count, 'point')}: at most {counted(questions_at_most(count), 'question')} lead to "
+                f"the first that differs, and a few check it; each takes from 3 to {most} pairs of forks"
+            )
+            bench = Bench(home, folder.runs, observer, threading.Event())
+            context = BisectContext(
+                folder,
+                lambda number: history.make(number, observer.stage),
+                lambda variants: planned(variants)[0],
+                Nodes(bench, folder.runs, track, subject_options.files),
+                observer,
+                budget_s,
+            )
+            record = bisect(context, record)
+    emit(render_bisection(record, output_format, width=text_width()))
+    reason = open_matter(record)
+    if reason:
+        raise BenchctlError(f"bisect: {reason}", exit_code=ExitCode.INCONCLUSIVE)
+
+
+def _place(plan: Plan, track: Track, name: str | None) -> tuple[int, int]:
+    """Where the task is that shows the difference."""
+    found = [
+        place
+        for place in places(plan)
+        if track.operations[task_at(plan, place).operation].reported
+        and name in (None, task_at(plan, place).label)
+    ]
+    if len(found) != 1:
+        labels = dict.fromkeys(task_at(plan, place).label for place in places(plan))
+        raise UsageError(
+            f"{len(found) or 'no'} tasks could show the difference"
+            + (f" by the name '{name}'" if name else ""),
+            hint=f"name one with --task: {', '.join(labels)}",
+        )
+    return found[0]
