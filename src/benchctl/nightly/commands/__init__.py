@@ -27,6 +27,11 @@ _COMMANDS = {
         "ack_command",
         "Acknowledge an alarm: its level is the usual one from then on.",
     ),
+    "bisect": (
+        "benchctl.nightly.commands.bisect",
+        "bisect_command",
+        "Find which of several changes an alarm is due to.",
+    ),
     "annotate": (
         "benchctl.nightly.commands.suites",
         "annotate_command",

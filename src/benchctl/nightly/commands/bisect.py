@@ -1,0 +1,255 @@
+"""`benchctl nightly bisect`: which of several changes an alarm is due to."""
+
+import re
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import click
+import msgspec
+
+from benchctl.cli.measuring import measuring, measuring_options
+from benchctl.cli.options import DurationType
+from benchctl.cli.streams import emit, note, say, text_width
+from benchctl.errors import BenchctlError, ExitCode, UsageError
+from benchctl.home import resolve_home
+from benchctl.nightly.confirm import LAST_GOOD, TONIGHT
+from benchctl.nightly.folder import SuiteFolder
+from benchctl.nightly.measure import task_names
+from benchctl.nightly.model import Raised, alarms_of
+from benchctl.nightly.remembered import find_suite, recall
+from benchctl.report.numbers import counted
+from benchctl.results.plan import Plan, VariantSpec
+from benchctl.results.store import RunStore
+from benchctl.revisions.bisect import BisectContext, bisect
+from benchctl.revisions.record import Bisection, BisectionFolder, Point
+from benchctl.revisions.report import open_matter, render_bisection
+from benchctl.revisions.search import questions_at_most
+from benchctl.run.bench import Bench
+from benchctl.run.documents import FileOptions
+from benchctl.run.plan import reload_track
+from benchctl.run.prepare import check_host
+from benchctl.run.questions import Nodes
+from benchctl.stats.metrics import task_at
+
+# From the last good night's variant to tonight's, one change after the other.
+
+_WHOLE: Mapping[str, tuple[str, ...]] = {
+    "version": ("engine", "version", "distribution"),
+    "JDK": ("jdk",),
+    "heap": ("heap_mb",),
+    "nodes": ("nodes",),
+    "start": ("start",),
+    "documents": ("documents",),
+    "warm-ups": ("warmups",),
+}
+_MAPPINGS: Mapping[str, str] = {
+    "setting": "settings",
+    "variable": "environment",
+    "index setting": "index_settings",
+}
+
+
+def _flag_name(flag: str) -> str:
+    """What a flag sets, whatever to: two of one name are one change."""
+    return re.sub(r"^-XX:[+-]", "-XX:", flag).partition("=")[0]
+
+
+def _artifact_name(place: str) -> str:
+    """Of a jar or plug-in, without its version."""
+    name = place.rpartition(":")[0] if re.fullmatch(r"[^:/]+:[^:/]+:[^:/]+", place) else Path(place).name
+    return re.sub(r"-\d[^/]*$", "", name.removesuffix(".jar").removesuffix(".zip"))
+
+
+_LISTS: Mapping[str, tuple[str, Callable[[str], str]]] = {
+    "flag": ("jvm_flags", _flag_name),
+    "jar": ("jars", _artifact_name),
+    "plug-in": ("plugins", _artifact_name),
+}
+
+
+def steps_between(good: VariantSpec, tonight: VariantSpec) -> list[tuple[Point, VariantSpec]]:
+    """Variants that lead from one to the other, each with one change more than that before it.
+
+    The first is `good`, the last `tonight` but for its name. Flags, jars, plug-ins, settings and variables
+    are changes of their own, and so is the order of flags where nothing else differs.
+    """
+    found = [(Point(LAST_GOOD), msgspec.structs.replace(good, name=LAST_GOOD))]
+    for what, changes in _changes(good, tonight):
+        number = len(found)
+        spec = msgspec.structs.replace(found[-1][1], name=f"change-{number}", **changes)
+        found.append((Point(spec.name, what), spec))
+    return found
+
+
+def _changes(good: VariantSpec, tonight: VariantSpec) -> Iterator[tuple[str, dict[str, Any]]]:
+    for what, names in _WHOLE.items():
+        now = {name: getattr(tonight, name) for name in names}
+        if any(getattr(good, name) != value for name, value in now.items()):
+            yield f"{what} {_words(now.values())}", now
+    for what, (name, key) in _LISTS.items():
+        for told, values in _list_changes(getattr(good, name), getattr(tonight, name), key):
+            yield f"{what} {told}", {name: values}
+    for what, name in _MAPPINGS.items():
+        before, after = getattr(good, name), getattr(tonight, name)
+        current = dict(before)
+        for key in sorted({*before, *after}):
+            if before.get(key) != after.get(key) or (key in before) != (key in after):
+                current.pop(key, None)
+                current |= {key: after[key]} if key in after else {}
+                yield f"{what} {key}={after.get(key, 'as usual')}", {name: dict(current)}
+
+
+def _words(values: Any) -> str:
+    return " ".join(str(value) for value in values if value not in (None, (), "")) or "as usual"
+
+
+def _list_changes(
+    before: Sequence[str], after: Sequence[str], key: Callable[[str], str]
+) -> Iterator[tuple[str, tuple[str, ...]]]:
+    current = list(before)
+    for name in dict.fromkeys(map(key, [*before, *after])):
+        was, now = ([one for one in side if key(one) == name] for side in (before, after))
+        if was != now:
+            current = [one for one in current if key(one) != name] + now
+            yield " ".join(now) or f"none of {' '.join(was)}", tuple(current)
+    if current != list(after):
+        yield "order", tuple(after)
+
+
+# The command.
+
+_MOST_FORKS = 24
+_LEAST_FORKS = 5
+
+
+@click.command("bisect")
+@click.argument("suite", metavar="SUITE")
+@click.argument("alarm", type=int, metavar="ALARM")
+@click.option(
+    "--forks",
+    "most",
+    type=click.IntRange(min=_LEAST_FORKS),
+    default=_MOST_FORKS,
+    show_default=True,
+    help="The most pairs of forks that a question may take; what is open then is passed over.",
+)
+@click.option(
+    "--budget",
+    "budget_s",
+    type=DurationType(),
+    default=None,
+    metavar="TIME",
+    help="End after this time, such as 60m; the same command goes on.",
+)
+@measuring_options
+@click.option(
+    "--format",
+    "output_format",
+    type=click.Choice(["text", "markdown", "json"]),
+    default="text",
+    show_default=True,
+    help="How the result is printed.",
+)
+def bisect_command(
+    suite: str,
+    alarm: int,
+    most: int,
+    budget_s: float | None,
+    output_format: Literal["text", "markdown", "json"],
+    *,
+    wait: bool,
+    quiet: bool,
+) -> None:
+    """Find which of several changes an alarm of SUITE is due to: a version, JDK, flag, jar or setting.
+
+    They are added one after the other to the engine of the last good night, as benchctl bisect does with
+    commits. Exits with 4 when it stays open.
+    """
+    home = resolve_home()
+    folder = find_suite(home, suite)
+    raised = _alarm(folder, alarm)
+    confirmed = "" if raised.confirmation is None else raised.confirmation.run
+    run = RunStore(Path(recall(folder).runs)).find(confirmed).load()
+    if run.plan.micro is not None:
+        raise UsageError(
+            f"alarm {alarm} is about a microbenchmark", hint="try its changes one by one: benchctl micro run"
+        )
+    specs = {spec.name: spec for spec in run.plan.variants}
+    steps = steps_between(specs[LAST_GOOD], specs[TONIGHT])
+    if len(steps) <= 2:  # noqa: PLR2004 - the ends
+        what = "; ".join(point.about for point, _ in steps[1:]) or "nothing that benchctl can set"
+        say(f"{what} is all that differs: there is nothing to tell apart")
+        return
+    plan = _plan(run.plan, raised, most)
+    (place,) = (
+        place for place, name in task_names(plan).items() if name == (raised.key.challenge, raised.key.task)
+    )
+    found = BisectionFolder(home.bisections / f"{folder.root.name}-alarm-{alarm}-{most}")
+    record = found.load() or Bisection(
+        id=found.path.name,
+        points=tuple(point for point, _ in steps),
+        place=place,
+        task=task_at(plan, place).label,
+        metric=raised.key.metric,
+        most=most,
+    )
+    if not record.complete:
+        check_host(plan, home)
+        found.runs.open()
+        with measuring(wait=wait, quiet=quiet) as observer:
+            questions = counted(questions_at_most(len(steps)), "question")
+            observer.note(
+                f"{counted(len(steps) - 1, 'change')}: at most {questions} lead to the one, "
+                f"and a few check it; each takes from 3 to {most} pairs of forks"
+            )
+            bench = Bench(home, found.runs, observer, threading.Event())
+            record = bisect(
+                BisectContext(
+                    found,
+                    lambda number: steps[number][1],
+                    lambda variants: msgspec.structs.replace(plan, variants=variants),
+                    Nodes(bench, found.runs, reload_track(plan), FileOptions()),
+                    observer,
+                    budget_s,
+                ),
+                record,
+            )
+    emit(render_bisection(record, output_format, width=text_width()))
+    if reason := open_matter(record):
+        raise BenchctlError(f"nightly bisect: {reason}", exit_code=ExitCode.INCONCLUSIVE)
+
+
+def _alarm(folder: SuiteFolder, number: int) -> Raised:
+    """An alarm that a run has confirmed.
+
+    Raises:
+        UsageError: there is no such.
+    """
+    known = {one.raised.alarm: one.raised for one in alarms_of(folder.events(note))}
+    if number not in known:
+        raised = ", ".join(map(str, known)) or "none"
+        raise UsageError(f"{folder.root.name} has no alarm {number}", hint=f"alarms so far: {raised}")
+    if known[number].confirmation is None:
+        raise UsageError(
+            f"alarm {number} is not about a figure that a run has confirmed",
+            hint="what changed then is all that is known: benchctl nightly status",
+        )
+    return known[number]
+
+
+def _plan(confirmed: Plan, raised: Raised, most: int) -> Plan:
+    """Of the confirming run, with the challenge in question alone where others leave it as it is."""
+    names = task_names(confirmed)
+    wanted = {
+        schedule for (schedule, _), name in names.items() if name == (raised.key.challenge, raised.key.task)
+    }
+    kept = [
+        one
+        for number, one in enumerate(confirmed.schedules)
+        if confirmed.restart == "never" or number in wanted
+    ]
+    return msgspec.structs.replace(
+        confirmed, schedules=tuple(kept), forks=most, stop=None, evidence=None, index_builds=1
+    )
