@@ -8,7 +8,7 @@ from benchctl.load.client import first_failure
 from benchctl.load.request import Answer, Exchange, Request, is_unsupported
 from benchctl.load.transport import WireClient
 from benchctl.load.work.programs import open_workload
-from benchctl.load.workload import Reply, Script, Together, WorkContext
+from benchctl.load.workload import Driven, Reply, Script, Together, WorkContext
 from benchctl.results.plan import EngineName
 from benchctl.results.samples import Outcome
 from benchctl.track.model import Template
@@ -58,6 +58,7 @@ class Driver:
             data_streams=("shelves-x",),
             templates=TEMPLATES,
             version=node.version,
+            act=node.act,
         )
         self.replies: list[Reply] = []
         self.searches = 0
@@ -112,6 +113,8 @@ class Driver:
                     # One after the other: that they run beside each other is for the unit tests.
                     answers = [self._follow(one) for one in item.scripts]
                     reply = Reply(Exchange(0, 0, 0, 0, 0, b"", 0), first_failure(answers))
+                elif isinstance(item, Driven):
+                    item.run(self._ask, lambda: False)
                 else:
                     reply = self._ask(item) if isinstance(item, Request) else None
         except StopIteration as end:

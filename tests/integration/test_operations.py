@@ -9,6 +9,8 @@ import pytest
 from benchctl.engine.answers import ask
 from benchctl.engine.cluster import Cluster
 from benchctl.engine.declared import stand_ins
+from benchctl.engine.node import Node
+from benchctl.errors import BenchctlError
 from benchctl.load.request import Request
 from benchctl.load.transport import WireClient
 from benchctl.load.work.programs import open_workload
@@ -91,6 +93,7 @@ def build(driver: Driver) -> None:
     assert [reply.exchange.status for reply in driver.replies] == [200, 200, 200]
     driver.run("refresh")
     driver.run("flush")
+    driver.run("check-index")
     driver.run("force-merge", max_num_segments=1)
     driver.run("force-merge", max_num_segments=1, mode="polling", poll_period=0.1)
     driver.run(
@@ -360,3 +363,23 @@ def test_answers_are_those_of_first_pages_and_all_searches_of_a_batch(driver: Dr
     batch = answer("multi-search", searches=[{"body": SORTED}, {"body": {"size": 2}}])
     assert (batch.total, batch.returned, len(batch.sort_values)) == (2 * DOCUMENTS, 9, 7)
     assert answer("search", index="nowhere").failed is not None
+
+
+def test_damage_on_disk_is_found_and_told(driver: Driver, node: Cluster):
+    driver.run("create-index")
+    driver.run("bulk", bulk_size=15)
+    driver.run("flush")
+    (member,) = node.nodes
+    assert isinstance(member, Node)
+    folder = node.client.request("GET", f"/{INDEX}/_settings")[INDEX]["settings"]["index"]["uuid"]
+    # The folder of an index that was deleted may be there for a while.
+    files = [path for path in member.data.rglob(f"{folder}/0/index/*") if path.suffix in {".cfs", ".fdt"}]
+    damaged = max(files, key=lambda path: path.stat().st_size)
+    raw = bytearray(damaged.read_bytes())
+    raw[len(raw) // 2] ^= 0xFF
+    damaged.write_bytes(raw)
+    with pytest.raises(BenchctlError, match=r"Lucene's check of shard .*: .*checksum"):
+        node.act("check", None, lambda: False)
+    with pytest.raises(BenchctlError, match="given up"):
+        node.act("check", None, lambda: True)
+    assert not list(member.data.parent.glob("check-*"))

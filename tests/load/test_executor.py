@@ -1,6 +1,7 @@
 """Whole tasks against a stub: counts, flags, open-loop latency, failures, and every way to end."""
 
 import gc
+import itertools
 import json
 import threading
 import time
@@ -8,6 +9,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 import pytest
@@ -344,6 +346,73 @@ def test_the_drivers_cpu_time_of_a_step_stands_beside_the_time_of_that_step(serv
     assert short.ended_ns < long.ended_ns
     assert (short.driver_cpu_s, short.wall_s) == (long.driver_cpu_s, long.wall_s)
     assert long.wall_s == pytest.approx((long.ended_ns - long.start_ns) / 1e9)
+
+
+MIX = (
+    Task("a", clients=2, warmup_iterations=5, iterations=40, lanes=2, group=0, mixed=True),
+    Task("b", clients=2, iterations=15, lanes=2, group=0, mixed=True),
+)
+
+
+def order_of(results: tuple[TaskResult, ...], client: int) -> list[int]:
+    """Which task each of a client's requests was of."""
+    rows = [
+        (start, int(task))
+        for result in results
+        for start, task, mine in zip(
+            result.columns["start_ns"], result.columns["task"], result.columns["client"], strict=True
+        )
+        if mine == client
+    ]
+    return [task for _, task in sorted(rows)]
+
+
+def test_the_requests_of_a_mix_come_in_one_random_order_that_the_seed_decides(serve: Serve):
+    server = serve()
+    results = together(server, *MIX)
+    assert server.connections == 2
+    assert [result.columns["warmup"].sum() for result in results] == [10, 0]
+    orders = [order_of(results, client) for client in range(2)]
+    assert [order.count(0) for order in orders] == [45, 45]
+    assert [order.count(1) for order in orders] == [15, 15]
+    assert orders[0] != orders[1]
+    for order in orders:
+        changes = sum(one != other for one, other in itertools.pairwise(order))
+        # Of 60 places, 15 of them of one task, 22 are expected to differ from the one before.
+        assert changes > 10
+    assert [order_of(together(serve(), *MIX), client) for client in range(2)] == orders
+    # One at a time: nothing of a client's requests overlaps.
+    for client in range(2):
+        spans = sorted(
+            (start, end)
+            for result in results
+            for start, end, mine in zip(
+                *(result.columns[name] for name in ("start_ns", "end_ns", "client")), strict=True
+            )
+            if mine == client
+        )
+        assert all(end <= start for (_, end), (start, _) in itertools.pairwise(spans))
+
+
+def test_waiting_for_others_of_a_mix_is_no_lag_of_the_driver(serve: Serve):
+    results = together(serve(default=Reply(delay_s=0.002)), *MIX)
+    for task, result in zip(MIX, results, strict=True):
+        figures = driver_figures([result.columns], task, cpu_s=0.0, wall_s=1.0)
+        assert (figures.think_share, figures.lag_p99_ns) == (None, None)
+        assert figures.requests
+
+
+def test_a_task_of_a_mix_that_the_node_cannot_do_leaves_the_others_to_go_on(serve: Serve):
+    # Whichever of them is first.
+    results = together(
+        serve(Reply(status=400, body=UNKNOWN)),
+        *(msgspec.structs.replace(task, clients=1, lanes=1) for task in MIX),
+    )
+    lacking = [result.unsupported is not None for result in results]
+    assert sorted(lacking) == [False, True]
+    asked = [result.columns["client"].size for result in results]
+    assert asked[lacking.index(True)] == 1
+    assert asked[lacking.index(False)] == [45, 15][lacking.index(False)]
 
 
 def bulk_step(server: StubServer, documents: int, **task: Any) -> TaskResult:

@@ -12,7 +12,7 @@ import pytest
 from benchctl.errors import UsageError
 from benchctl.home import Home
 from benchctl.results.plan import NodeSpec, VariantSpec
-from benchctl.run.plan import RunSpec, check_failover, check_index_settings
+from benchctl.run.plan import RunSpec, check_acting, check_index_settings
 from benchctl.run.steps import work_context
 from benchctl.track.load import load_track
 from benchctl.track.model import Challenge, Task
@@ -71,4 +71,4 @@ def test_what_befalls_a_node_wants_that_node(
     track, _ = load_track("big5", {})
     options = cast("RunSpec", SimpleNamespace(variants=variants, workers=workers, hosts=""))
     with pytest.raises(UsageError, match=re.escape(said)) if said else nullcontext():
-        check_failover(options, track, (challenge,))
+        check_acting(options, track, (challenge,))

@@ -173,6 +173,10 @@ def test_an_unused_parameter_is_an_error_that_names_the_nearest():
             '{"name": "x", "schedule": [{"operation": "range", "iterations": 4, "time-period": 3}]}',
             ["do not mix", "$.schedule[0]"],
         ),
+        (
+            '{"name": "x", "schedule": [{"parallel": {"mix": true, "tasks": [{"operation": "range"}]}}]}',
+            ["a task of a mix needs iterations", "$.schedule[0].parallel.tasks[0]"],
+        ),
         ('{"name": "x", "schedule": [{"operation": "range", "clients": 0}]}', ["clients"]),
         ('{"name": "x", "schedule": [{"operation": "range", "schedule": "poisson"}]}', ["poisson"]),
         ('{"name": "x", "schedule": [{{ what }}]}', ["what", "--param"]),

@@ -134,6 +134,8 @@ def test_an_interval_in_its_unit(track: Track, interval: Any, seconds: float):
         ([parallel({**RANGE, "completes": True})], ["completes"]),
         ([parallel(RANGE, clients=0)], ["$.schedule[0].parallel.clients: must be at least 1"]),
         ([parallel(RANGE, **{"completed-by": ""})], ["completed-by", "''"]),
+        ([parallel({**RANGE, "clients": 2}, mix=True)], ["tasks[0]", "share its clients"]),
+        ([parallel(RANGE, mix=True, **{"completed-by": "range"})], ["completed-by", "a mix ends with"]),
         ([{"parallel": [RANGE]}], ["$.schedule[0].parallel"]),
         ([{"parallel": {"tasks": RANGE}}], ["$.schedule[0].parallel.tasks"]),
         ([{"operation": None}], ["$.schedule[0].operation"]),

@@ -83,11 +83,13 @@ def test_parallel_elements_stay_together(completed: dict[str, str], tmp_path: Pa
         {"operation": "default", "iterations": 1},
         {"parallel": {"clients": 2, **completed, "tasks": tasks}},
         {"parallel": {"tasks": tasks}},
+        {"parallel": {"clients": 3, "mix": True, "tasks": tasks}},
         {"operation": "scroll", "iterations": 2},
     )
     found = again(challenge, tmp_path)
     assert found == challenge
-    assert found.steps == ((0,), (1, 2), (3, 4), (5,))
+    assert found.steps == ((0,), (1, 2), (3, 4), (5, 6), (7,))
+    assert [task.clients for task in found.schedule if task.mixed] == [3, 3]
 
 
 def test_what_only_a_plug_in_knows_cannot_stand_in_a_file_of_its_own() -> None:

@@ -13,6 +13,7 @@ from typing import Any, Literal, Protocol, TypeVar
 
 from benchctl.disk import disk_errors
 from benchctl.endpoint import Endpoint
+from benchctl.engine.check_index import check_shards
 from benchctl.engine.client import NodeRequestError, SearchClient, connect
 from benchctl.engine.distribution import Installation
 from benchctl.engine.jdk import Jdk
@@ -173,10 +174,10 @@ class Cluster:
         return self._stop_s
 
     def act(self, action: str, name: str | None, halted: Callable[[], bool]) -> None:
-        """Do to a node what an operation `failover` says, and return when that is over.
+        """Do to a node what an operation says that needs more than requests, and return when that is over.
 
         Args:
-            action: `stop`, `kill`, `restart`, or `roll` for a restart of all nodes in turn.
+            action: `stop`, `kill`, `restart`, or `roll` for a restart of all nodes in turn; `check`.
             name: of the node; `master` for the one that is; None for all.
             halted: asked now and then whether to give up.
 
@@ -184,6 +185,11 @@ class Cluster:
             BenchctlError: there is no such node, it does not come back, or it was given up.
         """
         for node in self.nodes if name is None else (self._named(name),):
+            if action == "check":
+                if not isinstance(node, Node):
+                    raise BenchctlError(f"{node.name or 'the node'} and its files are on host {node.host}")
+                check_shards(node, self._installation.root / "lib", halted)
+                continue
             if action in {"stop", "kill"} or not node.down:
                 node.take_down(at_once=action == "kill")
                 self._note(node, "killed" if action == "kill" else "stopped")
@@ -307,6 +313,7 @@ class Ground:
                 wanted.name,
                 self.installation,
                 folders,
+                data,
                 command,
                 script,
                 manner,

@@ -170,6 +170,7 @@ class Setup:
         name: of the node; empty when it is the only one.
         installation: what it runs.
         folders: of its start.
+        data: its data folder.
         command: what starts it first.
         script: the engine's own start script, for when it is started again.
         manner: how `command` starts it.
@@ -182,6 +183,7 @@ class Setup:
     name: str
     installation: Installation
     folders: BootFolders
+    data: Path
     command: Command
     script: Command
     manner: StartManner
@@ -388,6 +390,9 @@ class Node(Member):
     """A node of this host that was started and may or may not become ready.
 
     It may be stopped and started again while others watch it from their threads.
+
+    Attributes:
+        data: its data folder.
     """
 
     def __init__(self, setup: Setup) -> None:
@@ -399,6 +404,7 @@ class Node(Member):
             timeout_s=setup.timeout_s,
         )
         self._setup = setup
+        self.data = setup.data
         # Of the process, whose keeper has one line to tell things by.
         self._lock = threading.RLock()
         self._server: psutil.Process | None = None

@@ -18,7 +18,6 @@ from benchctl.errors import UsageError
 from benchctl.experiment.form import (
     CallSiteEntry,
     CommonEntry,
-    EvidenceEntry,
     ExpectationEntry,
     ExperimentFile,
     FateEntry,
@@ -46,7 +45,7 @@ from benchctl.experiment.record import (
 from benchctl.nearest import guess, suggestion
 from benchctl.report.numbers import counted
 from benchctl.results.figures import FIGURES, Figure
-from benchctl.results.plan import EvidenceSpec, MicroSpec, RedlineSpec, VariantSpec
+from benchctl.results.plan import MicroSpec, RedlineSpec, VariantSpec
 from benchctl.run.documents import GENERATED_DOCUMENTS
 from benchctl.run.micro import MicroEntry, parse_variant, placed_variant
 from benchctl.run.plan import MIN_HEAP_MB
@@ -674,7 +673,7 @@ class _Reader(_Part):
             params=entry.params,
             about=entry.about.strip(),
             forks=entry.forks,
-            evidence=None if entry.evidence is None else _evidence(entry.evidence),
+            evidence=None if entry.evidence is None else entry.evidence.spec,
         )
 
     def _micro(self, entry: MicroEntry, steps: _Steps) -> MicroSpec:
@@ -759,11 +758,6 @@ class _Reader(_Part):
 def _variant_name(text: str) -> str:
     """Of a measurement's variant: a name, or behind it what a microbenchmark's is."""
     return text.partition("=")[0]
-
-
-def _evidence(entry: EvidenceEntry) -> EvidenceSpec:
-    extra = 0 if entry.forks == "all" else entry.forks
-    return EvidenceSpec(kinds=tuple(sorted(set(entry.kinds))), extra_forks=extra)
 
 
 def _bytes(path: Path) -> bytes:

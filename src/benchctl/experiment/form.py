@@ -1,6 +1,6 @@
 """The form of an experiment file: its keys and the types of their values, before anything is looked up."""
 
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta
@@ -8,18 +8,14 @@ from msgspec import Meta
 from benchctl.engine.variant import VariantEntry
 from benchctl.experiment.record import Conditions, Dispatch, Relation
 from benchctl.results.model import DEFAULT_FORKS
-from benchctl.results.plan import EvidenceKind
+from benchctl.results.plan import EvidenceEntry, Forks
 from benchctl.run.micro import MicroEntry
 from benchctl.spec import ComparedAs
 from benchctl.yaml_file import Documents, HeapSize, Percent
 
-MOST_FORKS_IN_FILE: Final = 10_000
-"""Of every variant: months of measuring, and few enough to be listed one by one."""
-
 Text = Annotated[str, Meta(min_length=1)]
 Texts = Annotated[tuple[Text, ...], Meta(min_length=1)]
 Positive = Annotated[int, Meta(ge=1)]
-Forks = Annotated[int, Meta(ge=1, le=MOST_FORKS_IN_FILE)]
 Name = Annotated[
     str,
     Meta(
@@ -38,13 +34,6 @@ Figures = Annotated[
     tuple[float, ...],
     Meta(min_length=2, max_length=3, description="[BASELINE, CONTENDER] or [BASELINE, CONTENDER, PERCENT]"),
 ]
-
-
-class EvidenceEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """What is collected beside the figures: in how many further forks of every variant, or in all."""
-
-    kinds: Annotated[tuple[EvidenceKind, ...], Meta(min_length=1)]
-    forks: Forks | Literal["all"] = 1
 
 
 class RedlineEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):

@@ -12,7 +12,6 @@ import msgspec
 
 from benchctl.errors import UsageError
 from benchctl.experiment.file import Source, read_experiment
-from benchctl.experiment.form import MOST_FORKS_IN_FILE
 from benchctl.experiment.record import (
     ComparisonSpec,
     Expectation,
@@ -27,7 +26,7 @@ from benchctl.home import Home
 from benchctl.nearest import suggestion
 from benchctl.plugin.code import Consent
 from benchctl.report.numbers import counted
-from benchctl.results.plan import CorpusSpec, MicroSpec, Place, Plan, StopSpec
+from benchctl.results.plan import MOST_FORKS_IN_FILE, CorpusSpec, MicroSpec, Place, Plan, StopSpec
 from benchctl.run.documents import GENERATED_DOCUMENTS, FileOptions
 from benchctl.run.micro import plan_micro
 from benchctl.run.pin import allowed_cpus, cores_of, pin_of

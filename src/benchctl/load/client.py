@@ -2,7 +2,7 @@
 
 import queue
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
@@ -245,20 +245,25 @@ class Client:
         self._waiting: list[tuple[Request, Exchange, bool]] = []
 
     def run(self, turns: Iterable[Turn]) -> None:
-        """Complete the assignment, one operation per turn.
+        """Complete the assignment, as `steps`."""
+        for _ in self.steps(turns):
+            pass
+
+    def steps(self, turns: Iterable[Turn]) -> Generator[None, None, None]:
+        """Complete the assignment, one operation per turn; pauses behind each of them.
 
         Raises:
             NodeGone: the connection was lost several times in a row, and greetings fail as well.
             TaskAborted: a request failed, and the assignment aborts on failure.
         """
         try:
-            self._run(self.assignment.program, iter(turns))
+            yield from self._run(self.assignment.program, iter(turns))
         finally:
             if self._pool is not None:
                 self._pool.shutdown()
             self._settle()
 
-    def _run(self, program: Program, turns: Iterator[Turn]) -> None:
+    def _run(self, program: Program, turns: Iterator[Turn]) -> Iterator[None]:
         """The loop. Requests are built before their turn, so that no latency includes building them.
 
         All clients of a process share the interpreter lock, and contend for it whenever one does more between
@@ -284,12 +289,14 @@ class Client:
                     waiting.append((work, exchange, warmup or unmeasured))
                     if len(waiting) >= _MOST_WAITING:
                         self._settle()
+                    yield
                     continue
             else:
                 exchange = None
             self._settle()
             if not self._do(work, due_ns, exchange, warmup=warmup or unmeasured):
                 return
+            yield
 
     def _do(self, work: Request | Script, due_ns: int | None, sent: Exchange | None, *, warmup: bool) -> bool:
         """Complete one operation, given the exchange if it was already sent; False if none may follow."""

@@ -2,12 +2,14 @@
 
 import ctypes
 import gc
+import random
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import chain
 from typing import NamedTuple, Protocol
 
@@ -310,6 +312,9 @@ class Crew:
             self._threads[lane.number] = threading.get_ident()
             for one in wires:
                 greet(one)
+            if self._runs[lane.posts[0][0]].task.mixed:
+                self._mix(lane, wire, spares, listener)
+                return
             # Its buffers are there before the start.
             task, number = lane.posts[0]
             client = self._runs[task].client(number, wire, spares)
@@ -332,8 +337,37 @@ class Crew:
             for one in wires:
                 one.close()
 
+    def _mix(self, lane: Lane, wire: Wire, spares: Sequence[Wire], listener: Listener) -> None:
+        """Serve all posts of a lane by turns, in an order that the seed decides, all orders alike."""
+        runs = [self._runs[task] for task, _ in lane.posts]
+        clients = [
+            run.client(number, wire, spares) for run, (_, number) in zip(runs, lane.posts, strict=True)
+        ]
+        order = [place for place, run in enumerate(runs) for _ in range(extent(run.task).requests or 0)]
+        random.Random(f"{runs[0].seed} {lane.number}").shuffle(order)  # noqa: S311 - has to be repeatable
+        start_ns = self._line.wait()
+        if start_ns is None:
+            return
+        steps = [
+            client.steps(_telling(run.turns(number, start_ns, 0), partial(listener.measured, task)))
+            for client, run, (task, number) in zip(clients, runs, lane.posts, strict=True)
+        ]
+        # One more of each: it sees that there is nothing left.
+        for place in chain(order, range(len(steps))):
+            if wire.interrupted:
+                break
+            next(steps[place], None)
+            if clients[place].unsupported is not None:
+                self.halt(lane.posts[place][0])
+        for place, (task, _) in enumerate(lane.posts):
+            steps[place].close()
+            self._ended(task, clients[place], listener)
+
     def _serve(self, task: int, client: Client, turns: Iterator[Turn], listener: Listener) -> None:
         client.run(_telling(turns, lambda: listener.measured(task)))
+        self._ended(task, client, listener)
+
+    def _ended(self, task: int, client: Client, listener: Listener) -> None:
         client.ended_ns = time.monotonic_ns()
         if client.unsupported is not None:
             self.halt(task)
@@ -359,12 +393,12 @@ class Crew:
 
     def _let_end(self, working: list[Future[None]]) -> None:
         self.halt()
-        if not self._ended(working):
+        if not self._all_ended(working):
             self._line.abort()
             wait(working, timeout=_GRACE_S)
 
     def _cut_off(self, working: list[Future[None]]) -> None:
-        if self._ended(working):
+        if self._all_ended(working):
             return
         self.halt()
         self._line.abort()
@@ -382,7 +416,7 @@ class Crew:
                 return
             time.sleep(_STOP_POLL_S / 10)
 
-    def _ended(self, working: list[Future[None]]) -> bool:
+    def _all_ended(self, working: list[Future[None]]) -> bool:
         return len(working) == len(self._lanes) and not wait(working, timeout=0).not_done
 
     def _interrupt_code(self) -> None:

@@ -114,8 +114,8 @@ class WorkContext:
         assertions: whether to check the operations' assertions.
         plugin: the track's Python plug-in, where it may be executed.
         version: of the engine, as its node reports it; empty while none is up.
-        act: does what a `failover` says to the nodes; None where benchctl did not start them. It cannot be
-            sent to other processes.
+        act: does what a `failover` or `check-index` says to the nodes; None where benchctl did not start
+            them. It cannot be sent to other processes.
     """
 
     index_name: str

@@ -11,6 +11,7 @@ from benchctl.errors import BenchctlError, ExitCode
 from benchctl.nightly.detection import night_of, number_of, same_engine
 from benchctl.nightly.measure import task_names
 from benchctl.nightly.model import Confirmation, Finding, NightRecord, NightVariant
+from benchctl.nightly.profiles import profile_shifts
 from benchctl.nightly.screening import DEFAULT_MARGIN, judge
 from benchctl.nightly.suite import ConfirmLimits
 from benchctl.report.command_line import command
@@ -90,8 +91,9 @@ class Confirmer:
             f"tonight, up to {forks} forks a side"
         )
         try:
-            _, record = self.start(self.bench, plan, self.track, Extras(tags=self.tags, left_s=self.left_s))
-            return self._judged(findings, record), record.id
+            extras = Extras(tags=self.tags, left_s=self.left_s)
+            folder, record = self.start(self.bench, plan, self.track, extras)
+            return self._judged(findings, folder, record), record.id
         except BenchctlError as err:
             if err.exit_code == ExitCode.INTERRUPTED:
                 raise
@@ -124,12 +126,13 @@ class Confirmer:
             index_builds=min(plan.index_builds, forks),
         )
 
-    def _judged(self, findings: Sequence[Finding], record: RunRecord) -> list[Finding]:
+    def _judged(self, findings: Sequence[Finding], folder: RunFolder, record: RunRecord) -> list[Finding]:
         compared = _comparisons(record, self.margins)
         known = [one for one in findings if (*_task(one), one.key.metric) in compared]
         pairs = [(compared[(*_task(one), one.key.metric)], one.direction) for one in known]
         verdicts = dict(zip(map(id, known), zip(pairs, judge(pairs), strict=True), strict=True))
         again = command(msgspec.structs.replace(record.plan, stop=None))
+        places = {name: place for place, name in task_names(record.plan).items()}
         judged = []
         for one in findings:
             if id(one) not in verdicts:
@@ -145,6 +148,9 @@ class Confirmer:
                 high_percent=comparison.high_percent,
                 p_adjusted=verdict.p_adjusted,
                 command=again,
+                shifts=profile_shifts(folder, record, places[_task(one)], LAST_GOOD, TONIGHT)
+                if verdict.confirmed
+                else (),
             )
             forks = min(comparison.n_baseline, comparison.n_contender)
             short = one.forks_needed is not None and forks < one.forks_needed

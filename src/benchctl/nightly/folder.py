@@ -23,7 +23,7 @@ from benchctl import disk
 from benchctl.disk import disk_errors, read_file
 from benchctl.errors import BenchctlError
 from benchctl.home import Home
-from benchctl.nightly.model import NIGHT_VERSION, Event, NightRecord, Series, SeriesKey
+from benchctl.nightly.model import NIGHT_VERSION, Event, NightRecord, Series, SeriesKey, TaskProfile
 from benchctl.results.figures import FIGURES
 from benchctl.results.parquet import DuckDiskError, DuckError, database, quoted
 from benchctl.results.versioned import read_versioned
@@ -371,6 +371,7 @@ def _holder(descriptor: int) -> str:
 
 NIGHT_NAME: Final = "night.json"
 ANSWERS_NAME: Final = "answers.json"
+PROFILES_NAME: Final = "profiles.json"
 _NIGHT_ID: Final = re.compile(r"(?P<number>[0-9]{5,})-[0-9]{8}-[0-9]{4}")
 
 Answers = Mapping[str, Mapping[str, Any]]
@@ -617,15 +618,9 @@ class SuiteFolder:
         Raises:
             BenchctlError: they cannot be read.
         """
-        path = self.night_path(night_id) / ANSWERS_NAME
-        try:
-            return msgspec.json.decode(read_file(path), type=dict[str, dict[str, Any]])
-        except FileNotFoundError:
-            return None
-        except OSError as err:
-            raise BenchctlError(f"cannot read {path}: {err.strerror}") from err
-        except (msgspec.DecodeError, UnicodeDecodeError) as err:
-            raise BenchctlError(f"{path} is damaged: {err}") from err
+        found: dict[str, dict[str, Any]] | None
+        found = self._read(self.night_path(night_id) / ANSWERS_NAME, dict[str, dict[str, Any]])
+        return found
 
     def write_answers(self, night_id: str, answers: Answers) -> None:
         """Replace the answers of a night, atomically.
@@ -634,6 +629,33 @@ class SuiteFolder:
             BenchctlError: the disk is full or cannot be written.
         """
         write_whole(self.night_path(night_id) / ANSWERS_NAME, msgspec.json.encode(answers) + b"\n")
+
+    def profiles(self, night_id: str) -> tuple[TaskProfile, ...]:
+        """Where the nodes of a night spent their time; empty when nobody looked.
+
+        Raises:
+            BenchctlError: they cannot be read.
+        """
+        return self._read(self.night_path(night_id) / PROFILES_NAME, tuple[TaskProfile, ...]) or ()
+
+    def write_profiles(self, night_id: str, profiles: Sequence[TaskProfile]) -> None:
+        """Replace the profiles of a night, atomically.
+
+        Raises:
+            BenchctlError: the disk is full or cannot be written.
+        """
+        write_whole(self.night_path(night_id) / PROFILES_NAME, msgspec.json.encode(profiles) + b"\n")
+
+    def _read(self, path: Path, form: Any) -> Any:
+        """What a file of a night holds; None when it is not there."""
+        try:
+            return msgspec.json.decode(read_file(path), type=form)
+        except FileNotFoundError:
+            return None
+        except OSError as err:
+            raise BenchctlError(f"cannot read {path}: {err.strerror}") from err
+        except (msgspec.DecodeError, UnicodeDecodeError) as err:
+            raise BenchctlError(f"{path} is damaged: {err}") from err
 
     def _make(self) -> None:
         with disk_errors(f"create {self.nights_folder}"):

@@ -179,6 +179,7 @@ def plan_options(suite: Suite, night: int, specs: tuple[VariantSpec, ...], home:
         challenges=suite.challenges,
         warmup_challenges=suite.warmup_challenges,
         forks=suite.forks,
+        evidence=None if suite.evidence is None else suite.evidence.spec,
         seed=night_seed(suite, night),
         heap_mb=suite.heap_mb,
         track=suite.track,
@@ -323,7 +324,7 @@ class Measuring:
             forks=suite.forks,
             seed=night_seed(suite, night),
             stop=None,
-            evidence=None,
+            evidence=None if suite.evidence is None else suite.evidence.spec,
             progress=self.bench.observer.progress,
         )
         return plan, reload_track(plan), FileOptions()

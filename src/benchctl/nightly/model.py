@@ -97,6 +97,14 @@ known: an alarm is about it already, and it recovers.
 """
 
 
+class Shift(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
+    """A method that takes another share of a task than it did; shares of samples, 0 to 1."""
+
+    method: str
+    before: float
+    now: float
+
+
 class Confirmation(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
     """Last-good against tonight, interleaved on fresh nodes, on one task and metric.
 
@@ -107,6 +115,7 @@ class Confirmation(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rena
             where forks were too few.
         p_adjusted: by Benjamini and Hochberg over what was to be confirmed; None without a test.
         command: what repeats it.
+        shifts: of the profiles of its forks for evidence, the largest first; empty without any.
     """
 
     run: str
@@ -117,6 +126,7 @@ class Confirmation(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rena
     high_percent: float | None
     p_adjusted: float | None
     command: str
+    shifts: tuple[Shift, ...] = ()
 
 
 class Finding(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
@@ -168,6 +178,22 @@ class AnswerChange(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rena
     before: str
     after: str
     since: str
+
+
+class TaskProfile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
+    """What ran most while a task was measured.
+
+    Attributes:
+        variant, challenge, task: as in the night's figures.
+        samples: of all forks that carried a profile.
+        methods: (method, share of them, 0 to 1), the largest first.
+    """
+
+    variant: str
+    challenge: str
+    task: str
+    samples: int
+    methods: tuple[tuple[str, float], ...]
 
 
 class NightRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):

@@ -35,6 +35,7 @@ from benchctl.nightly.model import (
     SeriesKey,
     alarms_of,
 )
+from benchctl.nightly.profiles import night_profiles
 from benchctl.nightly.retention import apply_retention
 from benchctl.nightly.screening import NIGHTS_TO_RECOVER
 from benchctl.nightly.site.publish import Publisher
@@ -290,6 +291,8 @@ class _Night:
         rows = figure_rows(measured.run, night=self.record.number, night_id=self.record.id, labels=labels)
         shift.folder.write_figures(self.record.id, rows)
         keep_answers(shift.folder, self.record, measured.folder)
+        if profiles := night_profiles(measured.folder, measured.run):
+            shift.folder.write_profiles(self.record.id, profiles)
         before = self._last
         if before is not None:
             self._save(changes=changes(before, self.record))

@@ -17,7 +17,7 @@ from benchctl.nightly.notify import NotifierSpec
 from benchctl.nightly.retention import Retention
 from benchctl.results.jmh import MICRO_METRICS
 from benchctl.results.model import DEFAULT_FORKS
-from benchctl.results.plan import VariantSpec
+from benchctl.results.plan import EvidenceEntry, VariantSpec
 from benchctl.run.fitness import HostLimits
 from benchctl.run.micro import MicroEntry
 from benchctl.run.micro import parse_variant as parse_micro_variant
@@ -129,6 +129,7 @@ class Suite(RunSettings, frozen=True, forbid_unknown_fields=True, rename="kebab"
         workers: processes that clients work in.
         pin: `auto`, or `node=CPUS,driver=CPUS`.
         forks: of every variant in a night.
+        evidence: what is collected in further forks of the night and of the runs that confirm its findings.
         seed: of the order of variants, arrivals and values; None for another one every night, which follows
             from the night's number.
         budget: of a night, confirmations included; None for as long as it takes.
@@ -161,6 +162,7 @@ class Suite(RunSettings, frozen=True, forbid_unknown_fields=True, rename="kebab"
     workers: Annotated[int, Meta(ge=1, le=MOST_WORKERS)] = 1
     pin: Text | None = None
     forks: Annotated[int, Meta(ge=1, le=MOST_FORKS)] = DEFAULT_FORKS
+    evidence: EvidenceEntry | None = None
     seed: Annotated[int, Meta(ge=0, le=MAX_SEED - 1)] | None = None
     budget: Duration | None = None
     confirm: ConfirmLimits = ConfirmLimits()
@@ -346,6 +348,12 @@ def _check_amounts(typed: Typed[Suite]) -> None:
             suite.heap is not None and suite.heap_mb < MIN_HEAP_MB,
             ("heap",),
             f"a node needs at least {MIN_HEAP_MB}m",
+            "",
+        ),
+        (
+            suite.micro is not None and suite.evidence is not None and suite.evidence.kinds != ("inlining",),
+            ("evidence", "kinds"),
+            "the evidence of microbenchmarks is inlining",
             "",
         ),
         (

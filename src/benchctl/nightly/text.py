@@ -18,6 +18,7 @@ from benchctl.nightly.model import (
     Raised,
     Recovered,
     SeriesKey,
+    Shift,
     alarms_of,
 )
 from benchctl.report.numbers import counted, duration, interval, p_value, signed_percent, visible
@@ -149,6 +150,12 @@ def change_text(change: Change) -> str:
     """`es: version 8.11.0 -> 8.12.0`; long hashes are shortened."""
     before, after = (_short(text) for text in (change.before, change.after))
     return f"{change.what} {before or 'none'} \N{RIGHTWARDS ARROW} {after or 'none'}"
+
+
+def shift_text(shift: Shift) -> str:
+    """`BKDReader.addAll 3.1 -> 15.4 %`, with the class alone, not its package."""
+    method = ".".join(shift.method.split(".")[-2:])
+    return f"{method} {100 * shift.before:.1f} \N{RIGHTWARDS ARROW} {100 * shift.now:.1f} %"
 
 
 def moment(wall_clock: str) -> str:
@@ -347,6 +354,9 @@ def _alarm_lines(event: Raised, width: int, sizes: _Sizes) -> list[str]:
         forks = f"{one.forks_good} + {one.forks_tonight} forks"
         text = f"Confirmed by run {one.run}: {forks}, p {p_value(one.p_adjusted)}"
         found += _cut(_wrapped(text, width, _INDENT), sizes.wrapped)
+        if one.shifts:
+            text = f"Profile, last good to tonight: {'; '.join(map(shift_text, one.shifts))}"
+            found += _cut(_wrapped(text, width, _INDENT), sizes.wrapped)
     return [*found, *_command_lines(event.command, width)]
 
 

@@ -2,9 +2,10 @@
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import Any, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 import msgspec
+from msgspec import Meta
 
 from benchctl.spec import RunSettings
 from benchctl.track.model import Challenge
@@ -349,6 +350,25 @@ class EvidenceSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rena
     kinds: tuple[EvidenceKind, ...]
     extra_forks: int = 0
     first: int | None = None
+
+
+MOST_FORKS_IN_FILE: Final = 10_000
+"""Of every variant: months of measuring, and few enough to be listed one by one."""
+
+Forks = Annotated[int, Meta(ge=1, le=MOST_FORKS_IN_FILE)]
+
+
+class EvidenceEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
+    """What is collected beside the figures: in how many further forks of every variant, or in all."""
+
+    kinds: Annotated[tuple[EvidenceKind, ...], Meta(min_length=1)]
+    forks: Forks | Literal["all"] = 1
+
+    @property
+    def spec(self) -> EvidenceSpec:
+        """As the plan takes it."""
+        extra = 0 if self.forks == "all" else self.forks
+        return EvidenceSpec(kinds=tuple(sorted(set(self.kinds))), extra_forks=extra)
 
 
 class Axis(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):

@@ -58,7 +58,7 @@ from benchctl.track.load import (
     reject_unused,
 )
 from benchctl.track.model import Challenge, Task, Track
-from benchctl.track.operations.admin import CreateIndex, Failover
+from benchctl.track.operations.admin import CheckIndex, CreateIndex, Failover
 from benchctl.track.operations.common import Asking
 
 EVIDENCE_KINDS: tuple[EvidenceKind, ...] = get_args(EvidenceKind)
@@ -84,27 +84,35 @@ def check_evidence(evidence: EvidenceSpec, variants: Sequence[VariantSpec]) -> N
         )
 
 
-def failovers(track: Track, schedules: Iterable[Challenge]) -> tuple[Failover, ...]:
-    """What befalls nodes in these challenges."""
+def acting(track: Track, schedules: Iterable[Challenge]) -> tuple[Failover | CheckIndex, ...]:
+    """The operations of these challenges that need more of nodes than their answers."""
     found = []
     for challenge in schedules:
         operations = track.operations | challenge.operations
         found += [operations[task.operation] for task in challenge.schedule]
-    return tuple(one for one in found if isinstance(one, Failover))
+    return tuple(one for one in found if isinstance(one, Failover | CheckIndex))
 
 
-def check_failover(options: "RunSpec", track: Track, schedules: Iterable[Challenge]) -> None:
+def check_acting(options: "RunSpec", track: Track, schedules: Iterable[Challenge]) -> None:
     """Refuse what would befall nodes that are not there, or that benchctl cannot reach.
 
     Raises:
         UsageError: a variant has no such node, or the load comes from several processes.
     """
-    for one in failovers(track, schedules):
+    for one in acting(track, schedules):
+        told = f"operation '{one.name}' ({one.type_name})"
         for spec in options.variants:
             names = [node.name for node in spec.nodes]
+            if spec.target and isinstance(one, CheckIndex):
+                raise UsageError(
+                    f"{told} reads the files of nodes, and '{spec.name}' is not started by benchctl",
+                    hint="leave it out",
+                )
+            if isinstance(one, CheckIndex):
+                continue
             if len(names) <= 1:
                 raise UsageError(
-                    f"operation '{one.name}' ({one.type_name}) needs a variant of several nodes, and "
+                    f"{told} needs a variant of several nodes, and "
                     f"'{spec.name}' {'is not started by benchctl' if spec.target else 'has one'}",
                     hint="write, for instance, --variant es3=es,nodes:3,replicas:1",
                 )
@@ -116,8 +124,9 @@ def check_failover(options: "RunSpec", track: Track, schedules: Iterable[Challen
         away = load_hosts(Path(options.hosts)).load if options.hosts else ()
         if options.workers > 1 or away:
             given = f"load from {', '.join(away)}" if away else f"--workers {options.workers}"
+            does = "stops nodes" if isinstance(one, Failover) else "reads the files of nodes"
             raise UsageError(
-                f"operation '{one.name}' ({one.type_name}) stops nodes, which only the process that started "
+                f"{told} {does}, which only the process that started "
                 f"them can: with {given}, clients are in others",
                 hint="leave it out",
             )
@@ -268,7 +277,7 @@ def plan_run(options: RunSpec) -> tuple[Plan, Track]:
         )
     track = track.with_challenges(*all_warmups, *schedules)
     check_index_settings(options.variants, track, origin_of(track, schedules, all_warmups), schedules)
-    check_failover(options, track, (*all_warmups, *schedules))
+    check_acting(options, track, (*all_warmups, *schedules))
     plan = freeze(options, track, schedules, warmups, sources)
     _check_metrics(plan, track)
     check_targets(plan, track)

@@ -30,7 +30,7 @@ from benchctl.run.bench import Observer
 from benchctl.run.building import NODE_DEATH_S
 from benchctl.run.documents import GeneratedReader, is_generated, sources
 from benchctl.run.metering import Node, Readings, meters, sent_per_s, told
-from benchctl.run.plan import Step, failovers
+from benchctl.run.plan import Step, acting
 from benchctl.run.plugin import plugin_use
 from benchctl.run.session import Serving
 from benchctl.stats.disturbed import LARGE_SHARE
@@ -238,7 +238,7 @@ class StepRunner:
     ) -> Stage:
         """The stage for one node start of a fork; `origin_ns` is the fork's on the monotonic clock."""
         context = work_context(self._plan, self._track, self._home, variant, origin_ns, serving.version)
-        if failovers(self._track, (*self._plan.all_warmups, *self._plan.schedules)):
+        if acting(self._track, (*self._plan.all_warmups, *self._plan.schedules)):
             # Only where it is needed: it could not be sent to workers.
             context = replace(context, act=serving.act)
         return Stage(

@@ -213,6 +213,12 @@ def offered_rate(target_per_s: float | None, scheduler: str | None = None) -> Ca
     return Caveat("offered-rate", f"{what}: this is the offered rate, judge its latency instead")
 
 
+def rate_of_mix() -> Caveat:
+    """The throughput of one task of a mix is that of all of them, in other words."""
+    text = "its requests take turns with those of other tasks: judge its service time instead"
+    return Caveat("offered-rate", text)
+
+
 def other_clocks(targets: Sequence[str], title: str, clocks: str, own: str) -> Caveat:
     """Targets tell a figure by other means than the nodes that benchctl starts."""
     who = ", ".join(targets)

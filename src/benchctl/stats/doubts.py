@@ -610,6 +610,8 @@ def _load_doubts(metric: Metric, task: Task, found: Mapping[str, ForkSummaries])
             )
     if open_loop(task, found) and metric.figure.loop == "closed" and not overloaded:
         yield caveat.offered_rate(target, task.scheduler)
+    if task.mixed and metric.figure.loop == "closed":
+        yield caveat.rate_of_mix()
 
 
 def _withheld(check: LoadCheck, metric: Metric) -> tuple[str, ...]:

@@ -131,6 +131,8 @@ class Metric(msgspec.Struct, frozen=True):
         match self.figure.loop:
             case "closed" if task.throttled:
                 return f"the task is throttled, and its {self.title} is what was asked for"
+            case "closed" if task.mixed:
+                return f"the task is of a mix, and its {self.title} depends on the others"
             case "open" if not task.throttled:
                 return "the task is not throttled, and no request of it is ever due"
             case "search":

@@ -233,6 +233,8 @@ class Task(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="keba
         group: which parallel element of the schedule it stands in; None when it runs alone.
         lanes: how many clients the tasks of the group share; None means as many as they have together.
         completes: its end is the end of its group.
+        mixed: its requests and those of the rest of its group come in one random order, over as many
+            clients as each of these tasks has.
         tags: names that filters select it by.
         meta: the user's own notes.
         scheduler: the plug-in's scheduler that spaces its requests; None means `schedule` does.
@@ -257,6 +259,7 @@ class Task(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="keba
     group: int | None = None
     lanes: int | None = None
     completes: bool = False
+    mixed: bool = False
     tags: tuple[str, ...] = ()
     meta: dict[str, Any] = {}
     scheduler: str | None = None

@@ -163,6 +163,7 @@ class _Parallel(msgspec.Struct, frozen=True, rename="kebab"):
     time_period: float | None = None
     ramp_up_time_period: float | None = None
     completed_by: str | None = None
+    mix: bool = False
 
 
 _INHERITED = (
@@ -219,6 +220,7 @@ class _Entry:
     group: int | None = None
     lanes: int | None = None
     completes: bool = False
+    mixed: bool = False
     swept: str = ""
 
 
@@ -277,6 +279,8 @@ def _parallel(raw: Any, where: str, group: int, document: Document) -> Iterator[
         raise document.refuse(f"{where}.tasks", "is empty")
     if element.clients is not None and element.clients < 1:
         raise document.refuse(f"{where}.clients", "must be at least 1")
+    if element.mix and element.completed_by is not None:
+        raise document.refuse(f"{where}.completed-by", "a mix ends with the last request of its last task")
     inherited = {
         name.replace("_", "-"): value for name in _INHERITED if (value := getattr(element, name)) is not None
     }
@@ -285,6 +289,14 @@ def _parallel(raw: Any, where: str, group: int, document: Document) -> Iterator[
         here = f"{where}.tasks[{place}]"
         if "parallel" in task:
             raise document.refuse(here, "parallel elements cannot be nested")
+        if element.mix:
+            if "clients" in task:
+                raise document.refuse(
+                    here, "the tasks of a mix share its clients", hint="give `parallel` the clients"
+                )
+            clients = 1 if element.clients is None else element.clients
+            yield _Entry({**inherited, **task, "clients": clients}, here, group, clients, mixed=True)
+            continue
         completes = element.completed_by == _ANY or element.completed_by in _names(task)
         completing += completes
         yield _Entry({**inherited, **task}, here, group, element.clients, completes)
@@ -338,6 +350,7 @@ class _Reader:
             group=found.group,
             lanes=found.lanes,
             completes=found.completes,
+            mixed=found.mixed,
             tags=(entry.tags,) if isinstance(entry.tags, str) else entry.tags or (),
             meta=entry.meta or {},
             scheduler=scheduler,
@@ -590,13 +603,17 @@ def _task_problem(task: Task, *, ends: bool) -> str:
             (task.ramp_up_time_period or 0) > (task.warmup_time_period or 0),
             "a ramp-up-time-period needs a warmup-time-period that is at least as long",
         ),
+        (
+            task.mixed and (task.iterations is None or task.throttled),
+            "a task of a mix needs iterations, and has no rate: requests take their turns at random",
+        ),
     )
     return next((text for broken, text in rules if broken), "")
 
 
 # Writing challenges as Rally's JSON.
 # Attributes of a task that files express differently, or not at all.
-_INNER = ("operation", "group", "lanes", "completes", "per-request", "scheduler", "scheduler-params")
+_INNER = ("operation", "group", "lanes", "completes", "mixed", "per-request", "scheduler", "scheduler-params")
 
 
 def challenge_text(challenge: Challenge) -> str:
@@ -635,6 +652,8 @@ class _Writer:
         found: dict[str, Any] = {}
         if tasks[0].lanes is not None:
             found["clients"] = tasks[0].lanes
+        if tasks[0].mixed:
+            found["mix"] = True
         completing = [task.label for task in tasks if task.completes]
         if completing:
             found["completed-by"] = completing[0] if len(completing) == 1 else "any"
@@ -644,7 +663,8 @@ class _Writer:
         if task.scheduler is not None:
             raise self._needs_plugin(f"scheduler '{task.scheduler}'")
         plain = msgspec.to_builtins(task)
-        own = {key: value for key, value in plain.items() if key not in _INNER}
+        shared = ("clients",) if task.mixed else ()
+        own = {key: value for key, value in plain.items() if key not in (*_INNER, *shared)}
         if task.target_throughput is not None and task.per_request != 1:
             own["target-throughput"] = f"{task.target_throughput:.15g} docs/s"
         return {"operation": self._operation(task.operation), **own}

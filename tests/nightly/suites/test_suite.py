@@ -235,6 +235,8 @@ def test_notifiers_are_what_the_notifiers_say(tmp_path: Path):
         (f"{LEAST}docs: 0.5\n", "3:7: docs: expected a number of documents", ""),
         (f"{LEAST}docs: '0'\n", "3:7: docs: '0': without documents there is nothing to search", ""),
         (f"{LEAST}index-builds: 7\n", "3:15: index-builds: 7 builds need at least 7 forks", "raise `forks`"),
+        (f"{LEAST}evidence: {{kinds: []}}\n", "3:19: evidence, kinds: ", ""),
+        (f"{LEAST}evidence: {{kinds: [jfr]}}\n", "3:20: evidence, kinds, entry 1: 'jfr' is none of", ""),
         (f"{LEAST}restart: none\n", "3:10: restart: 'none' is none of challenge, never, task", ""),
         (f"{LEAST}on-busy: no\n", "3:10: no without quotes is false", ""),
         (f"{LEAST}seed: -1\n", "3:7: seed: expected a whole number >= 0", ""),

@@ -36,6 +36,7 @@ from benchctl.load.workload import (
 from benchctl.results.samples import Outcome
 from benchctl.track.model import DATA_STREAM, DATA_STREAMS, Template, TemplateKind, as_plain_template
 from benchctl.track.operations.admin import (
+    CheckIndex,
     CreateComponentTemplate,
     CreateComposableTemplate,
     CreateDataStream,
@@ -119,8 +120,17 @@ def _act_nowhere(*_: object) -> None:
     raise BenchctlError("benchctl did not start these nodes")
 
 
+def open_check(_operation: CheckIndex, order: WorkOrder) -> Workload:
+    """A check of what nodes have on disk; benchctl sends nothing."""
+    return _acting("check", None, 0.0, order)
+
+
 def open_failover(operation: Failover, order: WorkOrder) -> Workload:
     """Something that befalls a node; benchctl sends nothing."""
+    return _acting(operation.action, operation.node, operation.delay, order)
+
+
+def _acting(action: str, node: str | None, delay: float, order: WorkOrder) -> Workload:
     act = order.context.act or _act_nowhere
 
     def script(_number: int) -> Script:
@@ -128,12 +138,12 @@ def open_failover(operation: Failover, order: WorkOrder) -> Workload:
 
         def run(_send: Send, halted: Callable[[], bool]) -> None:
             try:
-                act(operation.action, operation.node, halted)
+                act(action, node, halted)
             except BenchctlError as err:
                 failed.append(err.message)
 
-        if operation.delay:
-            yield operation.delay
+        if delay:
+            yield delay
         yield Driven(run)
         # Not shortened as answers are: it ends with where the node's logs are.
         return Answer(Outcome.HTTP_ERROR, reason=failed[0]) if failed else _OK

@@ -21,6 +21,7 @@ from benchctl.load.request import (
 from benchctl.load.work.admin import (
     DECLARED,
     judge_condition,
+    open_check,
     open_failover,
     open_polled_force_merge,
     open_run_until,
@@ -161,6 +162,7 @@ _OPENERS: Mapping[type[Operation], Opener] = {
     admin.WaitForRecovery: open_wait_for_recovery,
     admin.RunUntil: open_run_until,
     admin.ForceMerge: _open_force_merge,
+    admin.CheckIndex: open_check,
     admin.Failover: open_failover,
     **DECLARED,
     admin.WaitForTransform: open_wait_for_transform,

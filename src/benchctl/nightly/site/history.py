@@ -1,6 +1,6 @@
 """What the pages of a suite are made from: its nights, and the history of its figures task by task."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -16,6 +16,7 @@ from benchctl.nightly.model import (
     Role,
     Series,
     SeriesKey,
+    TaskProfile,
     alarms_of,
 )
 from benchctl.nightly.screening import nights_of
@@ -120,6 +121,7 @@ class SuitePages:
         series: every series, in the order in which tasks and metrics are to be shown.
         events: the log of alarms and annotations.
         margins: metric -> relative difference that does not matter in practice.
+        profiles: those of a night, by its id.
     """
 
     name: str
@@ -128,6 +130,7 @@ class SuitePages:
     series: Sequence[Series]
     events: Sequence[Event]
     margins: Mapping[str, float] = field(default_factory=dict)
+    profiles: Callable[[str], Sequence[TaskProfile]] = lambda _: ()
 
     @property
     def heading(self) -> str:

@@ -36,6 +36,7 @@ from benchctl.nightly.text import (
     not_watched,
     sentence,
     series_name,
+    shift_text,
     task_name,
 )
 from benchctl.report.charts.panels import dark_palette
@@ -185,6 +186,7 @@ def night_page(suite: SuitePages, place: int, pages: Collection[str]) -> str:
         unseen=not_watched(night),
         facts=list(_facts(night)),
         variants=[(one.label, _variant(one)) for one in night.variants],
+        profiles=suite.profiles(night.id),
     )
 
 
@@ -224,6 +226,7 @@ def _alarm(alarm: Alarm, pages: Collection[str]) -> _Alarm:
         ("Acknowledged", moment(alarm.acknowledged.at) if alarm.acknowledged else ""),
         ("Recovered", moment(alarm.recovered.at) if alarm.recovered else ""),
         ("Confirmed", "" if raised.confirmation is None else _confirmation(raised.confirmation)),
+        ("Profile", "" if raised.confirmation is None else _shifts(raised.confirmation)),
         ("More", raised.detail),
     ]
     run = "" if raised.confirmation is None else raised.confirmation.run
@@ -267,6 +270,11 @@ def _confirmation(one: Confirmation) -> str:
     forks = f"{one.forks_good} forks of last good against {one.forks_tonight} of tonight"
     parts = (" ".join(part for part in (size, bounds) if part), f"p {p_value(one.p_adjusted)}", forks)
     return f"{', '.join(part for part in parts if part)}, run {one.run}"
+
+
+def _shifts(one: Confirmation) -> str:
+    listed = "; ".join(map(shift_text, one.shifts))
+    return f"last good to tonight: {listed}" if listed else ""
 
 
 def _facts(night: NightRecord) -> Iterable[tuple[str, str]]:

@@ -343,6 +343,7 @@ class Publisher:
                 series=series,
                 events=events,
                 margins=self.margins,
+                profiles=self.folder.profiles,
             ),
             pages=there,
         )

@@ -113,6 +113,15 @@ class Failover(Operation, frozen=True, kw_only=True, tag="failover"):
         )
 
 
+class CheckIndex(Operation, frozen=True, kw_only=True, tag="check-index"):
+    """Lucene's check of all shards of nodes that benchctl started on this host, on a copy of their files.
+
+    Its time is what that takes, with the start of a Java runtime for every shard; damage is a failure.
+    """
+
+    shown: ClassVar[bool] = True
+
+
 class PutSettings(Retried, frozen=True, kw_only=True, tag="put-settings"):
     """Change cluster settings."""
 
