@@ -34,7 +34,7 @@ def archive(home: Home, installations: dict[EngineName, Installation]) -> Path:
 
 
 def test_two_commits_are_built_measured_and_told_in_a_comment(
-    benchctl: Benchctl, archive: Path, challenge: Path, tmp_path: Path
+    benchctl: Benchctl, home: Home, archive: Path, challenge: Path, tmp_path: Path
 ):
     shas = write_history(
         tmp_path / "source", [Step("One", QUICK), Step("Two | <b>", f"{QUICK}\n{FLAG}")], archive=archive
@@ -48,6 +48,8 @@ def test_two_commits_are_built_measured_and_told_in_a_comment(
     assert f"base is `{shas[0][:10]}` (One), built in " in done.stdout
     assert f"head is `{shas[1][:10]}` (Two \\| \\<b>), built in " in done.stdout
     assert "| histogram |" in done.stdout
+    assert "engine.zip" in done.stdout
+    assert str(home.root) not in done.stdout
     assert "benchctl: gate: " in done.stderr
 
 

@@ -208,7 +208,9 @@ def ab_command(
     judged = gate(analysis)
     told = "; ".join(map(_told, (BASE, HEAD), commits, built))
     name = escaped(reference(folder, home.runs))
-    emit(f"{MARK}\n{step_summary(analysis, judged)}\n{told}. Run {name}.\n")
+    # A comment is no place for the paths of a host.
+    summary = step_summary(analysis, judged).replace(escaped(f"{home.builds}/"), "")
+    emit(f"{MARK}\n{summary}\n{told}. Run {name}.\n")
     conclude_gate(judged)
 
 
