@@ -51,7 +51,11 @@ SUBJECT: Final[Mapping[str, tuple[Words, ...]]] = {
     "seed": (("--seed", "7"),),
     "corpus_seed": (("--corpus-seed", "5"),),
     "paired": (("--paired",),),
-    "start": (("--start", "script"), ("--variant", "es", "--variant", "es-script=es,start:script")),
+    "start": (
+        ("--start", "script"),
+        ("--variant", "es", "--variant", "es-script=es,start:script"),
+        ("--variant", "es", "--variant", "old=es,index-from:es@7.17.29"),
+    ),
     "index_builds": (("--index-builds", "3"),),
     "pin": (("--pin",), ("--pin", "node=0-1,driver=3")),
     "corpus_file": (("--corpus", "docs.json"), ("--corpus", "docs.json", "--docs", "2")),

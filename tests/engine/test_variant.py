@@ -2,13 +2,21 @@
 
 import re
 import string
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchctl.engine.variant import LATEST, canonical_engine, check_overrides, parse_variant, with_option
+from benchctl.engine.variant import (
+    LATEST,
+    canonical_engine,
+    check_filler,
+    check_overrides,
+    parse_variant,
+    with_option,
+)
 from benchctl.errors import ExitCode, UsageError
 from benchctl.results.plan import EngineName, VariantSpec
 
@@ -234,3 +242,29 @@ def test_settings_that_say_where_shards_are_belong_to_the_layout():
     )
     assert [node.settings for node in spec.layout] == [{"cluster.routing.rebalance.enable": "none"}] * 2
     assert [node.settings for node in spec.nodes] == [{}] * 2
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("x=es,index-from:es@8.11.0", ""),
+        ("x=es,index-from:elasticsearch@7.17.29", ""),
+        ("x=es@latest,index-from:es@7.17.29", ""),
+        ("x=os@2.11.0,index-from:os@1.3.20", ""),
+        ("x=es@8.11.0,index-from:es@8.12.0", "elasticsearch 8.11.0 does not read what elasticsearch 8.12.0"),
+        ("x=es@8.11.0,index-from:es@6.8.23", "does not read"),
+        ("x=os@2.11.0,index-from:es@7.10.2", "does not read what elasticsearch 7.10.2"),
+        ("x=es,nodes:3,index-from:es@7.17.29", "takes a single node"),
+    ],
+)
+def test_an_index_may_be_of_an_older_version_that_the_engine_reads(text: str, said: str):
+    spec = parse(text)
+    with pytest.raises(UsageError, match=said) if said else nullcontext():
+        check_filler(spec)
+        assert spec.index_from in {"es@8.11.0", "es@7.17.29", "os@1.3.20"}
+
+
+@pytest.mark.parametrize("text", ["x=es,index-from:es", "x=es,index-from:es@latest", "x=es,index-from:mine"])
+def test_who_fills_an_index_is_an_engine_with_a_version(text: str):
+    with pytest.raises(UsageError, match=r"names no version|there is no"):
+        parse(text)

@@ -30,7 +30,7 @@ from benchctl.engine.distribution import (
 from benchctl.engine.jdk import Jdk, check_java_home, provide_jdk
 from benchctl.engine.maven import Coordinates, digest
 from benchctl.engine.unpacking import settle, staging, unpack
-from benchctl.engine.variant import PATCHED, RECOMPILED, diff_path, part_kind
+from benchctl.engine.variant import PATCHED, RECOMPILED, base_variant, diff_path, part_kind
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Home
 from benchctl.nearest import nearest
@@ -402,7 +402,7 @@ class Equipment:
 
     Attributes:
         installation: what is measured.
-        builder: what builds its index: the same, without replaced jars.
+        builder: what builds its index: the same, without replaced jars, or an older engine.
         jdk: the runtime of both.
     """
 
@@ -422,7 +422,8 @@ def equip(home: Home, spec: VariantSpec, progress: Progress) -> Equipment:
     plugins = [(text, _plugin(home, text, progress)) for text in spec.plugins]
     builder = with_plugins(home, plain, plugins)
     jars = [jar for text in spec.jars for jar in _jars(home, builder, text, progress)]
-    return Equipment(with_jars(home, builder, jars), builder, jdk)
+    filler = builder if spec.index_from is None else install(home, base_variant(spec.index_from), progress)
+    return Equipment(with_jars(home, builder, jars), filler, jdk)
 
 
 def check_asked(home: Home, spec: VariantSpec) -> None:

@@ -259,6 +259,7 @@ class VariantEntry(
         nodes: how many nodes form its cluster, called node-1 and so on; or each by its name.
         shards: primary shards of its prepared index.
         replicas: further copies of each.
+        index_from: an older engine that fills its prepared index, such as `es@7.17.29`.
     """
 
     extends: Text | None = None
@@ -278,6 +279,7 @@ class VariantEntry(
     nodes: Annotated[int, Meta(ge=1, le=_MOST_NODES)] | dict[str, NodeEntry] | None = None
     shards: Annotated[int, Meta(ge=1)] | None = None
     replicas: Annotated[int, Meta(ge=0)] | None = None
+    index_from: Text | None = None
 
 
 class EntryError(UsageError):
@@ -327,7 +329,56 @@ def applied(entry: VariantEntry, base: VariantSpec, name: str, folder: Path | No
         warmups=(*base.warmups, *_each(entry.warmups, "warmups", lambda text: placed_challenge(text, here))),
         start=entry.start or base.start,
         nodes=nodes,
+        index_from=base.index_from
+        if entry.index_from is None
+        else _one(entry.index_from, "index-from", _filler),
     )
+
+
+def _filler(text: str) -> str:
+    """An engine that fills an index for another, with its version.
+
+    Raises:
+        UsageError: it is none.
+    """
+    spec = base_variant(text)
+    if "@" not in text or spec.version == LATEST:
+        raise UsageError(
+            f"'{text}' names no version", hint="write the engine that fills it, such as es@7.17.29"
+        )
+    return f"{_SHORT_NAMES[spec.engine]}@{spec.version}"
+
+
+def check_filler(spec: VariantSpec) -> None:
+    """Refuse an index that another engine fills, and this one would not read.
+
+    Both engines read what the major version before has written.
+
+    Raises:
+        UsageError: it would not.
+    """
+    if spec.index_from is None:
+        return
+    by = base_variant(spec.index_from)
+    written, read = _numbers(by.version), _numbers(spec.version)
+    fits = by.engine == spec.engine and (not read or (written <= read and read[0] - written[0] <= 1))
+    if not fits:
+        raise UsageError(
+            f"variant '{spec.name}': {spec.engine} {spec.version} does not read what {by.engine} "
+            f"{by.version} has written",
+            hint="name an older version of it, of the same major version or the one before",
+        )
+    if len(spec.nodes) > 1:
+        raise UsageError(
+            f"variant '{spec.name}': an index of another version takes a single node",
+            hint="leave nodes: out",
+        )
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    """The numbers of a version to compare by; none where it is not known yet."""
+    found = re.match(r"(\d+)\.(\d+)(?:\.(\d+))?", version)
+    return () if found is None else tuple(int(part or 0) for part in found.groups())
 
 
 def _nodes(entry: int | Mapping[str, NodeEntry]) -> tuple[NodeSpec, ...]:
@@ -506,6 +557,7 @@ _SCALARS: Final = {
     "heap": "heap",
     "distribution": "distribution",
     "start": "manner",
+    "index-from": "engine",
     **{count: f"number of {count}" for count in _COUNTS},
 }
 _OPTIONS = (*_LISTS, *_MAPPINGS, *_SCALARS)
@@ -516,7 +568,7 @@ _NO_TEXT = re.compile("[\\ud800-\\udfff]")  # surrogates: undecodable bytes of t
 _FORMS = (
     "NAME[@VERSION], or LABEL=NAME[@VERSION][,jvm:FLAG][,setting:KEY=VALUE][,jdk:JDK][,heap:SIZE]"
     "[,env:NAME=VALUE][,index:KEY=VALUE][,jar:JAR][,plugin:PLUGIN][,warmup:CHALLENGE]"
-    "[,distribution:PLACE][,start:script][,nodes:N][,shards:N][,replicas:N]"
+    "[,distribution:PLACE][,start:script][,nodes:N][,shards:N][,replicas:N][,index-from:NAME@VERSION]"
 )
 _NOTHING_DEFINED: Final[Mapping[str, VariantSpec]] = MappingProxyType({})
 
@@ -788,6 +840,7 @@ _EXAMPLES: Final = {
     "nodes": "nodes:3",
     "shards": "shards:3",
     "replicas": "replicas:1",
+    "index-from": "index-from:es@7.17.29",
 }
 
 

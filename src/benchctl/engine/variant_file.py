@@ -17,6 +17,7 @@ from benchctl.engine.variant import (
     at,
     base_variant,
     canonical_engine,
+    check_filler,
     check_index_settings,
     check_name,
     check_parts,
@@ -38,6 +39,7 @@ def check_spec(spec: VariantSpec) -> VariantSpec:
     check_flags(spec.engine, spec.jvm_flags)
     check_environment(spec.environment)
     check_parts(spec)
+    check_filler(spec)
     return spec
 
 

@@ -383,6 +383,7 @@ def variant_text(spec: VariantSpec) -> str:
         *(f"plug-in {one}" for one in spec.plugins),
         *(f"warm-up {one}" for one in spec.warmups),
         spec.start == "script" and "started by script",
+        spec.index_from and f"index by {spec.index_from}",
     ]
     return ", ".join(part for part in parts if part)
 

@@ -250,6 +250,8 @@ def _variant_options(spec: VariantSpec) -> Iterator[str]:
         yield f"nodes:{len(plain) if same else msgspec.json.encode(told).decode()}"
     if spec.start != "direct":
         yield f"start:{spec.start}"
+    if spec.index_from is not None:
+        yield f"index-from:{spec.index_from}"
     for option, values in lists:
         yield from (f"{option}:{value}" for value in values)
     short = {"index:index.number_of_shards=": "shards:", "index:index.number_of_replicas=": "replicas:"}

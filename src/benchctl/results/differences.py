@@ -116,6 +116,8 @@ def _against(one: Resolved, other: Resolved) -> Iterator[str]:
     yield from _lists("JVM flags", here.jvm_flags, there.jvm_flags)
     yield from _mappings("settings", here.settings, there.settings)
     yield from _mappings("index settings", here.index_settings, there.index_settings)
+    if here.index_from != there.index_from:
+        yield f"index filled by {here.index_from or 'itself'} instead of {there.index_from or 'itself'}"
     yield from _mappings("environment", here.environment, there.environment)
     yield from _jars(one, other)
     yield from _lists("plug-ins", _plugins(one), _plugins(other))

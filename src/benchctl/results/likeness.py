@@ -27,7 +27,7 @@ _PLURAL = frozenset(
 )
 
 _PARTS = (
-    "JVM flags", "settings", "heap", "environment", "index settings", "jars", "plug-ins",
+    "JVM flags", "settings", "heap", "environment", "index settings", "index", "jars", "plug-ins",
     "warm-up challenges", "documents", "nodes", "hosts",
 )  # fmt: skip
 
@@ -145,6 +145,7 @@ def _parts(variant: str, record: RunRecord) -> dict[str, object]:
         "heap": spec.heap_mb,
         "environment": spec.environment,
         "index settings": spec.index_settings,
+        "index": spec.index_from,
         "jars": list(spec.jars) if facts is None else facts.jars,
         "plug-ins": list(spec.plugins) if facts is None else facts.plugins,
         "warm-up challenges": record.plan.variant_warmups.get(variant, ()),

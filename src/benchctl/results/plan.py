@@ -138,6 +138,7 @@ class VariantSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
         start: whether its nodes are started by the server's own command line or by the engine's script.
         documents: generated documents of its prepared index; None for the plan's.
         nodes: of the cluster that it is; empty for a single node.
+        index_from: engine and version that fill its prepared index, such as `es@7.17.29`; None for its own.
     """
 
     name: str
@@ -157,6 +158,7 @@ class VariantSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
     start: StartMode = "direct"
     documents: int | None = None
     nodes: tuple[NodeSpec, ...] = ()
+    index_from: str | None = None
 
     @property
     def layout(self) -> tuple[NodeSpec, ...]:

@@ -13,6 +13,7 @@ import msgspec
 from benchctl.corpus.generated import corpus_name, load_corpus, needed_bytes
 from benchctl.engine.distribution import installed
 from benchctl.engine.prepared_index import BYTES_PER_DOCUMENT, BYTES_PER_DOCUMENT_AT_REST, known_builds
+from benchctl.engine.variant import base_variant
 from benchctl.errors import BenchctlError
 from benchctl.home import Home
 from benchctl.report.numbers import counted, duration
@@ -242,6 +243,8 @@ def _missing(runs: Iterable[Ahead], home: Home) -> list[_Build]:
 
 def _folder_names(spec: VariantSpec, plan: Plan, track: Track, home: Home, *, generated: bool) -> list[str]:
     """The folder of each build, none if it cannot be there yet; else a pattern of them."""
+    if spec.index_from is not None:
+        spec = base_variant(spec.index_from)
     if spec.distribution is None and not spec.plugins and generated:
         folder = home.root / "corpora" / corpus_name(plan.corpus.documents, plan.corpus.seed)
         installation = installed(home, spec) if folder.exists() else None

@@ -123,7 +123,7 @@ def prepare_subject(
             # A variant with the same index may have built it meanwhile.
             index = _prepared(home, [key], spread)[0]  # noqa: PLW2901 - see above
         number = f", build {key.build + 1} of {plan.index_builds}" if plan.index_builds > 1 else ""
-        title = f"{installation.engine} {installation.version}{number}"
+        title = f"{builder.engine} {builder.version}{number}"
         builds.append(index or build_index(shop, key, title=title, more=missing))
     contents = {one.facts.content for one in builds}
     if len(builds) > 1 and len(contents) == 1 and contents != {""}:
@@ -296,7 +296,9 @@ def _book(subject: AnySubject, *, ask_anew: bool) -> AnswerBook:
         return AnswerBook()
     jdk = f"{subject.jdk.vendor} {subject.jdk.version}"
     parts: tuple[object, ...] = (BOOK_VERSION, jdk, subject.spec.jvm_flags, subject.spec.settings)
-    more = (subject.installation.jars, subject.spec.environment)
+    # Of an index of another engine, each of those that read it has answers of its own.
+    reader = subject.spec.index_from and f"{subject.installation.engine} {subject.installation.version}"
+    more = (subject.installation.jars, subject.spec.environment, *([reader] if reader else []))
     # A replaced jar has to prove that it answers the same. Omitted if empty, to find older books.
     if any(more):
         parts = (*parts, *more)

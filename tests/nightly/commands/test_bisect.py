@@ -67,6 +67,10 @@ def changed(**changes: Any) -> list[str]:
             ["flag none of -Xmn1g", "flag -XX:-Inline", "flag -Xint"],
         ),
         ({"jvm_flags": ("-XX:+Inline", "-Xmn1g")}, ["flag order"]),
+        (
+            {"jvm_flags": ("-Xmn1g", "-XX:+Inline", "-Xlog:gc", "-Xlog:safepoint")},
+            ["flag -Xlog:gc", "flag -Xlog:safepoint"],
+        ),
         ({"jars": ("/b/core-1.1.jar", "/b/x.jar")}, ["jar /b/core-1.1.jar", "jar /b/x.jar"]),
         (
             {"jars": ("patched:bulk-visit",)},

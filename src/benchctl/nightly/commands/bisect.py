@@ -42,6 +42,7 @@ _WHOLE: Mapping[str, tuple[str, ...]] = {
     "nodes": ("nodes",),
     "start": ("start",),
     "documents": ("documents",),
+    "index by": ("index_from",),
     "warm-ups": ("warmups",),
 }
 _MAPPINGS: Mapping[str, str] = {
@@ -51,8 +52,13 @@ _MAPPINGS: Mapping[str, str] = {
 }
 
 
+_REPEATED = ("-XX:CompileCommand=", "-Xlog", "--add-", "-javaagent", "-agent")
+
+
 def _flag_name(flag: str) -> str:
-    """What a flag sets, whatever to: two of one name are one change."""
+    """What a flag sets, whatever to: two of one name are one change, but for those that add up."""
+    if flag.startswith(_REPEATED):
+        return flag
     return re.sub(r"^-XX:[+-]", "-XX:", flag).partition("=")[0]
 
 
