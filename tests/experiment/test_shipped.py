@@ -28,7 +28,7 @@ TABLES = {
     "big5rangedebug-histo-size-1": "big5rangedebug-histo-size-1",
     "big5-warmed": "big5 after big5rangedebug-histo-size-1",
 }
-SHIPPED = ("jvm-inlining", "jvm-inlining-40m", "lucene-visit")
+SHIPPED = ("docvalues", "jvm-inlining", "jvm-inlining-40m", "lucene-visit")
 # They are compiled when they are planned: tests/integration/test_experiment.py does.
 MICRO = ("circuit-breaker", "visit")
 
@@ -109,7 +109,7 @@ def test_challenges_have_names_of_their_own_and_a_scale(inlining: Experiment):
     names = {path.stem for path in folder.glob("*.json")}
     assert not names & set(challenge_names())
     used = {challenge.name for planned in inlining.plans.values() for challenge in planned.plan.schedules}
-    assert used == names - {"breaker"}
+    assert used == names - {"breaker", "docvalues"}
     compared = {"range-settled", "debug-settled", "debug-size-1", "big5-short"}
     assert compared <= BLOG_REQUESTS.keys()
 

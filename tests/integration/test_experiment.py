@@ -236,3 +236,13 @@ def test_the_circuit_breaker_is_measured_in_process_and_over_http(home: Home, be
     for run in runs(home).values():
         for fork in run.forks:
             assert not [one.failure_reasons for one in fork.summaries if one.failures]
+
+
+def test_doc_values_are_asked_for_all_that_they_are_read_for(home: Home, benchctl: Benchctl):
+    words = ("experiment", "run", str(SHIPPED / "docvalues.yml"), "--test-mode", "--forks", "1")
+    done = benchctl(*words, "--docs", "5000", "--measurement", "cold", "--wait")
+    assert done.returncode == 0, done.stderr
+    (run,) = runs(home).values()
+    for fork in run.forks:
+        assert len(fork.summaries) == 5 * 5 + 4
+        assert not [one.failure_reasons for one in fork.summaries if one.failures]

@@ -141,7 +141,7 @@ def digest_of(plan: Plan) -> str:
         if not said[hosts]:
             del said[hosts]
     for variant in said["variants"]:
-        for later in ("documents", "nodes"):
+        for later in ("documents", "nodes", "index-from"):
             if not variant[later]:
                 del variant[later]
     return hashlib.sha256(msgspec.json.encode(said, order="sorted")).hexdigest()
