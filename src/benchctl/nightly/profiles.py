@@ -1,6 +1,7 @@
 """Where a night's nodes spent their time: kept with the night, and compared where a change was confirmed."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import Final
 
 from benchctl.errors import BenchctlError
@@ -30,8 +31,9 @@ def night_profiles(folder: RunFolder, run: RunRecord) -> tuple[TaskProfile, ...]
     """The profiles of a run, variant by variant and task by task, those without a sample left out."""
     found = []
     for spec in run.plan.variants if "profile" in run.plan.evidence_kinds else ():
+        profiles = _profiles(folder, run, spec.name)
         for place, (challenge, task) in task_names(run.plan).items():
-            forks = list(_counted(folder, run, spec.name, place))
+            forks = list(_counted(folder, profiles, place))
             listed = shares(forks)[:_KEPT]
             if listed:
                 samples = sum(one.samples for one in forks)
@@ -47,21 +49,23 @@ def profile_shifts(
 
     None where either has too few samples to rank methods.
     """
-    sides = [list(_counted(folder, run, name, place)) for name in (baseline, contender)]
+    sides = [list(_counted(folder, _profiles(folder, run, name), place)) for name in (baseline, contender)]
     if any(sum(one.samples for one in side) < _LEAST_SAMPLES for side in sides):
         return ()
     beyond = [one for one in differences(*sides) if abs(one.difference) > one.noise]
     return tuple(Shift(one.stack[0], one.baseline.share, one.contender.share) for one in beyond[:_SHIFTS])
 
 
-def _counted(folder: RunFolder, run: RunRecord, variant: str, place: Place) -> Iterator[Counted]:
-    """What is damaged, or of unknown time, is left out: a night is judged by its figures."""
+def _profiles(folder: RunFolder, run: RunRecord, variant: str) -> list[ForkProfile]:
+    """What is damaged is left out: a night is judged by its figures."""
     try:
-        profiles = fork_profiles(folder, run, variant)
+        return fork_profiles(folder, run, variant)
     except BenchctlError:
-        return
+        return []
+
+
+def _counted(folder: RunFolder, profiles: Sequence[ForkProfile], place: Place) -> Iterator[Counted]:
     for one in profiles:
-        try:
+        # Nor do samples count of which nobody knows when they were taken.
+        with suppress(UnknownTimesError):
             yield without_lines(count_fork(one, Choice(), folder=folder, tasks=[place]))
-        except UnknownTimesError:
-            continue
