@@ -8,6 +8,7 @@ from benchctl.errors import BenchctlError
 from benchctl.jvm.profile import (
     Choice,
     Counted,
+    ForkProfile,
     count_fork,
     differences,
     fork_profiles,
