@@ -17,7 +17,7 @@ pytestmark = pytest.mark.timeout(600)
 QUICK = "\n".join(QUICK_FLAGS)
 OPERATION = "composite-date_histogram-daily"
 SCHEDULE = [{"operation": OPERATION, "name": "histogram", "warmup-iterations": 30, "iterations": 30}]
-RECIPE = ("--build", BUILD, "--artifact", ARTIFACT, "--variant", "os", "--docs", "2k", "--heap", "512m")
+RECIPE = ("--build", BUILD, "--artifact", ARTIFACT, "--variant", "os", "--docs", "10k", "--heap", "512m")
 
 
 @pytest.fixture
