@@ -10,14 +10,14 @@ from benchctl.home import Home
 from benchctl.results.plan import EngineName
 from integration.calls import Benchctl
 from integration.conftest import QUICK_FLAGS
-from scripted_history import ARTIFACT, BUILD, FLAG, Step, write_history
+from scripted_history import ARTIFACT, BUILD, SLOW, Step, write_history
 
 pytestmark = pytest.mark.timeout(600)
 
 QUICK = "\n".join(QUICK_FLAGS)
 OPERATION = "composite-date_histogram-daily"
-SCHEDULE = [{"operation": OPERATION, "name": "histogram", "warmup-iterations": 50, "iterations": 50}]
-RECIPE = ("--build", BUILD, "--artifact", ARTIFACT, "--variant", "os", "--docs", "2k", "--heap", "512m")
+SCHEDULE = [{"operation": OPERATION, "name": "histogram", "warmup-iterations": 30, "iterations": 30}]
+RECIPE = ("--build", BUILD, "--artifact", ARTIFACT, "--variant", "os", "--docs", "10k", "--heap", "512m")
 
 
 @pytest.fixture
@@ -37,13 +37,15 @@ def test_two_commits_are_built_measured_and_told_in_a_comment(
     benchctl: Benchctl, home: Home, archive: Path, challenge: Path, tmp_path: Path
 ):
     shas = write_history(
-        tmp_path / "source", [Step("One", QUICK), Step("Two | <b>", f"{QUICK}\n{FLAG}")], archive=archive
+        tmp_path / "source", [Step("One", QUICK), Step("Two | <b>", f"{QUICK}\n{SLOW}")], archive=archive
     )
     words = ("ab", "--source", str(tmp_path / "source"), "--base", "HEAD~1", "--head", "HEAD", *RECIPE)
-    done = benchctl(*words, "--challenge", str(challenge), "--forks", "5", "--metric", "cpu_search", "--wait")
-    assert done.returncode in (3, 4), done.stderr
+    done = benchctl(
+        *words, "--challenge", str(challenge), "--budget", "1s", "--metric", "cpu_search", "--wait"
+    )
+    assert done.returncode == 4, done.stderr
     assert done.stdout.startswith(
-        "<!-- benchctl ab -->\n### short: head 2.11.0 vs base 2.11.0 (baseline), 5 forks each"
+        "<!-- benchctl ab -->\n### short: head 2.11.0 vs base 2.11.0 (baseline), 1 fork each"
     )
     assert f"base is `{shas[0][:10]}` (One), built in " in done.stdout
     assert f"head is `{shas[1][:10]}` (Two \\| \\<b>), built in " in done.stdout
@@ -56,7 +58,7 @@ def test_two_commits_are_built_measured_and_told_in_a_comment(
 def test_the_first_slow_commit_is_found_past_one_that_does_not_build(
     benchctl: Benchctl, archive: Path, challenge: Path, tmp_path: Path
 ):
-    slow = f"{QUICK}\n{FLAG}"
+    slow = f"{QUICK}\n{SLOW}"
     steps = [Step("Fast", QUICK), Step("Broken", "broken"), Step("Slow", slow)]
     shas = write_history(tmp_path / "source", steps, archive=archive)
     words = ("bisect", "--source", str(tmp_path / "source"), "--good", shas[0], "--bad", shas[-1], *RECIPE)
