@@ -441,6 +441,8 @@ class Client:
             processing_ns=self._timer.now_ns() - exchange.start_ns,
         )
         self.unit = total.answer.unit or self.unit
+        if total.answer.outcome is Outcome.OK and not warmup:
+            count_tooks(self.tooks, total.answer.tooks_ms)
         return total.answer, exchange.status, exchange.body
 
     def _drive(self, driven: Driven, total: ScriptTotal, parts: int, *, warmup: bool) -> int:

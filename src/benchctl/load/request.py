@@ -21,7 +21,7 @@ class Answer(msgspec.Struct, frozen=True, gc=False):
             empty.
         weight: units of throughput of an operation of several requests, known only at its end.
         unit: of the weight, where the operation says so; else empty.
-        tooks_ms: the engine's own time of every search of a batch, in order; empty for all other requests.
+        tooks_ms: the engine's own time of every search of a batch or composite, in order; else empty.
     """
 
     outcome: Outcome

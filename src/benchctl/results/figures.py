@@ -137,8 +137,8 @@ class TaskSummary(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
         service_time: send to last byte; None without samples.
         latency: intended start to last byte; None for a closed loop, which has none of its own.
         took: the engine's own time for the same requests.
-        took_sum: of a batch of searches, the sum of the engine's own times of all; None for other requests.
-        took_parts: of a batch, the engine's own time of each search, in order.
+        took_sum: of a batch or composite of searches, the sum of the engine's own times; None for others.
+        took_parts: of these, the engine's own time of each search, in order.
         processing_time: send until the driver had read the answer; None in records from before it was kept.
         first_byte: send to first byte; None where that is not known.
         pages: service time of the single requests of operations that have several; None for all others.
@@ -409,7 +409,7 @@ FIGURES = (
         "took_sum",
         "sum of the searches' own times",
         "took_sum",
-        meaning="the sum over the searches of a batch of the engine's own time",
+        meaning="the sum over the searches of a batch or composite of the engine's own time",
         quantiles=True,
         resolution=1.0,
     ),
@@ -512,6 +512,18 @@ FIGURES = (
         "service time beyond took, mean of the successful operations",
         level="request",
         own_nodes="",
+    ),
+    msgspec.structs.replace(
+        _metered(
+            "parallelism",
+            "parallelism",
+            "searches",
+            "the sum of the searches' own times over that of their batch: how many ran at a time",
+            additive=False,
+            level="request",
+            own_nodes="",
+        ),
+        higher_is_better=True,
     ),
     msgspec.structs.replace(
         _PER_SECOND,

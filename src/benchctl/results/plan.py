@@ -7,7 +7,7 @@ from typing import Any, Final, Literal
 import msgspec
 
 from benchctl.spec import RunSettings
-from benchctl.track.model import Challenge
+from benchctl.track.model import Challenge, GeneratorName
 
 # Sets of CPUs as Linux writes them: `0-2,5`.
 
@@ -216,6 +216,7 @@ class CorpusSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename
         generator_version: which generator made them; 0 for files.
         digest: SHA-256 over all documents; empty while it is not known.
         files: that hold them; empty for generated ones.
+        generator: of generated ones.
     """
 
     seed: int
@@ -223,6 +224,7 @@ class CorpusSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename
     generator_version: int
     digest: str
     files: tuple[CorpusFile, ...] = ()
+    generator: GeneratorName = "big5"
 
 
 SearchedBy = Literal["rate", "factor", "clients"]

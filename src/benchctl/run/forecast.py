@@ -153,18 +153,18 @@ def preparation(runs: Sequence[Ahead], home: Home) -> Steps:
     if engines and not any((home.root / "jdks").glob("*")):
         disk += _RUNTIME_BYTES
     corpora = dict.fromkeys(
-        (one.plan.of(spec).corpus.documents, one.plan.corpus.seed)
+        (one.plan.corpus.generator, one.plan.of(spec).corpus.documents, one.plan.corpus.seed)
         for one in runs
         for spec in one.plan.variants
         if one.is_generated and (one.plan.origin == "empty" or needs_documents(one.plan.variants))
     )
-    for documents, seed in corpora:
-        if not (home.root / "corpora" / corpus_name(documents, seed)).exists():
+    for generator, documents, seed in corpora:
+        if not (home.root / "corpora" / corpus_name(generator, documents, seed)).exists():
             steps.append(f"generate {documents:,} documents")
-            disk += needed_bytes(documents)
+            disk += needed_bytes(generator, documents)
     missing = _missing(runs, home)
     counts = Counter(missing)
-    sizes = len({documents for documents, _ in corpora}) > 1
+    sizes = len({documents for _, documents, _ in corpora}) > 1
     for build, times in counts.items():
         of = f"{build.documents:,} documents " if sizes else ""
         having = f" with {', '.join(build.given)}" if build.given else ""
@@ -238,7 +238,8 @@ def _missing(runs: Iterable[Ahead], home: Home) -> list[_Build]:
 def _folder_names(spec: VariantSpec, plan: Plan, track: Track, home: Home, *, generated: bool) -> list[str]:
     """The folder of each build, none if it cannot be there yet; else a pattern of them."""
     if spec.distribution is None and not spec.plugins and generated:
-        folder = home.root / "corpora" / corpus_name(plan.corpus.documents, plan.corpus.seed)
+        made = plan.corpus
+        folder = home.root / "corpora" / corpus_name(made.generator, made.documents, made.seed)
         installation = installed(home, spec) if folder.exists() else None
         if installation is None:
             return [""] * plan.index_builds
