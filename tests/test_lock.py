@@ -95,3 +95,40 @@ def test_waiting_ends_when_the_holder_is_killed():
             pass
     assert len(told) == 1
     assert f"process {holder.pid}" in told[0]
+
+
+HOME_HOLDER = """
+import fcntl, sys
+with open(sys.argv[1], "ab") as file:
+    fcntl.lockf(file, fcntl.LOCK_EX)
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_a_home_that_another_container_measures_with_is_refused_or_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """There, the host's lock is another one."""
+    monkeypatch.setattr(boundary_home, "_check_reachable", lambda *_: None)
+    monkeypatch.setenv("BENCHCTL_HOME", str(tmp_path))
+    monkeypatch.setattr("benchctl.lock.lock_name", lambda _: NAME)
+    told: list[str] = []
+    command = [sys.executable, "-c", HOME_HOLDER, str(tmp_path / "lock")]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == b"held\n"
+        with pytest.raises(HostBusy, match=str(tmp_path)), host_lock(wait=False, on_wait=told.append):
+            pass
+        # A host that only sends load keeps nothing in a home.
+        with host_lock(wait=False, on_wait=told.append, home=False):
+            pass
+
+        def end_the_holder(_seconds: float) -> None:
+            holder.kill()
+            holder.wait()
+
+        with host_lock(wait=True, on_wait=told.append, pause=end_the_holder):
+            pass
+    assert len(told) == 1
+    assert str(tmp_path) in told[0]

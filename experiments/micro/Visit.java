@@ -50,6 +50,10 @@ public class Visit {
     @Param({"200000"})
     public int documents;
 
+    /** Documents without a point ahead of them: behind 2^24 of them, leaves have 32 bits for each. */
+    @Param({"0"})
+    public int before;
+
     private DirectoryReader reader;
     private PointValues points;
     private long least;
@@ -61,6 +65,7 @@ public class Visit {
         try (IndexWriter writer = new IndexWriter(directory, new IndexWriterConfig())) {
             Random random = new Random(7);
             Document document = new Document();
+            for (int number = 0; number < before; number++) writer.addDocument(document);
             LongPoint point = new LongPoint("at", 0);
             document.add(point);
             for (int number = 0; number < documents; number++) {

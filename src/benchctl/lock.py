@@ -1,17 +1,19 @@
 """One measuring benchctl per host: two at once would measure each other."""
 
 import errno
+import fcntl
 import hashlib
 import os
 import socket
 import struct
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Final
 
 import psutil
 
+from benchctl.disk import disk_errors
 from benchctl.errors import BenchctlError
 from benchctl.home import resolve_home
 
@@ -50,31 +52,66 @@ def host_lock(
     wait: bool,
     on_wait: Callable[[str], None],
     name: str | None = None,
+    home: bool = True,
     pause: Callable[[float], None] = time.sleep,
 ) -> Iterator[None]:
     """Hold the host while measuring; refuse, or `wait`, if another benchctl does.
 
     `on_wait` is called once with who holds the host; `name` is the lock's, by default from the environment.
+    Without a `name`, benchctl's home is held, too, unless `home` is False: in another container or network
+    namespace, the host's lock is another one, and whoever measures empties the scratch of its home.
 
     Raises:
         HostBusy: another benchctl is measuring, and `wait` is False.
     """
+    whole = home and name is None
     name = lock_name(os.environ) if name is None else name
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as lock:
-        waiting = False
-        while not _bind(lock, name):
+
+    def hold(taken: Callable[[], bool], busy: Callable[[], HostBusy], who: Callable[[], str]) -> None:
+        told = False
+        while not taken():
             if not wait:
-                raise HostBusy(
-                    f"another benchctl is measuring on this host ({process_words(measuring_pid(name))})",
-                    hint="two at once would measure each other: wait for it, or give --wait",
-                )
-            if not waiting:
-                on_wait(process_words(measuring_pid(name)))
-                waiting = True
+                raise busy()
+            if not told:
+                on_wait(who())
+                told = True
             pause(POLL_S)
+
+    def host_busy() -> HostBusy:
+        return HostBusy(
+            f"another benchctl is measuring on this host ({process_words(measuring_pid(name))})",
+            hint="two at once would measure each other: wait for it, or give --wait",
+        )
+
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as lock, ExitStack() as stack:
+        hold(lambda: _bind(lock, name), host_busy, lambda: process_words(measuring_pid(name)))
         # Never accepted: connections that ask for the holder stay in the queue until this ends.
         lock.listen(socket.SOMAXCONN)
+        if whole:
+            path = resolve_home(os.environ).root / "lock"
+            where = f"with the home {path.parent}, in another container or network"
+            with disk_errors(f"lock {path}"):
+                file = stack.enter_context(path.open("ab"))
+            hold(
+                lambda: _lock_file(file.fileno()),
+                lambda: HostBusy(
+                    f"another benchctl is measuring {where}",
+                    hint="wait for it, give --wait, or give this one a home of its own: set BENCHCTL_HOME",
+                ),
+                lambda: f"one that measures {where}",
+            )
         yield
+
+
+def _lock_file(descriptor: int) -> bool:
+    """A POSIX lock: of this process alone, no child inherits it, and it ends with the process."""
+    try:
+        fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as err:
+        if err.errno not in (errno.EACCES, errno.EAGAIN):
+            raise BenchctlError(f"cannot take the lock of benchctl's home: {err.strerror}") from err
+        return False
+    return True
 
 
 def _bind(lock: socket.socket, name: str) -> bool:

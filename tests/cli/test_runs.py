@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from benchctl.cli import root
+from benchctl.cli.runs import state_of
 from benchctl.errors import BenchctlError
 from benchctl.experiment.record import ExperimentStore
 from benchctl.home import Home
@@ -93,6 +94,14 @@ def test_a_run_that_is_being_measured_is_not_deleted_even_by_force(home: Home):
         "b deleted, 1.0 MiB\n1 run deleted, 1.0 MiB freed; kept: 1 being measured\n"
     )
     assert left(home) == ["a"]
+
+
+def test_a_run_that_nobody_measures_any_more_was_cut_off(home: Home, request: pytest.FixtureRequest):
+    run(home, "a", status="running")
+    record = RunStore(home.runs).find("a", finished=False).load()
+    assert state_of(record) == "cut off"
+    request.getfixturevalue("measuring")
+    assert state_of(record) == "running"
 
 
 def test_a_run_that_was_cut_off_can_be_deleted(home: Home):

@@ -61,6 +61,27 @@ def test_a_fork_says_what_it_measured():
     assert fork_result(failed) == "FAILED: the node died"
 
 
+def test_operations_of_a_node_have_percentiles_and_those_of_jmh_a_mean():
+    made = TaskSummary(
+        0, 0, "make", "make", 1, unit="ops", mean_ns=2e6, service_time=Quantiles(2e6, 2e6, 2e6, 2e6, 2e6, 2e6)
+    )
+    node = make_fork("es", 0, made, wall_s=1.0)
+    assert fork_result(msgspec.structs.replace(node, samples="forks/x.parquet")).startswith(
+        "p90 make 2.00 ms"
+    )
+    assert fork_result(msgspec.structs.replace(node, samples=None)) == "make 2e+06 ns (1.0 s)"
+
+
+def test_what_is_left_is_said_before_what_to_do_about_a_failure(capsys: pytest.CaptureFixture[str]):
+    failed = msgspec.structs.replace(FORK, status="failed", reason="the node died\n  raise the heap")
+    with watching(quiet=False) as observer:
+        observer.fork_started("es", 1, 2, 60.0)
+        observer.fork_done(failed)
+    first, second = capsys.readouterr().err.splitlines()[-2:]
+    assert first.endswith("] fork 1/2, es: FAILED: the node died, about 1 min 00 s left")
+    assert second == "  raise the heap"
+
+
 def test_plain_output_is_one_line_a_fork_on_standard_error(capsys: pytest.CaptureFixture[str]):
     with watching(quiet=False) as observer:
         assert isinstance(observer, PlainObserver)

@@ -1,8 +1,6 @@
 """What JMH prints and writes, in benchctl's own terms; no JVM is started."""
 
-import math
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -12,15 +10,12 @@ from benchctl.engine.jmh import (
     Benchmark,
     check_arguments,
     named_params,
-    own_row,
     parse_listing,
     read_source,
     sources_of,
-    summary_of,
     tasks_of,
 )
 from benchctl.errors import UsageError
-from benchctl.track.model import Task
 
 LISTING = """Benchmarks:
 demo.Sum.copy
@@ -31,13 +26,6 @@ demo.Other.none
 """
 NAMES = st.from_regex(r"[a-z]{1,6}(\.[a-z]{1,6}){1,3}\.[A-Z][a-z]{0,5}\.[a-z]{1,8}", fullmatch=True)
 WORDS = st.from_regex(r"[a-zA-Z0-9_.-]{1,8}", fullmatch=True)
-
-
-def entry(mode: str = "avgt", unit: str = "ns/op", **metric: Any) -> dict[str, Any]:
-    return {
-        "mode": mode,
-        "primaryMetric": {"score": 2.0, "scoreUnit": unit, "rawData": [[1.0, 3.0]], **metric},
-    }
 
 
 def test_a_listing_has_benchmarks_with_their_parameters():
@@ -80,60 +68,12 @@ def test_there_is_a_task_for_every_value_and_number_of_threads():
     assert caught.value.hint == "known: size"
 
 
-@pytest.mark.parametrize(
-    ("mode", "unit", "expected_ns"), [("avgt", "us/op", 2000.0), ("ss", "ms/op", 2e6), ("avgt", "ns/op", 2.0)]
-)
-def test_a_time_is_in_nanoseconds_whatever_its_unit(mode: str, unit: str, expected_ns: float):
-    found = summary_of(3, Task("sum"), entry(mode, unit))
-    assert (found.task, found.label, found.mean_ns, found.samples) == (3, "sum", expected_ns, 2)
-    assert (found.throughput_per_s, found.service_time) == (None, None)
-
-
-def test_a_rate_is_a_second_and_sampled_times_have_quantiles():
-    rate = summary_of(0, Task("copy"), entry("thrpt", "ops/ms"))
-    assert (rate.throughput_per_s, rate.mean_ns, rate.unit) == (2000.0, None, "ops")
-    percentiles = {"50.0": 1.0, "90.0": 4.0, "99.0": 9.0}
-    sampled = entry(
-        "sample", "us/op", scorePercentiles=percentiles, rawDataHistogram=[[[[1.0, 30], [4.0, 70]]]]
-    )
-    del sampled["primaryMetric"]["rawData"]
-    found = summary_of(0, Task("sum"), sampled)
-    assert found.service_time is not None
-    assert (found.samples, found.service_time.p90, found.service_time.linear_p99) == (100, 4000.0, 9000.0)
-
-
-def test_what_a_profiler_says_of_allocation_is_a_figure_and_nonsense_is_none():
-    found = entry() | {
-        "secondaryMetrics": {"·gc.alloc.rate.norm": {"score": 416.0}, "·stack": {"score": "NaN"}}
-    }
-    assert summary_of(0, Task("sum"), found).meters == {"allocated": 0.416}
-    found["secondaryMetrics"]["·gc.alloc.rate.norm"]["score"] = "NaN"
-    assert summary_of(0, Task("sum"), found).meters == {}
-
-
-@given(st.lists(st.lists(st.floats(0.1, 1e6), min_size=1, max_size=5), min_size=1, max_size=5))
-def test_jmhs_own_error_is_students_of_all_iterations_in_one_pot(forks: list[list[float]]):
-    row = own_row("sum", [entry(rawData=[fork]) for fork in forks])
-    values = [value for fork in forks for value in fork]
-    assert row.count == len(values)
-    assert row.score == pytest.approx(sum(values) / len(values))
-    assert (row.error is None) == (len(values) < 3)
-
-
-def test_an_error_by_hand():
-    """t(0.9995, 3) is 12.924; the standard error of 1, 2, 3, 4 is 0.6455."""
-    row = own_row("sum", [entry(rawData=[[1.0, 2.0]]), entry(rawData=[[3.0, 4.0]])])
-    assert row.error == pytest.approx(12.924 * math.sqrt(5 / 3) / 2, rel=1e-3)
-    pairs = [entry(rawData=[], rawDataHistogram=[[[[1.0, 1], [2.0, 1]], [[3.0, 1], [4.0, 1]]]])]
-    assert own_row("sum", pairs).error == pytest.approx(row.error)
-
-
 def test_a_source_names_what_it_stands_on(tmp_path: Path):
     source = tmp_path / "Sum.java"
     source.write_text("//DEPS a.b:c:1 d:e:2\n  // DEPS a.b:c:1\nclass Sum {}\n")
-    (tmp_path / "Sum.yml").write_text("dependencies: ['f:g:3']")
+    (tmp_path / "Sum.yml").write_text("{dependencies: ['f:g:3'], apart: {old: 'f:g:2'}}")
     found = read_source(source)
-    assert found.dependencies == ("a.b:c:1", "d:e:2", "f:g:3")
+    assert (found.dependencies, found.apart) == (("a.b:c:1", "d:e:2", "f:g:3"), {"old": "f:g:2"})
     folder = read_source(tmp_path)
     assert (folder.dependencies, sources_of(tmp_path)) == (("a.b:c:1", "d:e:2"), [source])
     source.write_text("//DEPS a.b:c:1 d:e:2\nclass Sum { }\n")

@@ -150,7 +150,7 @@ def test_the_digest_is_that_of_the_file_and_its_challenges(what: str, tmp_path: 
         ("forks: 3", "target: a", "unknown key 'target'\n  hint: known: "),
         ("metric: service_time_p90", "metric: service_time_p95", "only p50, p90, p99 are"),
         ("forks: 3", "forks: 3\nindex-builds: 0", "index-builds: expected"),
-        ("challenges: [range-only-short]}", "about: x}", "either challenges or a red-line search"),
+        ("challenges: [range-only-short]}", "about: x}", "challenges, a red-line search or microbenchmarks"),
         ("challenges: [range-only-short]}", "redline: {operation: range, slo: 50ms}}", "write p90=50ms"),
         ("challenges: [range-only-short]}", "ingest: true, forks: 2}", "nothing has it"),
         (
@@ -228,6 +228,65 @@ def test_a_mistake_is_told_with_its_line(tmp_path: Path, old: str, new: str, mes
     where = str(caught.value).removeprefix(f"{path}:").split(":")
     assert int(where[0]) in range(line_of(old.splitlines()[0]) - 2, line_of(old.splitlines()[0]) + 4)
     assert int(where[1]) >= 1
+
+
+MICRO = """
+title: Sums
+forks: 3
+measurements:
+  sum:
+    variants: [plain, "flat=jar:lib/own.jar,jvm:-XX:-Inline"]
+    micro: {source: Sum.java, params: {size: [1, 0.5, x]}, threads: [1, 2], jmh: -wi 1}
+    evidence: {kinds: [inlining]}
+call-sites:
+  - {name: add, measurement: sum, variants: [flat], method: "Sum::all", callee: add, task: "sum:size=1"}
+"""
+
+
+def test_microbenchmarks_are_measured_as_their_command_would(tmp_path: Path):
+    (tmp_path / "Sum.java").write_text("class Sum {}\n")
+    spec = read_experiment(write(tmp_path, MICRO)).spec
+    (measurement,) = spec.measurements
+    micro = measurement.micro
+    assert micro is not None
+    assert (micro.source, micro.params, micro.threads, micro.arguments) == (
+        str(tmp_path / "Sum.java"),
+        {"size": ("1", "0.5", "x")},
+        (1, 2),
+        ("-wi", "1"),
+    )
+    assert measurement.variants == ("plain", "flat")
+    flat = spec.variants[1]
+    assert (flat.engine, flat.jars, flat.jvm_flags) == (
+        "jvm",
+        (str(tmp_path / "lib" / "own.jar"),),
+        ("-XX:-Inline",),
+    )
+    (tmp_path / "Sum.java").write_text("class Sum { }\n")
+    assert read_experiment(write(tmp_path, MICRO)).spec.digest != spec.digest
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("Sum.java", "Sub.java", "measurements, sum, micro: there is no"),
+        ("jmh: -wi 1", "jmh: -f 2", "benchctl tells JMH that itself"),
+        ("jar:lib/own.jar", "heap:1g", "is neither jar:, jvm: nor jdk:"),
+        ("flat=jar", "plain=jar", "there is another variant 'plain'"),
+        ("    micro:", "    ingest: true\n    micro:", "give it one of"),
+        ("variants: [flat]", "variants: [flit]", "did you mean 'flat'"),
+    ],
+)
+def test_a_mistake_about_microbenchmarks_is_told_with_its_line(
+    tmp_path: Path, old: str, new: str, message: str
+):
+    (tmp_path / "Sum.java").write_text("class Sum {}\n")
+    assert MICRO.count(old) == 1
+    path = write(tmp_path, MICRO.replace(old, new))
+    with pytest.raises(UsageError) as caught:
+        read_experiment(path)
+    assert message in str(caught.value)
+    assert str(caught.value).startswith(f"{path}:")
 
 
 def test_experiments_are_found_by_name_and_by_path(tmp_path: Path):

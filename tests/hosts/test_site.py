@@ -1,5 +1,6 @@
 """What a host does for nodes of a benchctl elsewhere, without any node: its home, indices, logs."""
 
+import dataclasses
 import os
 import tarfile
 from pathlib import Path
@@ -8,7 +9,7 @@ import pytest
 
 from benchctl.errors import BenchctlError
 from benchctl.home import Home
-from benchctl.hosts.remote import SiteRoom, describe_site
+from benchctl.hosts.remote import SiteRoom, describe, describe_site, lacking
 from benchctl.hosts.site import Site
 from benchctl.results.model import IndexFacts, IngestReport
 
@@ -92,3 +93,14 @@ def test_an_unfit_host_has_no_free_disk_rather_than_none_left(
     here = describe_site("127.0.0.1")
     assert here.free_disk_bytes
     assert not here.unfit
+
+
+def test_what_a_cluster_over_hosts_lacks_is_known_before_it_starts():
+    facts = dataclasses.replace(describe(Path.cwd()), memory_maps=65_530, open_files=1024)
+    both = "sysctl -w vm.max_map_count=262144, ulimit -n 65535 for what starts them"
+    assert lacking(facts, ["10.0.0.1", "10.0.0.2"]) == both
+    assert lacking(dataclasses.replace(facts, open_files=None), ["10.0.0.1", ""]) == ""
+    # What only this host reaches is not checked.
+    assert lacking(facts, ["127.0.1.1", "127.0.1.2"]) == ""
+    fit = dataclasses.replace(facts, memory_maps=262_144, open_files=None)
+    assert lacking(fit, ["10.0.0.1", "10.0.0.2"]) == ""

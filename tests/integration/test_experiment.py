@@ -183,13 +183,14 @@ def test_costs_totals_and_rates_over_builds(home: Home, benchctl: Benchctl, tmp_
                 for fork in runs(home)["wire"].compared(variant)
             ]
             assert side["values"] == pytest.approx(expected)
-    assert rows["cost"]["comparison"]["replicate"] == "build"
+    # Two builds of the same content are one index.
+    assert rows["cost"]["comparison"]["replicate"] == "fork"
     assert rows["cost"]["comparison"]["difference_low"] is not None
     assert rows["rate"]["figures"][0]["at_least"]
     found = runs(home)
     assert (found["client"].plan.transport, found["wire"].plan.transport) == ("client", "wire")
     assert found["client"].plan.index_builds == 1
-    assert {fork.index_build for fork in found["wire"].forks} == {0, 1}
+    assert {fork.index_build for fork in found["wire"].forks} == {0}
     assert rows["size"]["comparison"]["builds_baseline"] == 2
     assert not found["built"].forks
     # Several segments, cut and merged: what two builds have is the same to the byte.
@@ -206,3 +207,32 @@ def test_costs_totals_and_rates_over_builds(home: Home, benchctl: Benchctl, tmp_
     text = benchctl("experiment", "report", "latest").stdout
     assert ">= " in text
     assert " ms" in text
+
+
+SHIPPED = Path(__file__).parents[2] / "experiments"
+
+
+def test_call_sites_of_microbenchmarks_are_judged_by_the_logs_of_their_own_jvms(
+    home: Home, benchctl: Benchctl
+):
+    words = ("experiment", "run", str(SHIPPED / "visit.yml"), "--test-mode", "--forks", "3", "--wait")
+    done = benchctl(*words, "--measurement", "visit")
+    assert done.returncode == 0, done.stderr
+    record = executed(home)
+    assert record is not None
+    told = json.loads(benchctl("experiment", "report", record.id, "--format", "json").stdout)
+    assert {one["call_site"]: one["outcome"] for one in told["analysis"]["fates"]} == {
+        "one-kind": "confirmed",
+        "two-kinds": "confirmed",
+        "three-kinds": "confirmed",
+    }
+
+
+def test_the_circuit_breaker_is_measured_in_process_and_over_http(home: Home, benchctl: Benchctl):
+    words = ("experiment", "run", str(SHIPPED / "circuit-breaker.yml"), "--test-mode", "--forks", "1")
+    done = benchctl(*words, "--docs", "1000", "--measurement", "versions", "--measurement", "http", "--wait")
+    assert done.returncode == 0, done.stderr
+    assert {name: len(run.forks) for name, run in runs(home).items()} == {"versions": 3, "http": 2}
+    for run in runs(home).values():
+        for fork in run.forks:
+            assert not [one.failure_reasons for one in fork.summaries if one.failures]

@@ -139,7 +139,9 @@ def ground(home: Home, environ: dict[str, str]) -> Iterator[Ground]:
 
 
 def test_load_and_nodes_of_a_run_are_on_several_hosts(ground: Ground, store: RunStore):
-    done = ground.benchctl(*ground.measured("-v", "--evidence", "all", "--evidence-forks", "all"))
+    done = ground.benchctl(
+        *ground.measured("-v", "--calibrate", "--evidence", "all", "--evidence-forks", "all")
+    )
     assert done.returncode == 0, done.stderr
     folder = store.find("latest", finished=False)
     record = folder.load()
@@ -160,8 +162,11 @@ def test_load_and_nodes_of_a_run_are_on_several_hosts(ground: Ground, store: Run
     (boot,) = fork.boots
     # Nobody else asked the nodes, and nothing was asked twice.
     assert boot.searches_counted == boot.searches_sent == 3 * 10 + 20
-    said = " ".join(record.caveats)
-    assert "the load came from 2 hosts (one, two)" in said
+    # The costliest of the hosts' drivers counts.
+    assert (cost := record.calibration) is not None
+    assert cost.hosts.keys() == AHEAD_S.keys()
+    assert cost.error_p50_ns == max(one.error_p50_ns for one in cost.hosts.values()) > 0
+    assert "the load came from 2 hosts (one, two)" in (said := " ".join(record.caveats))
     assert "os3 was on one, two and this host: every time measured has their network in it" in said
     assert "hosts of os3 are one machine (this host, one, two)" in said
     assert "Load by host" in done.stdout

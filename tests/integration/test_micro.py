@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from benchctl.home import Home
 from benchctl.results.store import RunStore
 from integration.calls import Benchctl
 
@@ -75,9 +76,25 @@ def test_two_kinds_of_jvm_are_compared_and_their_inlining_is_kept(
     ]
     shown = benchctl("inlining", record.id, "--variant", "plain", "--method", "Calls::called")
     assert "Calls::next" in shown.stdout, shown.stdout + shown.stderr
+    said = (folder.path / "jmh" / "001-plain-0.txt").read_text()
+    assert "Iteration   1" in said
+    assert "inline" not in said
     more = benchctl("run", "--more", record.id, "--forks", "1", "--wait")
     assert more.returncode == 0, more.stderr
     assert len(folder.load().compared("none")) == 4
+
+
+def test_what_jmhs_profilers_say_is_kept_and_shown(benchctl: Benchctl, store: RunStore, source: Path):
+    words = ("--include", "called", "--param", "step=1", "--forks", "1", "--wait")
+    done = benchctl("micro", "run", str(source), *words, "--jmh", "-prof stack -prof gc -i 2")
+    assert done.returncode == 0, done.stderr
+    run = store.find("latest", finished=False).load().id
+    shown = benchctl("micro", "profile", run)
+    assert "called:step=1, jvm, fork 0" in shown.stdout
+    assert "RUNNABLE" in shown.stdout
+    assert "gc.alloc.rate.norm" in shown.stdout
+    none = benchctl("micro", "profile", run, "--variant", "other")
+    assert (none.returncode, "nothing of a profiler that fits" in none.stderr) == (2, True)
 
 
 def test_what_breaks_says_why_and_takes_nothing_along(benchctl: Benchctl, store: RunStore, source: Path):
@@ -96,3 +113,57 @@ def test_what_breaks_says_why_and_takes_nothing_along(benchctl: Benchctl, store:
     done = benchctl("micro", "run", str(source))
     assert done.returncode == 2
     assert "no benchmark" in done.stderr
+
+
+SHIPPED = Path(__file__).parents[2] / "experiments" / "micro"
+QUICK = "-wi 1 -i 1 -w 50ms -r 50ms"
+
+
+def figures(benchctl: Benchctl, store: RunStore, *words: str) -> dict[str, dict[str, float]]:
+    """Run a shipped benchmark once: variant -> label of the task -> nanoseconds."""
+    done = benchctl("micro", "run", *words, "--forks", "1", "--jmh", QUICK, "--wait")
+    assert done.returncode == 0, done.stderr
+    found: dict[str, dict[str, float]] = {}
+    for fork in store.find("latest", finished=False).load().forks:
+        for one in fork.summaries:
+            assert not one.failures, one.failure_reasons
+            assert one.mean_ns is not None
+            found.setdefault(fork.variant, {})[one.label] = one.mean_ns
+    return found
+
+
+def test_doc_values_are_read_by_two_lucenes_from_an_index_that_the_older_one_wrote(
+    benchctl: Benchctl, store: RunStore, home: Home
+):
+    old = "lucene7=jar:org.apache.lucene:lucene-core:7.7.3,jar:org.apache.lucene:lucene-backward-codecs:7.7.3"
+    words = (str(SHIPPED / "DocValues.java"), "--include", "numeric|export", "--param", "documents=100000")
+    words += ("--param", "position=1", "--param", "run=1", "--param", "hits=1000")
+    found = figures(benchctl, store, *words, "--variant", old, "--variant", "lucene8")
+    assert [len(found[name]) for name in ("lucene7", "lucene8")] == [4, 4]
+    (kept,) = home.artifacts.glob("micro-DocValues-*-kept")
+    codecs = {folder.name: (folder / "segments_1").read_bytes() for folder in kept.iterdir()}
+    assert {name: b"Lucene80" in codec for name, codec in codecs.items()} == {
+        "7.7.3-100000": False,
+        "8.0.0-100000": True,
+        "lucene7-100000": False,
+    }
+
+
+def test_aggregators_are_built_by_three_elasticsearches_and_preallocated_since_the_second(
+    benchctl: Benchctl, store: RunStore
+):
+    words = [str(SHIPPED / "Breaker.java"), "--include", r"Breaker\.termsSum$"]
+    words += ["--param", "breaker=real,preallocate"]
+    for version in ("7.11.2", "7.12.1", "7.17.9"):
+        words += ["--variant", f"es-{version}=jar:org.elasticsearch:elasticsearch:{version}"]
+    done = benchctl("micro", "run", *words, "--forks", "1", "--jmh", QUICK, "--wait")
+    assert done.returncode == 1
+    record = store.find("latest", finished=False).load()
+    failed = {(fork.variant, one.label) for fork in record.forks for one in fork.summaries if one.failures}
+    assert failed == {("es-7.11.2", "termsSum:breaker=preallocate")}
+    assert "PreallocatedCircuitBreakerService" in done.stderr
+    assert {facts.variant: facts.lucene for facts in record.engines} == {
+        "es-7.11.2": "8.7.0",
+        "es-7.12.1": "8.8.0",
+        "es-7.17.9": "8.11.1",
+    }

@@ -54,7 +54,8 @@ def interrupted_when(ready: Callable[[], object], times: int = 1) -> Iterator[No
     except KeyboardInterrupt:
         thread.join()
     assert time.monotonic() - sent[0] < MOST_S
-    assert clients_alive() == []
+    # A thread that was just being started, and that its pool does not know yet, ends a little later.
+    assert eventually(lambda: clients_alive() == [])
     assert eventually(lambda: psutil.Process().num_fds() <= before)
 
 

@@ -11,7 +11,8 @@ import pytest
 
 from benchctl.minimize.candidates import Subset, smallest
 from benchctl.minimize.questions import FirstQuestion, Question, RemovalQuestion
-from benchctl.minimize.record import Answer, Decision, Effect, MinimizeSpec, Phase
+from benchctl.minimize.record import Decision, Effect, MinimizeSpec, Phase
+from benchctl.stats.sequential import Answer
 
 SEARCHES = 150
 TASKS = 6

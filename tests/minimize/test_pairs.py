@@ -7,8 +7,6 @@ import pytest
 
 from benchctl.errors import BenchctlError
 from benchctl.minimize.questions import (
-    all_begun,
-    failure,
     interval_percent,
     log_ratios,
     percent_of,
@@ -17,6 +15,7 @@ from benchctl.minimize.questions import (
 )
 from benchctl.minimize.record import Effect
 from benchctl.results.model import RunRecord
+from benchctl.run.questions import all_begun, failure
 from benchctl.stats.metrics import SERVICE_TIME, THROUGHPUT
 from benchctl.track.model import Challenge, Task
 from builders import ES, OS, make_fork, make_plan, make_record, make_summary

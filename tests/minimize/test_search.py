@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchctl.minimize.candidates import Subset, most_questions, smallest, usual_questions
-from benchctl.minimize.record import Answer
+from benchctl.stats.sequential import Answer
 
 Judge = Callable[[Subset], Answer]
 

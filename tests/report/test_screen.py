@@ -113,6 +113,15 @@ def test_long_names_of_variants_stand_in_the_headline(build: Callable[..., RunRe
     assert max(map(len, text.splitlines())) <= 80
 
 
+def test_other_hosts_are_named(build: Callable[..., RunRecord]):
+    plan = msgspec.structs.replace(
+        build().plan, node_hosts={"es": ("data-1", "data-1", ""), "os": ("data-2",)}, load_hosts=("a", "b")
+    )
+    text = render_screen(analyse_run(build()), plan=plan, width=100).plain
+    assert "Hosts  nodes of es on data-1, this host; nodes of os on data-2; load from a, b" in text
+    assert "Hosts" not in render_screen(analyse_run(build()), plan=build().plan).plain
+
+
 def test_control_characters_of_names_are_made_visible(build: Callable[..., RunRecord]):
     analysis = analyse_run(build())
     rows = tuple(msgspec.structs.replace(row, label="range\x1b[31m") for row in analysis.rows)

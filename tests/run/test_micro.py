@@ -8,12 +8,13 @@ import pytest
 
 from benchctl.errors import UsageError
 from benchctl.report.command_line import command
-from benchctl.results.foreign import MICRO_METRICS
+from benchctl.results.jmh import MICRO_METRICS
 from benchctl.results.plan import EvidenceSpec, MicroSpec, Plan, StopSpec
-from benchctl.run.micro import micro_caveats, parse_variant
+from benchctl.results.store import RunStore
+from benchctl.run.micro import micro_caveats, parse_variant, profiles
 from benchctl.stats.metrics import metrics_in
 from benchctl.track.model import Challenge, Task
-from builders import make_plan
+from builders import make_fork, make_plan, make_record
 
 MICRO = MicroSpec(
     "/b/Sum.java", "d" * 64, params={"size": ("1", "2")}, threads=(1, 64), arguments=("-wi", "5")
@@ -74,3 +75,31 @@ def test_more_threads_than_cpus_are_told():
     (said,) = micro_caveats(plan("a"))
     assert "up to 64 threads on" in said
     assert micro_caveats(msgspec.structs.replace(plan("a"), micro=None)) == ()
+
+
+SAID = """# Benchmark: a.Sum.sum
+Iteration   1: 2.1 ns/op
+
+Result "a.Sum.sum":
+  2.1 ns/op
+
+Secondary result "a.Sum.sum:stack":
+Stack profiler:
+
+ 66.6%         RUNNABLE
+
+# Run complete. Total time: 00:00:01
+"""
+
+
+def test_what_profilers_said_is_found_by_variant_block_and_benchmark(tmp_path: Path):
+    folder = RunStore(tmp_path).create("r")
+    forks = (make_fork("plain", 0), make_fork("flat", 1))
+    folder.save(make_record("r", plan=plan("plain", "flat=jvm:-XX:-Inline"), forks=forks))
+    (folder.path / "jmh").mkdir()
+    (folder.path / "jmh" / "000-plain-0.txt").write_text(SAID.replace("Secondary", "Other"))
+    (folder.path / "jmh" / "001-flat-0.txt").write_text(SAID)
+    (found,) = profiles(folder)
+    assert (found.variant, found.block, found.label) == ("flat", 1, "sum")
+    assert found.text.splitlines()[0] == 'Secondary result "a.Sum.sum:stack":'
+    assert found.text.splitlines()[-1] == " 66.6%         RUNNABLE"

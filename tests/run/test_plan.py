@@ -105,6 +105,10 @@ def test_a_parameter_that_only_a_warm_up_knows_needs_its_name(tmp_path: Path, of
         ({"index_builds": 4}, "--index-builds 4 needs at least 4 forks"),
         ({"index_builds": 2, "variants": (ES, RUNNING)}, "--index-builds: a cluster that runs already"),
         ({"index": "deterministic", "variants": (ES, RUNNING)}, "--index: a cluster that runs already"),
+        (
+            {"index": "deterministic", "ingest_clients": 8},
+            "--ingest-clients: a deterministic index is built by",
+        ),
         ({"index": "deterministic", "variants": (THREE,)}, "every node of a cluster indexes its copies"),
         ({"metrics": "cpu,cpus"}, "there is no metric 'cpus'"),
         (

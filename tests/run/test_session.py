@@ -18,6 +18,7 @@ from benchctl.errors import BenchctlError
 from benchctl.home import Home
 from benchctl.results.model import EngineFacts, IndexFacts, IngestReport
 from benchctl.results.plan import TargetSpec
+from benchctl.run.fork import build_of
 from benchctl.run.session import Serving, Subject, TargetSubject
 from builders import ES
 
@@ -103,6 +104,16 @@ def test_a_workspace_holds_the_build_that_is_asked_for(subject: Subject, tmp_pat
             assert (work.root / "data" / "which").read_text() == str(number)
     with several.workspace(home, "answers") as work:
         assert (work.root / "data" / "which").read_text() == "0"
+
+
+def test_forks_take_builds_in_turn_unless_they_are_the_same_index():
+    def taken(*contents: str) -> list[int]:
+        builds = [msgspec.structs.replace(INDEX, content=one) for one in contents]
+        return [build_of(block, builds) for block in range(4)]
+
+    assert taken() == [0, 0, 0, 0]
+    assert taken("", "") == taken("a", "b") == [0, 1, 0, 1]
+    assert taken("a", "a") == [0, 0, 0, 0]
 
 
 def test_a_node_that_cannot_read_its_copy_leads_to_the_damaged_build(subject: Subject, tmp_path: Path):

@@ -253,6 +253,20 @@ def test_nodes_that_share_a_host_say_nothing_of_scaling(hosts: tuple[str, ...], 
     assert "".join(doubts).startswith(said)
 
 
+def test_a_figure_that_a_target_does_not_tell_says_what_it_takes(summary: Callable[..., TaskSummary]):
+    def said(**meters: float) -> list[str]:
+        sides = {"es": [(0, summary(10.0, meters=meters))]}
+        found = row_doubts(metric("cpu"), Task("range", iterations=10), sides, None)
+        return [one.text for one in found if one.code == "missing-values"]
+
+    (text,) = said(heap_used=3.0)
+    assert text.endswith(
+        "is not known: a running cluster looks at itself once a second, which takes a task of several"
+    )
+    assert [text.endswith("is not known") for text in said()] == [True]
+    assert said(heap_used=3.0, cpu=1.0) == []
+
+
 def test_a_figure_by_the_clocks_of_a_target_is_not_quite_that_of_other_nodes(
     summary: Callable[..., TaskSummary],
 ):

@@ -10,13 +10,16 @@ import pytest
 from benchctl.report.numbers import signed_figure
 from benchctl.report.sweep import sweep_answer
 from benchctl.report.tables import render_text
+from benchctl.results.figures import OPERATIONS
+from benchctl.results.jmh import MICRO_METRICS
 from benchctl.results.model import ForkRecord, RunRecord
-from benchctl.results.plan import VariantSpec
+from benchctl.results.plan import MicroSpec, VariantSpec
 from benchctl.run.plan import RunSpec, boots, plan_run
 from benchctl.stats.analyse import analyse, analyse_run
 from benchctl.stats.analysis import Analysis
 from benchctl.stats.history import collect_history
 from benchctl.stats.outlook import plan_forks
+from benchctl.track.model import Challenge, Task
 from builders import CORPUS, ES, OS, make_fork, make_summary
 from foreign_tracks import write_files
 from sweeps import swept_record
@@ -198,6 +201,51 @@ def test_a_clients_list_is_a_curve_over_clients(listed: RunRecord):
     growth = found.curves[1].lines[0].growth.exponent
     assert growth is not None
     assert growth.value == pytest.approx(1)
+
+
+def test_a_microbenchmarks_parameter_of_three_numbers_is_a_curve(listed: RunRecord):
+    metas = [
+        {"benchmark": "a.B.find", "params": {"how": how, "at": at}, "threads": 0}
+        for how in ("dense", "sparse")
+        for at in ("0.5", "0.25", "1")
+    ]
+    tasks = tuple(
+        Task(f"find:at={one['params']['at']},how={one['params']['how']}", meta=one) for one in metas
+    )
+    forks = [
+        make_fork(
+            name,
+            block,
+            *(
+                msgspec.structs.replace(
+                    make_summary(task.label, 1),
+                    task=place,
+                    label=task.label,
+                    unit=OPERATIONS,
+                    mean_ns=1000.0 * float(task.meta["params"]["at"]) * (1 + block / 100),
+                )
+                for place, task in enumerate(tasks)
+            ),
+        )
+        for name in ("es", "os")
+        for block in range(5)
+    ]
+    plan = msgspec.structs.replace(
+        listed.plan,
+        schedules=(Challenge("B", tasks),),
+        micro=MicroSpec("/B.java", ""),
+        metrics=MICRO_METRICS,
+    )
+    found = analyse_run(msgspec.structs.replace(listed, plan=plan, forks=tuple(forks)))
+    curves = [one for one in found.curves if one.metric == "op_time"]
+    assert [(one.task, one.axis.name, one.axis.numbers) for one in curves] == [
+        ("find:how=dense", "at", (0.25, 0.5, 1)),
+        ("find:how=sparse", "at", (0.25, 0.5, 1)),
+    ]
+    growth = curves[0].lines[0].growth.exponent
+    assert growth is not None
+    assert growth.value == pytest.approx(1)
+    assert len(found.rows) >= len(tasks)
 
 
 def test_the_points_of_a_clients_list_come_in_random_order_where_they_stand(listed: RunRecord):

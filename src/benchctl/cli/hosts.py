@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 import click
 
 from benchctl.cli.tables import TableFormat, print_listing, table_format_option
-from benchctl.endpoint import is_loopback
 from benchctl.errors import BenchctlError
 from benchctl.hosts.file import Hosts, load_hosts
-from benchctl.hosts.remote import VERSIONS, HostFacts, describe, describe_site, versions
+from benchctl.hosts.remote import VERSIONS, describe, describe_site, lacking, versions
 from benchctl.report.listing import Listing
 
 if TYPE_CHECKING:
@@ -23,9 +22,6 @@ _COLUMNS = (
 )  # fmt: skip
 _NUMERIC = frozenset(range(3, 11))
 _READY = "ready"
-# What both engines demand of a host, where nodes of other hosts reach theirs.
-_LEAST_MEMORY_MAPS = 262_144
-_LEAST_OPEN_FILES = 65_535
 _NS_PER_MS = 1e6
 _CLOCK_DIGITS = 6
 _NS_PER_S = 1e9
@@ -84,7 +80,12 @@ def _rows(hosts: Hosts, hints: dict[str, None]) -> Iterator[Row]:
             unfit = ""
             if "nodes" in host.carries:
                 where = describe_site(host.address) if host.local else links[name].call("site", host.address)
-                unfit = where.unfit or _bootstrap(hosts, facts)
+                lacks = lacking(
+                    facts, [one.address for one in hosts.hosts.values() if "nodes" in one.carries]
+                )
+                unfit = where.unfit or (
+                    lacks and f"nodes of one cluster with others would not start: {lacks}"
+                )
                 disk = where.free_disk_bytes
             others = (f"{one} {facts.versions[one]}" for one in VERSIONS if facts.versions[one] != own[one])
             yield (
@@ -97,18 +98,6 @@ def _rows(hosts: Hosts, hints: dict[str, None]) -> Iterator[Row]:
                 *([None] * 4 if host.local else _distance(links[name])),
                 ", ".join(others) or None,
             )
-
-
-def _bootstrap(hosts: Hosts, facts: HostFacts) -> str:
-    """Why no node of a cluster over several hosts would start there; empty where it would."""
-    addresses = [host.address for host in hosts.hosts.values() if "nodes" in host.carries]
-    spread = len(addresses) > 1 and not all(is_loopback(one) for one in addresses if one)
-    mend = []
-    if facts.memory_maps is not None and facts.memory_maps < _LEAST_MEMORY_MAPS:
-        mend.append(f"sysctl -w vm.max_map_count={_LEAST_MEMORY_MAPS}")
-    if facts.open_files is not None and facts.open_files < _LEAST_OPEN_FILES:
-        mend.append(f"ulimit -n {_LEAST_OPEN_FILES} for what starts them")
-    return f"nodes of one cluster with others would not start: {', '.join(mend)}" if spread and mend else ""
 
 
 def _distance(link: "Link") -> tuple[float, ...]:

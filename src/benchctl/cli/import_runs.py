@@ -4,13 +4,15 @@ from datetime import datetime
 from pathlib import Path
 
 import click
+import msgspec
 
 from benchctl.cli.options import TagType, open_store, runs_option
 from benchctl.cli.streams import note, say
 from benchctl.engine.variant import check_name, parse_variant
 from benchctl.errors import UsageError
 from benchctl.home import resolve_home
-from benchctl.results.foreign import Race, Tool, is_jmh, read_jmh, read_races, record_of
+from benchctl.results.foreign import Race, Tool, read_races, record_of
+from benchctl.results.jmh import is_jmh, record_of_jmh
 from benchctl.results.plan import VariantSpec
 from benchctl.results.store import new_run_id, reference
 
@@ -61,18 +63,19 @@ def import_command(
         )
     home = resolve_home()
     if is_jmh(files[0]):
-        races = tuple(race for path in files for race in read_jmh(path))
-        spec = VariantSpec(check_name(variant_text), "jvm", races[0].engine_version)
+        label = f"jmh-{files[0].stem}"
+        made = record_of_jmh(files, check_name(variant_text), "", tags=tags)
     else:
         races = read_races(files, None if tool is None else _TOOLS[tool])
         spec = _variant(variant_text, races[0])
-    label = f"{races[0].tool}-{races[0].challenge or races[0].track or spec.name}"
+        label = f"{races[0].tool}-{races[0].challenge or races[0].track or spec.name}"
+        made = record_of(races, spec, "", tags=tags)
     store = open_store(home, runs_folder)
     store.open()
     # Sorted by when it was measured: an old race is not the newest result because it is imported today.
-    moment = datetime.fromisoformat(max(race.created for race in races))
+    moment = datetime.fromisoformat(max(fork.started for fork in made.forks))
     folder = store.create(new_run_id(label, f"{moment:%Y%m%d-%H%M%S}"))
-    record = record_of(races, spec, folder.path.name, tags=tags)
+    record = msgspec.structs.replace(made, id=folder.path.name)
     folder.save(record)
     say(f"Run: {folder.path}\nShow: benchctl show {reference(folder, home.runs)}")
     for remark in record.caveats:

@@ -5,6 +5,7 @@ from pathlib import Path
 import click
 
 from benchctl.cli.options import open_store, runs_option
+from benchctl.cli.runs import state_of
 from benchctl.cli.streams import note
 from benchctl.cli.tables import TableFormat, print_listing, table_format_option
 from benchctl.cli.variants import variants_option
@@ -34,7 +35,7 @@ def runs_command(runs_folder: Path | None, output_format: TableFormat) -> None:
     rows = [
         (
             record.id,
-            record.status,
+            state_of(record),
             list(record.plan.families),
             record.plan.corpus.documents or None,  # 0 stands for unknown in imported runs
             f"{record.total - len(record.missing())}/{record.total}",

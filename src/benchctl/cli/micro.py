@@ -1,6 +1,6 @@
 """`benchctl micro`: microbenchmarks of JMH as measured variants."""
 
-import shlex
+import re
 import textwrap
 import threading
 from pathlib import Path
@@ -24,7 +24,7 @@ from benchctl.report.listing import Listing
 from benchctl.results.plan import EvidenceSpec, MicroSpec
 from benchctl.results.store import RunFolder
 from benchctl.run.bench import Bench
-from benchctl.run.micro import own_table, parse_variant, plan_micro
+from benchctl.run.micro import micro_spec, own_table, parse_variant, plan_micro, profiles
 from benchctl.run.orchestrate import Extras, start_run
 from benchctl.run.plan import reload_track
 
@@ -166,6 +166,37 @@ def table_command(run: str, runs_folder: Path | None, output_format: TableFormat
     _print_own(folder, output_format)
 
 
+@micro_group.command("profile")
+@click.argument("run", shell_complete=complete_runs)
+@click.option("--variant", default=None, metavar="NAME", help="Only this variant.")
+@click.option("--include", metavar="REGEX", default="", help="Only benchmarks whose label matches.")
+@click.option("--block", type=int, default=None, metavar="N", help="Of which fork  [default: the first].")
+@runs_option
+def profile_command(
+    run: str, variant: str | None, include: str, block: int | None, runs_folder: Path | None
+) -> None:
+    """Print what JMH's profilers said in RUN: stacks with -prof stack, allocation with -prof gc."""
+    folder = open_store(resolve_home(), runs_folder).find(run)
+    try:
+        wanted = re.compile(include)
+    except re.error as err:
+        raise UsageError(f"--include {include}: {err}") from err
+    if folder.load().plan.micro is None:
+        raise UsageError(f"run {run} has no microbenchmarks", hint="make one with: benchctl micro run")
+    seen = set()
+    for one in profiles(folder):
+        told = (one.variant, one.label)
+        fits = variant in {None, one.variant} and block in {None, one.block} and wanted.search(one.label)
+        if fits and told not in seen:
+            seen.add(told)
+            say(f"{one.label}, {one.variant}, fork {one.block}\n{textwrap.indent(one.text, '  ')}\n")
+    if not seen:
+        raise UsageError(
+            f"run {run} has nothing of a profiler that fits",
+            hint="measure with: benchctl micro run SOURCE --jmh '-prof stack'",
+        )
+
+
 def _print_own(folder: RunFolder, output_format: TableFormat) -> None:
     rows = [
         (name, row.label, row.mode, row.count, _four(row.score), row.error and _four(row.error), row.unit)
@@ -185,21 +216,14 @@ def _asked(
     source: Path, include: str, params: tuple[str, ...], threads: str, arguments: str, timeout_s: float
 ) -> MicroSpec:
     try:
-        words = tuple(shlex.split(arguments))
         counts = tuple(int(one) for one in threads.split(",")) if threads else ()
     except ValueError as err:
-        what = f"--threads {threads}" if threads else f"--jmh {arguments}"
-        raise UsageError(f"{what}: {err}", hint="write --threads 1,2, and --jmh '-wi 5 -i 5'") from err
-    if any(count < 1 for count in counts):
-        raise UsageError(f"--threads {threads}: each must be at least 1")
-    jmh.check_arguments(words)
-    if timeout_s <= 0:
-        raise UsageError("--timeout must be more than 0")
-    return msgspec.structs.replace(
-        jmh.read_source(source),
+        raise UsageError(f"--threads {threads}: {err}", hint="write --threads 1,2") from err
+    return micro_spec(
+        source,
         include=include,
         params=dict(jmh.named_params(params)),
         threads=counts,
-        arguments=words,
+        arguments=arguments,
         timeout_s=timeout_s,
     )

@@ -18,6 +18,7 @@ from benchctl.home import resolve_home
 from benchctl.lock import LOCK_NAME, SHARE_VARIABLE, lock_name, measuring_pid, process_words
 from benchctl.report.numbers import counted, mebibytes
 from benchctl.results.finding import LATEST
+from benchctl.results.model import RunRecord
 from benchctl.results.removal import Age, References, remove_run
 from benchctl.results.store import RunFolder, RunStore
 
@@ -122,15 +123,19 @@ def _why_kept(folder: RunFolder, tags: tuple[str, ...], references: References) 
 
 
 def _measuring(folder: RunFolder) -> str:
-    """The process that may be measuring a run; empty when none is.
-
-    A run whose status is running was cut off if nobody is measuring.
-    """
+    """The process that may be measuring a run; empty when none is."""
     try:
-        if folder.load().status != "running":
-            return ""
+        record = folder.load()
     except BenchctlError:
         return ""  # what cannot be read is not being written either
+    return "" if state_of(record) != "running" else process_words(_measurer())
+
+
+def state_of(record: RunRecord) -> str:
+    """Its status; a run that was to go on and that nobody measures was cut off."""
+    return "cut off" if record.status == "running" and _measurer() is None else record.status
+
+
+def _measurer() -> int | None:
     names = (LOCK_NAME, lock_name({**os.environ, SHARE_VARIABLE: "1"}))
-    pid = next(filter(None, map(measuring_pid, names)), None)
-    return "" if pid is None else process_words(pid)
+    return next(filter(None, map(measuring_pid, names)), None)

@@ -99,6 +99,8 @@ def fork_result(record: ForkRecord) -> str:
     """What a fork measured, in a line."""
     if record.status == "failed":
         return f"FAILED: {record.reason}"
+    # Of a node, there are samples.
+    by_jmh = record.samples is None and any(one.unit == OPERATIONS for one in record.summaries)
     # The points of a sweep in its own order, whatever that of the fork was.
     parts: dict[str, list[str]] = {}
     for summary in sorted(record.summaries, key=lambda one: (one.schedule, one.task)):
@@ -106,14 +108,14 @@ def fork_result(record: ForkRecord) -> str:
             return f"{_redline(summary)} ({record.wall_s:.1f} s)"
         if summary.unsupported is not None:
             found = "unsupported"
-        elif summary.unit == OPERATIONS:
+        elif by_jmh:
             found = _of_operations(summary)
         elif summary.service_time is None:
             found = "no answer"
         else:
             found = f"{summary.service_time.p90 / 1e6:.2f} ms"
         parts.setdefault(summary.label, []).append(found)
-    if record.summaries and all(one.unit == OPERATIONS for one in record.summaries):
+    if by_jmh:
         each = ", ".join(f"{label} {' / '.join(found)}" for label, found in parts.items())
         return f"{each} ({record.wall_s:.1f} s)"
     starts = sum(boot.start_s for boot in record.boots)
@@ -192,7 +194,9 @@ class PlainObserver:
         """Print what it measured."""
         self._in_fork = False
         title, left = (self._fork.title, self._fork.left) if self._fork else (record.variant, "")
-        self._say(f"{title}: {fork_result(record)}{left}")
+        # What went wrong may end with what to do, on lines of its own.
+        first, *more = fork_result(record).split("\n")
+        self._say("\n".join([f"{title}: {first}{left}", *more]))
 
 
 class RichObserver:

@@ -1,7 +1,6 @@
-"""JMH: microbenchmarks compiled, listed, and run in a JVM of their own, and what its results say."""
+"""JMH: microbenchmarks compiled, listed, and each run in a JVM of its own."""
 
 import hashlib
-import math
 import os
 import re
 import time
@@ -9,23 +8,22 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
-from benchctl.disk import disk_errors, read_file
+from benchctl.disk import disk_errors, read_file, replacing
 from benchctl.engine.distribution import fetch_published
 from benchctl.engine.jdk import Jdk, provide_jdk, run_java
-from benchctl.engine.maven import Coordinates, digest
+from benchctl.engine.lucene_diff import GROUP, Library, build_diff
+from benchctl.engine.maven import Coordinates, digest, resolve_poms
 from benchctl.engine.patched_lucene import LIBRARY, fetch_compiler, patch_jar
 from benchctl.engine.process import Command, NodeProcess, describe_exit, last_lines
 from benchctl.engine.unpacking import staging
-from benchctl.engine.variant import PATCHED, part_kind
+from benchctl.engine.variant import PATCHED, RECOMPILED, diff_path, part_kind
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Home
 from benchctl.network import Progress
-from benchctl.results.figures import OPERATIONS, Quantiles, TaskSummary
-from benchctl.results.foreign import JMH_NS
+from benchctl.results.jmh import MOST_RESULT_BYTES, label_of, short_names
 from benchctl.results.model import EngineFacts, IndexFacts
 from benchctl.results.plan import MicroSpec, VariantSpec
 from benchctl.track.model import Task
@@ -47,18 +45,17 @@ _PARAM = re.compile(r'\s+param "(?P<name>[^"]+)" = \{(?P<values>.*)\}\s*')
 _OURS = ("-f", "-rf", "-rff", "-o", "-jvm", "-p", "-t", "-l", "-lp", "-lprof", "-lrf", "-h", "-foe", "-v")
 _TAIL_LINES = 400
 _SHOWN_LINES = 6
-_CONFIDENCE = 0.999
 _LEAST_MAJOR = 8
-_MOST_RESULT_BYTES = 64 << 20
 
 
 # What there is to be measured: sources, compiled, or a jar, and what it stands on.
 
 
 class _Beside(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """A YAML file beside the sources."""
+    """A YAML file beside the sources; see `MicroSpec`."""
 
     dependencies: tuple[str, ...] = ()
+    apart: dict[str, str] = {}
 
 
 def read_source(path: Path) -> MicroSpec:
@@ -66,7 +63,6 @@ def read_source(path: Path) -> MicroSpec:
 
     Dependencies are Maven coordinates, in comments (`//DEPS group:artifact:version`, several with spaces in
     between) or under `dependencies` in a YAML file of the same name beside it (`micro.yml` in a folder).
-    None is looked up for what it depends on itself.
 
     Raises:
         UsageError: there is nothing, or coordinates are none.
@@ -79,18 +75,18 @@ def read_source(path: Path) -> MicroSpec:
         texts = [read_file(one).decode(errors="replace") for one in files]
         content = hashlib.sha256()
         for file in files or [path]:
-            content.update(f"{file.name}\0".encode() + read_file(file, _MOST_RESULT_BYTES))
+            content.update(f"{file.name}\0".encode() + read_file(file, MOST_RESULT_BYTES))
     found = [name for text in texts for match in _DEPENDS.finditer(text) for name in match["named"].split()]
     beside = path / "micro.yml" if path.is_dir() else path.with_suffix(".yml")
-    if beside.is_file():
-        found += load_typed(beside, _Beside).dependencies
-    for name in found:
+    said = load_typed(beside, _Beside) if beside.is_file() else _Beside()
+    found += said.dependencies
+    for name in (*found, *said.apart.values()):
         if not _COORDINATES.fullmatch(name):
             raise UsageError(
                 f"{path}: '{name}' are no Maven coordinates",
                 hint="write //DEPS group:artifact:version, such as org.apache.lucene:lucene-core:9.8.0",
             )
-    return MicroSpec(str(path), content.hexdigest(), tuple(dict.fromkeys(found)))
+    return MicroSpec(str(path), content.hexdigest(), tuple(dict.fromkeys(found)), apart=said.apart)
 
 
 def sources_of(path: Path) -> list[Path]:
@@ -130,6 +126,7 @@ class MicroSubject:
         spec: what was asked for.
         jdk: that its JVMs are.
         class_path: JMH, the benchmarks, and what they stand on, in order.
+        properties: of its JVMs, by name.
         jars: name -> SHA-256 of what a variant has otherwise than the others.
     """
 
@@ -137,6 +134,7 @@ class MicroSubject:
     jdk: Jdk
     class_path: tuple[Path, ...]
     jars: Mapping[str, str] = field(default_factory=dict)
+    properties: Mapping[str, str] = field(default_factory=dict)
     builds: tuple[IndexFacts, ...] = ()
     index_facts: IndexFacts | None = None
 
@@ -194,7 +192,7 @@ class Workbench:
         files = sources_of(source)
         if not files:
             return source
-        class_path = [self.jar(one) for one in (*_RUNTIME, _PROCESSOR, *micro.dependencies)]
+        class_path = [self.jar(one) for one in (*_RUNTIME, _PROCESSOR, *self.needed(micro.dependencies))]
         compiler = fetch_compiler(self.home, self.jdk, self.progress)
         parts = (_FORMAT, micro.digest, *micro.dependencies, str(micro.release), compiler.sha256)
         key = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
@@ -218,43 +216,92 @@ class Workbench:
             UsageError: a jar is not there.
             BenchctlError: it cannot be had, or not be patched.
         """
-        by_artifact = {one.rsplit(":", 1)[0]: self.jar(one) for one in micro.dependencies}
-        first: list[Path] = []
+        named = {one.rsplit(":", 1)[0]: one for one in micro.dependencies}
+        files: list[Path] = []
+        patches: list[str] = []
         for text in spec.jars:
             match part_kind(text):
                 case "maven":
                     place = text.rsplit(":", 1)[0]
-                    first += [] if place in by_artifact else [self.jar(text)]
-                    by_artifact[place] = self.jar(text)
+                    named = {**named, place: text} if place in named else {place: text, **named}
                 case "patched":
-                    place = f"org.apache.lucene:{LIBRARY}"
-                    by_artifact[place] = self._patched(by_artifact.get(place), text)
+                    patches.append(text)
                 case _:
                     if not Path(text).is_file():
                         raise UsageError(f"variant '{spec.name}': there is no jar {text}")
-                    first.append(Path(text))
-        first = [path for path in first if path not in by_artifact.values()]
-        own = {*first, *by_artifact.values()}.difference(map(self.jar, micro.dependencies))
+                    files.append(Path(text))
+        by_artifact = {one.rsplit(":", 1)[0]: self.jar(one) for one in self.needed(tuple(named.values()))}
+        for text in patches:
+            by_artifact |= self._patched(by_artifact, text)
+        own = {*files, *by_artifact.values()}.difference(map(self.jar, self.needed(micro.dependencies)))
         return MicroSubject(
             spec,
             self.jdk_of(spec),
-            (*first, classes, *map(self.jar, _RUNTIME), *by_artifact.values()),
+            (*files, classes, *map(self.jar, _RUNTIME), *by_artifact.values()),
             {path.name: digest(path, "sha256") for path in sorted(own)},
+            {"benchctl.kept": str(self._kept(micro)), **self._apart(micro)},
         )
+
+    def needed(self, dependencies: tuple[str, ...]) -> tuple[str, ...]:
+        """Coordinates of jars, and of those that their POMs say they need, once for all runs.
+
+        Raises:
+            UsageError: there is no such version.
+            BenchctlError: a POM cannot be had.
+        """
+        if not dependencies:
+            return ()
+        key = hashlib.sha256("\0".join(dependencies).encode()).hexdigest()[:16]
+        target = self.home.artifacts / f"needed-{key}.txt"
+        with disk_errors(f"write {target}"):
+            if not target.is_file():
+                found = resolve_poms(dependencies)
+                with replacing(target) as partial:
+                    partial.write_text("\n".join(found), encoding="utf-8")
+            return tuple(read_file(target).decode().splitlines())
+
+    def _kept(self, micro: MicroSpec) -> Path:
+        """Where benchmarks keep what takes long to make, until their sources or dependencies change."""
+        parts = (micro.digest, *micro.dependencies, *micro.apart.values())
+        key = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
+        folder = self.home.artifacts / f"micro-{Path(micro.source).stem}-{key}-kept"
+        with disk_errors(f"make {folder}"):
+            folder.mkdir(exist_ok=True)
+        return folder
+
+    def _apart(self, micro: MicroSpec) -> dict[str, str]:
+        return {f"benchctl.{name}": joined([self.jar(one)]) for name, one in micro.apart.items()}
 
     def jdk_of(self, spec: VariantSpec) -> Jdk:
         """The runtime of a variant."""
         return provide_jdk(self.home, spec.jdk)
 
-    def _patched(self, original: Path | None, text: str) -> Path:
+    def _patched(self, by_artifact: Mapping[str, Path], text: str) -> dict[str, Path]:
+        """The jars that take the place of Lucene's, by their coordinates."""
+        place = f"{GROUP}:{LIBRARY}"
+        original = by_artifact.get(place)
         lucene = None if original is None else _lucene(original)
         if original is None or lucene is None:
             raise UsageError(
                 f"{text} patches Lucene, which is no dependency",
                 hint=f"name it: //DEPS org.apache.lucene:{LIBRARY}:9.8.0",
             )
-        name = text.removeprefix(PATCHED)
-        return patch_jar(self.home, original, lucene[1], self.jdk, name, self.progress).path
+        diff = diff_path(text)
+        if diff is None:
+            name = text.removeprefix(PATCHED)
+            return {place: patch_jar(self.home, original, lucene[1], self.jdk, name, self.progress).path}
+        modules = {
+            one.removeprefix(f"{GROUP}:"): jar
+            for one, jar in by_artifact.items()
+            if one.startswith(f"{GROUP}:lucene-")
+        }
+        others = tuple(
+            jar for one, jar in by_artifact.items() if one.removeprefix(f"{GROUP}:") not in modules
+        )
+        unchanged = text.startswith(f"{PATCHED}{RECOMPILED}")
+        library = Library(lucene[1], modules, others)
+        built = build_diff(self.home, library, self.jdk, diff, self.progress, unchanged=unchanged)
+        return {f"{GROUP}:{artifact}": jar for artifact, jar in built.jars.items()}
 
 
 # Which benchmarks there are.
@@ -313,29 +360,19 @@ def tasks_of(
                 f"--param {name}: no benchmark has such a parameter",
                 hint=f"known: {', '.join(sorted(known)) or 'none'}",
             )
-    names = _short({one.name for one in benchmarks})
+    names = short_names({one.name for one in benchmarks})
     found = []
     for one in benchmarks:
         values = [params.get(name, known_values) for name, known_values in one.params.items()]
         for chosen in product(*values):
             given = dict(zip(one.params, chosen, strict=True))
             for count in threads:
-                marks = [f"{name}={value}" for name, value in given.items()]
-                marks += [f"threads={count}"] if len(threads) > 1 or count > 1 else []
-                label = names[one.name] + (f":{','.join(marks)}" if marks else "")
+                told = count if len(threads) > 1 or count > 1 else None
+                label = label_of(names[one.name], given, told)
                 meta = {"benchmark": one.name, "params": given, "threads": count}
                 # Each is an operation of its own: nothing says that two of them do the same.
                 found.append(Task(label, clients=max(count, 1), meta=meta))
     return tuple(found)
-
-
-def _short(names: Iterable[str]) -> dict[str, str]:
-    """By full name, `Class.method`, or `method` where all are of one class."""
-    names = list(names)
-    classes = {name.rpartition(".")[0] for name in names}
-    parts = 1 if len(classes) == 1 else 2
-    short = {name: ".".join(name.split(".")[-parts:]) for name in names}
-    return short if len({*short.values()}) == len(names) else {name: name for name in names}
 
 
 # One benchmark in one JVM.
@@ -363,8 +400,8 @@ class Trial:
     timeout_s: float
 
 
-def run_trial(subject: MicroSubject, trial: Trial, stopped: Callable[[], bool]) -> dict[str, Any]:
-    """Run a benchmark; its entry of JMH's JSON.
+def run_trial(subject: MicroSubject, trial: Trial, stopped: Callable[[], bool]) -> msgspec.Raw:
+    """Run a benchmark; its entry of JMH's JSON, as JMH wrote it.
 
     Raises:
         BenchctlError: it fails, crashes or takes too long, with its last words; or it was stopped.
@@ -380,7 +417,8 @@ def run_trial(subject: MicroSubject, trial: Trial, stopped: Callable[[], bool]) 
     words += ["-rf", "json", "-rff", str(result), *trial.arguments]
     for name, value in meta["params"].items():
         words += ["-p", f"{name}={value}"]
-    if flags := [*subject.spec.jvm_flags, *trial.flags]:
+    properties = [f"-D{name}={value}" for name, value in subject.properties.items()]
+    if flags := [*subject.spec.jvm_flags, *trial.flags, *properties]:
         # JMH cuts at white space outside quotes.
         words += ["-jvmArgsAppend", " ".join(f'"{flag}"' if " " in flag else flag for flag in flags)]
     with disk_errors(f"run a benchmark in {trial.folder}"):
@@ -405,14 +443,13 @@ def run_trial(subject: MicroSubject, trial: Trial, stopped: Callable[[], bool]) 
                     hint="give it more with --timeout",
                 )
     try:
-        entries = msgspec.json.decode(read_file(result, _MOST_RESULT_BYTES))
+        entries = msgspec.json.decode(read_file(result, MOST_RESULT_BYTES), type=list[msgspec.Raw])
     except (OSError, msgspec.DecodeError):
         entries = []
     if status != 0 or not entries:
         how = describe_exit(status) if status else "left no result"
         raise BenchctlError(f"{trial.task.label} {how}: {_last_words(trial.folder)}")
-    entry: dict[str, Any] = entries[0]
-    return entry
+    return entries[0]
 
 
 _POLL_S = 0.1
@@ -445,87 +482,6 @@ _JDK_FRAME = re.compile(r"at (java\.|jdk\.|sun\.|org\.openjdk\.jmh|.*_jmhType|.*
 
 def _first_words(text: str) -> str:
     return "; ".join(line.strip() for line in text.strip().splitlines()[:_SHOWN_LINES])
-
-
-# What its JSON says.
-
-
-def summary_of(place: int, task: Task, entry: Mapping[str, Any]) -> TaskSummary:
-    """The figures of one fork: a mean time, percentiles of sampled times, or a throughput.
-
-    JMH's times are of one thread's operations; throughput is that of all threads together.
-    """
-    metric, mode = entry["primaryMetric"], entry["mode"]
-    blank = TaskSummary(0, place, task.label, task.operation, unit=OPERATIONS)
-    score, (left, _, right) = float(metric["score"]), metric["scoreUnit"].partition("/")
-    counted = sum(count for _, count in _values(metric))
-    if mode == "thrpt":
-        each_s = JMH_NS[right] / 1e9
-        found = msgspec.structs.replace(blank, samples=counted, throughput_per_s=score / each_s)
-    else:
-        unit_ns = JMH_NS[left]
-        found = msgspec.structs.replace(blank, samples=counted, mean_ns=score * unit_ns)
-        if mode == "sample":
-            quantiles = [
-                float(metric["scorePercentiles"][name]) * unit_ns for name in ("50.0", "90.0", "99.0")
-            ]
-            found = msgspec.structs.replace(found, service_time=Quantiles(*quantiles, *quantiles))
-    meters = {
-        name: float(one["score"]) / per_unit
-        for key, one in entry.get("secondaryMetrics", {}).items()
-        for name, per_unit in [_METERS.get(key.lstrip("·"), ("", 1.0))]
-        if name and math.isfinite(float(one["score"]))
-    }
-    return msgspec.structs.replace(found, meters=meters)
-
-
-# Of JMH's profilers: name of a figure, and what its unit is in theirs.
-_METERS = {"gc.alloc.rate.norm": ("allocated", 1000.0)}
-
-
-def _values(metric: Mapping[str, Any]) -> Iterator[tuple[float, int]]:
-    """Value of an iteration, or of a sampled operation, and how often it was found."""
-    for fork in metric.get("rawData", ()):
-        yield from ((float(value), 1) for value in fork)
-    for fork in metric.get("rawDataHistogram", ()):
-        yield from ((float(value), int(count)) for iteration in fork for value, count in iteration)
-
-
-@dataclass(frozen=True)
-class OwnRow:
-    """A line of JMH's own table: all iterations of all forks in one pot.
-
-    Attributes:
-        label: of the task.
-        mode: JMH's word.
-        count: iterations, or sampled operations.
-        score: their mean.
-        error: half the width of a 99.9 % interval by Student's t; None of fewer than 3.
-        unit: of both.
-    """
-
-    label: str
-    mode: str
-    count: int
-    score: float
-    error: float | None
-    unit: str
-
-
-def own_row(label: str, entries: Sequence[Mapping[str, Any]]) -> OwnRow:
-    """As JMH would print the same forks: its `Score ± Error` (`AbstractResult`, `ListStatistics`)."""
-    first = entries[0]
-    values = [one for entry in entries for one in _values(entry["primaryMetric"])]
-    count = sum(times for _, times in values)
-    mean, error = sum(value * times for value, times in values) / count, None
-    if count > 2:  # noqa: PLR2004 - as JMH does
-        spread = math.sqrt(sum(times * (value - mean) ** 2 for value, times in values) / (count - 1))
-        # It takes as long to load as a benchmark may take, and only this table needs it.
-        from scipy import stats  # noqa: PLC0415 - see above
-
-        t = float(stats.t.ppf(1 - (1 - _CONFIDENCE) / 2, count - 1))
-        error = t * spread / math.sqrt(count)
-    return OwnRow(label, first["mode"], count, mean, error, first["primaryMetric"]["scoreUnit"])
 
 
 def least_release(jdks: Iterable[Jdk]) -> int:

@@ -7,7 +7,7 @@ import os
 import re
 import tempfile
 import zipfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +15,7 @@ from typing import Literal
 from urllib.parse import SplitResult, urlsplit
 
 import requests
-from jgo.maven import Artifact, MavenContext, PythonResolver
+from jgo.maven import POM, Artifact, Dependency, MavenContext, PythonResolver
 
 from benchctl.disk import FreeBytes, free_bytes, require_space
 from benchctl.errors import BenchctlError, UsageError
@@ -173,7 +173,7 @@ class MavenSource:
             BenchctlError: it cannot be had or does not fit on the disk.
         """
         self.require(version)
-        with self._network_errors():
+        with self.network_errors():
             return self._resolve(version)
 
     def require(self, version: str) -> None:
@@ -183,7 +183,7 @@ class MavenSource:
             UsageError: it does not.
             BenchctlError: the repository cannot be reached.
         """
-        with self._network_errors():
+        with self.network_errors():
             if self._head(version) == requests.codes.not_found:
                 raise UsageError(
                     f"{self.repository} has no {self._file.title} {version}", hint=self._suggestion(version)
@@ -200,7 +200,7 @@ class MavenSource:
         what = f"{self._file.title} {version} from {self.repository}"
         kinds: tuple[Checksum, ...] = ("sha512", "sha1")
         for kind in kinds:
-            with self._network_errors():
+            with self.network_errors():
                 if self._head(version, kind) in _ABSENT:
                     continue
                 published = self._resolve(version, kind)
@@ -213,7 +213,7 @@ class MavenSource:
         """Releases in the repository's listing, ascending, without pre-releases."""
         self._project.update()
         if not any(self._context.repo_cache.rglob("maven-metadata-*.xml")):
-            with self._network_errors():
+            with self.network_errors():
                 _status(self._url)
             return []
         found = {_numbers(component.version) for component in self._project.versions()}
@@ -221,8 +221,12 @@ class MavenSource:
 
     def serves(self, version: Version) -> bool:
         """Whether a version can be downloaded, listed or not."""
-        with self._network_errors():
+        with self.network_errors():
             return self._head(_text(version)) == requests.codes.ok
+
+    def dependency(self, version: str) -> Dependency:
+        """One version, for jgo's resolver of POMs."""
+        return Dependency(self._artifact(version, ""))
 
     def _resolve(self, version: str, checksum: str = "") -> Path:
         """Download the file itself, or one of its checksums."""
@@ -261,7 +265,8 @@ class MavenSource:
         return f"versions near it: {names}" if names else "it lists no version at all"
 
     @contextlib.contextmanager
-    def _network_errors(self) -> Iterator[None]:
+    def network_errors(self) -> Iterator[None]:
+        """What goes wrong on the network, told as such."""
         doing = f"download {self._file.title} from {self.repository}"
         hint = (
             f"check the network and its proxy settings, name a mirror in {REPOSITORY_VARIABLE}, "
@@ -272,6 +277,45 @@ class MavenSource:
                 yield
             except requests.RequestException as err:  # jgo's
                 raise _unanswered(err) from err
+
+
+def resolve_poms(jars: Sequence[str], *, environ: Mapping[str, str] | None = None) -> tuple[str, ...]:
+    """Coordinates of jars, `group:artifact:version`, and of those that their POMs need at run time.
+
+    As in Maven, the version nearest to the root wins: first of all what is named.
+
+    Raises:
+        UsageError: there is no such version.
+        BenchctlError: the repository cannot be reached, or lacks a POM.
+    """
+    with tempfile.TemporaryDirectory(prefix="benchctl-") as folder:
+        sources = []
+        for jar in jars:
+            group, artifact, version = jar.split(":")
+            source = MavenSource(
+                Coordinates(group, artifact), Path(folder), environ, lambda *_: None, free_bytes
+            )
+            source.require(version)
+            sources.append(source.dependency(version))
+        with source.network_errors():
+            try:
+                context = sources[0].context
+                _, further = context.resolver.resolve(sources)
+                for one in further:
+                    # What a POM that cannot be had needs would be missing without a word.
+                    pom: POM | None = one.artifact.component.pom()
+                    while pom is not None:
+                        pom = context.pom_parent(pom)
+            except RuntimeError as err:
+                raise BenchctlError(
+                    f"{source.repository} lacks what {', '.join(jars)} need: {err}",
+                    hint=f"check the coordinates, or {REPOSITORY_VARIABLE}",
+                ) from err
+    used = (one for one in further if one.scope in _AT_RUN_TIME and one.type == "jar" and not one.classifier)
+    return (*jars, *(f"{one.groupId}:{one.artifactId}:{one.version}" for one in used))
+
+
+_AT_RUN_TIME = ("compile", "runtime")
 
 
 def _status(url: str) -> int:

@@ -9,7 +9,7 @@ import os
 import re
 import zipfile
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path, PurePosixPath
@@ -323,7 +323,14 @@ def read_entry(path: Path, name: str) -> bytes:
         ) from err
 
 
-def replace_entries(original: Path, target: Path, classes: Mapping[str, bytes], marker: str) -> None:
+def replace_entries(
+    original: Path,
+    target: Path,
+    classes: Mapping[str, bytes],
+    marker: str,
+    *,
+    without: Collection[str] = (),
+) -> None:
     """Write a jar with some classes replaced and one more line in its manifest; all else stays.
 
     Entries are stored, not compressed: compressed bytes depend on zlib's version.
@@ -333,6 +340,7 @@ def replace_entries(original: Path, target: Path, classes: Mapping[str, bytes], 
         target: the new one.
         classes: entry -> bytes; new entries come last, with the manifest's date.
         marker: line of the manifest, such as `Name: value`.
+        without: entries to leave out.
 
     Raises:
         BenchctlError: the jar has no manifest, or other versions of those classes for newer Javas.
@@ -350,6 +358,8 @@ def replace_entries(original: Path, target: Path, classes: Mapping[str, bytes], 
                     f"{original} has {others[0]}, which newer Javas use instead of the change"
                 )
         for entry in source.infolist():
+            if entry.filename in without:
+                continue
             content = contents.pop(entry.filename) if entry.filename in contents else source.read(entry)
             _store(packed, entry, content)
         template = source.getinfo(_MANIFEST)

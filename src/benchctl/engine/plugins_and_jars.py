@@ -30,7 +30,7 @@ from benchctl.engine.distribution import (
 from benchctl.engine.jdk import Jdk, check_java_home, provide_jdk
 from benchctl.engine.maven import Coordinates, digest
 from benchctl.engine.unpacking import settle, staging, unpack
-from benchctl.engine.variant import PATCHED, part_kind
+from benchctl.engine.variant import PATCHED, RECOMPILED, diff_path, part_kind
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Home
 from benchctl.nearest import nearest
@@ -421,7 +421,7 @@ def equip(home: Home, spec: VariantSpec, progress: Progress) -> Equipment:
     jdk = provide_jdk(home, spec.jdk)
     plugins = [(text, _plugin(home, text, progress)) for text in spec.plugins]
     builder = with_plugins(home, plain, plugins)
-    jars = [_jar(home, builder, text, progress) for text in spec.jars]
+    jars = [jar for text in spec.jars for jar in _jars(home, builder, text, progress)]
     return Equipment(with_jars(home, builder, jars), builder, jdk)
 
 
@@ -446,19 +446,25 @@ def _plugin(home: Home, text: str, progress: Progress) -> Archive:
     return local_archive(Path(text))
 
 
-def _jar(home: Home, installation: Installation, text: str, progress: Progress) -> Jar:
+def _jars(home: Home, installation: Installation, text: str, progress: Progress) -> list[Jar]:
     kind = part_kind(text)
     if kind == "patched":
-        # Imported only where something is to be compiled.
-        from benchctl.engine.patched_lucene import build_lucene  # noqa: PLC0415 - see above
-
         # The compiler may need a newer Java than the nodes have, and gives every variant the same bytes.
         compiling = provide_jdk(home, None)
+        if (diff := diff_path(text)) is not None:
+            # Imported only where something is to be compiled.
+            from benchctl.engine.lucene_diff import build_diff, library_of  # noqa: PLC0415 - see above
+
+            library = library_of(installation.root, installation.lucene)
+            unchanged = text.startswith(f"{PATCHED}{RECOMPILED}")
+            built = build_diff(home, library, compiling, diff, progress, unchanged=unchanged)
+            return [Jar(path, text, artifact) for artifact, path in built.jars.items()]
+        from benchctl.engine.patched_lucene import build_lucene  # noqa: PLC0415 - see above
+
         patched = build_lucene(home, installation, compiling, text.removeprefix(PATCHED), progress)
-        return Jar(patched.path, text)
+        return [Jar(patched.path, text)]
     if kind == "maven":
         group, artifact, version = text.split(":")
-        return Jar(
-            fetch_published(home, Coordinates(group, artifact), version, progress).path, text, artifact
-        )
-    return Jar(Path(text), text)
+        path = fetch_published(home, Coordinates(group, artifact), version, progress).path
+        return [Jar(path, text, artifact)]
+    return [Jar(Path(text), text)]

@@ -34,6 +34,9 @@ _VERSION: Final = re.compile(r"[0-9]+\.[0-9]+\.[0-9]+(-[A-Za-z0-9][A-Za-z0-9.-]*
 _COORDINATES: Final = re.compile(r"[\w.-]+:[\w.-]+:[\w.-]+", re.ASCII)
 _DIGITS: Final = re.compile(r"[0-9]+", re.ASCII)
 _PATCH: Final = re.compile(r"[a-z0-9][a-z0-9._-]*", re.ASCII)
+RECOMPILED: Final = "recompiled:"
+"""Before the path of a diff: the classes that it changes, compiled unchanged."""
+_DIFF: Final = re.compile(rf"(?P<before>{PATCHED}(?:{RECOMPILED})?)(?P<path>.+\.(?:diff|patch))", re.DOTALL)
 _URL: Final = ("http://", "https://")
 
 PartKind = Literal["file", "url", "maven", "patched"]
@@ -118,6 +121,12 @@ def part_kind(text: str) -> PartKind:
     return "maven" if _COORDINATES.fullmatch(text) else "file"
 
 
+def diff_path(text: str) -> Path | None:
+    """The diff that a jar such as `patched:./FILE.diff` is built from; None of any other."""
+    found = _DIFF.fullmatch(text)
+    return None if found is None else Path(found["path"])
+
+
 def _check_source(text: str) -> str:
     """Return a path, URL or coordinates that contain no secret."""
     if text.startswith(_URL):
@@ -142,14 +151,21 @@ def placed(text: str, folder: Path) -> str:
     return _check_source(text) if text.startswith(_URL) else str((folder / expanded(text)).absolute())
 
 
-def _placed_jar(text: str, folder: Path) -> str:
+def placed_jar(text: str, folder: Path) -> str:
+    """A jar with its path, or that of its diff, made absolute.
+
+    Raises:
+        UsageError: it is none.
+    """
     kind = part_kind(_check_source(text))
     if kind == "url":
         raise UsageError(
             f"jar '{text}' is a URL", hint="give a path, group:artifact:version, or patched:NAME"
         )
+    if kind == "patched" and (diff := _DIFF.fullmatch(text)):
+        return f"{diff['before']}{placed(diff['path'], folder)}"
     if kind == "patched" and not _PATCH.fullmatch(text.removeprefix(PATCHED)):
-        raise UsageError(f"jar '{text}' names no patch", hint="write patched:NAME")
+        raise UsageError(f"jar '{text}' names no patch", hint="write patched:NAME, or patched:FILE.diff")
     if kind == "file" and not text.endswith(".jar"):
         raise UsageError(
             f"'{text}' is not a jar",
@@ -186,7 +202,8 @@ def check_parts(spec: VariantSpec) -> None:
     for what, texts in (("jar", spec.jars), ("plug-in", spec.plugins)):
         for text in texts:
             with disk_errors(f"look for the {what} {text} of variant '{spec.name}'"):
-                missing = part_kind(text) == "file" and not Path(text).is_file()
+                path = diff_path(text) or (Path(text) if part_kind(text) == "file" else None)
+                missing = path is not None and not path.is_file()
             if missing:
                 raise UsageError(f"variant '{spec.name}': there is no {what} {text}", hint="check the path")
 
@@ -234,7 +251,8 @@ class VariantEntry(
         settings: of its nodes; may be nested. One without a value takes the base's away.
         index_settings: of its prepared index; the same holds for them.
         environment: variables of its nodes' processes; the same holds for them.
-        jars: that take the place of those in `lib/`: paths, `group:artifact:version`, or `patched:NAME`.
+        jars: that take the place of those in `lib/`: paths, `group:artifact:version`, or `patched:NAME`, or
+            `patched:FILE.diff` for Lucene with a diff.
         plugins: to install: paths or URLs of zip files, or `group:artifact:version`.
         warmups: challenges that run unmeasured after every boot.
         start: `script` to start nodes by the engine's own script instead of the server's command line.
@@ -304,7 +322,7 @@ def applied(entry: VariantEntry, base: VariantSpec, name: str, folder: Path | No
         settings=settings,
         index_settings=index_settings,
         environment=_environment(base.environment, entry.environment),
-        jars=(*base.jars, *_each(entry.jars, "jars", lambda text: _placed_jar(text, here))),
+        jars=(*base.jars, *_each(entry.jars, "jars", lambda text: placed_jar(text, here))),
         plugins=(*base.plugins, *_each(entry.plugins, "plugins", lambda text: _placed_plugin(text, here))),
         warmups=(*base.warmups, *_each(entry.warmups, "warmups", lambda text: placed_challenge(text, here))),
         start=entry.start or base.start,
@@ -750,7 +768,7 @@ def _count(option: str, text: str, name: str) -> int | dict[str, NodeEntry]:
 
 
 _PLACED: Final[Mapping[str, Callable[[str, Path], str]]] = {
-    "jar": _placed_jar,
+    "jar": placed_jar,
     "plugin": _placed_plugin,
     "warmup": placed_challenge,
     "jdk": placed,
@@ -760,7 +778,7 @@ _EXAMPLES: Final = {
     "setting": "setting:indices.queries.cache.size=5%",
     "env": "env:MALLOC_ARENA_MAX=2",
     "index": "index:codec=best_compression",
-    "jar": "jar:PATH, jar:GROUP:ARTIFACT:VERSION or jar:patched:NAME",
+    "jar": "jar:PATH, jar:GROUP:ARTIFACT:VERSION, jar:patched:NAME or jar:patched:FILE.diff",
     "plugin": "plugin:PATH, plugin:URL or plugin:GROUP:ARTIFACT:VERSION",
     "warmup": "warmup:CHALLENGE",
     "jdk": "jdk:17 or jdk:PATH",

@@ -371,7 +371,7 @@ def content_listings(spec: ExperimentSpec) -> Iterator[Listing]:
 def variant_text(spec: VariantSpec) -> str:
     """A variant in a line: `opensearch 2.11.0, JDK 17, JVM -XX:-Inline`."""
     parts = [
-        f"{spec.engine} {spec.version}",
+        f"{spec.engine} {spec.version}".rstrip(),
         spec.distribution and f"distribution {spec.distribution}",
         spec.jdk and f"JDK {spec.jdk}",
         spec.heap_mb and f"heap {mebibytes(spec.heap_mb * 2**20)}",
@@ -515,6 +515,7 @@ def _does(one: Measurement) -> str:
         *(f"{name.replace('_', '-')} {_written(value)}" for name, value in one.own.items()),
         one.redline and f"red-line of {one.redline.operation}",
         one.ingest and "index builds",
+        one.micro is not None and f"microbenchmarks of {_short(one.micro.source)}",
         one.forks and counted(one.forks, "fork"),
         one.evidence and _evidence(one.evidence),
     ]

@@ -46,8 +46,9 @@ from benchctl.experiment.record import (
 from benchctl.nearest import guess, suggestion
 from benchctl.report.numbers import counted
 from benchctl.results.figures import FIGURES, Figure
-from benchctl.results.plan import EvidenceSpec, RedlineSpec, VariantSpec
+from benchctl.results.plan import EvidenceSpec, MicroSpec, RedlineSpec, VariantSpec
 from benchctl.run.documents import GENERATED_DOCUMENTS
+from benchctl.run.micro import MicroEntry, parse_variant, placed_variant
 from benchctl.run.plan import MIN_HEAP_MB
 from benchctl.run.redline import parse_clients, parse_objective, search_of, searched_by
 from benchctl.stats.metrics import METRICS, kept_keys, kept_metric_of, metric_of
@@ -413,13 +414,14 @@ class _FateReader(_Part):
                 f"measurement '{entry.measurement}' keeps no inlining logs",
                 "give it `evidence: {kinds: [inlining]}`",
             )
+        variants = tuple(map(_variant_name, measurement.variants))
         for place, variant in enumerate(entry.variants):
             where = (*steps, "variants", place)
-            if variant not in measurement.variants:
+            if variant not in variants:
                 raise self._refuse(
                     where,
                     f"measurement '{entry.measurement}' has no variant '{variant}'",
-                    suggestion(variant, measurement.variants),
+                    suggestion(variant, variants),
                 )
             if variant in entry.variants[:place]:
                 raise self._refuse(where, f"variant '{variant}' is there twice")
@@ -587,9 +589,20 @@ class _Reader(_Part):
                 )
         for name, entry in self._file.measurements.items():
             for place, wanted in enumerate(entry.variants):
-                if wanted not in found:
-                    found[wanted] = self._built_in(wanted, ("measurements", name, "variants", place), found)
+                steps = ("measurements", name, "variants", place)
+                if entry.micro is not None:
+                    self._add_micro(wanted, steps, found)
+                elif wanted not in found:
+                    found[wanted] = self._built_in(wanted, steps, found)
         return found
+
+    def _add_micro(self, text: str, steps: _Steps, known: dict[str, VariantSpec]) -> None:
+        try:
+            spec = parse_variant(placed_variant(text, self._folder))
+        except UsageError as err:
+            raise self._refuse(steps, err.message, err.hint) from err
+        if known.setdefault(spec.name, spec) != spec:
+            raise self._refuse(steps, f"there is another variant '{spec.name}'", "give it another name")
 
     def _built_in(self, name: str, steps: _Steps, known: Iterable[str]) -> VariantSpec:
         hint = suggestion(name, [*known, *_BUILT_IN])
@@ -621,11 +634,12 @@ class _Reader(_Part):
                 (*steps, "forks"),
                 f"a measurement has at most the experiment's {counted(self._file.forks, 'fork')}",
             )
-        if [bool(entry.challenges), entry.redline is not None, entry.ingest].count(True) != 1:
+        kinds = (bool(entry.challenges), entry.redline is not None, entry.ingest, entry.micro is not None)
+        if kinds.count(True) != 1:
             raise self._refuse(
                 steps,
-                "a measurement has either challenges or a red-line search, or builds indices only",
-                "give it one of `challenges`, `redline`, and `ingest: true`",
+                "a measurement has challenges, a red-line search or microbenchmarks, or builds indices only",
+                "give it one of `challenges`, `redline`, `micro`, and `ingest: true`",
             )
         for key, value in (
             ("warmup-challenges", entry.warmup_challenges),
@@ -646,7 +660,7 @@ class _Reader(_Part):
             raise self._refuse((*steps, key), f"'{key}' is about tasks, and has no effect on {what}")
         return Measurement(
             name=name,
-            variants=tuple(variants[variant].name for variant in entry.variants),
+            variants=tuple(variants[_variant_name(variant)].name for variant in entry.variants),
             challenges=self._challenges(entry.challenges, (*steps, "challenges")),
             warmup_challenges=self._challenges(entry.warmup_challenges, (*steps, "warmup-challenges")),
             # In fields of their own, as records had them before there were others.
@@ -656,11 +670,18 @@ class _Reader(_Part):
             own=own,
             ingest=entry.ingest,
             redline=None if entry.redline is None else self._redline(entry.redline, (*steps, "redline")),
+            micro=None if entry.micro is None else self._micro(entry.micro, (*steps, "micro")),
             params=entry.params,
             about=entry.about.strip(),
             forks=entry.forks,
             evidence=None if entry.evidence is None else _evidence(entry.evidence),
         )
+
+    def _micro(self, entry: MicroEntry, steps: _Steps) -> MicroSpec:
+        try:
+            return entry.spec(self._folder)
+        except UsageError as err:
+            raise self._refuse(steps, err.message, err.hint) from err
 
     def _redline(self, entry: RedlineEntry, steps: _Steps) -> RedlineSpec:
         try:
@@ -730,7 +751,14 @@ class _Reader(_Part):
             # One that is not there is refused where it is loaded.
             if path.is_file():
                 digest.update(hashlib.sha256(_bytes(path)).digest())
+        for each in measurements:
+            digest.update(each.micro.digest.encode() if each.micro is not None else b"")
         return digest.hexdigest()
+
+
+def _variant_name(text: str) -> str:
+    """Of a measurement's variant: a name, or behind it what a microbenchmark's is."""
+    return text.partition("=")[0]
 
 
 def _evidence(entry: EvidenceEntry) -> EvidenceSpec:

@@ -9,6 +9,7 @@ from benchctl.engine.variant import VariantEntry
 from benchctl.experiment.record import Conditions, Dispatch, Relation
 from benchctl.results.model import DEFAULT_FORKS
 from benchctl.results.plan import EvidenceKind
+from benchctl.run.micro import MicroEntry
 from benchctl.spec import ComparedAs
 from benchctl.yaml_file import Documents, HeapSize, Percent
 
@@ -82,7 +83,11 @@ class CommonEntry(Conditions, frozen=True, forbid_unknown_fields=True, rename="k
 
 
 class MeasurementEntry(CommonEntry, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_only=True):
-    """A measurement; see `experiment.record.Measurement`."""
+    """A measurement; see `experiment.record.Measurement`.
+
+    Attributes:
+        variants: names; of microbenchmarks as `benchctl micro run --variant` takes them.
+    """
 
     variants: Texts
     challenges: tuple[Text, ...] = ()
@@ -93,6 +98,7 @@ class MeasurementEntry(CommonEntry, frozen=True, forbid_unknown_fields=True, ren
     evidence: EvidenceEntry | None = None
     redline: RedlineEntry | None = None
     ingest: bool = False
+    micro: MicroEntry | None = None
 
 
 class RowEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):

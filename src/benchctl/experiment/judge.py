@@ -42,6 +42,7 @@ from benchctl.experiment.record import (
     toward,
 )
 from benchctl.jvm.call_sites import Found
+from benchctl.results.figures import OPERATIONS, TaskSummary
 from benchctl.results.model import ForkRecord, RunRecord
 from benchctl.results.plan import Plan
 from benchctl.stats import caveat
@@ -474,7 +475,15 @@ def _summaries(site: CallSite, variant: str, run: RunRecord | None) -> ForkSumma
     if run is None:
         return []
     place = site.task_of(variant).place_in(run.plan)
-    return collect({variant: run.done(variant)}, place, task_at(run.plan, place))[variant]
+    found = collect({variant: run.done(variant)}, place, task_at(run.plan, place))[variant]
+    return [(block, _with_rate(summary)) for block, summary in found]
+
+
+def _with_rate(summary: TaskSummary) -> TaskSummary:
+    """A microbenchmark that tells times has as many operations a second as one after the other makes."""
+    if summary.unit != OPERATIONS or summary.throughput_per_s is not None or not summary.mean_ns:
+        return summary
+    return msgspec.structs.replace(summary, throughput_per_s=1e9 / summary.mean_ns)
 
 
 def _variant(name: str, seen: Sequence[SeenCall], summaries: ForkSummaries) -> SiteVariant:

@@ -27,10 +27,11 @@ from benchctl.home import Home
 from benchctl.nearest import suggestion
 from benchctl.plugin.code import Consent
 from benchctl.report.numbers import counted
-from benchctl.results.plan import CorpusSpec, Place, Plan, StopSpec
+from benchctl.results.plan import CorpusSpec, MicroSpec, Place, Plan, StopSpec
 from benchctl.run.documents import GENERATED_DOCUMENTS, FileOptions
+from benchctl.run.micro import plan_micro
 from benchctl.run.pin import allowed_cpus, cores_of, pin_of
-from benchctl.run.plan import RunSpec, in_test_mode, plan_ingest, plan_run, usual_heap_mb
+from benchctl.run.plan import RunSpec, in_test_mode, plan_ingest, plan_run, reload_track, usual_heap_mb
 from benchctl.run.redline import judged_tasks, plan_redline
 from benchctl.run.sweep import Sweep
 from benchctl.spec import run_settings, settings_in
@@ -77,6 +78,8 @@ def plan_measurement(spec: ExperimentSpec, measurement: Measurement, home: Home)
     Raises:
         UsageError: something is wrong; nothing has been started.
     """
+    if measurement.micro is not None:
+        return _plan_micro(spec.of(measurement), measurement, measurement.micro, home)
     options = _options(spec.of(measurement), measurement, home)
     unused: set[str] = set()
     while True:
@@ -101,6 +104,21 @@ def plan_measurement(spec: ExperimentSpec, measurement: Measurement, home: Home)
                 stop = msgspec.structs.replace(DECIDED, most=spec.most_forks)
                 plan = msgspec.structs.replace(plan, stop=stop)
             return Planned(plan, track, options.files, frozenset(unused))
+
+
+def _plan_micro(spec: ExperimentSpec, measurement: Measurement, micro: MicroSpec, home: Home) -> Planned:
+    known = {variant.name: variant for variant in spec.variants}
+    plan = plan_micro(
+        home,
+        micro,
+        [known[name] for name in measurement.variants],
+        forks=spec.forks_of(measurement),
+        seed=spec.seed,
+        stop=msgspec.structs.replace(DECIDED, most=spec.most_forks) if spec.until_decided else None,
+        evidence=measurement.evidence,
+        progress=lambda *_: None,
+    )
+    return Planned(plan, reload_track(plan), FileOptions(), frozenset(spec.params))
 
 
 def cut(spec: ExperimentSpec, planned: Planned) -> Planned:
@@ -353,7 +371,8 @@ def _sealed(spec: ExperimentSpec, plans: Plans) -> ExperimentSpec:
 
     def sealed(one: Measurement) -> Measurement:
         plan = plans[one.name].plan
-        own = one.own if plan.heap_mb == heap_mb else {**one.own, "heap_mb": plan.heap_mb}
+        same = one.micro is not None or plan.heap_mb == heap_mb
+        own = one.own if same else {**one.own, "heap_mb": plan.heap_mb}
         return msgspec.structs.replace(one, own=own, digest=digest_of(plan))
 
     return msgspec.structs.replace(spec, heap_mb=heap_mb, measurements=tuple(map(sealed, spec.measurements)))

@@ -14,7 +14,7 @@ from benchctl.errors import BenchctlError
 from benchctl.jvm.call_sites import Found
 from benchctl.results.finding import Shelf, readable
 from benchctl.results.places import task_of_challenge
-from benchctl.results.plan import EvidenceSpec, Place, Plan, RedlineSpec, VariantSpec
+from benchctl.results.plan import EvidenceSpec, MicroSpec, Place, Plan, RedlineSpec, VariantSpec
 from benchctl.results.store import new_run_id
 from benchctl.results.versioned import read_versioned, write_versioned
 from benchctl.spec import MAX_SEED, MOST_WORKERS, ComparedAs, RestartPolicy, RunSettings
@@ -123,6 +123,7 @@ class Measurement(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
         own: what else of the experiment's conditions, documents and heap it has otherwise, by field.
         redline: the search that it makes instead of challenges; None for these.
         ingest: it builds indices, and nothing else.
+        micro: the microbenchmarks that it makes instead; None for nodes.
         about: what it is for, in a sentence.
         forks: of every variant, where fewer than the experiment's are enough; None for as many.
         evidence: what is collected beside the figures, and in which forks; None for nothing.
@@ -140,6 +141,7 @@ class Measurement(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
     own: dict[str, Any] = {}
     redline: RedlineSpec | None = None
     ingest: bool = False
+    micro: MicroSpec | None = None
     about: str = ""
     forks: int | None = None
     evidence: EvidenceSpec | None = None
@@ -402,6 +404,11 @@ class ExperimentSpec(Conditions, frozen=True, forbid_unknown_fields=True, rename
     def comparisons(self) -> tuple[ComparisonSpec, ...]:
         """Those of all tables, in order."""
         return tuple(row for table in self.tables for row in table.rows)
+
+    @property
+    def without_nodes(self) -> bool:
+        """Whether all that is measured are microbenchmarks."""
+        return all(one.micro is not None for one in self.measurements)
 
     @property
     def expected_sides(self) -> frozenset[tuple[str, str]]:

@@ -475,10 +475,8 @@ def _setting_lines(record: ExperimentRecord, runs: _Runs, analysis: ExperimentAn
     ended = f": {record.stopped}" if record.stopped else ""
     moment = record.created.replace("T", " ").replace("+00:00", " UTC").replace("Z", " UTC")
     yield f"{record.id}, {moment}, {record.status}{ended}."
-    yield (
-        f"{documents_text(spec)}, heap {spec.heap_mb} MiB, order seed {spec.seed}; "
-        f"{_forks(record, analysis)}{_took(record)}."
-    )
+    data = "" if spec.without_nodes else f"{documents_text(spec)}, heap {spec.heap_mb} MiB, "
+    yield (f"{data}order seed {spec.seed}; {_forks(record, analysis)}{_took(record)}.")
     if spec.test_mode:
         yield "A trial (--test-mode): its figures mean nothing."
     for host in dict.fromkeys(_host(run) for run in runs.values()):
@@ -488,6 +486,8 @@ def _setting_lines(record: ExperimentRecord, runs: _Runs, analysis: ExperimentAn
 
 def documents_text(spec: ExperimentSpec) -> str:
     """`4,000,000 documents`."""
+    if spec.without_nodes:
+        return "no documents"
     return "all documents" if spec.docs is None else f"{spec.docs:,} documents"
 
 

@@ -25,7 +25,7 @@ from benchctl.errors import BenchctlError
 from benchctl.home import Home
 from benchctl.hosts.file import Spread
 from benchctl.hosts.pool import END_S, LOST_S, OWNER, PIECE_BYTES, HostSession, Link, checked_clock, facts_of
-from benchctl.hosts.remote import NodeHost
+from benchctl.hosts.remote import NodeHost, describe, lacking
 from benchctl.hosts.site import Kit, SiteFacts, kernel_start
 from benchctl.results.model import LoadHostFacts
 from benchctl.results.plan import EvidenceKind
@@ -220,6 +220,23 @@ class NodeHosts:
     def facts(self) -> dict[str, LoadHostFacts]:
         """What each host is."""
         return {name: facts_of(link) for name, link in self._links.items()}
+
+    def check_starts(self) -> None:
+        """See whether nodes of one cluster would start on each host.
+
+        Raises:
+            BenchctlError: not on one of them, and what to do there.
+        """
+        addresses = self._spread.hosts.hosts
+        found = {name: (link.facts, addresses[name].address) for name, link in self._links.items()}
+        if self._spread.own:
+            local = next((one.address for one in addresses.values() if one.local), "")
+            found["of benchctl"] = (describe(Path.cwd()), local)
+        for name, (facts, _) in found.items():
+            if lacks := lacking(facts, [address for _, address in found.values()]):
+                raise BenchctlError(
+                    f"no node that others reach would start on host {name}", hint=f"there: {lacks}"
+                )
 
     def collectors(self, kinds: Sequence[EvidenceKind], folder: str) -> dict[str, "RemoteCollector"]:
         """What collects evidence of each node there, by its name.

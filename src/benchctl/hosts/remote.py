@@ -11,7 +11,7 @@ import resource
 import shutil
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -27,6 +27,7 @@ import psutil
 import pycurl
 
 import benchctl
+from benchctl.endpoint import is_loopback
 from benchctl.engine.settings import check_usable
 from benchctl.errors import BenchctlError
 from benchctl.home import resolve_home
@@ -119,6 +120,26 @@ def _memory_maps() -> int | None:
         return None
 
 
+# What both engines demand of a host, where nodes of other hosts reach theirs.
+_LEAST_MEMORY_MAPS = 262_144
+_LEAST_OPEN_FILES = 65_535
+
+
+def lacking(facts: HostFacts, addresses: Iterable[str]) -> str:
+    """What to do on a host before nodes of one cluster at these addresses would start; empty for nothing.
+
+    The engines' bootstrap checks, which they make as soon as an address is none of loopback.
+    """
+    addresses = list(filter(None, addresses))
+    mend = []
+    if facts.memory_maps is not None and facts.memory_maps < _LEAST_MEMORY_MAPS:
+        mend.append(f"sysctl -w vm.max_map_count={_LEAST_MEMORY_MAPS}")
+    if facts.open_files is not None and facts.open_files < _LEAST_OPEN_FILES:
+        mend.append(f"ulimit -n {_LEAST_OPEN_FILES} for what starts them")
+    checked = len(addresses) > 1 and not all(map(is_loopback, addresses))
+    return ", ".join(mend) if checked else ""
+
+
 @dataclass(frozen=True)
 class SiteRoom:
     """Whether a host may carry nodes.
@@ -162,7 +183,7 @@ class _Holding:
         """
         with self._guard:
             if not self._count or owner != self._owner:
-                self._lock.enter_context(host_lock(wait=False, on_wait=_ignore))
+                self._lock.enter_context(host_lock(wait=False, on_wait=_ignore, home=False))
                 self._owner = owner
             self._count += 1
         try:
@@ -275,7 +296,7 @@ class LoadHost(HostActor):
         Raises:
             BenchctlError: somebody measures there, or a request failed.
         """
-        with host_lock(wait=False, on_wait=_ignore), floor_stub() as url:
+        with host_lock(wait=False, on_wait=_ignore, home=False), floor_stub() as url:
             return measure_floor(url, stop=threading.Event())
 
     def begin(self, execution: str, owner: str, processes: int) -> Path:

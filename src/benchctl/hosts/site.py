@@ -300,7 +300,8 @@ class Site:
                     # Its user may replace anything by a link or a pipe, at any moment.
                     with suppress(OSError), open_regular(path, follow=False) as source:
                         info = tarfile.TarInfo(str(path.relative_to(root)))
-                        info.size = os.fstat(source.fileno()).st_size
+                        status = os.fstat(source.fileno())
+                        info.size, info.mtime = status.st_size, status.st_mtime
                         archive.addfile(info, source)
         return packed
 

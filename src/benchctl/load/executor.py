@@ -1,5 +1,6 @@
 """Runs the tasks of one step of a schedule against a cluster, by clients in this process or in several."""
 
+import signal
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -346,7 +347,9 @@ def died(status: int | None, where: str = "") -> BenchctlError:
     """A process is gone that should not be."""
     return BenchctlError(
         f"a load generating process{where} died with status {status}",
-        hint="the system may be short of memory: look at the kernel log",
+        hint="somebody killed it, or the kernel, short of memory: its log says so"
+        if status == -signal.SIGKILL
+        else "what it printed says why",
     )
 
 

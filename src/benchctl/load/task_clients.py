@@ -377,8 +377,10 @@ class Crew:
             if time.monotonic() > patience:
                 self._interrupt_code()
                 patience = time.monotonic() + _OWN_CODE_S
-            if not wait(working, timeout=_STOP_POLL_S).not_done:
+            # A client that was just being started is not among the futures yet.
+            if not wait(working, timeout=_STOP_POLL_S).not_done and not self._threads:
                 return
+            time.sleep(_STOP_POLL_S / 10)
 
     def _ended(self, working: list[Future[None]]) -> bool:
         return len(working) == len(self._lanes) and not wait(working, timeout=0).not_done

@@ -11,8 +11,9 @@ from typing import Any
 import msgspec
 
 from benchctl.errors import UsageError
-from benchctl.minimize.record import Answer, Direction, Effect
+from benchctl.minimize.record import Direction, Effect
 from benchctl.nearest import suggestion
+from benchctl.stats.sequential import Answer
 from benchctl.track.model import Challenge, Task, TrackOperation
 
 # The effect that is to stay, in a sentence: `range slower than fresh`, `range slower on os than on es`.

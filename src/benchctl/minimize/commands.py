@@ -38,7 +38,6 @@ from benchctl.errors import BenchctlError, ExitCode, UsageError
 from benchctl.home import Home, resolve_home
 from benchctl.minimize.candidates import Candidates, compares_variants, parse_effect
 from benchctl.minimize.conduct import (
-    Nodes,
     SearchContext,
     check_search,
     conduct,
@@ -60,6 +59,7 @@ from benchctl.run.host import describe_host
 from benchctl.run.plan import RunSpec, plan_run, reload_track
 from benchctl.run.plugin import confirm_plugin
 from benchctl.run.prepare import check_host
+from benchctl.run.questions import Nodes
 from benchctl.stats.metrics import kept_keys, kept_metric_of, used_by
 from benchctl.track.model import Track
 from benchctl.track.schedule import challenge_text

@@ -3,10 +3,8 @@
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from pathlib import Path
-from typing import Protocol
 
 import msgspec
 
@@ -20,31 +18,24 @@ from benchctl.minimize.candidates import (
     usual_questions,
 )
 from benchctl.minimize.questions import (
-    LEAST_PAIRS,
     FirstQuestion,
     Question,
     RemovalQuestion,
-    all_begun,
-    failure,
     interval_percent,
-    level_of_look,
     log_ratios,
     require_values,
-    seconds_of,
     values_of,
 )
-from benchctl.minimize.record import Answer, Decision, MinimizeFolder, MinimizeRecord, MinimizeSpec, Phase
+from benchctl.minimize.record import Decision, MinimizeFolder, MinimizeRecord, MinimizeSpec, Phase
 from benchctl.report.numbers import counted, duration, percent, signed_percent
-from benchctl.results.model import ForkRecord, RunRecord
+from benchctl.results.model import RunRecord
 from benchctl.results.plan import Plan
-from benchctl.results.store import RunFolder, RunStore
-from benchctl.run.bench import Bench, Observer
-from benchctl.run.documents import FileOptions
-from benchctl.run.open_run import OpenRun, interleave
-from benchctl.run.orchestrate import Extras, NotResumable, open_run, reopen_run
+from benchctl.run.bench import Observer
+from benchctl.run.questions import Job, Measurer, all_begun, failure, seconds_of
 from benchctl.stats.history import History
 from benchctl.stats.inference import cv_of, mde_paired
 from benchctl.stats.metrics import metric_of
+from benchctl.stats.sequential import LEAST_PAIRS, Answer, level_of_look
 from benchctl.track.model import Challenge, Task, Track
 from benchctl.track.schedule import challenge_text
 
@@ -170,121 +161,6 @@ def removal_forecast(
             "forks differ so much that many questions will stay open, and their tasks be kept: longer tasks "
             "(--param iterations=...), more documents or more --forks make it better"
         )
-
-
-# One question put to real nodes: the runs behind it, interleaved, until enough is known.
-
-
-@dataclass(frozen=True)
-class Job:
-    """What a question needs of nodes.
-
-    Attributes:
-        plans: of its runs; a block has one fork of every variant of each, in random order.
-        runs: where the same runs were begun before, relative to the store; empty for new ones.
-        started: called with the names of the runs before the first fork.
-        enough: called before every block with the runs so far: why no more is needed; empty to go on.
-        left_s: seconds that are left, asked before every block but the first; None for as long as it takes.
-    """
-
-    plans: tuple[Plan, ...]
-    runs: tuple[str, ...]
-    started: Callable[[tuple[str, ...]], None]
-    enough: Callable[[Sequence[RunRecord]], str]
-    left_s: Callable[[], float] | None
-
-
-class Measurer(Protocol):
-    """Measures jobs."""
-
-    def measure(self, job: Job) -> tuple[RunRecord, ...]:
-        """Measure until it is enough, all forks are there, or the time is up.
-
-        Returns:
-            The records, in the order of the plans.
-
-        Raises:
-            BenchctlError: it was interrupted, or nothing can be measured.
-        """
-
-
-class Nodes:
-    """Measures on nodes of this host, with the store replaced by that of the search's own runs.
-
-    The reference is measured anew in every block of every question, beside its candidate: a host that
-    gets slower over the hours of a search would otherwise create effects.
-    """
-
-    def __init__(self, bench: Bench, store: RunStore, track: Track, files: FileOptions) -> None:
-        self._observer = bench.observer
-        self._calm = _CalmObserver(bench.observer)
-        self._bench = replace(bench, store=store, observer=self._calm)
-        self._track = track
-        self._files = files
-
-    def measure(self, job: Job) -> tuple[RunRecord, ...]:
-        """As `Measurer`."""
-        runs = self._again(job) if job.runs else self._new(job)
-        self._calm.prepared = True
-        job.started(tuple(run.folder.path.name for run in runs))
-        interleave(
-            runs,
-            seed=job.plans[0].seed,
-            observer=self._observer,
-            left_s=job.left_s,
-            enough=lambda: job.enough([run.record for run in runs]),
-        )
-        return tuple(run.record for run in runs)
-
-    def _new(self, job: Job) -> list[OpenRun]:
-        extras = Extras(files=self._files)
-        return [open_run(self._bench, plan, self._track, extras)[0] for plan in job.plans]
-
-    def _again(self, job: Job) -> list[OpenRun]:
-        """Those that were begun before; all anew if one of them cannot go on."""
-        root: Path = self._bench.store.root
-        folders = [RunFolder(root / name) for name in job.runs]
-        gone = [folder.path.name for folder in folders if not folder.record_path.is_file()]
-        if gone:
-            self._observer.note(f"{', '.join(gone)} is gone; its forks are measured again")
-            return self._new(job)
-        try:
-            return [reopen_run(self._bench, folder, self._track) for folder in folders]
-        except NotResumable as err:
-            self._observer.note(f"{err.message}; its forks are measured again")
-            return self._new(job)
-
-
-class _CalmObserver:
-    """An observer without what every run says before its first fork.
-
-    Attributes:
-        prepared: what runs need was fetched and built once: from then on it is only looked up.
-    """
-
-    def __init__(self, inner: Observer) -> None:
-        self._inner = inner
-        self._in_fork = False
-        self.prepared = False
-
-    def note(self, text: str) -> None:
-        """Ignore it: it is about runs that are read by themselves."""
-
-    def stage(self, text: str) -> None:
-        if self._in_fork or not self.prepared:
-            self._inner.stage(text)
-
-    def progress(self, what: str, done: int, total: int) -> None:
-        self._inner.progress(what, done, total)
-
-    def fork_started(self, variant: str, number: int, total: int, remaining_s: float | None) -> None:
-        del remaining_s  # how many forks there are going to be is not known: the bound would be taken for it
-        self._in_fork = True
-        self._inner.fork_started(variant, number, total, None)
-
-    def fork_done(self, record: ForkRecord) -> None:
-        self._inner.fork_done(record)
-        self._in_fork = False
 
 
 _MOST_OF_NAME = 60

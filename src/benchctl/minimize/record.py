@@ -12,14 +12,13 @@ from benchctl.results.finding import Shelf, readable
 from benchctl.results.plan import Plan
 from benchctl.results.store import RunStore
 from benchctl.results.versioned import read_versioned, write_versioned
+from benchctl.stats.sequential import Verdict
 from benchctl.track.model import Challenge
 
 MINIMIZE_VERSION = 1
 
 Direction = Literal["slower", "faster"]
 Phase = Literal["whole", "shorten", "remove"]
-Answer = Literal["present", "absent", "undecided"]
-Verdict = Literal["measuring"] | Answer
 MinimizeStatus = Literal["running", "complete", "interrupted", "failed"]
 
 

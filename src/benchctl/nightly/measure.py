@@ -27,6 +27,7 @@ from benchctl.results.store import RunFolder, RunStore
 from benchctl.run.bench import Bench
 from benchctl.run.documents import GENERATED_DOCUMENTS, FileOptions
 from benchctl.run.fitness import HostLimits, Snapshot, settle, snapshot
+from benchctl.run.micro import plan_micro
 from benchctl.run.orchestrate import Extras, NotResumable, resume_run, start_run
 from benchctl.run.pin import allowed_cpus, cores_of, pin_of
 from benchctl.run.plan import RunSpec, plan_run, reload_track
@@ -146,7 +147,7 @@ def resolve(suite: Suite, newest: Callable[[EngineName], str] = latest_version) 
         BenchctlError: the newest version is wanted and cannot be found out.
     """
     members = [(role, variant) for role, variant, _ in suite.members()]
-    specs = with_newest((variant.spec() for _, variant in members), newest)
+    specs = with_newest((suite.spec_of(variant) for _, variant in members), newest)
     return tuple(
         Resolved(role, variant.asked, spec) for (role, variant), spec in zip(members, specs, strict=True)
     )
@@ -305,13 +306,27 @@ class Measuring:
         variants = tuple(NightVariant(one.spec.name, one.role, one.asked, one.spec) for one in resolved)
         # Known before the first node starts: what is cut off is gone on with as it was meant.
         self.keep(variants=variants, forks_planned=self.suite.forks)
-        options = plan_options(
-            self.suite, record.number, tuple(one.spec for one in resolved), self.bench.home
-        )
-        plan, track = plan_run(options)
-        extras = Extras(tags=tags, files=options.files, left_s=self.left_s, ask_anew=True)
+        plan, track, files = self._plan(record.number, tuple(one.spec for one in resolved))
+        extras = Extras(tags=tags, files=files, left_s=self.left_s, ask_anew=True)
         folder, run = self.laboratory.start(self.bench, plan, track, extras)
         return folder, run, track, variants
+
+    def _plan(self, night: int, specs: tuple[VariantSpec, ...]) -> tuple[Plan, Track, FileOptions]:
+        suite = self.suite
+        if suite.micro is None:
+            options = plan_options(suite, night, specs, self.bench.home)
+            return *plan_run(options), options.files
+        plan = plan_micro(
+            self.bench.home,
+            suite.micro.spec(Path()),
+            specs,
+            forks=suite.forks,
+            seed=night_seed(suite, night),
+            stop=None,
+            evidence=None,
+            progress=self.bench.observer.progress,
+        )
+        return plan, reload_track(plan), FileOptions()
 
     def _with_run(
         self, record: NightRecord, run: RunRecord, track: Track, variants: Sequence[NightVariant]

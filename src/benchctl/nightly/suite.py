@@ -15,9 +15,13 @@ from benchctl.errors import BenchctlError, UsageError
 from benchctl.nightly.model import Role
 from benchctl.nightly.notify import NotifierSpec
 from benchctl.nightly.retention import Retention
+from benchctl.results.jmh import MICRO_METRICS
 from benchctl.results.model import DEFAULT_FORKS
 from benchctl.results.plan import VariantSpec
 from benchctl.run.fitness import HostLimits
+from benchctl.run.micro import MicroEntry
+from benchctl.run.micro import parse_variant as parse_micro_variant
+from benchctl.run.micro import placed_variant as placed_micro_variant
 from benchctl.run.plan import MIN_HEAP_MB, usual_heap_mb
 from benchctl.spec import MAX_SEED, MOST_WORKERS, RunSettings
 from benchctl.stats.metrics import METRICS, figure_names, kept_metric_of, metric
@@ -112,6 +116,7 @@ class Suite(RunSettings, frozen=True, forbid_unknown_fields=True, rename="kebab"
         variants: the watched ones, as on the command line; `es@latest` is what is newest in a night.
         canary: one or several variants that never change; when they get slower, the host did.
         challenges: names or files.
+        micro: microbenchmarks instead of challenges; then variants are as `benchctl micro run` takes them.
         warmup_challenges: names or files, run unmeasured after every node start.
         track: name or path.
         corpus: a file of documents for the track's only index.
@@ -142,7 +147,8 @@ class Suite(RunSettings, frozen=True, forbid_unknown_fields=True, rename="kebab"
     title: str = ""
     variants: Annotated[tuple[AnyVariant, ...], _VARIANTS]
     canary: AnyVariant | tuple[AnyVariant, ...] = ()
-    challenges: Annotated[tuple[Text, ...], _CHALLENGES]
+    challenges: Annotated[tuple[Text, ...], _CHALLENGES] = ()
+    micro: MicroEntry | None = None
     warmup_challenges: tuple[Text, ...] = ()
     track: Text = "big5"
     corpus: Text | None = None
@@ -194,6 +200,18 @@ class Suite(RunSettings, frozen=True, forbid_unknown_fields=True, rename="kebab"
         """Metric -> relative change that nobody is to be woken for."""
         return {kept_metric_of(name).key: fraction(text) for name, text in self.margins_text.items()}
 
+    def spec_of(self, variant: Variant) -> VariantSpec:
+        """What a variant of the suite asks for; `latest` is left to be resolved.
+
+        Raises:
+            UsageError: it is none.
+        """
+        if self.micro is None:
+            return variant.spec()
+        if variant.distribution is not None or variant.jdk is not None:
+            raise UsageError(f"'{variant.asked}' is no variant of microbenchmarks", hint="write NAME=jdk:JDK")
+        return parse_micro_variant(variant.variant)
+
     def members(self) -> Iterator[tuple[Role, Variant, tuple[Step, ...]]]:
         """(role, variant, place in the file): what a night measures, in order."""
         listed = isinstance(self.canary, tuple)
@@ -215,6 +233,11 @@ def load_suite(path: Path) -> Suite:
     _check_name(suite.name, typed)
     _check_members(typed, folder)
     _check_amounts(typed)
+    if suite.micro is not None:
+        try:
+            suite.micro.spec(folder)
+        except UsageError as err:
+            raise typed.document.refuse(("micro",), err.message, hint=err.hint) from err
     return _absolute(suite, folder)
 
 
@@ -245,7 +268,7 @@ def _check_members(typed: Typed[Suite], folder: Path) -> None:
     seen: set[str] = set()
     for role, variant, steps in typed.value.members():
         try:
-            spec = _placed(variant, folder).spec()
+            spec = typed.value.spec_of(_placed(variant, folder, typed.value.micro))
         except UsageError as err:
             raise typed.document.refuse(steps, err.message, hint=err.hint) from err
         if spec.name in seen:
@@ -266,7 +289,8 @@ def _check_members(typed: Typed[Suite], folder: Path) -> None:
 
 def _check_metrics(suite: Suite, document: Document) -> None:
     try:
-        chosen = [metric(name) for name in figure_names(suite.metrics)] or METRICS
+        names = suite.metrics or (MICRO_METRICS if suite.micro is not None else "")
+        chosen = [metric(name) for name in figure_names(names)] or METRICS
     except UsageError as err:
         raise document.refuse(("metrics",), err.message, hint=err.hint) from err
     for one in chosen:
@@ -299,6 +323,18 @@ def _check_amounts(typed: Typed[Suite]) -> None:
     confirm = suite.confirm
     _check_metrics(suite, document)
     rules: tuple[tuple[bool, tuple[Step, ...], str, str], ...] = (
+        (
+            not suite.challenges and suite.micro is None,
+            (),
+            "'challenges' is missing",
+            "add a list of challenges such as [range-only], or `micro`",
+        ),
+        (
+            bool(suite.challenges) and suite.micro is not None,
+            ("micro",),
+            "a suite has challenges or microbenchmarks",
+            "make two suites of it",
+        ),
         (
             bool(suite.sweep),
             ("sweep",),
@@ -361,7 +397,8 @@ def _absolute(suite: Suite, folder: Path) -> Suite:
         return path(text) if text not in known and is_file else text
 
     def variant(one: AnyVariant) -> AnyVariant:
-        return placed_variant(one, folder) if isinstance(one, str) else _placed(one, folder)
+        found = _placed(_whole(one), folder, suite.micro)
+        return found.variant if isinstance(one, str) else found
 
     return msgspec.structs.replace(
         suite,
@@ -369,6 +406,7 @@ def _absolute(suite: Suite, folder: Path) -> Suite:
         canary=tuple(map(variant, suite.canaries)),
         challenges=tuple(named(one, challenge_names()) for one in suite.challenges),
         warmup_challenges=tuple(named(one, challenge_names()) for one in suite.warmup_challenges),
+        micro=suite.micro and msgspec.structs.replace(suite.micro, source=path(suite.micro.source)),
         track=named(suite.track, track_names()),
         corpus=optional(suite.corpus),
         corpus_dirs=tuple(map(path, suite.corpus_dirs)),
@@ -378,10 +416,11 @@ def _absolute(suite: Suite, folder: Path) -> Suite:
     )
 
 
-def _placed(variant: Variant, folder: Path) -> Variant:
+def _placed(variant: Variant, folder: Path, micro: MicroEntry | None) -> Variant:
     place, jdk = variant.distribution, variant.jdk
+    text = variant.variant
     return Variant(
-        placed_variant(variant.variant, folder),
+        placed_variant(text, folder) if micro is None else placed_micro_variant(text, folder),
         place if place is None or "://" in place else str(folder / _expanded(place)),
         str(folder / _expanded(jdk)) if isinstance(jdk, str) and not jdk.isdigit() else jdk,
     )
@@ -442,6 +481,6 @@ def _named(suite: Suite) -> Iterator[Named]:
             if not Path(name).is_absolute():
                 yield name, (key, place)
     for _, variant, steps in suite.members():
-        for name in variant.spec().warmups:
+        for name in suite.spec_of(variant).warmups:
             if not Path(name).is_absolute():
                 yield name, steps

@@ -126,7 +126,7 @@ def _proposal(purpose: str, analysis: Analysis, plan: Plan) -> Command | None:
         builds = _proposed_builds(built)
         forks = builds * math.ceil(max(fewest, builds) / builds)
         reasons.append(f"more than {counted(built, 'index build')}")
-    documents = _proposed_documents(analysis)
+    documents = _proposed_documents(analysis, plan)
     # Points of a sweep with numbers of their own have none in common.
     grows = documents not in (0, plan.corpus.documents)
     unfit = "not-steady" in _codes(analysis) or (grows and bool(_warm_ups(plan)))
@@ -221,10 +221,11 @@ def _proposed_iterations(analysis: Analysis, plan: Plan, *, until_steady: bool) 
     return None
 
 
-def _proposed_documents(analysis: Analysis) -> int:
-    """More if the corpus is small, up to what a desktop builds in minutes."""
+def _proposed_documents(analysis: Analysis, plan: Plan) -> int:
+    """More of a small corpus, up to what a desktop builds in minutes; a running cluster has what it has."""
     size = analysis.documents
-    if "small-scale" in _codes(analysis) and size < _MOST_DOCUMENTS:
+    given = any(one.target is not None and not one.target.writes for one in plan.variants)
+    if not given and "small-scale" in _codes(analysis) and size < _MOST_DOCUMENTS:
         return min(_MOST_DOCUMENTS, _DOCUMENT_GROWTH * size)
     return size
 

@@ -178,10 +178,21 @@ def _top(analysis: Analysis, plan: Plan | None, width: int) -> list[Text]:
     trial = " A trial (--test-mode): its figures mean nothing." if plan is not None and plan.test_mode else ""
     found = f"{verdict(analysis)}{trial}"
     top += [paragraph(found, width, lead="VERDICT  ", style="bold"), Text()]
+    if plan is not None and (where := _where(plan)):
+        top[-1:-1] = [paragraph(where, width, lead="Hosts  ")]
     if plan is not None and plan.stop is not None:
         ended = decide(analysis.rows, plan.stop, min(analysis.forks.values(), default=0)).text
         top[-1:-1] = [paragraph(ended, width, lead="Asked for  ")] if ended else []
     return top
+
+
+def _where(plan: Plan) -> str:
+    """Which other hosts took part; empty for none."""
+    found = [
+        f"nodes of {name} on {', '.join(dict.fromkeys(host or 'this host' for host in hosts))}"
+        for name, hosts in plan.node_hosts.items()
+    ]
+    return "; ".join([*found, *([f"load from {', '.join(plan.load_hosts)}"] if plan.load_hosts else [])])
 
 
 def _bottom(analysis: Analysis, plan: Plan | None, width: int, more: str, runs: Path | None) -> list[Text]:

@@ -1,4 +1,4 @@
-"""Results that other tools measured: Rally, OpenSearch Benchmark and JMH, as runs without samples."""
+"""Results that other tools measured: races of Rally and OpenSearch Benchmark as runs without samples."""
 
 import math
 import re
@@ -14,7 +14,7 @@ from benchctl.disk import read_file
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.results.figures import Quantiles, TaskSummary
 from benchctl.results.model import RECORD_VERSION, EngineFacts, Environment, ForkRecord, Imported, RunRecord
-from benchctl.results.plan import CorpusSpec, MicroSpec, Plan, VariantSpec
+from benchctl.results.plan import CorpusSpec, Plan, VariantSpec
 from benchctl.track.model import Challenge, Task
 
 # One race of Rally, or test run of OpenSearch Benchmark, as its JSON file tells it.
@@ -30,10 +30,6 @@ TITLES: Mapping[Tool, str] = {
 UNKNOWN = "unknown"
 NS = {"ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9}
 """The units of times."""
-JMH_NS = {**NS, "min": 6e10, "hr": 3.6e12, "day": 8.64e13}
-"""The same of JMH."""
-MICRO_METRICS = "throughput,op_time,service_time"
-"""What microbenchmarks are compared by, where they have it: that depends on JMH's mode."""
 _AGGREGATED = "aggregate"  # what OpenSearch Benchmark puts before the ids of its averages over test runs
 
 Statistics = dict[str, float | str | None]
@@ -204,106 +200,6 @@ def read_races(paths: tuple[Path, ...], tool: Tool | None = None) -> tuple[Race,
     return tuple(races)
 
 
-class _JmhMetric(msgspec.Struct, frozen=True, rename="camel"):
-    score_unit: str
-    raw_data: tuple[tuple[float, ...], ...] = ()
-    raw_data_histogram: tuple[tuple[tuple[tuple[float, int], ...], ...], ...] = ()
-
-
-class _JmhEntry(msgspec.Struct, frozen=True, rename="camel"):
-    benchmark: str
-    mode: str
-    threads: int
-    primary_metric: _JmhMetric
-    jmh_version: str = ""
-    jdk_version: str = ""
-    params: dict[str, str] = {}
-
-
-def is_jmh(path: Path) -> bool:
-    """Whether a file is of JMH: a list, which no race is."""
-    try:
-        return read_file(path).lstrip()[:1] == b"["
-    except OSError as err:
-        raise BenchctlError(f"{path}: {err.strerror}") from err
-
-
-def read_jmh(path: Path) -> tuple[Race, ...]:
-    """The forks of a result of JMH's (`-rf json`), each as a race.
-
-    Raises:
-        BenchctlError: it cannot be read, is of another kind, or its benchmarks have unlike numbers of forks.
-    """
-    try:
-        entries = msgspec.json.decode(read_file(path), type=list[_JmhEntry])
-    except OSError as err:
-        raise BenchctlError(f"{path}: {err.strerror}") from err
-    except (msgspec.DecodeError, UnicodeDecodeError) as err:
-        raise BenchctlError(f"{path}: not a result of JMH's: {err}", hint="made by: -rf json") from err
-    counts = {len(one.primary_metric.raw_data or one.primary_metric.raw_data_histogram) for one in entries}
-    if len(counts) != 1 or counts == {0}:
-        raise BenchctlError(
-            f"{path}: its benchmarks have {' and '.join(map(str, sorted(counts))) or 'no'} forks",
-            hint="measure all of them with the same -f, of at least 1",
-        )
-    created = datetime.fromtimestamp(path.stat().st_mtime, UTC).isoformat(timespec="seconds")
-    many = len({one.threads for one in entries}) > 1
-    return tuple(
-        Race(
-            path=path.absolute(),
-            tool="jmh",
-            tool_version=entries[0].jmh_version,
-            id=f"fork {fork}",
-            created=created,
-            environment="",
-            engine_version=entries[0].jdk_version,
-            revision="",
-            track=path.stem,
-            challenge=path.stem,
-            car="",
-            params={},
-            tasks=tuple(_jmh_task(one, fork, path, many=many) for one in entries),
-        )
-        for fork in range(counts.pop())
-    )
-
-
-def _jmh_task(entry: _JmhEntry, fork: int, path: Path, *, many: bool) -> TaskResult:
-    metric = entry.primary_metric
-    marks = [f"{name}={value}" for name, value in entry.params.items()]
-    marks += [f"threads={entry.threads}"] if many else []
-    name = ".".join(entry.benchmark.split(".")[-2:]) + (f":{','.join(marks)}" if marks else "")
-    left, _, right = metric.score_unit.partition("/")
-    unit = right if entry.mode == "thrpt" else left
-    if unit not in JMH_NS:
-        raise BenchctlError(f"{path}: {name} is in '{metric.score_unit}', which is no time")
-    if metric.raw_data:
-        values = sorted((value, 1) for value in metric.raw_data[fork])
-    else:
-        values = sorted(pair for iteration in metric.raw_data_histogram[fork] for pair in iteration)
-    count = sum(times for _, times in values)
-    if not count:
-        raise BenchctlError(f"{path}: {name} has no figures of fork {fork}")
-    mean = sum(value * times for value, times in values) / count
-    if entry.mode == "thrpt":
-        return TaskResult(name, throughput={"median": mean * 1e9 / JMH_NS[unit], "unit": "ops/s"})
-    times_ns: Statistics = {"mean": mean * JMH_NS[unit], "unit": "ns"}
-    if not metric.raw_data:
-        for percentile in (50, 90, 99):
-            times_ns[f"{percentile}_0"] = _ranked(values, count * percentile / 100) * JMH_NS[unit]
-    return TaskResult(name, throughput={"unit": "ops/s"}, service_time=times_ns)
-
-
-def _ranked(values: Sequence[tuple[float, int]], rank: float) -> float:
-    """Of ascending values, each found so often, the first that reaches a rank."""
-    seen = 0
-    for value, times in values:
-        seen += times
-        if seen >= rank:
-            return value
-    return values[-1][0]
-
-
 def _unfit(race: Race, others: list[Race]) -> str:
     """Why it is not a further fork of the others' run; empty when it is."""
     twin = next((one for one in others if one.path == race.path or (one.id and one.id == race.id)), None)
@@ -409,8 +305,8 @@ def record_of(
         created=first.created,
         status="complete",
         plan=_plan(first, spec, tasks, len(races)),
-        environment=_environment(first),
-        engines=(_engine(first, spec),),
+        environment=unknown_environment(f"{first.tool}:{first.environment or UNKNOWN}:{first.car}"),
+        engines=(unknown_engine(spec, first.revision),),
         forks=forks,
         caveats=tuple(dict.fromkeys((*_contradictions(first, spec), *_remarks(races, spec.name)))),
         tags=tuple(tags),
@@ -434,16 +330,13 @@ def _plan(race: Race, spec: VariantSpec, tasks: tuple[Task, ...], forks: int) ->
         segments=0,
         params=race.params,
         ingest_clients=0,
-        origin="empty" if race.tool == "jmh" else "prepared",
-        metrics=MICRO_METRICS if race.tool == "jmh" else "",
-        micro=MicroSpec(str(race.path), "") if race.tool == "jmh" else None,
     )
 
 
-def _environment(race: Race) -> Environment:
-    """All that a file says of the host is the user's name for the environment."""
+def unknown_environment(fingerprint: str) -> Environment:
+    """A host of which only the fingerprint is known."""
     return Environment(
-        fingerprint=f"{race.tool}:{race.environment or UNKNOWN}:{race.car}",
+        fingerprint=fingerprint,
         hostname=UNKNOWN,
         kernel=UNKNOWN,
         distribution=UNKNOWN,
@@ -460,11 +353,12 @@ def _environment(race: Race) -> Environment:
     )
 
 
-def _engine(race: Race, spec: VariantSpec) -> EngineFacts:
+def unknown_engine(spec: VariantSpec, build: str = "") -> EngineFacts:
+    """What was measured, of which only version and build are known."""
     return EngineFacts(
         variant=spec.name,
         version=spec.version,
-        build=race.revision or UNKNOWN,
+        build=build or UNKNOWN,
         lucene=UNKNOWN,
         archive_sha256="",
         jdk=UNKNOWN,
@@ -489,7 +383,7 @@ def _summary(place: int, task: TaskResult) -> TaskSummary:
     unit = throughput.get("unit")
     return msgspec.structs.replace(
         blank,
-        samples=_least_samples(service) or int(bool(service.get("mean") or throughput.get("median"))),
+        samples=_least_samples(service),
         throughput_per_s=_positive(throughput.get("median")),
         unit=unit.removesuffix("/s") if isinstance(unit, str) and unit else blank.unit,
         service_time=_quantiles(service),
@@ -568,7 +462,7 @@ def _remarks(races: Sequence[Race], variant: str) -> Iterator[str]:
             f"{variant}: the latency that {title} gives for {_listed(unthrottled)} is the service time "
             "again, and was left out: a closed loop has none of its own"
         )
-    for percentile in (90, 99) if races[0].tool != "jmh" else ():
+    for percentile in (90, 99):
         name = f"{percentile}_0"
         lacking = dict.fromkeys(
             task.task

@@ -130,7 +130,8 @@ class VariantSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
         environment: variables of its nodes' processes, over benchctl's own.
         index_settings: of its prepared index, over those of the track's index body.
         jars: that take the place of jars in `lib/`: paths, Maven coordinates `group:artifact:version`, or
-            `patched:NAME` for one that benchctl builds from Maven's sources of the engine's own version.
+            `patched:NAME` or `patched:FILE.diff` for those that benchctl builds from Maven's sources of the
+            engine's own version; `patched:recompiled:FILE.diff` for the same classes unchanged.
         plugins: that are installed: paths or URLs of their zip files, or Maven coordinates.
         warmups: names or files of challenges that run unmeasured after every boot, before the plan's own.
         start: whether its nodes are started by the server's own command line or by the engine's script.
@@ -288,13 +289,14 @@ class MicroSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=
     Attributes:
         source: absolute path of a file of Java, a folder of such, or a jar of benchmarks.
         digest: SHA-256 of what is there.
-        dependencies: Maven coordinates of what it stands on.
+        dependencies: Maven coordinates of what it stands on, without what their POMs need besides.
         release: of Java that it is compiled for; 0 for a jar, and until that is known.
         include: regular expression that names of benchmarks match; empty for all.
         params: values of their parameters that were asked for, where these are not the benchmarks' own.
         threads: numbers of threads that were asked for; empty for the benchmarks' own.
         arguments: further ones of JMH's.
         timeout_s: that one benchmark may take in one fork.
+        apart: coordinates of jars off the class path; NAME's path is the system property `benchctl.NAME`.
     """
 
     source: str
@@ -306,6 +308,7 @@ class MicroSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=
     threads: tuple[int, ...] = ()
     arguments: tuple[str, ...] = ()
     timeout_s: float = 600.0
+    apart: dict[str, str] = {}
 
 
 class StopSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):

@@ -44,6 +44,8 @@ FORK_S: Final = 3.0
 """Of a fork without earlier ones: copying the index, two host probes, writing the samples."""
 BOOT_S: Final = 8.0
 """Of the same, for every node: its start, its calming down, its stop."""
+MICRO_S: Final = 5.0
+"""Of a microbenchmark: a JVM, its start, and some seconds of iterations."""
 REQUEST_S: Final = 0.001
 """The least that a request takes."""
 REQUEST_S_PER_MILLION_DOCUMENTS: Final = 0.01
@@ -135,7 +137,8 @@ class Ahead:
     @property
     def is_generated(self) -> bool:
         """Whether benchctl generates its documents; no file has been looked at yet."""
-        return is_generated(self.plan) and not self.track.corpora and self.files.local is None
+        none_of_files = not self.track.corpora and self.files.local is None
+        return is_generated(self.plan) and none_of_files and self.plan.micro is None
 
 
 def preparation(runs: Sequence[Ahead], home: Home) -> Steps:
@@ -190,6 +193,8 @@ def preparation(runs: Sequence[Ahead], home: Home) -> Steps:
 
 def _engines(plan: Plan) -> list[tuple[EngineName, str]]:
     """(engine, version) of the nodes that benchctl starts, each once."""
+    if plan.micro is not None:
+        return []
     return list(dict.fromkeys((spec.engine, spec.version) for spec in plan.variants if spec.target is None))
 
 
@@ -262,6 +267,8 @@ def rough_fork_s(
     plan: Plan, track: Track, spec: VariantSpec, indexing: Indexing, request_s: Callable[[str], float]
 ) -> float:
     """Seconds of a fork that nothing like it was made of; `request_s` are those of an operation's request."""
+    if plan.micro is not None:
+        return MICRO_S * sum(len(one.schedule) for one in plan.schedules)
     plan = plan.of(spec)
     operations = track.with_challenges(*plan.all_warmups, *plan.schedules).operations
     starts = len(boots(plan))

@@ -35,6 +35,7 @@ from benchctl.results.model import (
     EngineFacts,
     ForkRecord,
     HostProbe,
+    IndexFacts,
     NodeFate,
     NodeRecord,
     SegmentFacts,
@@ -129,6 +130,17 @@ class _Place:
     origin_ns: int
     spool: SampleSpool
     telemetry: Telemetry
+
+
+def build_of(block: int, builds: Sequence[IndexFacts]) -> int:
+    """Which build a fork of a variant runs on: each in turn; the first where all have the same content.
+
+    Builds that are the same index are no replicates of one.
+    """
+    contents = {one.content for one in builds}
+    if len(contents) == 1 and contents != {""}:
+        return 0
+    return block % max(len(builds), 1)
 
 
 class ForkRunner:
@@ -239,8 +251,7 @@ class ForkRunner:
         self._probe(progress)
 
     def _build(self, job: ForkJob) -> int:
-        """Forks of a variant take its builds in turn; 0 when there is none."""
-        return job.block % max(len(job.subject.builds), 1)
+        return build_of(job.block, job.subject.builds)
 
     def _probe(self, progress: _Progress) -> None:
         """Where the node runs, if that is elsewhere: its CPUs are what the figures come from.

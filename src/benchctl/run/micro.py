@@ -1,26 +1,30 @@
 """Microbenchmarks as runs: variants are JVMs, forks come in random blocks, the record is that of any run."""
 
 import re
+import shlex
+import tempfile
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Annotated
 
 import msgspec
+from msgspec import Meta
 
 from benchctl.disk import disk_errors, read_file
 from benchctl.engine import jmh
 from benchctl.engine.evidence import InliningCollector, Scene
 from benchctl.engine.jdk import provide_jdk
 from benchctl.engine.settings import check_flag
-from benchctl.engine.variant import check_name, part_kind
+from benchctl.engine.variant import check_name, placed_jar
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Home
 from benchctl.network import Progress
 from benchctl.results.figures import OPERATIONS, TaskSummary
-from benchctl.results.foreign import MICRO_METRICS
+from benchctl.results.jmh import MICRO_METRICS, JmhEntry, OwnRow, figures_of, own_row
 from benchctl.results.model import BootRecord, EngineFacts, ForkRecord
 from benchctl.results.plan import CorpusSpec, EvidenceSpec, MicroSpec, Plan, StopSpec, VariantSpec
 from benchctl.results.store import RunFolder
@@ -31,6 +35,84 @@ from benchctl.track.model import Challenge
 
 _OPTION = re.compile(r",(?=(?:jar|jvm|jdk):)")
 _FOLDER = "jmh"
+
+
+def micro_spec(
+    source: Path,
+    *,
+    include: str = "",
+    params: Mapping[str, tuple[str, ...]],
+    threads: tuple[int, ...] = (),
+    arguments: str = "",
+    timeout_s: float = 600.0,
+) -> MicroSpec:
+    """What is asked of a source; `arguments` are further ones of JMH's, as in a shell.
+
+    Raises:
+        UsageError: there is no such source, or one of them cannot be.
+    """
+    try:
+        words = tuple(shlex.split(arguments))
+    except ValueError as err:
+        raise UsageError(f"--jmh {arguments}: {err}", hint="write --jmh '-wi 5 -i 5'") from err
+    if any(count < 1 for count in threads):
+        raise UsageError(f"--threads {','.join(map(str, threads))}: each must be at least 1")
+    jmh.check_arguments(words)
+    if timeout_s <= 0:
+        raise UsageError("--timeout must be more than 0")
+    return msgspec.structs.replace(
+        jmh.read_source(source),
+        include=include,
+        params=dict(params),
+        threads=threads,
+        arguments=words,
+        timeout_s=timeout_s,
+    )
+
+
+class MicroEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
+    """Microbenchmarks in a file, as `benchctl micro run` has them.
+
+    Attributes:
+        source: relative to the file.
+        include: regular expression for names of benchmarks.
+        params: values of their parameters.
+        threads: numbers of threads.
+        jmh: further arguments of JMH's.
+        timeout: of one benchmark, seconds.
+    """
+
+    source: Annotated[str, Meta(min_length=1)]
+    include: str = ""
+    params: dict[str, tuple[int | float | str, ...]] = msgspec.field(default_factory=dict)
+    threads: tuple[Annotated[int, Meta(ge=1)], ...] = ()
+    jmh: str = ""
+    timeout: float = 600.0
+
+    def spec(self, folder: Path) -> MicroSpec:
+        """What is asked, by a file in a folder.
+
+        Raises:
+            UsageError: there is no such source, or something cannot be.
+        """
+        return micro_spec(
+            folder / self.source,
+            include=self.include,
+            params={name: tuple(map(str, values)) for name, values in self.params.items()},
+            threads=self.threads,
+            arguments=self.jmh,
+            timeout_s=self.timeout,
+        )
+
+
+def placed_variant(text: str, folder: Path) -> str:
+    """A variant as a file in a folder writes it, with absolute paths of jars."""
+    pieces = _OPTION.split(text.partition("=")[2])
+    for piece in pieces:
+        kind, _, value = piece.partition(":")
+        if kind == "jar":
+            text = text.replace(piece, f"jar:{placed_jar(value, folder)}")
+    return text
 
 
 def parse_variant(text: str) -> VariantSpec:
@@ -52,9 +134,9 @@ def parse_variant(text: str) -> VariantSpec:
                 hint="write --variant flat=jvm:-XX:-Inline, or new=jar:org.apache.lucene:lucene-core:9.9.0",
             )
         if kind == "jar":
-            jars.append(str(Path(value).absolute()) if part_kind(value) == "file" else value)
+            jars.append(placed_jar(value, Path.cwd()))
         elif kind == "jvm":
-            flags.append(check_flag("elasticsearch", value))
+            flags.append(check_flag("jvm", value))
         else:
             jdk = value
     return VariantSpec(name, "jvm", "", jdk=jdk, jvm_flags=tuple(flags), jars=tuple(jars))
@@ -82,6 +164,8 @@ def plan_micro(
         raise UsageError(f"variant '{twice}' is named twice", hint="give each a name of its own")
     if forks < 1:
         raise UsageError("--forks must be at least 1")
+    if evidence is not None and (other := [one for one in evidence.kinds if one != "inlining"]):
+        raise UsageError(f"microbenchmarks keep no {other[0]}", hint="their evidence is inlining")
     bench = jmh.Workbench(home, provide_jdk(home, None), progress)
     jdks = {spec.name: bench.jdk_of(spec) for spec in variants}
     if jmh.sources_of(Path(micro.source)):
@@ -168,23 +252,31 @@ class MicroRunner:
         probes = [probe_host()]
         summaries: list[TaskSummary] = []
         boots: list[BootRecord] = []
-        entries: dict[str, Mapping[str, Any]] = {}
+        entries: dict[str, msgspec.Raw] = {}
         reasons: list[str] = []
         begun = time.monotonic()
         for place in range(len(self._plan.schedules[0].schedule)):
             task = self._plan.schedules[0].schedule[place]
+            clock_s = time.monotonic()
             try:
-                entry, boot = self._trial(subject, block, place)
+                entry = self._trial(subject, block, place)
+                found = figures_of(place, task.label, msgspec.json.decode(entry, type=JmhEntry))
+                entries[task.label] = entry
             except BenchctlError as err:
                 reasons.append(str(err))
-                failed = TaskSummary(0, place, task.label, task.operation, unit=OPERATIONS)
-                summaries.append(
-                    msgspec.structs.replace(failed, failures={"failed": 1}, failure_reasons=(str(err),))
+                found = TaskSummary(
+                    0,
+                    place,
+                    task.label,
+                    task.operation,
+                    unit=OPERATIONS,
+                    failures={"failed": 1},
+                    failure_reasons=(str(err),),
                 )
-                continue
-            entries[task.label] = entry
-            boots += [boot] if boot is not None else []
-            summaries.append(jmh.summary_of(place, task, entry))
+            summaries.append(found)
+            # Evidence is found by the number of its boot, be that of a JVM that failed.
+            if self._plan.evidence_in(block):
+                boots.append(_boot(time.monotonic() - clock_s))
         requests_s = time.monotonic() - begun
         probes.append(probe_host())
         variant = subject.spec.name
@@ -209,41 +301,29 @@ class MicroRunner:
         )
         return self._folder.described(record), subject.facts
 
-    def _trial(
-        self, subject: jmh.MicroSubject, block: int, place: int
-    ) -> tuple[Mapping[str, Any], BootRecord | None]:
+    def _trial(self, subject: jmh.MicroSubject, block: int, place: int) -> msgspec.Raw:
         micro, variant = self._plan.micro, subject.spec.name
         if micro is None:
             raise TypeError("the plan has no microbenchmarks")
         flags: tuple[str, ...] = ()
         kept = self._folder.evidence_folder(variant, block, place)
-        kinds = self._plan.evidence_in(block)
-        if kinds:
+        if self._plan.evidence_in(block):
             with disk_errors(f"collect evidence in {kept}"):
                 kept.mkdir(parents=True, exist_ok=True)
-            flags = InliningCollector(Scene(kept, subject.jdk.home, subject.jdk.major)).flags()
-        folder = self._home.scratch / f"micro-{block:03d}-{variant}-{place}"
+            collector = InliningCollector(Scene(kept, subject.jdk.home, subject.jdk.major))
+            # JMH keeps what its JVM prints, and reads of it only its own lines.
+            flags = (*collector.flags(), "-XX:-DisplayVMOutput")
         task = self._plan.schedules[0].schedule[place]
-        trial = jmh.Trial(task, micro.arguments, flags, folder, micro.timeout_s)
-        clock = time.monotonic()
-        try:
-            entry = jmh.run_trial(subject, trial, self._stop.is_set)
-        finally:
-            self._keep_output(folder, f"{block:03d}-{variant}-{place}.txt")
-        wall_s = time.monotonic() - clock
-        if not kinds:
-            return entry, None
-        return entry, BootRecord(
-            schedules=(0,),
-            start_s=wall_s,
-            idle_s=0.0,
-            stop_s=0.0,
-            searches_sent=0,
-            searches_counted=None,
-            command=(),
-            logs="",
-            origin_ns=0,
-        )
+        with (
+            disk_errors(f"run a benchmark in {self._home.scratch}"),
+            tempfile.TemporaryDirectory(dir=self._home.scratch, prefix="micro-") as own,
+        ):
+            folder = Path(own) / "trial"
+            trial = jmh.Trial(task, micro.arguments, flags, folder, micro.timeout_s)
+            try:
+                return jmh.run_trial(subject, trial, self._stop.is_set)
+            finally:
+                self._keep_output(folder, f"{block:03d}-{variant}-{place}.txt")
 
     def _keep_output(self, folder: Path, name: str) -> None:
         """What JMH and its profilers said, in words."""
@@ -254,24 +334,68 @@ class MicroRunner:
                 (self._folder.path / _FOLDER / name).write_bytes(read_file(said))
 
 
-def own_table(folder: RunFolder) -> dict[str, list[jmh.OwnRow]]:
+def _boot(wall_s: float) -> BootRecord:
+    return BootRecord(
+        schedules=(0,),
+        start_s=wall_s,
+        idle_s=0.0,
+        stop_s=0.0,
+        searches_sent=0,
+        searches_counted=None,
+        command=(),
+        logs="",
+        origin_ns=0,
+    )
+
+
+_PROFILED = re.compile(r'^Secondary result "[^"]+":?$.*?(?=^# Run complete)', re.MULTILINE | re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Profiled:
+    """What JMH's profilers printed of one benchmark in one fork."""
+
+    variant: str
+    block: int
+    label: str
+    text: str
+
+
+def profiles(folder: RunFolder) -> Iterator[Profiled]:
+    """Of all finished forks, in the order of variants, blocks and benchmarks; none without `-prof`.
+
+    Raises:
+        BenchctlError: a file cannot be read.
+    """
+    record = folder.load()
+    for spec in record.plan.variants:
+        for fork in record.done(spec.name):
+            for place, task in enumerate(record.plan.schedules[0].schedule):
+                path = folder.path / _FOLDER / f"{fork.block:03d}-{spec.name}-{place}.txt"
+                with disk_errors(f"read {path}"):
+                    said = read_file(path).decode(errors="replace") if path.is_file() else ""
+                if found := _PROFILED.search(said):
+                    yield Profiled(spec.name, fork.block, task.label, found[0].rstrip())
+
+
+def own_table(folder: RunFolder) -> dict[str, list[OwnRow]]:
     """JMH's own table of each variant of a run: label -> its rows.
 
     Raises:
         BenchctlError: its files cannot be read.
     """
     record = folder.load()
-    found: dict[str, list[jmh.OwnRow]] = {}
+    found: dict[str, list[OwnRow]] = {}
     for spec in record.plan.variants:
-        entries: dict[str, list[Mapping[str, Any]]] = {}
+        entries: dict[str, list[JmhEntry]] = {}
         for fork in record.compared(spec.name):
             path = folder.path / _FOLDER / f"{fork.block:03d}-{spec.name}.json"
             with disk_errors(f"read {path}"):
                 try:
-                    known = msgspec.json.decode(read_file(path), type=dict[str, Any])
+                    known = msgspec.json.decode(read_file(path), type=dict[str, JmhEntry])
                 except msgspec.DecodeError as err:
                     raise BenchctlError(f"{path} is damaged: {err}") from err
             for label, entry in known.items():
                 entries.setdefault(label, []).append(entry)
-        found[spec.name] = [jmh.own_row(label, one) for label, one in entries.items()]
+        found[spec.name] = [own_row(label, one) for label, one in entries.items()]
     return found

@@ -226,14 +226,15 @@ def open_run(
     """
     environment = describe_host()
     clean_scratch(bench.home)
-    if plan.micro is None and any(spec.target is None for spec in plan.variants):
+    on_nodes = plan.micro is None
+    if on_nodes and any(spec.target is None for spec in plan.variants):
         check_memory(plan, environment.memory_bytes)
     bench.store.open()
     clock = time.monotonic()
-    if plan.micro is None and needs_documents(plan.variants):
-        corpus = find_corpus(plan, track, extras.files, bench.home, bench.observer)
-        plan = msgspec.structs.replace(plan, corpus=corpus)
-    if plan.micro is None:
+    if on_nodes:
+        if needs_documents(plan.variants):
+            corpus = find_corpus(plan, track, extras.files, bench.home, bench.observer)
+            plan = msgspec.structs.replace(plan, corpus=corpus)
         check_work(plan, track, bench.home)
     plan, subjects = prepare_subjects(bench, plan, track)
     timings = {"prepare-s": time.monotonic() - clock}

@@ -726,6 +726,13 @@ def check_options(options: RunSpec) -> None:
             "leave --index out, or measure nodes that benchctl starts (--variant)",
         ),
         (
+            # A default is no demand.
+            options.index == "deterministic"
+            and options.ingest_clients not in {1, RunSettings().ingest_clients},
+            "--ingest-clients: a deterministic index is built by one sender",
+            "leave it out, or leave --index out",
+        ),
+        (
             options.index == "deterministic" and any(spec.layout for spec in options.variants),
             "--index deterministic: every node of a cluster indexes its copies of shards in its own time",
             "leave --index out, or measure single nodes",
@@ -839,7 +846,7 @@ def boots(plan: Plan, block: int = 0) -> tuple[tuple[Step, ...], ...]:
     steps = tuple(step for own in by_schedule for step in own)
     if plan.restart == "never":
         return (steps,)
-    if plan.restart == "task":
+    if plan.restart == "task" or plan.micro is not None:
         return tuple((step,) for step in steps)
     return tuple(by_schedule)
 
@@ -887,13 +894,27 @@ _WARMUP_ITERATIONS = 1
 _PERIOD_S = 2.0
 
 
+_MICRO_TEST_MODE = ("-wi", "1", "-i", "1", "-w", "50ms", "-r", "50ms")
+
+
 def in_test_mode(plan: Plan) -> Plan:
     """The plan with tasks as short as possible that still exercise everything.
 
     Every task sends at most three requests per client after one warm-up, or runs for two seconds,
     unthrottled; a task
-    that ends by itself, such as indexing a corpus, does.
+    that ends by itself, such as indexing a corpus, does. A microbenchmark has one iteration of 50 ms.
     """
+    if plan.micro is not None:
+        pairs = zip(*[iter(_MICRO_TEST_MODE)] * 2, strict=True)
+        words = list(plan.micro.arguments)
+        for name, value in pairs:
+            if name in words:
+                words[words.index(name) + 1] = value
+            else:
+                words += [name, value]
+        plan = msgspec.structs.replace(
+            plan, micro=msgspec.structs.replace(plan.micro, arguments=tuple(words))
+        )
     return msgspec.structs.replace(
         plan,
         schedules=tuple(map(_shortened, plan.schedules)),

@@ -128,6 +128,12 @@ def prepare_subject(
         number = f", build {key.build + 1} of {plan.index_builds}" if plan.index_builds > 1 else ""
         title = f"{installation.engine} {installation.version}{number}"
         builds.append(index or build_index(shop, key, title=title, more=missing))
+    contents = {one.facts.content for one in builds}
+    if len(builds) > 1 and len(contents) == 1 and contents != {""}:
+        observer.note(
+            f"{spec.name}: its {len(builds)} builds have the same content ({contents.pop()[:12]}): forks run "
+            "on one"
+        )
     return Subject(spec, installation, jdk, builds[0], tuple(builds[1:]), starts, spread)
 
 
@@ -150,6 +156,7 @@ def _equipped_elsewhere(
     with reaching(spread, home) as there:
         if there is None:
             raise RuntimeError("nodes elsewhere are reached")
+        there.check_starts()
         for host, site in there.sites.items():
             with named(host):
                 check_heap(spec.heap_mb or plan.heap_mb, site.memory_bytes, len(spread.by_host[host]))

@@ -89,6 +89,12 @@ def prepare_target(
         with explained(spec.name, endpoint), connect(seen.facts.engine, endpoint) as client:
             try_out(client, seen.makes)
     if not seen.fills:
+        held, wanted = seen.index_facts, plan.corpus.documents
+        if spec.target is not None and spec.target.fill and held is not None and held.documents != wanted:
+            observer.note(
+                f"{spec.name} has its index already, of {held.documents:,} documents: it is not filled with "
+                f"{wanted:,}; delete it for that"
+            )
         return seen
     with explained(spec.name, endpoint), connect(seen.facts.engine, endpoint) as client:
         filled = _fill(

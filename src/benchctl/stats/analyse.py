@@ -3,6 +3,7 @@
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import groupby
 from statistics import geometric_mean, median
 from types import MappingProxyType
@@ -74,6 +75,7 @@ from benchctl.stats.scale import ScaleNote, operation_scale
 from benchctl.stats.sides import Side, compare_sides, forks_without_host
 from benchctl.stats.steady import Steadiness, steadiness
 from benchctl.stats.sweep import ByBlock, SweepAxis, SweepCurve, sweep_curve
+from benchctl.track.model import Task
 
 
 def with_imports(analysis: Analysis, imported: Mapping[str, Imported | None]) -> Analysis:
@@ -434,23 +436,24 @@ def _build_rows(
 def _curves(rows: Sequence[Row], plan: Plan, *, paired: bool, looks: int) -> Iterator[SweepCurve]:
     """Every task and metric of a sweep along its first axis, at each point of the others.
 
-    So is every `clients_list` of a challenge, a sweep over clients within a fork.
+    So is every `clients_list` of a challenge, a sweep over clients within a fork, and every parameter of a
+    microbenchmark with three numbers or more.
     """
     swept = plan.swept or SweepSpec((), plan.variants, {}, ())
     if swept.variants and {side.variant for row in rows for side in row.figures} != swept.variants.keys():
         return
     found: dict[tuple[_Curve, Axis], dict[str, dict[str, tuple[Row, Figures]]]] = {}
     for row in rows:
-        task = task_at(plan, (row.schedule, row.task))
         of = swept.schedules[row.schedule] if swept.schedules else Swept(row.challenge)
-        axes = [*_clients_axis(plan, row), *swept.axes]
+        own = _own_axis(plan, row)
+        axes = [*((own.axis,) if own else ()), *swept.axes]
         for side in row.figures if axes else ():
             first, *others = axes
             variant = swept.variants.get(side.variant, Swept(side.variant))
-            at = {"clients": str(task.clients), **of.at, **variant.at}
+            at = {**({own.axis.name: own.value} if own else {}), **of.at, **variant.at}
             fixed = ", ".join(f"{axis.name} {at[axis.name] or 'none'}" for axis in others)
-            place = 0 if task.swept else row.task
-            key = (of.of, place, task.swept or row.label, row.metric, row.unit, fixed), first
+            curve_of = (0, own.name) if own else (row.task, row.label)
+            key = (of.of, *curve_of, row.metric, row.unit, fixed), first
             found.setdefault(key, {}).setdefault(variant.of, {})[at[first.name]] = row, side
     for ((challenge, _, label, metric, unit, fixed), axis), lines in found.items():
         additive = metric_of(metric).figure.additive
@@ -510,12 +513,52 @@ def _by_unit(side: Figures, *, additive: bool) -> ByBlock:
     return {build: Series.of(values, additive=additive).value for build, values in by_build.items()}
 
 
-def _clients_axis(plan: Plan, row: Row) -> Iterator[Axis]:
+_FEWEST_POINTS = 3
+
+
+@dataclass(frozen=True)
+class _OwnAxis:
+    """What a challenge or microbenchmark sweeps by itself: the curve, and where on it a task is."""
+
+    name: str
+    axis: Axis
+    value: str
+
+
+def _own_axis(plan: Plan, row: Row) -> _OwnAxis | None:
     tasks = plan.schedules[row.schedule].schedule
-    name = tasks[row.task].swept
-    counts = sorted({task.clients for task in tasks if task.swept == name})
-    if name and len(counts) > 1:
-        yield Axis("clients", tuple(map(str, counts)), tuple(map(float, counts)))
+    task = tasks[row.task]
+    if plan.micro is not None:
+        return _param_axis(tasks, task)
+    counts = sorted({one.clients for one in tasks if one.swept == task.swept})
+    if not task.swept or len(counts) < 2:  # noqa: PLR2004 - a point is no curve
+        return None
+    axis = Axis("clients", tuple(map(str, counts)), tuple(map(float, counts)))
+    return _OwnAxis(task.swept, axis, str(task.clients))
+
+
+def _param_axis(tasks: Sequence[Task], task: Task) -> _OwnAxis | None:
+    """Of a microbenchmark's parameters, the one with most numbers."""
+    found: list[_OwnAxis] = []
+    alike = [_params(one) for one in tasks if one.meta.get("benchmark") == task.meta.get("benchmark")]
+    for name, value in _params(task).items():
+        try:
+            numbers = {one[name]: float(one[name]) for one in alike}
+        except ValueError:
+            continue
+        values = sorted(numbers, key=numbers.__getitem__)
+        axis = Axis(name, tuple(values), tuple(numbers[one] for one in values))
+        benchmark, _, marks = task.label.partition(":")
+        others = [mark for mark in marks.split(",") if mark != f"{name}={value}"]
+        found.append(_OwnAxis(":".join(filter(None, (benchmark, ",".join(others)))), axis, value))
+    most = max(found, key=lambda one: len(one.axis.values), default=None)
+    return most if most is not None and len(most.axis.values) >= _FEWEST_POINTS else None
+
+
+def _params(task: Task) -> dict[str, str]:
+    """Of a microbenchmark, with its number of threads; none of an imported one."""
+    meta = task.meta
+    return {**meta["params"], "threads": str(meta["threads"])} if "benchmark" in meta else {}
 
 
 def _compared(rows: Sequence[Row]) -> Iterator[Compared]:

@@ -145,9 +145,10 @@ def unsupported(variant: str, reason: str) -> Caveat:
     return Caveat("unsupported", f"{variant} cannot do this operation: {reason}")
 
 
-def unknown_figure(variant: str, title: str) -> Caveat:
-    """A figure that no fork has, though the task was measured."""
-    return Caveat("missing-values", f"{title} of {variant} is not known")
+def unknown_figure(variant: str, title: str, *, asked: bool) -> Caveat:
+    """A figure that no fork has, though the task was measured; a running cluster is asked for it."""
+    why = ": a running cluster looks at itself once a second, which takes a task of several" if asked else ""
+    return Caveat("missing-values", f"{title} of {variant} is not known{why}")
 
 
 def missing_values(variant: str, missing: int, forks: int) -> Caveat:

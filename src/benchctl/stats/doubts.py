@@ -544,13 +544,17 @@ def _coarse(metric: Metric, found: Mapping[str, ForkSummaries]) -> Iterator[Cave
         yield caveat.coarse(low, metric.title, f"{step:g} {metric.unit}", f"{least:.3g} {metric.unit}")
 
 
+def _of_target(summary: TaskSummary) -> bool:
+    # Only targets tell it.
+    return "heap_used" in summary.meters
+
+
 def _clocks(metric: Metric, found: Mapping[str, ForkSummaries]) -> Iterator[Caveat]:
     """What targets tell by their own statistics is not quite what is read from other nodes."""
     figure = metric.figure
     if not (figure.target and figure.own_nodes):
         return
-    # Only targets tell it.
-    told = [label for label, forks in found.items() if any("heap_used" in one.meters for _, one in forks)]
+    told = [label for label, forks in found.items() if any(_of_target(one) for _, one in forks)]
     if told and len(told) < len(found):
         yield caveat.other_clocks(told, metric.title, figure.target, figure.own_nodes)
 
@@ -654,7 +658,8 @@ def _variant_doubts(metric: Metric, task: Task, label: str, forks: ForkSummaries
 def _value_doubts(metric: Metric, label: str, measured: Sequence[TaskSummary]) -> Iterator[Caveat]:
     values = [value for summary in measured if (value := metric.value(summary)) is not None]
     if not values and not metric.figure.usual and metric.figure.level != "build":
-        yield caveat.unknown_figure(label, metric.title)
+        asked = bool(metric.figure.target) and any(map(_of_target, measured))
+        yield caveat.unknown_figure(label, metric.title, asked=asked)
     # Whole steps are groups by nature, and so are few pauses.
     error = metric.error_factor * within_fork_error(measured)
     gap = None if metric.figure.resolution or metric.figure.additive else separate_groups(values, error)

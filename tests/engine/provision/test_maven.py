@@ -16,6 +16,7 @@ from benchctl.engine.maven import (
     MavenSource,
     engine_coordinates,
     latest_version,
+    resolve_poms,
 )
 from benchctl.errors import BenchctlError, UsageError
 from engine.archive_server import Reply, Server, sha, zipped
@@ -140,7 +141,7 @@ def test_a_certificate_that_is_not_trusted_is_told(tmp_path: Path):
     opened = source({REPOSITORY_VARIABLE: "https://mirror.invalid"}, tmp_path)
     with (
         pytest.raises(BenchctlError, match="certificate of its host is not trusted") as caught,
-        opened._network_errors(),
+        opened.network_errors(),
     ):
         raise requests.exceptions.SSLError("CERTIFICATE_VERIFY_FAILED")
     assert "REQUESTS_CA_BUNDLE" in caught.value.hint
@@ -181,3 +182,44 @@ def test_the_newest_listed_version_stands_when_nothing_follows(server: Server):
 def test_a_repository_without_a_listing_is_told(server: Server):
     with pytest.raises(BenchctlError, match="lists no release of opensearch"):
         latest_version("opensearch", environ=server.environ)
+
+
+def _pom(server: Server, name: str, version: str, *needs: str) -> None:
+    """A jar and its POM; `needs` as `artifact:version[:scope]`, `?` behind the version if optional."""
+    entries = ""
+    for need in needs:
+        artifact, wanted, scope = (*need.split(":"), "compile")[:3]
+        entries += (
+            f"<dependency><groupId>g</groupId><artifactId>{artifact}</artifactId>"
+            f"<version>{wanted.rstrip('?')}</version><scope>{scope}</scope>"
+            f"<optional>{str(wanted.endswith('?')).lower()}</optional></dependency>"
+        )
+    text = (
+        '<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>'
+        f"<groupId>g</groupId><artifactId>{name}</artifactId><version>{version}</version>"
+        f"<dependencies>{entries}</dependencies></project>"
+    )
+    path = f"/g/{name}/{version}/{name}-{version}"
+    server.replies |= {f"{path}.pom": Reply(text.encode()), f"{path}.jar": Reply(b"jar")}
+
+
+def test_jars_come_with_what_their_poms_need_at_run_time_and_the_nearest_version_wins(server: Server):
+    _pom(server, "root", "1", "near:1", "tested:1:test", "optional:1?", "given:1:provided", "run:1:runtime")
+    _pom(server, "near", "1", "far:1")
+    _pom(server, "run", "1", "far:2", "deep:1")
+    for name, version in (("far", "1"), ("far", "2"), ("far", "3"), ("deep", "1")):
+        _pom(server, name, version)
+    found = resolve_poms(("g:root:1",), environ=server.environ)
+    assert found[0] == "g:root:1"
+    assert sorted(found[1:]) == ["g:deep:1", "g:far:1", "g:near:1", "g:run:1"]
+    # What is named is nearest of all.
+    found = resolve_poms(("g:root:1", "g:far:3"), environ=server.environ)
+    assert sorted(found) == ["g:deep:1", "g:far:3", "g:near:1", "g:root:1", "g:run:1"]
+
+
+def test_what_is_not_in_the_repository_is_told_by_name(server: Server):
+    _pom(server, "root", "1", "gone:1")
+    with pytest.raises(UsageError, match="has no root 2"):
+        resolve_poms(("g:root:2",), environ=server.environ)
+    with pytest.raises(BenchctlError, match=r"lacks what g:root:1 need.*gone"):
+        resolve_poms(("g:root:1",), environ=server.environ)

@@ -130,6 +130,22 @@ def test_paths_within_a_variant_are_relative_to_the_suite_file_too(
     assert (specs[2].distribution, specs[2].warmups) == ("https://host/es.zip", ("warmup",))
 
 
+def test_microbenchmarks_are_watched_with_jars_beside_the_suite(tmp_path: Path):
+    (tmp_path / "Sum.java").write_text("class Sum {}\n")
+    text = """
+variants: [plain, "own=jar:lib/own.jar,jar:a.b:c:1,jvm:-XX:-Inline"]
+canary: canary=jvm:-Xint
+micro: {source: Sum.java, params: {size: [1]}}
+margins: {op_time: 3%}
+"""
+    suite = suite_of(tmp_path, text)
+    assert suite.micro is not None
+    assert suite.micro.spec(Path()).source == str(tmp_path / "Sum.java")
+    specs = [suite.spec_of(variant) for _, variant, _ in suite.members()]
+    assert [(one.name, one.engine) for one in specs] == [("plain", "jvm"), ("own", "jvm"), ("canary", "jvm")]
+    assert specs[1].jars == (str(tmp_path / "lib" / "own.jar"), "a.b:c:1")
+
+
 def test_what_comes_with_benchctl_goes_before_files_of_the_same_name(tmp_path: Path):
     (tmp_path / "range-only").mkdir()
     (tmp_path / "big5").mkdir()
@@ -158,7 +174,10 @@ def test_notifiers_are_what_the_notifiers_say(tmp_path: Path):
     ("text", "message", "hint"),
     [
         ("challenges: [test]\n", "1:1: 'variants' is missing", "such as [es@8.19.0]"),
-        ("variants: [es]\n", "1:1: 'challenges' is missing", "add a list of challenges such as [range-only]"),
+        ("variants: [es]\n", "1:1: 'challenges' is missing", "challenges such as [range-only], or `micro`"),
+        (f"{LEAST}micro: {{source: a.java}}\n", "3:8: micro: a suite has challenges or micro", "two suites"),
+        ("variants: [a]\nmicro: {source: no.java}\n", "2:8: micro: there is no", "a file of Java"),
+        ("variants: [a=heap:1g]\nmicro: {source: no.java}\n", "1:12: variants, entry 1", "--variant"),
         ("variants: []\nchallenges: [test]\n", "1:11: variants: it is empty", "a list of variants"),
         ("variants: [es]\nchallenges: []\n", "2:13: challenges: it is empty", "a list of challenges"),
         ("variants: es\nchallenges: [test]\n", "1:11: variants: expected a list of variants", "write [es]"),

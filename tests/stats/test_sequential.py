@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from benchctl.minimize.questions import (
+from benchctl.stats.sequential import (
     Rule,
     answer,
     cautious_log_odds,

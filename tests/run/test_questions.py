@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from benchctl.home import Home
-from benchctl.minimize.conduct import Job, Nodes, _CalmObserver
 from benchctl.results.store import RunStore
 from benchctl.run.bench import Bench
 from benchctl.run.documents import FileOptions
 from benchctl.run.open_run import OpenRun
+from benchctl.run.questions import Job, Nodes, _CalmObserver
 from benchctl.track.model import Track
 from builders import make_fork, make_plan, make_record
 

@@ -1,0 +1,270 @@
+"""What a result of JMH's (`-rf json`) says: figures of its forks, its own table, and a run made of one."""
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
+
+from benchctl.disk import read_file
+from benchctl.errors import BenchctlError
+from benchctl.results.figures import OPERATIONS, Quantiles, TaskSummary
+from benchctl.results.foreign import NS, UNKNOWN, unknown_engine, unknown_environment
+from benchctl.results.model import RECORD_VERSION, ForkRecord, Imported, RunRecord
+from benchctl.results.plan import CorpusSpec, MicroSpec, Plan, VariantSpec
+from benchctl.track.model import Challenge, Task
+
+MICRO_METRICS = "throughput,op_time,service_time"
+"""What microbenchmarks are compared by, where they have it: that depends on JMH's mode."""
+MOST_RESULT_BYTES = 64 << 20
+"""How large a result may be."""
+_NS = {**NS, "min": 6e10, "hr": 3.6e12, "day": 8.64e13}
+_CONFIDENCE = 0.999
+# Of JMH's profilers: the figure that it is, and how many of its units that has.
+_METERS = {"gc.alloc.rate.norm": ("allocated", 1000.0)}
+
+
+class _Primary(msgspec.Struct, frozen=True, rename="camel"):
+    score_unit: str
+    raw_data: tuple[tuple[float, ...], ...] = ()
+    raw_data_histogram: tuple[tuple[tuple[tuple[float, int], ...], ...], ...] = ()
+
+
+class _Secondary(msgspec.Struct, frozen=True):
+    score: float | str = "NaN"
+
+
+class JmhEntry(msgspec.Struct, frozen=True, rename="camel"):
+    """One benchmark with one set of parameters, in all forks of a call of JMH's."""
+
+    benchmark: str
+    mode: str
+    threads: int
+    primary_metric: _Primary
+    secondary_metrics: dict[str, _Secondary] = {}
+    params: dict[str, str] = {}
+    jmh_version: str = ""
+    jdk_version: str = ""
+
+    @property
+    def forks(self) -> int:
+        """How many JVMs measured it."""
+        return len(self.primary_metric.raw_data or self.primary_metric.raw_data_histogram)
+
+    def values(self, fork: int) -> list[tuple[float, int]]:
+        """What a fork's iterations came to, or its sampled operations, ascending; and how often each did."""
+        metric = self.primary_metric
+        if metric.raw_data:
+            return sorted((value, 1) for value in metric.raw_data[fork])
+        return sorted(pair for iteration in metric.raw_data_histogram[fork] for pair in iteration)
+
+
+def is_jmh(path: Path) -> bool:
+    """Whether a file is of JMH: a list, which no race of another tool is."""
+    try:
+        return read_file(path).lstrip()[:1] == b"["
+    except OSError as err:
+        raise BenchctlError(f"{path}: {err.strerror}") from err
+
+
+def read_entries(path: Path) -> list[JmhEntry]:
+    """All of a result.
+
+    Raises:
+        BenchctlError: it cannot be read, or is of another kind.
+    """
+    try:
+        return msgspec.json.decode(read_file(path, MOST_RESULT_BYTES), type=list[JmhEntry])
+    except OSError as err:
+        raise BenchctlError(f"{path}: {err.strerror}") from err
+    except (msgspec.DecodeError, UnicodeDecodeError) as err:
+        raise BenchctlError(f"{path}: not a result of JMH's: {err}", hint="made by: -rf json") from err
+
+
+def short_names(names: Iterable[str]) -> dict[str, str]:
+    """By full name, `Class.method`, or `method` where all are of one class."""
+    names = list(names)
+    parts = 1 if len({name.rpartition(".")[0] for name in names}) == 1 else 2
+    short = {name: ".".join(name.split(".")[-parts:]) for name in names}
+    return short if len({*short.values()}) == len({*names}) else {name: name for name in names}
+
+
+def label_of(name: str, params: Mapping[str, str], threads: int | None) -> str:
+    """What a benchmark is called in tables; its threads are named where they tell it from others."""
+    marks = [f"{key}={value}" for key, value in params.items()]
+    marks += [] if threads is None else [f"threads={threads}"]
+    return name + (f":{','.join(marks)}" if marks else "")
+
+
+def figures_of(place: int, label: str, entry: JmhEntry, fork: int = 0) -> TaskSummary:
+    """The figures of one fork: a mean time, percentiles of sampled times, or a throughput.
+
+    JMH's times are of one thread's operations; throughput is that of all threads together.
+
+    Raises:
+        BenchctlError: it has none, or in a unit that is no time.
+    """
+    values = entry.values(fork)
+    count = sum(times for _, times in values)
+    if not count:
+        raise BenchctlError(f"{label} has no figures of fork {fork}")
+    left, _, right = entry.primary_metric.score_unit.partition("/")
+    rate = entry.mode == "thrpt"
+    unit_ns = _NS.get(right if rate else left)
+    if unit_ns is None:
+        raise BenchctlError(f"{label} is in '{entry.primary_metric.score_unit}', which is no time")
+    mean = sum(value * times for value, times in values) / count
+    quantiles = None
+    if not entry.primary_metric.raw_data:
+        ranked = [_ranked(values, count * share) * unit_ns for share in (0.5, 0.9, 0.99)]
+        quantiles = Quantiles(*ranked, *ranked)
+    return TaskSummary(
+        0,
+        place,
+        label,
+        label,
+        unit=OPERATIONS,
+        samples=count,
+        throughput_per_s=mean * 1e9 / unit_ns if rate else None,
+        mean_ns=None if rate else mean * unit_ns,
+        service_time=quantiles,
+        meters={
+            name: score / per_unit
+            for key, one in entry.secondary_metrics.items()
+            for name, per_unit in [_METERS.get(key.lstrip("·"), ("", 1.0))]
+            if name and math.isfinite(score := float(one.score))
+        },
+    )
+
+
+def _ranked(values: Sequence[tuple[float, int]], rank: float) -> float:
+    """Of ascending values, each found so often, the first that reaches a rank."""
+    seen = 0
+    for value, times in values:
+        seen += times
+        if seen >= rank:
+            return value
+    return values[-1][0]
+
+
+# JMH's own table.
+
+
+@dataclass(frozen=True)
+class OwnRow:
+    """A line of it: all iterations of all forks in one pot.
+
+    Attributes:
+        label: of the task.
+        mode: JMH's word.
+        count: iterations, or sampled operations.
+        score: their mean.
+        error: half the width of a 99.9 % interval by Student's t; None of fewer than 3.
+        unit: of both.
+    """
+
+    label: str
+    mode: str
+    count: int
+    score: float
+    error: float | None
+    unit: str
+
+
+def own_row(label: str, entries: Sequence[JmhEntry]) -> OwnRow:
+    """As JMH would print the same forks: its `Score ± Error` (`AbstractResult`, `ListStatistics`)."""
+    values = list(_pooled(entries))
+    count = sum(times for _, times in values)
+    mean, error = sum(value * times for value, times in values) / count, None
+    if count > 2:  # noqa: PLR2004 - as JMH does
+        spread = math.sqrt(sum(times * (value - mean) ** 2 for value, times in values) / (count - 1))
+        # It takes as long to load as a benchmark may take, and only this table needs it.
+        from scipy import stats  # noqa: PLC0415 - see above
+
+        t = float(stats.t.ppf(1 - (1 - _CONFIDENCE) / 2, count - 1))
+        error = t * spread / math.sqrt(count)
+    return OwnRow(label, entries[0].mode, count, mean, error, entries[0].primary_metric.score_unit)
+
+
+def _pooled(entries: Sequence[JmhEntry]) -> Iterator[tuple[float, int]]:
+    for entry in entries:
+        for fork in range(entry.forks):
+            yield from entry.values(fork)
+
+
+# A result that somebody else's call of JMH left, as a run without samples.
+
+
+def record_of_jmh(paths: Sequence[Path], variant: str, run_id: str, *, tags: Sequence[str] = ()) -> RunRecord:
+    """Make a run of results of one variant: the forks of each of them, one file after the other.
+
+    Raises:
+        BenchctlError: one cannot be read, or their benchmarks are not the same, as often measured.
+    """
+    forks: list[ForkRecord] = []
+    labels: list[str] = []
+    for path in paths:
+        entries = read_entries(path)
+        counts = {one.forks for one in entries}
+        if len(counts) != 1 or counts == {0}:
+            raise BenchctlError(
+                f"{path}: its benchmarks have {' and '.join(map(str, sorted(counts))) or 'no'} forks",
+                hint="measure all of them with the same -f, of at least 1",
+            )
+        found = _labels(entries)
+        if labels and found != labels:
+            raise BenchctlError(f"{path}: its benchmarks are not those of {paths[0]}")
+        labels = found
+        for fork in range(counts.pop()):
+            try:
+                told = [figures_of(place, labels[place], one, fork) for place, one in enumerate(entries)]
+            except BenchctlError as err:
+                raise BenchctlError(f"{path}: {err}") from err
+            forks.append(ForkRecord.of_figures(variant, len(forks), tuple(told), _created(path)))
+    first = entries[0]
+    spec = VariantSpec(variant, "jvm", first.jdk_version or UNKNOWN)
+    name = paths[0].stem
+    plan = Plan(
+        variants=(spec,),
+        schedules=(Challenge(name, tuple(map(Task, labels))),),
+        warmup_challenges=(),
+        restart="never",
+        forks=len(forks),
+        seed=0,
+        heap_mb=0,
+        track=name,
+        track_digest="",
+        corpus=CorpusSpec(seed=0, documents=0, generator_version=0, digest=""),
+        segments=0,
+        params={},
+        ingest_clients=0,
+        origin="empty",
+        metrics=MICRO_METRICS,
+        micro=MicroSpec(str(paths[0].absolute()), ""),
+    )
+    return RunRecord(
+        record_version=RECORD_VERSION,
+        id=run_id,
+        created=_created(paths[0]),
+        status="complete",
+        plan=plan,
+        environment=unknown_environment(f"jmh:{UNKNOWN}:"),
+        engines=(unknown_engine(spec),),
+        forks=tuple(forks),
+        caveats=(),
+        tags=tuple(tags),
+        imported=Imported("jmh", first.jmh_version, tuple(str(path.absolute()) for path in paths)),
+    )
+
+
+def _labels(entries: Sequence[JmhEntry]) -> list[str]:
+    names = short_names({one.benchmark for one in entries})
+    many = len({one.threads for one in entries}) > 1
+    return [label_of(names[one.benchmark], one.params, one.threads if many else None) for one in entries]
+
+
+def _created(path: Path) -> str:
+    """When a result was written, ISO 8601 in UTC; it does not say when it was measured."""
+    return datetime.fromtimestamp(path.stat().st_mtime, UTC).isoformat(timespec="seconds")
