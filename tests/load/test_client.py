@@ -249,6 +249,19 @@ def test_every_search_of_a_measured_batch_keeps_its_own_time_and_they_their_sum(
     assert [failure.outcome for failure in made.client.tally.failures()] == [Outcome.HTTP_ERROR]
 
 
+def in_a_row() -> Script:
+    yield REQUEST
+    yield REQUEST
+    return Answer(Outcome.OK, 7, tooks_ms=(3, 4))
+
+
+def test_so_does_every_search_of_an_operation_that_sends_them_in_a_row():
+    made = run(
+        Task("range", warmup_iterations=1, iterations=2), *[Served(MS) for _ in range(6)], work=in_a_row
+    )
+    assert made.client.tooks == [{7: 2}, {3: 2}, {4: 2}]
+
+
 def scroll() -> Script:
     first = yield REQUEST
     assert first is not None

@@ -518,7 +518,7 @@ FIGURES = (
             "parallelism",
             "parallelism",
             "searches",
-            "the sum of the searches' own times over that of their batch: how many ran at a time",
+            "the sum of the searches' own times over the time of their batch: how many ran at a time",
             additive=False,
             level="request",
             own_nodes="",

@@ -209,7 +209,7 @@ class CorpusFile(
 
 
 class CorpusSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab", omit_defaults=True):
-    """Which documents: generated ones, whose digest follows from the other three; or those of files.
+    """Which documents: generated ones, whose digest follows from the others; or those of files.
 
     Attributes:
         seed: of generated ones; 0 for files.

@@ -99,9 +99,9 @@ def meters(
     # Whole milliseconds say nothing about what is left of quicker answers.
     if timed and took_ns >= timed * _LEAST_TOOK_NS and service_ns >= took_ns:
         found["client_time"] = (service_ns - took_ns) / _NS_PER_MS / timed
-    if result.tooks and took_ns >= timed * _LEAST_TOOK_NS:
+    if result.tooks and service_ns >= timed * _LEAST_TOOK_NS:
         summed_ms = sum(took_ms * times for took_ms, times in result.tooks[0].items())
-        found["parallelism"] = summed_ms * _NS_PER_MS / took_ns
+        found["parallelism"] = summed_ms * _NS_PER_MS / service_ns
     if readings and sent:
         found["cpu_driver"] = result.driver_cpu_s * 1e3 / sent
         found |= {name: spent / sent for name, spent in written.items()}

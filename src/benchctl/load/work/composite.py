@@ -1,7 +1,7 @@
 """Composites, measured as one, and the point-in-time and asynchronous searches that their parts share."""
 
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from http import HTTPStatus
 from itertools import count
 from typing import Any
@@ -439,7 +439,7 @@ def _run(steps: Sequence[Use | _BoundStream], held: Held) -> Generator[Item, Rep
             tooks_ms.append(answer.took_ms)
     if not tooks_ms or any(isinstance(step, _BoundStream) for step in steps):
         return _OK
-    return replace(_OK, took_ms=sum(tooks_ms), tooks_ms=tuple(tooks_ms))
+    return msgspec.structs.replace(_OK, took_ms=sum(tooks_ms), tooks_ms=tuple(tooks_ms))
 
 
 def _widest(steps: Sequence[Step]) -> int:
