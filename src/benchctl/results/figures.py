@@ -618,8 +618,17 @@ FIGURES = (
         "the engine's own time of all bulk requests of a build",
     ),
     _built(
-        "build_client", "time beyond took", "ingest.client_s", "s",
-        "the client's time beyond it, over all bulk requests of a build", additive=True,
+        "build_rest", "took beyond indexing", "ingest.rest_s", "s",
+        "what that has beyond indexing: durability, answers", additive=True, resolution=0.001,
+    ),
+    _built(
+        "build_network", "time beyond took", "ingest.network_s", "s",
+        "from sending to the answer beyond it, over all bulk requests of a build", additive=True,
+    ),
+    _built(
+        "build_client", "client's own time", "ingest.client_s", "s",
+        "to frame bodies, or to encode documents and decode answers, over all bulk requests of a build",
+        additive=True,
     ),
     _built(
         "build_cpu", "CPU", "ingest.cpu_ms", "ms/1k docs",

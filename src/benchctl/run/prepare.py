@@ -217,6 +217,7 @@ def index_keys(builder: Installation, spec: VariantSpec, plan: Plan, track: Trac
         plan.segments,
         1 if plan.index == "deterministic" else plan.ingest_clients,
         deterministic=plan.index == "deterministic",
+        transport=plan.ingest_transport,
         index_settings=spec.index_settings,
         nodes=spec.layout,
         spread=any(plan.node_hosts.get(spec.name, ())),
