@@ -368,6 +368,10 @@ FILES = (
 """What files of an index are for."""
 
 
+PROFILED = ("query", "percentiles", "other_aggs")
+"""What is kept of the profiles that a search engine's profile API makes of searches."""
+
+
 _PER_SECOND = Figure("", "", "", unit="queries/s", higher_is_better=True, margin=0.03, level="task")
 FIGURES = (
     msgspec.structs.replace(
@@ -524,6 +528,19 @@ FIGURES = (
             own_nodes="",
         ),
         higher_is_better=True,
+    ),
+    *(
+        _metered(
+            f"profile_{kind}",
+            f"profiled {kind.replace('_aggs', ' aggregations')}",
+            "ms",
+            f"time of {meaning}, by the profile API, which inflates it",
+            level="request",
+            own_nodes="",
+        )
+        for kind, meaning in zip(
+            PROFILED, ("queries", "percentiles aggregations", "all other aggregations"), strict=True
+        )
     ),
     msgspec.structs.replace(
         _PER_SECOND,

@@ -102,6 +102,8 @@ def meters(
     if result.tooks and service_ns >= timed * _LEAST_TOOK_NS:
         summed_ms = sum(took_ms * times for took_ms, times in result.tooks[0].items())
         found["parallelism"] = summed_ms * _NS_PER_MS / service_ns
+    if answered:
+        found |= {f"profile_{kind}": ns / _NS_PER_MS / answered for kind, ns in result.profile_ns.items()}
     if readings and sent:
         found["cpu_driver"] = result.driver_cpu_s * 1e3 / sent
         found |= {name: spent / sent for name, spent in written.items()}
