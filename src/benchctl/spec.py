@@ -78,6 +78,15 @@ class RunSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
         int,
         _said("Concurrent bulk senders that fill the prepared index.", "Nodes and indices", at_least=1),
     ] = 2
+    ingest_transport: Annotated[
+        TransportName,
+        _said(
+            "What fills the prepared index: benchctl's own wire client, or the bulk helpers of "
+            "elasticsearch-py and opensearch-py, which encode every document.",
+            "Nodes and indices",
+            later=True,
+        ),
+    ] = "wire"
     index_builds: Annotated[
         int,
         _said(

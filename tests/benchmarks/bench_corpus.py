@@ -1,4 +1,4 @@
-"""How fast the corpus generator is, compression and writing included, beside a plain one in the same run.
+"""How fast the corpus generators are, compression and writing included, beside plain ones in the same run.
 
     python tests/benchmarks/bench_corpus.py [documents, such as 2m] [repetitions]
 
@@ -14,6 +14,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -23,10 +24,13 @@ from rich.console import Console
 from rich.table import Table
 
 from benchctl.corpus.bulk import frame_bodies
+from benchctl.corpus.cluster_metrics import EPOCHS, NODES, TASKS
 from benchctl.corpus.documents import parse_documents
-from benchctl.corpus.generated import ensure_corpus, open_documents
+from benchctl.corpus.generated import Corpus, ensure_corpus, open_documents
+from benchctl.corpus.generators import GENERATORS
 from benchctl.corpus.tables import AGENT_IDS, MODIFIERS, NOUNS, PROCESSES, REGIONS
 from benchctl.home import Home
+from benchctl.track.model import GeneratorName
 
 PLAIN_DOCUMENTS = 50_000
 DOCUMENTS_PER_BODY = 2000
@@ -73,12 +77,29 @@ def _plain_document(draw: random.Random) -> dict[str, Any]:
     }
 
 
-def _write_plain(folder: Path) -> None:
+def _plain_metrics(draw: random.Random) -> dict[str, Any]:
+    return {
+        "epoch": draw.randint(1, EPOCHS),
+        "node": f"N{draw.randint(1, NODES):03d}",
+        "task": f"T{draw.randint(1, TASKS):03d}",
+        "cpu": round(draw.uniform(0, 100), 3),
+        "mem": round(draw.uniform(0, 100), 3),
+        "net": round(draw.uniform(0, 100), 3),
+    }
+
+
+PLAIN: dict[GeneratorName, Callable[[random.Random], dict[str, Any]]] = {
+    "big5": _plain_document,
+    "cluster-metrics": _plain_metrics,
+}
+
+
+def _write_plain(generator: GeneratorName, folder: Path) -> None:
     draw = random.Random(1)  # noqa: S311 - benchmark data
     compressor = zstandard.ZstdCompressor(level=1)
     with (folder / "plain.ndjson.zst").open("wb") as file, compressor.stream_writer(file) as compressed:
         for _ in range(PLAIN_DOCUMENTS):
-            line = json.dumps(_plain_document(draw), separators=(",", ":"))
+            line = json.dumps(PLAIN[generator](draw), separators=(",", ":"))
             compressed.write(line.encode() + b"\n")
 
 
@@ -89,8 +110,8 @@ def _seconds(work: Callable[[Path], object]) -> float:
         return time.perf_counter() - began
 
 
-def _framed(home: Home, documents: int) -> int:
-    blocks = open_documents(ensure_corpus(home, documents))
+def _framed(home: Home, generator: GeneratorName, documents: int) -> int:
+    blocks = open_documents(ensure_corpus(home, documents, generator=generator))
     return sum(count for count, _ in frame_bodies(blocks, DOCUMENTS_PER_BODY))
 
 
@@ -98,25 +119,32 @@ def main() -> None:
     """Measure and print."""
     documents = parse_documents(sys.argv[1] if len(sys.argv) > 1 else "2m")
     repetitions = int(sys.argv[2]) if len(sys.argv) > 2 else 3
+    for generator in GENERATORS:
+        _measure(generator, documents, repetitions)
+
+
+def _measure(generator: GeneratorName, documents: int, repetitions: int) -> None:
     cpus = len(os.sched_getaffinity(0))
     kept = Path(tempfile.mkdtemp(prefix="bench-corpus-"))
     try:
-        corpus = ensure_corpus(Home(kept), documents)
+        corpus = ensure_corpus(Home(kept), documents, generator=generator)
+
+        def ours(at: Path, workers: int) -> Corpus:
+            return ensure_corpus(Home(at), documents, generator=generator, workers=workers)
+
         jobs: list[tuple[str, int, Callable[[Path], object]]] = [
-            ("plain, 1 process", PLAIN_DOCUMENTS, _write_plain),
-            ("benchctl, 1 process", documents, lambda at: ensure_corpus(Home(at), documents, workers=1)),
-            (
-                f"benchctl, {cpus} processes",
-                documents,
-                lambda at: ensure_corpus(Home(at), documents, workers=cpus),
-            ),
-            ("read and frame, 1 process", documents, lambda _: _framed(Home(kept), documents)),
+            ("plain, 1 process", PLAIN_DOCUMENTS, partial(_write_plain, generator)),
+            ("benchctl, 1 process", documents, partial(ours, workers=1)),
+            (f"benchctl, {cpus} processes", documents, partial(ours, workers=cpus)),
+            ("read and frame, 1 process", documents, lambda _: _framed(Home(kept), generator, documents)),
         ]
         # Interleaved, so that a busy moment of the host does not hit one row alone.
         times = [[_seconds(work) for _, _, work in jobs] for _ in range(repetitions)]
     finally:
         shutil.rmtree(kept)
-    table = Table("work", "documents/s", "MB/s raw", "ratio to plain", title=f"{documents:,} documents")
+    table = Table(
+        "work", "documents/s", "MB/s raw", "ratio to plain", title=f"{documents:,} documents of {generator}"
+    )
     speeds = [size / median(row[job] for row in times) for job, (_, size, _) in enumerate(jobs)]
     bytes_a_document = corpus.raw_bytes / documents
     for (label, _, _), speed in zip(jobs, speeds, strict=True):

@@ -48,6 +48,7 @@ SUBJECT: Final[Mapping[str, tuple[Words, ...]]] = {
     "distributions": (("--distribution", "es=es.zip"),),
     "segments": (("--segments", "4"),),
     "ingest_clients": (("--ingest-clients", "1"),),
+    "ingest_transport": (("--ingest-transport", "client"),),
     "seed": (("--seed", "7"),),
     "corpus_seed": (("--corpus-seed", "5"),),
     "paired": (("--paired",),),

@@ -212,6 +212,50 @@ def test_costs_totals_and_rates_over_builds(home: Home, benchctl: Benchctl, tmp_
 SHIPPED = Path(__file__).parents[2] / "experiments"
 
 
+PHASES = """
+title: Phases, small
+forks: 1
+docs: 3k
+heap: 512m
+track: cluster-metrics
+params: {warmup_iterations: 1, iterations: 2}
+measurements:
+  queries: {variants: [es], challenges: [phases]}
+  helper: {variants: [es], ingest: true, ingest-clients: 1, ingest-transport: client}
+  epochs: {variants: [es], challenges: [epochs], params: {bulk_size: 100}}
+tables:
+  - title: Phases
+    rows:
+      - {name: batch, metric: mean, baseline: queries/es/D_td-serial, contender: queries/es/D_td-msearch}
+      - {name: epochs, metric: mean, baseline: epochs/es/epoch-1, contender: epochs/es/epoch-5}
+      - {name: built, metric: build_client, as: difference, baseline: queries/es, contender: helper/es}
+"""
+
+
+def test_phases_of_a_metrics_workload_are_measured_and_its_answers_known(
+    home: Home, benchctl: Benchctl, tmp_path: Path
+):
+    path = tmp_path / "phases.yml"
+    path.write_text(PHASES)
+    done = benchctl("experiment", "run", str(path))
+    assert done.returncode == 0, done.stdout + done.stderr
+    known = runs(home)
+    (fork,) = known["queries"].forks
+    found = {one.label: one.meters for one in fork.summaries}
+    assert found["D_td-profiled"]["profile_percentiles"] > 0
+    assert "profile_query" not in found["D_td-serial"]
+    parts = {one.label: len(one.took_parts) for one in fork.summaries if one.took_parts}
+    assert parts["D_hdr-serial"] == parts["D_hdr-msearch"] == 30
+    epochs = [one.samples for one in known["epochs"].forks[0].summaries if one.label.startswith("epoch-")]
+    assert epochs == 5 * [6]
+    (wire,), (helper,) = (
+        [one.ingest for one in known[name].indices.values()] for name in ("queries", "helper")
+    )
+    assert wire.documents == helper.documents == 3000
+    assert (helper.client_s or 0) > 0
+    assert (wire.client_s or 0) > 0
+
+
 def test_call_sites_of_microbenchmarks_are_judged_by_the_logs_of_their_own_jvms(
     home: Home, benchctl: Benchctl
 ):

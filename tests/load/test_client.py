@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -247,6 +248,39 @@ def test_every_search_of_a_measured_batch_keeps_its_own_time_and_they_their_sum(
     assert made.client.sent_bytes == 2 * len(b"two lines")
     assert made.client.tooks == [{30: 1, 35: 1}, {10: 2}, {20: 1, 25: 1}]
     assert [failure.outcome for failure in made.client.tally.failures()] == [Outcome.HTTP_ERROR]
+
+
+def profiled(_status: int, _body: bytes) -> Answer:
+    return Answer(Outcome.OK, 7, profile_ns=(1, 20, 300))
+
+
+def twice_profiled() -> Script:
+    yield msgspec.structs.replace(REQUEST, judge=profiled)
+    yield msgspec.structs.replace(REQUEST, judge=profiled)
+    return Answer(Outcome.OK, 7)
+
+
+@pytest.mark.parametrize("rate", [None, 100.0])
+def test_profiles_of_measured_searches_add_up_those_of_parts_included(rate: float | None):
+    request = msgspec.structs.replace(REQUEST, judge=profiled)
+    for work, times in ((request, 2), (twice_profiled, 4)):
+        task = Task("range", warmup_iterations=1, iterations=2, target_throughput=rate)
+        made = run(task, *[Served(MS // 2) for _ in range(6)], work=work)
+        found = {"query": times, "percentiles": 20 * times, "other_aggs": 300 * times}
+        assert made.client.profile_ns == found
+
+
+def in_a_row() -> Script:
+    yield REQUEST
+    yield REQUEST
+    return Answer(Outcome.OK, 7, tooks_ms=(3, 4))
+
+
+def test_so_does_every_search_of_an_operation_that_sends_them_in_a_row():
+    made = run(
+        Task("range", warmup_iterations=1, iterations=2), *[Served(MS) for _ in range(6)], work=in_a_row
+    )
+    assert made.client.tooks == [{7: 2}, {3: 2}, {4: 2}]
 
 
 def scroll() -> Script:

@@ -16,6 +16,7 @@ import pytest
 from benchctl.corpus.documents import merged
 from benchctl.errors import BenchctlError
 from benchctl.load.ingest import BODIES_AHEAD, Checkpoints, Cuts, Ingested, ingest
+from benchctl.results.plan import EngineName
 from waiting import eventually
 
 GOOD = json.dumps({"took": 1, "errors": False, "items": []}).encode()
@@ -63,8 +64,12 @@ class BulkHandler(BaseHTTPRequestHandler):
         self.server.answered += 1
         self.send_response(self.server.status)
         self.send_header("Content-Length", str(len(answer)))
+        self.send_header("Content-Type", "application/json")
+        self.send_header("X-Elastic-Product", "Elasticsearch")
         self.end_headers()
         self.wfile.write(answer)
+
+    do_PUT = do_POST  # noqa: N815 - the base class's name
 
     def log_message(self, *_args: object) -> None:
         """Tests are quiet."""
@@ -96,6 +101,7 @@ def test_every_body_is_sent_once_and_counted(bulk_server: BulkServer):
     assert told == list(range(10, 501, 10))
     assert done.took_s == pytest.approx(0.05)
     assert 0 < done.answered_s < 3 * (done.seconds + 0.01)
+    assert 0 < done.client_s < done.seconds
 
 
 @pytest.mark.parametrize(
@@ -107,6 +113,43 @@ def test_the_first_refusal_ends_it(bulk_server: BulkServer, said: str):
     with pytest.raises(BenchctlError, match=said):
         ingest([("i", bodies(5000))], endpoint=bulk_server.url, clients=2, on_progress=lambda _: None)
     assert len(bulk_server.bodies) < 5000
+
+
+ROWS = b'{"index":{}}\n{"n":1}\n{"index":{"_id":"7"}}\n{"n":2.5}\n'
+HELPED = (200, b'{"took":40,"errors":false,"items":[{"index":{"status":201}},{"index":{"status":201}}]}')
+REFUSED_ROW = b'{"took":4,"errors":true,"items":[{"index":{"status":429,"error":{"type":"full"}}}]}'
+engines = pytest.mark.parametrize("engine", ["elasticsearch", "opensearch"])
+
+
+@engines
+@pytest.mark.parametrize("bulk_server", [HELPED], indirect=True)
+def test_bulk_helpers_send_the_same_documents_with_times_of_their_own(
+    engine: EngineName, bulk_server: BulkServer
+):
+    streams = [("a b", iter(8 * [(2, ROWS)])), ("", iter(2 * [(2, ROWS)]))]
+    done = ingest(streams, endpoint=bulk_server.url, clients=2, helper=engine, on_progress=lambda _: None)
+    assert sorted(bulk_server.paths) == [*2 * ["/_bulk"], *8 * ["/a%20b/_bulk"]]
+    assert {tuple(map(json.loads, body.splitlines())) == ROW_OBJECTS for body in bulk_server.bodies} == {True}
+    assert (done.documents, done.took_s) == (20, pytest.approx(0.4))
+    assert 0 < done.client_s < 2 * done.seconds
+    assert 0 < done.answered_s < 2 * done.seconds
+
+
+ROW_OBJECTS = tuple(map(json.loads, ROWS.splitlines()))
+
+
+@engines
+@pytest.mark.parametrize("bulk_server", [(200, REFUSED_ROW), (503, b'{"error": "full"}')], indirect=True)
+def test_what_a_bulk_helper_is_refused_ends_it(engine: EngineName, bulk_server: BulkServer):
+    with pytest.raises(BenchctlError, match=r"a bulk request of the ingest failed: .*"):
+        ingest(
+            [("i", iter(90 * [(2, ROWS)]))],
+            endpoint=bulk_server.url,
+            clients=1,
+            helper=engine,
+            on_progress=lambda _: None,
+        )
+    assert len(bulk_server.bodies) == 1
 
 
 def test_a_node_that_is_gone_is_an_error():

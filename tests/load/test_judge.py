@@ -3,6 +3,7 @@
 import json
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -16,11 +17,13 @@ from benchctl.load.request import (
     judge_health,
     judge_multi_search,
     judge_plain,
+    judge_profiled,
     judge_search,
     judge_shards,
     judge_snapshot,
 )
 from benchctl.results.samples import Outcome
+from load.playing import request_of
 
 
 def search_body(**changes: object) -> bytes:
@@ -263,6 +266,26 @@ def test_a_setting_of_searches_on_several_segments_that_a_node_lacks_is_unsuppor
     assert name in (is_unsupported(400, error_body(error)) or "")
     mistaken = {**error, "reason": "persistent setting [search.max_bucket], not recognized"}
     assert is_unsupported(400, error_body(mistaken)) is None
+
+
+def profiled_body(**profile: Any) -> bytes:
+    whole = {**json.loads(search_body()), "profile": profile}
+    return json.dumps(whole).encode()
+
+
+def test_a_profile_is_kept_by_query_percentiles_and_other_aggregations_of_all_shards():
+    query = {"type": "BooleanQuery", "time_in_nanos": 5, "children": [{"type": "x", "time_in_nanos": 4}]}
+    kinds = ("TDigestPercentilesAggregator", "HDRPercentilesAggregator", "SumAggregator")
+    aggregations = [{"type": kind, "time_in_nanos": 10 + place} for place, kind in enumerate(kinds)]
+    shard = {"searches": [{"query": [query], "collector": []}], "aggregations": aggregations}
+    plain = judge_search(200, search_body())
+    assert judge_profiled(200, profiled_body(shards=2 * [shard])) == msgspec.structs.replace(
+        plain, profile_ns=(10, 42, 24)
+    )
+    assert judge_profiled(200, profiled_body(shards=7)) == plain
+    assert judge_profiled(503, b"").outcome is judge_search(503, b"").outcome
+    assert request_of(operation_type="search", body={"profile": True}).judge is judge_profiled
+    assert request_of(operation_type="search", body={}).judge is judge_search
 
 
 def batch_body(*responses: bytes) -> bytes:

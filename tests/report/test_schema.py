@@ -19,8 +19,8 @@ from races import race, write
 
 # Of the form of each version.
 DIGESTS: dict[SchemaName, str] = {
-    "analysis": "434664425efae2f1",
-    "run": "d843f653222346ab",
+    "analysis": "e534f33f77a92830",
+    "run": "3b1dbb5c7ae442bc",
     "message": "a9c44518bdc9e16f",
 }
 

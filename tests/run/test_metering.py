@@ -15,7 +15,7 @@ from benchctl.engine.readings import ClusterReading
 from benchctl.jvm.unified_log import GcPause
 from benchctl.load.executor import TaskResult
 from benchctl.load.task_clients import Job
-from benchctl.results.figures import FIGURES, DriverFigures
+from benchctl.results.figures import FIGURES, PROFILED, DriverFigures
 from benchctl.results.model import SegmentFacts
 from benchctl.results.samples import Outcome, empty_columns
 from benchctl.run import metering
@@ -91,13 +91,16 @@ def test_every_figure_is_declared():
     node = Node({1: "search"}, [GcPause(at * MS, 0, "Young", 9, 3) for at in (0, 2000)], 5_000_000)
     ends = [reading(1, 1, {1: 1}), reading(9, 9, {1: 3})]
     written = dict.fromkeys(("indexing", "throttled", "refresh", "merge", "flush"), 6)
-    found = meters(ends, result([5, 6, 7], took_ms=10), ORIGIN_NS, node, written)
+    profile_ns = dict.fromkeys(PROFILED, 6 * MS)
+    batch = replace(result([5, 6, 7], took_ms=10), tooks=({12: 3},), profile_ns=profile_ns)
+    found = meters(ends, batch, ORIGIN_NS, node, written)
     held = dict.fromkeys(("open_files", "segments", "heap_used_bytes", "direct_bytes"), 1.0)
     of_target = told((None, cluster(9, 9, a=held, b=held)), result([5]), ORIGIN_NS, 0.0)
     index = index_meters([SegmentFacts(1, 2_000_000, "9.8.0")], {"points": 2_000_000, "translog": 9})
     at_the_end = {**sent_per_s(bulk, 4_000_000), **index, "force_merge": 1.0, **of_target}
     assert found.keys() | at_the_end.keys() == declared
     assert found["merge"] == 2
+    assert found["profile_percentiles"] == 2
     assert found["direct_buffers"] == 5
 
 
@@ -204,6 +207,13 @@ def test_the_time_outside_the_engine_is_what_took_leaves_of_slow_answers():
     for took_ms in (9, 16):
         quick = meters([], result([5, 6, 7], took_ms=took_ms), ORIGIN_NS, Node({}, None), {})
         assert quick.keys() == {"answer", "engine_time"}
+
+
+def test_searches_run_at_a_time_as_their_own_times_exceed_that_of_their_batch():
+    batch = replace(
+        result([5, 60, 90], warmups=1, took_ms=14), tooks=({40: 1, 50: 1}, {20: 2}, {20: 1, 30: 1})
+    )
+    assert meters([], batch, ORIGIN_NS, Node({}, None), {})["parallelism"] == 90 / (2 * 15)
 
 
 def test_data_sent_is_known_of_what_indexes_documents():

@@ -199,6 +199,17 @@ def test_tasks_of_a_parallel_element_share_a_node_whatever_the_policy():
     assert boots(plan) == ((((0, 0),),), (((0, 1), (0, 2)),))
 
 
+def test_steps_in_random_order_come_in_another_one_in_each_block_and_in_the_same_again():
+    plan, _ = plan_run(options())
+    tasks = [Task("a"), Task("b", group=1), Task("c", group=1), *(Task(name) for name in "defg")]
+    plan = msgspec.structs.replace(plan, schedules=(Challenge("c", tuple(tasks), order="random"),))
+    orders = [boots(plan, block) for block in range(6)]
+    assert len(set(orders)) > 1
+    assert orders == [boots(plan, block) for block in range(6)]
+    written = {((0, 0),), ((0, 1), (0, 2)), *(((0, place),) for place in range(3, 7))}
+    assert [set(steps) for (steps,) in orders] == [written] * 6
+
+
 @given(seed=st.integers(0, 2**63 - 1), block=st.integers(0, 1000))
 def test_every_block_has_every_variant_once_in_an_order_that_repeats(seed: int, block: int):
     plan, _ = plan_run(options(seed=seed))

@@ -109,6 +109,12 @@ def test_what_runs_beside_a_task_is_not_before_it():
     assert ran_before(plan_of(together), (0, 2)) == ("sort",)
 
 
+def test_what_ran_before_is_no_effect_where_that_differs_from_block_to_block():
+    shuffled = plan_of(FRESH_RANGE, msgspec.structs.replace(DEBUG, order="random"))
+    done = {"es": [fork_of(shuffled, "es", block, {}) for block in range(3)]}
+    assert order_effects(SERVICE_TIME, done, shuffled, every_place(shuffled)) == []
+
+
 def test_other_loads_of_an_operation_are_not_compared():
     throttled = Challenge("slow", (SORT, msgspec.structs.replace(RANGE, target_throughput=2.0)))
     plan = plan_of(FRESH_RANGE, throttled)

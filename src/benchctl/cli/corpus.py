@@ -11,13 +11,14 @@ from benchctl.cli.options import DocumentsType, ParamOptions, param_options
 from benchctl.cli.streams import say
 from benchctl.cli.watch import watching
 from benchctl.corpus.generated import list_corpora
+from benchctl.corpus.generators import GENERATORS
 from benchctl.corpus.published import BIG5, BIG5_SIZES, Fetch, Packing, big5_corpus, fetched_files
 from benchctl.errors import UsageError
 from benchctl.home import resolve_home
 from benchctl.nearest import suggestion
 from benchctl.run.prepare import prepare_corpus
 from benchctl.track.load import TASK_PARAMETERS, load_track, reject_unused
-from benchctl.track.model import Corpus
+from benchctl.track.model import Corpus, GeneratorName
 
 
 @click.group("corpus")
@@ -27,14 +28,21 @@ def corpus_group() -> None:
 
 @corpus_group.command("generate")
 @click.option("--docs", type=DocumentsType(), default="1m", show_default=True, help="How many documents.")
+@click.option(
+    "--generator",
+    type=click.Choice(list(GENERATORS)),
+    default="big5",
+    show_default=True,
+    help="Of which kind.",
+)
 @click.option("--seed", type=int, default=1, show_default=True, help="Another seed, other documents.")
 @measuring_options
-def generate_command(docs: int, seed: int, *, wait: bool, quiet: bool) -> None:
+def generate_command(docs: int, generator: GeneratorName, seed: int, *, wait: bool, quiet: bool) -> None:
     """Generate a corpus that a later run with the same --docs uses."""
     home = resolve_home()
     with measuring(wait=wait, quiet=quiet) as observer:
         start = time.monotonic()
-        corpus = prepare_corpus(home, docs, seed, observer)
+        corpus = prepare_corpus(home, docs, seed, observer, generator)
         seconds = time.monotonic() - start
     on_disk = sum(part.file_bytes for part in corpus.parts)
     say(
@@ -137,6 +145,9 @@ def list_command() -> None:
     """List the corpora in benchctl's home: generated ones, then fetched files."""
     home = resolve_home()
     for corpus in list_corpora(home):
-        say(f"{corpus.documents:>15,} documents  seed {corpus.seed}  {corpus.digest[:12]}  {corpus.root}")
+        say(
+            f"{corpus.documents:>15,} documents  {corpus.generator}  seed {corpus.seed}  "
+            f"{corpus.digest[:12]}  {corpus.root}"
+        )
     for path in fetched_files(home):
         say(f"{path.stat().st_size:>15,} bytes      {path}")

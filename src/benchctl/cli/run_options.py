@@ -51,7 +51,7 @@ _ALL = "all"
 
 # Settings, as they are declared.
 
-PREPARING = ("segments", "ingest_clients", "index_builds", "index")
+PREPARING = ("segments", "ingest_clients", "ingest_transport", "index_builds", "index")
 """Those of them that are about prepared indices."""
 
 

@@ -10,7 +10,7 @@ import hashlib
 import os
 import shlex
 import shutil
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import ExitStack, closing, contextmanager
@@ -23,10 +23,12 @@ import msgspec
 import zstandard
 
 from benchctl.child import follow_parent
-from benchctl.corpus.big5 import GENERATOR_VERSION, Span, generate, spans
+from benchctl.corpus.generators import GENERATORS
+from benchctl.corpus.rows import Span
 from benchctl.disk import FreeBytes, disk_errors, free_bytes, read_file, require_space
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Home
+from benchctl.track.model import GeneratorName
 
 
 @contextmanager
@@ -78,14 +80,14 @@ def damaged(path: Path, reason: str) -> BenchctlError:
     )
 
 
-def _write_part(folder: Path, seed: int, documents: int, span: Span) -> CorpusPart:
+def _write_part(folder: Path, generator: GeneratorName, seed: int, documents: int, span: Span) -> CorpusPart:
     """Generate documents of a corpus into a compressed file."""
     path = folder / span.name
     digest = hashlib.sha256()
     raw_bytes = 0
     compressor = zstandard.ZstdCompressor(level=_COMPRESSION_LEVEL, write_checksum=True)
     with path.open("wb") as file, compressor.stream_writer(file) as compressed:
-        for block in generate(seed, documents, span.start, span.stop):
+        for block in GENERATORS[generator].generate(seed, documents, span.start, span.stop):
             digest.update(block)
             raw_bytes += len(block)
             compressed.write(block)
@@ -152,6 +154,7 @@ class Corpus:
     """
 
     root: Path
+    generator: GeneratorName
     seed: int
     documents: int
     generator_version: int
@@ -169,13 +172,14 @@ class Corpus:
         return sum(part.file_bytes for part in self.parts)
 
 
-class _Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
+class _Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab", omit_defaults=True):
     format_version: int
     generator_version: int
     seed: int
     documents: int
     digest: str
     parts: tuple[CorpusPart, ...]
+    generator: GeneratorName = "big5"
 
 
 def _save_manifest(folder: Path, corpus: Corpus) -> None:
@@ -186,6 +190,7 @@ def _save_manifest(folder: Path, corpus: Corpus) -> None:
         corpus.documents,
         corpus.digest,
         corpus.parts,
+        corpus.generator,
     )
     text = msgspec.json.format(msgspec.json.encode(manifest), indent=1)
     (folder / MANIFEST).write_bytes(text + b"\n")
@@ -215,7 +220,13 @@ def load_corpus(folder: Path) -> Corpus:
     for part in manifest.parts:
         _check_file(folder / part.name, part.file_bytes)
     return Corpus(
-        folder, manifest.seed, manifest.documents, manifest.generator_version, manifest.digest, manifest.parts
+        folder,
+        manifest.generator,
+        manifest.seed,
+        manifest.documents,
+        manifest.generator_version,
+        manifest.digest,
+        manifest.parts,
     )
 
 
@@ -229,23 +240,28 @@ def _check_file(path: Path, expected_bytes: int) -> None:
 
 
 _SEEDS = 1 << 64
-_FILE_BYTES_A_DOCUMENT = 145  # 132 measured, and a tenth to spare
 
 
-# With fewer documents, a worker takes longer to start than to do its share.
-_WORTH_A_WORKER = 50_000
+# With smaller files, a worker takes longer to start than to do its share.
+_WORTH_A_WORKER_BYTES = 7_000_000
 
 
 def _write_parts(
-    folder: Path, seed: int, documents: int, spans: Sequence[Span], *, workers: int | None = None
+    folder: Path,
+    generator: GeneratorName,
+    seed: int,
+    documents: int,
+    *,
+    workers: int | None = None,
 ) -> Generator[CorpusPart, None, None]:
     """Write part files, in parallel when it is worth it.
 
     Closing the iterator early ends the workers after their current files.
     """
+    spans = tuple(GENERATORS[generator].spans(documents))
     most = len(os.sched_getaffinity(0)) if workers is None else workers
-    workers = min(most, len(spans), documents // _WORTH_A_WORKER)
-    write = partial(_write_part, folder, seed, documents)
+    workers = min(most, len(spans), needed_bytes(generator, documents) // _WORTH_A_WORKER_BYTES)
+    write = partial(_write_part, folder, generator, seed, documents)
     if workers <= 1:
         yield from map(write, spans)
         return
@@ -266,6 +282,7 @@ def ensure_corpus(
     home: Home,
     documents: int,
     *,
+    generator: GeneratorName = "big5",
     seed: int = 1,
     workers: int | None = None,
     progress: Callable[[int], None] | None = None,
@@ -278,6 +295,7 @@ def ensure_corpus(
     Args:
         home: has the corpora.
         documents: size of the corpus.
+        generator: what makes them.
         seed: from 0 to 2^64 - 1.
         workers: at most this many processes; None for the number of usable CPUs.
         progress: called with the number of newly written documents, file by file.
@@ -294,7 +312,7 @@ def ensure_corpus(
             f"there is no corpus of {documents} documents with seed {seed}",
             hint="give at least one document and a seed from 0 to 2^64 - 1",
         )
-    name = corpus_name(documents, seed)
+    name = corpus_name(generator, documents, seed)
     folder = home.corpora / name
     if folder.exists():
         return load_corpus(folder)
@@ -303,25 +321,25 @@ def ensure_corpus(
             if not folder.exists():  # another process may have built it meanwhile
                 require_space(
                     home.corpora,
-                    needed_bytes(documents),
+                    needed_bytes(generator, documents),
                     f"generate a corpus of {documents:,} documents",
                     available=free(home.corpora),
                     hint="free some space, choose fewer documents, or set BENCHCTL_HOME to a larger disk",
                 )
-                _build(folder, seed, documents, workers, progress or (lambda _: None))
+                _build(folder, generator, seed, documents, workers, progress or (lambda _: None))
     except OSError as err:
-        raise _cannot_write(folder, documents, err) from err
+        raise _cannot_write(folder, needed_bytes(generator, documents), documents, err) from err
     return load_corpus(folder)
 
 
-def corpus_name(documents: int, seed: int) -> str:
+def corpus_name(generator: GeneratorName, documents: int, seed: int) -> str:
     """The name of its folder."""
-    return f"big5-v{GENERATOR_VERSION}-seed{seed}-{documents}"
+    return f"{generator}-v{GENERATORS[generator].GENERATOR_VERSION}-seed{seed}-{documents}"
 
 
-def needed_bytes(documents: int) -> int:
+def needed_bytes(generator: GeneratorName, documents: int) -> int:
     """Upper estimate of the size of a corpus's files."""
-    return documents * _FILE_BYTES_A_DOCUMENT
+    return documents * GENERATORS[generator].FILE_BYTES_A_DOCUMENT
 
 
 def list_corpora(home: Home) -> tuple[Corpus, ...]:
@@ -330,8 +348,14 @@ def list_corpora(home: Home) -> tuple[Corpus, ...]:
     Raises:
         BenchctlError: a corpus is damaged.
     """
-    found = [load_corpus(folder) for folder in home.corpora.glob("big5-v*-seed*-*") if folder.is_dir()]
-    return tuple(sorted(found, key=lambda corpus: (corpus.documents, corpus.seed, corpus.generator_version)))
+    folders = [folder for name in GENERATORS for folder in home.corpora.glob(f"{name}-v*-seed*-*")]
+    found = [load_corpus(folder) for folder in folders if folder.is_dir()]
+    return tuple(
+        sorted(
+            found,
+            key=lambda corpus: (corpus.documents, corpus.generator, corpus.seed, corpus.generator_version),
+        )
+    )
 
 
 def open_documents(
@@ -361,18 +385,22 @@ def open_documents(
 
 
 def _build(
-    folder: Path, seed: int, documents: int, workers: int | None, progress: Callable[[int], None]
+    folder: Path,
+    generator: GeneratorName,
+    seed: int,
+    documents: int,
+    workers: int | None,
+    progress: Callable[[int], None],
 ) -> None:
     with _construction(folder) as building:
         parts = []
-        with closing(
-            _write_parts(building, seed, documents, tuple(spans(documents)), workers=workers)
-        ) as written:
+        with closing(_write_parts(building, generator, seed, documents, workers=workers)) as written:
             for part in written:
                 parts.append(part)
                 progress(part.stop - part.start)
         digest = corpus_digest(parts)
-        _save_manifest(building, Corpus(folder, seed, documents, GENERATOR_VERSION, digest, tuple(parts)))
+        version = GENERATORS[generator].GENERATOR_VERSION
+        _save_manifest(building, Corpus(folder, generator, seed, documents, version, digest, tuple(parts)))
 
 
 @contextmanager
@@ -392,11 +420,11 @@ def _construction(folder: Path) -> Iterator[Path]:
         shutil.rmtree(building, ignore_errors=True)
 
 
-def _cannot_write(folder: Path, documents: int, err: OSError) -> BenchctlError:
+def _cannot_write(folder: Path, needed: int, documents: int, err: OSError) -> BenchctlError:
     full = err.errno in (errno.ENOSPC, errno.EDQUOT)
     hint = "free some space or choose fewer documents" if full else f"check that {folder.parent} is writable"
     return BenchctlError(
-        f"cannot write the corpus of {documents:,} documents (about {needed_bytes(documents):,} bytes) "
+        f"cannot write the corpus of {documents:,} documents (about {needed:,} bytes) "
         f"to {folder}: {err.strerror or err}",
         hint=hint,
     )

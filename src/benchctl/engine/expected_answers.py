@@ -1,6 +1,6 @@
 """What an operation must find in the generated corpus, according to the generator: both engines can be wrong.
 
-Covers the queries, aggregations and sorts of big5; anything else has no expected answer.
+Covers the queries, aggregations and sorts of the shipped tracks; anything else has no expected answer.
 """
 
 import datetime as dt
@@ -12,19 +12,10 @@ from typing import Any, Protocol
 import msgspec
 import numpy as np
 
-from benchctl.corpus.big5 import (
-    FIRST_MS,
-    KEYWORDS,
-    LONGEST_MS,
-    NUMBERS,
-    Block,
-    Flags,
-    Numbers,
-    Slice,
-    blocks,
-    keyword_texts,
-    knows_word,
-)
+from benchctl.corpus import big5
+from benchctl.corpus.big5 import FIRST_MS, LONGEST_MS
+from benchctl.corpus.generators import Columns, Generator
+from benchctl.corpus.rows import Flags, Numbers, Slice
 from benchctl.engine.answers import Answer, AnswerBook, first_page
 from benchctl.track.operations.common import Operation
 from benchctl.track.operations.search import CompositeAgg, PaginatedSearch, ScrollSearch, Search
@@ -67,38 +58,40 @@ def only(found: object) -> tuple[str, Any]:
 class Buckets(Protocol):
     """The buckets of one aggregation, filled block by block."""
 
-    def add(self, block: Block, found: Flags) -> None:
+    def add(self, block: Columns, found: Flags) -> None:
         """Count those documents of a block that the query matches."""
 
     def listed(self) -> list[dict[str, Any]]:
         """What is known of every bucket, in the order of an answer."""
 
 
-def _known_aggregations(aggregations: Mapping[str, Any]) -> Iterable[tuple[str, Buckets]]:
+def _known_aggregations(aggregations: Mapping[str, Any], known: Generator) -> Iterable[tuple[str, Buckets]]:
     """The understood top-level aggregations of a body, by name."""
     for name, aggregation in aggregations.items():
         kinds = aggregation.keys() - {"aggs"}
         try:
             if len(kinds) == 1:
                 (kind,) = kinds
-                yield name, _aggregation(kind, aggregation[kind])
+                yield name, _aggregation(kind, aggregation[kind], known)
         except NOT_UNDERSTOOD:
             continue
 
 
-def _aggregation(kind: str, body: Mapping[str, Any]) -> Buckets:
+def _aggregation(kind: str, body: Mapping[str, Any], known: Generator) -> Buckets:
     match kind:
         case "date_histogram":
-            return _Histogram(_Source("", {kind: body}))
+            return _Histogram(_Source("", {kind: body}, known))
         case "terms" if body.keys() <= {"field", "size"}:
-            return _Terms([_Source("", {kind: {"field": body["field"]}})], body.get("size", DEFAULT_SIZE))
+            return _Terms(
+                [_Source("", {kind: {"field": body["field"]}}, known)], body.get("size", DEFAULT_SIZE)
+            )
         case "multi_terms" if body.keys() <= {"terms", "size"}:
-            sources = [_Source("", {"terms": one}) for one in body["terms"]]
+            sources = [_Source("", {"terms": one}, known) for one in body["terms"]]
             return _Terms(sources, body.get("size", DEFAULT_SIZE))
         case "composite" if body.keys() <= {"sources", "size"}:
-            sources = [_Source(*only(one)) for one in body["sources"]]
+            sources = [_Source(*only(one), known) for one in body["sources"]]
             return _Composite(sources, body.get("size", DEFAULT_SIZE))
-        case "range" if body.keys() <= {"field", "ranges"} and body["field"] in NUMBERS:
+        case "range" if body.keys() <= {"field", "ranges"} and body["field"] in known.NUMBERS:
             return _Ranges(body["field"], body["ranges"])
     raise UnknownError
 
@@ -106,29 +99,33 @@ def _aggregation(kind: str, body: Mapping[str, Any]) -> Buckets:
 class _Source:
     """One part of a bucket's key: a keyword, or a date cut to minutes, hours or days."""
 
-    def __init__(self, name: str, definition: Mapping[str, Any]) -> None:
+    def __init__(self, name: str, definition: Mapping[str, Any], known: Generator) -> None:
         kind, body = only(definition)
-        known = {"terms": {"field", "order"}, "date_histogram": {"field", "calendar_interval", "order"}}
+        keys = {"terms": {"field", "order"}, "date_histogram": {"field", "calendar_interval", "order"}}
         self.name = name
         self._field = body["field"]
         self.step_ms = _CALENDAR_MS.get(body.get("calendar_interval", ""), 0)
         self.falling = body.get("order", "asc") == "desc"
-        fits = self._field in KEYWORDS if kind == "terms" else self._field == DATE and self.step_ms > 0
-        if not fits or not body.keys() <= known.get(kind, set()):
+        if kind == "terms":
+            fits = self._field in known.KEYWORDS
+        else:
+            fits = self._field == DATE and DATE in known.NUMBERS and self.step_ms > 0
+        if not fits or not body.keys() <= keys.get(kind, set()):
             raise UnknownError
+        self._texts = () if self.step_ms else known.keyword_texts(self._field)
 
     @property
     def radix(self) -> int:
         """One more than the greatest place."""
-        return LONGEST_MS // self.step_ms + 1 if self.step_ms else len(keyword_texts(self._field))
+        return LONGEST_MS // self.step_ms + 1 if self.step_ms else len(self._texts)
 
-    def places(self, block: Block) -> Numbers:
+    def places(self, block: Columns) -> Numbers:
         if self.step_ms:
             return (block.numbers(self._field) - FIRST_MS) // self.step_ms
         return block.keywords(self._field)
 
     def key(self, place: int) -> Any:
-        return FIRST_MS + place * self.step_ms if self.step_ms else keyword_texts(self._field)[place]
+        return FIRST_MS + place * self.step_ms if self.step_ms else self._texts[place]
 
 
 class _Counted:
@@ -141,7 +138,7 @@ class _Counted:
         if not sources or math.prod(source.radix for source in sources) > _MOST_KEYS:
             raise UnknownError
 
-    def add(self, block: Block, found: Flags) -> None:
+    def add(self, block: Columns, found: Flags) -> None:
         codes = np.zeros(np.count_nonzero(found), dtype=np.int64)
         for source in self._sources:
             codes = codes * source.radix + source.places(block)[found]
@@ -186,7 +183,7 @@ class _Terms(_Counted):
 class _Composite(_Counted):
     """The first page of keys."""
 
-    def add(self, block: Block, found: Flags) -> None:
+    def add(self, block: Columns, found: Flags) -> None:
         super().add(block, found)
         # Keys beyond the page stay beyond it, and there may be millions.
         self._counts = Counter({key: self._counts[key] for key in self._page()})
@@ -220,7 +217,7 @@ class _Ranges:
             raise UnknownError
         self._counts = [0] * len(ranges)
 
-    def add(self, block: Block, found: Flags) -> None:
+    def add(self, block: Columns, found: Flags) -> None:
         values = block.numbers(self._field)[found]
         for place, (first, stop) in enumerate(self._ranges):
             self._counts[place] += int(np.count_nonzero((values >= first) & (values < stop)))
@@ -235,10 +232,12 @@ EXPECTED_VERSION = 1
 _BODY_KEYS = frozenset({"query", "aggs", "sort", "size", "search_after", "track_total_hits"})
 _PARAMS = frozenset({"pre_filter_shard_size", "request_cache", "rest_total_hits_as_int", "scroll"})
 
-_Mask = Callable[[Block], Flags]
+_Mask = Callable[[Columns], Flags]
 
 
-def expect_answers(operations: Iterable[Operation], corpus: Slice, book: AnswerBook) -> None:
+def expect_answers(
+    operations: Iterable[Operation], corpus: Slice, book: AnswerBook, *, known: Generator = big5
+) -> None:
     """Add to a book what must be found in a corpus; operations that are not understood are skipped.
 
     Of aggregations, the book has what is known: names, and the keys and counts of their buckets. The corpus
@@ -248,11 +247,11 @@ def expect_answers(operations: Iterable[Operation], corpus: Slice, book: AnswerB
     questions: list[tuple[Operation, _Question]] = []
     for operation in book.missing(operations):
         try:
-            questions.append((operation, _question(operation)))
+            questions.append((operation, _question(operation, known)))
         except NOT_UNDERSTOOD:
             continue
     if questions:
-        for block in blocks(corpus):
+        for block in known.blocks(corpus):
             # Operations share queries, and some take long.
             matched: dict[bytes, Flags] = {}
             for _, question in questions:
@@ -261,7 +260,7 @@ def expect_answers(operations: Iterable[Operation], corpus: Slice, book: AnswerB
         book.add(operation, question.answer())
 
 
-def _question(operation: Operation) -> "_Question":
+def _question(operation: Operation, known: Generator) -> "_Question":
     if not isinstance(operation, Search | ScrollSearch | PaginatedSearch | CompositeAgg):
         raise UnknownError
     body = first_page(operation)
@@ -270,23 +269,24 @@ def _question(operation: Operation) -> "_Question":
         raise UnknownError
     if not body.keys() <= _BODY_KEYS:
         raise UnknownError
-    return _Question(body)
+    return _Question(body, known)
 
 
 class _Question:
     """One search, answered block by block."""
 
-    def __init__(self, body: Mapping[str, Any]) -> None:
+    def __init__(self, body: Mapping[str, Any], known: Generator) -> None:
         query = body.get("query", {"match_all": {}})
-        self._matches = _query(query)
+        self._matches = _query(query, known)
         self._query_key = msgspec.json.encode(query)
         self._size = int(body.get("size", DEFAULT_SIZE))
-        self._top = _Top(body["sort"], body.get("search_after"), self._size) if "sort" in body else None
-        self._buckets = dict(_known_aggregations(body.get("aggs", {})))
+        sort, after = body.get("sort"), body.get("search_after")
+        self._top = _Top(sort, after, self._size, known) if "sort" in body else None
+        self._buckets = dict(_known_aggregations(body.get("aggs", {}), known))
         self._aggregates = "aggs" in body
         self._total = 0
 
-    def add(self, block: Block, matched: dict[bytes, Flags]) -> None:
+    def add(self, block: Columns, matched: dict[bytes, Flags]) -> None:
         if self._query_key not in matched:
             matched[self._query_key] = self._matches(block)
         found = matched[self._query_key]
@@ -307,32 +307,34 @@ class _Question:
         )
 
 
-def _query(query: Mapping[str, Any]) -> _Mask:
+def _query(query: Mapping[str, Any], known: Generator) -> _Mask:
     kind, inner = only(query)
     match kind:
         case "match_all":
             return lambda block: np.ones(block.documents, dtype=np.bool_)
         case "range":
-            return _range(*only(inner))
+            return _range(*only(inner), known)
         case "term" | "match":
-            return _term(*only(inner))
+            return _term(*only(inner), known)
         case "bool":
-            return _bool(*only(inner))
+            return _bool(*only(inner), known)
         case "query_string":
-            return _words(*only(inner))
+            return _words(*only(inner), known)
     raise UnknownError
 
 
-def _range(field: str, bounds: Mapping[str, Any]) -> _Mask:
+def _range(field: str, bounds: Mapping[str, Any], known: Generator) -> _Mask:
     # The other two bounds of a date may be rounded up.
-    if field not in NUMBERS or not bounds.keys() <= ({"gte", "lt"} if field == DATE else {"gte", "lte"}):
+    if field not in known.NUMBERS or not bounds.keys() <= (
+        {"gte", "lt"} if field == DATE else {"gte", "lte"}
+    ):
         raise UnknownError
     least = _number(field, bounds["gte"]) if "gte" in bounds else None
     stop = _number(field, bounds["lt"]) if "lt" in bounds else None
     if "lte" in bounds:
         stop = _number(field, bounds["lte"]) + 1
 
-    def matches(block: Block) -> Flags:
+    def matches(block: Columns) -> Flags:
         values = block.numbers(field)
         found = np.ones(block.documents, dtype=np.bool_)
         if least is not None:
@@ -359,42 +361,49 @@ def _number(field: str, value: object) -> int:
     return value
 
 
-def _term(field: str, value: object) -> _Mask:
-    named, text = only(value) if isinstance(value, Mapping) else ("value", value)
-    if field not in KEYWORDS or named not in {"value", "query"} or not isinstance(text, str):
+def _term(field: str, value: object, known: Generator) -> _Mask:
+    named, wanted = only(value) if isinstance(value, Mapping) else ("value", value)
+    if named not in {"value", "query"}:
         raise UnknownError
-    places = [place for place, known in enumerate(keyword_texts(field)) if known == text]
+    if field in known.NUMBERS and field != DATE and isinstance(wanted, int):
+        return lambda block: block.numbers(field) == wanted
+    if field not in known.KEYWORDS or not isinstance(wanted, str):
+        raise UnknownError
+    places = [place for place, text in enumerate(known.keyword_texts(field)) if text == wanted]
     return lambda block: np.isin(block.keywords(field), places)
 
 
-def _bool(how: str, clauses: object) -> _Mask:
+def _bool(how: str, clauses: object, known: Generator) -> _Mask:
     join = {"must": np.logical_and, "filter": np.logical_and, "should": np.logical_or}.get(how)
     if join is None or not isinstance(clauses, list) or not clauses:
         raise UnknownError
-    parts = [_query(clause) for clause in clauses]
+    parts = [_query(clause, known) for clause in clauses]
     return lambda block: join.reduce([part(block) for part in parts])
 
 
-def _words(key: str, text: str) -> _Mask:
+def _words(key: str, text: str, known: Generator) -> _Mask:
     """`message: one two`: the first word is searched in the message, the others in all fields.
 
     No other field holds a word that `knows_word` accepts.
     """
     field, _, rest = text.partition(":")
     words = tuple(rest.split())
-    if key != "query" or field != "message" or not words or not all(map(knows_word, words)):
+    if key != "query" or field != "message" or not words or not all(map(known.knows_word, words)):
         raise UnknownError
     return lambda block: block.with_words(words)
 
 
 class _Top:
-    def __init__(self, sort: object, after: object, size: int) -> None:
+    def __init__(self, sort: object, after: object, size: int, known: Generator) -> None:
         if not isinstance(sort, list) or len(sort) != 1:
             raise UnknownError
         self._field, order = only(sort[0])
         self._sign = {"asc": 1, "desc": -1}[order["order"] if isinstance(order, Mapping) else order]
-        if self._field not in (*NUMBERS, "meta.file"):
+        self._is_number = self._field in known.NUMBERS
+        # The places of these texts are in their order.
+        if not self._is_number and not (self._field == "meta.file" and self._field in known.KEYWORDS):
             raise UnknownError
+        self._texts = () if self._is_number else known.keyword_texts(self._field)
         self._after = None
         if after is not None:
             if not isinstance(after, list) or len(after) != 1:
@@ -403,9 +412,8 @@ class _Top:
         self._size = size
         self._best: Numbers = np.empty(0, dtype=np.int64)
 
-    def add(self, block: Block, found: Flags) -> None:
-        # Places of `meta.file` sort like its texts.
-        column = block.numbers if self._field in NUMBERS else block.keywords
+    def add(self, block: Columns, found: Flags) -> None:
+        column = block.numbers if self._is_number else block.keywords
         values = column(self._field)[found] * self._sign
         if self._after is not None:
             values = values[values > self._after * self._sign]
@@ -415,7 +423,6 @@ class _Top:
 
     def values(self) -> list[list[Any]]:
         numbers = (self._best * self._sign).tolist()
-        if self._field in NUMBERS:
+        if self._is_number:
             return [[number] for number in numbers]
-        texts = keyword_texts(self._field)
-        return [[texts[place]] for place in numbers]
+        return [[self._texts[place]] for place in numbers]

@@ -32,6 +32,7 @@ from benchctl.errors import BenchctlError
 from benchctl.home import Home, open_folder
 from benchctl.results.model import IndexFacts
 from benchctl.results.plan import CorpusSpec, NodeSpec
+from benchctl.spec import TransportName
 from benchctl.track.model import Track
 
 _LOCKS = frozenset({"write.lock", "node.lock"})
@@ -184,6 +185,7 @@ class IndexKey:
         nodes: of the cluster that has it, with the settings that say where its shards are; empty for one.
         spread: whether nodes are on other hosts than that of benchctl: each host keeps those of its own.
         deterministic: every build is the same; `clients` is 1.
+        transport: what the senders are; it decides how long the filling takes, not what is in the index.
     """
 
     installation: Installation
@@ -196,6 +198,7 @@ class IndexKey:
     nodes: tuple[NodeSpec, ...] = ()
     spread: bool = False
     deterministic: bool = False
+    transport: TransportName = "wire"
 
     @property
     def places(self) -> Places:
@@ -221,6 +224,8 @@ class IndexKey:
             parts = (*parts, self.nodes)
         if self.deterministic:
             parts = (*parts, "deterministic")
+        if self.transport != "wire":
+            parts = (*parts, self.transport)
         # The first build has the key of a single one: it is shared with runs that want one.
         if self.build:
             parts = (*parts, self.build)

@@ -12,6 +12,7 @@ from benchctl.load.pace import Timer, Turn
 from benchctl.load.recorder import FailureTally, Recorder, count_tooks
 from benchctl.load.request import Answer, Exchange, Request, is_unsupported
 from benchctl.load.workload import CANCELLED, Driven, Program, Reply, Script, ScriptTotal, Together
+from benchctl.results.figures import PROFILED
 from benchctl.results.samples import Outcome
 from benchctl.track.operations.composite import MOST_STREAMS
 
@@ -216,6 +217,7 @@ class Client:
         ended_ns: when it completed its assignment; 0 before.
         unit: what its operations' weights count, where they say so; else empty.
         tooks: of its measured batches of searches, as `recorder.Tooks`.
+        profile_ns: what the profiles of its measured searches add up to, by what `PROFILED` names.
         sent_bytes: bodies of its measured requests that succeeded.
     """
 
@@ -235,6 +237,7 @@ class Client:
         self.ended_ns = 0
         self.unit = ""
         self.tooks: list[Counter[int]] = []
+        self.profile_ns: Counter[str] = Counter()
         self.sent_bytes = 0
         self._wire = wire
         self._shared = SharedWires((wire, *spares))
@@ -336,9 +339,14 @@ class Client:
             elif not warmup:
                 self.sent_bytes += len(request.body)
                 count_tooks(self.tooks, answer.tooks_ms)
+                self._count_profile(answer)
         self._operations += len(waiting)
         self._lost_in_a_row = 0
         waiting.clear()
+
+    def _count_profile(self, answer: Answer) -> None:
+        if answer.profile_ns:
+            self.profile_ns.update(dict(zip(PROFILED, answer.profile_ns, strict=True)))
 
     def _ask(
         self,
@@ -380,6 +388,7 @@ class Client:
                 self._lost_in_a_row = 0
                 if not warmup:
                     self.sent_bytes += len(request.body)
+                    self._count_profile(answer)
                     if part == 0:
                         count_tooks(self.tooks, answer.tooks_ms)
                 return exchange, answer
@@ -448,6 +457,8 @@ class Client:
             processing_ns=self._timer.now_ns() - exchange.start_ns,
         )
         self.unit = total.answer.unit or self.unit
+        if total.answer.outcome is Outcome.OK and not warmup:
+            count_tooks(self.tooks, total.answer.tooks_ms)
         return total.answer, exchange.status, exchange.body
 
     def _drive(self, driven: Driven, total: ScriptTotal, parts: int, *, warmup: bool) -> int:

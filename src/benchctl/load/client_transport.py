@@ -8,16 +8,19 @@ import contextlib
 import logging
 import socket
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import elasticsearch
+import elasticsearch.helpers
 import msgspec
 import opensearchpy
+import opensearchpy.helpers
 from urllib3.connectionpool import HTTPConnectionPool
 
 from benchctl.endpoint import Endpoint
+from benchctl.errors import BenchctlError
 from benchctl.load.client import Wire
 from benchctl.load.request import Exchange, Request, judge_plain
 from benchctl.load.transport import decisive
@@ -31,6 +34,14 @@ _REFUSED = ("Connection refused", "NewConnectionError")
 _JSON = "application/json"
 # They log every failure, which is in the samples.
 _CHATTY = ("opensearch", "elastic_transport")
+
+
+Action = tuple[Any, Any]
+"""What to do with a document, and the document."""
+
+
+def _as_it_is(pair: Action) -> Action:
+    return pair
 
 
 class _Unanswered(Exception):  # noqa: N818 - it says what happened
@@ -49,6 +60,10 @@ class _Library(Protocol):
         self, method: str, path: str, headers: Mapping[str, str], body: object, timeout_s: float
     ) -> tuple[int, object]:
         """Status and decoded body of any answer; raises _Unanswered when there is none."""
+        ...
+
+    def index(self, pairs: Sequence[Action], target: str | None, timeout_s: float) -> None:
+        """Have the bulk helper send actions and documents as one request; raises the library's errors."""
         ...
 
     def pools(self) -> list[HTTPConnectionPool]:
@@ -90,6 +105,17 @@ class _Elasticsearch:
             raise _Unanswered(_lost(detail), detail) from err
         return answer.meta.status, answer.body
 
+    def index(self, pairs: Sequence[Action], target: str | None, timeout_s: float) -> None:
+        # Declared for what the usual callback takes.
+        taken: Any = pairs
+        elasticsearch.helpers.bulk(
+            self._client.options(request_timeout=timeout_s),
+            taken,
+            expand_action_callback=_as_it_is,
+            chunk_size=len(pairs),
+            index=target,
+        )
+
     def pools(self) -> list[HTTPConnectionPool]:
         nodes: list[Any] = self._client.transport.node_pool.all()
         return [node.pool for node in nodes]
@@ -125,12 +151,30 @@ class _OpenSearch:
             raise _Unanswered(Outcome.BAD_BODY, str(err)) from err
         return 200, answer
 
+    def index(self, pairs: Sequence[Action], target: str | None, timeout_s: float) -> None:
+        opensearchpy.helpers.bulk(
+            self._client,
+            pairs,
+            expand_action_callback=_as_it_is,
+            chunk_size=len(pairs),
+            index=target,
+            request_timeout=timeout_s,
+        )
+
     def pools(self) -> list[HTTPConnectionPool]:
         return [connection.pool for connection in self._client.transport.connection_pool.connections]
 
     def close(self) -> None:
         self._client.close()
 
+
+_HELPER_ERRORS = (
+    elasticsearch.ApiError,
+    elasticsearch.TransportError,
+    elasticsearch.SerializationError,
+    elasticsearch.helpers.BulkIndexError,
+    opensearchpy.OpenSearchException,
+)
 
 _LIBRARIES: Mapping[EngineName, Callable[[Endpoint], _Library]] = {
     "elasticsearch": _Elasticsearch,
@@ -150,6 +194,25 @@ class LibraryOpener:
         return LibraryWire(self.engine, self.endpoint)
 
 
+@dataclass(frozen=True)
+class Helped:
+    """Seconds of a request of a bulk helper.
+
+    Attributes:
+        took_s: the engine's own.
+        answered_s: from sending the request to the last byte of its answer.
+        client_s: all others: the library encodes documents and decodes the answer.
+    """
+
+    took_s: float
+    answered_s: float
+    client_s: float
+
+
+class _Took(msgspec.Struct, frozen=True):
+    took: int = 0
+
+
 class LibraryWire:
     """One official client with its own connections, for one thread at a time.
 
@@ -167,6 +230,7 @@ class LibraryWire:
         self._loaded: Request | None = None
         self._headers: dict[str, str] = {}
         self._body: object = None
+        self._answers: list[tuple[int, bytes]] | None = None
         for pool in self._library.pools():
             pool.ConnectionCls = _tracked(pool.ConnectionCls, self._sockets)
 
@@ -199,6 +263,29 @@ class LibraryWire:
         body = answer.encode() if isinstance(answer, str) else msgspec.json.encode(plain)
         return Exchange(start_ns, 0, 0, end_ns, status, body, UNKNOWN_BYTES, failure, detail)
 
+    def index(self, pairs: Sequence[Action], target: str | None, timeout_s: float) -> "Helped":
+        """Have the client's bulk helper send documents as one request, as an application does.
+
+        Raises:
+            BenchctlError: the node refused some of them, or gave no whole answer.
+        """
+        if self._answers is None:
+            self._answers = []
+            for pool in self._library.pools():
+                setattr(pool, "urlopen", _timed(pool.urlopen, self._answers))  # noqa: B010 - not declared so
+        self._answers.clear()
+        start_ns = time.monotonic_ns()
+        try:
+            self._library.index(pairs, target, timeout_s)
+        except _HELPER_ERRORS as err:
+            raise BenchctlError(
+                f"a bulk request of the ingest failed: {str(err)[:300]}", hint="the node's log says why"
+            ) from err
+        whole_ns = time.monotonic_ns() - start_ns
+        answered_ns = sum(spent_ns for spent_ns, _ in self._answers)
+        took_ms = sum(msgspec.json.decode(body, type=_Took).took for _, body in self._answers)
+        return Helped(took_ms / 1e3, answered_ns / 1e9, (whole_ns - answered_ns) / 1e9)
+
     def interrupt(self) -> None:
         """End a request in flight from another thread; the wire is of no use afterwards."""
         self._interrupted = True
@@ -224,6 +311,19 @@ class LibraryWire:
                 with contextlib.suppress(msgspec.DecodeError):
                     self._body = msgspec.json.decode(request.body)
         self._loaded = request
+
+
+def _timed(send: Callable[..., Any], answers: list[tuple[int, bytes]]) -> Callable[..., Any]:
+    """A pool's `urlopen` that notes nanoseconds and bodies: what is left is the client's own time."""
+
+    def urlopen(*args: Any, **keywords: Any) -> Any:
+        start_ns = time.monotonic_ns()
+        answer = send(*args, **keywords)
+        body = answer.data
+        answers.append((time.monotonic_ns() - start_ns, body))
+        return answer
+
+    return urlopen
 
 
 def _tracked(kind: Any, sockets: list[socket.socket]) -> Any:

@@ -2,10 +2,11 @@
 
 import signal
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
@@ -622,6 +623,7 @@ class TaskResult:
         stops: when one of the driver's processes did not run, on the clock of the samples.
         suspended_ns: for how long the host was suspended during the step.
         tooks: of batches of searches, successful and measured.
+        profile_ns: of profiled ones, by what `PROFILED` names.
         sent_bytes: bodies of measured requests that succeeded.
         hosts: by host, where the load came from hosts that have names.
     """
@@ -640,6 +642,7 @@ class TaskResult:
     stops: tuple[Span, ...] = ()
     suspended_ns: int = 0
     tooks: Tooks = ()
+    profile_ns: Mapping[str, int] = field(default_factory=dict)
     sent_bytes: int = 0
     hosts: tuple[HostPart, ...] = ()
 
@@ -734,6 +737,7 @@ def _result(number: int, done: Sequence[Done], origin_ns: int) -> TaskResult:
         stops=tuple((begin - origin_ns, end - origin_ns) for one in done for begin, end in one.stops),
         suspended_ns=max(one.suspended_ns for one in done),
         tooks=merge_tooks(share.tooks for share in shares),
+        profile_ns=sum((Counter(share.profile_ns) for share in shares), Counter()),
         sent_bytes=sum(share.sent_bytes for share in shares),
         hosts=tuple(_by_host(number, done, start_ns - origin_ns)),
     )

@@ -3,16 +3,21 @@
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from contextlib import closing
+from dataclasses import asdict, dataclass, replace
 from queue import Queue
 from typing import Self
 from urllib.parse import quote
 
+import msgspec
+
 from benchctl.corpus.documents import Numbering, Range, merged
 from benchctl.endpoint import Endpoint
 from benchctl.errors import BenchctlError
+from benchctl.load.client_transport import LibraryWire
 from benchctl.load.request import Request, judge_bulk
 from benchctl.load.transport import MeasuredClient, open_client
+from benchctl.results.plan import EngineName
 from benchctl.results.samples import Outcome
 
 # How long an interrupted ingest that is worth keeping waits for answers; a body takes a tenth of a second.
@@ -39,6 +44,7 @@ class Body:
         ranges: the documents' numbers, when there are checkpoints.
         took_s: the engine's own time, once it is acknowledged; 0 where it says none.
         answered_s: the client's.
+        client_s: what the client itself spent beyond that: on framing it, or on encoding and decoding.
     """
 
     target: str
@@ -47,6 +53,10 @@ class Body:
     ranges: tuple[Range, ...] = ()
     took_s: float = 0.0
     answered_s: float = 0.0
+    client_s: float = 0.0
+
+
+IngestWire = MeasuredClient | LibraryWire
 
 
 class Senders:
@@ -56,7 +66,7 @@ class Senders:
     any order.
     """
 
-    def __init__(self, wires: Sequence[MeasuredClient], on_acknowledged: Callable[[Body], None]) -> None:
+    def __init__(self, wires: Sequence[IngestWire], on_acknowledged: Callable[[Body], None]) -> None:
         self._wires = wires
         self._on_acknowledged = on_acknowledged
         self._waiting: Queue[Body | None] = Queue(maxsize=len(wires) + BODIES_AHEAD)
@@ -120,9 +130,9 @@ class Senders:
         if self._failure is not None:
             raise self._failure
 
-    def _send_all(self, client: MeasuredClient) -> None:
+    def _send_all(self, client: IngestWire) -> None:
         """Take bodies until the end mark; after a failure keep taking, so that the reader never blocks."""
-        with client:
+        with closing(client):
             while (body := self._waiting.get()) is not None:
                 if not self._begin():
                     continue
@@ -147,8 +157,15 @@ class Senders:
             self._changed.notify_all()
 
 
-def _send(client: MeasuredClient, body: Body) -> Body:
-    """Send a body, and return it with its times."""
+def _send(client: IngestWire, body: Body) -> Body:
+    """Send a body, and return it with its times.
+
+    A library gets documents as objects, as an application has them: decoding them is nobody's time.
+    """
+    if isinstance(client, LibraryWire):
+        lines = [msgspec.json.decode(line) for line in body.payload.splitlines()]
+        pairs = list(zip(lines[::2], lines[1::2], strict=True))
+        return replace(body, **asdict(client.index(pairs, body.target or None, BULK_TIMEOUT_S)))
     target = f"/{quote(body.target)}" if body.target else ""
     request = Request(
         method="POST",
@@ -184,7 +201,7 @@ class Ingested:
         seconds: from the first request to the last answer, checkpoints excluded.
         checkpoint_s: what those took.
         ranges: numbers of the documents; empty without checkpoints.
-        took_s, answered_s: of all bodies, see `Body`.
+        took_s, answered_s, client_s: of all bodies, see `Body`.
     """
 
     documents: int
@@ -194,6 +211,7 @@ class Ingested:
     ranges: tuple[Range, ...] = ()
     took_s: float = 0.0
     answered_s: float = 0.0
+    client_s: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -237,6 +255,7 @@ def ingest(
     *,
     endpoint: Endpoint | str,
     clients: int,
+    helper: EngineName | None = None,
     on_progress: Callable[[int], None],
     checkpoints: Checkpoints | None = None,
     cuts: Cuts | None = None,
@@ -255,6 +274,7 @@ def ingest(
         streams: sent one after the other.
         endpoint: the cluster, or its URL.
         clients: concurrent senders, one connection each.
+        helper: of which official client the bulk helper sends; None for benchctl's own wire.
         on_progress: called with the number of documents acknowledged so far.
         checkpoints: how to save progress; None where an interrupted ingest is lost.
         cuts: what is done in between; None for nothing.
@@ -263,7 +283,12 @@ def ingest(
         BenchctlError: the node refused documents or went away; nothing is sent after that.
     """
     tally = _Tally(on_progress)
-    wires = [open_client(endpoint, number) for number in range(clients)]
+    wires: list[IngestWire]
+    if helper is None:
+        wires = [open_client(endpoint, number) for number in range(clients)]
+    else:
+        at = endpoint if isinstance(endpoint, Endpoint) else Endpoint.of(endpoint)
+        wires = [LibraryWire(helper, at) for _ in range(clients)]
     with Senders(wires, tally.add) as senders:
         try:
             _feed(streams, senders, tally, checkpoints, cuts)
@@ -289,9 +314,9 @@ def _feed(
     numbering = None if checkpoints is None else Numbering(checkpoints.missing)
     unsaved = uncut = uncut_bytes = 0
     for target, bodies in streams:
-        for documents, payload in bodies:
+        for documents, payload, framing_s in _timed(bodies):
             ranges = () if numbering is None else numbering.take(documents)
-            senders.put(Body(target, documents, payload, ranges))
+            senders.put(Body(target, documents, payload, ranges, client_s=framing_s))
             unsaved += len(payload)
             if checkpoints is not None and unsaved >= checkpoints.every_bytes:
                 senders.wait_answered()
@@ -305,13 +330,21 @@ def _feed(
     senders.wait_answered()
 
 
+def _timed(bodies: Iterator[tuple[int, bytes]]) -> Iterator[tuple[int, bytes, float]]:
+    """Bodies with the seconds that each took."""
+    begun = time.monotonic()
+    for documents, payload in bodies:
+        yield documents, payload, time.monotonic() - begun
+        begun = time.monotonic()
+
+
 class _Tally:
     """What the senders have achieved together."""
 
     def __init__(self, on_progress: Callable[[int], None]) -> None:
         self._documents = 0
         self._body_bytes = 0
-        self._took_s = self._answered_s = 0.0
+        self._took_s = self._answered_s = self._client_s = 0.0
         self._ranges: list[Range] = []
         self._checkpoint_s = 0.0
         self._start = time.monotonic()
@@ -330,6 +363,7 @@ class _Tally:
             self._body_bytes += len(body.payload)
             self._took_s += body.took_s
             self._answered_s += body.answered_s
+            self._client_s += body.client_s
             self._ranges += body.ranges
             if len(self._ranges) > _MOST_RANGES:
                 self._ranges = list(merged(self._ranges))
@@ -346,6 +380,7 @@ class _Tally:
                 merged(self._ranges),
                 self._took_s,
                 self._answered_s,
+                self._client_s,
             )
 
     def save(self, checkpoints: Checkpoints) -> None:

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import msgspec
 
+from benchctl.results.figures import PROFILED
 from benchctl.results.samples import Outcome
 from benchctl.track.operations.common import UNKNOWN_TYPE, names_unknown
 
@@ -21,7 +22,8 @@ class Answer(msgspec.Struct, frozen=True, gc=False):
             empty.
         weight: units of throughput of an operation of several requests, known only at its end.
         unit: of the weight, where the operation says so; else empty.
-        tooks_ms: the engine's own time of every search of a batch, in order; empty for all other requests.
+        tooks_ms: the engine's own time of every search of a batch or composite, in order; else empty.
+        profile_ns: of a profiled search, nanoseconds of what `PROFILED` names, over all shards; else empty.
     """
 
     outcome: Outcome
@@ -34,6 +36,7 @@ class Answer(msgspec.Struct, frozen=True, gc=False):
     weight: int = 1
     unit: str = ""
     tooks_ms: tuple[int, ...] = ()
+    profile_ns: tuple[int, ...] = ()
 
 
 Judge = Callable[[int, bytes], Answer]
@@ -128,6 +131,28 @@ class _SearchResponse(msgspec.Struct, gc=False):
     timed_out: bool = False
 
 
+class _Profiled(msgspec.Struct, gc=False):
+    type: str
+    time_in_nanos: int
+
+
+class _ProfiledSearch(msgspec.Struct, gc=False):
+    query: list[_Profiled] = []
+
+
+class _ProfiledShard(msgspec.Struct, gc=False):
+    searches: list[_ProfiledSearch] = []
+    aggregations: list[_Profiled] = []
+
+
+class _Profile(msgspec.Struct, gc=False):
+    shards: list[_ProfiledShard] = []
+
+
+class _ProfiledResponse(msgspec.Struct, gc=False):
+    profile: _Profile = msgspec.field(default_factory=_Profile)
+
+
 class _BatchResponse(msgspec.Struct, gc=False):
     took: _Int32
     responses: list[msgspec.Raw]
@@ -190,6 +215,7 @@ class _RowsResponse(msgspec.Struct, gc=False):
 
 
 _decode_search = msgspec.json.Decoder(_SearchResponse).decode
+_decode_profile = msgspec.json.Decoder(_ProfiledResponse).decode
 _decode_batch = msgspec.json.Decoder(_BatchResponse).decode
 _decode_status = msgspec.json.Decoder(_Status).decode
 _decode_bulk = msgspec.json.Decoder(_BulkResponse).decode
@@ -230,6 +256,24 @@ def judge_search(status: int, body: bytes) -> Answer:
             _judged_before.clear()
         _judged_before[beginning] = answer
     return answer
+
+
+def judge_profiled(status: int, body: bytes) -> Answer:
+    """Judge a search as `judge_search` does, and keep what its profile says; nothing of an unknown form."""
+    answer = judge_search(status, body)
+    if answer.outcome is not Outcome.OK:
+        return answer
+    try:
+        shards = _decode_profile(body).profile.shards
+    except UNDECODABLE:
+        return answer
+    spent_ns = dict.fromkeys(PROFILED, 0)
+    for shard in shards:
+        spent_ns["query"] += sum(one.time_in_nanos for search in shard.searches for one in search.query)
+        for one in shard.aggregations:
+            kind = "percentiles" if "Percentile" in one.type else "other_aggs"
+            spent_ns[kind] += one.time_in_nanos
+    return msgspec.structs.replace(answer, profile_ns=tuple(spent_ns.values()))
 
 
 def judge_multi_search(status: int, body: bytes) -> Answer:

@@ -5,7 +5,8 @@ import gc
 import random
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
@@ -516,6 +517,7 @@ class Share:
         disk_waits: how often a client had to wait until its samples were on disk.
         unit: what its operations' weights count, where they say so; else empty.
         tooks: of batches of searches.
+        profile_ns: of profiled searches, by what `PROFILED` names.
         sent_bytes: bodies of measured requests that succeeded.
     """
 
@@ -527,6 +529,7 @@ class Share:
     disk_waits: int
     unit: str = ""
     tooks: Tooks = ()
+    profile_ns: Mapping[str, int] = field(default_factory=dict)
     sent_bytes: int = 0
 
 
@@ -661,6 +664,7 @@ def _share(run: TaskRun) -> Share:
         disk_waits=disk_waits,
         unit=next((client.unit for client in clients if client.unit), ""),
         tooks=merge_tooks(client.tooks for client in clients),
+        profile_ns=sum((client.profile_ns for client in clients), Counter()),
         sent_bytes=sum(client.sent_bytes for client in clients),
     )
 

@@ -75,7 +75,7 @@ class Source:
     """One file of documents.
 
     Attributes:
-        open: blocks of its bytes, which may end anywhere.
+        open: blocks of its bytes, which may end anywhere; from a document on, if that is given, from 0.
         corpus: the name of its corpus.
         index: where its documents go; None when their action lines name it, or for a data stream.
         data_stream: the same for a data stream.
@@ -83,7 +83,7 @@ class Source:
         has_actions: whether each document is preceded by an action line.
     """
 
-    open: Callable[[], Iterator[bytes]]
+    open: Callable[..., Iterator[bytes]]
     document_count: int
     corpus: str = ""
     index: str | None = None
@@ -104,7 +104,8 @@ class WorkContext:
         index_name: the track's index, for operations that name none.
         index_body: its settings and mappings.
         seed: of the run.
-        documents: opens the corpus: blocks of bytes, one document per line; None where there is none.
+        documents: opens the corpus, from a document on, if that is given: blocks of bytes, one document per
+            line; None where there is none.
         document_count: of the corpus.
         indices: settings and mappings of all the track's indices, by name; empty when there is only one.
         mark: what the mappings of every index say of it in `_meta`, beside what they say.
@@ -121,7 +122,7 @@ class WorkContext:
     index_name: str
     index_body: Mapping[str, Any] = field(default_factory=dict)
     seed: int = 0
-    documents: Callable[[], Iterator[bytes]] | None = None
+    documents: Callable[..., Iterator[bytes]] | None = None
     document_count: int = 0
     engine: EngineName = "elasticsearch"
     indices: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)

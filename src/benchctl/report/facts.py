@@ -229,7 +229,8 @@ def _forks(record: RunRecord) -> str:
 def _corpus_line(corpus: CorpusSpec) -> str:
     digest = f"digest {corpus.digest[:12]}"
     if not corpus.files:
-        made = f"seed {corpus.seed}, generator {corpus.generator_version}, {digest}"
+        which = "" if corpus.generator == "big5" else f"{corpus.generator} "
+        made = f"seed {corpus.seed}, generator {which}{corpus.generator_version}, {digest}"
         return f"corpus: {corpus.documents:,} documents, {made}"
     held = sum(file.held for file in corpus.files)
     share = "" if corpus.documents == held else f", an even share of {held:,}"

@@ -137,8 +137,8 @@ class TaskSummary(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
         service_time: send to last byte; None without samples.
         latency: intended start to last byte; None for a closed loop, which has none of its own.
         took: the engine's own time for the same requests.
-        took_sum: of a batch of searches, the sum of the engine's own times of all; None for other requests.
-        took_parts: of a batch, the engine's own time of each search, in order.
+        took_sum: of a batch or composite of searches, the sum of the engine's own times; None for others.
+        took_parts: of these, the engine's own time of each search, in order.
         processing_time: send until the driver had read the answer; None in records from before it was kept.
         first_byte: send to first byte; None where that is not known.
         pages: service time of the single requests of operations that have several; None for all others.
@@ -368,6 +368,10 @@ FILES = (
 """What files of an index are for."""
 
 
+PROFILED = ("query", "percentiles", "other_aggs")
+"""What is kept of the profiles that a search engine's profile API makes of searches."""
+
+
 _PER_SECOND = Figure("", "", "", unit="queries/s", higher_is_better=True, margin=0.03, level="task")
 FIGURES = (
     msgspec.structs.replace(
@@ -409,7 +413,7 @@ FIGURES = (
         "took_sum",
         "sum of the searches' own times",
         "took_sum",
-        meaning="the sum over the searches of a batch of the engine's own time",
+        meaning="the sum over the searches of a batch or composite of the engine's own time",
         quantiles=True,
         resolution=1.0,
     ),
@@ -514,6 +518,31 @@ FIGURES = (
         own_nodes="",
     ),
     msgspec.structs.replace(
+        _metered(
+            "parallelism",
+            "parallelism",
+            "searches",
+            "the sum of the searches' own times over the time of their batch: how many ran at a time",
+            additive=False,
+            level="request",
+            own_nodes="",
+        ),
+        higher_is_better=True,
+    ),
+    *(
+        _metered(
+            f"profile_{kind}",
+            f"profiled {kind.replace('_aggs', ' aggregations')}",
+            "ms",
+            f"time of {meaning}, by the profile API, which inflates it",
+            level="request",
+            own_nodes="",
+        )
+        for kind, meaning in zip(
+            PROFILED, ("queries", "percentiles aggregations", "all other aggregations"), strict=True
+        )
+    ),
+    msgspec.structs.replace(
         _PER_SECOND,
         name="sent",
         title="data sent",
@@ -606,8 +635,17 @@ FIGURES = (
         "the engine's own time of all bulk requests of a build",
     ),
     _built(
-        "build_client", "time beyond took", "ingest.client_s", "s",
-        "the client's time beyond it, over all bulk requests of a build", additive=True,
+        "build_rest", "took beyond indexing", "ingest.rest_s", "s",
+        "what that has beyond indexing: durability, answers", additive=True, resolution=0.001,
+    ),
+    _built(
+        "build_network", "time beyond took", "ingest.network_s", "s",
+        "from sending to the answer beyond it, over all bulk requests of a build", additive=True,
+    ),
+    _built(
+        "build_client", "client's own time", "ingest.client_s", "s",
+        "to frame bodies, or to encode documents and decode answers, over all bulk requests of a build",
+        additive=True,
     ),
     _built(
         "build_cpu", "CPU", "ingest.cpu_ms", "ms/1k docs",

@@ -249,11 +249,14 @@ class IngestCosts(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
         took_s: the engine's own seconds, summed up.
         answered_s: the client's, from sending a request to its answer.
         cpu_s: CPU seconds of the node meanwhile, by what its threads are for; empty where it was not read.
+        client_s: the client's own: to read and frame bodies, which senders need not wait for, or to encode
+            documents and decode answers; None in records from before it was kept.
     """
 
     took_s: float
     answered_s: float
     cpu_s: dict[str, float] = {}
+    client_s: float | None = None
 
 
 class IngestReport(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
@@ -302,9 +305,19 @@ class IngestReport(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rena
         return None if self.costs is None else self.costs.took_s
 
     @property
-    def client_s(self) -> float | None:
-        """What the client saw beyond the engine's own seconds; None where that was not kept."""
+    def network_s(self) -> float | None:
+        """From sending requests to their answers beyond the engine's own seconds; None where not kept."""
         return None if self.costs is None else max(self.costs.answered_s - self.costs.took_s, 0.0)
+
+    @property
+    def client_s(self) -> float | None:
+        """The client's own seconds; None where they were not kept."""
+        return None if self.costs is None else self.costs.client_s
+
+    @property
+    def rest_s(self) -> float | None:
+        """What the engine's own seconds have beyond indexing; None where they were not kept."""
+        return None if self.costs is None else max(self.costs.took_s - self.engine_indexing_s, 0.0)
 
     @property
     def cpu_by_kind_ms(self) -> dict[str, float]:

@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Meta
 
 from benchctl.spec import RunSettings
-from benchctl.track.model import Challenge
+from benchctl.track.model import Challenge, GeneratorName
 
 # Sets of CPUs as Linux writes them: `0-2,5`.
 
@@ -212,7 +212,7 @@ class CorpusFile(
 
 
 class CorpusSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab", omit_defaults=True):
-    """Which documents: generated ones, whose digest follows from the other three; or those of files.
+    """Which documents: generated ones, whose digest follows from the others; or those of files.
 
     Attributes:
         seed: of generated ones; 0 for files.
@@ -220,6 +220,7 @@ class CorpusSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename
         generator_version: which generator made them; 0 for files.
         digest: SHA-256 over all documents; empty while it is not known.
         files: that hold them; empty for generated ones.
+        generator: of generated ones.
     """
 
     seed: int
@@ -227,6 +228,7 @@ class CorpusSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename
     generator_version: int
     digest: str
     files: tuple[CorpusFile, ...] = ()
+    generator: GeneratorName = "big5"
 
 
 SearchedBy = Literal["rate", "factor", "clients"]

@@ -28,6 +28,7 @@ from benchctl.home import Home
 from benchctl.hosts.file import Spread
 from benchctl.load.ingest import Checkpoints, Cuts, Ingested, Stream, ingest
 from benchctl.results.model import IndexFacts, IngestCosts
+from benchctl.results.plan import EngineName
 from benchctl.run.bench import Observer
 from benchctl.run.documents import Parcel
 from benchctl.run.metering import Readings
@@ -96,6 +97,7 @@ def send_parcels(
     *,
     endpoint: Endpoint,
     clients: int,
+    helper: EngineName | None = None,
     on_progress: Callable[[int], None],
     checkpoints: Checkpoints | None = None,
     refresh: Callable[[], None] | None = None,
@@ -106,6 +108,7 @@ def send_parcels(
         parcels: numbered consecutively.
         endpoint: of the node or cluster.
         clients: concurrent senders.
+        helper: of which official client the bulk helper sends; None for benchctl's own wire.
         on_progress: called with the number of documents acknowledged so far.
         checkpoints: which documents are missing, and how to save progress; None to send all of them without.
         refresh: refreshes the indices, if each build is to be the same: then documents have ids, and segments
@@ -121,11 +124,12 @@ def send_parcels(
         _streams(parcels, missing, numbered=refresh is not None),
         endpoint=endpoint,
         clients=clients,
+        helper=helper,
         on_progress=on_progress,
         checkpoints=checkpoints,
         cuts=None if refresh is None else Cuts(refresh, _cut_documents(parcels), _CUT_BYTES),
     )
-    costs = IngestCosts(done.took_s, done.answered_s)
+    costs = IngestCosts(done.took_s, done.answered_s, client_s=done.client_s)
     return Sent(done.documents, done.body_bytes, done.seconds, done.checkpoint_s, costs=costs)
 
 
@@ -471,6 +475,7 @@ def _fill(
                 shop.parcels,
                 endpoint=cluster.endpoint,
                 clients=key.clients,
+                helper=key.installation.engine if key.transport == "client" else None,
                 on_progress=lambda new: shop.observer.progress(
                     "documents", before + new, key.corpus.documents
                 ),

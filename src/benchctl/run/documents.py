@@ -186,7 +186,9 @@ class GeneratedReader:
 
     def __call__(self, start: int = 0, stop: int | None = None) -> Iterator[bytes]:
         """Documents [start, stop), by default all."""
-        corpus = ensure_corpus(self.home, self.corpus.documents, seed=self.corpus.seed)
+        corpus = ensure_corpus(
+            self.home, self.corpus.documents, generator=self.corpus.generator, seed=self.corpus.seed
+        )
         return open_documents(corpus, start=start, stop=stop)
 
 
@@ -277,7 +279,7 @@ def expected_corpus(
             "documents go where",
             hint="add `corpora` to it, with a target-index for each file",
         )
-    return generated
+    return msgspec.structs.replace(generated, generator=track.generator)
 
 
 def needs_documents(variants: Iterable[VariantSpec]) -> bool:

@@ -157,18 +157,18 @@ def preparation(runs: Sequence[Ahead], home: Home) -> Steps:
     if engines and not any((home.root / "jdks").glob("*")):
         disk += _RUNTIME_BYTES
     corpora = dict.fromkeys(
-        (one.plan.of(spec).corpus.documents, one.plan.corpus.seed)
+        (one.plan.corpus.generator, one.plan.of(spec).corpus.documents, one.plan.corpus.seed)
         for one in runs
         for spec in one.plan.variants
         if one.is_generated and (one.plan.origin == "empty" or needs_documents(one.plan.variants))
     )
-    for documents, seed in corpora:
-        if not (home.root / "corpora" / corpus_name(documents, seed)).exists():
+    for generator, documents, seed in corpora:
+        if not (home.root / "corpora" / corpus_name(generator, documents, seed)).exists():
             steps.append(f"generate {documents:,} documents")
-            disk += needed_bytes(documents)
+            disk += needed_bytes(generator, documents)
     missing = _missing(runs, home)
     counts = Counter(missing)
-    sizes = len({documents for documents, _ in corpora}) > 1
+    sizes = len({documents for _, documents, _ in corpora}) > 1
     for build, times in counts.items():
         of = f"{build.documents:,} documents " if sizes else ""
         having = f" with {', '.join(build.given)}" if build.given else ""
@@ -230,7 +230,7 @@ def _missing(runs: Iterable[Ahead], home: Home) -> list[_Build]:
             for number in range(plan.index_builds):
                 key = (
                     build, number, track.digest, own.corpus.seed, plan.segments, plan.ingest_clients,
-                    plan.index, spec.distribution, spec.plugins,
+                    plan.ingest_transport, plan.index, spec.distribution, spec.plugins,
                 )  # fmt: skip
                 if key in found:
                     continue
@@ -246,7 +246,8 @@ def _folder_names(spec: VariantSpec, plan: Plan, track: Track, home: Home, *, ge
     if spec.index_from is not None:
         spec = base_variant(spec.index_from)
     if spec.distribution is None and not spec.plugins and generated:
-        folder = home.root / "corpora" / corpus_name(plan.corpus.documents, plan.corpus.seed)
+        made = plan.corpus
+        folder = home.root / "corpora" / corpus_name(made.generator, made.documents, made.seed)
         installation = installed(home, spec) if folder.exists() else None
         if installation is None:
             return [""] * plan.index_builds

@@ -99,6 +99,11 @@ def meters(
     # Whole milliseconds say nothing about what is left of quicker answers.
     if timed and took_ns >= timed * _LEAST_TOOK_NS and service_ns >= took_ns:
         found["client_time"] = (service_ns - took_ns) / _NS_PER_MS / timed
+    if result.tooks and service_ns >= timed * _LEAST_TOOK_NS:
+        summed_ms = sum(took_ms * times for took_ms, times in result.tooks[0].items())
+        found["parallelism"] = summed_ms * _NS_PER_MS / service_ns
+    if answered:
+        found |= {f"profile_{kind}": ns / _NS_PER_MS / answered for kind, ns in result.profile_ns.items()}
     if readings and sent:
         found["cpu_driver"] = result.driver_cpu_s * 1e3 / sent
         found |= {name: spent / sent for name, spent in written.items()}

@@ -52,7 +52,7 @@ def prepare_subjects(bench: Bench, plan: Plan, track: Track) -> tuple[Plan, list
     def corpus(count: int = plan.corpus.documents) -> tuple[CorpusSpec, Sequence[Parcel]]:
         spec = msgspec.structs.replace(plan.corpus, documents=count)
         if is_generated(plan):
-            found = prepare_corpus(bench.home, count, spec.seed, bench.observer)
+            found = prepare_corpus(bench.home, count, spec.seed, bench.observer, spec.generator)
             spec = msgspec.structs.replace(
                 spec, digest=found.digest, generator_version=found.generator_version
             )

@@ -837,7 +837,7 @@ def boots(plan: Plan, block: int = 0) -> tuple[tuple[Step, ...], ...]:
     """Which steps share a node start, in order, according to the restart policy; `task` restarts per step.
 
     The points of a sweep come in random order, the same for all variants of a block; so do tasks that only
-    differ in their clients.
+    differ in their clients, and the steps of a challenge that asks for it.
     """
     dice = random.Random(f"{plan.seed}/{block}/points")  # noqa: S311 - reproducible, not secret
     order = list(range(len(plan.schedules)))
@@ -863,6 +863,9 @@ def boots(plan: Plan, block: int = 0) -> tuple[tuple[Step, ...], ...]:
 def _shuffled_steps(challenge: Challenge, dice: random.Random) -> list[tuple[int, ...]]:
     """The steps of a challenge, the points of each of its curves in random order among their places."""
     steps = list(challenge.steps)
+    if challenge.order == "random":
+        dice.shuffle(steps)
+        return steps
     tasks = challenge.schedule
     for curve in dict.fromkeys(task.swept for task in tasks if task.swept):
         places = [place for place, step in enumerate(steps) if tasks[step[0]].swept == curve]

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 import msgspec
 import psutil
 
-from benchctl.corpus.big5 import GENERATOR_VERSION, Slice
 from benchctl.corpus.generated import Corpus, ensure_corpus
+from benchctl.corpus.generators import GENERATORS
+from benchctl.corpus.rows import Slice
 from benchctl.engine.answers import AnswerBook, ask, compare_answers, keep_answers
 from benchctl.engine.client import connect
 from benchctl.engine.cluster import archive_classes
@@ -36,7 +37,7 @@ from benchctl.run.plan import MIN_HEAP_MB, checked_hosts, operations_used
 from benchctl.run.session import AnySubject, Start, Subject, TargetSubject, reaching
 from benchctl.run.steps import default_target
 from benchctl.track.library import track_names
-from benchctl.track.model import Track
+from benchctl.track.model import GeneratorName, Track
 from benchctl.track.operations.common import Asking, Operation
 
 # The rest is for the JVMs themselves and the page cache.
@@ -45,7 +46,9 @@ _MOST_OF_MEMORY = 0.75
 BOOK_VERSION = 2
 
 
-def prepare_corpus(home: Home, documents: int, seed: int, observer: Observer) -> Corpus:
+def prepare_corpus(
+    home: Home, documents: int, seed: int, observer: Observer, generator: GeneratorName = "big5"
+) -> Corpus:
     """Generate a corpus, unless it exists."""
     written = 0
 
@@ -55,7 +58,7 @@ def prepare_corpus(home: Home, documents: int, seed: int, observer: Observer) ->
         observer.progress("documents", written, documents)
 
     observer.stage(f"corpus of {documents:,} documents")
-    return ensure_corpus(home, documents, seed=seed, progress=progress)
+    return ensure_corpus(home, documents, generator=generator, seed=seed, progress=progress)
 
 
 Preparation = Generator[None, None, Subject]
@@ -214,6 +217,7 @@ def index_keys(builder: Installation, spec: VariantSpec, plan: Plan, track: Trac
         plan.segments,
         1 if plan.index == "deterministic" else plan.ingest_clients,
         deterministic=plan.index == "deterministic",
+        transport=plan.ingest_transport,
         index_settings=spec.index_settings,
         nodes=spec.layout,
         spread=any(plan.node_hosts.get(spec.name, ())),
@@ -311,14 +315,18 @@ def _generators_book(
 ) -> AnswerBook | None:
     """The correct answers according to the generator; None if it does not know the index's content."""
     corpus = plan.corpus
-    ours = corpus.generator_version == GENERATOR_VERSION and plan.track in track_names()
-    if not ours:
+    known = GENERATORS[corpus.generator]
+    if corpus.generator_version != known.GENERATOR_VERSION or plan.track not in track_names():
         return None
-    digest = corpus.digest or ensure_corpus(home, corpus.documents, seed=corpus.seed).digest
+    digest = corpus.digest
+    if not digest:
+        made = ensure_corpus(home, corpus.documents, generator=corpus.generator, seed=corpus.seed)
+        digest = made.digest
     book = AnswerBook(home.corpora / f".truth-v{EXPECTED_VERSION}-{digest[:16]}.json")
     if book.missing(operations):
         observer.stage("what the generator knows of the answers")
-        expect_answers(operations, Slice(corpus.seed, corpus.documents, 0, corpus.documents), book)
+        whole = Slice(corpus.seed, corpus.documents, 0, corpus.documents)
+        expect_answers(operations, whole, book, known=known)
         book.save()
     return book
 

@@ -303,6 +303,7 @@ def _fill(
             parcels,
             endpoint=address.endpoint,
             clients=plan.ingest_clients,
+            helper=facts.engine if plan.ingest_transport == "client" else None,
             on_progress=lambda sent: observer.progress("documents", sent, spec.documents),
         )
         observer.stage("refresh, force-merge, flush")

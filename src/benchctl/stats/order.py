@@ -109,7 +109,8 @@ def _alike(plan: Plan, reported: Sequence[Place]) -> list[list[Place]]:
         return []
     for place in reported:
         task = task_at(plan, place)
-        if task.group is None:
+        # In random order, what ran before differs from block to block.
+        if task.group is None and plan.schedules[place[0]].order == "written":
             at = tuple(points[place[0]].at.items()) if points else ()
             groups.setdefault((task.operation, task.clients, task.rate_per_s, at), []).append(place)
     return [group for group in groups.values() if len(group) > 1]

@@ -14,6 +14,7 @@ from benchctl.track.library import find_challenge, find_track
 from benchctl.track.model import (
     Challenge,
     Fault,
+    GeneratorName,
     Index,
     IndexBody,
     Targets,
@@ -53,6 +54,7 @@ class _TrackFile(msgspec.Struct, frozen=True, rename="kebab"):
     composable_templates: tuple[dict[str, Any], ...] | None = None
     component_templates: tuple[dict[str, Any], ...] | None = None
     corpora: tuple[dict[str, Any], ...] | None = None
+    generator: GeneratorName = "big5"
     operations: tuple[Any, ...] | None = None
     challenges: tuple[dict[str, Any], ...] | None = None
     challenge: dict[str, Any] | None = None
@@ -133,6 +135,7 @@ class _Reader:
             data_streams=data_streams,
             templates=tuple(self._templates(entry)),
             corpora=read_corpora(entry.corpora or (), self._document, targets),
+            generator=entry.generator,
             description=entry.description or "",
             meta=entry.meta or {},
             parameters=entry.parameters or {},

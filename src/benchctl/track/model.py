@@ -209,6 +209,7 @@ TrackOperation = AnyOperation | PluginOperation
 TemplateKind = Literal["index", "composable", "component"]
 ScheduleName = Literal["deterministic", "poisson", "unthrottled"]
 ErrorLevel = Literal["non-fatal"]
+StepOrder = Literal["written", "random"]
 
 
 class Task(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab", omit_defaults=True):
@@ -316,6 +317,7 @@ class Challenge(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=
         user_info: shown when the challenge is run.
         meta: the user's own notes.
         parameters: for the track's plug-in.
+        order: of its steps: as they are written, or at random, another one in each block, by the run's seed.
     """
 
     name: str
@@ -327,6 +329,7 @@ class Challenge(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=
     user_info: str = ""
     meta: dict[str, Any] = {}
     parameters: dict[str, Any] = {}
+    order: StepOrder = "written"
 
     @property
     def steps(self) -> tuple[tuple[int, ...], ...]:
@@ -429,6 +432,10 @@ class Fault(msgspec.Struct, frozen=True, omit_defaults=True):
         return UsageError(self.message, hint=self.hint)
 
 
+GeneratorName = Literal["big5", "cluster-metrics"]
+"""What generates the documents of a track that declares no corpora."""
+
+
 class Track(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A loaded track.
 
@@ -440,6 +447,7 @@ class Track(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         data_streams: names of them.
         templates: of all kinds.
         corpora: which documents there are, and where they come from; empty for generated ones.
+        generator: of those.
         challenges: the track's own that can be run, by name.
         description: for listings.
         meta: the user's own notes.
@@ -458,6 +466,7 @@ class Track(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     data_streams: tuple[str, ...] = ()
     templates: tuple[Template, ...] = ()
     corpora: tuple[Corpus, ...] = ()
+    generator: GeneratorName = "big5"
     challenges: dict[str, Challenge] = {}
     description: str = ""
     meta: dict[str, Any] = {}

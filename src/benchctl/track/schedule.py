@@ -10,7 +10,7 @@ import msgspec
 from benchctl.errors import UsageError
 from benchctl.nearest import guess, nearest, suggestion
 from benchctl.track.document import LIKE, Document, convert, encoded_names, fitting_key, know, refused
-from benchctl.track.model import Challenge, ErrorLevel, ScheduleName, Task, TrackOperation
+from benchctl.track.model import Challenge, ErrorLevel, ScheduleName, StepOrder, Task, TrackOperation
 from benchctl.track.operations.catalogue import (
     BUILT_IN_PARAM_SOURCES,
     OPERATION_KEYS,
@@ -184,6 +184,7 @@ class _ChallengeEntry(msgspec.Struct, frozen=True, rename="kebab"):
     user_info: str | None = None
     meta: dict[str, Any] | None = None
     parameters: dict[str, Any] | None = None
+    order: StepOrder = "written"
 
 
 _TASK_KEYS = encoded_names(_TaskEntry)
@@ -245,6 +246,7 @@ def read_challenge(raw: Any, context: Context, where: str = "$") -> Challenge:
         user_info=entry.user_info or "",
         meta=entry.meta or {},
         parameters=entry.parameters or {},
+        order=entry.order,
     )
 
 

@@ -254,7 +254,7 @@ def test_two_processes_make_one_corpus(home: Home, builder: Path):
 
 
 def test_too_little_space_is_refused_with_both_numbers(home: Home):
-    enough = needed_bytes(DOCUMENTS) + RESERVE_BYTES
+    enough = needed_bytes("big5", DOCUMENTS) + RESERVE_BYTES
     with pytest.raises(
         BenchctlError, match="to generate a corpus of 3,000 documents: 65 MiB needed, 64 MiB free"
     ) as caught:
@@ -275,7 +275,7 @@ def test_no_disk_holds_ten_trillion_documents(home: Home):
 def test_the_estimate_is_enough_but_not_by_much(home: Home):
     corpus = ensure_corpus(home, 50_000)
     whole = sum(path.stat().st_size for path in corpus.root.iterdir())
-    assert whole < needed_bytes(50_000) < 1.3 * whole
+    assert whole < needed_bytes("big5", 50_000) < 1.3 * whole
 
 
 def test_a_failed_write_leaves_nothing(home: Home, builder: Path):

@@ -1,5 +1,6 @@
 """A corpus shared out among clients: all of it, once, in order, and closed in the end."""
 
+import itertools
 import json
 import threading
 from collections.abc import Iterator
@@ -26,10 +27,10 @@ class Shelf:
     def context(self) -> WorkContext:
         return WorkContext("big5", seed=7, documents=self.documents, document_count=self.count)
 
-    def documents(self) -> Iterator[bytes]:
+    def documents(self, start: int = 0) -> Iterator[bytes]:
         self.opened += 1
         try:
-            for number in range(self.count):
+            for number in range(start, self.count):
                 yield b'{"n":%d}\n' % number
         finally:
             self.closed += 1
@@ -77,6 +78,25 @@ def test_a_bulk_request_says_where_documents_go_and_how():
     assert (request.searches, request.retries) == (0, 2)
     (request,) = requests(bulk(Shelf(1), bulk_size=1, refresh=True), 0)
     assert request.path == "/big5/_bulk?refresh=true"
+
+
+@given(
+    documents=st.integers(1, 99),
+    cuts=st.lists(st.integers(1, 99), max_size=4, unique=True),
+)
+def test_parts_that_follow_each_other_send_every_document_once(documents: int, cuts: list[int]):
+    edges = [0, *sorted(cuts), 100]
+    parts = [
+        requests(
+            bulk(
+                Shelf(documents), bulk_size=10, ingest_from_percentage=first, ingest_percentage=last - first
+            ),
+            *[0] * 20,
+        )
+        for first, last in itertools.pairwise(edges)
+    ]
+    sent = [request.body for part in parts for request in part]
+    assert sent == [request.body for request in requests(bulk(Shelf(documents), bulk_size=10), *[0] * 20)]
 
 
 @pytest.mark.parametrize(("percentage", "bodies"), [(100, 10), (50, 5), (41, 5), (0.1, 1)])

@@ -131,6 +131,15 @@ def test_streams_that_stand_next_to_each_other_run_together_and_the_rest_waits()
     assert workload(operation_type="composite", requests=steps, max_connections=2).connections == 2
 
 
+def test_searches_in_a_row_keep_their_own_times_and_those_beside_each_other_do_not():
+    played = composite(PointNode(), SEARCH, SLEEP, SEARCH)
+    assert played.answer is not None
+    assert (played.answer.took_ms, played.answer.tooks_ms) == (4, (2, 2))
+    beside = composite(PointNode(), SEARCH, {"stream": [SEARCH]}).answer
+    assert beside is not None
+    assert (beside.took_ms, beside.tooks_ms) == (-1, ())
+
+
 def test_the_failure_of_a_stream_is_that_of_the_composite():
     failing = {"operation-type": "raw-request", "path": "/fails"}
     played = composite(PointNode("/fails"), {"stream": [SEARCH]}, {"stream": [failing, SEARCH]}, SEARCH)

@@ -74,6 +74,7 @@ def test_searches_and_documents_are_shown_and_chores_are_not():
         ("raw-request", {"path": "_cat"}, "path must begin with '/'"),
         ("bulk", {"bulk-size": 0}, "bulk-size must be at least 1"),
         ("bulk", {"bulk-size": 1, "ingest-percentage": 0}, "ingest-percentage"),
+        ("bulk", {"bulk-size": 1, "ingest-from-percentage": 1}, "ingest-from-percentage"),
         ("bulk", {"bulk-size": 1, "conflict-probability": 101}, "conflict-probability"),
         ("bulk", {"bulk-size": 1, "recency": 2}, "recency"),
         ("sleep", {"duration": -1}, "duration must be from 0"),

@@ -29,10 +29,11 @@ from benchctl.track.operations.search import Bulk
 
 @dataclass(frozen=True)
 class Portion:
-    """The first `documents` of a file."""
+    """`documents` of a file, from number `start` on."""
 
     source: Source
     documents: int
+    start: int = 0
 
 
 def _sources_of(operation: Bulk, context: WorkContext) -> list[Source]:
@@ -52,14 +53,16 @@ def _sources_of(operation: Bulk, context: WorkContext) -> list[Source]:
 
 
 def portions(operation: Bulk, sources: Sequence[Source]) -> list[Portion]:
-    """How many documents of each file: a share of each in whole requests, rounded up, or the first so many.
+    """Which documents of each file: a share of each in whole requests, or the first so many.
+
+    Shares are rounded up at both ends, so that those which follow each other have every document once.
 
     Raises:
         BenchctlError: more are asked for than there are.
     """
     wanted = operation.ingest_doc_count
     if wanted is None:
-        return [Portion(one, _share(operation, one.document_count)) for one in sources]
+        return [_share(operation, one) for one in sources]
     total = sum(one.document_count for one in sources)
     if wanted > total:
         raise BenchctlError(
@@ -73,9 +76,14 @@ def portions(operation: Bulk, sources: Sequence[Source]) -> list[Portion]:
     return found
 
 
-def _share(operation: Bulk, documents: int) -> int:
-    bodies = math.ceil(documents / operation.bulk_size)
-    return math.ceil(bodies * operation.ingest_percentage / 100) * operation.bulk_size
+def _share(operation: Bulk, source: Source) -> Portion:
+    bodies = math.ceil(source.document_count / operation.bulk_size)
+    skipped = operation.ingest_from_percentage
+    first, last = (
+        math.ceil(bodies * percent / 100) * operation.bulk_size
+        for percent in (skipped, skipped + operation.ingest_percentage)
+    )
+    return Portion(source, last - first, first)
 
 
 def _is_meant(operation: Bulk, source: Source) -> bool:
@@ -265,7 +273,8 @@ class _Reader:
             left = portion.documents * lines_each
             if not left:
                 continue
-            for lines in batches(portion.source.open(), self._size * lines_each):
+            blocks = portion.source.open(portion.start) if portion.start else portion.source.open()
+            for lines in batches(blocks, self._size * lines_each):
                 yield number, lines[:left]
                 left -= len(lines)
                 if left <= 0:

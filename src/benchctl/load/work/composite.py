@@ -416,8 +416,9 @@ def _bound(step: _OpenStep, client: int) -> Use | _BoundStream:
 
 
 def _run(steps: Sequence[Use | _BoundStream], held: Held) -> Generator[Item, Reply | None, Answer]:
-    """Run steps in order, neighbouring streams concurrently."""
+    """Run steps in order, neighbouring streams concurrently; without streams, the engine's times are kept."""
     beside: list[_BoundStream] = []
+    tooks_ms: list[int] = []
     for step in (*steps, None):
         if isinstance(step, _BoundStream):
             beside.append(step)
@@ -430,9 +431,15 @@ def _run(steps: Sequence[Use | _BoundStream], held: Held) -> Generator[Item, Rep
         if step is None:
             break
         answer = yield from step(held)
-        if answer is not None and answer.outcome is not Outcome.OK:
+        if answer is None:
+            continue
+        if answer.outcome is not Outcome.OK:
             return answer
-    return _OK
+        if answer.took_ms >= 0:
+            tooks_ms.append(answer.took_ms)
+    if not tooks_ms or any(isinstance(step, _BoundStream) for step in steps):
+        return _OK
+    return msgspec.structs.replace(_OK, took_ms=sum(tooks_ms), tooks_ms=tuple(tooks_ms))
 
 
 def _widest(steps: Sequence[Step]) -> int:

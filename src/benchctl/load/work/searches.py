@@ -17,6 +17,7 @@ from benchctl.load.request import (
     accepting,
     judge_multi_search,
     judge_plain,
+    judge_profiled,
     judge_search,
     shorten,
 )
@@ -69,7 +70,7 @@ def _single_search(
         "POST",
         path,
         params={**operation.url_params, **_cache_param(operation.cache)},
-        judge=judge_search,
+        judge=judge_profiled if body.get("profile") else judge_search,
         searches=searches_of(body, order.context),
     )
     return filled(request, order.bodies(operation, body), operation, order)

@@ -67,6 +67,7 @@ class Bulk(Operation, frozen=True, kw_only=True, tag="bulk"):
         bulk_size: documents a request.
         batch_size: taken from Rally's tracks; benchctl reads ahead by itself.
         ingest_percentage: how much of the corpus to send, in whole requests, rounded up.
+        ingest_from_percentage: how much of the corpus to leave out before that.
         ingest_doc_count: how many documents of the corpus to send; not together with a percentage.
         corpora: names of those to send; None means all of the track's.
         indices: only documents for these indices, where the corpora say where they go.
@@ -91,6 +92,7 @@ class Bulk(Operation, frozen=True, kw_only=True, tag="bulk"):
     bulk_size: int
     batch_size: int | None = None
     ingest_percentage: float = 100.0
+    ingest_from_percentage: float = 0.0
     ingest_doc_count: int | None = None
     corpora: str | tuple[str, ...] | None = None
     indices: str | tuple[str, ...] | None = None
@@ -116,6 +118,10 @@ class Bulk(Operation, frozen=True, kw_only=True, tag="bulk"):
                 f"bulk-size must be at least 1, at most {_MOST_DOCUMENTS:,}",
             ),
             (0 < self.ingest_percentage <= 100, "ingest-percentage must be above 0, at most 100"),  # noqa: PLR2004 - per cent
+            (
+                0 <= self.ingest_from_percentage <= 100 - self.ingest_percentage,
+                "ingest-from-percentage and ingest-percentage must not exceed 100 together",
+            ),
             (0 <= self.conflict_probability <= 100, "conflict-probability must be from 0 to 100"),  # noqa: PLR2004 - per cent
             (0 <= self.recency <= 1, "recency must be from 0 to 1"),
             (
@@ -123,7 +129,8 @@ class Bulk(Operation, frozen=True, kw_only=True, tag="bulk"):
                 "ingest-doc-count must be at least 1",
             ),
             (
-                self.ingest_doc_count is None or self.ingest_percentage == 100,  # noqa: PLR2004 - per cent
+                self.ingest_doc_count is None
+                or (self.ingest_percentage == 100 and not self.ingest_from_percentage),  # noqa: PLR2004 - per cent
                 "ingest-doc-count and ingest-percentage do not mix",
             ),
             (self.index is None or self.data_stream is None, "index and data-stream do not mix"),

@@ -1,0 +1,87 @@
+"""What generators share: slices of a corpus, part files, and text templates, filled many rows at once.
+
+Of a template, constants are laid out once, columns fill the gaps, and padding is removed.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from benchctl.corpus.tables import Texts
+
+Numbers = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
+
+_PADDING = b"\0"
+_MARKER = re.compile("<([a-z0-9-]+)>")
+
+
+@dataclass(frozen=True)
+class Span:
+    """One part file: documents [start, stop), numbered within the whole corpus."""
+
+    name: str
+    start: int
+    stop: int
+
+
+@dataclass(frozen=True)
+class Slice:
+    """Documents [start, stop) of the corpus (seed, documents)."""
+
+    seed: int
+    documents: int
+    start: int
+    stop: int
+
+    def check(self) -> None:
+        """Check that there are such documents.
+
+        Raises:
+            ValueError: the slice is not within the corpus.
+        """
+        if not 0 <= self.start <= self.stop <= self.documents:
+            raise ValueError(f"[{self.start}, {self.stop}) is not a slice of a corpus of {self.documents}")
+
+
+class RowLayout:
+    """Rows of one template as a structured array whose fields are constant pieces and gaps.
+
+    The array is reused by the next call, so a layout must not be shared between threads. In the template,
+    gaps are
+    written `<name>`; all gaps of a name get the same text.
+    """
+
+    def __init__(self, template: str) -> None:
+        pieces = _MARKER.split(template)
+        self._constants = [piece.encode("ascii") for piece in pieces[0::2]]
+        self._gaps = pieces[1::2]
+        self._rows: npt.NDArray[np.void] = np.empty(0, np.dtype([]))
+
+    def lines(self, count: int, columns: Mapping[str, Texts]) -> bytes:
+        """Fill the template `count` times; returns the concatenated rows, without padding.
+
+        `columns` has the texts of every gap, shape (count,); widths must not change between calls.
+        """
+        if len(self._rows) < count:
+            self._rows = self._empty_rows(count, columns)
+        rows = self._rows[:count]
+        for position, name in enumerate(self._gaps):
+            rows[f"gap-{position}"] = columns[name]
+        return rows.tobytes().translate(None, _PADDING)
+
+    def _empty_rows(self, count: int, columns: Mapping[str, Texts]) -> npt.NDArray[np.void]:
+        fields: list[tuple[str, str]] = []
+        for position, constant in enumerate(self._constants):
+            if constant:
+                fields.append((f"constant-{position}", f"S{len(constant)}"))
+            if position < len(self._gaps):
+                fields.append((f"gap-{position}", f"S{columns[self._gaps[position]].itemsize}"))
+        rows = np.empty(count, np.dtype(fields))
+        for position, constant in enumerate(self._constants):
+            if constant:
+                rows[f"constant-{position}"] = constant
+        return rows
