@@ -212,7 +212,8 @@ def _draw(source: ValueSource, root: int) -> Draw:
 
 
 def _choose(source: Choice, stream: int) -> Draw:
-    size = len(source.items)
+    # Before the index was asked, something stands for its terms.
+    size = len(source.items) or 1
     if source.pick == "cycle":
         return lambda number: (number % size,)
     if source.pick == "random":
@@ -269,7 +270,7 @@ def _pooled(grid: Grid, pool: Pool, root: int) -> Draw:
 
 def _renderer(source: ValueSource, form: _Form) -> Render:
     if isinstance(source, Choice):
-        return [_shown(item, form) for item in source.items].__getitem__
+        return [_shown(item, form) for item in source.items or ("",)].__getitem__
     if isinstance(source, Date | DateRange):
         return _date_renderer(source.format, form)
     if isinstance(source, Number | NumberRange):

@@ -39,6 +39,7 @@ from benchctl.run.session import AnySubject, Subject, TargetSubject
 from benchctl.run.steps import check_work
 from benchctl.run.stopping import budget_behind, reason_to_stop, shortfall, within
 from benchctl.run.targets import corpus_of_targets, prepare_target, target_caveats
+from benchctl.run.terms import with_terms
 from benchctl.stats.multiplicity import MOST_BLOCKS
 from benchctl.track.model import Track
 
@@ -237,6 +238,7 @@ def open_run(
             plan = msgspec.structs.replace(plan, corpus=corpus)
         check_work(plan, track, bench.home)
     plan, subjects = prepare_subjects(bench, plan, track)
+    plan, track = with_terms(bench, plan, track, subjects)
     timings = {"prepare-s": time.monotonic() - clock}
     if extras.left_s is not None:
         plan = msgspec.structs.replace(plan, stop=within(plan.stop, extras.left_s()))
@@ -379,6 +381,7 @@ def reopen_run(bench: Bench, folder: RunFolder, track: Track, *, ask_anew: bool 
     check_files(record.plan, bench.home)
     plan, subjects = prepare_subjects(bench, record.plan, track)
     _refuse_changes(record, [*corpus_changes(record.plan, plan), *engine_changes(record, subjects)])
+    _, track = with_terms(bench, plan, track, subjects)
     return OpenRun(bench, folder, record, track, subjects, ask_anew=ask_anew)
 
 

@@ -325,6 +325,35 @@ class Choice(_Source, frozen=True, kw_only=True, tag="list"):
         return _alpha_problem(self.alpha)
 
 
+class Terms(Choice, frozen=True, kw_only=True, tag="terms"):
+    """One of the terms of a field that hit so many documents: the index is asked once, before the run.
+
+    Attributes:
+        field: with doc values: a keyword, a number, a date.
+        least, below: documents that a term hits, from so many on and fewer than so many; under 1 a share of
+            all.
+        size: how many terms at most, drawn by the run's seed.
+        items: those; none before the index was asked.
+    """
+
+    field: str
+    least: float
+    below: float
+    size: int = 100
+    items: tuple[Any, ...] = ()
+    pick: Literal["cycle", "random", "zipf"] = "random"
+
+    def problem(self) -> str:
+        """What is wrong with it; empty when nothing is."""
+        if not 0 < self.least < self.below or (self.least < 1) != (self.below < 1):
+            return (
+                f"least {self.least:g} and below {self.below:g} are no range of documents, or of their share"
+            )
+        if not 1 <= self.size <= _POOL_LIMIT:
+            return f"size {self.size} is not from 1 to {_POOL_LIMIT}"
+        return _alpha_problem(self.alpha)
+
+
 class _Drawn(_Source, frozen=True, kw_only=True):
     """A source that draws from a grid.
 
@@ -478,7 +507,7 @@ class DateRange(_Range, frozen=True, kw_only=True, tag="date-range"):
         return with_widths(grid, self.min_width, self.max_width, US_DIGITS)
 
 
-ValueSource = Choice | Integer | Number | Date | IntegerRange | NumberRange | DateRange
+ValueSource = Choice | Terms | Integer | Number | Date | IntegerRange | NumberRange | DateRange
 
 
 def check_values(values: Mapping[str, ValueSource], texts: Any) -> str:

@@ -1,0 +1,132 @@
+"""Terms of the index as changing values: asked once, kept beside the prepared index, and with the run."""
+
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from typing import Any, Final
+
+import msgspec
+
+from benchctl.disk import disk_errors, read_file
+from benchctl.engine.client import NodeRequestError, SearchClient, connect
+from benchctl.errors import BenchctlError, UsageError
+from benchctl.results.plan import Plan
+from benchctl.run.bench import Bench
+from benchctl.run.session import AnySubject, Start, Subject, TargetSubject
+from benchctl.run.steps import default_target
+from benchctl.track.model import Challenge, Track, TrackOperation
+from benchctl.track.values import Terms
+
+_PAGE: Final = 10_000
+_MOST_TERMS: Final = 1_000_000
+
+_Counts = dict[str, list[tuple[Any, int]]]
+"""Field -> its terms and how many documents each hits, by term."""
+
+
+def with_terms(bench: Bench, plan: Plan, track: Track, subjects: Sequence[AnySubject]) -> tuple[Plan, Track]:
+    """The plan and its track with the terms that values of kind `terms` take, of the first variant's index.
+
+    Raises:
+        UsageError: there is no index to be asked, or no such term in it.
+        BenchctlError: it cannot be asked.
+    """
+    fields = dict.fromkeys(one.field for _, _, one in _unasked(track.operations))
+    if not fields:
+        return plan, track
+    if plan.origin == "empty":
+        raise UsageError(
+            "values of kind 'terms' are those of an index, and the challenge makes its own",
+            hint="name them in a list",
+        )
+    bench.observer.stage(f"terms of {', '.join(fields)}")
+    counts = _counts(bench, plan, track, subjects[0], list(fields))
+    drawn = {
+        (operation, name): _drawn(one, counts[one.field], plan, f"{operation} {name}")
+        for operation, name, one in _unasked(track.operations)
+    }
+
+    def filled(operations: Mapping[str, Any]) -> dict[str, Any]:
+        found = dict(operations)
+        for (operation, name), items in drawn.items():
+            if operation in found:
+                one = found[operation]
+                values = {**one.values, name: msgspec.structs.replace(one.values[name], items=items)}
+                found[operation] = msgspec.structs.replace(one, values=values)
+        return found
+
+    def with_items(challenges: Sequence[Challenge]) -> tuple[Challenge, ...]:
+        return tuple(msgspec.structs.replace(one, operations=filled(one.operations)) for one in challenges)
+
+    asked = msgspec.structs.replace(
+        plan, schedules=with_items(plan.schedules), warmup_challenges=with_items(plan.warmup_challenges)
+    )
+    return asked, msgspec.structs.replace(track, operations=filled(track.operations))
+
+
+def _unasked(operations: Mapping[str, TrackOperation]) -> Iterator[tuple[str, str, Terms]]:
+    for operation, one in operations.items():
+        for name, source in getattr(one, "values", {}).items():
+            if isinstance(source, Terms) and not source.items:
+                yield operation, name, source
+
+
+def _drawn(source: Terms, counts: Sequence[tuple[Any, int]], plan: Plan, key: str) -> tuple[Any, ...]:
+    documents = plan.corpus.documents if source.below < 1 else 1
+    least, below = source.least * documents, source.below * documents
+    found = [term for term, count in counts if least <= count < below]
+    if not found:
+        most = max((count for _, count in counts), default=0)
+        raise UsageError(
+            f"no term of {source.field} hits from {least:g} to {below:g} documents ({key}): it has "
+            f"{len(counts):,}, of which none hits more than {most:,}",
+            hint="change least and below, or --docs",
+        )
+    return tuple(random.Random(f"{plan.seed} {key}").sample(found, min(source.size, len(found))))  # noqa: S311 - has to be repeatable
+
+
+def _counts(bench: Bench, plan: Plan, track: Track, subject: AnySubject, fields: Sequence[str]) -> _Counts:
+    target = default_target(plan, track)
+    if isinstance(subject, TargetSubject):
+        with connect(subject.facts.engine, subject.address.endpoint) as client:
+            return {field: _asked(client, target, field) for field in fields}
+    if not isinstance(subject, Subject) or subject.index is None:
+        raise UsageError("values of kind 'terms' are those of an index", hint="name them in a list")
+    kept = subject.index.root / "terms.json"
+    known: _Counts = {}
+    with suppress(msgspec.DecodeError), disk_errors(f"read {kept}"):
+        known = msgspec.json.decode(read_file(kept), type=_Counts) if kept.exists() else {}
+    missing = [field for field in fields if field not in known]
+    if missing:
+        with (
+            subject.workspace(bench.home, "terms") as workspace,
+            subject.start(
+                Start(workspace, workspace.root / "boot", bench.home, plan.heap_mb, target)
+            ) as node,
+        ):
+            known |= {field: _asked(node.client, target, field) for field in missing}
+            node.stop(at_once=True)
+        with disk_errors(f"write {kept}"):
+            kept.write_bytes(msgspec.json.encode(known))
+    return known
+
+
+def _asked(client: SearchClient, target: str, field: str) -> list[tuple[Any, int]]:
+    """All terms of a field, in their order, page by page."""
+    found: list[tuple[Any, int]] = []
+    composite: dict[str, Any] = {"sources": [{"term": {"terms": {"field": field}}}], "size": _PAGE}
+    while True:
+        body = {"size": 0, "aggs": {"all": {"composite": composite}}}
+        try:
+            page = client.request("POST", f"/{target}/_search", body=body)["aggregations"]["all"]
+        except NodeRequestError as err:
+            raise BenchctlError(
+                f"the terms of {field} cannot be asked for: {err.reason}",
+                hint="name a field with doc values, such as a keyword or a number",
+            ) from err
+        found += [(bucket["key"]["term"], bucket["doc_count"]) for bucket in page["buckets"]]
+        if "after_key" not in page or len(page["buckets"]) < _PAGE:
+            return found
+        if len(found) >= _MOST_TERMS:
+            raise UsageError(f"{field} has more than {_MOST_TERMS:,} terms", hint="name another field")
+        composite = {**composite, "after": page["after_key"]}
