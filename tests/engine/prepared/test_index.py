@@ -249,6 +249,11 @@ def test_every_build_has_a_place_of_its_own(key: IndexKey):
     assert builds[3].folder_name.endswith(f"-{builds[3].digest[:12]}-build-3")
 
 
+def test_builds_by_another_transport_are_kept_apart_from_those_by_the_wire(key: IndexKey):
+    assert dataclasses.replace(key, transport="client").digest != key.digest
+    assert dataclasses.replace(key, transport="wire").digest == key.digest
+
+
 @pytest.mark.parametrize(
     ("more", "free_mb", "said"),
     [
