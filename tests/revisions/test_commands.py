@@ -60,6 +60,7 @@ BISECT = ("bisect", "--source", ".", "--good", "HEAD~2", "--bad", "HEAD", *CHALL
         (("bisect", "--versions", "es,es", *CHALLENGE), "es"),
         (("bisect", "--versions", "es,os", "--variant", "os", *CHALLENGE), "--versions are the variants"),
         (("bisect", "--jars", "a.jar,b.zip", *CHALLENGE), "'b.zip' is not a jar"),
+        (("bisect", "--jars", "a.jar,b.jar", *CHALLENGE), "there is no jar "),
         ((*BISECT, *BUILD, "--task", "nothing"), "no tasks could show the difference by the name 'nothing'"),
         ((*BISECT, *BUILD, "--challenge", "big5rangedebug"), " tasks could show the difference"),
         ((*AB, *BUILD, "--variant", "os", "--jdk", "mine=17"), "--jdk is given for 'mine'"),

@@ -38,7 +38,7 @@ from benchctl.cli.run_options import (
 from benchctl.cli.streams import emit, text_width
 from benchctl.cli.trust_option import trust_option
 from benchctl.engine.maven import digest
-from benchctl.engine.variant import placed_jar
+from benchctl.engine.variant import check_parts, placed_jar
 from benchctl.errors import BenchctlError, ExitCode, UsageError
 from benchctl.home import Home, resolve_home
 from benchctl.plugin.code import Consent
@@ -298,6 +298,8 @@ def _history(
             msgspec.structs.replace(engine, name=name, jars=(*engine.jars, path))
             for name, path in zip(names, paths, strict=True)
         )
+        for spec in specs:
+            check_parts(spec)
         held = tuple(digest(Path(path), "sha256") for path in paths if Path(path).is_file())
         return _of_specs([*map(Point, names, texts)], specs, held)
     if options.good is None or options.bad is None:
