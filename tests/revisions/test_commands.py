@@ -46,6 +46,7 @@ BISECT = ("bisect", "--source", ".", "--good", "HEAD~2", "--bad", "HEAD", *CHALL
     ("words", "message"),
     [
         (AB, "to build commits takes --source, --build and --artifact"),
+        ((*AB, *BUILD, "--source", "https://me:pw@example.org/x.git"), "holds a user or a password"),
         ((*AB, *BUILD, "--base", "nowhere"), "--base nowhere is no commit of ."),
         ((*AB, *BUILD, "--variant", "es", "--variant", "os"), "--variant is the engine that both commits"),
         ((*AB, *BUILD, "--challenge", "nothing"), "nothing"),

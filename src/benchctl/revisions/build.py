@@ -17,6 +17,7 @@ import msgspec
 from benchctl.disk import disk_errors, free_bytes, require_space
 from benchctl.engine.process import Command, NodeProcess, describe_exit, last_lines
 from benchctl.engine.unpacking import settle, staging
+from benchctl.engine.variant import placed
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.git import environment, git, said
 from benchctl.home import Home
@@ -53,9 +54,12 @@ class Repository:
         """Find it.
 
         Raises:
-            UsageError: it is no repository.
+            UsageError: it is no repository, or its URL holds a password.
             BenchctlError: it cannot be fetched, or there is no git.
         """
+        if text.startswith(("http://", "https://")):
+            # One with a password would be told in messages.
+            placed(text, Path())
         self.text = text
         self.path = self._fetched(home, text) if _URL.fullmatch(text) else Path(text).absolute()
         done = git(["rev-parse", "--git-dir"], self.path) if self.path.is_dir() else None
