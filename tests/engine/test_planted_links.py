@@ -46,6 +46,7 @@ def port(root: Path) -> None:
     setup = SimpleNamespace(
         name="",
         folders=folders,
+        data=root,
         manner="direct",
         listen="",
         timeout_s=1.0,

@@ -633,7 +633,7 @@ class TestBuilds:
         assert row.unit == "MB"
 
     @pytest.mark.parametrize("cached", [True, False])
-    @pytest.mark.parametrize("name", ["build_rate", "build_network", "force_merge", "index_size"])
+    @pytest.mark.parametrize("name", ["build_rate", "build_client", "force_merge", "index_size"])
     def test_an_expectation_has_the_interval_of_its_table(self, name: str, *, cached: bool):
         """One was -37.2..+83.8, p 0.545, as an expectation and -41.6..+86.6, p 0.729, in its table."""
         row = self.row(self.runs(cached=cached), metric=name)

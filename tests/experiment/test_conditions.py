@@ -84,6 +84,7 @@ OTHERS: dict[str, Any] = {
     "index": "deterministic",
     "on_node_loss": "continue",
     "transport": "client",
+    "ingest_transport": "client",
     "metrics": "cpu",
     "compared_as": "difference",
     "page_cache": "cold",

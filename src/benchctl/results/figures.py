@@ -639,11 +639,11 @@ FIGURES = (
         "what that has beyond indexing: durability, answers", additive=True, resolution=0.001,
     ),
     _built(
-        "build_network", "time beyond took", "ingest.network_s", "s",
+        "build_client", "time beyond took", "ingest.network_s", "s",
         "from sending to the answer beyond it, over all bulk requests of a build", additive=True,
     ),
     _built(
-        "build_client", "client's own time", "ingest.client_s", "s",
+        "build_own", "client's own time", "ingest.client_s", "s",
         "to frame bodies, or to encode documents and decode answers, over all bulk requests of a build",
         additive=True,
     ),

@@ -55,7 +55,11 @@ def test_looking_leaves_no_trace(home: Path, tmp_path: Path):
     assert [*home.iterdir()] == []
 
 
-@pytest.mark.parametrize("name", experiment_names())
+# Those are compiled, with jars from the repository: tests/integration runs them.
+OF_MICRO = {"circuit-breaker", "visit"}
+
+
+@pytest.mark.parametrize("name", sorted({*experiment_names()} - OF_MICRO))
 def test_every_shipped_experiment_is_sound(name: str):
     result = call("show", name)
     assert result.exit_code == 0, result.exception
