@@ -47,6 +47,8 @@ BISECT = ("bisect", "--source", ".", "--good", "HEAD~2", "--bad", "HEAD", *CHALL
     [
         (AB, "to build commits takes --source, --build and --artifact"),
         ((*AB, *BUILD, "--source", "https://me:pw@example.org/x.git"), "holds a user or a password"),
+        ((*AB, *BUILD, "--base", "HEAD", "--head", "HEAD"), "--base and --head are the same commit"),
+        ((*BISECT, *BUILD, "--good", "HEAD", "--bad", "HEAD"), "--good and --bad are the same commit"),
         ((*AB, *BUILD, "--base", "nowhere"), "--base nowhere is no commit of ."),
         ((*AB, *BUILD, "--variant", "es", "--variant", "os"), "--variant is the engine that both commits"),
         ((*AB, *BUILD, "--challenge", "nothing"), "nothing"),
@@ -109,11 +111,20 @@ def test_points_may_be_versions(asked: list[tuple[VariantSpec, ...]]):
     ]
 
 
+def test_options_belong_to_the_version_before_them(asked: list[tuple[VariantSpec, ...]]):
+    text = "es@8.11.0,slow=es@8.11.0,jvm:-Xint,setting:a.b=1"
+    error("bisect", "--versions", text, *CHALLENGE, "--quiet")
+    ((_, slow),) = asked
+    assert (slow.name, slow.jvm_flags, slow.settings) == ("slow", ("-Xint",), {"a.b": "1"})
+
+
 def test_points_may_be_jars(asked: list[tuple[VariantSpec, ...]], tmp_path: Path):
     for name in ("a", "b"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "Lucene core.jar").write_text(name)
     first, last = (str(tmp_path / name / "Lucene core.jar") for name in ("a", "b"))
+    same = error("bisect", "--jars", f"{first},{first}", "--variant", "es", *CHALLENGE)
+    assert "are the same jar" in same.message
     jars = (first, "org.apache.lucene:lucene-core:9.8.0", last)
     error("bisect", "--jars", ",".join(jars), "--variant", "es", *CHALLENGE, "--quiet")
     assert [[(one.name, one.jars) for one in pair] for pair in asked] == [

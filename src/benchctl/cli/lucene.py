@@ -108,7 +108,7 @@ def _from_diff(home: Home, spec: VariantSpec, diff: Path, *, quiet: bool) -> Non
     for path in built.jars.values():
         say(f"sha256 {digest(path, 'sha256')} {path}")
     words = [
-        "benchctl", "run",
+        "benchctl", "run", "--challenge", "range-only-short",
         "--variant", spec.name,
         "--variant", f"control={spec.name},jar:{PATCHED}{RECOMPILED}{diff}",
         "--variant", f"patched={spec.name},jar:{PATCHED}{diff}",

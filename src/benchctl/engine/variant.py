@@ -202,10 +202,12 @@ def check_parts(spec: VariantSpec) -> None:
     for what, texts in (("jar", spec.jars), ("plug-in", spec.plugins)):
         for text in texts:
             with disk_errors(f"look for the {what} {text} of variant '{spec.name}'"):
-                path = diff_path(text) or (Path(text) if part_kind(text) == "file" else None)
+                diff = diff_path(text)
+                path = diff or (Path(text) if part_kind(text) == "file" else None)
                 missing = path is not None and not path.is_file()
             if missing:
-                raise UsageError(f"variant '{spec.name}': there is no {what} {text}", hint="check the path")
+                told = f"diff {diff}" if diff is not None else f"{what} {text}"
+                raise UsageError(f"variant '{spec.name}': there is no {told}", hint="check the path")
 
 
 # A variant as written in a file or on the command line, and its effect on its base.

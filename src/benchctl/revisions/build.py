@@ -97,6 +97,8 @@ class Repository:
         Raises:
             UsageError: the one does not lead to the other.
         """
+        if good == bad:
+            raise UsageError(f"--good and --bad are the same commit, {good.short}", hint="name two")
         found = self._log(["--first-parent", "--reverse", f"{good.sha}..{bad.sha}"])
         ancestor = git(["merge-base", "--is-ancestor", good.sha, bad.sha], self.path)
         if ancestor.returncode != 0 or not found:

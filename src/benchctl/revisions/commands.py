@@ -38,7 +38,7 @@ from benchctl.cli.run_options import (
 from benchctl.cli.streams import emit, text_width
 from benchctl.cli.trust_option import trust_option
 from benchctl.engine.maven import digest
-from benchctl.engine.variant import check_parts, placed_jar
+from benchctl.engine.variant import VARIANT_OPTIONS, check_parts, placed_jar
 from benchctl.errors import BenchctlError, ExitCode, UsageError
 from benchctl.home import Home, resolve_home
 from benchctl.plugin.code import Consent
@@ -179,6 +179,8 @@ def ab_command(
     store = open_store(home, runs_folder)
     workshop = build_options.workshop(home)
     commits = (workshop.repository.commit("--base", base), workshop.repository.commit("--head", head))
+    if commits[0] == commits[1]:
+        raise UsageError(f"--base and --head are the same commit, {commits[0].short}", hint="name two")
     if fork_options.precision is None:
         fork_options = replace(fork_options, decided=True)
     asked = run_spec(
@@ -281,7 +283,9 @@ def _subject(options: HistoryOptions, build: BuildOptions, subject: SubjectOptio
         return subject
     if subject.variants:
         raise UsageError("--versions are the variants", hint="leave --variant out")
-    return replace(subject, variants=tuple(filter(None, map(str.strip, options.versions.split(",")))))
+    # A comma belongs to a variant where one of its options follows.
+    versions = re.split(rf",(?!(?:{'|'.join(VARIANT_OPTIONS)}):)", options.versions)
+    return replace(subject, variants=tuple(filter(None, map(str.strip, versions))))
 
 
 def _history(
@@ -301,6 +305,8 @@ def _history(
         for spec in specs:
             check_parts(spec)
         held = tuple(digest(Path(path), "sha256") for path in paths if Path(path).is_file())
+        if len(held) == len(paths) and held[0] == held[-1]:
+            raise UsageError(f"{texts[0]} and {texts[-1]} are the same jar", hint="the ends have to differ")
         return _of_specs([*map(Point, names, texts)], specs, held)
     if options.good is None or options.bad is None:
         raise UsageError("a bisection of commits takes --good and --bad")
