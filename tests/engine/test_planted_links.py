@@ -47,6 +47,7 @@ def port(root: Path) -> None:
         name="",
         folders=folders,
         data=root,
+        command=SimpleNamespace(owner=None),
         manner="direct",
         listen="",
         timeout_s=1.0,

@@ -103,7 +103,7 @@ class Block:
         drawn = {"node": Field.NODE, "task": Field.TASK}[field]
         return self._below(drawn, len(_names(field))).astype(np.int64, copy=False)
 
-    def with_words(self, words: tuple[str, ...]) -> Flags:  # noqa: ARG002 - what all blocks can be asked
+    def with_words(self, _words: tuple[str, ...], /) -> Flags:
         """No document has text."""
         return np.zeros(self.documents, dtype=np.bool_)
 
@@ -137,11 +137,6 @@ def keyword_texts(field: str) -> tuple[str, ...]:
         KeyError: it is another field.
     """
     return tuple(text.decode() for text in _names(field).tolist())
-
-
-def knows_word(word: str) -> bool:  # noqa: ARG001 - what all generators can be asked
-    """Whether a word stands in texts, and nowhere else; there are none."""
-    return False
 
 
 def blocks(part: Slice) -> Iterator[Block]:

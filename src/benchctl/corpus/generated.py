@@ -334,12 +334,12 @@ def ensure_corpus(
 
 def corpus_name(generator: GeneratorName, documents: int, seed: int) -> str:
     """The name of its folder."""
-    return f"{generator}-v{GENERATORS[generator].GENERATOR_VERSION}-seed{seed}-{documents}"
+    return f"{generator}-v{GENERATORS[generator].version}-seed{seed}-{documents}"
 
 
 def needed_bytes(generator: GeneratorName, documents: int) -> int:
     """Upper estimate of the size of a corpus's files."""
-    return documents * GENERATORS[generator].FILE_BYTES_A_DOCUMENT
+    return documents * GENERATORS[generator].file_bytes_a_document
 
 
 def list_corpora(home: Home) -> tuple[Corpus, ...]:
@@ -399,7 +399,7 @@ def _build(
                 parts.append(part)
                 progress(part.stop - part.start)
         digest = corpus_digest(parts)
-        version = GENERATORS[generator].GENERATOR_VERSION
+        version = GENERATORS[generator].version
         _save_manifest(building, Corpus(folder, generator, seed, documents, version, digest, tuple(parts)))
 
 

@@ -1,6 +1,7 @@
 """The generators, by the names that tracks call them: each is a module."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Protocol
 
 from benchctl.corpus import big5, cluster_metrics
@@ -18,48 +19,65 @@ class Columns(Protocol):
     documents: int
 
     def numbers(self, field: str) -> Numbers:
-        """The values of one of the generator's NUMBERS."""
+        """The values of one of the generator's number fields."""
 
     def keywords(self, field: str) -> Numbers:
-        """The values of one of its KEYWORDS, as indices into its `keyword_texts(field)`."""
+        """The values of one of its keyword fields, as indices into its `keyword_texts(field)`."""
 
-    def with_words(self, words: tuple[str, ...]) -> Flags:
+    def with_words(self, words: tuple[str, ...], /) -> Flags:
         """Which documents have text with at least one of these words, which it must know."""
 
 
-class Generator(Protocol):
-    """What a module has to have to be a generator; see `big5` for what each means."""
+@dataclass(frozen=True)
+class Generator:
+    """What makes documents, and knows them.
 
-    @property
-    def GENERATOR_VERSION(self) -> int:  # noqa: N802 - a module's constant
-        """Raised whenever a document changes."""
+    Attributes:
+        version: raised whenever a document changes.
+        file_bytes_a_document: an upper estimate, compressed.
+        numbers: fields of integers and dates.
+        keywords: fields of keywords.
+        generate: (seed, documents, start, stop) -> the documents [start, stop) of a corpus, as blocks of
+            whole lines.
+        spans: the part files of a corpus of so many documents, in document order.
+        blocks: the documents of a slice, in order, in bounded memory.
+        keyword_texts: the texts of a keyword field, by index.
+        knows_word: whether `with_words` tells all documents that have this word anywhere.
+    """
 
-    @property
-    def FILE_BYTES_A_DOCUMENT(self) -> int:  # noqa: N802
-        """An upper estimate, compressed."""
-
-    @property
-    def NUMBERS(self) -> tuple[str, ...]:  # noqa: N802
-        """Fields of integers and dates."""
-
-    @property
-    def KEYWORDS(self) -> tuple[str, ...]:  # noqa: N802
-        """Fields of keywords."""
-
-    def generate(self, seed: int, documents: int, start: int, stop: int) -> Iterator[bytes]:
-        """The documents [start, stop) of a corpus, as blocks of whole lines."""
-
-    def spans(self, documents: int) -> Iterator[Span]:
-        """The part files of a corpus, in document order."""
-
-    def blocks(self, part: Slice) -> Iterator[Columns]:
-        """The documents of a slice, in order, in bounded memory."""
-
-    def keyword_texts(self, field: str) -> tuple[str, ...]:
-        """The texts of one of KEYWORDS, by index."""
-
-    def knows_word(self, word: str) -> bool:
-        """Whether `with_words` tells all documents that have this word anywhere."""
+    version: int
+    file_bytes_a_document: int
+    numbers: tuple[str, ...]
+    keywords: tuple[str, ...]
+    generate: Callable[[int, int, int, int], Iterator[bytes]]
+    spans: Callable[[int], Iterator[Span]]
+    blocks: Callable[[Slice], Iterator[Columns]]
+    keyword_texts: Callable[[str], tuple[str, ...]]
+    knows_word: Callable[[str], bool]
 
 
-GENERATORS: Mapping[GeneratorName, Generator] = {"big5": big5, "cluster-metrics": cluster_metrics}
+GENERATORS: Mapping[GeneratorName, Generator] = {
+    "big5": Generator(
+        big5.GENERATOR_VERSION,
+        big5.FILE_BYTES_A_DOCUMENT,
+        big5.NUMBERS,
+        big5.KEYWORDS,
+        big5.generate,
+        big5.spans,
+        big5.blocks,
+        big5.keyword_texts,
+        big5.knows_word,
+    ),
+    "cluster-metrics": Generator(
+        cluster_metrics.GENERATOR_VERSION,
+        cluster_metrics.FILE_BYTES_A_DOCUMENT,
+        cluster_metrics.NUMBERS,
+        cluster_metrics.KEYWORDS,
+        cluster_metrics.generate,
+        cluster_metrics.spans,
+        cluster_metrics.blocks,
+        cluster_metrics.keyword_texts,
+        # No document has text.
+        lambda _word: False,
+    ),
+}

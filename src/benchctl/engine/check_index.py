@@ -1,22 +1,22 @@
 """Lucene's own check of the shards of a node, on a copy: the node goes on as if nobody had looked."""
 
 import itertools
-import os
 import shutil
-import subprocess
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
 
-from benchctl.disk import disk_errors
+from benchctl.disk import disk_errors, read_file
 from benchctl.engine.node import Node
 from benchctl.engine.prepared_index import entries, link
+from benchctl.engine.process import Command, NodeProcess, describe_exit
+from benchctl.engine.settings import hand_over
 from benchctl.errors import BenchctlError
+from benchctl.home import Owner
 
 _HEAP: Final = "512m"
-_POLL_S: Final = 0.02
+_POLL_S: Final = 0.1
 _CLEAN: Final = "No problems were detected with this index."
 # Between two commits, files go away while they are linked.
 _MOST_COPIES: Final = 3
@@ -41,15 +41,11 @@ def check_shards(node: Node, lib: Path, halted: Callable[[], bool]) -> None:
             shards = _linked(node.data, root)
             if not shards:
                 raise BenchctlError(f"there is no shard to check in {node.data}")
-            # Whom the node runs as owns its data.
-            found = node.data.stat()
-            whose = found.st_uid, found.st_gid
-            for folder in (root, *shards):
-                os.chown(folder, *whose)
+            hand_over(root, node.owner)
             for shard in shards:
-                command = [node.command[0], f"-Xmx{_HEAP}", "-cp", f"{lib}/*"]
-                command += ["org.apache.lucene.index.CheckIndex", str(shard)]
-                _check(command, shard, node.folders.logs, whose, halted)
+                checked = ("-cp", f"{lib}/*", "org.apache.lucene.index.CheckIndex", str(shard))
+                argv = (node.command[0], f"-Xmx{_HEAP}", *checked)
+                _check(argv, shard, node.folders.logs, node.owner, halted)
         finally:
             shutil.rmtree(root, ignore_errors=True)
 
@@ -78,34 +74,19 @@ def _link_all(data: Path, root: Path) -> Iterator[Path]:
 
 
 def _check(
-    command: list[str], shard: Path, logs: Path, whose: tuple[int, int], halted: Callable[[], bool]
+    argv: tuple[str, ...], shard: Path, logs: Path, owner: Owner | None, halted: Callable[[], bool]
 ) -> None:
     said = next(path for n in itertools.count(1) if not (path := logs / f"check-{n}.txt").exists())
-    with said.open("xb") as log:
-        process = subprocess.Popen(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=subprocess.STDOUT,
-            cwd="/",
-            user=whose[0] if os.geteuid() == 0 else None,
-            group=whose[1] if os.geteuid() == 0 else None,
-            extra_groups=[] if os.geteuid() == 0 else None,
-        )
-        try:
-            while process.poll() is None:
-                if halted():
-                    raise BenchctlError("the check was given up")
-                time.sleep(_POLL_S)
-        finally:
-            if process.poll() is None:
-                process.kill()
-                process.wait()
-    text = said.read_text(encoding="utf-8", errors="replace")
-    if process.returncode == 0 and _CLEAN in text:
+    command = Command(argv, {}, Path("/"), said, said, owner)
+    with NodeProcess(command, grace_s=0.0) as process:
+        while (status := process.wait(_POLL_S)) is None:
+            if halted():
+                raise BenchctlError("the check was given up")
+    text = read_file(said, follow=False).decode(errors="replace")
+    if status == 0 and _CLEAN in text:
         return
     lines = [line.strip() for line in text.splitlines()]
     signs = ("Exception", "FAILED", "ERROR")
     wrong = next((line for sign in signs for line in lines if sign in line), "")
-    told = wrong or (lines[-1] if lines else "nothing, and why is not known")
+    told = wrong or (lines[-1] if lines else f"nothing: it {describe_exit(status)}")
     raise BenchctlError(f"Lucene's check of shard {shard.name} says: {told} (all of it: {said})")

@@ -12,9 +12,8 @@ from typing import Any, Protocol
 import msgspec
 import numpy as np
 
-from benchctl.corpus import big5
 from benchctl.corpus.big5 import FIRST_MS, LONGEST_MS
-from benchctl.corpus.generators import Columns, Generator
+from benchctl.corpus.generators import GENERATORS, Columns, Generator
 from benchctl.corpus.rows import Flags, Numbers, Slice
 from benchctl.engine.answers import Answer, AnswerBook, first_page
 from benchctl.track.operations.common import Operation
@@ -91,7 +90,7 @@ def _aggregation(kind: str, body: Mapping[str, Any], known: Generator) -> Bucket
         case "composite" if body.keys() <= {"sources", "size"}:
             sources = [_Source(*only(one), known) for one in body["sources"]]
             return _Composite(sources, body.get("size", DEFAULT_SIZE))
-        case "range" if body.keys() <= {"field", "ranges"} and body["field"] in known.NUMBERS:
+        case "range" if body.keys() <= {"field", "ranges"} and body["field"] in known.numbers:
             return _Ranges(body["field"], body["ranges"])
     raise UnknownError
 
@@ -107,9 +106,9 @@ class _Source:
         self.step_ms = _CALENDAR_MS.get(body.get("calendar_interval", ""), 0)
         self.falling = body.get("order", "asc") == "desc"
         if kind == "terms":
-            fits = self._field in known.KEYWORDS
+            fits = self._field in known.keywords
         else:
-            fits = self._field == DATE and DATE in known.NUMBERS and self.step_ms > 0
+            fits = self._field == DATE and DATE in known.numbers and self.step_ms > 0
         if not fits or not body.keys() <= keys.get(kind, set()):
             raise UnknownError
         self._texts = () if self.step_ms else known.keyword_texts(self._field)
@@ -236,7 +235,7 @@ _Mask = Callable[[Columns], Flags]
 
 
 def expect_answers(
-    operations: Iterable[Operation], corpus: Slice, book: AnswerBook, *, known: Generator = big5
+    operations: Iterable[Operation], corpus: Slice, book: AnswerBook, *, known: Generator = GENERATORS["big5"]
 ) -> None:
     """Add to a book what must be found in a corpus; operations that are not understood are skipped.
 
@@ -325,7 +324,7 @@ def _query(query: Mapping[str, Any], known: Generator) -> _Mask:
 
 def _range(field: str, bounds: Mapping[str, Any], known: Generator) -> _Mask:
     # The other two bounds of a date may be rounded up.
-    if field not in known.NUMBERS or not bounds.keys() <= (
+    if field not in known.numbers or not bounds.keys() <= (
         {"gte", "lt"} if field == DATE else {"gte", "lte"}
     ):
         raise UnknownError
@@ -365,9 +364,9 @@ def _term(field: str, value: object, known: Generator) -> _Mask:
     named, wanted = only(value) if isinstance(value, Mapping) else ("value", value)
     if named not in {"value", "query"}:
         raise UnknownError
-    if field in known.NUMBERS and field != DATE and isinstance(wanted, int):
+    if field in known.numbers and field != DATE and isinstance(wanted, int):
         return lambda block: block.numbers(field) == wanted
-    if field not in known.KEYWORDS or not isinstance(wanted, str):
+    if field not in known.keywords or not isinstance(wanted, str):
         raise UnknownError
     places = [place for place, text in enumerate(known.keyword_texts(field)) if text == wanted]
     return lambda block: np.isin(block.keywords(field), places)
@@ -399,9 +398,9 @@ class _Top:
             raise UnknownError
         self._field, order = only(sort[0])
         self._sign = {"asc": 1, "desc": -1}[order["order"] if isinstance(order, Mapping) else order]
-        self._is_number = self._field in known.NUMBERS
+        self._is_number = self._field in known.numbers
         # The places of these texts are in their order.
-        if not self._is_number and not (self._field == "meta.file" and self._field in known.KEYWORDS):
+        if not self._is_number and not (self._field == "meta.file" and self._field in known.keywords):
             raise UnknownError
         self._texts = () if self._is_number else known.keyword_texts(self._field)
         self._after = None

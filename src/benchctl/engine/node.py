@@ -393,6 +393,7 @@ class Node(Member):
 
     Attributes:
         data: its data folder.
+        owner: whom it runs as; None for the current user.
     """
 
     def __init__(self, setup: Setup) -> None:
@@ -405,6 +406,7 @@ class Node(Member):
         )
         self._setup = setup
         self.data = setup.data
+        self.owner = setup.command.owner
         # Of the process, whose keeper has one line to tell things by.
         self._lock = threading.RLock()
         self._server: psutil.Process | None = None

@@ -17,6 +17,7 @@ from benchctl.jvm.profile import (
 )
 from benchctl.nightly.measure import task_names
 from benchctl.nightly.model import Shift, TaskProfile
+from benchctl.report.profile.text import LEAST_SAMPLES
 from benchctl.results.model import RunRecord
 from benchctl.results.plan import Place
 from benchctl.results.reading import UnknownTimesError
@@ -24,8 +25,6 @@ from benchctl.results.store import RunFolder
 
 _KEPT: Final = 10
 _SHIFTS: Final = 5
-# With these a share of 5 % is known to within 4.3 points.
-_LEAST_SAMPLES: Final = 100
 
 
 def night_profiles(folder: RunFolder, run: RunRecord) -> tuple[TaskProfile, ...]:
@@ -51,7 +50,7 @@ def profile_shifts(
     None where either has too few samples to rank methods.
     """
     sides = [list(_counted(folder, _profiles(folder, run, name), place)) for name in (baseline, contender)]
-    if any(sum(one.samples for one in side) < _LEAST_SAMPLES for side in sides):
+    if any(sum(one.samples for one in side) < LEAST_SAMPLES for side in sides):
         return ()
     beyond = [one for one in differences(*sides) if abs(one.difference) > one.noise]
     return tuple(Shift(one.stack[0], one.baseline.share, one.contender.share) for one in beyond[:_SHIFTS])

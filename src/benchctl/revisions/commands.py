@@ -4,7 +4,7 @@ import hashlib
 import re
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -22,7 +22,6 @@ from benchctl.cli.options import (
     open_store,
     param_options,
     runs_option,
-    under,
 )
 from benchctl.cli.run_options import (
     BUILT_IN,
@@ -55,6 +54,7 @@ from benchctl.revisions.record import Bisection, BisectionFolder, Point
 from benchctl.revisions.report import open_matter, render_bisection
 from benchctl.revisions.search import questions_at_most
 from benchctl.run.bench import Bench
+from benchctl.run.documents import FileOptions
 from benchctl.run.orchestrate import Extras, start_run
 from benchctl.run.plan import plan_run
 from benchctl.run.prepare import check_host
@@ -338,6 +338,120 @@ def _plain(path: str) -> str:
     return re.sub(r"[^a-z0-9._-]+", "-", Path(path).name.removesuffix(".jar").lower())
 
 
+@dataclass(frozen=True)
+class BisectionOptions:
+    """How long a bisection goes on, and how it is told; see the options."""
+
+    most: int
+    budget_s: float | None
+    output_format: Literal["text", "markdown", "json"]
+
+
+bisection_options = grouped(
+    "bisection_options",
+    BisectionOptions,
+    "How much",
+    click.option(
+        "--forks",
+        "most",
+        type=click.IntRange(min=_LEAST_FORKS),
+        default=_MOST_FORKS,
+        show_default=True,
+        help="The most pairs of forks that a question may take; what is open then is passed over.",
+    ),
+    click.option(
+        "--budget",
+        "budget_s",
+        type=DurationType(),
+        default=None,
+        metavar="TIME",
+        help="End after this time, such as 60m, builds included; the same command goes on.",
+    ),
+    "Output",
+    click.option(
+        "--format",
+        "output_format",
+        type=click.Choice(["text", "markdown", "json"]),
+        default="text",
+        show_default=True,
+        help="How the result is printed.",
+    ),
+)
+"""The options; the command gets them as one, `bisection_options`."""
+
+
+@dataclass(frozen=True)
+class Bisected:
+    """What is bisected.
+
+    Attributes:
+        name: of its folder, before what tells it from others.
+        points: the oldest first.
+        place: of the task that shows the difference, in `plan`.
+        metric: machine name of the figure that shows it.
+        plan: of a run of two points, whatever these are.
+        track: of the plan.
+        make: a point's variant by its number; may have to build it, and says so.
+        planned: the plan of a run of these variants.
+        identity: what else decides what is measured.
+        files: of the documents.
+    """
+
+    name: str
+    points: tuple[Point, ...]
+    place: tuple[int, int]
+    metric: str
+    plan: Plan
+    track: Track
+    make: Callable[[int, Callable[[str], None]], VariantSpec]
+    planned: Callable[[tuple[VariantSpec, ...]], Plan]
+    identity: tuple[str, ...] = ()
+    files: FileOptions = field(default_factory=FileOptions)
+
+
+def conclude(home: Home, what: Bisected, options: BisectionOptions, *, wait: bool, quiet: bool) -> None:
+    """Bisect, or go on where the same was interrupted, and print what came of it.
+
+    Raises:
+        BenchctlError: it stays open, or cannot be measured.
+    """
+    new = Bisection(
+        id="",
+        points=what.points,
+        place=what.place,
+        task=task_at(what.plan, what.place).label,
+        metric=what.metric,
+        most=options.most,
+    )
+    key = hashlib.sha256(msgspec.json.encode([new, what.plan, what.identity])).hexdigest()[:12]
+    folder = BisectionFolder(home.bisections / f"{what.name}-{key}")
+    record = folder.load() or msgspec.structs.replace(new, id=folder.path.name)
+    if not record.complete:
+        check_host(what.plan, home)
+        folder.runs.open()
+        with measuring(wait=wait, quiet=quiet) as observer:
+            count = len(record.points)
+            observer.note(
+                f"{counted(count, 'point')}: at most {counted(questions_at_most(count), 'question')} for the "
+                f"first that differs, and a few that check it; each takes from 3 to {options.most} pairs of "
+                "forks"
+            )
+            bench = Bench(home, folder.runs, observer, threading.Event())
+            context = BisectContext(
+                folder,
+                lambda number: what.make(number, observer.stage),
+                what.planned,
+                Nodes(bench, folder.runs, what.track, what.files),
+                observer,
+                options.budget_s,
+            )
+            record = bisect(context, record)
+    emit(render_bisection(record, options.output_format, width=text_width()))
+    reason = open_matter(record)
+    if reason:
+        raise BenchctlError(f"bisect: {reason}", exit_code=ExitCode.INCONCLUSIVE)
+
+
 @click.command("bisect", cls=SectionedCommand)
 @click.option("--task", metavar="NAME", help="Task that shows the difference  [default: the only one].")
 @click.option(
@@ -354,40 +468,14 @@ def _plain(path: str) -> str:
 @param_options
 @settings_options(*(one for one in _SETTINGS if one not in _OF_COMPARISONS))
 @subject_options
-@under(
-    "How much",
-    click.option(
-        "--forks",
-        "most",
-        type=click.IntRange(min=_LEAST_FORKS),
-        default=_MOST_FORKS,
-        show_default=True,
-        help="The most pairs of forks that a question may take; what is open then is passed over.",
-    ),
-)
-@under(
-    "How much",
-    click.option(
-        "--budget", "budget_s", type=DurationType(), default=None, metavar="TIME",
-        help="End after this time, such as 60m, builds included; the same command goes on.",
-    ),
-)  # fmt: skip
+@bisection_options
 @trust_option
 @measuring_options
-@under(
-    "Output",
-    click.option(
-        "--format", "output_format", type=click.Choice(["text", "markdown", "json"]), default="text",
-        show_default=True, help="How the result is printed.",
-    ),
-)  # fmt: skip
 def bisect_command(
     task: str | None,
     metric: str | None,
-    most: int,
-    budget_s: float | None,
-    output_format: Literal["text", "markdown", "json"],
     *,
+    bisection_options: BisectionOptions,
     history_options: HistoryOptions,
     build_options: BuildOptions,
     schedule_options: ScheduleOptions,
@@ -410,7 +498,7 @@ def bisect_command(
         _subject(history_options, build_options, subject_options),
         param_options,
         settings,
-        forks=most,
+        forks=bisection_options.most,
         schedule=schedule_options,
         usual=BUILT_IN[:1],
     )
@@ -423,36 +511,19 @@ def bisect_command(
     plan, track = planned(history.variants)
     place = _place(plan, track, task)
     shown = metric or ("service_time_p50" if task_at(plan, place).throttled else "throughput")
-    new = Bisection(
-        id="", points=history.points, place=place, task=task_at(plan, place).label,
-        metric=kept_metric_of(shown).key, most=most,
-    )  # fmt: skip
-    key = hashlib.sha256(msgspec.json.encode([new, plan, history.identity])).hexdigest()[:12]
-    folder = BisectionFolder(home.bisections / f"{plan.schedules[0].name}-{key}")
-    record = folder.load() or msgspec.structs.replace(new, id=folder.path.name)
-    if not record.complete:
-        check_host(plan, home)
-        folder.runs.open()
-        with measuring(wait=wait, quiet=quiet) as observer:
-            count = len(record.points)
-            observer.note(
-                f"{counted(count, 'point')}: at most {counted(questions_at_most(count), 'question')} lead to "
-                f"the first that differs, and a few check it; each takes from 3 to {most} pairs of forks"
-            )
-            bench = Bench(home, folder.runs, observer, threading.Event())
-            context = BisectContext(
-                folder,
-                lambda number: history.make(number, observer.stage),
-                lambda variants: planned(variants)[0],
-                Nodes(bench, folder.runs, track, subject_options.files),
-                observer,
-                budget_s,
-            )
-            record = bisect(context, record)
-    emit(render_bisection(record, output_format, width=text_width()))
-    reason = open_matter(record)
-    if reason:
-        raise BenchctlError(f"bisect: {reason}", exit_code=ExitCode.INCONCLUSIVE)
+    what = Bisected(
+        name=plan.schedules[0].name,
+        points=history.points,
+        place=place,
+        metric=kept_metric_of(shown).key,
+        plan=plan,
+        track=track,
+        make=history.make,
+        planned=lambda variants: planned(variants)[0],
+        identity=history.identity,
+        files=subject_options.files,
+    )
+    conclude(home, what, bisection_options, wait=wait, quiet=quiet)
 
 
 def _place(plan: Plan, track: Track, name: str | None) -> tuple[int, int]:

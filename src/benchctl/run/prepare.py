@@ -316,7 +316,7 @@ def _generators_book(
     """The correct answers according to the generator; None if it does not know the index's content."""
     corpus = plan.corpus
     known = GENERATORS[corpus.generator]
-    if corpus.generator_version != known.GENERATOR_VERSION or plan.track not in track_names():
+    if corpus.generator_version != known.version or plan.track not in track_names():
         return None
     digest = corpus.digest
     if not digest:

@@ -82,7 +82,9 @@ def _drawn(source: Terms, counts: Sequence[tuple[Any, int]], plan: Plan, key: st
             f"{len(counts):,}, of which none hits more than {most:,}",
             hint="change least and below, or --docs",
         )
-    return tuple(random.Random(f"{plan.seed} {key}").sample(found, min(source.size, len(found))))  # noqa: S311 - has to be repeatable
+    # By the documents, not the run: nights, and runs that are compared, ask for the same.
+    draw = random.Random(f"{plan.corpus.seed} {key}")  # noqa: S311 - has to be repeatable
+    return tuple(draw.sample(found, min(source.size, len(found))))
 
 
 def _counts(bench: Bench, plan: Plan, track: Track, subject: AnySubject, fields: Sequence[str]) -> _Counts:

@@ -332,7 +332,7 @@ class Terms(Choice, frozen=True, kw_only=True, tag="terms"):
         field: with doc values: a keyword, a number, a date.
         least, below: documents that a term hits, from so many on and fewer than so many; under 1 a share of
             all.
-        size: how many terms at most, drawn by the run's seed.
+        size: how many terms at most, drawn at random, the same for the same documents.
         items: those; none before the index was asked.
     """
 

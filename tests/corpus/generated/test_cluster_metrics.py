@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchctl.corpus import cluster_metrics
 from benchctl.corpus.cluster_metrics import (
     EPOCHS,
     FILE_BYTES_A_DOCUMENT,
@@ -24,6 +23,7 @@ from benchctl.corpus.cluster_metrics import (
     spans,
 )
 from benchctl.corpus.generated import ensure_corpus, list_corpora, open_documents
+from benchctl.corpus.generators import GENERATORS
 from benchctl.corpus.rows import Slice
 from benchctl.engine.answers import AnswerBook
 from benchctl.engine.expected_answers import expect_answers
@@ -122,7 +122,7 @@ def test_the_hits_of_every_search_of_the_track_are_known():
     assert track.generator == "cluster-metrics"
     book = AnswerBook()
     searches = [track.operations[name] for name in ("A", "B", "C_td", "C_hdr", "D_td", "D_hdr")]
-    expect_answers(searches, Slice(1, 6000, 0, 6000), book, known=cluster_metrics)
+    expect_answers(searches, Slice(1, 6000, 0, 6000), book, known=GENERATORS["cluster-metrics"])
     wanted = [json.loads(line) for line in _whole(1, 6000).splitlines()]
     hits = sum(one["node"] == "N001" and one["epoch"] == 1 for one in wanted)
     assert hits

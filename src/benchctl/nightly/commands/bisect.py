@@ -1,37 +1,27 @@
 """`benchctl nightly bisect`: which of several changes an alarm is due to."""
 
 import re
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import click
 import msgspec
 
-from benchctl.cli.measuring import measuring, measuring_options
-from benchctl.cli.options import DurationType
-from benchctl.cli.streams import emit, note, say, text_width
-from benchctl.errors import BenchctlError, ExitCode, UsageError
+from benchctl.cli.measuring import measuring_options
+from benchctl.cli.streams import note, say
+from benchctl.errors import UsageError
 from benchctl.home import resolve_home
 from benchctl.nightly.confirm import LAST_GOOD, TONIGHT
 from benchctl.nightly.folder import SuiteFolder
 from benchctl.nightly.measure import task_names
 from benchctl.nightly.model import Raised, alarms_of
 from benchctl.nightly.remembered import find_suite, recall
-from benchctl.report.numbers import counted
 from benchctl.results.plan import Plan, VariantSpec
 from benchctl.results.store import RunStore
-from benchctl.revisions.bisect import BisectContext, bisect
-from benchctl.revisions.record import Bisection, BisectionFolder, Point
-from benchctl.revisions.report import open_matter, render_bisection
-from benchctl.revisions.search import questions_at_most
-from benchctl.run.bench import Bench
-from benchctl.run.documents import FileOptions
+from benchctl.revisions.commands import Bisected, BisectionOptions, bisection_options, conclude
+from benchctl.revisions.record import Point
 from benchctl.run.plan import reload_track
-from benchctl.run.prepare import check_host
-from benchctl.run.questions import Nodes
-from benchctl.stats.metrics import task_at
 
 # From the last good night's variant to tonight's, one change after the other.
 
@@ -126,47 +116,14 @@ def _list_changes(
 
 # The command.
 
-_MOST_FORKS = 24
-_LEAST_FORKS = 5
-
 
 @click.command("bisect")
 @click.argument("suite", metavar="SUITE")
 @click.argument("alarm", type=int, metavar="ALARM")
-@click.option(
-    "--forks",
-    "most",
-    type=click.IntRange(min=_LEAST_FORKS),
-    default=_MOST_FORKS,
-    show_default=True,
-    help="The most pairs of forks that a question may take; what is open then is passed over.",
-)
-@click.option(
-    "--budget",
-    "budget_s",
-    type=DurationType(),
-    default=None,
-    metavar="TIME",
-    help="End after this time, such as 60m; the same command goes on.",
-)
+@bisection_options
 @measuring_options
-@click.option(
-    "--format",
-    "output_format",
-    type=click.Choice(["text", "markdown", "json"]),
-    default="text",
-    show_default=True,
-    help="How the result is printed.",
-)
 def bisect_command(
-    suite: str,
-    alarm: int,
-    most: int,
-    budget_s: float | None,
-    output_format: Literal["text", "markdown", "json"],
-    *,
-    wait: bool,
-    quiet: bool,
+    suite: str, alarm: int, *, bisection_options: BisectionOptions, wait: bool, quiet: bool
 ) -> None:
     """Find which of several changes an alarm of SUITE is due to: a version, JDK, flag, jar or setting.
 
@@ -188,43 +145,20 @@ def bisect_command(
         what = "; ".join(point.about for point, _ in steps[1:]) or "nothing that benchctl can set"
         say(f"{what} is all that differs: there is nothing to tell apart")
         return
-    plan = _plan(run.plan, raised, most)
-    (place,) = (
-        place for place, name in task_names(plan).items() if name == (raised.key.challenge, raised.key.task)
-    )
-    found = BisectionFolder(home.bisections / f"{folder.root.name}-alarm-{alarm}-{most}")
-    record = found.load() or Bisection(
-        id=found.path.name,
+    plan = _plan(run.plan, raised, bisection_options.most)
+    task = raised.key.challenge, raised.key.task
+    (place,) = (place for place, name in task_names(plan).items() if name == task)
+    bisected = Bisected(
+        name=f"{folder.root.name}-alarm-{alarm}",
         points=tuple(point for point, _ in steps),
         place=place,
-        task=task_at(plan, place).label,
         metric=raised.key.metric,
-        most=most,
+        plan=plan,
+        track=reload_track(plan),
+        make=lambda number, _stage: steps[number][1],
+        planned=lambda variants: msgspec.structs.replace(plan, variants=variants),
     )
-    if not record.complete:
-        check_host(plan, home)
-        found.runs.open()
-        with measuring(wait=wait, quiet=quiet) as observer:
-            questions = counted(questions_at_most(len(steps)), "question")
-            observer.note(
-                f"{counted(len(steps) - 1, 'change')}: at most {questions} lead to the one, "
-                f"and a few check it; each takes from 3 to {most} pairs of forks"
-            )
-            bench = Bench(home, found.runs, observer, threading.Event())
-            record = bisect(
-                BisectContext(
-                    found,
-                    lambda number: steps[number][1],
-                    lambda variants: msgspec.structs.replace(plan, variants=variants),
-                    Nodes(bench, found.runs, reload_track(plan), FileOptions()),
-                    observer,
-                    budget_s,
-                ),
-                record,
-            )
-    emit(render_bisection(record, output_format, width=text_width()))
-    if reason := open_matter(record):
-        raise BenchctlError(f"nightly bisect: {reason}", exit_code=ExitCode.INCONCLUSIVE)
+    conclude(home, bisected, bisection_options, wait=wait, quiet=quiet)
 
 
 def _alarm(folder: SuiteFolder, number: int) -> Raised:

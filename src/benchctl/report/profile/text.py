@@ -11,7 +11,7 @@ from benchctl.report.numbers import counted
 Mode = Literal["cpu", "native"]
 
 # With these a share of 5 % is known to within 4.3 points.
-_LEAST_SAMPLES = 100
+LEAST_SAMPLES = 100
 _SHARE_FOR_PRECISION = 0.05
 _NORMAL_95 = 1.96
 _CALLER = "  at "
@@ -45,10 +45,10 @@ class Heading:
     @property
     def shortage(self) -> str:
         """Warning of too few samples; empty when there are enough."""
-        if self.samples >= _LEAST_SAMPLES:
+        if self.samples >= LEAST_SAMPLES:
             return ""
         return (
-            f"Too few samples of {self.name} to rank methods: {self.samples}, and it takes {_LEAST_SAMPLES}. "
+            f"Too few samples of {self.name} to rank methods: {self.samples}, and it takes {LEAST_SAMPLES}. "
             "Measure for longer, or more forks."
         )
 
