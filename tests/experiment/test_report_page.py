@@ -95,11 +95,13 @@ def test_published_and_measured_figures_stand_in_one_line():
 def test_it_is_written_with_what_it_needs(tmp_path: Path):
     record = made_record([comparison("a", "fresh/es/range", "fresh/os/range")])
     runs = made_runs(TIMES)
-    index = write(tmp_path / "page", record, runs, analyse_experiment(record, runs))
+    index = write(tmp_path / "page", record, runs, analyse_experiment(record, runs), {"fresh": "its page"})
     assert index == tmp_path / "page" / "index.html"
-    for link in outlined(index.read_text(encoding="utf-8")).links:
-        if link.startswith("assets/"):
-            assert (index.parent / link).is_file()
+    files = [
+        one for one in outlined(index.read_text(encoding="utf-8")).links if not one.startswith(("#", "data:"))
+    ]
+    assert all((index.parent / one).is_file() for one in files)
+    assert [one for one in files if not one.startswith("assets/")] == [f"{runs['fresh'].id}.html"]
 
 
 def test_a_page_of_somebody_else_is_kept(tmp_path: Path):

@@ -41,7 +41,7 @@ def test_phases_of_a_metrics_workload_are_measured_and_its_answers_known(
     known = runs(home)
     (fork,) = known["queries"].forks
     found = {one.label: one.meters for one in fork.summaries}
-    assert found["D_td-profiled"]["profile_percentiles"] > 0
+    assert found["D_td-profiled"]["profile_aggs.cpu_pct"] > 0
     assert "profile_query" not in found["D_td-serial"]
     parts = {one.label: len(one.took_parts) for one in fork.summaries if one.took_parts}
     assert parts["D_hdr-serial"] == parts["D_hdr-msearch"] == 30

@@ -273,14 +273,17 @@ def profiled_body(**profile: Any) -> bytes:
     return json.dumps(whole).encode()
 
 
-def test_a_profile_is_kept_by_query_percentiles_and_other_aggregations_of_all_shards():
+def test_a_profile_is_kept_of_the_query_and_every_aggregation_of_all_shards():
     query = {"type": "BooleanQuery", "time_in_nanos": 5, "children": [{"type": "x", "time_in_nanos": 4}]}
-    kinds = ("TDigestPercentilesAggregator", "HDRPercentilesAggregator", "SumAggregator")
-    aggregations = [{"type": kind, "time_in_nanos": 10 + place} for place, kind in enumerate(kinds)]
+    aggregations: list[dict[str, Any]] = [
+        {"type": "SumAggregator", "description": name, "time_in_nanos": 10 + place}
+        for place, name in enumerate(("cpu", "mem"))
+    ]
+    aggregations.append({"type": "Nameless", "time_in_nanos": 12})
     shard = {"searches": [{"query": [query], "collector": []}], "aggregations": aggregations}
     plain = judge_search(200, search_body())
     assert judge_profiled(200, profiled_body(shards=2 * [shard])) == msgspec.structs.replace(
-        plain, profile_ns=(10, 42, 24)
+        plain, profile_ns={"query": 10, "aggs": 66, "aggs.cpu": 20, "aggs.mem": 22}
     )
     assert judge_profiled(200, profiled_body(shards=7)) == plain
     assert judge_profiled(503, b"").outcome is judge_search(503, b"").outcome

@@ -15,7 +15,7 @@ from benchctl.engine.readings import ClusterReading
 from benchctl.jvm.unified_log import GcPause
 from benchctl.load.executor import TaskResult
 from benchctl.load.task_clients import Job
-from benchctl.results.figures import FIGURES, PROFILED, DriverFigures
+from benchctl.results.figures import FIGURES, DriverFigures
 from benchctl.results.model import SegmentFacts
 from benchctl.results.samples import Outcome, empty_columns
 from benchctl.run import metering
@@ -91,7 +91,7 @@ def test_every_figure_is_declared():
     node = Node({1: "search"}, [GcPause(at * MS, 0, "Young", 9, 3) for at in (0, 2000)], 5_000_000)
     ends = [reading(1, 1, {1: 1}), reading(9, 9, {1: 3})]
     written = dict.fromkeys(("indexing", "throttled", "refresh", "merge", "flush"), 6)
-    profile_ns = dict.fromkeys(PROFILED, 6 * MS)
+    profile_ns = dict.fromkeys(("query", "aggs"), 6 * MS)
     batch = replace(result([5, 6, 7], took_ms=10), tooks=({12: 3},), profile_ns=profile_ns)
     found = meters(ends, batch, ORIGIN_NS, node, written)
     held = dict.fromkeys(("open_files", "segments", "heap_used_bytes", "direct_bytes"), 1.0)
@@ -100,7 +100,7 @@ def test_every_figure_is_declared():
     at_the_end = {**sent_per_s(bulk, 4_000_000), **index, "force_merge": 1.0, **of_target}
     assert found.keys() | at_the_end.keys() == declared
     assert found["merge"] == 2
-    assert found["profile_percentiles"] == 2
+    assert found["profile_aggs"] == 2
     assert found["direct_buffers"] == 5
 
 

@@ -1,5 +1,6 @@
 """Terms of an index as values: which are drawn, where they are kept, and what cannot be asked."""
 
+from collections import Counter
 from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
@@ -23,7 +24,10 @@ from benchctl.track.operations.catalogue import decode_operation
 from benchctl.track.values import Terms
 from builders import make_plan
 
-COUNTS = {"process.name": [("cron", 3), ("httpd", 14), ("kernel", 15), ("sshd", 200)]}
+COUNTS = {
+    "process.name": [("cron", 3), ("httpd", 14), ("kernel", 15), ("sshd", 200)],
+    "metrics.size": [(1, 40), (2, 300)],
+}
 
 
 class Node:
@@ -106,6 +110,7 @@ def drawn(tmp_path: Path, node: Node, **source: Any) -> tuple[Any, ...]:
     [
         ({}, {"httpd", "kernel"}),
         ({"least": 1, "below": 15}, {"cron", "httpd"}),
+        ({"least": 1, "below": 100}, {"cron", "httpd", "kernel"}),
         ({"least": 0.01, "below": 0.1}, {"httpd", "kernel"}),
         ({"least": 0.1, "below": 0.5}, {"sshd"}),
     ],
@@ -116,10 +121,23 @@ def test_terms_are_those_that_hit_so_many_documents(
     assert set(drawn(tmp_path, Node(), **source)) == expected
 
 
-def test_the_seed_draws_as_many_as_are_wanted(tmp_path: Path):
-    one = drawn(tmp_path, Node(), least=1, below=1000, size=2)
-    assert len(one) == 2
-    assert drawn(tmp_path, Node(), least=1, below=1000, size=2) == one
+def test_the_seed_draws_as_many_as_are_wanted_of_every_order_of_magnitude(tmp_path: Path):
+    one = drawn(tmp_path, Node(), least=1, below=1000, size=1)
+    assert [len(one), one[0], one[2]] == [3, "cron", "sshd"]
+    assert one[1] in {"httpd", "kernel"}
+    assert drawn(tmp_path, Node(), least=1, below=1000, size=1) == one
+    assert Counter(drawn(tmp_path, Node(), least=1, below=1000)) == {
+        "cron": 2, "httpd": 1, "kernel": 1, "sshd": 2
+    }  # fmt: skip
+
+
+def test_terms_of_several_fields_come_with_their_field(tmp_path: Path):
+    found = drawn(tmp_path, Node(), field=["process.name", "metrics.size"])
+    expected = [{"process.name": "httpd"}, {"process.name": "kernel"}, {"metrics.size": 1}]
+    assert sorted(map(str, found)) == sorted(map(str, expected))
+    with pytest.raises(UsageError, match=r"process\.name or metrics\.size hits"):
+        drawn(tmp_path, Node(), field=["process.name", "metrics.size"], least=500, below=900)
+    assert Terms(field=(), least=1, below=2).problem() == "field is empty"
 
 
 def test_the_index_is_asked_once(tmp_path: Path):

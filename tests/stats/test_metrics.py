@@ -76,6 +76,17 @@ def test_what_challenges_are_not_compared_by_is_told_where_it_is(name: str, said
     assert hint in caught.value.hint
 
 
+def test_a_part_of_a_figure_has_a_name_that_leads_back_to_it():
+    (name,) = figure_names("profile_aggs.cpu.pct")
+    found = metric_of(name)
+    assert found == metric(name) == kept_metric_of(name)
+    assert found.key == msgspec.convert(name, MetricKey) == name
+    assert found.value(make_summary("range", 10.0, meters={"profile_aggs": 9.0, name: 2.0})) == 2.0
+    for missing in ("profile_aggs.", "mean.cpu", "profile_agg.cpu"):
+        with pytest.raises(UsageError, match="no metric"):
+            figure_names(missing)
+
+
 def test_what_takes_samples_is_not_kept_of_forks():
     assert kept_metric_of("gc").figure.additive
     with pytest.raises(ValueError, match="only p50, p90, p99 are"):

@@ -44,7 +44,7 @@ from benchctl.report.grid import (
     worded,
 )
 from benchctl.report.html.page import write_pages
-from benchctl.report.html.parts import FOLDER, content_policy, embedded, templates
+from benchctl.report.html.parts import FOLDER, anchor, content_policy, embedded, templates
 from benchctl.report.inlining import FOUND_WORDS, PARTLY
 from benchctl.report.layout import Notes, better, change_cells, verdict_cell
 from benchctl.report.numbers import (
@@ -759,20 +759,33 @@ class _Section(msgspec.Struct, frozen=True):
     lines: tuple[str, ...]
 
 
-def write(folder: Path, record: ExperimentRecord, runs: _Runs, analysis: ExperimentAnalysis) -> Path:
+def write(
+    folder: Path,
+    record: ExperimentRecord,
+    runs: _Runs,
+    analysis: ExperimentAnalysis,
+    pages: Mapping[str, str] | None = None,
+) -> Path:
     """Write the page and the files that it needs, without network, and return the path of `index.html`.
 
-    The folder is made if missing.
+    The folder is made if missing. `pages` are those of its runs, by measurement, which it links to.
 
     Raises:
         UsageError: the folder holds a page that benchctl did not write.
         BenchctlError: it cannot be written.
     """
-    return write_pages(folder, {"index.html": page(record, runs, analysis)})
+    links = {name: f"{anchor(runs[name].id)}.html" for name in pages or {}}
+    texts = {links[name]: text for name, text in (pages or {}).items()}
+    return write_pages(folder, {**texts, "index.html": page(record, runs, analysis, links)})
 
 
-def page(record: ExperimentRecord, runs: _Runs, analysis: ExperimentAnalysis) -> str:
-    """The page as text; style and script are in a folder beside it."""
+def page(
+    record: ExperimentRecord,
+    runs: _Runs,
+    analysis: ExperimentAnalysis,
+    links: Mapping[str, str] | None = None,
+) -> str:
+    """The page as text; style and script are in a folder beside it, and the pages of its runs, at `links`."""
     notes = _collect_notes(analysis)
     expected = _expectation_grid(analysis)
     fates = _fate_grid(record.spec, analysis)
@@ -798,6 +811,7 @@ def page(record: ExperimentRecord, runs: _Runs, analysis: ExperimentAnalysis) ->
             scale=tuple(_scale_lines(analysis)),
             differences=tuple(_difference_lines(runs)),
             runs="\n".join(run_lines(record)),
+            links=links or {},
             folder=FOLDER,
             inline=False,
             version=benchctl.__version__,

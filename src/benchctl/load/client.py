@@ -12,7 +12,6 @@ from benchctl.load.pace import Timer, Turn
 from benchctl.load.recorder import FailureTally, Recorder, count_tooks
 from benchctl.load.request import Answer, Exchange, Request, is_unsupported
 from benchctl.load.workload import CANCELLED, Driven, Program, Reply, Script, ScriptTotal, Together
-from benchctl.results.figures import PROFILED
 from benchctl.results.samples import Outcome
 from benchctl.track.operations.composite import MOST_STREAMS
 
@@ -217,7 +216,7 @@ class Client:
         ended_ns: when it completed its assignment; 0 before.
         unit: what its operations' weights count, where they say so; else empty.
         tooks: of its measured batches of searches, as `recorder.Tooks`.
-        profile_ns: what the profiles of its measured searches add up to, by what `PROFILED` names.
+        profile_ns: what the profiles of its measured searches add up to, by names as in `Answer`.
         sent_bytes: bodies of its measured requests that succeeded.
     """
 
@@ -346,7 +345,7 @@ class Client:
 
     def _count_profile(self, answer: Answer) -> None:
         if answer.profile_ns:
-            self.profile_ns.update(dict(zip(PROFILED, answer.profile_ns, strict=True)))
+            self.profile_ns.update(answer.profile_ns)
 
     def _ask(
         self,

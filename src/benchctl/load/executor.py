@@ -623,7 +623,7 @@ class TaskResult:
         stops: when one of the driver's processes did not run, on the clock of the samples.
         suspended_ns: for how long the host was suspended during the step.
         tooks: of batches of searches, successful and measured.
-        profile_ns: of profiled ones, by what `PROFILED` names.
+        profile_ns: of profiled ones, by names as in `Answer`.
         sent_bytes: bodies of measured requests that succeeded.
         hosts: by host, where the load came from hosts that have names.
     """

@@ -1,11 +1,11 @@
 """Requests, exchanges and answers; judges an answer after the request's clock has stopped."""
 
-from collections.abc import Callable, Collection, Iterator
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Annotated
 
 import msgspec
 
-from benchctl.results.figures import PROFILED
 from benchctl.results.samples import Outcome
 from benchctl.track.operations.common import UNKNOWN_TYPE, names_unknown
 
@@ -23,7 +23,8 @@ class Answer(msgspec.Struct, frozen=True, gc=False):
         weight: units of throughput of an operation of several requests, known only at its end.
         unit: of the weight, where the operation says so; else empty.
         tooks_ms: the engine's own time of every search of a batch or composite, in order; else empty.
-        profile_ns: of a profiled search, nanoseconds of what `PROFILED` names, over all shards; else empty.
+        profile_ns: of a profiled search, nanoseconds over all shards: its `query`, its `aggs`, and each of
+            these as `aggs.NAME`; else None.
     """
 
     outcome: Outcome
@@ -36,7 +37,7 @@ class Answer(msgspec.Struct, frozen=True, gc=False):
     weight: int = 1
     unit: str = ""
     tooks_ms: tuple[int, ...] = ()
-    profile_ns: tuple[int, ...] = ()
+    profile_ns: Mapping[str, int] | None = None
 
 
 Judge = Callable[[int, bytes], Answer]
@@ -132,8 +133,8 @@ class _SearchResponse(msgspec.Struct, gc=False):
 
 
 class _Profiled(msgspec.Struct, gc=False):
-    type: str
     time_in_nanos: int
+    description: str = ""  # of an aggregation, its name
 
 
 class _ProfiledSearch(msgspec.Struct, gc=False):
@@ -267,13 +268,14 @@ def judge_profiled(status: int, body: bytes) -> Answer:
         shards = _decode_profile(body).profile.shards
     except UNDECODABLE:
         return answer
-    spent_ns = dict.fromkeys(PROFILED, 0)
+    spent_ns = Counter({"query": 0, "aggs": 0})
     for shard in shards:
         spent_ns["query"] += sum(one.time_in_nanos for search in shard.searches for one in search.query)
         for one in shard.aggregations:
-            kind = "percentiles" if "Percentile" in one.type else "other_aggs"
-            spent_ns[kind] += one.time_in_nanos
-    return msgspec.structs.replace(answer, profile_ns=tuple(spent_ns.values()))
+            spent_ns["aggs"] += one.time_in_nanos
+            if one.description:
+                spent_ns[f"aggs.{one.description}"] += one.time_in_nanos
+    return msgspec.structs.replace(answer, profile_ns=spent_ns)
 
 
 def judge_multi_search(status: int, body: bytes) -> Answer:

@@ -517,7 +517,7 @@ class Share:
         disk_waits: how often a client had to wait until its samples were on disk.
         unit: what its operations' weights count, where they say so; else empty.
         tooks: of batches of searches.
-        profile_ns: of profiled searches, by what `PROFILED` names.
+        profile_ns: of profiled searches, by names as in `Answer`.
         sent_bytes: bodies of measured requests that succeeded.
     """
 

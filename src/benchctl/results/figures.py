@@ -252,6 +252,7 @@ class Figure(msgspec.Struct, frozen=True):
             on them; a target cannot tell what has `own_nodes` alone.
         built: where `IndexFacts` of an index build have it; empty for what only tasks have.
         named: whether these have several values of it by name.
+        parted: whether tasks have it of parts as well, each a figure `NAME.PART`.
     """
 
     name: str
@@ -273,6 +274,7 @@ class Figure(msgspec.Struct, frozen=True):
     target: str = ""
     built: str = ""
     named: bool = False
+    parted: bool = False
 
     @property
     def of_tasks(self) -> bool:
@@ -366,10 +368,6 @@ FILES = (
     "translog", "other",
 )  # fmt: skip
 """What files of an index are for."""
-
-
-PROFILED = ("query", "percentiles", "other_aggs")
-"""What is kept of the profiles that a search engine's profile API makes of searches."""
 
 
 _PER_SECOND = Figure("", "", "", unit="queries/s", higher_is_better=True, margin=0.03, level="task")
@@ -529,18 +527,24 @@ FIGURES = (
         ),
         higher_is_better=True,
     ),
-    *(
+    _metered(
+        "profile_query",
+        "profiled query",
+        "ms",
+        "time of queries, by the profile API, which inflates it",
+        level="request",
+        own_nodes="",
+    ),
+    msgspec.structs.replace(
         _metered(
-            f"profile_{kind}",
-            f"profiled {kind.replace('_aggs', ' aggregations')}",
+            "profile_aggs",
+            "profiled aggregations",
             "ms",
-            f"time of {meaning}, by the profile API, which inflates it",
+            "time of aggregations, by the profile API, which inflates it; of one, profile_aggs.NAME",
             level="request",
             own_nodes="",
-        )
-        for kind, meaning in zip(
-            PROFILED, ("queries", "percentiles aggregations", "all other aggregations"), strict=True
-        )
+        ),
+        parted=True,
     ),
     msgspec.structs.replace(
         _PER_SECOND,

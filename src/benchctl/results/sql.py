@@ -281,7 +281,25 @@ def _compared(figure: Figure) -> tuple[Column[TaskRow], ...]:
         return (_summary(figure.field, "DOUBLE", figure.meaning),)
     of_bulk = "; of bulk tasks, of 1,000 documents" if figure.by_documents else ""
     meaning = f"{figure.meaning}, {figure.unit}{of_bulk}"
-    return (Column(figure.name, "DOUBLE", meaning, lambda row: figure.of(row.task)),)
+    whole = Column[TaskRow](figure.name, "DOUBLE", meaning, lambda row: figure.of(row.task))
+    return (whole, _parts(figure)) if figure.parted else (whole,)
+
+
+def _parts(figure: Figure) -> Column[TaskRow]:
+    name = f"{figure.name}_parts"
+    before = f"{figure.name}."
+    return Column(
+        name,
+        "MAP(VARCHAR, DOUBLE)",
+        f"the same of each of them, as {name}['NAME']",
+        lambda row: _map(
+            {
+                key.removeprefix(before): value
+                for key, value in row.task.meters.items()
+                if key.startswith(before)
+            }
+        ),
+    )
 
 
 TASKS: tuple[Column[TaskRow], ...] = (

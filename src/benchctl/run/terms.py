@@ -1,8 +1,10 @@
 """Terms of the index as changing values: asked once, kept beside the prepared index, and with the run."""
 
 import random
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from itertools import cycle, islice
 from typing import Any, Final
 
 import msgspec
@@ -31,7 +33,7 @@ def with_terms(bench: Bench, plan: Plan, track: Track, subjects: Sequence[AnySub
         UsageError: there is no index to be asked, or no such term in it.
         BenchctlError: it cannot be asked.
     """
-    fields = dict.fromkeys(one.field for _, _, one in _unasked(track.operations))
+    fields = dict.fromkeys(field for _, _, one in _unasked(track.operations) for field in one.fields)
     if not fields:
         return plan, track
     if plan.origin == "empty":
@@ -42,7 +44,7 @@ def with_terms(bench: Bench, plan: Plan, track: Track, subjects: Sequence[AnySub
     bench.observer.stage(f"terms of {', '.join(fields)}")
     counts = _counts(bench, plan, track, subjects[0], list(fields))
     drawn = {
-        (operation, name): _drawn(one, counts[one.field], plan, f"{operation} {name}")
+        (operation, name): _drawn(one, counts, plan, f"{operation} {name}")
         for operation, name, one in _unasked(track.operations)
     }
 
@@ -71,20 +73,26 @@ def _unasked(operations: Mapping[str, TrackOperation]) -> Iterator[tuple[str, st
                 yield operation, name, source
 
 
-def _drawn(source: Terms, counts: Sequence[tuple[Any, int]], plan: Plan, key: str) -> tuple[Any, ...]:
+def _drawn(source: Terms, counts: _Counts, plan: Plan, key: str) -> tuple[Any, ...]:
     documents = plan.corpus.documents if source.below < 1 else 1
     least, below = source.least * documents, source.below * documents
-    found = [term for term, count in counts if least <= count < below]
-    if not found:
-        most = max((count for _, count in counts), default=0)
+    known = [(field, term, count) for field in source.fields for term, count in counts[field]]
+    orders: defaultdict[int, list[Any]] = defaultdict(list)
+    for field, term, count in known:
+        if least <= count < below:
+            orders[len(str(count))].append(term if isinstance(source.field, str) else {field: term})
+    if not orders:
+        most = max((count for _, _, count in known), default=0)
         raise UsageError(
-            f"no term of {source.field} hits from {least:g} to {below:g} documents ({key}): it has "
-            f"{len(counts):,}, of which none hits more than {most:,}",
+            f"no term of {' or '.join(source.fields)} hits from {least:g} to {below:g} documents ({key}): of "
+            f"{len(known):,}, none hits more than {most:,}",
             hint="change least and below, or --docs",
         )
     # By the documents, not the run: nights, and runs that are compared, ask for the same.
     draw = random.Random(f"{plan.corpus.seed} {key}")  # noqa: S311 - has to be repeatable
-    return tuple(draw.sample(found, min(source.size, len(found))))
+    found = [draw.sample(group, min(source.size, len(group))) for _, group in sorted(orders.items())]
+    most = max(map(len, found))
+    return tuple(term for group in found for term in islice(cycle(group), most))
 
 
 def _counts(bench: Bench, plan: Plan, track: Track, subject: AnySubject, fields: Sequence[str]) -> _Counts:

@@ -20,7 +20,9 @@ from benchctl.stats.caveat import Caveat
 from benchctl.track.model import Challenge, Task
 
 _KINDS: Final = {figure.name: figure for figure in FIGURES}
-_PLAIN = "|".join(name for name, figure in _KINDS.items() if not figure.quantiles)
+_PLAIN = "|".join(
+    rf"{name}(?:\..+)?" if figure.parted else name for name, figure in _KINDS.items() if not figure.quantiles
+)
 _TIMES = "|".join(name for name, figure in _KINDS.items() if figure.quantiles)
 _KEY = re.compile(rf"(?P<plain>{_PLAIN})|(?P<time>{_TIMES})_p(?P<percentile>[0-9]+(?:\.[0-9]+)?)")
 
@@ -148,7 +150,7 @@ def percentile(quantile: float) -> str:
 
 
 def metric(figure: str, quantile: float | None = None) -> Metric:
-    """A figure as a metric.
+    """A figure, or a part of one, as a metric.
 
     `quantile`, for figures that have some, is between 0 and 1, both excluded; None means p90.
 
@@ -156,13 +158,23 @@ def metric(figure: str, quantile: float | None = None) -> Metric:
         KeyError: there is no such figure.
         ValueError: there is no such quantile.
     """
-    found = _KINDS[figure]
+    found = _figure(figure)
     if not found.quantiles:
         return Metric(found, found.unit, found.margin)
     quantile = _USUAL_QUANTILE if quantile is None else quantile
     if not 0 < quantile < 1:
         raise ValueError(f"a quantile lies between 0 and 1, not at {quantile:g}")
     return Metric(found, found.unit, found.margin, quantile)
+
+
+def _figure(name: str) -> Figure:
+    whole, dot, part = name.partition(".")
+    found = _KINDS[whole]
+    if not dot:
+        return found
+    if not (found.parted and part):
+        raise KeyError(name)
+    return msgspec.structs.replace(found, name=name, title=f"{found.title}, {part}")
 
 
 def metric_of(key: MetricKey) -> Metric:
@@ -221,7 +233,11 @@ def figure_names(text: str) -> tuple[str, ...]:
     """
     names = tuple(dict.fromkeys(name.strip() for name in text.split(","))) if text else ()
     for name in names:
-        if name not in FIGURE_NAMES:
+        try:
+            searched = _figure(name).loop == "search"
+        except KeyError:
+            searched = True
+        if searched:
             raise _no_metric(name)
     return names
 
@@ -252,7 +268,7 @@ def check_told_by_clusters(names: Iterable[str]) -> None:
     Raises:
         UsageError: one is among them.
     """
-    for figure in (_KINDS[name] for name in names):
+    for figure in map(_figure, names):
         if not figure.told_by_targets:
             raise UsageError(
                 f"--metric {figure.name}: only a node that benchctl starts can tell it: it is read from "

@@ -329,14 +329,16 @@ class Terms(Choice, frozen=True, kw_only=True, tag="terms"):
     """One of the terms of a field that hit so many documents: the index is asked once, before the run.
 
     Attributes:
-        field: with doc values: a keyword, a number, a date.
+        field: with doc values: a keyword, a number, a date. Of several, a value is `{FIELD: TERM}`, as a term
+            query takes it.
         least, below: documents that a term hits, from so many on and fewer than so many; under 1 a share of
             all.
-        size: how many terms at most, drawn at random, the same for the same documents.
+        size: how many terms at most of every order of magnitude of their hits, drawn at random, the same for
+            the same documents. Orders come equally often, however few terms one has.
         items: those; none before the index was asked.
     """
 
-    field: str
+    field: str | tuple[str, ...]
     least: float
     below: float
     size: int = 100
@@ -345,6 +347,8 @@ class Terms(Choice, frozen=True, kw_only=True, tag="terms"):
 
     def problem(self) -> str:
         """What is wrong with it; empty when nothing is."""
+        if not self.fields:
+            return "field is empty"
         if not 0 < self.least < self.below or (self.least < 1) != (self.below < 1):
             return (
                 f"least {self.least:g} and below {self.below:g} are no range of documents, or of their share"
@@ -352,6 +356,11 @@ class Terms(Choice, frozen=True, kw_only=True, tag="terms"):
         if not 1 <= self.size <= _POOL_LIMIT:
             return f"size {self.size} is not from 1 to {_POOL_LIMIT}"
         return _alpha_problem(self.alpha)
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """One or more."""
+        return (self.field,) if isinstance(self.field, str) else self.field
 
 
 class _Drawn(_Source, frozen=True, kw_only=True):

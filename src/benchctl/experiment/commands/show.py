@@ -35,12 +35,13 @@ from benchctl.experiment.plan import Changes, Experiment, left_out, load_experim
 from benchctl.experiment.record import ExperimentRecord, ExperimentStore
 from benchctl.experiment.report import Format, render, write
 from benchctl.home import Home, resolve_home
-from benchctl.report.html.page import refuse_foreign
+from benchctl.report.html.page import refuse_foreign, render_page, run_page
 from benchctl.report.listing import Listing
 from benchctl.results.model import RunRecord
 from benchctl.results.store import RunStore
 from benchctl.run.forecast import Ahead, Indexing, Steps, preparation
 from benchctl.run.host import describe_host
+from benchctl.stats.analyse import analyse_run
 from benchctl.stats.multiplicity import FIRST_LOOK
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -182,7 +183,7 @@ def report_options(command: F) -> F:
         type=click.Path(path_type=Path, file_okay=False),
         default=None,
         metavar="DIR",
-        help="Write its page there, too; open index.html in it.",
+        help="Write its page there, too, and those of its runs; open index.html in it.",
     )
     return _format_option("How the report is printed.")(pages(command))
 
@@ -203,7 +204,7 @@ def check_page_folder(folder: Path) -> None:
 def print_report(
     record: ExperimentRecord, store: RunStore, output_format: Format, html_folder: Path | None
 ) -> dict[str, RunRecord]:
-    """Judge an experiment from what is on disk, print that, and write its page if a folder is given.
+    """Judge an experiment from what is on disk, print that, and write its pages if a folder is given.
 
     Returns:
         Measurement -> record of its run, if there is one.
@@ -212,7 +213,11 @@ def print_report(
     analysis = analyse_experiment(record, runs, seen_calls(record.spec, runs, store))
     emit(render(record, runs, analysis, output_format, width=text_width()))
     if html_folder is not None:
-        complain(f"Report: {write(html_folder, record, runs, analysis)}")
+        pages = {
+            name: render_page(run_page(store.find(run.id), run, analyse_run(run), usual=store.root))
+            for name, run in runs.items()
+        }
+        complain(f"Report: {write(html_folder, record, runs, analysis, pages)}")
     return runs
 
 
