@@ -315,3 +315,14 @@ def test_a_row_does_not_say_its_metric_twice():
     text = rendered(made_record(rows, measurements=("fresh",)), measured_by(5, es=4.0, os=6.0), "text")
     assert "\np90: p90 service time, ms " in text
     assert "\nmean service time, ms " in text
+
+
+def test_a_published_change_has_its_unit_where_every_cell_has():
+    rows = (
+        comparison("share", "fresh/es/range", "fresh/os/range", published=(4, 5)),
+        comparison("more", "fresh/es/range", "after/es/range", compared_as="difference"),
+    )
+    record = made_record(rows)
+    runs = runs_of("fresh", "after")
+    text = render(record, runs, analyse_experiment(record, runs), "text", width=200)
+    assert re.search(r"published +4 +5 +\+25\.0 %", text)

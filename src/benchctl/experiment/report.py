@@ -295,7 +295,9 @@ def _narrow_grid(table: ExperimentTable, spec: TableSpec, notes: Notes) -> Grid:
         name = _row_label(row, table)
         label: Cell | str = name if " " in name else break_name(name, _LABEL_WIDTH)
         if row.published is not None:
-            lines.append((label, "published", *_published(row), "", "", "", ""))
+            *values, change = _published(row)
+            unit = " %" if change and _diff(table) == "Diff" else ""
+            lines.append((label, "published", *values, change + unit, "", "", "", ""))
             label = ABOVE
         lines.append((label, "measured", *_figures(row, table), _verdict(row), notes.cell(row.caveats)))
     grid = Grid.of(_grid_title(table), columns, lines)
