@@ -89,6 +89,11 @@ def test_a_pattern_that_does_not_name_one_thing_is_told(home: Home, source: Path
     assert leftovers(home) == []
 
 
+def test_a_build_that_fails_in_silence_says_so(home: Home, source: Path):
+    with pytest.raises(BenchctlError, match=r"exited with status 3 .*\n  it printed nothing$"):
+        built(home, source, build="exit 3")
+
+
 def test_a_build_that_fails_shows_its_last_lines_and_keeps_its_log(home: Home, source: Path):
     with pytest.raises(BenchctlError) as raised:
         built(home, source, build="seq 30; echo no such symbol >&2; exit 3")

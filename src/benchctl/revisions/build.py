@@ -258,7 +258,7 @@ class Workshop:
                         hint="give it more with --build-timeout",
                     )
         if status != 0:
-            lines = "\n  ".join(last_lines(log, _TAIL))
+            lines = "\n  ".join(last_lines(log, _TAIL) or ["it printed nothing"])
             raise BenchctlError(
                 f"{commit.short} does not build: {recipe.command} {describe_exit(status)} (log: {log})\n"
                 f"  {lines}"
