@@ -82,9 +82,18 @@ def test_a_part_of_a_figure_has_a_name_that_leads_back_to_it():
     assert found == metric(name) == kept_metric_of(name)
     assert found.key == msgspec.convert(name, MetricKey) == name
     assert found.value(make_summary("range", 10.0, meters={"profile_aggs": 9.0, name: 2.0})) == 2.0
-    for missing in ("profile_aggs.", "mean.cpu", "profile_agg.cpu"):
+    for missing in ("profile_aggs.", "mean.cpu", "profile_agg.cpu", "profile_aggs.a\nb", "profile_aggs.a[b"):
         with pytest.raises(UsageError, match="no metric"):
             figure_names(missing)
+        with pytest.raises(ValueError, match="no metric"):
+            metric_of(missing)
+
+
+def test_what_old_runs_were_compared_by_is_read_and_no_longer_asked_for():
+    old = make_summary("range", 10.0, meters={"profile_percentiles": 3.0})
+    assert metric_of("profile_percentiles").value(old) == metric("profile_percentiles").value(old) == 3.0
+    with pytest.raises(UsageError, match="no metric"):
+        figure_names("profile_percentiles")
 
 
 def test_what_takes_samples_is_not_kept_of_forks():

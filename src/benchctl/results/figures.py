@@ -540,7 +540,8 @@ FIGURES = (
             "profile_aggs",
             "profiled aggregations",
             "ms",
-            "time of aggregations, by the profile API, which inflates it; of one, profile_aggs.NAME",
+            "time of aggregations, by the profile API, which inflates it; of one that is in no other, "
+            "profile_aggs.NAME",
             level="request",
             own_nodes="",
         ),
@@ -693,6 +694,12 @@ FIGURES = (
     ),
 )  # fmt: skip
 """In the order of tables."""
+
+RETIRED = tuple(
+    _metered(f"profile_{kind}", f"profiled {title}", "ms", "", level="request", own_nodes="")
+    for kind, title in (("percentiles", "percentiles"), ("other_aggs", "other aggregations"))
+)
+"""What old runs have and were compared by; new ones have `profile_aggs` instead."""
 
 
 class CurvePoint(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):

@@ -4,7 +4,7 @@ import random
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from itertools import cycle, islice
+from itertools import chain, cycle, islice
 from typing import Any, Final
 
 import msgspec
@@ -17,7 +17,7 @@ from benchctl.run.bench import Bench
 from benchctl.run.session import AnySubject, Start, Subject, TargetSubject
 from benchctl.run.steps import default_target
 from benchctl.track.model import Challenge, Track, TrackOperation
-from benchctl.track.values import Terms
+from benchctl.track.values import POOL_LIMIT, Terms
 
 _PAGE: Final = 10_000
 _MOST_TERMS: Final = 1_000_000
@@ -80,7 +80,8 @@ def _drawn(source: Terms, counts: _Counts, plan: Plan, key: str) -> tuple[Any, .
     orders: defaultdict[int, list[Any]] = defaultdict(list)
     for field, term, count in known:
         if least <= count < below:
-            orders[len(str(count))].append(term if isinstance(source.field, str) else {field: term})
+            one, order = (term, 0) if isinstance(source.field, str) else ({field: term}, len(str(count)))
+            orders[order].append(one)
     if not orders:
         most = max((count for _, _, count in known), default=0)
         raise UsageError(
@@ -90,9 +91,11 @@ def _drawn(source: Terms, counts: _Counts, plan: Plan, key: str) -> tuple[Any, .
         )
     # By the documents, not the run: nights, and runs that are compared, ask for the same.
     draw = random.Random(f"{plan.corpus.seed} {key}")  # noqa: S311 - has to be repeatable
-    found = [draw.sample(group, min(source.size, len(group))) for _, group in sorted(orders.items())]
+    size = min(source.size, POOL_LIMIT // len(orders))
+    found = [draw.sample(group, min(size, len(group))) for _, group in sorted(orders.items())]
     most = max(map(len, found))
-    return tuple(term for group in found for term in islice(cycle(group), most))
+    # In turn, so that orders come equally often however values are picked.
+    return tuple(chain.from_iterable(zip(*(islice(cycle(group), most) for group in found), strict=True)))
 
 
 def _counts(bench: Bench, plan: Plan, track: Track, subject: AnySubject, fields: Sequence[str]) -> _Counts:

@@ -11,7 +11,7 @@ import msgspec
 
 from benchctl.errors import UsageError
 from benchctl.nearest import suggestion
-from benchctl.results.figures import DOCUMENTS, FIGURES, Figure, Quantiles, TaskSummary
+from benchctl.results.figures import DOCUMENTS, FIGURES, RETIRED, Figure, Quantiles, TaskSummary
 from benchctl.results.model import ForkRecord, IndexFacts
 from benchctl.results.plan import Place, Plan, RedlineSpec
 from benchctl.spec import ComparedAs
@@ -19,9 +19,13 @@ from benchctl.stats import caveat
 from benchctl.stats.caveat import Caveat
 from benchctl.track.model import Challenge, Task
 
-_KINDS: Final = {figure.name: figure for figure in FIGURES}
+_KINDS: Final = {figure.name: figure for figure in (*FIGURES, *RETIRED)}
+# What engines take as the name of an aggregation, in one line, without spaces around it.
+_PART = r"[^\[\]>\s](?:[^\[\]>\r\n]*[^\[\]>\s])?"
 _PLAIN = "|".join(
-    rf"{name}(?:\..+)?" if figure.parted else name for name, figure in _KINDS.items() if not figure.quantiles
+    rf"{name}(?:\.{_PART})?" if figure.parted else name
+    for name, figure in _KINDS.items()
+    if not figure.quantiles
 )
 _TIMES = "|".join(name for name, figure in _KINDS.items() if figure.quantiles)
 _KEY = re.compile(rf"(?P<plain>{_PLAIN})|(?P<time>{_TIMES})_p(?P<percentile>[0-9]+(?:\.[0-9]+)?)")
@@ -172,7 +176,7 @@ def _figure(name: str) -> Figure:
     found = _KINDS[whole]
     if not dot:
         return found
-    if not (found.parted and part):
+    if not (found.parted and re.fullmatch(_PART, part)):
         raise KeyError(name)
     return msgspec.structs.replace(found, name=name, title=f"{found.title}, {part}")
 
@@ -234,16 +238,16 @@ def figure_names(text: str) -> tuple[str, ...]:
     names = tuple(dict.fromkeys(name.strip() for name in text.split(","))) if text else ()
     for name in names:
         try:
-            searched = _figure(name).loop == "search"
+            known = _figure(name)
         except KeyError:
-            searched = True
-        if searched:
+            known = None
+        if known is None or known.loop == "search" or known in RETIRED:
             raise _no_metric(name)
     return names
 
 
 def _no_metric(name: str) -> UsageError:
-    if name in _KINDS:
+    if name in _KINDS and _KINDS[name].loop == "search":
         return UsageError(
             f"'{name}' is what a search finds, not what challenges are compared by",
             hint="leave it out: runs of benchctl redline are compared by it anyway",

@@ -256,7 +256,7 @@ def _scaled(key: str, value: float, digits: int) -> int:
 
 
 # Sources.
-_POOL_LIMIT = 100_000
+POOL_LIMIT = 100_000
 _MOST_VALUES = 2**64  # as many as a random word has
 
 
@@ -277,8 +277,8 @@ class Pool(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="keba
 
     def problem(self, possible: int) -> str:
         """What is wrong with it, for a source of so many different values; empty when nothing is."""
-        if not 1 <= self.size <= _POOL_LIMIT:
-            return f"size {self.size} is not from 1 to {_POOL_LIMIT}"
+        if not 1 <= self.size <= POOL_LIMIT:
+            return f"size {self.size} is not from 1 to {POOL_LIMIT}"
         if self.size > possible:
             return f"size {self.size} is more than the {possible} values that there are"
         if not 0 <= self.share <= 1:
@@ -329,12 +329,13 @@ class Terms(Choice, frozen=True, kw_only=True, tag="terms"):
     """One of the terms of a field that hit so many documents: the index is asked once, before the run.
 
     Attributes:
-        field: with doc values: a keyword, a number, a date. Of several, a value is `{FIELD: TERM}`, as a term
-            query takes it.
+        field: with doc values: a keyword, a number, a date. Of a list of them, a value is `{FIELD: TERM}`, as
+            a term query takes it.
         least, below: documents that a term hits, from so many on and fewer than so many; under 1 a share of
             all.
-        size: how many terms at most of every order of magnitude of their hits, drawn at random, the same for
-            the same documents. Orders come equally often, however few terms one has.
+        size: how many terms at most, drawn at random, the same for the same documents. Of a list of fields,
+            so many of every order of magnitude of their hits, which come equally often, however few terms one
+            has.
         items: those; none before the index was asked.
     """
 
@@ -347,14 +348,16 @@ class Terms(Choice, frozen=True, kw_only=True, tag="terms"):
 
     def problem(self) -> str:
         """What is wrong with it; empty when nothing is."""
-        if not self.fields:
+        if not (self.fields and all(self.fields)):
             return "field is empty"
+        if len(set(self.fields)) < len(self.fields):
+            return f"field names one twice: {', '.join(self.fields)}"
         if not 0 < self.least < self.below or (self.least < 1) != (self.below < 1):
             return (
                 f"least {self.least:g} and below {self.below:g} are no range of documents, or of their share"
             )
-        if not 1 <= self.size <= _POOL_LIMIT:
-            return f"size {self.size} is not from 1 to {_POOL_LIMIT}"
+        if not 1 <= self.size <= POOL_LIMIT:
+            return f"size {self.size} is not from 1 to {POOL_LIMIT}"
         return _alpha_problem(self.alpha)
 
     @property
