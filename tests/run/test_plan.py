@@ -135,7 +135,11 @@ def test_what_cannot_be_run_is_refused(changes: dict[str, Any], text: str):
 
 
 def test_what_a_running_cluster_tells_is_measured_on_it():
-    told = ",".join(one.name for one in FIGURES if one.loop not in ("search", "open") and not one.own_nodes)
+    told = ",".join(
+        one.name
+        for one in FIGURES
+        if one.loop not in ("search", "open") and not (one.own_nodes or one.name.startswith("profile_"))
+    )
     plan, _ = plan_run(options(metrics=told, variants=(ES, RUNNING)))
     assert plan.metrics == told
 
@@ -293,6 +297,8 @@ def test_a_metric_that_no_task_has_is_refused(tmp_path: Path):
         planned("throughput", **{"target-throughput": 5})
     with pytest.raises(UsageError, match="--metric index_fields: only Elasticsearch tells"):
         planned("index_fields")
+    with pytest.raises(UsageError, match=r"profile_query: no task has one; of 'term': no search is prof"):
+        planned("profile_query")
     assert planned("latency", **{"target-throughput": 5}).metrics == "latency"
 
 

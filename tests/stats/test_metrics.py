@@ -1,6 +1,7 @@
 """Metrics by name, and what a quantile needs."""
 
 import math
+from typing import Any
 
 import msgspec
 import pytest
@@ -23,6 +24,8 @@ from benchctl.stats.metrics import (
     metric_of,
     percentile,
 )
+from benchctl.track.model import Task
+from benchctl.track.operations.catalogue import decode_operation
 from builders import make_driver, make_fork, make_plan, make_summary
 
 QUANTILES = st.integers(min_value=1, max_value=99_999).map(lambda count: count / 100_000)
@@ -87,6 +90,28 @@ def test_a_part_of_a_figure_has_a_name_that_leads_back_to_it():
             figure_names(missing)
         with pytest.raises(ValueError, match="no metric"):
             metric_of(missing)
+
+
+SEARCH: dict[str, Any] = {"query": {"match_all": {}}, "aggs": {"cpu": {"sum": {"field": "cpu"}}}}
+
+
+@pytest.mark.parametrize(
+    ("asked", "lacking"),
+    [
+        ({"body": SEARCH}, "no search is profiled"),
+        ({"body": SEARCH | {"profile": True}}, ""),
+        ({"body": SEARCH, "profile-query": True}, ""),
+        ({"body": {"profile": True}}, "its profiled searches have profile_query"),
+        ({"body": {"profile": True, "aggregations": {"mem": {}}}},
+         "its profiled searches have profile_query, profile_aggs, profile_aggs.mem"),
+        ({"operation-type": "composite", "requests": [
+            {"operation-type": "search", "name": "one", "body": SEARCH | {"profile": True}}]}, ""),
+    ],
+)  # fmt: skip
+def test_what_no_profile_will_tell_is_known_before(asked: dict[str, Any], lacking: str):
+    operation = decode_operation({"name": "by", "operation-type": "search"} | asked)
+    assert metric("profile_aggs.cpu").lacking(Task("by"), operation) == lacking
+    assert metric("mean").lacking(Task("by"), operation) == ""
 
 
 def test_what_old_runs_were_compared_by_is_read_and_no_longer_asked_for():

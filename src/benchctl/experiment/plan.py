@@ -431,7 +431,7 @@ def _check_side(ref: TaskRef, metric: Metric, plans: Plans) -> Place | None:
                 )
             return place
         raise UsageError(f"'{ref}' is a red-line search", hint=f"compare its {REDLINE.key}")
-    reason = metric.lacking(task)
+    reason = metric.lacking(task, plans[ref.measurement].track.operations.get(task.operation))
     if reason:
         raise UsageError(f"'{ref}' has no {metric.key}: {reason}", hint=_instead(task))
     return place

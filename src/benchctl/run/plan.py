@@ -355,10 +355,12 @@ def _check_metrics(plan: Plan, track: Track) -> None:
             )
         if one.figure.built and plan.origin == "prepared":
             continue
-        reasons = [one.lacking(task) for task in shown]
+        reasons = [one.lacking(task, track.operations[task.operation]) for task in shown]
         if all(reasons):
+            # Of tasks that lack it for several reasons, the one that names what there is says most.
+            reason, task = max(zip(reasons, shown, strict=True), key=lambda told: len(told[0]))
             raise UsageError(
-                f"--metric {one.figure.name}: no task has one; of '{shown[0].label}': {reasons[0]}",
+                f"--metric {one.figure.name}: no task has one; of '{task.label}': {reason}",
                 hint="leave it out; see: benchctl list metrics",
             )
 

@@ -17,7 +17,8 @@ from benchctl.results.plan import Place, Plan, RedlineSpec
 from benchctl.spec import ComparedAs
 from benchctl.stats import caveat
 from benchctl.stats.caveat import Caveat
-from benchctl.track.model import Challenge, Task
+from benchctl.track.model import Challenge, Task, TrackOperation
+from benchctl.track.operations.common import Operation
 
 _KINDS: Final = {figure.name: figure for figure in (*FIGURES, *RETIRED)}
 # What engines take as the name of an aggregation, in one line, without spaces around it.
@@ -130,8 +131,11 @@ class Metric(msgspec.Struct, frozen=True):
         # Of whole steps, the estimator leaves next to nothing where almost all are 0.
         return None if value_ns is None else value if value > self.figure.resolution / 2 else 0.0
 
-    def lacking(self, task: Task) -> str:
-        """Why a task of a run of challenges never has a meaningful figure; empty when it does."""
+    def lacking(self, task: Task, operation: TrackOperation | None = None) -> str:
+        """Why a task of a run of challenges never has a meaningful figure; empty when it does.
+
+        What profiles tell, only the task's operation can say; without it, they are not looked into.
+        """
         if not self.figure.of_tasks:
             return f"the {self.title} is that of index builds"
         match self.figure.loop:
@@ -144,7 +148,31 @@ class Metric(msgspec.Struct, frozen=True):
             case "search":
                 return f"no measurement searches for a {self.title}"
             case _:
-                return ""
+                return _not_profiled(self.figure.name, operation)
+
+
+def _not_profiled(name: str, operation: TrackOperation | None) -> str:
+    if not (name.startswith("profile_") and isinstance(operation, Operation)):
+        return ""
+    known = dict.fromkeys(_profiled(msgspec.to_builtins(operation)))
+    if name in known:
+        return ""
+    return f"its profiled searches have {', '.join(known)}" if known else "no search is profiled"
+
+
+def _profiled(found: object) -> Iterator[str]:
+    """Names of what the profile API will tell of the searches in an operation."""
+    if isinstance(found, list | tuple):
+        for one in found:
+            yield from _profiled(one)
+    if isinstance(found, dict):
+        body = found.get("body") if found.get("profile-query") else found if found.get("profile") else None
+        if isinstance(body, dict):
+            names = body.get("aggs") or body.get("aggregations") or {}
+            yield from ("profile_query", *["profile_aggs"] * bool(names))
+            yield from (f"profile_aggs.{name}" for name in names)
+        for one in found.values():
+            yield from _profiled(one)
 
 
 def percentile(quantile: float) -> str:
