@@ -6,6 +6,7 @@ from typing import Literal
 import click
 
 from benchctl.cli.measuring import measuring, measuring_options
+from benchctl.cli.options import printed_as
 from benchctl.cli.streams import emit, say
 from benchctl.report.calibration import calibration_lines
 from benchctl.report.numbers import json_text
@@ -14,14 +15,7 @@ from benchctl.run.calibrate import calibrate
 
 @click.command("calibrate")
 @measuring_options
-@click.option(
-    "--format",
-    "output_format",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    show_default=True,
-    help="How the result is printed.",
-)
+@printed_as("text", "json")
 def calibrate_command(output_format: Literal["text", "json"], *, wait: bool, quiet: bool) -> None:
     """Measure what benchctl's own driver and its readings of a node cost, in about four seconds.
 

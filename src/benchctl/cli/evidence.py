@@ -6,7 +6,7 @@ from typing import Literal
 import click
 
 from benchctl.cli.completion import complete_runs
-from benchctl.cli.options import check_node, open_store, runs_option
+from benchctl.cli.options import check_node, open_store, printed_as, runs_option
 from benchctl.cli.streams import emit, say, text_width
 from benchctl.errors import UsageError
 from benchctl.home import resolve_home
@@ -37,14 +37,7 @@ from benchctl.results.store import RunFolder
 )
 @click.option("--node", default="", metavar="NAME", help="Only this one of several nodes.")
 @runs_option
-@click.option(
-    "--format",
-    "output_format",
-    type=click.Choice(("text", "json")),
-    default="text",
-    show_default=True,
-    help="How it is printed; JSON holds every fork.",
-)
+@printed_as("text", "json", about="How it is printed; JSON holds every fork.")
 def evidence_command(
     run: str,
     kinds: tuple[EvidenceKind, ...],

@@ -9,7 +9,7 @@ import click
 from click.core import ParameterSource
 
 from benchctl.cli.completion import complete_runs
-from benchctl.cli.options import open_store, runs_option
+from benchctl.cli.options import open_store, printed_as, runs_option
 from benchctl.cli.streams import emit
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import resolve_home
@@ -71,14 +71,7 @@ Format = Literal["text", "json"]
 @click.option("--callee", metavar="NAME", help="Called method, for --group.")
 @click.option("--task", metavar="[CHALLENGE/]TASK", help="Task whose figures --group shows.")
 @runs_option
-@click.option(
-    "--format",
-    "output_format",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    show_default=True,
-    help="How it is printed.",
-)
+@printed_as("text", "json", about="How it is printed.")
 def inlining_command(
     run: str | None, method: str | None, variant: str | None, block: int | None, boot: int | None,
     node: str | None, level: int, depth: int | None, diff: tuple[str, str] | None, group: str | None,

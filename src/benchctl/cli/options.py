@@ -165,6 +165,18 @@ class TagType(click.ParamType[str]):
         return str(value)
 
 
+def printed_as(*formats: str, about: str = "How the result is printed.") -> Callable[[F], F]:
+    """`--format` of commands that print in a few forms, of which the first is the usual one."""
+    return click.option(
+        "--format",
+        "output_format",
+        type=click.Choice(formats),
+        default=formats[0],
+        show_default=True,
+        help=about,
+    )
+
+
 def format_option(command: F) -> F:
     """`--format`."""
     return under("Output", click.option(

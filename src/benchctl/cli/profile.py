@@ -8,7 +8,7 @@ from typing import Literal
 import click
 
 from benchctl.cli.completion import complete_runs
-from benchctl.cli.options import check_node, grouped, open_store, runs_option
+from benchctl.cli.options import check_node, grouped, open_store, printed_as, runs_option
 from benchctl.cli.streams import complain, emit, say
 from benchctl.disk import disk_errors, replacing
 from benchctl.errors import UsageError
@@ -112,14 +112,7 @@ files_options = grouped(
 )
 @counting_options
 @files_options
-@click.option(
-    "--format",
-    "output_format",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    show_default=True,
-    help="How the table is printed.",
-)
+@printed_as("text", "json", about="How the table is printed.")
 @runs_option
 def profile_command(
     run: str,

@@ -3,9 +3,7 @@
 from collections.abc import Callable
 from typing import Any, Literal, TypeVar
 
-import click
-
-from benchctl.cli.options import FORMATS
+from benchctl.cli.options import FORMATS, printed_as
 from benchctl.cli.streams import emit, text_width
 from benchctl.report.listing import Listing, pieces
 
@@ -16,14 +14,7 @@ TableFormat = Literal["text", "markdown", "csv", "json", "html"]
 
 def table_format_option(command: F) -> F:
     """`--format` of commands that only print tables."""
-    return click.option(
-        "--format",
-        "output_format",
-        type=click.Choice(FORMATS),
-        default="text",
-        show_default=True,
-        help="How the table is printed.",
-    )(command)
+    return printed_as(*FORMATS, about="How the table is printed.")(command)
 
 
 def print_listing(listing: Listing, output_format: TableFormat) -> None:

@@ -21,6 +21,7 @@ from benchctl.cli.options import (
     grouped,
     open_store,
     param_options,
+    printed_as,
     runs_option,
 )
 from benchctl.cli.run_options import (
@@ -368,14 +369,7 @@ bisection_options = grouped(
         help="End after this time, such as 60m, builds included; the same command goes on.",
     ),
     "Output",
-    click.option(
-        "--format",
-        "output_format",
-        type=click.Choice(["text", "markdown", "json"]),
-        default="text",
-        show_default=True,
-        help="How the result is printed.",
-    ),
+    printed_as("text", "markdown", "json"),
 )
 """The options; the command gets them as one, `bisection_options`."""
 

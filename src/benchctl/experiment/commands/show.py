@@ -10,7 +10,15 @@ from typing import Any, Literal, TypeVar, get_args
 import click
 import msgspec
 
-from benchctl.cli.options import DocumentsType, DurationType, HeapType, ParamOptions, grouped, param_options
+from benchctl.cli.options import (
+    DocumentsType,
+    DurationType,
+    HeapType,
+    ParamOptions,
+    grouped,
+    param_options,
+    printed_as,
+)
 from benchctl.cli.run_options import test_mode_option
 from benchctl.cli.streams import complain, emit, note, say, text_width
 from benchctl.cli.tables import print_listing
@@ -164,17 +172,6 @@ def left_out_text(experiment: Experiment) -> str:
 # The report of an experiment on standard output, and as pages.
 
 
-def _format_option(text: str) -> Callable[[F], F]:
-    return click.option(
-        "--format",
-        "output_format",
-        type=click.Choice(get_args(Format)),
-        default="text",
-        show_default=True,
-        help=text,
-    )
-
-
 def report_options(command: F) -> F:
     """`--format` and `--html`."""
     pages = click.option(
@@ -185,7 +182,7 @@ def report_options(command: F) -> F:
         metavar="DIR",
         help="Write its page there, too, and those of its runs; open index.html in it.",
     )
-    return _format_option("How the report is printed.")(pages(command))
+    return printed_as(*get_args(Format), about="How the report is printed.")(pages(command))
 
 
 def check_page_folder(folder: Path) -> None:
@@ -228,7 +225,7 @@ def print_report(
 @click.argument("name", metavar="NAME|FILE")
 @size_options
 @param_options
-@_format_option("How it is printed.")
+@printed_as(*get_args(Format), about="How it is printed.")
 def show_command(
     name: str,
     output_format: Format,

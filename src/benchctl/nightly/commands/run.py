@@ -11,6 +11,7 @@ from typing import Literal
 import click
 import msgspec
 
+from benchctl.cli.options import printed_as
 from benchctl.cli.streams import complain, emit, note, say
 from benchctl.cli.watch import watching
 from benchctl.errors import BenchctlError, ExitCode, UsageError
@@ -37,14 +38,7 @@ LONGEST_NIGHT_H = 24
 @click.argument("path", type=click.Path(path_type=Path), metavar="SUITE.yml")
 @click.option("--wait", is_flag=True, help="Wait while somebody else measures, whatever the suite says.")
 @click.option("-q", "--quiet", is_flag=True, help="Print nothing unless there is something to tell.")
-@click.option(
-    "--format",
-    "output_format",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    show_default=True,
-    help="How the night is printed: for people, or as notifiers get it.",
-)
+@printed_as("text", "json", about="How the night is printed: for people, or as notifiers get it.")
 def run_command(path: Path, output_format: Literal["text", "json"], *, wait: bool, quiet: bool) -> None:
     """Measure SUITE.yml once, hold it against earlier nights, confirm what looks different, tell somebody.
 

@@ -8,7 +8,7 @@ import click
 import msgspec
 import numpy as np
 
-from benchctl.cli.options import PercentType
+from benchctl.cli.options import PercentType, printed_as
 from benchctl.cli.streams import emit, say
 from benchctl.errors import UsageError
 from benchctl.nightly.screening import DEFAULT_MARGIN
@@ -120,14 +120,7 @@ class _Replayed(msgspec.Struct, frozen=True, rename="kebab"):
 @click.option("--value", default="value", show_default=True, help="Column of its values.")
 @click.option("--series-column", help="Column that says which series a row belongs to.")
 @click.option("--higher-is-better", is_flag=True, help="Recorded values are rates, not times.")
-@click.option(
-    "--format",
-    "output_format",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    show_default=True,
-    help="How the result is printed.",
-)
+@printed_as("text", "json")
 @click.pass_context
 def simulate_command(
     ctx: click.Context,
