@@ -2,6 +2,7 @@
 
 import http.client
 import json
+import re
 import shutil
 import signal
 import subprocess
@@ -301,7 +302,9 @@ def test_a_node_killed_in_mid_task_is_a_failed_fork_and_one_that_stands_still_is
     assert 2.5e9 < driver.longest_ns < driver.window_s * 1e9
     assert driver.stopped_s < 1.0
     shown = benchctl("show", record.id, "--notes").stdout
-    assert "stalled: os: in fork 1, one request took" in " ".join(shown.split())
+    # On a busy host, benchctl may have been kept from running for a moment, too, and says so first.
+    stopped = r"(benchctl itself did not run for [^;]+ of the measured time and )?"
+    assert re.search(rf"stalled: os: in fork 1, {stopped}one request took", " ".join(shown.split()))
     assert "warmup" not in shown
 
 
