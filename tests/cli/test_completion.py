@@ -1,4 +1,4 @@
-"""What a shell offers while somebody types, and the script that makes it ask."""
+"""Values that shells complete."""
 
 import os
 import shutil
@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 from click.shell_completion import ShellComplete
-from click.testing import CliRunner
 
 from benchctl.cli import root
 from benchctl.results.store import RunStore
@@ -53,7 +52,6 @@ def offered(*words: str) -> list[str]:
         (("runs", "rm", "2"), [RUN]),
         (("compare", "--run", "2"), [RUN]),
         (("compare", "es", ""), ["es", "os", "latest", RUN]),
-        (("completion", ""), ["bash", "zsh", "fish"]),
     ],
 )
 def test_names_are_offered(words: tuple[str, ...], expected: list[str]):
@@ -63,7 +61,6 @@ def test_names_are_offered(words: tuple[str, ...], expected: list[str]):
 def test_pressing_tab_makes_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("BENCHCTL_HOME", str(tmp_path / "none"))
     assert offered("show", "") == ["latest"]
-    assert CliRunner().invoke(root, ["completion", "bash"]).exit_code == 0
     assert not (tmp_path / "none").exists()
 
 
@@ -78,20 +75,13 @@ def test_a_challenge_may_be_a_file():
     assert (item.type, item.value) == ("file", "./my")
 
 
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_a_script_for_every_shell_is_printed(shell: str):
-    done = CliRunner().invoke(root, ["completion", shell])
-    assert done.exit_code == 0
-    assert f"_BENCHCTL_COMPLETE={shell}_complete" in done.stdout
-
-
-def test_bash_asks_benchctl_and_offers_what_it_says(home: Path):
+def test_bash_completes_after_the_documented_line(home: Path):
     """The script itself, with benchctl on the path as a shell finds it."""
     program = home / "benchctl"
     program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m benchctl "$@"\n', encoding="utf-8")
     program.chmod(0o755)
     script = (
-        'eval "$(benchctl completion bash)"; COMP_WORDS=(benchctl nig); COMP_CWORD=1; '
+        'eval "$(_BENCHCTL_COMPLETE=bash_source benchctl)"; COMP_WORDS=(benchctl nig); COMP_CWORD=1; '
         '_benchctl_completion benchctl; echo "${COMPREPLY[@]}"'
     )
     environ = {**os.environ, "PATH": f"{home}:{os.environ['PATH']}"}

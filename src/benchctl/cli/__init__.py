@@ -160,13 +160,6 @@ _SECTIONS: Mapping[str, Mapping[str, LazyCommand]] = {
             "Build Lucene with a change to it.",
         ),
     },
-    "benchctl itself": {
-        "completion": (
-            "benchctl.cli.completion",
-            "completion_command",
-            "Print what makes a shell complete commands, runs and names.",
-        ),
-    },
 }
 
 

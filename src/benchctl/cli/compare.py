@@ -3,13 +3,12 @@
 from pathlib import Path
 
 import click
-from click.shell_completion import CompletionItem
 
 from benchctl.cli.comparison import Measures, compared, require_pairs
-from benchctl.cli.completion import complete_runs
 from benchctl.cli.options import (
     PercentType,
     compared_as_option,
+    complete_runs,
     format_option,
     metric_option,
     open_store,
@@ -32,9 +31,8 @@ _SHOWN = 3
 _EXIT_CODES = {"regression": ExitCode.REGRESSION, "inconclusive": ExitCode.INCONCLUSIVE}
 
 
-def _complete_sides(context: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """A variant or a run."""
-    variants = [CompletionItem(name) for name in BUILT_IN if name.startswith(incomplete)]
+def _complete_sides(context: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    variants = [name for name in BUILT_IN if name.startswith(incomplete)]
     return [*variants, *complete_runs(context, param, incomplete)]
 
 

@@ -5,8 +5,7 @@ from typing import Literal
 
 import click
 
-from benchctl.cli.completion import complete_runs
-from benchctl.cli.options import check_node, open_store, printed_as, runs_option
+from benchctl.cli.options import check_node, complete_runs, open_store, printed_as, runs_option
 from benchctl.cli.streams import emit, say, text_width
 from benchctl.errors import UsageError
 from benchctl.home import resolve_home

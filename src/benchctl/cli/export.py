@@ -10,8 +10,7 @@ from typing import get_args
 import click
 import msgspec
 
-from benchctl.cli.completion import complete_runs
-from benchctl.cli.options import given_options, grouped, open_store, runs_option
+from benchctl.cli.options import complete_runs, given_options, grouped, open_store, runs_option
 from benchctl.cli.sql import stored_runs
 from benchctl.cli.streams import emit, note, say
 from benchctl.cli.targets import AUTH_FILE_HELP, certificates, endpoint_of

@@ -8,8 +8,7 @@ from typing import Any, Literal
 import click
 from click.core import ParameterSource
 
-from benchctl.cli.completion import complete_runs
-from benchctl.cli.options import open_store, printed_as, runs_option
+from benchctl.cli.options import complete_runs, open_store, printed_as, runs_option
 from benchctl.cli.streams import emit
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import resolve_home

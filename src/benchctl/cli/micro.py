@@ -8,9 +8,8 @@ from pathlib import Path
 import click
 import msgspec
 
-from benchctl.cli.completion import complete_runs
 from benchctl.cli.measuring import conclude, measuring, measuring_options
-from benchctl.cli.options import format_option, open_store, runs_option, under, verbose_option
+from benchctl.cli.options import complete_runs, format_option, open_store, runs_option, under, verbose_option
 from benchctl.cli.run_options import ForkOptions, fork_options
 from benchctl.cli.streams import say, text_width
 from benchctl.cli.tables import TableFormat, print_listing, table_format_option

@@ -10,13 +10,15 @@ from typing import Any, Final, TypeVar, get_args
 
 import click
 from click.core import ParameterSource
+from click.shell_completion import CompletionItem
 
 from benchctl.cli.streams import note
 from benchctl.corpus.documents import parse_documents
 from benchctl.disk import disk_errors
-from benchctl.errors import UsageError
-from benchctl.home import Home
+from benchctl.errors import BenchctlError, UsageError
+from benchctl.home import Home, home_root
 from benchctl.results.figures import FIGURES
+from benchctl.results.finding import LATEST
 from benchctl.results.model import RunRecord
 from benchctl.results.store import RunStore
 from benchctl.spec import Heading, run_settings
@@ -332,6 +334,30 @@ def keyed(values: Iterable[str], option: str) -> dict[str, str]:
             raise UsageError(f"{option} is given twice for {key or 'all variants'}")
         found[key] = value
     return found
+
+
+# Values that a shell completes, by click's own completion.
+
+
+def complete_runs(context: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
+    """Return the ids of stored runs, the newest first; nothing is created, not even a home."""
+    folder: Path | None = context.params.get("runs_folder")
+    try:
+        folders = RunStore(folder or home_root() / "runs").folders()
+    except BenchctlError:
+        return []  # a shell that waits for names has no use for a message
+    ids = (LATEST, *(folder.path.name for folder in reversed(folders)))
+    return [run_id for run_id in ids if run_id.startswith(incomplete)]
+
+
+def completing(names: Callable[[], Iterable[str]]) -> Callable[..., list[CompletionItem]]:
+    """Return a completer of these names, or else of a path."""
+
+    def complete(_context: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        items = [CompletionItem(name) for name in names() if name.startswith(incomplete)]
+        return items or [CompletionItem(incomplete, type="file")]
+
+    return complete
 
 
 # Files that commands write once they are done: what can never be written is told before the work.

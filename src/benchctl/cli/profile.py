@@ -7,8 +7,7 @@ from typing import Literal
 
 import click
 
-from benchctl.cli.completion import complete_runs
-from benchctl.cli.options import check_node, grouped, open_store, printed_as, runs_option
+from benchctl.cli.options import check_node, complete_runs, grouped, open_store, printed_as, runs_option
 from benchctl.cli.streams import complain, emit, say
 from benchctl.disk import disk_errors, replacing
 from benchctl.errors import UsageError

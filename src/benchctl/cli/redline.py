@@ -7,7 +7,6 @@ from typing import Any, Literal
 
 import click
 
-from benchctl.cli.completion import completing
 from benchctl.cli.measuring import (
     benched,
     conclude,
@@ -20,6 +19,7 @@ from benchctl.cli.options import (
     ParamOptions,
     PercentType,
     SectionedCommand,
+    completing,
     format_option,
     given_options,
     open_store,

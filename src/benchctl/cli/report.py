@@ -7,8 +7,7 @@ from pathlib import Path
 import click
 
 from benchctl.cli.comparison import Measures, compared
-from benchctl.cli.completion import complete_runs
-from benchctl.cli.options import open_store, runs_option
+from benchctl.cli.options import complete_runs, open_store, runs_option
 from benchctl.cli.streams import say
 from benchctl.errors import UsageError
 from benchctl.home import resolve_home

@@ -8,7 +8,6 @@ import click
 import msgspec
 import psutil
 
-from benchctl.cli.completion import complete_runs
 from benchctl.cli.measuring import (
     benched,
     conclude,
@@ -21,6 +20,7 @@ from benchctl.cli.options import (
     ParamOptions,
     SectionedCommand,
     TagType,
+    complete_runs,
     format_option,
     open_store,
     param_options,

@@ -10,13 +10,13 @@ import click
 import msgspec
 from click.core import ParameterSource
 
-from benchctl.cli.completion import completing
 from benchctl.cli.options import (
     DocumentsType,
     DurationType,
     HeapType,
     ParamOptions,
     PercentType,
+    completing,
     grouped,
     once,
     under,

@@ -9,8 +9,7 @@ from typing import Final
 
 import click
 
-from benchctl.cli.completion import complete_runs
-from benchctl.cli.options import DurationType, open_store, runs_option
+from benchctl.cli.options import DurationType, complete_runs, open_store, runs_option
 from benchctl.cli.streams import note, say
 from benchctl.disk import size_bytes
 from benchctl.errors import BenchctlError, UsageError

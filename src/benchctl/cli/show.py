@@ -4,9 +4,9 @@ from pathlib import Path
 
 import click
 
-from benchctl.cli.completion import complete_runs
 from benchctl.cli.options import (
     compared_as_option,
+    complete_runs,
     format_option,
     metric_option,
     open_store,
