@@ -43,7 +43,6 @@ from nightly.laboratory import SLOW_FLAG, World
 from races import race, task_of, write
 from redlines import make_point, redline_fork, redline_plan
 from report.conftest import complete_record
-from report.published import BLOG_MS, BLOG_QPS, JVMS, blog_record, talk_record
 from report.test_driver import CALIBRATION, driven
 from report.test_screen import cold
 from report.test_tables import difficult
@@ -57,8 +56,6 @@ SUFFIXES: Final = {
     "html": ".html.txt",
     "junit": ".xml",
     "github": ".github.md",
-    "bencher": ".bencher.json",
-    "prometheus": ".prom",
 }
 # Lines break by the length of paths.
 MASKED_NAME: Final = "benchctlgoldens"
@@ -69,7 +66,6 @@ ENVIRONMENT: Final = {
     "NO_PROXY": "127.0.0.1",
 }
 ENGINES: Final = {"elasticsearch": "8.11.0", "opensearch": "2.11.0"}
-BLOG: Final = BLOG_MS | BLOG_QPS
 DRIVEN: Final[dict[str, Any]] = {"edit": driven, "calibration": CALIBRATION}
 MADE: Final[dict[str, dict[str, Any]]] = {
     "plain": {},
@@ -107,10 +103,6 @@ def fill(top: Path, home: Home) -> None:
 
     for name, options in MADE.items():
         keep(name, complete_record(**options))
-    for name in BLOG:
-        keep(f"blog-{name}", blog_record(name))
-    keep("talk", talk_record(JVMS))
-    keep("talk-one-jvm", talk_record())
     # One that is running is kept while anything is measured on this host.
     keep("earlier", msgspec.structs.replace(earlier(), status="complete"))
     points = [make_point(155, 30.0), make_point(160, 60.0, verdict="fail", step=2)]

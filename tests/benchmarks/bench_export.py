@@ -24,8 +24,8 @@ from rich.table import Table
 from benchctl.endpoint import Endpoint
 from benchctl.network import Answer
 from benchctl.official import elasticsearch_over
+from benchctl.results.races import Layout, Race, sample_bodies
 from benchctl.results.samples import CHUNK_ROWS, empty_columns
-from benchctl.results.shapes import Layout, Race, sample_bodies
 from benchctl.results.sql import StoredRun
 from benchctl.results.store import RunFolder
 from benchctl.run.export import export

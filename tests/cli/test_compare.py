@@ -328,18 +328,6 @@ def test_control_characters_of_a_record_do_not_reach_a_terminal(compare: Compare
         assert "\ufffd" in output
 
 
-@pytest.mark.parametrize("style", ["luceneutil", "blog"])
-def test_styles_are_for_readers(compare: Compare, style: str):
-    status, output, _ = compare("es", "slow", "--style", style)
-    assert status == 0
-    assert ("Pct diff (low - high)" in output) == (style == "luceneutil")
-    assert ("c: p90 service time" in output) == (style == "blog")
-    assert compare("es", "slow", "--style", style, "--format", "markdown")[0] == 0
-    status, _, error = compare("es", "slow", "--style", style, "--format", "json")
-    assert status == 2
-    assert "--style is for readers" in error
-
-
 def test_what_running_clusters_cannot_tell_is_refused():
     running = msgspec.structs.replace(ES, target=TargetSpec(("http://search-1:9200",)))
     with pytest.raises(UsageError, match="--metric cpu_search: only a node that benchctl starts can tell it"):
@@ -385,8 +373,6 @@ def test_differences_are_in_the_metrics_unit(compare: Compare):
     screen, _, _ = texts(verbose=False)
     assert "change, ms" in screen
     assert "%" not in "".join(line for line in screen.splitlines() if line.startswith("range"))
-    _, refused, _ = texts("--style", "blog")
-    assert "--style has changes in per cent only" in refused
 
 
 def test_what_a_run_was_asked_to_say_is_what_is_said(compare: Compare, store: RunStore):

@@ -1,4 +1,4 @@
-"""`benchctl export` to a store and to a collector's file; Parquet is among the stored."""
+"""`benchctl export` to a store; Parquet is among the stored."""
 
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -41,7 +41,7 @@ def test_what_a_store_missed_is_sent_with_the_next_export_to_it(home: Path):
     assert isinstance(down.exception, BenchctlError)
     assert waiting(home) == [RUN]
     with fake_store(port) as store:
-        other = call(LATER, *to, "--shape", "osb")  # what waits is of another shape
+        other = call(LATER, *to, "--streams")  # what waits has another layout
         assert other.exit_code == 0, other.output
         assert waiting(home) == [RUN]
         done = call(LATER, *to)
@@ -64,10 +64,8 @@ def test_what_waits_is_no_trouble_when_it_cannot_be_read(home: Path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((RUN,), "somewhere to go"),
-        (("--to", "http://127.0.0.1:1"), "needs a RUN"),
-        ((RUN, LATER, "--prometheus", "x.prom"), "--prometheus takes one RUN"),
-        ((RUN, "--to", "http://127.0.0.1:1", "--shape", "osb", "--streams"), "--streams is Rally's"),
+        ((RUN,), "--to or --parquet"),
+        (("--to", "http://127.0.0.1:1"), "requires a RUN"),
         ((RUN, "--to", "http://me:secret@host"), "an address holds credentials"),
     ],
 )
@@ -86,22 +84,3 @@ def test_credentials_do_not_travel_in_the_open(monkeypatch: pytest.MonkeyPatch):
     assert isinstance(refused.exception, UsageError)
     assert "would travel unencrypted" in refused.exception.message
     assert refused.exception.hint.endswith("say --insecure if nobody can listen")
-
-
-def test_a_collectors_file_is_replaced_whole(home: Path):
-    file = home / "benchctl.prom"
-    file.write_text("old", encoding="utf-8")
-    assert call(RUN, "--prometheus", file).exit_code == 0
-    text = file.read_text(encoding="utf-8")
-    assert text.startswith("# HELP benchctl_value ")
-    assert text == CliRunner().invoke(root, ["show", RUN, "--format", "prometheus"]).stdout
-    assert [path.name for path in home.glob("*prom*")] == ["benchctl.prom"]
-    refused = call(RUN, "--prometheus", home / "none" / "x.prom")
-    assert isinstance(refused.exception, BenchctlError)
-    assert "x.prom" in refused.exception.message
-
-
-def test_a_dashboard_is_printed_without_a_run():
-    lines = call("--dashboard", "--shape", "osb").stdout.splitlines()
-    assert '"title":"benchmark-results-*"' in lines[0]
-    assert '"type":"dashboard"' in lines[-1]

@@ -54,12 +54,11 @@ def exported(benchctl: Benchctl, runs: Path) -> Callable[..., str]:
 def emptied(request: pytest.FixtureRequest) -> Iterator[None]:
     yield
     node: Cluster = request.getfixturevalue("node")
-    for index in node.client.request("GET", "/_cat/indices/rally-*,benchmark-*", params={"format": "json"}):
+    for index in node.client.request("GET", "/_cat/indices/rally-*", params={"format": "json"}):
         if not index["index"].startswith(".ds"):
             node.client.request("DELETE", f"/{index['index']}")
-    for templates in ("_index_template/rally-*", "_template/benchmark-*"):
-        with suppress(NodeRequestError):  # there may be none
-            node.client.request("DELETE", f"/{templates}")
+    with suppress(NodeRequestError):  # there may be none
+        node.client.request("DELETE", "/_index_template/rally-*")
 
 
 def found(node: Cluster, index: str, query: dict[str, Any] | None = None, **more: Any) -> dict[str, Any]:
@@ -149,30 +148,6 @@ def test_templates_of_others_stay(node: Cluster, exported: Callable[..., str]):
     node.client.request("PUT", "/_index_template/rally-results", body=theirs)
     exported("--to", node.endpoint.title)
     assert node.client.primary_shards("rally-results-2026-01") == 2
-
-
-def test_records_of_opensearch_benchmark(node: Cluster, exported: Callable[..., str]):
-    exported("--to", node.endpoint.title, "--shape", "osb", "--samples")
-    assert count(node, "benchmark-test-runs-2026-01") == FORKS
-    hits = found(
-        node,
-        "benchmark-results-2026-01",
-        {"term": {"name": "throughput"}},
-        sort=[{"value.median": "desc"}],
-    )["hits"]["hits"]
-    first = hits[0]["_source"]
-    assert first["value"] | {"unit": ""} == {
-        "min": None, "mean": 1000.0, "median": 1000.0, "max": None, "unit": "",
-    }  # fmt: skip
-    assert (first["test_procedure"], first["workload"], first["cluster-config-instance"]) == (
-        "c",
-        "big5",
-        "es",
-    )
-    sample = found(
-        node, "benchmark-metrics-2026-01", {"term": {"name": "processing_time"}}, sort=["relative-time-ms"]
-    )["hits"]["hits"]
-    assert [one["_source"]["value"] for one in sample[-FORKS:]] == [2.0, 4.0, 6.0, 8.0] or len(sample) == 16
 
 
 @pytest.mark.parametrize("engine", ["opensearch"], indirect=True)  # core builds of Elasticsearch have none

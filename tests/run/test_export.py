@@ -9,7 +9,7 @@ import pytest
 
 from benchctl.endpoint import Auth, Endpoint
 from benchctl.errors import BenchctlError
-from benchctl.results.shapes import Layout
+from benchctl.results.races import Layout
 from benchctl.results.sql import StoredRun
 from benchctl.run.export import Exported, StoreDownError, export
 from fake_store import FakeStore, fake_store
@@ -155,8 +155,8 @@ def test_forks_that_are_not_compared_stay_here(run: StoredRun, store: FakeStore,
 
 
 def test_what_is_kept_is_json_that_says_where_it_comes_from(run: StoredRun, store: FakeStore, send: Sent):
-    send(run, store.url, Layout("osb"), samples=True)
+    send(run, store.url, samples=True)
     for held in store.documents.values():
         for record in held.values():
-            assert record["test-run-id"].startswith("r1.")
+            assert record["race-id"].startswith("r1.")
             assert json.dumps(record)

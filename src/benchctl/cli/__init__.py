@@ -108,7 +108,7 @@ _SECTIONS: Mapping[str, Mapping[str, LazyCommand]] = {
         "export": (
             "benchctl.cli.export",
             "export_command",
-            "Give runs to other tools: stores, Parquet, Prometheus.",
+            "Export runs to a store of Rally's records, or to Parquet.",
         ),
         "sql": (
             "benchctl.cli.sql",

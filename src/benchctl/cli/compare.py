@@ -13,7 +13,6 @@ from benchctl.cli.options import (
     metric_option,
     open_store,
     runs_option,
-    style_option,
     verbose_option,
 )
 from benchctl.cli.output import print_comparison
@@ -22,7 +21,6 @@ from benchctl.cli.streams import complain, emit
 from benchctl.errors import BenchctlError, ExitCode
 from benchctl.home import resolve_home
 from benchctl.report.formats import Format
-from benchctl.report.styles import Style
 from benchctl.results.select import Archive, choose_sides
 from benchctl.spec import ComparedAs
 from benchctl.stats.decisions import GateResult, gate
@@ -71,7 +69,6 @@ def _complete_sides(context: click.Context, param: click.Parameter, incomplete: 
 )
 @click.option("--force", is_flag=True, help="Compare unlike results; the tables say how they differ.")
 @runs_option
-@style_option
 @format_option
 @verbose_option
 def compare_command(
@@ -84,7 +81,6 @@ def compare_command(
     quantiles: tuple[float, ...],
     margin: float | None,
     runs_folder: Path | None,
-    style: Style | None,
     output_format: Format,
     *,
     paired: bool,
@@ -101,8 +97,6 @@ def compare_command(
     selection = choose_sides(archive, sides, challenge=challenge, baseline=baseline, force=force)
     if paired:
         require_pairs(selection)
-    if style == "luceneutil" and not metrics and selection.sides[0].run.plan.redline is None:
-        metrics = ("throughput",)
     analysis = compared(
         archive,
         selection,
@@ -110,13 +104,13 @@ def compare_command(
         method="holm" if gating else "benjamini-hochberg",
     )
     result = gate(analysis) if gating else None
-    if output_format == "html" and style is None:
+    if output_format == "html":
         # What draws pages takes a while to load, and no other format needs it.
         from benchctl.report.html.page import comparison_page, single_file_page  # noqa: PLC0415 - see above
 
         emit(single_file_page(comparison_page(archive, selection, analysis)))
     else:
-        print_comparison(selection, analysis, output_format, style=style, gate=result, verbose=verbose)
+        print_comparison(selection, analysis, output_format, gate=result, verbose=verbose)
     if result is not None:
         conclude_gate(result)
 

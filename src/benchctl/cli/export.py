@@ -1,32 +1,28 @@
-"""`benchctl export`: runs for other tools, as files or in the store that their dashboards read."""
+"""`benchctl export`: runs for other tools, as Parquet or in a store of Rally's records."""
 
 import contextlib
 import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import get_args
 
 import click
 import msgspec
 
 from benchctl.cli.options import complete_runs, given_options, grouped, open_store, runs_option
 from benchctl.cli.sql import stored_runs
-from benchctl.cli.streams import emit, note, say
+from benchctl.cli.streams import note, say
 from benchctl.cli.targets import AUTH_FILE_HELP, certificates, endpoint_of
-from benchctl.disk import disk_errors, read_file, replacing
+from benchctl.disk import read_file, replacing
 from benchctl.endpoint import OptionNames, read_hosts
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import resolve_home
-from benchctl.report.ci import prometheus
-from benchctl.report.dashboards import dashboard_objects
 from benchctl.report.numbers import counted
 from benchctl.results.plan import TargetSpec
-from benchctl.results.shapes import Layout, ShapeName
+from benchctl.results.races import Layout
 from benchctl.results.sql import StoredRun, export_parquet
 from benchctl.results.store import RunFolder, RunStore
 from benchctl.run.export import STORE_NAME, export
-from benchctl.stats.analyse import analyse_run
 
 _OPTIONS = OptionNames(ca="--ca PATH", auth="--auth FILE", insecure="--insecure")
 
@@ -36,27 +32,18 @@ class StoreOptions:
     """Options of a store."""
 
     url: str | None
-    shape: ShapeName
     streams: bool
     samples: bool
     environment: str
     auth_file: Path | None
     ca: str | None
     insecure: bool
-    dashboard: bool
 
 
 store_options = grouped(
     "to",
     StoreOptions,
     click.option("--to", "url", metavar="URL", help="Send records to this Elasticsearch or OpenSearch."),
-    click.option(
-        "--shape",
-        type=click.Choice(list(get_args(ShapeName))),
-        default="rally",
-        show_default=True,
-        help="Whose records: Rally's, or OpenSearch Benchmark's.",
-    ),
     click.option("--samples", is_flag=True, help="Send every request, beside the figures of tasks."),
     click.option("--streams", is_flag=True, help="Write Rally's data streams instead of an index a month."),
     click.option(
@@ -76,11 +63,6 @@ store_options = grouped(
     click.option(
         "--insecure", is_flag=True, help="Do not check the certificate; send it credentials without TLS."
     ),
-    click.option(
-        "--dashboard",
-        is_flag=True,
-        help="Print a dashboard for Kibana or OpenSearch Dashboards to import; without RUN.",
-    ),
 )
 
 
@@ -94,63 +76,33 @@ store_options = grouped(
     metavar="DIR",
     help="Folder for runs.parquet, builds.parquet, forks.parquet, tasks.parquet and samples.parquet.",
 )
-@click.option(
-    "--prometheus",
-    "metrics_file",
-    type=click.Path(path_type=Path, dir_okay=False),
-    metavar="FILE",
-    help="File for Prometheus's textfile collector, of one RUN; replaced at once.",
-)
 @runs_option
 def export_command(
     runs: tuple[str, ...],
     to: StoreOptions,
     folder: Path | None,
-    metrics_file: Path | None,
     runs_folder: Path | None,
 ) -> None:
-    """Give RUNs to other tools: to a store as Rally or OpenSearch Benchmark fill it, or as files.
+    """Export RUNs to other tools: to a store as Rally fills it, or as Parquet.
 
     Sent twice, records are there once; what could not be sent is, with the next export to that store.
     Credentials of the store are in BENCHCTL_STORE_USER and _PASSWORD, in BENCHCTL_STORE_API_KEY or _BEARER,
     or for AWS in _ACCESS_KEY, _SECRET_KEY and _REGION. Parquet has the columns that `benchctl sql --views`
     describes.
     """
-    _refuse_idle(to)
-    if to.dashboard:
-        emit(dashboard_objects(to.shape))
-        return
-    if not runs or not (to.url or folder or metrics_file):
-        raise UsageError("export needs a RUN and somewhere to go: --to, --parquet or --prometheus")
-    if metrics_file is not None and len(runs) > 1:
-        raise UsageError("--prometheus takes one RUN: a later one would have the same series")
+    given = given_options(click.get_current_context())
+    idle = [spelt for name, spelt in given.items() if name in StoreOptions.__dataclass_fields__]
+    if idle and to.url is None:
+        raise UsageError(f"{', '.join(idle)} requires --to")
+    if not runs or not (to.url or folder):
+        raise UsageError("export requires a RUN and --to or --parquet")
     store = open_store(resolve_home(), runs_folder)
     stored = stored_runs(store, runs)
     if folder is not None:
         for path, rows in export_parquet(stored, folder).items():
             say(f"{path}: {rows:,} rows")
-    if metrics_file is not None:
-        with disk_errors(f"write {metrics_file}"), replacing(metrics_file) as partial:
-            partial.write_text(prometheus(analyse_run(stored[0].record)), encoding="utf-8")
     if to.url is not None:
         _send(to, to.url, stored, store)
-
-
-def _refuse_idle(to: StoreOptions) -> None:
-    """Refuse what would have no effect.
-
-    Raises:
-        UsageError: something was given beside what does not use it.
-    """
-    given = given_options(click.get_current_context())
-    if to.dashboard:
-        idle = [spelt for name, spelt in given.items() if name not in ("dashboard", "shape")]
-        if idle:
-            raise UsageError(f"--dashboard is printed, whatever was measured: leave out {', '.join(idle)}")
-    elif to.url is None:
-        idle = [spelt for name, spelt in given.items() if name in StoreOptions.__dataclass_fields__]
-        if idle:
-            raise UsageError(f"{', '.join(idle)}: only of what is sent with --to")
 
 
 # To a store. A run is marked before it is sent, so that what fails or is cut off is sent by the next export.
@@ -167,8 +119,6 @@ class _Order(msgspec.Struct, frozen=True, rename="kebab"):
 
 
 def _send(to: StoreOptions, url: str, stored: list[StoredRun], store: RunStore) -> None:
-    if to.streams and to.shape != "rally":
-        raise UsageError("--streams is Rally's: OpenSearch Benchmark writes an index a month")
     target = TargetSpec(
         hosts=read_hosts(url, _OPTIONS),
         ca=None if to.ca is None else certificates(to.ca, "--ca"),
@@ -176,7 +126,7 @@ def _send(to: StoreOptions, url: str, stored: list[StoredRun], store: RunStore) 
         auth_file=None if to.auth_file is None else str(to.auth_file.expanduser().absolute()),
     )
     endpoint = endpoint_of(STORE_NAME, target, os.environ, _OPTIONS)
-    order = _Order(target.hosts, Layout(to.shape, to.streams, to.environment), to.samples)
+    order = _Order(target.hosts, Layout(to.streams, to.environment), to.samples)
     wanted = {run.folder.path.resolve(): run for run in [*_earlier(store, order), *stored]}
     for run in stored:
         _mark(run.folder, {*_orders(run.folder), order})

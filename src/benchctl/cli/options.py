@@ -77,7 +77,7 @@ class SectionedCommand(click.Command):
 
 
 FORMATS = ("text", "markdown", "csv", "json", "html")
-FOR_OTHERS = ("junit", "github", "bencher", "prometheus")
+FOR_OTHERS = ("junit", "github")
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9._@-]*")
 _HEAP = re.compile(r"(?P<number>\d+)(?P<unit>[mMgG])")
@@ -184,7 +184,7 @@ def format_option(command: F) -> F:
     return under("Output", click.option(
         "--format", "output_format", type=click.Choice([*FORMATS, *FOR_OTHERS]),
         default="text", show_default=True,
-        help="How results are printed; the last four are for build servers and monitoring.",
+        help="How results are printed; the last two are for build servers.",
     ))(command)  # fmt: skip
 
 
@@ -194,14 +194,6 @@ def verbose_option(command: F) -> F:
         "-v", "--verbose", is_flag=True,
         help="Print all notes, precision and details with the result, not what fits a screen.",
     ))(command)  # fmt: skip
-
-
-def style_option(command: F) -> F:
-    """`--style`."""
-    return click.option(
-        "--style", type=click.Choice(["luceneutil", "blog"]), default=None,
-        help="Print tables as luceneutil does, or as the blog did, with what these leave out said below.",
-    )(command)  # fmt: skip
 
 
 _OF_TASKS = [one.name for one in FIGURES if one.loop != "search" and not one.built]

@@ -8,12 +8,10 @@ from typing import Literal
 
 from benchctl.cli.comparison import Measures
 from benchctl.cli.streams import emit, is_terminal, paint, say, text_height, text_width
-from benchctl.errors import UsageError
 from benchctl.report.facts import fact_lines, fact_markdown
 from benchctl.report.formats import Format, render
 from benchctl.report.numbers import counted, visible
 from benchctl.report.screen import render_screen
-from benchctl.report.styles import Style, render_styled
 from benchctl.report.tables import render_part, terminal_report
 from benchctl.results.model import RunRecord
 from benchctl.results.plan import Plan
@@ -23,7 +21,6 @@ from benchctl.spec import ComparedAs
 from benchctl.stats.analyse import analyse_run
 from benchctl.stats.analysis import Analysis
 from benchctl.stats.decisions import GateResult
-from benchctl.stats.metrics import THROUGHPUT
 
 FOR_READERS: frozenset[Format] = frozenset({"text", "markdown"})
 
@@ -37,14 +34,13 @@ def print_run(
     *,
     usual: Path,
     part: Part | None = None,
-    style: Style | None = None,
     figures: tuple[str, ...] = (),
     compared_as: ComparedAs | None = None,
 ) -> RunRecord:
     """Print what a run found, and return its record.
 
-    `usual` is the default folder of runs; without `part`, readers get what fits a screen. `style` None is
-    our own, and without `figures` and `compared_as` it is compared as was asked for when it was measured.
+    `usual` is the default folder of runs; without `part`, readers get what fits a screen. Without
+    `figures` and `compared_as` it is compared as was asked for when it was measured.
     """
     record = folder.load()
     if part == "host":
@@ -52,12 +48,10 @@ def print_run(
         return record
     # Nobody can repeat what another tool measured by a command of ours.
     plan = record.plan if record.imported is None else None
-    if style == "luceneutil" and not figures and record.plan.redline is None:
-        figures = (THROUGHPUT.figure.name,)
     measures = Measures(figures, compared_as=compared_as)
     metrics = measures.metrics(record.plan) if figures or compared_as else None
     found = measures.told(analyse_run(record, metrics=metrics), record.plan)
-    if output_format == "html" and style is None:
+    if output_format == "html":
         # What draws pages takes a while to load, and no other format needs it.
         from benchctl.report.html.page import run_page, single_file_page  # noqa: PLC0415 - see above
 
@@ -66,7 +60,7 @@ def print_run(
     more = f"benchctl show {reference(folder, usual)} -v"
     place = folder.path.absolute().parent
     runs = None if place == usual.absolute() else place
-    _print(found, output_format, plan, [record], part=part, style=style, more=more, runs=runs)
+    _print(found, output_format, plan, [record], part=part, more=more, runs=runs)
     if output_format == "text" and part == "all":
         say("\n" + "\n".join(fact_lines(record, width=text_width())) + f"\n\nRun: {folder.path}")
     elif output_format == "markdown":
@@ -79,13 +73,12 @@ def print_comparison(
     analysis: Analysis,
     output_format: Format,
     *,
-    style: Style | None = None,
     gate: GateResult | None = None,
     verbose: bool = False,
 ) -> None:
     """Print stored results side by side, and say where they come from.
 
-    `style` None is our own; `verbose` gives readers everything, not only what fits a screen.
+    `verbose` gives readers everything, not only what fits a screen.
     """
     records = [side.run for side in selection.sides]
     runs = {record.id for record in records}
@@ -97,7 +90,6 @@ def print_comparison(
         plan,
         records,
         part="all" if verbose else None,
-        style=style,
         gate=gate,
         more="the same command with -v",
         below=len(origins),
@@ -127,7 +119,6 @@ def _print(
     records: Sequence[RunRecord],
     *,
     part: Part | None,
-    style: Style | None,
     more: str,
     runs: Path | None = None,
     gate: GateResult | None = None,
@@ -135,16 +126,7 @@ def _print(
 ) -> None:
     """Print an analysis; a screen keeps `below` lines free."""
     width, terminal = text_width(), is_terminal(sys.stdout)
-    if style is not None:
-        if any(one.compared_as == "difference" for row in analysis.rows for one in row.comparisons):
-            raise UsageError("--style has changes in per cent only", hint="add --as ratio")
-        if output_format not in ("text", "markdown"):
-            raise UsageError(
-                f"--style is for readers: {output_format} has everything",
-                hint="use --format text or markdown",
-            )
-        say(render_styled(analysis, style, output_format, width=width), nl=False)
-    elif output_format == "text" and part is None:
+    if output_format == "text" and part is None:
         # A terminal's last line is the prompt's.
         lines = text_height() - below - terminal
         shown = render_screen(analysis, plan=plan, width=width, lines=lines, more=more, runs=runs)

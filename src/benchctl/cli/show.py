@@ -11,13 +11,11 @@ from benchctl.cli.options import (
     metric_option,
     open_store,
     runs_option,
-    style_option,
 )
 from benchctl.cli.output import Part, print_run
 from benchctl.errors import UsageError
 from benchctl.home import resolve_home
 from benchctl.report.formats import Format
-from benchctl.report.styles import Style
 from benchctl.spec import ComparedAs
 
 
@@ -32,7 +30,6 @@ from benchctl.spec import ComparedAs
 @metric_option
 @compared_as_option
 @runs_option
-@style_option
 @format_option
 def show_command(
     run: str,
@@ -40,12 +37,11 @@ def show_command(
     metrics: tuple[str, ...],
     compared_as: ComparedAs | None,
     runs_folder: Path | None,
-    style: Style | None,
     output_format: Format,
 ) -> None:
     """Print RUN again: an id, its beginning or end, a path, or `latest`."""
-    if part in ("notes", "precision", "host") and (output_format != "text" or style is not None):
-        raise UsageError(f"--{part} is plain text", hint="leave out --format and --style; -v has all of it")
+    if part in ("notes", "precision", "host") and output_format != "text":
+        raise UsageError(f"--{part} requires --format text", hint="print everything with -v")
     home = resolve_home()
     store = open_store(home, runs_folder)
     folder = store.find(run)
@@ -54,7 +50,6 @@ def show_command(
         output_format,
         usual=home.runs,
         part=part,
-        style=style,
         figures=metrics,
         compared_as=compared_as,
     )

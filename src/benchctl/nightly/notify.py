@@ -22,7 +22,7 @@ from benchctl.endpoint import Auth, Endpoint, is_loopback, read_hosts, system_tr
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.network import Courier, Trouble, Unanswered
 from benchctl.nightly.model import Message
-from benchctl.results.shapes import Layout, ShapeName
+from benchctl.results.races import Layout
 from benchctl.results.sql import StoredRun
 from benchctl.results.store import RunFolder
 from benchctl.run.export import StoreDownError, export
@@ -192,7 +192,6 @@ class StoreSpec(
 
     Attributes:
         to: its address.
-        shape: whose records: Rally's, or OpenSearch Benchmark's.
         streams: Rally's data streams instead of an index a month.
         samples: every request, beside the figures of tasks.
         environment: what records call the host.
@@ -203,7 +202,6 @@ class StoreSpec(
     """
 
     to: str
-    shape: ShapeName = "rally"
     streams: bool = False
     samples: bool = False
     environment: str = "benchctl"
@@ -219,8 +217,6 @@ class StoreSpec(
             hosts = read_hosts(self.to)
         except UsageError as err:
             raise ValueError(err.message) from err
-        if self.streams and self.shape != "rally":
-            raise ValueError("`streams` are Rally's: OpenSearch Benchmark writes an index a month")
         if bool(self.user_env) != bool(self.password_env) or (self.user_env and self.api_key_env):
             raise ValueError("a store wants `user-env` and `password-env`, or `api-key-env`, or none of them")
         for variable in self.variables:
@@ -246,7 +242,7 @@ def destination(spec: NotifierSpec) -> str:
     """A digest of where messages go; how long and on which occasions does not count."""
     where: NotifierSpec
     if isinstance(spec, StoreSpec):
-        where = StoreSpec(spec.to, spec.shape)
+        where = StoreSpec(spec.to)
     else:
         where = msgspec.structs.replace(spec, when=USUAL, timeout_s=60)
     return hashlib.sha256(msgspec.json.encode(where, order="deterministic")).hexdigest()[:12]
@@ -481,7 +477,7 @@ def fill_store(
         run = RunFolder(runs / night.run)
         if not run.record_path.exists():
             raise SendError(f"its run {night.run} is gone", final=True)
-        layout = Layout(spec.shape, spec.streams, spec.environment)
+        layout = Layout(spec.streams, spec.environment)
         for _ in export([StoredRun(run, run.load())], endpoint, layout, samples=spec.samples):
             pass
     except StoreDownError as err:

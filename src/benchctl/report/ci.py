@@ -1,16 +1,14 @@
-"""What other tools read: JUnit's XML, a step summary for GitHub, Bencher's metrics, Prometheus's text."""
+"""Results for build servers: JUnit's XML, a step summary for GitHub."""
 
 from xml.etree import ElementTree as ET
 
 from benchctl.report.grid import Grid, escaped, grid_table, note_lists
 from benchctl.report.layout import collect_notes, comparison_text, headline, metric_title
-from benchctl.report.numbers import json_text, visible
+from benchctl.report.numbers import visible
 from benchctl.report.sweep import all_results, verdict
 from benchctl.report.tables import legend
 from benchctl.stats.analysis import Analysis
-from benchctl.stats.compare import DECIDED, own_interval
 from benchctl.stats.decisions import GateResult, outcomes
-from benchctl.stats.metrics import metric_of
 
 
 def junit(analysis: Analysis, gate: GateResult | None = None) -> str:
@@ -66,75 +64,3 @@ def step_summary(analysis: Analysis, gate: GateResult | None = None) -> str:
     parts += ["<details><summary>How to read it, and doubts</summary>", escaped(" ".join(legend(analysis)))]
     parts += [*note_lists(notes), "</details>"]
     return "\n\n".join(part for part in parts if part) + "\n"
-
-
-def bencher(analysis: Analysis) -> str:
-    """Bencher Metric Format: a benchmark for every task and variant, a measure for every metric.
-
-    Bounds are those of the 95 % interval of the mean over forks; there are none where forks are too few.
-    """
-    found: dict[str, dict[str, dict[str, float]]] = {}
-    for row in analysis.rows:
-        for side in row.figures:
-            if side.value is None:
-                continue
-            measure = {"value": side.value}
-            reach = own_interval(side.values, side.builds, additive=metric_of(row.metric).additive)
-            if reach is not None:
-                measure |= {"lower_value": reach[0], "upper_value": reach[1]}
-            benchmark = f"{analysis.sections[row.schedule].challenge}: {row.label} ({side.variant})"
-            found.setdefault(benchmark, {})[f"{row.metric} ({row.unit})"] = measure
-    return json_text(found)
-
-
-_SERIES = {
-    "benchctl_value": "Mean over forks, in the unit of the label.",
-    "benchctl_value_low": "Lower end of its 95 % interval.",
-    "benchctl_value_high": "Upper end of its 95 % interval.",
-    "benchctl_forks": "Forks that have a value.",
-    "benchctl_change": "Contender / baseline - 1.",
-    "benchctl_change_low": "Lower end of its 95 % interval.",
-    "benchctl_change_high": "Upper end of its 95 % interval.",
-    "benchctl_slower": "1 if the contender is slower beyond the margin, 0 if not; none while that is open.",
-}
-
-
-def prometheus(analysis: Analysis) -> str:
-    """Gauges in Prometheus's text format, for its textfile collector: figures of sides, and comparisons."""
-    found: dict[str, list[str]] = {name: [] for name in _SERIES}
-
-    def put(name: str, value: float | None, labels: dict[str, str]) -> None:
-        if value is not None:
-            told = ",".join(f'{label}="{_label(text)}"' for label, text in labels.items())
-            found[name].append(f"{name}{{{told}}} {value!r}")
-
-    for row in analysis.rows:
-        place = {
-            "challenge": analysis.sections[row.schedule].challenge,
-            "task": row.label,
-            "metric": row.metric,
-        }
-        place |= {"unit": row.unit}
-        for side in row.figures:
-            labels = place | {"variant": side.variant}
-            additive = metric_of(row.metric).additive
-            low, high = own_interval(side.values, side.builds, additive=additive) or (None, None)
-            put("benchctl_value", side.value, labels)
-            put("benchctl_value_low", low, labels)
-            put("benchctl_value_high", high, labels)
-            put("benchctl_forks", float(sum(value is not None for value in side.values)), labels)
-        for one in row.comparisons:
-            labels = place | {"baseline": one.baseline, "contender": one.contender}
-            ends = (one.effect_percent, one.low_percent, one.high_percent)
-            for name, percent in zip(("", "_low", "_high"), ends, strict=True):
-                put(f"benchctl_change{name}", None if percent is None else percent / 100, labels)
-            put("benchctl_slower", float(one.verdict == "slower") if one.verdict in DECIDED else None, labels)
-    parts = []
-    for name, lines in found.items():
-        if lines:
-            parts += [f"# HELP {name} {_SERIES[name]}", f"# TYPE {name} gauge", *lines]
-    return "".join(f"{part}\n" for part in parts)
-
-
-def _label(text: str) -> str:
-    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import msgspec
 
 from benchctl.errors import UsageError
-from benchctl.report.ci import bencher, junit, prometheus, step_summary
+from benchctl.report.ci import junit, step_summary
 from benchctl.report.curve import curve_grids, curve_plot
 from benchctl.report.details import further_grids
 from benchctl.report.grid import escaped, grid_table, note_lists
@@ -102,7 +102,7 @@ def _source(record: RunRecord) -> Source:
 # One analysis as text, Markdown, CSV or JSON.
 
 
-Format = Literal["text", "markdown", "csv", "json", "html", "junit", "github", "bencher", "prometheus"]
+Format = Literal["text", "markdown", "csv", "json", "html", "junit", "github"]
 """All that results can be printed as; pages (html) are written by `report.html`, which draws samples, too."""
 
 # Of a row, of a comparison, and of both sides: the columns of the CSV form.
@@ -140,8 +140,6 @@ def render(
         "json": lambda: json_text(document(analysis, records, gate)),
         "junit": lambda: junit(analysis, gate),
         "github": lambda: step_summary(analysis, gate),
-        "bencher": lambda: bencher(analysis),
-        "prometheus": lambda: prometheus(analysis),
     }
     if output_format not in written:
         raise UsageError(f"no output format '{output_format}'", hint=f"one of {', '.join(written)}")

@@ -1,4 +1,4 @@
-"""Runs to a store of Rally's or OpenSearch Benchmark's records: every race once, whatever cuts it off."""
+"""Exports of runs to a store of Rally's records: every race once, even after an interruption."""
 
 import time
 from collections import deque
@@ -14,7 +14,7 @@ from benchctl.engine.target import explained
 from benchctl.errors import BenchctlError
 from benchctl.network import Trouble
 from benchctl.report.numbers import counted
-from benchctl.results.shapes import (
+from benchctl.results.races import (
     RECORDS_A_SAMPLE,
     Body,
     Kind,

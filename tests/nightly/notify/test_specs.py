@@ -59,7 +59,6 @@ def test_a_suite_names_a_command_a_webhook_or_a_mail_server():
         (MAIL | {"port": 0}, ">= 1"),
         ({"kind": "store", "to": "metrics:9200"}, "is not the address of a host"),
         ({"kind": "store", "to": "https://me:hunter2@metrics"}, "an address holds credentials"),
-        ({"kind": "store", "to": "https://m", "shape": "osb", "streams": True}, "`streams` are Rally's"),
         ({"kind": "store", "to": "https://m", "user-env": "U"}, "or none of them"),
         (
             {"kind": "store", "to": "https://m", "user-env": "U", "password-env": "P", "api-key-env": "K"},

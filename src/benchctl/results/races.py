@@ -1,8 +1,8 @@
-"""Results in the words of Rally's and OpenSearch Benchmark's stores: templates, records, bulk bodies."""
+"""Challenges of forks as races of Rally's metrics store: templates, records, bulk bodies."""
 
 import hashlib
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Literal, NamedTuple
@@ -16,74 +16,10 @@ from benchctl.results.reading import CHART_COLUMNS, SampleFile
 from benchctl.results.samples import Columns, Outcome
 from benchctl.results.store import RunFolder
 
-# What each tool calls the same thing: names as of Rally 2.13 and OpenSearch Benchmark 2.4.
+# Names of indices and fields are those of Rally 2.13.
 
-
-ShapeName = Literal["rally", "osb"]
 Kind = Literal["metrics", "races", "results"]
 _KINDS: tuple[Kind, ...] = ("metrics", "races", "results")
-
-
-@dataclass(frozen=True)
-class Shape:
-    """The words of one tool.
-
-    Attributes:
-        tool: for readers.
-        indices: kind of record -> beginning of the names of its indices; also the name of its template.
-        templates: API that its templates are made with.
-        version, revision, id, timestamp, track, challenge, car, params, relative: fields of records.
-    """
-
-    tool: str
-    indices: Mapping[Kind, str]
-    templates: Literal["_index_template", "_template"]
-    version: str
-    revision: str
-    id: str
-    timestamp: str
-    track: str
-    challenge: str
-    car: str
-    params: str
-    relative: str
-
-
-SHAPES: Mapping[ShapeName, Shape] = {
-    "rally": Shape(
-        tool="Rally",
-        indices={"metrics": "rally-metrics", "races": "rally-races", "results": "rally-results"},
-        templates="_index_template",
-        version="rally-version",
-        revision="rally-revision",
-        id="race-id",
-        timestamp="race-timestamp",
-        track="track",
-        challenge="challenge",
-        car="car",
-        params="track-params",
-        relative="relative-time",
-    ),
-    "osb": Shape(
-        tool="OpenSearch Benchmark",
-        indices={
-            "metrics": "benchmark-metrics",
-            "races": "benchmark-test-runs",
-            "results": "benchmark-results",
-        },
-        templates="_template",
-        version="benchmark-version",
-        revision="benchmark-revision",
-        id="test-run-id",
-        timestamp="test-run-timestamp",
-        track="workload",
-        challenge="test_procedure",
-        car="cluster-config-instance",
-        params="workload-params",
-        relative="relative-time-ms",
-    ),
-}
-
 _STREAM = "v1"
 _STREAM_PRIORITY = 10  # above the templates of monthly indices, whose patterns cover streams, too
 _METRIC_FIELDS = 2000
@@ -92,50 +28,37 @@ _KEYWORD_CHARACTERS = 8191  # what Lucene takes of a word, at four bytes a chara
 
 @dataclass(frozen=True)
 class Layout:
-    """How records are laid out in a store.
+    """How records are laid out in a store."""
 
-    Attributes:
-        name: whose words.
-        streams: data streams, as Rally after 2.13 writes them, instead of an index a month.
-        environment: the user's name for where it was measured; dashboards filter by it.
-    """
-
-    name: ShapeName = "rally"
     streams: bool = False
+    """Write data streams, as Rally after 2.13 does, instead of an index a month."""
     environment: str = "benchctl"
-
-    @property
-    def shape(self) -> Shape:
-        """The words."""
-        return SHAPES[self.name]
+    """The user's name for where it was measured; dashboards filter by it."""
 
     def index(self, kind: Kind, month: str) -> str:
-        """Where records of a month, such as `2026-01`, are."""
-        return f"{self.shape.indices[kind]}-{_STREAM if self.streams else month}"
+        """Return the index or stream of records of a month, such as `2026-01`."""
+        return f"rally-{kind}-{_STREAM if self.streams else month}"
 
     def templates(self) -> Iterator[tuple[str, str, dict[str, Any]]]:
-        """(path, name of the index or stream or pattern, body) of the template of every kind of records."""
+        """Yield (path, name of the template, body) of the template of every kind of records."""
         for kind in _KINDS:
-            name = self.shape.indices[kind]
-            pattern = f"{name}-v*" if self.streams else f"{name}-*"
-            content = {"settings": _settings(kind), "mappings": _mappings(kind, self.shape)}
-            body: dict[str, Any] = {"index_patterns": [pattern]}
-            if self.shape.templates == "_template":
-                body |= content
-            else:
-                body["template"] = content
+            name = f"rally-{kind}"
+            body: dict[str, Any] = {
+                "index_patterns": [f"{name}-v*" if self.streams else f"{name}-*"],
+                "template": {"settings": _settings(kind), "mappings": _mappings(kind)},
+            }
             if self.streams:
                 body |= {"data_stream": {}, "priority": _STREAM_PRIORITY}
                 name += f"-{_STREAM}"
-            yield f"/{self.shape.templates}/{name}", name, body
+            yield f"/_index_template/{name}", name, body
 
 
 def _settings(kind: Kind) -> dict[str, Any]:
     return {"index": {"mapping.total_fields.limit": _METRIC_FIELDS} if kind == "metrics" else {}}
 
 
-def _mappings(kind: Kind, shape: Shape) -> dict[str, Any]:
-    """As both tools have them: text is a keyword, and a figure is not an integer because its first one is."""
+def _mappings(kind: Kind) -> dict[str, Any]:
+    """As Rally has them: text is a keyword, and a value is not an integer because its first one is."""
     words = {"type": "keyword", "ignore_above": _KEYWORD_CHARACTERS}
     times = {
         "type": "date",
@@ -143,13 +66,13 @@ def _mappings(kind: Kind, shape: Shape) -> dict[str, Any]:
         "fields": {"raw": {"type": "keyword"}},
     }
     properties: dict[str, Any] = {
-        shape.timestamp: times,
+        "race-timestamp": times,
         "@timestamp": {"type": "date", "format": "epoch_millis"},
     }
     if kind == "races":
         properties["results"] = {"properties": {"op_metrics": {"type": "nested"}}}
     elif kind == "metrics":
-        properties |= {"value": {"type": "float"}, shape.relative: {"type": "float"}}
+        properties |= {"value": {"type": "float"}, "relative-time": {"type": "float"}}
     return {
         "date_detection": False,
         "dynamic_templates": [
@@ -181,19 +104,13 @@ _DIGEST_BYTES = 12
 
 @dataclass(frozen=True)
 class Race:
-    """One challenge of one fork.
-
-    Attributes:
-        layout: how it is written.
-        record: the run.
-        fork: of it.
-        schedule: position of the challenge.
-    """
+    """One challenge of one fork."""
 
     layout: Layout
     record: RunRecord
     fork: ForkRecord
     schedule: int
+    """Position of the challenge in the plan."""
 
     @property
     def id(self) -> str:
@@ -262,34 +179,34 @@ class Race:
     @property
     def common(self) -> dict[str, Any]:
         """The fields that metrics and results share."""
-        shape, plan = self.layout.shape, self.record.plan
+        plan = self.record.plan
         fields: dict[str, Any] = {
             "environment": self.layout.environment,
-            shape.id: self.id,
-            shape.timestamp: f"{self.started:%Y%m%dT%H%M%SZ}",
-            shape.track: plan.track,
-            shape.challenge: plan.schedules[self.schedule].name,
-            shape.car: self.fork.variant,
+            "race-id": self.id,
+            "race-timestamp": f"{self.started:%Y%m%dT%H%M%SZ}",
+            "track": plan.track,
+            "challenge": plan.schedules[self.schedule].name,
+            "car": self.fork.variant,
         }
         if plan.params:
-            fields[shape.params] = {name: _word(value) for name, value in plan.params.items()}
+            fields["track-params"] = {name: _word(value) for name, value in plan.params.items()}
         return fields
 
     def document(self) -> dict[str, Any]:
         """The race itself, with all results."""
-        shape, meta = self.layout.shape, self.meta
+        meta = self.meta
         targeted = any(
             one.target is not None for one in self.record.plan.variants if one.name == self.fork.variant
         )
         caveats = {"caveats": list(self.record.caveats)} if self.record.caveats else {}
         return self._stamped(
             {
-                shape.version: f"benchctl {self.record.environment.benchctl}",
-                shape.revision: self.record.environment.benchctl_commit,
+                "rally-version": f"benchctl {self.record.environment.benchctl}",
+                "rally-revision": self.record.environment.benchctl_commit,
                 **self.common,
                 "pipeline": "benchmark-only" if targeted else "from-distribution",
                 "user-tags": self._tags,
-                shape.car: [self.fork.variant],
+                "car": [self.fork.variant],
                 "cluster": {
                     "revision": meta.get("source_revision"),
                     "distribution-version": meta.get("distribution_version"),
@@ -301,12 +218,11 @@ class Race:
 
     def results(self) -> Iterator[tuple[str, dict[str, Any]]]:
         """(id, record) of every metric of every task."""
-        shape = self.layout.shape
         version = self.meta.get("distribution_version", "")
         major = re.match(r"\d+", version)
         common = {
-            shape.version: f"benchctl {self.record.environment.benchctl}",
-            shape.revision: self.record.environment.benchctl_commit,
+            "rally-version": f"benchctl {self.record.environment.benchctl}",
+            "rally-revision": self.record.environment.benchctl_commit,
             **self.common,
             "distribution-version": version,
             **({"distribution-major-version": int(major[0])} if major else {}),
@@ -337,7 +253,7 @@ class Race:
         """A record of one value."""
         return {
             "@timestamp": self.epoch_ms,
-            self.layout.shape.relative: 0.0,
+            "relative-time": 0.0,
             **self.common,
             "name": name,
             "value": value,
@@ -372,7 +288,7 @@ class Race:
             "throughput": {}
             if rate is None
             else {"min": None, "mean": rate, "median": rate, "max": None, "unit": f"{one.unit}/s"},
-            # In a closed loop both tools repeat the service time; `meta.loop` tells.
+            # In a closed loop Rally repeats the service time; `meta.loop` tells.
             "latency": _percentiles(one.latency, one.samples) if one.latency is not None else service,
             "service_time": service,
             "processing_time": _percentiles(one.processing_time, one.samples),
@@ -405,7 +321,7 @@ def _loop(task: TaskSummary) -> dict[str, str]:
 
 
 def _percentiles(found: Quantiles | None, samples: int) -> dict[str, Any]:
-    """Those that a task has enough requests for, by the tools' own rule, ms."""
+    """Those that a task has enough requests for, by Rally's own rule, ms."""
     if found is None:
         return {}
     known = {"50_0": (found.p50, 2), "90_0": (found.p90, 10), "99_0": (found.p99, 100)}
@@ -426,12 +342,7 @@ _TRANSPORT = 0  # status of a request without an answer
 
 
 class Body(NamedTuple):
-    """One bulk request.
-
-    Attributes:
-        content: its lines.
-        records: how many records they hold.
-    """
+    """One bulk request."""
 
     content: bytes
     records: int
@@ -486,7 +397,7 @@ class _SampleLines:
 
     def body(self, task: int, rows: Any, samples: Columns) -> Body:
         (latency, service, processing), meta = self._parts(task)
-        action, epoch_ms, relative = self._action, self._race.epoch_ms, self._race.layout.shape.relative
+        action, epoch_ms = self._action, self._race.epoch_ms
         start_ms = samples["start_ns"] / 1e6
         lines = []
         for row, at, since, waited, served, processed, warm, client, outcome, status in zip(
@@ -503,8 +414,9 @@ class _SampleLines:
             strict=True,
         ):
             end = (
-                f',"@timestamp":{at},"{relative}":{since},"sample-type":"{"warmup" if warm else "normal"}",'
-                f'{meta}"client_id":{client},{_SUCCESS if outcome == Outcome.OK else _failure(status)}}}}}\n'
+                f',"@timestamp":{at},"relative-time":{since},'
+                f'"sample-type":"{"warmup" if warm else "normal"}",{meta}'
+                f'"client_id":{client},{_SUCCESS if outcome == Outcome.OK else _failure(status)}}}}}\n'
             )
             lines.append(
                 f'{action}{row}-l"}}}}\n{latency}{waited}{end}'
@@ -525,7 +437,7 @@ class _SampleLines:
             for name in ("latency", "service_time", "processing_time"):
                 record = race.metric(name, 0.0, "ms", found)
                 meta = msgspec.json.encode(record.pop("meta")).decode()
-                for dynamic in ("@timestamp", race.layout.shape.relative, "sample-type", "value"):
+                for dynamic in ("@timestamp", "relative-time", "sample-type", "value"):
                     del record[dynamic]
                 begun.append(f'{msgspec.json.encode(record).decode().removesuffix("}")},"value":')
             self._tasks[task] = tuple(begun), f'"meta":{meta.removesuffix("}")},'

@@ -14,19 +14,17 @@ from hypothesis import strategies as st
 from benchctl.results.figures import FIGURES, Quantiles
 from benchctl.results.foreign import read_race
 from benchctl.results.plan import TargetSpec
-from benchctl.results.samples import CHUNK_ROWS, Columns, Outcome, empty_columns
-from benchctl.results.shapes import (
+from benchctl.results.races import (
     BODY_SAMPLES,
     RECORDS_A_SAMPLE,
-    SHAPES,
     Body,
     Layout,
     Race,
-    ShapeName,
     bulk_of,
     races_of,
     sample_bodies,
 )
+from benchctl.results.samples import CHUNK_ROWS, Columns, Outcome, empty_columns
 from benchctl.results.store import RunFolder
 from builders import ES, make_fork, make_plan, make_record, make_summary
 from stored import stored
@@ -50,10 +48,9 @@ def lines_of(body: Body) -> list[tuple[dict[str, Any], dict[str, Any]]]:
     return list(zip(lines[::2], lines[1::2], strict=True))
 
 
-@pytest.mark.parametrize("name", SHAPES)
-def test_an_exported_race_is_imported_with_its_figures(name: ShapeName, tmp_path: Path):
+def test_an_exported_race_is_imported_with_its_figures(tmp_path: Path):
     open_loop = Quantiles(*(ns * 1e6 for ns in (6.0, 7.0, 9.0, 6.0, 7.0, 9.0)))
-    race = make_race(Layout(name), latency=open_loop, target_per_s=10.0, unit="docs")
+    race = make_race(latency=open_loop, target_per_s=10.0, unit="docs")
     path = tmp_path / "race.json"
     path.write_bytes(msgspec.json.encode(race.document()))
     found = read_race(path)
@@ -75,8 +72,8 @@ def test_the_month_is_that_of_the_start_in_utc():
         "rally-metrics-2026-01", "rally-races-2026-01", "rally-results-2026-01",
     ]  # fmt: skip
     late = msgspec.structs.replace(race.fork, started="2026-02-01T00:30:00+01:00")
-    (other,) = races_of(race.record, late, Layout("osb"))
-    assert other.index("races") == "benchmark-test-runs-2026-01"
+    (other,) = races_of(race.record, late, Layout())
+    assert other.index("races") == "rally-races-2026-01"
     (streamed,) = races_of(race.record, late, Layout(streams=True))
     assert streamed.index("races") == "rally-races-v1"
 
@@ -173,15 +170,14 @@ def test_streams_only_take_what_is_new_and_want_a_time():
     assert record["@timestamp"] == 1_769_903_999_000
 
 
-@pytest.mark.parametrize("name", SHAPES)
-def test_templates_name_what_records_have(name: ShapeName):
-    found = {template: (path, body) for path, template, body in Layout(name).templates()}
-    assert found.keys() == set(SHAPES[name].indices.values())
-    for template, (path, body) in found.items():
-        assert path == f"/{SHAPES[name].templates}/{template}"
+def test_templates_name_what_records_have():
+    templates = {template: (path, body) for path, template, body in Layout().templates()}
+    assert templates.keys() == {"rally-metrics", "rally-races", "rally-results"}
+    for template, (path, body) in templates.items():
+        assert path == f"/_index_template/{template}"
         assert body["index_patterns"] == [f"{template}-*"]
-        mappings = body.get("template", body)["mappings"]
-        assert mappings["properties"][SHAPES[name].timestamp]["format"] == "basic_date_time_no_millis"
+        properties = body["template"]["mappings"]["properties"]
+        assert properties["race-timestamp"]["format"] == "basic_date_time_no_millis"
 
 
 # Samples.
@@ -242,16 +238,14 @@ def test_what_is_no_operation_of_the_race_is_left_out(tmp_path: Path):
 
 
 @settings(max_examples=20, deadline=None)
-@given(rows=st.integers(0, 2 * BODY_SAMPLES + 1), tasks=st.integers(1, 3), name=st.sampled_from(list(SHAPES)))
-def test_bodies_hold_every_sample_once(
-    rows: int, tasks: int, name: ShapeName, tmp_path_factory: pytest.TempPathFactory
-):
+@given(rows=st.integers(0, 2 * BODY_SAMPLES + 1), tasks=st.integers(1, 3))
+def test_bodies_hold_every_sample_once(rows: int, tasks: int, tmp_path_factory: pytest.TempPathFactory):
     columns = empty_columns(rows)
     columns["task"][:] = np.arange(rows) % tasks
     columns["start_ns"][:] = np.arange(rows) * 1_000_000
     columns["intended_ns"][:] = columns["start_ns"]
     columns["end_ns"][:] = columns["start_ns"] + np.arange(rows) * 1_000
-    found = samples_of(tmp_path_factory.mktemp("runs") / "run", columns, Layout(name))
+    found = samples_of(tmp_path_factory.mktemp("runs") / "run", columns)
     times: Mapping[str, list[float]] = {
         kind: sorted(one["value"] for one in found if one["name"] == kind)
         for kind in ("latency", "service_time")
