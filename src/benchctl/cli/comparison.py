@@ -36,22 +36,13 @@ _LEAST_QUANTILE, _GREATEST_QUANTILE = 0.0001, 0.9999
 
 @dataclass(frozen=True)
 class Measures:
-    """What is compared, as given on the command line.
+    """What is compared, as given on the command line."""
 
-    Attributes:
-        figures: by name, in the order of the tables; empty for the usual ones.
-        quantiles: of times; empty for p90.
-        margin: relative difference that does not matter; None for each metric's own.
-        compared_as: None for as was asked for when it was measured.
-        builds: what several builds of an index are belongs to the usual ones: not to a gate's, which is about
-            what was asked for.
-    """
-
-    figures: tuple[str, ...] = ()
-    quantiles: tuple[float, ...] = ()
-    margin: float | None = None
-    compared_as: ComparedAs | None = None
-    builds: bool = True
+    figures: tuple[str, ...] = ()  # by name; empty for the default ones
+    quantiles: tuple[float, ...] = ()  # of times; empty for p90
+    margin: float | None = None  # relative; None for each metric's own
+    compared_as: ComparedAs | None = None  # None for what was asked for when it was measured
+    builds: bool = True  # metrics of index builds are among the default ones: not for a gate
 
     @property
     def beyond_summaries(self) -> tuple[float, ...]:

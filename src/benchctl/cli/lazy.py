@@ -12,12 +12,9 @@ LazyCommand = tuple[str, str, str]
 
 
 class LazyGroup(click.Group):
-    """A group that lists its commands without importing any.
+    """A group that lists its commands without importing any."""
 
-    Attributes:
-        sections: heading -> name -> command, in the order of the help.
-    """
-
+    # Heading -> name -> command, in the order of the help.
     sections: ClassVar[Mapping[str, Mapping[str, LazyCommand]]] = {}
 
     @property

@@ -414,16 +414,10 @@ def refuse_beside(option: str, context: click.Context, allowed: Collection[str],
 
 @dataclass(frozen=True)
 class ParamOptions:
-    """Parameters; later kinds override earlier ones.
-
-    Attributes:
-        param_files: JSON or YAML.
-        track_params: as Rally has them: `NAME:VALUE` with commas in between, JSON, or the path of a file.
-        params: `NAME=VALUE` each.
-    """
+    """Parameters; later kinds override earlier ones."""
 
     param_files: tuple[Path, ...]
-    track_params: tuple[str, ...]
+    track_params: tuple[str, ...]  # `NAME:VALUE,...`, JSON, or the path of a file
     params: tuple[str, ...]
 
     def read(self) -> dict[str, Any]:

@@ -107,38 +107,23 @@ def _option(one: Setting) -> Callable[[Any], Any]:
 
 @dataclass(frozen=True)
 class SubjectOptions:
-    """What is measured.
-
-    Attributes:
-        variants: as written; empty when none was.
-        variants_file: of variants that these may name.
-        docs: documents that are used; None for a million generated ones, or all of files.
-        corpus_file: a file of documents for the track's only index.
-        has_actions: whether a line before each of its documents says what to do with it.
-        corpus_dirs: where files of the track's documents are looked for.
-        track: name or path.
-        heap: of every node, MiB; None for the default.
-        jdks, distributions, pin: as written; without `pin`, the kernel assigns CPUs.
-        seed: of order and arrivals.
-        paired: blocks will be analysed as pairs.
-        start: how nodes are started; None for as their variants say.
-    """
+    """What is measured."""
 
     variants: tuple[str, ...]
     variants_file: Path | None
-    docs: int | None
+    docs: int | None  # None for a million generated ones, or all of files
     corpus_file: Path | None
     has_actions: bool
     corpus_dirs: tuple[Path, ...]
     track: str
-    heap: int | None
+    heap: int | None  # MiB
     jdks: tuple[str, ...]
     distributions: tuple[str, ...]
     seed: int
     corpus_seed: int
     paired: bool
-    pin: str | None
-    start: StartMode | None
+    pin: str | None  # as written; empty to let the kernel assign CPUs
+    start: StartMode | None  # None for as the variants declare
 
     def specs(self, default: tuple[str, ...] = BUILT_IN) -> tuple[VariantSpec, ...]:
         """The variants; when none was named, all of the file, or the default.
@@ -298,17 +283,11 @@ subject_options = grouped(
 
 @dataclass(frozen=True)
 class ScheduleOptions:
-    """What every fork does.
-
-    Attributes:
-        challenges: names or files, in order.
-        warmups: names or files of challenges that run unmeasured after every boot.
-        as_written: ask as often as the challenges say, however small the corpus is.
-    """
+    """What every fork does."""
 
     challenges: tuple[str, ...]
     warmups: tuple[str, ...]
-    as_written: bool = True
+    as_written: bool = True  # keep counts, however small the corpus is
 
 
 schedule_options = grouped(
@@ -394,21 +373,13 @@ def run_spec(
 
 @dataclass(frozen=True)
 class ForkOptions:
-    """How many forks.
-
-    Attributes:
-        forks: as given; None when not.
-        precision: half width of intervals that is enough, as a ratio - 1; None not to end early.
-        budget_s: seconds for the forks; None for as long as they take.
-        decided: end when everything has a verdict.
-        margin: for these verdicts, as a ratio - 1; None for each metric's own.
-    """
+    """How many forks."""
 
     forks: int | None
-    precision: float | None
-    budget_s: float | None
-    decided: bool
-    margin: float | None
+    precision: float | None  # half width of intervals that is enough, as a ratio - 1; None not to end early
+    budget_s: float | None  # None for as long as they take
+    decided: bool  # end when everything has a verdict
+    margin: float | None  # for these verdicts, as a ratio - 1; None for each metric's own
 
     @property
     def stop(self) -> StopSpec | None:
@@ -498,15 +469,10 @@ class EvidenceForksType(click.ParamType[int]):
 
 @dataclass(frozen=True)
 class EvidenceOptions:
-    """What is collected.
-
-    Attributes:
-        evidence: kinds as given; empty for none.
-        evidence_forks: forks of every variant behind the plan's own; 0 for these; None when not given.
-    """
+    """What is collected."""
 
     evidence: tuple[str, ...]
-    evidence_forks: int | None
+    evidence_forks: int | None  # of every variant, after the plan's own; 0 for these; None if not given
 
     @property
     def spec(self) -> EvidenceSpec | None:

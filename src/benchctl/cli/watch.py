@@ -61,20 +61,13 @@ def step_progress(what: str, done: int, total: int, lately: int, seconds: float)
 
 @dataclass(frozen=True)
 class _Fork:
-    """The fork that is being measured.
-
-    Attributes:
-        title: which of how many, and its variant.
-        done: how many are over.
-        ends: when the last is expected to be over, on the monotonic clock; None while unknown.
-        begun: when it began, on the same.
-    """
+    """The fork that is being measured."""
 
     title: str
     done: int
     total: int
-    ends: float | None
-    begun: float
+    ends: float | None  # when the last is expected to be over, on the monotonic clock
+    begun: float  # on the same clock
 
     @classmethod
     def started(cls, variant: str, number: int, total: int, remaining_s: float | None) -> "_Fork":

@@ -82,22 +82,13 @@ _NO_RATE: Mapping[str, Any] = MappingProxyType(
 
 @dataclass(frozen=True)
 class Candidates:
-    """What can be tried of a challenge.
-
-    Attributes:
-        challenge: the whole of it.
-        front: the steps in front of the target, in order: one task, or those of a parallel element.
-        target: the task that shows the effect. What comes behind it cannot matter to it, and goes.
-        operations: by name, the challenge's own included.
-        iterations: to which counts of tasks in front are cut in short candidates, which have no target rates
-            either; None to have no such.
-    """
+    """What can be tried of a challenge."""
 
     challenge: Challenge
-    front: tuple[tuple[Task, ...], ...]
-    target: Task
-    operations: Mapping[str, TrackOperation]
-    iterations: int | None
+    front: tuple[tuple[Task, ...], ...]  # steps before the target: one task, or those of a parallel element
+    target: Task  # shows the effect; what comes after it cannot matter to it, and goes
+    operations: Mapping[str, TrackOperation]  # the challenge's own included
+    iterations: int | None  # counts in short candidates, which have no target rates either; None for no such
 
     @property
     def every(self) -> tuple[int, ...]:

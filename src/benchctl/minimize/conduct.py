@@ -193,21 +193,14 @@ def _outcome(decision: Decision) -> str:
 
 @dataclass(frozen=True)
 class SearchContext:
-    """What a search works with.
-
-    Attributes:
-        folder: of the search.
-        candidates: schedules to try.
-        budget_s: seconds for this session from its first fork on; None for as long as it takes.
-        clock: seconds, monotonic.
-    """
+    """What a search works with."""
 
     folder: MinimizeFolder
     candidates: Candidates
     measurer: Measurer
     observer: Observer
-    budget_s: float | None = None
-    clock: Callable[[], float] = field(default=time.monotonic)
+    budget_s: float | None = None  # for this session, from its first fork; None for no limit
+    clock: Callable[[], float] = field(default=time.monotonic)  # seconds, monotonic
 
 
 class _OutOfTimeError(Exception):

@@ -23,20 +23,12 @@ MinimizeStatus = Literal["running", "complete", "interrupted", "failed"]
 
 
 class Effect(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """The effect that must persist while tasks are removed.
+    """The effect that must persist while tasks are removed."""
 
-    Attributes:
-        task: label of the task that shows it.
-        direction: what the task is, behind the rest of the schedule or on the variant.
-        variant: whose task it is.
-        against: the variant that it is compared with in the same schedule; empty for the task alone on a
-            fresh node of its own variant.
-    """
-
-    task: str
-    direction: Direction
+    task: str  # label
+    direction: Direction  # of the task after the rest of the schedule, or on the variant
     variant: str
-    against: str = ""
+    against: str = ""  # the variant to compare with; empty for the task alone on a fresh node
 
     def __str__(self) -> str:
         if self.against:
@@ -45,97 +37,55 @@ class Effect(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="ke
 
 
 class Decision(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_only=True):
-    """One question to the nodes: is the effect there with these tasks in front of the target?
+    """One question to the nodes: is the effect there with these tasks in front of the target?"""
 
-    Attributes:
-        number: from 1, in the order in which they were asked.
-        phase: `whole` and `shorten` ask whether there is an effect to begin with, with the schedule as it is
-            and with counts cut; `remove` whether it persists.
-        short: the tasks in front have their counts cut.
-        steps: positions of the steps in front that are left, in the whole schedule.
-        tasks: their labels.
-        removed: labels of those that it tried to do without.
-        verdict: what came out; `measuring` while it is not known.
-        reason: why it is undecided, in words; empty for the others.
-        runs: paths of its runs, relative to the search's folder: first the schedule's, then the fresh node's.
-        contender, reference: values of the metric, one a block that both finished.
-        effect_percent, low_percent, high_percent: contender / reference - 1 with its ordinary 95 % interval
-            over pairs; None without enough of them.
-        log_odds: logarithm of how much likelier the pairs are if the effect is there than if it is gone;
-            None of the first questions, which are decided by t-tests.
-        log_odds_needed: to call it present.
-        alpha: chance of calling it present wrongly that the question could spend.
-        seconds: that its forks took, failed ones included.
-    """
-
-    number: int
-    phase: Phase
-    short: bool
-    steps: tuple[int, ...]
-    tasks: tuple[str, ...]
-    removed: tuple[str, ...] = ()
+    number: int  # from 1
+    phase: Phase  # `whole` and `shorten` ask for an effect to begin with, `remove` whether it persists
+    short: bool  # tasks in front have their counts cut
+    steps: tuple[int, ...]  # positions in the whole schedule of the steps left in front
+    tasks: tuple[str, ...]  # labels of these
+    removed: tuple[str, ...] = ()  # labels of those that it tried to do without
     verdict: Verdict = "measuring"
-    reason: str = ""
-    runs: tuple[str, ...] = ()
-    contender: tuple[float, ...] = ()
+    reason: str = ""  # why it is undecided; else empty
+    runs: tuple[str, ...] = ()  # relative to the search's folder: the schedule's, then the fresh node's
+    contender: tuple[float, ...] = ()  # one value per block that both finished
     reference: tuple[float, ...] = ()
-    effect_percent: float | None = None
+    effect_percent: float | None = None  # contender / reference - 1, with its 95 % interval over pairs
     low_percent: float | None = None
     high_percent: float | None = None
+    # How much likelier the pairs are with the effect than without; None if t-tests decide.
     log_odds: float | None = None
-    log_odds_needed: float | None = None
-    alpha: float = 0.0
-    seconds: float = 0.0
+    log_odds_needed: float | None = None  # to call it present
+    alpha: float = 0.0  # spent: chance of calling it present wrongly
+    seconds: float = 0.0  # of its forks, failed ones included
 
 
 class MinimizeSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_only=True):
-    """What is searched for, and how surely.
-
-    Attributes:
-        effect: that is to stay.
-        metric: machine name of the figure that shows it.
-        by: the least effect that counts, as a ratio - 1; None for half of what the first question finds.
-        most_forks: pairs of forks that a question gets at most.
-        prefix_iterations: to which counts of tasks in front are cut before any goes; None to leave them.
-        budget_s: seconds for all forks; None for as long as it takes.
-        alpha: chance that any task is removed which the effect needs, over all questions.
-    """
+    """What is searched for, and how surely."""
 
     effect: Effect
     metric: str
+    # Least effect that counts, as a ratio - 1; None for half of what the first question finds.
     by: float | None
-    most_forks: int
-    prefix_iterations: int | None
+    most_forks: int  # pairs per question
+    prefix_iterations: int | None  # counts of tasks in front are cut to this before any goes
     budget_s: float | None
-    alpha: float
+    alpha: float  # chance, over all questions, that a task is removed which the effect needs
 
 
 class MinimizeRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_only=True):
-    """A search, as far as it has come.
-
-    Attributes:
-        record_version: of this form.
-        id: name of its folder.
-        created: wall clock, ISO 8601, a label only.
-        status: how it ended; one that ran out of time is `interrupted`, and can go on.
-        spec: what is searched for.
-        plan: of a run of the whole schedule.
-        decisions: in the order in which they were asked.
-        found: the smallest schedule that is known to show the effect; None before there is any.
-        minimal: whether no single task of it can go.
-        stopped: why it ended before that; empty otherwise.
-    """
+    """A search, as far as it has come."""
 
     record_version: int = MINIMIZE_VERSION
     id: str
-    created: str
-    status: MinimizeStatus
+    created: str  # ISO 8601, a label only
+    status: MinimizeStatus  # one that ran out of time is `interrupted`, and can be resumed
     spec: MinimizeSpec
-    plan: Plan
+    plan: Plan  # of a run of the whole schedule
     decisions: tuple[Decision, ...] = ()
-    found: Challenge | None = None
-    minimal: bool = False
-    stopped: str = ""
+    found: Challenge | None = None  # the smallest schedule that is known to show the effect
+    minimal: bool = False  # no single task of it can go
+    stopped: str = ""  # why it ended before that
 
     @property
     def spent_s(self) -> float:

@@ -31,18 +31,12 @@ _ASKED = {"whole": "the whole schedule", "shorten": "counts cut"}
 
 
 class Ended(msgspec.Struct, frozen=True, rename="kebab"):
-    """The result of a search, as it is printed.
-
-    Attributes:
-        search: its record.
-        files: challenge files that were written: the schedule found, and if the effect is relative to a fresh
-            node, the target alone.
-        commands: what can be run next, by purpose.
-    """
+    """The result of a search, as it is printed."""
 
     search: MinimizeRecord
+    # The schedule, and if the effect is relative to a fresh node, the target alone.
     files: tuple[str, ...] = ()
-    commands: dict[str, str] = {}
+    commands: dict[str, str] = {}  # to run next, by purpose
 
 
 def render_minimize(ended: Ended, output_format: str = "text", *, width: int = WIDE) -> str:

@@ -25,22 +25,16 @@ _CAN_BE_SKIPPED: tuple[Phase, ...] = ("halve", "before", "after")
 
 @dataclass(frozen=True)
 class BisectContext:
-    """What a bisection works with.
-
-    Attributes:
-        variant: makes a point's variant by its number; may have to build it.
-        plan: of a run of two variants, the other one and the point's.
-        budget_s: seconds for this session; None for as long as it takes.
-        clock: seconds, monotonic.
-    """
+    """What a bisection works with."""
 
     folder: BisectionFolder
-    variant: Callable[[int], VariantSpec]
+    variant: Callable[[int], VariantSpec]  # by the point's number; may have to build it
+    # Of a run of two variants: the other point's and the point's.
     plan: Callable[[tuple[VariantSpec, ...]], Plan]
     measurer: Measurer
     observer: Observer
-    budget_s: float | None = None
-    clock: Callable[[], float] = field(default=time.monotonic)
+    budget_s: float | None = None  # for this session; None for no limit
+    clock: Callable[[], float] = field(default=time.monotonic)  # seconds, monotonic
 
 
 def bisect(context: BisectContext, record: Bisection) -> Bisection:

@@ -127,16 +127,10 @@ class Repository:
 
 @dataclass(frozen=True)
 class Recipe:
-    """How a commit becomes something to be measured.
+    """How a commit becomes something to be measured."""
 
-    Attributes:
-        command: for the shell, in a checkout of the commit.
-        artifact: pattern of the files that it makes, relative to the checkout.
-        timeout_s: how long it may take.
-    """
-
-    command: str
-    artifact: str
+    command: str  # for the shell, in a checkout of the commit
+    artifact: str  # pattern of files, relative to the checkout
     timeout_s: float
 
     @property

@@ -248,18 +248,12 @@ class HistoryOptions:
 
 @dataclass(frozen=True)
 class _History:
-    """Points, the oldest first.
-
-    Attributes:
-        variants: of all points; of commits, the engine that they are built into.
-        make: a point's variant by its number.
-        identity: what else decides what is measured.
-    """
+    """Points, the oldest first."""
 
     points: tuple[Point, ...]
-    variants: tuple[VariantSpec, ...]
-    make: Callable[[int, Callable[[str], None]], VariantSpec]
-    identity: tuple[str, ...] = ()
+    variants: tuple[VariantSpec, ...]  # of all points; of commits, the engine that they are built into
+    make: Callable[[int, Callable[[str], None]], VariantSpec]  # a variant by its point's number
+    identity: tuple[str, ...] = ()  # what else decides what is measured
 
 
 history_options = grouped(
@@ -376,30 +370,18 @@ bisection_options = grouped(
 
 @dataclass(frozen=True)
 class Bisected:
-    """What is bisected.
+    """What is bisected."""
 
-    Attributes:
-        name: of its folder, before what tells it from others.
-        points: the oldest first.
-        place: of the task that shows the difference, in `plan`.
-        metric: machine name of the figure that shows it.
-        plan: of a run of two points, whatever these are.
-        track: of the plan.
-        make: a point's variant by its number; may have to build it, and says so.
-        planned: the plan of a run of these variants.
-        identity: what else decides what is measured.
-        files: of the documents.
-    """
-
-    name: str
-    points: tuple[Point, ...]
-    place: tuple[int, int]
+    name: str  # of its folder, before what distinguishes it from others
+    points: tuple[Point, ...]  # the oldest first
+    place: tuple[int, int]  # of the task that shows the difference, in `plan`
     metric: str
-    plan: Plan
+    plan: Plan  # of a run of two points, whatever these are
     track: Track
+    # A variant by its point's number; may have to build it.
     make: Callable[[int, Callable[[str], None]], VariantSpec]
-    planned: Callable[[tuple[VariantSpec, ...]], Plan]
-    identity: tuple[str, ...] = ()
+    planned: Callable[[tuple[VariantSpec, ...]], Plan]  # the plan of a run of these variants
+    identity: tuple[str, ...] = ()  # what else decides what is measured
     files: FileOptions = field(default_factory=FileOptions)
 
 

@@ -34,22 +34,15 @@ class Point(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Answer(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_only=True):
-    """A question and what came of it so far.
-
-    Attributes:
-        runs: its run, relative to the bisection's runs; empty before there is one.
-        pairs: log ratios of the metric, point / other, one a block that both finished.
-        log_odds, log_odds_needed: as in `Judgement`.
-        seconds: that it took, builds and preparation included.
-    """
+    """A question and what came of it so far."""
 
     question: Question
     verdict: Verdict = "measuring"
-    runs: tuple[str, ...] = ()
-    pairs: tuple[float, ...] = ()
-    log_odds: float | None = None
+    runs: tuple[str, ...] = ()  # relative to the bisection's runs; empty before there is one
+    pairs: tuple[float, ...] = ()  # log ratios, point / other, one per block that both finished
+    log_odds: float | None = None  # as in `Judgement`
     log_odds_needed: float | None = None
-    seconds: float = 0.0
+    seconds: float = 0.0  # builds and preparation included
 
     @property
     def percent(self) -> tuple[float | None, float | None, float | None]:
@@ -62,30 +55,18 @@ class Answer(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="ke
 
 
 class Bisection(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_only=True):
-    """A bisection, as far as it has come.
-
-    Attributes:
-        record_version: of this form.
-        id: name of its folder.
-        points: the reference first.
-        place: schedule and number of the task that shows the difference, and `task` its label.
-        metric: machine name of the figure that shows it.
-        most: pairs of forks that a question gets at most.
-        answers: in the order of the questions; the last may be unanswered.
-        skipped: points that cannot be measured, and why; they are tried again when it goes on.
-        complete: whether there is nothing more to ask.
-    """
+    """A bisection, as far as it has come."""
 
     record_version: int = RECORD_VERSION
     id: str
-    points: tuple[Point, ...]
-    place: tuple[int, int]
+    points: tuple[Point, ...]  # the reference first
+    place: tuple[int, int]  # schedule and number of `task`, which shows the difference
     task: str
     metric: str
-    most: int
-    answers: tuple[Answer, ...] = ()
-    skipped: dict[int, str] = {}
-    complete: bool = False
+    most: int  # pairs of forks per question
+    answers: tuple[Answer, ...] = ()  # the last may be unanswered
+    skipped: dict[int, str] = {}  # point -> why it cannot be measured; tried again on resuming
+    complete: bool = False  # nothing more to ask
 
     @property
     def asked(self) -> list[Asked]:

@@ -39,44 +39,28 @@ Phase = Literal["ends", "halve", "step", "again", "before", "after"]
 
 
 class Question(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """Does a point differ from another as the ends do?
+    """Does a point differ from another as the ends do?"""
 
-    Attributes:
-        phase: `ends` asks whether there is any difference; `halve` leads on; `step` whether the neighbours
-            that were found differ, `again` about one of them if they do not; `before` and `after` about
-            points midway on either side.
-        point: number of the one asked about.
-        against: number of the other.
-    """
-
+    # `ends`: is there any difference; `halve`; `step`: do the neighbours differ; `again`: about
+    # one of them if not; `before` and `after`: about points midway on either side.
     phase: Phase
-    point: int
-    against: int = 0
+    point: int  # number
+    against: int = 0  # number of the other
 
 
 class Asked(msgspec.Struct, frozen=True):
-    """A question and what came of it.
-
-    Attributes:
-        pairs: log ratios, point / other.
-        verdict: `present` where they differ as the ends do.
-    """
+    """A question and what came of it."""
 
     question: Question
-    pairs: tuple[float, ...]
-    verdict: Verdict
+    pairs: tuple[float, ...]  # log ratios, point / other
+    verdict: Verdict  # `present` if they differ as the ends do
 
 
 class Found(msgspec.Struct, frozen=True):
-    """Between which points the change is.
+    """Between which points the change is."""
 
-    Attributes:
-        before: the last that is like the reference.
-        first: the first that is not; if it does not follow `before`, those between could not be told.
-    """
-
-    before: int
-    first: int
+    before: int  # the last that is like the reference
+    first: int  # the first that is not; if not `before` + 1, those between could not be judged
 
 
 def questions_at_most(count: int) -> int:

@@ -54,17 +54,11 @@ class SilentObserver:
 
 @dataclass(frozen=True)
 class Bench:
-    """What all runs on this machine share.
-
-    Attributes:
-        home: everything that runs have in common.
-        store: of the runs.
-        stop: set from outside to end a task early.
-        endpoints: variant -> address and credentials, for clusters that are already running.
-    """
+    """What all runs on this machine share."""
 
     home: Home
     store: RunStore
     observer: Observer
-    stop: threading.Event
+    stop: threading.Event  # set from outside to end a task early
+    # By variant, of clusters that are already running.
     endpoints: Mapping[str, Endpoint] = field(default_factory=dict)

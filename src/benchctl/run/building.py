@@ -181,16 +181,12 @@ def _numbered(
 
 @dataclass(frozen=True)
 class Keeping:
-    """When an ingest is saved.
+    """When an ingest is saved."""
 
-    Attributes:
-        after_s: one that is interrupted earlier starts over: Ctrl-C on a small corpus leaves nothing behind.
-        every_bytes: of bulk requests, between two checkpoints: about a minute of sending, which is lost when
-            benchctl or its node is killed. A checkpoint costs a second or two, and makes segments smaller.
-            Smaller corpora are indexed without.
-    """
-
+    # One that is interrupted earlier starts over: Ctrl-C on a small corpus leaves nothing behind.
     after_s: float = 20.0
+    # Of bulk requests between two checkpoints: about a minute of sending, which is lost when benchctl or its
+    # node is killed. A checkpoint costs a second or two and makes segments smaller.
     every_bytes: int = 4 * 2**30
 
 

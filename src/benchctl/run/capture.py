@@ -69,25 +69,15 @@ _MAIN = """{%% import "rally.helpers" as rally with context %%}
 
 @dataclass(frozen=True)
 class Captured:
-    """A captured track.
-
-    Attributes:
-        folder: of the track.
-        documents: in the track.
-        held: documents in the index.
-        uncompressed_bytes: of the documents.
-        compressed_bytes: of their file.
-        operations: names of the searches.
-        left_out: settings of the index that depend on something another cluster may lack.
-    """
+    """A captured track."""
 
     folder: Path
-    documents: int
-    held: int
+    documents: int  # in the track
+    held: int  # in the index
     uncompressed_bytes: int
     compressed_bytes: int
     operations: tuple[str, ...]
-    left_out: tuple[str, ...]
+    left_out: tuple[str, ...]  # settings of the index that another cluster may lack
 
 
 @dataclass(frozen=True)

@@ -160,21 +160,13 @@ _NONE = CorpusSpec(seed=0, documents=0, generator_version=0, digest="")
 
 @dataclass(frozen=True)
 class FileOptions:
-    """The user's options about documents from files.
+    """The user's options about documents from files."""
 
-    Attributes:
-        local: a file of documents for the track's only index; None for those of the track.
-        has_actions: whether each of its documents is preceded by an action line.
-        folders: searched for files of the track in addition to its own folder.
-        docs: number of documents in total; None for all.
-        at_most: whether fewer will do when there are no more.
-    """
-
-    local: Path | None = None
-    has_actions: bool = False
-    folders: tuple[Path, ...] = ()
-    docs: int | None = None
-    at_most: bool = False
+    local: Path | None = None  # for the track's only index; None for the files of the track
+    has_actions: bool = False  # each document of `local` follows an action line
+    folders: tuple[Path, ...] = ()  # searched in addition to the track's own
+    docs: int | None = None  # in total; None for all
+    at_most: bool = False  # fewer will do if there are no more
 
 
 @dataclass(frozen=True)
@@ -214,20 +206,12 @@ class Reader(Protocol):
 
 @dataclass(frozen=True)
 class Parcel:
-    """Documents for one target when an index is prepared.
-
-    Attributes:
-        reader: opens them.
-        bytes_each: mean size.
-        index: where they go; None when their action lines name it, or for a data stream.
-        data_stream: the same for a data stream.
-        has_actions: whether each document is preceded by an action line.
-    """
+    """Documents for one target when an index is prepared."""
 
     reader: Reader
     documents: int
     bytes_each: float
-    index: str | None = None
+    index: str | None = None  # None if action lines name it, or for a data stream
     data_stream: str | None = None
     has_actions: bool = False
 

@@ -42,24 +42,14 @@ NotNegative = Annotated[float, Meta(ge=0)]
 
 
 class HostLimits(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """What a host has to be like.
+    """What a host has to be like."""
 
-    Attributes:
-        max_load: one-minute load average for each CPU, before the night.
-        max_busy: share of the CPUs' time that others may use, over two seconds.
-        settle: for how long a night waits until neither is exceeded: jobs that start at the full hour end.
-        governor: what the CPU governor has to be; None for any.
-        least_free_gb: of the disk with benchctl's home, 10^9 bytes; less is always refused.
-        least_free_memory_gb: 10^9 bytes; None for the heap and 1 GiB. Less is always refused.
-        other_java: what to do when other Java processes are up.
-        on_noise: what to do when anything else is not as it should be.
-    """
-
-    max_load: NotNegative = 0.5
-    max_busy: Percent = "20%"
-    settle: Duration = "10m"
+    max_load: NotNegative = 0.5  # one-minute load average per CPU, before the night
+    max_busy: Percent = "20%"  # share of the CPUs' time that others may use
+    settle: Duration = "10m"  # wait at most this long: jobs that start at the full hour end
     governor: Annotated[str, Meta(min_length=1)] | None = None
-    least_free_gb: NotNegative = 5.0
+    least_free_gb: NotNegative = 5.0  # on the disk with benchctl's home, 10^9 bytes; less is always refused
+    # 10^9 bytes; None for the heap and 1 GiB; less is always refused.
     least_free_memory_gb: NotNegative | None = None
     other_java: Policy = "mark"
     on_noise: Policy = "mark"
@@ -67,37 +57,22 @@ class HostLimits(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename
 
 @dataclass(frozen=True)
 class Snapshot:
-    """The state of a host.
+    """The state of a host."""
 
-    Attributes:
-        now: wall clock, with its offset.
-        load1: one-minute load average.
-        busy: share of all CPUs' time used during the sample, from 0 to 1.
-        steal: share that the hypervisor took; None where the kernel does not tell.
-        free_disk_bytes: on the disk of benchctl's home.
-        free_memory_bytes: available without swapping.
-    """
-
-    now: datetime
-    load1: float
-    busy: float
-    steal: float | None
+    now: datetime  # with its offset
+    load1: float  # one-minute load average
+    busy: float  # share of all CPUs' time
+    steal: float | None  # share that the hypervisor took; None where the kernel does not report it
     free_disk_bytes: int
-    free_memory_bytes: int
+    free_memory_bytes: int  # available without swapping
 
 
 @dataclass(frozen=True)
 class Fitness:
-    """Whether to measure.
+    """Whether to measure."""
 
-    Attributes:
-        refused: why not; empty to measure.
-        noise: why the night is noisy; empty when it is not.
-        notes: for readers.
-    """
-
-    refused: tuple[str, ...] = ()
-    noise: tuple[str, ...] = ()
+    refused: tuple[str, ...] = ()  # reasons not to measure
+    noise: tuple[str, ...] = ()  # reasons to mark the night as noisy
     notes: tuple[str, ...] = ()
 
 

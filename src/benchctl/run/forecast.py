@@ -90,20 +90,13 @@ def _built_s(report: IngestReport) -> float:
 
 
 class Steps(msgspec.Struct, frozen=True):
-    """What runs take before and while they measure, roughly; what there is already is looked up.
-
-    Attributes:
-        steps: in words, in order.
-        download_bytes, disk_bytes: that they need.
-        seconds: of all of it.
-        untried: what only a node can accept or refuse, as it was given.
-    """
+    """What runs take before and while they measure, roughly; what there is already is looked up."""
 
     steps: tuple[str, ...]
     download_bytes: float
     disk_bytes: float
     seconds: float
-    untried: tuple[str, ...]
+    untried: tuple[str, ...]  # index settings that only a node can accept or refuse
 
     def lines(self) -> list[str]:
         """For readers."""
@@ -122,17 +115,11 @@ class Steps(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True)
 class Ahead:
-    """A run that is to be made.
-
-    Attributes:
-        plan, track: of it.
-        block_s: seconds of one fork of every variant; None without earlier runs.
-        files: options about documents from files.
-    """
+    """A run that is to be made."""
 
     plan: Plan
     track: Track
-    block_s: float | None
+    block_s: float | None  # one fork of every variant; None without earlier runs
     files: FileOptions
 
     @property

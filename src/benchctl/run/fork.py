@@ -80,17 +80,11 @@ def pool_of(plan: Plan) -> WorkerPool | None:
 
 @dataclass(frozen=True)
 class ForkJob:
-    """Which fork is to be run.
-
-    Attributes:
-        subject: the variant, ready to boot.
-        block: which block, from 0.
-        position: place within the block, from 0.
-    """
+    """Which fork is to be run."""
 
     subject: AnySubject
     block: int
-    position: int
+    position: int  # within the block
 
 
 @dataclass
@@ -111,23 +105,13 @@ class _Progress:
 
 @dataclass(frozen=True)
 class _Place:
-    """Where a fork happens, once its index is copied.
-
-    Attributes:
-        subject: the variant.
-        name: of the fork's folder of logs.
-        workspace: its scratch folder, and the other hosts that its nodes are on.
-        block: which block.
-        origin_ns: what its samples count from, on the monotonic clock.
-        spool: takes its samples.
-        telemetry: takes what its nodes use.
-    """
+    """Where a fork happens, once its index is copied."""
 
     subject: NodeSubject
-    name: str
+    name: str  # of the fork's folder of logs
     workspace: Workspace
     block: int
-    origin_ns: int
+    origin_ns: int  # what its samples count from, on the monotonic clock
     spool: SampleSpool
     telemetry: Telemetry
 

@@ -28,21 +28,14 @@ _COSTS = (("cpu", "cpu_ms", _LEAST_CPU_MS), ("gc", "gc_ms", 0), ("collections", 
 
 @dataclass(frozen=True)
 class Node:
-    """What is known of a node that is gone.
+    """What is known of a node that is gone."""
 
-    Attributes:
-        kinds: of its threads, by the kernel's numbers; empty where it was not asked.
-        pauses: of its collector, in order, on the clock of the samples; None without a log of them.
-        direct_bytes: of the JVM's direct buffers, asked when the task was over; None where it was not asked.
-        name: empty for a single node.
-        pids: of the server JVMs that it had: several when it was started again.
-    """
-
-    kinds: Mapping[int, str]
+    kinds: Mapping[int, str]  # of threads, by their numbers in the kernel; empty if it was not asked
+    # Of the collector, on the clock of the samples; None without a log of them.
     pauses: Sequence[GcPause] | None
-    direct_bytes: int | None = None
-    name: str = ""
-    pids: tuple[int, ...] = ()
+    direct_bytes: int | None = None  # of direct buffers, after the task; None if it was not asked
+    name: str = ""  # empty for a single node
+    pids: tuple[int, ...] = ()  # several if it was started again
 
 
 Readings = Mapping[int, Reading]
@@ -51,15 +44,10 @@ Readings = Mapping[int, Reading]
 
 @dataclass(frozen=True)
 class Metered:
-    """The metered figures of `results.figures.FIGURES`, as far as they are known.
+    """The metered figures of `results.figures.FIGURES`, as far as they are known."""
 
-    Attributes:
-        figures: of all nodes together: sums, where each of them is known.
-        parts: of each node of several, what is its own.
-    """
-
-    figures: dict[str, float]
-    parts: dict[str, dict[str, float]]
+    figures: dict[str, float]  # sums over all nodes, where each is known
+    parts: dict[str, dict[str, float]]  # by node, of several
 
 
 def meters(

@@ -71,23 +71,14 @@ def micro_spec(
 
 
 class MicroEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """Microbenchmarks in a file, as `benchctl micro run` has them.
+    """Microbenchmarks in a file, as `benchctl micro run` has them."""
 
-    Attributes:
-        source: relative to the file.
-        include: regular expression for names of benchmarks.
-        params: values of their parameters.
-        threads: numbers of threads.
-        jmh: further arguments of JMH's.
-        timeout: of one benchmark, seconds.
-    """
-
-    source: Annotated[str, Meta(min_length=1)]
-    include: str = ""
+    source: Annotated[str, Meta(min_length=1)]  # relative to the file
+    include: str = ""  # regular expression for names of benchmarks
     params: dict[str, tuple[int | float | str, ...]] = msgspec.field(default_factory=dict)
     threads: tuple[Annotated[int, Meta(ge=1)], ...] = ()
-    jmh: str = ""
-    timeout: float = 600.0
+    jmh: str = ""  # further arguments of JMH
+    timeout: float = 600.0  # of one benchmark, seconds
 
     def spec(self, folder: Path) -> MicroSpec:
         """What is asked, by a file in a folder.

@@ -174,25 +174,16 @@ def _same_builds(before: Sequence[IndexFacts], now: Sequence[IndexFacts]) -> boo
 
 @dataclass(frozen=True)
 class Extras:
-    """Options of a new run beyond its plan.
-
-    Attributes:
-        calibration: what the driver costs here, if that was measured; kept with the run.
-        tags: words to find it by.
-        until_steady: let pilot forks choose how long tasks warm up.
-        files: options about documents from files, as of planning.
-        left_s: seconds that forks may take, evaluated after preparation; None for the plan's limits.
-        ask_anew: ask all searches, even those with known answers.
-        forecast: announce what to expect from earlier runs.
-    """
+    """Options of a new run beyond its plan."""
 
     calibration: Calibration | None = None
     tags: tuple[str, ...] = ()
-    until_steady: bool = False
+    until_steady: bool = False  # pilot forks choose how long tasks warm up
     files: FileOptions = field(default_factory=FileOptions)
+    # For forks, evaluated after preparation; None for the plan's limits.
     left_s: Callable[[], float] | None = None
-    ask_anew: bool = False
-    forecast: bool = True
+    ask_anew: bool = False  # ask all searches, even those with cached answers
+    forecast: bool = True  # announce what to expect from earlier runs
 
 
 NO_EXTRAS = Extras()

@@ -37,18 +37,12 @@ RunFork = Callable[[Plan, str, int], ForkRecord]
 
 @dataclass(frozen=True)
 class PilotBench:
-    """Facilities of pilot forks.
-
-    Attributes:
-        home: its scratch folder takes everything they leave.
-        stop: set from outside to end a task early.
-        tags: of the run that follows.
-    """
+    """Facilities of pilot forks."""
 
     home: Home
     observer: Observer
     stop: threading.Event
-    tags: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()  # of the run that follows
 
 
 def check_lengthening(plan: Plan) -> None:
@@ -191,18 +185,11 @@ def choose_counts(
 
 @dataclass(frozen=True)
 class _Need:
-    """What one task of one variant needs.
+    """What one task of one variant needs."""
 
-    Attributes:
-        prefix: of its challenge's parameters.
-        where: the task, for readers.
-        warm_up: requests of each client until it settled; a lower bound if it did not.
-        settled: whether it did.
-    """
-
-    prefix: str
-    where: str
-    warm_up: int
+    prefix: str  # of its challenge's parameters
+    where: str  # the task, for readers
+    warm_up: int  # requests of each client until it settled; a lower bound if it did not
     settled: bool
 
 

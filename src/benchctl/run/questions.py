@@ -38,21 +38,13 @@ def seconds_of(records: Sequence[RunRecord]) -> float:
 
 @dataclass(frozen=True)
 class Job:
-    """What a question needs of nodes.
+    """What a question needs of nodes."""
 
-    Attributes:
-        plans: of its runs; a block has one fork of every variant of each, in random order.
-        runs: where the same runs were begun before, relative to the store; empty for new ones.
-        started: called with the names of the runs before the first fork.
-        enough: called before every block with the runs so far: why no more is needed; empty to go on.
-        left_s: seconds that are left, asked before every block but the first; None for as long as it takes.
-    """
-
-    plans: tuple[Plan, ...]
-    runs: tuple[str, ...]
-    started: Callable[[tuple[str, ...]], None]
-    enough: Callable[[Sequence[RunRecord]], str]
-    left_s: Callable[[], float] | None
+    plans: tuple[Plan, ...]  # a block has one fork of every variant of each, in random order
+    runs: tuple[str, ...]  # begun before, relative to the store; empty for new ones
+    started: Callable[[tuple[str, ...]], None]  # called with the runs' names before the first fork
+    enough: Callable[[Sequence[RunRecord]], str]  # called before every block: the reason to stop, or empty
+    left_s: Callable[[], float] | None  # called before every block but the first; None for no limit
 
 
 class Measurer(Protocol):

@@ -34,15 +34,10 @@ Serving = Cluster | Target
 
 @dataclass(frozen=True)
 class Workspace:
-    """Where a variant's nodes work, with private copies of their index; `workspace` makes it.
-
-    Attributes:
-        root: a scratch folder of this host.
-        there: the other hosts that nodes are on; None for none.
-    """
+    """Where a variant's nodes work, with private copies of their index; `workspace` makes it."""
 
     root: Path
-    there: "NodeHosts | None" = None
+    there: "NodeHosts | None" = None  # the other hosts that nodes are on
 
     def files(self) -> dict[str, int]:
         """Bytes of the indices of all nodes, which are stopped, by what they are for."""
@@ -76,52 +71,31 @@ def reaching(spread: Spread | None, home: Home) -> "Iterator[NodeHosts | None]":
 
 @dataclass(frozen=True)
 class Start:
-    """One start of a variant.
-
-    Attributes:
-        workspace: from `workspace`.
-        folder: a new folder for configuration and logs.
-        home: tells as whom nodes run.
-        heap_mb: default heap, MiB; the variant's takes precedence.
-        target: the indices that must be ready, as a path component; None for all there are.
-        cpus: that a node runs on; None for those that benchctl may use.
-        node_flags: node -> JVM flags, appended to the variant's for this start only.
-        listen: the address that it takes requests at; empty for loopback.
-        tolerant: whether nodes go on without one that is lost.
-    """
+    """One start of a variant."""
 
     workspace: Workspace
-    folder: Path
+    folder: Path  # new, for configuration and logs
     home: Home
-    heap_mb: int
-    target: str | None
-    cpus: tuple[int, ...] | None = None
+    heap_mb: int  # the variant's takes precedence
+    target: str | None  # indices that must be ready, as a path component; None for all
+    cpus: tuple[int, ...] | None = None  # None for those that benchctl may use
+    # JVM flags by node, after the variant's.
     node_flags: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    listen: str = ""
-    tolerant: bool = False
+    listen: str = ""  # address; empty for loopback
+    tolerant: bool = False  # nodes go on without one that is lost
 
 
 @dataclass(frozen=True)
 class Subject:
-    """A variant that is ready to boot.
-
-    Attributes:
-        spec: what was asked for.
-        installation: the engine, with the variant's plug-ins and jars.
-        jdk: its Java runtime.
-        index: the prepared index, or its first build; None when forks start on an empty node.
-        more_builds: further builds, which forks take in turn.
-        starts: recipes of direct starts; None to use the engine's script.
-        spread: which of its nodes are on other hosts; None for none.
-    """
+    """A variant that is ready to boot."""
 
     spec: VariantSpec
     installation: Installation
     jdk: Jdk
-    index: PreparedIndex | None
-    more_builds: tuple[PreparedIndex, ...] = ()
-    starts: Starts | None = None
-    spread: Spread | None = None
+    index: PreparedIndex | None  # the first build; None if forks start on an empty node
+    more_builds: tuple[PreparedIndex, ...] = ()  # which forks take in turn
+    starts: Starts | None = None  # recipes of direct starts; None for the engine's script
+    spread: Spread | None = None  # which nodes are on other hosts
 
     @property
     def index_facts(self) -> IndexFacts | None:
@@ -285,26 +259,16 @@ class Subject:
 
 @dataclass(frozen=True)
 class TargetSubject:
-    """A variant that is a running cluster.
-
-    Attributes:
-        spec: with its target.
-        address: where it is.
-        facts: what it reports about its software.
-        shards: primary shards of its indices.
-        index_facts: about its indices, before the run; None when challenges make them.
-        makes: what challenges make there; None when they only read.
-        fills: its index is missing, and to be filled before the first fork.
-        withheld: what it does not tell while it is measured, and why not.
-    """
+    """A variant that is a running cluster."""
 
     spec: VariantSpec
     address: Address
     facts: ClusterFacts
-    shards: int
-    index_facts: IndexFacts | None
-    makes: Places | None = None
-    fills: bool = False
+    shards: int  # primary ones
+    index_facts: IndexFacts | None  # before the run; None if challenges make the indices
+    makes: Places | None = None  # what challenges make there; None if they only read
+    fills: bool = False  # the index is missing, and filled before the first fork
+    # What it does not report while it is measured -> why not.
     withheld: Mapping[str, str] = field(default_factory=dict)
 
     @property

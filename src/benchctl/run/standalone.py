@@ -31,23 +31,14 @@ _POLL_S = 0.05
 
 
 class NodeState(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """A background node, as its serving process recorded it.
+    """A background node, as its serving process recorded it."""
 
-    Attributes:
-        variant: name of the variant, and of the node.
-        version: as the node reports it.
-        url: where it listens; of several nodes, all addresses with commas in between.
-        serving_pid: the benchctl process that holds it.
-        serving_since: that process's start, epoch seconds: its pid may have been reused.
-        node_pid: the server's own process; of several, the first one's.
-    """
-
-    variant: str
+    variant: str  # also the node's name
     version: str
-    url: str
-    serving_pid: int
-    serving_since: float
-    node_pid: int
+    url: str  # of several nodes, comma-separated
+    serving_pid: int  # the benchctl process that holds it
+    serving_since: float  # epoch seconds: its pid may have been reused
+    node_pid: int  # of several, the first one's
 
 
 @dataclass(frozen=True)

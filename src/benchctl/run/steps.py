@@ -133,24 +133,16 @@ def check_created(job: Job, result: TaskResult, given: Mapping[str, Any]) -> Non
 
 @dataclass(frozen=True)
 class MeasuredTask:
-    """One measured task, done.
-
-    Attributes:
-        job: what was to be done.
-        result: what came of it.
-        gap_s: from the end of the step before, or the node's being ready, to the start, seconds.
-        readings: of the nodes, before the first measured request and after the last one; none of a task that
-            ran beside others.
-        written: what they spent on writing over the whole task, milliseconds; empty where nobody asked them.
-        told: of a running cluster, what it told at the same two times.
-    """
+    """One measured task, done."""
 
     job: Job
     result: TaskResult
-    gap_s: float
+    gap_s: float  # from the end of the step before, or the node's being ready, to the start
+    # Before the first measured request and after the last; none if it ran beside others.
     readings: tuple[Readings, ...] = ()
+    # Milliseconds that nodes spent on writing; empty if they were not asked.
     written: Mapping[str, float] = field(default_factory=dict)
-    told: tuple[ClusterReading | None, ...] = ()
+    told: tuple[ClusterReading | None, ...] = ()  # by a running cluster, at the times of `readings`
 
     @property
     def indexes(self) -> bool:
@@ -160,26 +152,17 @@ class MeasuredTask:
 
 @dataclass
 class Load:
-    """The load of one node start.
+    """The load of one node start."""
 
-    Attributes:
-        free_ns: when the previous step ended, or the node was ready, on the monotonic clock.
-        outcomes: of the measured tasks, in order.
-        searches: sent, warm-up included.
-        requests_s: seconds spent in all of it.
-        indexing: set while a step that indexes is running, for whoever watches the node.
-        read: reads the nodes; None of a cluster that runs already.
-        fates: how many of what became of nodes were told.
-        asking: of such a cluster; None of a node.
-    """
-
+    # When the previous step ended, or the node was ready.
     free_ns: int = field(default_factory=time.monotonic_ns)
     outcomes: list[MeasuredTask] = field(default_factory=list)
-    searches: int = 0
+    searches: int = 0  # sent, warm-up included
     requests_s: float = 0.0
+    # Set while a step that indexes is running, for whoever watches the node.
     indexing: threading.Event = field(default_factory=threading.Event)
     read: Callable[[], Readings] | None = None
-    fates: int = 0
+    fates: int = 0  # how many of what became of nodes were reported
     asking: ClusterMeter | None = None
 
     def summaries(

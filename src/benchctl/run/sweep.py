@@ -45,11 +45,7 @@ LoadAt = Callable[[Mapping[str, Any]], tuple[tuple[Challenge, ...], Track]]
 
 @dataclass(frozen=True)
 class Sweep:
-    """What `--sweep` asks for.
-
-    Attributes:
-        axes: in order; empty for no sweep.
-    """
+    """What `--sweep` asks for."""
 
     axes: tuple[Axis, ...]
 

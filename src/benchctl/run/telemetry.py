@@ -50,17 +50,11 @@ class DriverClock:
 
 @dataclass(frozen=True)
 class NodeWatch:
-    """How nodes are observed.
+    """How nodes are observed."""
 
-    Attributes:
-        gauges: of the server processes that are up, by node.
-        merges: asks the nodes, which takes a moment.
-        indexing: whether a step that indexes is running; they are asked nothing otherwise.
-    """
-
-    gauges: Callable[[], Mapping[str, Gauge]]
-    merges: Callable[[], MergeStats]
-    indexing: Callable[[], bool]
+    gauges: Callable[[], Mapping[str, Gauge]]  # of server processes that are up, by node
+    merges: Callable[[], MergeStats]  # asks the nodes, which takes a moment
+    indexing: Callable[[], bool]  # whether a step that indexes is running; nodes are asked nothing otherwise
 
 
 class Telemetry:
