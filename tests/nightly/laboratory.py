@@ -109,25 +109,41 @@ class World:
 
     def night(self, *, flags: str = "", more: str = "", label: str = "candidate", options: str = "") -> Ended:
         """Run one, a day after the last."""
+        path = self.write_suite(flags=flags, more=more, label=label, options=options)
+        suite = load_suite(path)
+        bench = Bench(self.home, RunStore(self.home.runs), self.observer, Flag())
+        shift = Shift(
+            suite,
+            path,
+            self.folder,
+            bench,
+            self.site,
+            self.laboratory,
+            lambda: self.now,
+            lambda: self.clock_s,
+        )
+        try:
+            return run_night(shift)
+        finally:
+            self.now += timedelta(days=1)
+
+    def write_suite(
+        self, *, flags: str = "", more: str = "", label: str = "candidate", options: str = ""
+    ) -> Path:
         path = self.root / "suite.yml"
         options += flags and f",jvm:{flags}"
         path.write_text(SUITE.format(label=label, options=options, more=more, limits=self.host_limits))
-        suite = load_suite(path)
-        laboratory = Laboratory(
+        return path
+
+    @property
+    def laboratory(self) -> Laboratory:
+        return Laboratory(
             start=self.start,
             resume=self.resume,
             pin=lambda spec, _home: spec,
             settle=lambda *_: 0.0,
             look=self.look,
         )
-        bench = Bench(self.home, RunStore(self.home.runs), self.observer, Flag())
-        shift = Shift(
-            suite, path, self.folder, bench, self.site, laboratory, lambda: self.now, lambda: self.clock_s
-        )
-        try:
-            return run_night(shift)
-        finally:
-            self.now += timedelta(days=1)
 
     def look(self, _home: Home) -> Snapshot:
         return Snapshot(self.now, 0.0, 0.0, None, 100 * 10**9, 16 * 10**9)

@@ -85,7 +85,6 @@ def find_suite(home: Home, name: str) -> SuiteFolder:
         # Who gives a name need not wait for all that a suite file may speak of.
         from benchctl.nightly.suite import load_suite  # noqa: PLC0415 - see above
 
-        # A suite that is installed has a folder before its first night.
         folder = SuiteFolder(home.nightly / load_suite(Path(name)).name)
         if folder.root.is_dir():
             return folder

@@ -266,19 +266,17 @@ def status_text(
     record: NightRecord | None,
     events: Sequence[Event],
     *,
-    next_run: str = "",
     holder: str = "",
     waits_for: str = "",
     site: str = "",
     width: int = WIDTH,
 ) -> str:
-    """State of a suite: its last night, the next, who runs it now, and open alarms.
+    """Return the state of a suite: its last night, who runs it now, and open alarms.
 
     Args:
         suite: its name.
         record: of its last night; None when there was none.
         events: of the suite.
-        next_run: when it starts next, in words; empty when nothing starts it.
         holder: who holds its lock, in words; empty when nobody does.
         waits_for: who is measuring, if the holder waits for that; empty when it is at work itself.
         site: path of its page; empty for none.
@@ -288,7 +286,6 @@ def status_text(
     if record is not None:
         took = f", took {duration(record.wall_s)}" if record.wall_s else ""
         found.append(f"Last night:  {moment(record.started)}{took}")
-    found.append(f"Next night:  {next_run or 'nothing starts it (benchctl nightly install)'}")
     if waits_for:
         found += _wrapped(f"Waiting now: {holder}, for another benchctl: {waits_for}", width)
     elif holder:

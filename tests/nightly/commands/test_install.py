@@ -1,33 +1,66 @@
+"""`benchctl nightly install`: what it prints, and what cron and systemd make of that."""
+
+import configparser
+import os
+import shlex
+import shutil
+import subprocess
+import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
 
-import benchctl.home as boundary_home
-from benchctl.errors import BenchctlError, UsageError
-from benchctl.nightly.commands.install import install_command
-from benchctl.nightly.commands.suites import status_command
-from nightly.install.fake_cron import FakeCron, fake_cron
+from benchctl.errors import UsageError
+from benchctl.nightly.commands.install import (
+    Job,
+    crontab_line,
+    environment_of,
+    install_command,
+    service_unit,
+    timer_unit,
+)
+from nightly.laboratory import SLOW_FLAG, World
 
 SUITE = """\
 variants: [es@8.19.0]
 challenges: [range-only-short]
+"""
+NOTIFY = """\
 notify:
   - kind: webhook
     url-env: CHAT_WEBHOOK
-    template: slack
+"""
+TESTS = Path(__file__).parents[2]
+# Benchctl itself, with runs that are made up: what a night prints and how it exits is real.
+PROGRAM = f"""#!{sys.executable}
+import sys
+from functools import partial
+from pathlib import Path
+sys.path[:0] = [{str(TESTS)!r}, {str(TESTS / "support")!r}]
+from benchctl import cli, home
+from benchctl.nightly.commands import run
+from nightly.laboratory import World
+home._check_reachable = lambda *_: None
+world = World(Path({{root!r}}))
+run.Shift = partial(run.Shift, laboratory=world.laboratory)
+cli.main()
 """
 
 
-@pytest.fixture
-def cron(tmp_path: Path) -> FakeCron:
-    return fake_cron(tmp_path / "cron")
-
-
-@pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(boundary_home, "_check_reachable", lambda *_: None)
-    return tmp_path / "home"
+def job(**changes: Any) -> Job:
+    content: dict[str, Any] = {
+        "suite": "big5",
+        "file": Path("/suites/big5.yml"),
+        "hour": 3,
+        "minute": 5,
+        "program": ("/venv/bin/benchctl",),
+        "environment": (("PATH", "/usr/bin:/bin"),),
+        "secrets": (),
+        "secrets_file": Path("/home/me/nightly/big5/environment"),
+    }
+    return Job(**(content | changes))
 
 
 @pytest.fixture
@@ -37,127 +70,212 @@ def suite(tmp_path: Path) -> Path:
     return path
 
 
-def call(cron: FakeCron, home: Path, *arguments: str | Path) -> Result:
-    environ = {"PATH": cron.environ["PATH"], "BENCHCTL_HOME": str(home), "XDG_CONFIG_HOME": str(home)}
-    environ |= {"CHAT_WEBHOOK": "https://hooks.example.org/hunter2000"}
-    return CliRunner().invoke(install_command, [str(one) for one in arguments], env=environ)
+def call(suite: Path, *arguments: str, **environ: str) -> Result:
+    variables: dict[str, str | None] = {**dict.fromkeys(os.environ), "PATH": os.defpath}
+    variables |= {"BENCHCTL_HOME": str(suite.parent / "home"), "XDG_CONFIG_HOME": "/config"}
+    return CliRunner().invoke(install_command, [str(suite), *arguments], env=variables | environ)
 
 
-def test_a_crontab_line_is_printed_and_nothing_is_installed(cron: FakeCron, home: Path, suite: Path):
-    result = call(cron, home, suite, "--at", "03:00", "--days", "mon-fri")
+def as_cron_runs(line: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """Run the command of a line as cron does: `%` would be a line feed, and `\\%` is `%`."""
+    command = line.split(None, 5)[5]
+    assert "%" not in command.replace("\\%", "")
+    return subprocess.run(
+        ["/bin/sh", "-c", command.replace("\\%", "%")],
+        cwd=folder,
+        env={},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_the_line_is_printed_and_nothing_is_written(suite: Path):
+    result = call(suite, "--at", "3:05")
     assert result.exit_code == 0
-    begin, line, end = result.stdout.splitlines()
-    assert begin == "# benchctl nightly big5 begin"
-    assert line.startswith("0 3 * * 1,2,3,4,5 (set -a; PATH=")
-    assert f"BENCHCTL_HOME={home}; " in line
-    assert f"nightly run {suite}) >>{home}/nightly/big5/nightly.log 2>&1" in line
-    assert end == "# benchctl nightly big5 end"
-    assert cron.writes == 0
-    assert list((home / "nightly" / "big5").iterdir()) == []
+    minute, hour, *_, command = result.stdout.split(None, 5)
+    assert (minute, hour) == ("5", "3")
+    *variables, program, group, name, quiet, file = shlex.split(command)
+    assert variables == [f"PATH={os.defpath}", f"BENCHCTL_HOME={suite.parent}/home"]
+    assert Path(program) == Path(sys.executable).with_name("benchctl")
+    assert (group, name, quiet, file) == ("nightly", "run", "--quiet", str(suite))
+    assert list(suite.parent.iterdir()) == [suite]
 
 
-def test_a_suite_with_a_challenge_that_nobody_has_is_not_installed(cron: FakeCron, home: Path, suite: Path):
-    suite.write_text(SUITE.replace("range-only-short", "range-onyl"))
-    result = call(cron, home, suite, "--at", "03:00", "--write")
+def test_whoever_pastes_the_line_is_told_of_an_alarm_and_of_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    world = World(tmp_path)
+    program = tmp_path / "benchctl"
+    program.write_text(PROGRAM.format(root=str(tmp_path)))
+    program.chmod(0o755)
+    monkeypatch.setattr("benchctl.nightly.commands.install._find_program", lambda: (str(program),))
+    world.night()
+    world.night()
+    line = call(world.write_suite(), "--at", "03:00").stdout
+    quiet = as_cron_runs(line, tmp_path)
+    assert (quiet.returncode, quiet.stdout, quiet.stderr) == (0, "", "")
+    world.write_suite(flags=SLOW_FLAG)
+    alarm = as_cron_runs(line, tmp_path)
+    assert alarm.returncode == 3, alarm.stderr
+    assert alarm.stdout.startswith("suite night 4: 2 alarms raised")
+    assert "candidate is slower: range" in alarm.stdout
+
+
+def test_the_shell_reads_the_line_as_it_was_meant_whatever_is_in_paths(tmp_path: Path):
+    folder = tmp_path / "100% of 'my' \"$HOME\"; touch it"
+    folder.mkdir()
+    program = folder / "bench ctl"
+    program.write_text('#!/bin/sh\nprintf "<%s>\\n" "$@" "$WHERE"\nexit 3\n')
+    program.chmod(0o755)
+    made = job(
+        file=folder / "suite.yml",
+        program=(str(program),),
+        environment=(("PATH", "/usr/bin:/bin"), ("WHERE", str(folder))),
+    )
+    ended = as_cron_runs(crontab_line(made), tmp_path)
+    assert (ended.returncode, ended.stderr) == (3, "")
+    assert ended.stdout.splitlines() == [
+        "<nightly>",
+        "<run>",
+        "<--quiet>",
+        f"<{folder / 'suite.yml'}>",
+        f"<{folder}>",
+    ]
+    assert {path.name for path in tmp_path.iterdir()} == {folder.name}
+
+
+def test_a_line_that_cron_would_cut_is_refused():
+    with pytest.raises(UsageError, match="998"):
+        crontab_line(job(environment=(("PATH", ":".join(f"/folder{number}" for number in range(100))),)))
+
+
+def test_the_service_fails_on_an_alarm_as_on_any_other_exit_code_but_zero():
+    assert service_unit(job()) == (
+        "[Unit]\n"
+        "Description=benchctl nightly: big5\n"
+        "\n"
+        "[Service]\n"
+        "Type=oneshot\n"
+        "Environment=PATH=/usr/bin:/bin\n"
+        "ExecStart=/venv/bin/benchctl nightly run --quiet /suites/big5.yml\n"
+        "KillMode=mixed\n"
+        "TimeoutStopSec=300\n"
+    )
+
+
+def test_the_timer_of_a_suite():
+    parsed = configparser.ConfigParser()
+    parsed.read_string(timer_unit(job()))
+    assert parsed["Timer"]["OnCalendar"] == "*-*-* 03:05:00"
+    assert parsed["Timer"]["Persistent"] == "true"
+    assert parsed["Install"]["WantedBy"] == "timers.target"
+
+
+def test_units_are_printed_under_their_names_with_a_file_of_secrets(suite: Path):
+    suite.write_text(SUITE + NOTIFY)
+    result = call(suite, "--at", "03:00", "--systemd", CHAT_WEBHOOK="https://hooks.example.org/hunter2000")
+    assert result.exit_code == 0
+    folder = "/etc/systemd/system" if os.geteuid() == 0 else "/config/systemd/user"
+    assert f"# {folder}/benchctl-nightly-big5.service\n[Unit]\n" in result.stdout
+    assert f"# {folder}/benchctl-nightly-big5.timer\n[Unit]\n" in result.stdout
+    secrets = f"{suite.parent}/home/nightly/big5/environment"
+    assert f"EnvironmentFile={secrets}\n" in result.stdout
+    assert f"CHAT_WEBHOOK to {secrets}" in result.stderr
+    assert "enable --now benchctl-nightly-big5.timer" in result.stderr
+    assert "hunter2000" not in result.output
+
+
+def test_what_systemd_reads_in_its_own_way_is_escaped():
+    made = job(
+        file=Path('/my suites/100% $HOME "q".yml'),
+        environment=(("WHERE", "/a b/100% $HOME 'q'"),),
+        secrets=("HOOK",),
+        secrets_file=Path("/my home/100% [b]*?"),
+    )
+    service = service_unit(made)
+    assert 'run --quiet "/my suites/100%% $$HOME \\"q\\".yml"\n' in service
+    assert "Environment=\"WHERE=/a b/100%% $HOME 'q'\"\n" in service
+    assert "EnvironmentFile=/my home/100%% [[]b][*][?]\n" in service
+    with pytest.raises(UsageError, match="quotes in its path"):
+        service_unit(job(program=("/it's here/benchctl",)))
+
+
+@pytest.mark.parametrize("option", [(), ("--systemd",)])
+def test_a_suite_that_notifies_nobody_is_warned_of(suite: Path, option: tuple[str, ...]):
+    assert "big5 has no `notify:`" in call(suite, "--at", "03:00", *option).stderr
+    suite.write_text(SUITE + NOTIFY)
+    assert "no `notify:`" not in call(suite, "--at", "03:00", *option).stderr
+
+
+def test_variables_with_secrets_are_named_and_their_values_not_printed(suite: Path):
+    suite.write_text(SUITE + NOTIFY)
+    proxy = "http://me:hunter2000@proxy:3128"
+    result = call(suite, "--at", "03:00", https_proxy=proxy, CHAT_WEBHOOK="https://a/hunter2000")
+    assert "https_proxy, CHAT_WEBHOOK" in result.stderr
+    assert "hunter2000" not in result.output
+
+
+def test_the_environment_of_a_night_is_where_things_are_and_how_to_reach_them():
+    environ = {
+        "PATH": "/a:/b::.:relative:/a",
+        "BENCHCTL_HOME": "here",
+        "REQUESTS_CA_BUNDLE": "/ca.pem",
+        "HTTPS_PROXY": "http://me:hunter2000@proxy:3128",
+        "no_proxy": "localhost",
+        "SSH_AUTH_SOCK": "/run/agent",
+    }
+    variables, withheld = environment_of(environ)
+    assert variables == (
+        ("PATH", "/a:/b"),
+        ("BENCHCTL_HOME", str(Path("here").absolute())),
+        ("REQUESTS_CA_BUNDLE", "/ca.pem"),
+        ("no_proxy", "localhost"),
+    )
+    assert withheld == ("HTTPS_PROXY",)
+    assert environment_of({})[0] == (("PATH", "/usr/local/bin:/usr/bin:/bin"),)
+
+
+@pytest.mark.parametrize("text", ["/a\nb", "/a\\b", "/a\x1b"])
+def test_what_crontabs_and_unit_files_cannot_hold_is_refused(text: str):
+    for place in ({"file": Path(text)}, {"program": (text,)}, {"environment": (("A", text),)}):
+        with pytest.raises(UsageError):
+            job(**place)
+
+
+@pytest.mark.parametrize("at", ["", "3", "24:00", "03:60", "03:00:00", "3am", "٣:00", "-1:00"])
+def test_what_is_no_time_of_day_is_refused(suite: Path, at: str):
+    error = call(suite, "--at", at).exception
+    assert isinstance(error, UsageError)
+    assert error.message.startswith("--at: ")
+
+
+@pytest.mark.parametrize(("before", "after"), [("range-only-short", "range-onyl"), ("variants:", "variant:")])
+def test_a_suite_file_that_is_wrong_is_refused(suite: Path, before: str, after: str):
+    suite.write_text(SUITE.replace(before, after))
+    result = call(suite, "--at", "03:00")
     assert isinstance(result.exception, UsageError)
-    assert "there is no challenge 'range-onyl'" in result.exception.message
-    assert cron.writes == 0
-    assert not (home / "nightly").exists()
+    assert str(suite) in result.exception.message
+    assert result.stdout == ""
 
 
-def test_units_of_systemd_are_printed_under_their_names(cron: FakeCron, home: Path, suite: Path):
-    result = call(cron, home, suite, "--at", "03:00", "--kind", "systemd")
-    assert result.exit_code == 0
-    assert "/benchctl-nightly-big5.service\n[Unit]" in result.stdout
-    assert "OnCalendar=*-*-* 03:00:00" in result.stdout
+ANALYZE = shutil.which("systemd-analyze")
 
 
-def test_where_secrets_go_is_told_and_they_are_written_nowhere(cron: FakeCron, home: Path, suite: Path):
-    for arguments in (["--kind", "cron"], ["--kind", "systemd"], ["--write"]):
-        result = call(cron, home, suite, "--at", "03:00", *arguments)
-        secrets = home / "nightly" / "big5" / "environment"
-        assert f"its notifiers read CHAT_WEBHOOK, which {secrets} does not set" in result.stderr
-        assert "hunter2000" not in result.output
-    assert b"hunter2000" not in cron.table
-    assert secrets.stat().st_mode & 0o777 == 0o600
-    assert "#CHAT_WEBHOOK='...'" in secrets.read_text()
-    secrets.write_text("CHAT_WEBHOOK='https://hooks.example.org/hunter2000'\n")
-    assert call(cron, home, suite, "--at", "03:00", "--write").stderr == ""
-    assert "hunter2000" in secrets.read_text()
-
-
-def test_a_file_of_secrets_that_is_open_to_others_is_refused(cron: FakeCron, home: Path, suite: Path):
-    call(cron, home, suite, "--at", "03:00", "--write")
-    (home / "nightly" / "big5" / "environment").chmod(0o644)
-    with pytest.raises(UsageError, match="open to other users"):
-        raise call(cron, home, suite, "--at", "04:00", "--write").exception or AssertionError
-    assert b"0 3 * * *" in cron.table
-
-
-def test_a_suite_is_installed_moved_and_taken_out(cron: FakeCron, home: Path, suite: Path):
-    cron.table = b"0 1 * * * poll\n"
-    first = call(cron, home, suite, "--at", "03:00", "--write")
-    assert first.exit_code == 0
-    assert "big5: cron starts it at 03:00 every day, next on 2" in first.stdout
-    assert f"Log: {home}/nightly/big5/nightly.log" in first.stdout
-    again = call(cron, home, suite, "--at", "03:00", "--write")
-    assert "starts it already, at 03:00" in again.stdout
-    assert cron.writes == 1
-    call(cron, home, suite, "--at", "04:30", "--write")
-    assert b"30 4 * * *" in cron.table
-    assert b"0 3 * * *" not in cron.table
-    assert call(cron, home, suite, "--remove").stdout == "big5: cron no longer starts it\n"
-    assert cron.table == b"0 1 * * * poll\n"
-    assert call(cron, home, suite, "--remove").stdout == "big5: cron did not start it\n"
-
-
-@pytest.mark.parametrize(
-    ("arguments", "complaint"),
-    [
-        ([], "--at is missing"),
-        (["--at", "25:00"], "not a time of day"),
-        (["--at", "03:00", "--days", "daily"], "names no days"),
-        (["--at", "03:00", "--remove"], "--remove takes nothing but --kind"),
-        (["--write", "--remove"], "--remove takes nothing but --kind"),
-    ],
-)
-def test_options_that_make_no_sense_are_refused(
-    cron: FakeCron, home: Path, suite: Path, arguments: list[str], complaint: str
-):
-    error = call(cron, home, suite, *arguments).exception
-    assert isinstance(error, UsageError)
-    assert complaint in error.message
-
-
-def test_a_suite_file_that_is_wrong_is_not_installed(cron: FakeCron, home: Path, suite: Path):
-    suite.write_text(SUITE.replace("url-env: CHAT_WEBHOOK", "url: https://me:hunter2000@example.org/"))
-    error = call(cron, home, suite, "--at", "03:00", "--write").exception
-    assert isinstance(error, UsageError)
-    assert "hunter2000" not in str(error)
-    assert cron.writes == 0
-
-
-def test_a_host_without_cron_is_told_what_else_there_is(cron: FakeCron, home: Path, suite: Path):
-    (cron.folder / "bin" / "crontab").unlink()
-    environ = {"PATH": str(cron.folder / "bin"), "BENCHCTL_HOME": str(home)}
-    for kind in ("cron", "systemd"):
-        arguments = [str(suite), "--at", "03:00", "--write", "--kind", kind]
-        error = CliRunner().invoke(install_command, arguments, env=environ).exception
-        assert isinstance(error, BenchctlError)
-        assert "here" in error.message or "this host" in error.message
-        assert "--kind" in error.hint
-    printed = CliRunner().invoke(install_command, [str(suite), "--at", "03:00"], env=environ)
-    assert printed.stdout.startswith("# benchctl nightly big5 begin")
-
-
-def test_a_suite_that_is_installed_has_a_status_before_its_first_night(
-    cron: FakeCron, home: Path, suite: Path, monkeypatch: pytest.MonkeyPatch
-):
-    call(cron, home, suite, "--at", "03:00", "--write")
-    monkeypatch.setenv("PATH", cron.environ["PATH"])
-    monkeypatch.setenv("BENCHCTL_HOME", str(home))
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(home))
-    for arguments in ([], [str(suite)]):
-        text = CliRunner().invoke(status_command, arguments, catch_exceptions=False).stdout
-        assert text.startswith("big5: no night yet\n")
-        assert "03:00" in text
+@pytest.mark.skipif(ANALYZE is None, reason="systemd is not installed")
+def test_systemd_finds_nothing_wrong_with_the_units(tmp_path: Path):
+    program = tmp_path / "100% $bench ctl"
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    secrets = tmp_path / "100% 'q' secrets"
+    made = job(file=tmp_path / "$HOME.yml", program=(str(program),), secrets=("HOOK",), secrets_file=secrets)
+    for name, content in (("service", service_unit(made)), ("timer", timer_unit(made))):
+        path = tmp_path / f"{made.unit}.{name}"
+        path.write_text(content)
+        ended = subprocess.run(
+            [str(ANALYZE), "verify", "--man=no", "--recursive-errors=no", str(path)],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert (ended.returncode, ended.stdout, ended.stderr) == (0, "", "")

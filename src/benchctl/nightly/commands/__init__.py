@@ -20,7 +20,7 @@ _COMMANDS = {
     "status": (
         "benchctl.nightly.commands.suites",
         "status_command",
-        "Say when suites last ran, when they run next, and what is alarming.",
+        "Show last run and open alarms of suites.",
     ),
     "ack": (
         "benchctl.nightly.commands.suites",
@@ -45,7 +45,7 @@ _COMMANDS = {
     "install": (
         "benchctl.nightly.commands.install",
         "install_command",
-        "Print, or set up, what starts a suite every night.",
+        "Print a crontab line or systemd units for a suite.",
     ),
     "simulate": (
         "benchctl.nightly.commands.simulate",

@@ -1,145 +1,234 @@
-"""`benchctl nightly install`: what starts a suite every night, printed, put in, or taken out."""
+"""`benchctl nightly install`: the crontab line, or the units of systemd, that start a suite every night."""
 
 import os
+import re
+import shlex
+import sys
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from dataclasses import dataclass
+from glob import escape
 from pathlib import Path
-from typing import Literal
+from urllib.parse import urlsplit
 
 import click
 
-from benchctl.cli.streams import complain, emit, note, say
-from benchctl.disk import disk_errors
+from benchctl.cli.streams import emit, note
 from benchctl.errors import UsageError
-from benchctl.home import open_folder, resolve_home
-from benchctl.nightly.install import (
-    LINGERING,
-    Crontab,
-    Daily,
-    Job,
-    Units,
-    begin_secrets,
-    block_of,
-    environment_of,
-    find_program,
-    local_zone,
-    missing_secrets,
-    schedule_of,
-    where_is,
-)
-from benchctl.nightly.suite import Suite, check_challenges, load_suite
+from benchctl.home import home_root
+from benchctl.nightly.suite import check_challenges, load_suite
 
-Kind = Literal["cron", "systemd"]
+_AT = re.compile(r"([01]?[0-9]|2[0-3]):([0-5][0-9])", re.ASCII)
+# What a night needs of the shell that it is set up in: where things are, and how to reach them.
+_PASSED_ON = (
+    "BENCHCTL_HOME",
+    "XDG_DATA_HOME",
+    "BENCHCTL_MAVEN_REPOSITORY",
+    "REQUESTS_CA_BUNDLE",
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+    "http_proxy",
+    "HTTP_PROXY",
+    "https_proxy",
+    "HTTPS_PROXY",
+    "all_proxy",
+    "ALL_PROXY",
+    "no_proxy",
+    "NO_PROXY",
+)
+_DEFAULT_PATH = "/usr/local/bin:/usr/bin:/bin"
+# What cron on Debian and its relatives takes for a command; others take more.
+_MAX_CRON_BYTES = 998
+_STOP_TIMEOUT_S = 300
+_UNQUOTED = re.compile(r"[A-Za-z0-9_@%+=:,./-]+", re.ASCII)
+
+
+@dataclass(frozen=True)
+class Job:
+    """One suite, started once a night. Nothing in it is secret.
+
+    Raises:
+        UsageError: If crontabs and unit files cannot hold one of its texts.
+    """
+
+    suite: str
+    file: Path  # absolute
+    hour: int
+    minute: int
+    program: tuple[str, ...]  # benchctl by its whole path, and arguments before its own
+    environment: tuple[tuple[str, str], ...]
+    secrets: tuple[str, ...]  # variables that it needs and that are not printed
+    secrets_file: Path  # for systemd; cron has them in its table
+
+    def __post_init__(self) -> None:
+        """Refuse characters that crontabs and unit files read differently."""
+        for text in (*self.command, str(self.secrets_file), *dict(self.environment).values()):
+            if not text.isprintable() or "\\" in text:
+                raise UsageError(
+                    f"crontabs and unit files cannot hold {text!r}",
+                    hint="use paths without control characters and backslashes",
+                )
+
+    @property
+    def command(self) -> tuple[str, ...]:
+        """Program and arguments: a quiet night prints nothing."""
+        return (*self.program, "nightly", "run", "--quiet", str(self.file))
+
+    @property
+    def unit(self) -> str:
+        """Name of its units, without their suffix."""
+        return f"benchctl-nightly-{self.suite}"
 
 
 @click.command("install")
 @click.argument("suite_file", metavar="SUITE.yml", type=click.Path(path_type=Path))
-@click.option("--at", metavar="HH:MM", help="Local time of day, such as 03:00.")
-@click.option(
-    "--days", default="", metavar="DAYS", help="Such as mon-fri or mon,thu; every day if not given."
-)
-@click.option(
-    "--kind", type=click.Choice(("cron", "systemd")), help="Scheduler; cron where there is a crontab."
-)
-@click.option("--write", is_flag=True, help="Install it; without, it is only printed.")
-@click.option("--remove", is_flag=True, help="Take out what was installed.")
-def install_command(
-    suite_file: Path, at: str | None, days: str, kind: Kind | None, *, write: bool, remove: bool
-) -> None:
-    """Have a suite run every night, by cron or systemd.
+@click.option("--at", required=True, metavar="HH:MM", help="Local time of day, such as 03:00.")
+@click.option("--systemd", is_flag=True, help="Print a systemd service and its timer instead.")
+def install_command(suite_file: Path, at: str, *, systemd: bool) -> None:
+    """Print the crontab line that runs a suite every night.
 
-    Prints a crontab line, or a systemd service and its timer; with --write installs it for the user who asks
-    (as root, systemd's units are the system's). What it prints is appended to nightly.log in the suite's
-    folder, and the secrets of notifiers are read from the file `environment` there. Repeating it changes
-    nothing but what is asked for.
+    Nothing is installed: paste the line into `crontab -e`, or write the units to the paths above them.
+    A quiet night prints nothing. An alarm prints its message, which cron mails, and exits with 3.
     """
     suite = load_suite(suite_file)
-    kind = kind or _kind(os.environ)
-    if remove:
-        if write or at or days:
-            raise UsageError("--remove takes nothing but --kind")
-        _remove(suite.name, kind)
-        return
-    if at is None:
-        raise UsageError("--at is missing", hint="say when, such as --at 03:00")
     check_challenges(suite_file, suite)
-    job = _job(suite, suite_file, Daily.parse(at, days))
-    missing = missing_secrets(job.secrets, [name for spec in suite.notify for name in spec.variables])
-    if write:
-        _write(job, kind)
-        if missing:
-            begin_secrets(job, missing)
-    elif kind == "cron":
-        emit(block_of(job))
-    else:
-        for path, content in Units.usual(os.environ).files(job).items():
-            emit(f"# {path}\n{content}\n")
-    _advise(job, kind, missing)
-
-
-def _job(suite: Suite, suite_file: Path, when: Daily) -> Job:
-    """The job; its folder is made, because the log is opened before benchctl could make it."""
-    folder = resolve_home().nightly / suite.name
-    with disk_errors(f"make {folder}"):
-        if not folder.is_dir():
-            folder.mkdir(parents=True)
-            open_folder(folder)
+    time = _AT.fullmatch(at)
+    if time is None:
+        raise UsageError(f"--at: invalid time '{at}' (expected e.g. 03:00 or 23:30)")
     environment, withheld = environment_of(os.environ)
     job = Job(
         suite=suite.name,
         file=suite_file.absolute(),
-        when=when,
-        program=find_program(),
+        hour=int(time[1]),
+        minute=int(time[2]),
+        program=_find_program(),
         environment=environment,
-        folder=folder,
+        secrets=(*withheld, *dict.fromkeys(name for spec in suite.notify for name in spec.variables)),
+        secrets_file=home_root() / "nightly" / suite.name / "environment",
     )
-    if withheld:
-        note(f"{', '.join(withheld)} holds a password and is not written down: put it into {job.secrets}")
-    return job
+    if systemd:
+        _print_units(job)
+    else:
+        emit(crontab_line(job))
+        if job.secrets:
+            note(f"set {', '.join(job.secrets)} in the crontab, above the line: {job.secrets[0]}='...'")
+    if not suite.notify:
+        otherwise = "as a failed unit" if systemd else "by mail, if cron can send mail on this host"
+        note(f"{suite.name} has no `notify:`: an alarm is reported only {otherwise}")
 
 
-def _kind(environ: Mapping[str, str]) -> Kind:
-    """Cron, if there is one, or if there is neither and we can only print."""
-    no_cron = where_is("crontab", environ) is None
-    return "systemd" if no_cron and Units.usual(environ).is_running else "cron"
+def _print_units(job: Job) -> None:
+    is_root = os.geteuid() == 0
+    config = Path(os.environ.get("XDG_CONFIG_HOME") or Path("~/.config").expanduser())
+    folder = Path("/etc/systemd/system") if is_root else config / "systemd" / "user"
+    systemctl = "systemctl" if is_root else "systemctl --user"
+    emit(f"# {folder / job.unit}.service\n{service_unit(job)}\n")
+    emit(f"# {folder / job.unit}.timer\n{timer_unit(job)}")
+    if job.secrets:
+        note(f"write {', '.join(job.secrets)} to {job.secrets_file}, mode 600: {job.secrets[0]}='...'")
+    note(f"then: {systemctl} daemon-reload && {systemctl} enable --now {job.unit}.timer")
+    if not is_root:
+        note("the timers of a user who is not logged in need: loginctl enable-linger")
 
 
-def _write(job: Job, kind: Kind) -> None:
-    now = datetime.now(UTC)
-    there = schedule_of(job.suite, environ=os.environ, now=now)
-    if there is not None and there.kind != kind:
+def _find_program() -> tuple[str, ...]:
+    """How this benchctl is started from anywhere: its script beside Python, or Python itself."""
+    # Not resolved: the link to Python inside a virtual environment is what makes it that environment.
+    python = Path(sys.executable).absolute()
+    script = python.with_name("benchctl")
+    return (str(script),) if script.is_file() else (str(python), "-m", "benchctl")
+
+
+def environment_of(environ: Mapping[str, str]) -> tuple[tuple[tuple[str, str], ...], tuple[str, ...]]:
+    """Return the environment of a night, and names of variables that it needs but that hold a password.
+
+    The search path comes first: absolute folders only, each once.
+    """
+    folders = [folder for folder in environ.get("PATH", "").split(":") if folder.startswith("/")]
+    passed_on = [("PATH", ":".join(dict.fromkeys(folders)) or _DEFAULT_PATH)]
+    withheld = []
+    for name in _PASSED_ON:
+        value = environ.get(name, "")
+        if "@" in urlsplit(value if "//" in value else f"//{value}").netloc:
+            withheld.append(name)
+        elif value:
+            # Cron starts elsewhere, where a relative path would be another home.
+            passed_on.append((name, str(home_root(environ)) if name == "BENCHCTL_HOME" else value))
+    return tuple(passed_on), tuple(withheld)
+
+
+def crontab_line(job: Job) -> str:
+    """Return the line of a crontab, environment included, with its line feed.
+
+    Output and exit status are the night's: cron mails what is printed.
+
+    Raises:
+        UsageError: If it is longer than cron takes.
+    """
+    variables = [f"{name}={shlex.quote(value)}" for name, value in job.environment]
+    # Cron takes a per cent sign for the end of the line.
+    command = " ".join([*variables, shlex.join(job.command)]).replace("%", r"\%")
+    if len(command.encode()) > _MAX_CRON_BYTES:
         raise UsageError(
-            f"{job.suite} is started by {there.kind} already, {there.text}",
-            hint=f"take that out first: benchctl nightly install {job.file} --remove --kind {there.kind}",
+            f"the crontab line has {len(command.encode())} bytes, and cron takes {_MAX_CRON_BYTES}",
+            hint="run it with a shorter search path, such as PATH=/usr/bin:/bin, or use --systemd",
         )
-    changed = Crontab(os.environ).install(job) if kind == "cron" else Units.usual(os.environ).install(job)
-    there = schedule_of(job.suite, environ=os.environ, now=now)
-    when = there.next_run if there is not None else None
-    say(
-        f"{job.suite}: {kind} {'starts it' if changed else 'starts it already,'} at {job.when.text}"
-        + (f", next on {when:%Y-%m-%d %H:%M %Z}" if when is not None else "")
-        + f"\nLog: {job.log}"
+    return f"{job.minute} {job.hour} * * * {command}\n"
+
+
+def service_unit(job: Job) -> str:
+    """Return the service of one night: an alarm, exit code 3, fails the unit.
+
+    SIGTERM goes to benchctl alone, which stops its nodes and keeps finished forks.
+
+    Raises:
+        UsageError: If systemd would not start a program with such a path.
+    """
+    program, *arguments = job.command
+    if any(quote in program for quote in "\"'"):
+        raise UsageError(
+            f"systemd starts no program with quotes in its path: {program}",
+            hint="install benchctl elsewhere, or use cron",
+        )
+    environment = "".join(f"Environment={_quoted(f'{name}={value}')}\n" for name, value in job.environment)
+    if job.secrets:
+        # A star, a question mark and brackets would match other files.
+        environment += f"EnvironmentFile={escape(str(job.secrets_file)).replace('%', '%%')}\n"
+    # No variables are looked for in the program's path.
+    command = " ".join([_quoted(program), *(_quoted(part, variables=True) for part in arguments)])
+    return (
+        "[Unit]\n"
+        f"Description=benchctl nightly: {job.suite}\n"
+        "\n"
+        "[Service]\n"
+        "Type=oneshot\n"
+        f"{environment}"
+        f"ExecStart={command}\n"
+        "KillMode=mixed\n"
+        f"TimeoutStopSec={_STOP_TIMEOUT_S}\n"
     )
 
 
-def _remove(suite: str, kind: Kind) -> None:
-    removed = Crontab(os.environ).remove(suite) if kind == "cron" else Units.usual(os.environ).remove(suite)
-    say(f"{suite}: {kind} {'no longer starts it' if removed else 'did not start it'}")
+def timer_unit(job: Job) -> str:
+    """Return the timer; a night missed because the machine was off is made up when it is on again."""
+    return (
+        "[Unit]\n"
+        f"Description=benchctl nightly: {job.suite}, every day\n"
+        "\n"
+        "[Timer]\n"
+        f"OnCalendar=*-*-* {job.hour:02}:{job.minute:02}:00\n"
+        "Persistent=true\n"
+        "AccuracySec=1s\n"
+        "\n"
+        "[Install]\n"
+        "WantedBy=timers.target\n"
+    )
 
 
-def _advise(job: Job, kind: Kind, missing: tuple[str, ...]) -> None:
-    """What remains to be done, and what not to expect."""
-    if missing:
-        note(f"its notifiers read {', '.join(missing)}, which {job.secrets} does not set")
-        complain(f"  hint: write {missing[0]}='...' into it, a line each; it has to be of mode 600")
-    if kind == "cron":
-        return
-    left_out = job.when.left_out(datetime.now(UTC), local_zone())
-    if left_out is not None:
-        note(f"systemd leaves {left_out} out: clocks jump over {job.when.at:%H:%M}")
-    units = Units.usual(os.environ)
-    user = os.environ.get("USER", "")
-    if not units.system and not (user and (LINGERING / user).exists()):
-        note(
-            "a user's timers run only while that user is logged in, until `loginctl enable-linger` was called"
-        )
+def _quoted(text: str, *, variables: bool = False) -> str:
+    """Quote a word of a unit file: `%` begins a specifier and, in arguments, `$` a variable."""
+    text = text.replace("%", "%%")
+    if variables:
+        text = text.replace("$", "$$")
+    if _UNQUOTED.fullmatch(text):
+        return text
+    return '"' + text.replace('"', '\\"') + '"'

@@ -18,7 +18,6 @@ from benchctl.errors import BenchctlError, ExitCode, UsageError
 from benchctl.home import Home, resolve_home
 from benchctl.lock import HostBusy, host_lock
 from benchctl.nightly.folder import SuiteBusy, SuiteFolder
-from benchctl.nightly.install import LOG_NAME, bound_log
 from benchctl.nightly.measure import RESUME_WITHIN_H
 from benchctl.nightly.model import NIGHT_VERSION, Message, NightRecord
 from benchctl.nightly.night import Ended, Shift, run_night
@@ -57,7 +56,6 @@ def run_command(path: Path, output_format: Literal["text", "json"], *, wait: boo
             watching(quiet=quiet) as observer,
             folder.lock(wait=waiting, on_wait=lambda holder: observer.note(f"waiting for: {holder}")),
         ):
-            bound_log(folder.root / LOG_NAME)
             ended, message = _night(suite, path, home, folder, observer, waiting=waiting)
             late = _late(folder, ended)
             undelivered = [

@@ -1,8 +1,7 @@
 """`benchctl nightly init`, `status`, `ack` and `annotate`: a suite begun, looked at, and commented on."""
 
 import getpass
-import os
-from datetime import UTC, datetime
+from datetime import datetime
 from importlib import resources
 from pathlib import Path
 
@@ -10,10 +9,9 @@ import click
 
 from benchctl.cli.streams import emit, note, say
 from benchctl.errors import BenchctlError, UsageError
-from benchctl.home import Home, resolve_home
+from benchctl.home import resolve_home
 from benchctl.lock import measuring_pid, process_words
 from benchctl.nightly.folder import SuiteFolder, holder_of, suites
-from benchctl.nightly.install import schedule_of
 from benchctl.nightly.model import Acknowledged, Annotated, NightRecord, alarms_of
 from benchctl.nightly.remembered import find_suite, recall
 from benchctl.nightly.text import status_text
@@ -40,7 +38,7 @@ def init_command(path: Path | None) -> None:
     note(f"{path} is written; change it to your needs, then: benchctl nightly run {path}")
 
 
-# `benchctl nightly status`: when suites last ran, when they run next, and what is alarming.
+# `benchctl nightly status`: when suites last ran, and what is alarming.
 
 
 @click.command("status")
@@ -48,21 +46,11 @@ def init_command(path: Path | None) -> None:
 def status_command(names: tuple[str, ...]) -> None:
     """Say how SUITEs stand, all of them if none is named: by name, or by the path of a suite file."""
     home = resolve_home()
-    folders = [find_suite(home, name) for name in names] or _all(home)
+    folders = [find_suite(home, name) for name in names] or suites(home)
     if not folders:
         say(f"no suite has had a night in {home.nightly}")
         return
     say("\n".join(_status(folder) for folder in folders), nl=False)
-
-
-def _all(home: Home) -> list[SuiteFolder]:
-    """Every suite that has had a night, or that something starts."""
-    known = suites(home)
-    roots = {folder.root for folder in known}
-    new = (path for path in sorted(home.nightly.iterdir()) if path.is_dir() and path not in roots)
-    now = datetime.now(UTC)
-    installed = [path for path in new if schedule_of(path.name, environ=os.environ, now=now) is not None]
-    return [*known, *map(SuiteFolder, installed)]
 
 
 def _status(folder: SuiteFolder) -> str:
@@ -74,14 +62,12 @@ def _status(folder: SuiteFolder) -> str:
         site = f"{recall(folder).site}/{name}/index.html"
     except BenchctlError:
         site = ""
-    schedule = schedule_of(name, environ=os.environ, now=datetime.now(UTC))
     holder, measuring = holder_of(folder.root / "lock"), measuring_pid()
     waits = holder is not None and measuring not in (None, holder.pid)
     return status_text(
         name,
         last,
         folder.events(note),
-        next_run="" if schedule is None else schedule.next_words,
         holder="" if holder is None else holder.text,
         waits_for=process_words(measuring) if waits else "",
         site=site,
