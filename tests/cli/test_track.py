@@ -108,7 +108,7 @@ def test_validate_names_what_no_node_can_be_asked(tmp_path: Path):
     task = '{"operation": {"operation-type": "proto-bulk", "bulk-size": 5}}'
     folder = write_files(tmp_path, {"workload.json": f'{{"schedule": [{task}]}}'})
     output = call("validate", folder, "--param", "clients=3").output
-    assert "unsupported: task 'proto-bulk' of default: proto-bulk goes over gRPC" in output
+    assert "unsupported: task 'proto-bulk' of default: proto-bulk speaks gRPC: benchctl speaks HTTP" in output
     assert "default (default)" in output
 
 

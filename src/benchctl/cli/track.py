@@ -35,8 +35,7 @@ from benchctl.track.load import (
     reject_unused,
 )
 from benchctl.track.model import Challenge, Corpus, Task, Track
-from benchctl.track.operations.common import Operation
-from benchctl.track.operations.search import Elsewhere
+from benchctl.track.operations.common import Cannot, Operation
 
 _UNFOLDED = 10_000
 _NOTHING = "-"
@@ -350,11 +349,8 @@ def _echo_lacking(track: Track, challenges: Collection[Challenge]) -> None:
     for challenge in challenges:
         for task in challenge.schedule:
             operation = _operation(track, challenge, task)
-            if isinstance(operation, Elsewhere):
-                say(
-                    f"unsupported: task '{task.label}' of {challenge.name}: "
-                    f"{operation.type_name} goes over {operation.speaks}"
-                )
+            if isinstance(operation, Cannot):
+                say(f"unsupported: task '{task.label}' of {challenge.name}: {operation.reason}")
 
 
 def _raise_faults(track: Track) -> None:

@@ -36,13 +36,10 @@ from benchctl.track.operations.admin import (
     CreateIndex,
     DeleteDataStream,
     DeleteIndex,
-    Flush,
-    ForceMerge,
-    Refresh,
     names_of,
 )
 from benchctl.track.operations.catalogue import OPERATION_TYPES
-from benchctl.track.operations.common import Asking, Operation
+from benchctl.track.operations.common import Asking, OnIndex, Operation
 from benchctl.track.operations.search import Bulk, RawRequest, Sleep
 
 _MISSING = {
@@ -211,7 +208,7 @@ def _stays_at_home(operation: Operation, plan: Plan, track: Track) -> bool:
             return {*names_of(operation.index)} <= own
         case CreateDataStream() | DeleteDataStream():
             return {*names_of(operation.data_stream)} <= own
-        case Refresh() | Flush() | ForceMerge():
+        case OnIndex() if operation.type_name in {"refresh", "flush", "force-merge"}:
             # Without a name it works on the only one there is; of several, on the whole cluster.
             return operation.target in own or (operation.target is None and len(own) == 1)
         case Bulk():

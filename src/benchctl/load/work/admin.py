@@ -37,27 +37,18 @@ from benchctl.results.samples import Outcome
 from benchctl.track.model import DATA_STREAM, DATA_STREAMS, Template, TemplateKind, as_plain_template
 from benchctl.track.operations.admin import (
     CheckIndex,
-    CreateComponentTemplate,
-    CreateComposableTemplate,
     CreateDataStream,
     CreateIndex,
-    CreateIndexTemplate,
     CreateTemplate,
-    DeleteComponentTemplate,
-    DeleteComposableTemplate,
     DeleteDataStream,
     DeleteIndex,
-    DeleteIndexTemplate,
     DeleteTemplate,
     Failover,
     ForceMerge,
     RunUntil,
-    WaitForCurrentSnapshotsCreate,
-    WaitForRecovery,
-    WaitForSnapshotCreate,
     names_of,
 )
-from benchctl.track.operations.common import Condition, Criterion, Operation, is_number
+from benchctl.track.operations.common import Condition, Criterion, Operation, Progress, is_number
 from benchctl.track.operations.search import Sleep
 
 _OK = Answer(Outcome.OK)
@@ -200,7 +191,7 @@ def open_run_until(operation: RunUntil, order: WorkOrder) -> Workload:
         found = at_path(msgspec.json.decode(answer), operation.json_path)
         return _OK if _meets(operation.criterion, found) else None
 
-    return _asked_until(question, verdict, operation.retry_wait_interval, order)
+    return asked_until(question, verdict, operation.retry_wait_interval, order)
 
 
 def _meets(criterion: Criterion, found: object) -> bool:
@@ -225,7 +216,7 @@ def open_polled_force_merge(operation: ForceMerge, order: WorkOrder) -> Workload
         f"/{order.index(operation.target)}/_forcemerge",
         params={
             **operation.url_params,
-            **own_query(operation, operation.wire),
+            **own_query(operation, ForceMerge.wire),
             "wait_for_completion": "false",
         },
         judge=judge_plain,
@@ -257,17 +248,6 @@ def _merge_verdict(_status: int, body: bytes) -> Answer | None:
     return _OK
 
 
-def open_wait_for_snapshot(operation: WaitForSnapshotCreate, order: WorkOrder) -> Workload:
-    """Until a snapshot is complete or has failed."""
-    question = Envelope(operation).request(
-        "GET",
-        f"/_snapshot/{quote(operation.repository, safe='')}/{quote(operation.snapshot, safe='')}/_status",
-        params={"ignore_unavailable": "true", **operation.url_params},
-        judge=judge_plain,
-    )
-    return _asked_until(question, _snapshot_verdict, operation.completion_recheck_wait_period, order)
-
-
 def _snapshot_verdict(_status: int, body: bytes) -> Answer | None:
     states = {snapshot.state for snapshot in _decode_snapshots(body).snapshots}
     if not states:
@@ -277,40 +257,22 @@ def _snapshot_verdict(_status: int, body: bytes) -> Answer | None:
     return _OK if states == {"SUCCESS"} else None
 
 
-def open_wait_for_current_snapshots(operation: WaitForCurrentSnapshotsCreate, order: WorkOrder) -> Workload:
-    """Until no snapshot is in progress."""
-    question = Envelope(operation).request(
-        "GET",
-        f"/_snapshot/{quote(operation.repository, safe='')}/_current",
-        params={"verbose": "false", **operation.url_params},
-        judge=judge_plain,
-    )
-    return _asked_until(
-        question,
-        lambda _status, body: None if _decode_snapshots(body).snapshots else _OK,
-        operation.completion_recheck_wait_period,
-        order,
-    )
-
-
-def open_wait_for_recovery(operation: WaitForRecovery, order: WorkOrder) -> Workload:
-    """Until every shard of an index has recovered."""
-    question = Envelope(operation).request(
-        "GET",
-        f"/{order.index(operation.target)}/_recovery",
-        params=operation.url_params,
-        judge=judge_plain,
-    )
-    return _asked_until(question, _recovery_verdict, operation.completion_recheck_wait_period, order)
-
-
 def _recovery_verdict(_status: int, body: bytes) -> Answer | None:
     # There is nothing yet when the question comes before the recovery is planned.
     stages = [shard.stage for index in _decode_stages(body).values() for shard in index.shards]
     return _OK if stages and all(stage == "DONE" for stage in stages) else None
 
 
-def _asked_until(question: Request, verdict: Verdict, period_s: float, order: WorkOrder) -> Workload:
+PROGRESS: Mapping[Progress, Verdict] = {
+    "recovered": _recovery_verdict,
+    "snapshot complete": _snapshot_verdict,
+    "no snapshot running": lambda _status, body: None if _decode_snapshots(body).snapshots else _OK,
+}
+"""What is asked for again and again -> its verdict."""
+
+
+def asked_until(question: Request, verdict: Verdict, period_s: float, order: WorkOrder) -> Workload:
+    """A request that is repeated until there is a verdict."""
     return Numbered(lambda _number: poll(question, verdict, period_s), order.clients)
 
 
@@ -331,15 +293,17 @@ def poll(question: Request, verdict: Verdict, period_s: float) -> Script:
 
 # What a track declares is created and deleted: one request for each index, data stream and template.
 
-_KINDS: Mapping[type[Operation], tuple[TemplateKind, str]] = {
-    CreateIndexTemplate: ("index", "_template"),
-    DeleteIndexTemplate: ("index", "_template"),
-    CreateComposableTemplate: ("composable", "_index_template"),
-    DeleteComposableTemplate: ("composable", "_index_template"),
-    CreateComponentTemplate: ("component", "_component_template"),
-    DeleteComponentTemplate: ("component", "_component_template"),
+_PATHS: Mapping[TemplateKind, str] = {
+    "index": "_template",
+    "composable": "_index_template",
+    "component": "_component_template",
 }
-"""Operation type -> kind of template, and its API path."""
+
+
+def _kind_of(operation: CreateTemplate | DeleteTemplate) -> TemplateKind:
+    """The kind of templates that an operation's name names."""
+    return next(kind for kind in _PATHS if f"-{kind}-" in operation.type_name)
+
 
 _decode_names = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
@@ -409,7 +373,7 @@ def _open_data_streams(operation: CreateDataStream | DeleteDataStream, order: Wo
 
 def _open_create_template(operation: CreateTemplate, order: WorkOrder) -> Workload:
     """Templates, by name or all of their kind that the track declares."""
-    kind, path = _KINDS[type(operation)]
+    kind = _kind_of(operation)
     if operation.body is not None and operation.template is not None:
         found = {operation.template: operation.body}
     else:
@@ -422,7 +386,7 @@ def _open_create_template(operation: CreateTemplate, order: WorkOrder) -> Worklo
     def request(name: str, body: Mapping[str, Any]) -> Request:
         return envelope.request(
             "PUT",
-            f"/{path}/{quote(name, safe='')}",
+            f"/{_PATHS[kind]}/{quote(name, safe='')}",
             _encoded(settle(body, operation.settings)),
             params=operation.url_params,
             judge=judge_plain,
@@ -445,7 +409,7 @@ def _open_create_template(operation: CreateTemplate, order: WorkOrder) -> Worklo
 
 def _open_delete_template(operation: DeleteTemplate, order: WorkOrder) -> Workload:
     """Templates, by name or all of their kind, with their matching indices where asked for."""
-    kind, path = _KINDS[type(operation)]
+    kind = _kind_of(operation)
     if operation.template is not None:
         names = [operation.template]
         patterns = [operation.index_pattern] if operation.delete_matching_indices else []
@@ -459,7 +423,7 @@ def _open_delete_template(operation: DeleteTemplate, order: WorkOrder) -> Worklo
         ]
     envelope = Envelope(operation)
     requests = [
-        _delete(operation, envelope, f"/{path}/{quote(name, safe='*')}", operation.only_if_exists)
+        _delete(operation, envelope, f"/{_PATHS[kind]}/{quote(name, safe='*')}", operation.only_if_exists)
         for name in names
     ]
     matching = [pattern for pattern in patterns if pattern]

@@ -10,8 +10,8 @@ from urllib.parse import urlencode
 import msgspec
 
 from benchctl.errors import BenchctlError
-from benchctl.load.request import Answer, Judge, Request, accepting
-from benchctl.load.workload import Item, Numbered, Program, Reply, Script, Workload, WorkOrder
+from benchctl.load.request import Answer, Judge, Request, accepting, judge_plain
+from benchctl.load.workload import Item, Numbered, Program, Reply, Script, Workload, WorkOrder, ask
 from benchctl.results.samples import Outcome
 from benchctl.track.operations.common import Assertion, Cannot, Form, Operation, Retried, url_param
 
@@ -296,8 +296,18 @@ def _holds(found: object, assertion: Assertion) -> bool:
 
 
 def open_cannot(operation: Cannot, order: WorkOrder) -> Workload:
-    """An operation whose type states why it is unsupported."""
-    return cannot(operation.reason, order)
+    """Unsupported by benchctl; or by the node, where it refuses the request that the type has."""
+    if operation.wire is None:
+        return cannot(operation.reason, order)
+    probe = Envelope(operation).request(operation.wire.method, operation.wire.path, judge=judge_plain)
+
+    def script(_number: int) -> Script:
+        reply = yield from ask(probe)
+        if reply.answer.outcome is not Outcome.OK:
+            return reply.answer
+        return (yield from lacking(operation.reason))
+
+    return Numbered(script, order.clients)
 
 
 def cannot(reason: str, order: WorkOrder) -> Workload:

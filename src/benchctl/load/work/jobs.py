@@ -15,13 +15,12 @@ from benchctl.load.request import (
     shorten,
 )
 from benchctl.load.work.admin import at_path
-from benchctl.load.work.common import LONG_TIMEOUT_S, Envelope, lacking, with_body
+from benchctl.load.work.common import LONG_TIMEOUT_S, Envelope, with_body
 from benchctl.load.workload import Item, Numbered, Repeated, Reply, Script, Workload, WorkOrder, ask
 from benchctl.results.plan import EngineName
 from benchctl.results.samples import Outcome
 from benchctl.track.operations.admin import (
     Downsample,
-    OnModels,
     ShrinkIndex,
     TrainKnnModel,
     WaitForTransform,
@@ -222,19 +221,6 @@ def _keys(request: Request, path: str) -> _Found:
         return Answer(Outcome.BAD_BODY, reason=shorten(f"not JSON: {err}"))
     found = at_path(found, path) if path else found
     return sorted(found) if isinstance(found, dict) else []
-
-
-def open_models(operation: OnModels, order: WorkOrder) -> Workload:
-    """OpenSearch's models: unsupported by nodes without the plug-in, and by benchctl on others."""
-    probe = Envelope(operation).request("GET", "/_plugins/_ml/stats", judge=judge_plain)
-
-    def script(_number: int) -> Script:
-        reply = yield from ask(probe)
-        if reply.answer.outcome is not Outcome.OK:
-            return reply.answer
-        return (yield from lacking(operation.reason))
-
-    return Numbered(script, order.clients)
 
 
 def open_train_model(operation: TrainKnnModel, order: WorkOrder) -> Workload:

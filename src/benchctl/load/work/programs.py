@@ -20,15 +20,14 @@ from benchctl.load.request import (
 )
 from benchctl.load.work.admin import (
     DECLARED,
+    PROGRESS,
+    asked_until,
     judge_condition,
     open_check,
     open_failover,
     open_polled_force_merge,
     open_run_until,
     open_sleep,
-    open_wait_for_current_snapshots,
-    open_wait_for_recovery,
-    open_wait_for_snapshot,
 )
 from benchctl.load.work.bulk import open_bulk
 from benchctl.load.work.common import (
@@ -44,7 +43,6 @@ from benchctl.load.work.common import (
 from benchctl.load.work.composite import POINTS, open_composite, open_standalone
 from benchctl.load.work.jobs import (
     open_downsample,
-    open_models,
     open_shrink,
     open_train_model,
     open_wait_for_transform,
@@ -69,7 +67,7 @@ from benchctl.track.operations.common import AnswerKind, Cannot, Form, Operation
 
 # Operations of a single request, which their types declare.
 
-_KEY = re.compile(r"\{(\w+)\}")
+_KEY = re.compile(r"\{(/?)(\w+)\}")
 _JUDGES: Mapping[AnswerKind, Judge] = {
     "status": judge_plain,
     "shards": judge_shards,
@@ -82,7 +80,7 @@ _JUDGES: Mapping[AnswerKind, Judge] = {
 
 def _open_form(operation: Operation, order: WorkOrder) -> Workload:
     """The request that an operation declares: the same every time unless it has values."""
-    form = operation.form
+    form = operation.wire
     if form is None:
         raise TypeError(f"{operation.type_name} declares no request, and nothing else opens it")
     # No body and an empty one are the same to both engines, and fewer bytes.
@@ -92,30 +90,35 @@ def _open_form(operation: Operation, order: WorkOrder) -> Workload:
         form.method,
         path,
         body,
-        params={**own_query(operation, form), **operation.url_params},
+        params={**form.params, **own_query(operation, form), **operation.url_params},
         judge=_judge(operation, form),
         searches=searches_in(form.method, path, body, order.context),
     )
     if isinstance(operation, Varying) and operation.content:
         return filled(request, order.bodies(operation, operation.content), operation, order)
+    if form.until is not None:
+        return asked_until(request, PROGRESS[form.until], getattr(operation, form.every), order)
     return Repeated(request)
 
 
 def _path(operation: Operation, form: Form, order: WorkOrder) -> str:
-    there = form.opensearch if order.context.engine == "opensearch" else None
+    own = form.opensearch if order.context.engine == "opensearch" else None
 
-    def found(match: re.Match[str]) -> str:
-        if match[1] == "index":
-            return order.index(getattr(operation, "target", None))
-        return quote(getattr(operation, match[1]), safe=",*")
+    def value(match: re.Match[str]) -> str:
+        slash, key = match.groups()
+        if key != "index":
+            return slash + quote(getattr(operation, key), safe=",*")
+        target = getattr(operation, "target", None)
+        return "" if slash and target is None else slash + order.index(target)
 
-    return _KEY.sub(found, there or form.path)
+    return _KEY.sub(value, own or form.path)
 
 
 def _judge(operation: Operation, form: Form) -> Judge:
     condition = getattr(operation, "condition", None)
     judge = _JUDGES[form.answer] if condition is None else judge_condition(condition, form.condition_at)
-    return accepting(judge, {HTTPStatus.NOT_FOUND} if form.missing else ())
+    missing = getattr(operation, form.missing) if isinstance(form.missing, str) else form.missing
+    return accepting(judge, {HTTPStatus.NOT_FOUND} if missing else ())
 
 
 # Operations of several requests, and those that depend on more than they declare, have an opener each.
@@ -132,7 +135,7 @@ def _open_search(operation: search.Search, order: WorkOrder) -> Workload:
 
 def _open_vector_search(operation: search.VectorSearch, order: WorkOrder) -> Workload:
     if operation.reads_data_set:
-        return cannot(search.without_data_set(operation), order)
+        return cannot("vector-search takes vectors from a data set: benchctl reads none", order)
     return open_vector_search(operation, order)
 
 
@@ -157,9 +160,6 @@ _OPENERS: Mapping[type[Operation], Opener] = {
     search.Sql: open_sql,
     composite.Composite: _open_composite,
     **dict.fromkeys(POINTS, open_standalone),
-    admin.WaitForSnapshotCreate: open_wait_for_snapshot,
-    admin.WaitForCurrentSnapshotsCreate: open_wait_for_current_snapshots,
-    admin.WaitForRecovery: open_wait_for_recovery,
     admin.RunUntil: open_run_until,
     admin.ForceMerge: _open_force_merge,
     admin.CheckIndex: open_check,
@@ -169,7 +169,6 @@ _OPENERS: Mapping[type[Operation], Opener] = {
     admin.Downsample: open_downsample,
     admin.ShrinkIndex: open_shrink,
     admin.TrainKnnModel: open_train_model,
-    admin.OnModels: open_models,
     PluginOperation: _open_plugin,
     Cannot: open_cannot,
     Operation: _open_form,

@@ -1,4 +1,4 @@
-"""Administrative operations: what prepares, changes or inspects a node and what the track declares on it."""
+"""Administrative operations of several requests, or whose request depends on the track; the rest are rows."""
 
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -6,8 +6,6 @@ import msgspec
 
 from benchctl.track.operations.common import (
     MOST_WAIT_S,
-    Cannot,
-    Condition,
     Criterion,
     Form,
     OnIndex,
@@ -15,7 +13,6 @@ from benchctl.track.operations.common import (
     PositiveSeconds,
     Retried,
     demand,
-    url_param,
 )
 
 
@@ -36,55 +33,6 @@ class ForceMerge(OnIndex, frozen=True, kw_only=True, tag="force-merge"):
     max_num_segments: int | None = None
     mode: Literal["blocking", "polling"] = "blocking"
     poll_period: PositiveSeconds = 10.0
-
-
-class Refresh(OnIndex, frozen=True, kw_only=True, tag="refresh"):
-    """Make everything indexed visible."""
-
-    wire: ClassVar[Form] = Form("POST", "/{index}/_refresh", answer="shards", slow=True)
-
-
-class Flush(OnIndex, frozen=True, kw_only=True, tag="flush"):
-    """Commit."""
-
-    wire: ClassVar[Form] = Form("POST", "/{index}/_flush", answer="shards", slow=True)
-
-
-class ClusterHealth(OnIndex, frozen=True, kw_only=True, tag="cluster-health"):
-    """Wait for a state of health; the wanted one stands in the request parameters.
-
-    With `retry-until-success` it is asked again until the state is reached, up to the request's timeout each
-    time.
-    """
-
-    reads: ClassVar[bool] = True
-
-    @property
-    def form(self) -> Form:
-        """Its request."""
-        # As in Rally it is that of the cluster: the track's index need not be there yet.
-        return Form("GET", f"/_cluster/health{'' if self.target is None else '/{index}'}", answer="health")
-
-
-class IndexStats(OnIndex, frozen=True, kw_only=True, tag="index-stats"):
-    """Statistics of an index.
-
-    Attributes:
-        condition: what counts as success; None takes any answer. With `retry-until-success` it is asked again
-            until the condition holds.
-    """
-
-    reads: ClassVar[bool] = True
-    wire: ClassVar[Form] = Form("GET", "/{index}/_stats")
-
-    condition: Condition | None = None
-
-
-class NodeStats(Operation, frozen=True, kw_only=True, tag="node-stats"):
-    """Statistics of the nodes."""
-
-    reads: ClassVar[bool] = True
-    wire: ClassVar[Form] = Form("GET", "/_nodes/stats")
 
 
 class Failover(Operation, frozen=True, kw_only=True, tag="failover"):
@@ -122,193 +70,6 @@ class CheckIndex(Operation, frozen=True, kw_only=True, tag="check-index"):
     shown: ClassVar[bool] = True
 
 
-class PutSettings(Retried, frozen=True, kw_only=True, tag="put-settings"):
-    """Change cluster settings."""
-
-    wire: ClassVar[Form] = Form("PUT", "/_cluster/settings")
-
-    body: dict[str, Any]
-
-
-class UpdateConcurrentSegmentSearchSettings(
-    Retried, frozen=True, kw_only=True, tag="update-concurrent-segment-search-settings"
-):
-    """Say whether searches work on several segments at the same time: OpenSearch's cluster settings.
-
-    Attributes:
-        enable: whether they do.
-        max_slice_count: on how many parts at most; None leaves it to the node.
-    """
-
-    enable: bool | Literal["true", "false"] = False
-    max_slice_count: int | None = msgspec.field(default=None, name="max_slice_count")
-
-    @property
-    def form(self) -> Form:
-        """Its request."""
-        settings: dict[str, Any] = {"search.concurrent_segment_search.enabled": url_param(self.enable)}
-        if self.max_slice_count is not None:
-            settings["search.concurrent.max_slice_count"] = self.max_slice_count
-        return Form("PUT", "/_cluster/settings", body={"persistent": settings})
-
-
-class PutPipeline(Retried, frozen=True, kw_only=True, tag="put-pipeline"):
-    """Create an ingest pipeline.
-
-    Attributes:
-        id: its name.
-        body: what it does.
-        master_timeout: how long the node waits for the cluster's manager.
-        timeout: how long it waits for the cluster.
-    """
-
-    wire: ClassVar[Form] = Form("PUT", "/_ingest/pipeline/{id}", query=("master_timeout", "timeout"))
-
-    id: str
-    body: dict[str, Any]
-    master_timeout: str | None = None
-    timeout: str | None = None
-
-
-class DeletePipeline(Retried, frozen=True, kw_only=True, tag="delete-pipeline"):
-    """Delete an ingest pipeline; a missing one is not a failure.
-
-    Attributes:
-        id: its name.
-        master_timeout: how long the node waits for the cluster's manager.
-        timeout: how long it waits for the cluster.
-    """
-
-    wire: ClassVar[Form] = Form(
-        "DELETE", "/_ingest/pipeline/{id}", query=("master_timeout", "timeout"), missing=True
-    )
-
-    id: str
-    master_timeout: str | None = None
-    timeout: str | None = None
-
-
-class CreateSearchPipeline(Retried, frozen=True, kw_only=True, tag="create-search-pipeline"):
-    """Create a search pipeline, which OpenSearch has.
-
-    Attributes:
-        id: its name.
-        body: what it does.
-    """
-
-    wire: ClassVar[Form] = Form("PUT", "/_search/pipeline/{id}")
-
-    id: str
-    body: dict[str, Any]
-
-
-class CreateSnapshotRepository(Retried, frozen=True, kw_only=True, tag="create-snapshot-repository"):
-    """Register a snapshot repository."""
-
-    wire: ClassVar[Form] = Form("PUT", "/_snapshot/{repository}")
-
-    repository: str
-    body: dict[str, Any]
-
-
-class DeleteSnapshotRepository(Retried, frozen=True, kw_only=True, tag="delete-snapshot-repository"):
-    """Forget a snapshot repository; a missing one is not a failure."""
-
-    wire: ClassVar[Form] = Form("DELETE", "/_snapshot/{repository}", missing=True)
-
-    repository: str
-
-
-class _OnSnapshot(Operation, frozen=True, kw_only=True):
-    repository: str
-    snapshot: str
-    body: dict[str, Any] = msgspec.field(default_factory=dict)
-    wait_for_completion: bool = False
-
-
-class CreateSnapshot(_OnSnapshot, frozen=True, kw_only=True, tag="create-snapshot"):
-    """Take a snapshot."""
-
-    wire: ClassVar[Form] = Form(
-        "PUT",
-        "/_snapshot/{repository}/{snapshot}",
-        flags=("wait_for_completion",),
-        answer="snapshot",
-        slow=True,
-    )
-
-
-class RestoreSnapshot(_OnSnapshot, frozen=True, kw_only=True, tag="restore-snapshot"):
-    """Restore a snapshot."""
-
-    wire: ClassVar[Form] = Form(
-        "POST",
-        "/_snapshot/{repository}/{snapshot}/_restore",
-        flags=("wait_for_completion",),
-        answer="snapshot",
-        slow=True,
-    )
-
-
-class WaitForSnapshotCreate(Retried, frozen=True, kw_only=True, tag="wait-for-snapshot-create"):
-    """Ask until a snapshot is complete.
-
-    Attributes:
-        completion_recheck_wait_period: seconds between questions.
-    """
-
-    repository: str
-    snapshot: str
-    completion_recheck_wait_period: PositiveSeconds = 1.0
-
-
-class WaitForCurrentSnapshotsCreate(
-    Retried, frozen=True, kw_only=True, tag="wait-for-current-snapshots-create"
-):
-    """Ask until no snapshot of a repository is being taken any more.
-
-    Attributes:
-        repository: its name.
-        completion_recheck_wait_period: seconds between questions.
-    """
-
-    repository: str
-    completion_recheck_wait_period: PositiveSeconds = 1.0
-
-
-class WaitForRecovery(OnIndex, frozen=True, kw_only=True, tag="wait-for-recovery"):
-    """Ask until all shards of an index are recovered.
-
-    Attributes:
-        completion_recheck_wait_period: seconds between questions.
-    """
-
-    completion_recheck_wait_period: PositiveSeconds = 1.0
-
-
-class FieldCaps(OnIndex, frozen=True, kw_only=True, tag="field-caps"):
-    """Ask what fields can do.
-
-    Attributes:
-        fields: patterns.
-        body: further keys of the body.
-        index_filter: only indices that may hold documents like these.
-    """
-
-    shown: ClassVar[bool] = True
-    reads: ClassVar[bool] = True
-
-    fields: str | tuple[str, ...] = "*"
-    body: dict[str, Any] = msgspec.field(default_factory=dict)
-    index_filter: dict[str, Any] | None = None
-
-    @property
-    def form(self) -> Form:
-        """Its request."""
-        chosen = {} if self.index_filter is None else {"index_filter": self.index_filter}
-        return Form("POST", "/{index}/_field_caps", query=("fields",), body={**self.body, **chosen})
-
-
 class RunUntil(Retried, frozen=True, kw_only=True, tag="run-until"):
     """Send a request again and again until its answer is the wanted one.
 
@@ -340,8 +101,6 @@ class RunUntil(Retried, frozen=True, kw_only=True, tag="run-until"):
         own = (self.ignore,) if isinstance(self.ignore, int) else self.ignore
         return super().accepted | frozenset(own)
 
-
-# Operations that make or remove what a track declares: indices, data streams and templates of all kinds.
 
 Names = str | tuple[str, ...] | None
 
@@ -402,7 +161,7 @@ class DeleteDataStream(Retried, frozen=True, kw_only=True, tag="delete-data-stre
 
 
 class CreateTemplate(Retried, frozen=True, kw_only=True):
-    """Operations that create templates.
+    """Operations that create templates, of the kind that their name names.
 
     Attributes:
         template: its name; None means all of this kind that the track declares.
@@ -420,7 +179,7 @@ class CreateTemplate(Retried, frozen=True, kw_only=True):
 
 
 class DeleteTemplate(Retried, frozen=True, kw_only=True):
-    """Operations that delete templates.
+    """Operations that delete templates, of the kind that their name names.
 
     Attributes:
         template: its name; None means all of this kind that the track declares.
@@ -444,76 +203,11 @@ class DeleteTemplate(Retried, frozen=True, kw_only=True):
         )
 
 
-class CreateIndexTemplate(CreateTemplate, frozen=True, kw_only=True, tag="create-index-template"):
-    """Create a template of the old kind."""
-
-
-class DeleteIndexTemplate(DeleteTemplate, frozen=True, kw_only=True, tag="delete-index-template"):
-    """Delete a template of the old kind."""
-
-
-class CreateComposableTemplate(CreateTemplate, frozen=True, kw_only=True, tag="create-composable-template"):
-    """Create an index template."""
-
-
-class DeleteComposableTemplate(DeleteTemplate, frozen=True, kw_only=True, tag="delete-composable-template"):
-    """Delete an index template."""
-
-
-class CreateComponentTemplate(CreateTemplate, frozen=True, kw_only=True, tag="create-component-template"):
-    """Create a component template."""
-
-
-class DeleteComponentTemplate(DeleteTemplate, frozen=True, kw_only=True, tag="delete-component-template"):
-    """Delete a component template."""
-
-
-# Operations that make other indices out of indices: transforms, lifecycles, downsampling, shrinking.
-
-
-_TRANSFORM, _PLUGIN = "/_transform/{transform_id}", "/_plugins/_transform/{transform_id}"
-
-
-class _OnTransform(Retried, frozen=True, kw_only=True):
-    """Operations on a transform.
-
-    Attributes:
-        transform_id: its name.
-    """
-
-    transform_id: str
-
-
-class CreateTransform(_OnTransform, frozen=True, kw_only=True, tag="create-transform"):
-    """Create a transform.
-
-    Attributes:
-        body: what it does.
-        defer_validation: check it only when it starts.
-    """
-
-    wire: ClassVar[Form] = Form("PUT", _TRANSFORM, _PLUGIN, query=("defer_validation",))
-
-    body: dict[str, Any]
-    defer_validation: bool = False
-
-
-class StartTransform(_OnTransform, frozen=True, kw_only=True, tag="start-transform"):
-    """Start a transform.
-
-    Attributes:
-        timeout: how long the node waits for it to start.
-    """
-
-    wire: ClassVar[Form] = Form("POST", f"{_TRANSFORM}/_start", f"{_PLUGIN}/_start", query=("timeout",))
-
-    timeout: str | None = None
-
-
-class WaitForTransform(_OnTransform, frozen=True, kw_only=True, tag="wait-for-transform"):
+class WaitForTransform(Retried, frozen=True, kw_only=True, tag="wait-for-transform"):
     """Stop a transform at its next checkpoint, and ask until it has stopped.
 
     Attributes:
+        transform_id: its name.
         force: stop it even when it has failed.
         timeout: of the request that stops it.
         wait_for_completion: False does not wait.
@@ -522,74 +216,13 @@ class WaitForTransform(_OnTransform, frozen=True, kw_only=True, tag="wait-for-tr
         poll_interval: seconds between questions.
     """
 
+    transform_id: str
     force: bool = False
     timeout: str | None = None
     wait_for_completion: bool = True
     wait_for_checkpoint: bool = True
     transform_timeout: PositiveSeconds = 3600.0
     poll_interval: PositiveSeconds = 0.5
-
-
-class DeleteTransform(_OnTransform, frozen=True, kw_only=True, tag="delete-transform"):
-    """Delete a transform; a missing one is not a failure.
-
-    Attributes:
-        force: even while it runs.
-    """
-
-    wire: ClassVar[Form] = Form("DELETE", _TRANSFORM, _PLUGIN, query=("force",), missing=True)
-
-    force: bool = False
-
-
-class TransformStats(_OnTransform, frozen=True, kw_only=True, tag="transform-stats"):
-    """Statistics of a transform.
-
-    Attributes:
-        condition: on the statistics of the first transform of the answer; None takes any answer.
-    """
-
-    reads: ClassVar[bool] = True
-    wire: ClassVar[Form] = Form(
-        "GET", f"{_TRANSFORM}/_stats", f"{_PLUGIN}/_explain", condition_at="transforms.0."
-    )
-
-    condition: Condition | None = None
-
-
-_POLICY = ("/_ilm/policy/{policy_name}", "/_plugins/_ism/policies/{policy_name}")
-
-
-class _OnPolicy(Retried, frozen=True, kw_only=True):
-    """Operations on a lifecycle policy.
-
-    Attributes:
-        policy_name: its name.
-    """
-
-    policy_name: str
-
-
-class CreateIlmPolicy(_OnPolicy, frozen=True, kw_only=True, tag="create-ilm-policy"):
-    """Create a lifecycle policy.
-
-    Attributes:
-        body: with the `policy`.
-    """
-
-    wire: ClassVar[Form] = Form("PUT", *_POLICY)
-
-    body: dict[str, Any]
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        demand(("policy" in self.body, "body: 'policy' is missing"))
-
-
-class DeleteIlmPolicy(_OnPolicy, frozen=True, kw_only=True, tag="delete-ilm-policy"):
-    """Delete a lifecycle policy."""
-
-    wire: ClassVar[Form] = Form("DELETE", *_POLICY)
 
 
 class Downsample(Operation, frozen=True, kw_only=True, tag="downsample"):
@@ -624,141 +257,6 @@ class ShrinkIndex(Retried, frozen=True, kw_only=True, tag="shrink-index"):
     shrink_node: str | None = None
 
 
-# Operations of the machine-learning modules, which none of the core nodes has: one request each, or few.
-
-_DATAFEED, _JOB = "/_ml/datafeeds/{datafeed_id}", "/_ml/anomaly_detectors/{job_id}"
-
-
-class _OnDatafeed(Retried, frozen=True, kw_only=True):
-    """Operations on a datafeed of Elasticsearch.
-
-    Attributes:
-        datafeed_id: its name.
-    """
-
-    datafeed_id: str
-
-
-class CreateMlDatafeed(_OnDatafeed, frozen=True, kw_only=True, tag="create-ml-datafeed"):
-    """Create a datafeed."""
-
-    wire: ClassVar[Form] = Form("PUT", _DATAFEED)
-
-    body: dict[str, Any]
-
-
-class DeleteMlDatafeed(_OnDatafeed, frozen=True, kw_only=True, tag="delete-ml-datafeed"):
-    """Delete a datafeed; a missing one is not a failure."""
-
-    wire: ClassVar[Form] = Form("DELETE", _DATAFEED, query=("force",), missing=True)
-
-    force: bool = False
-
-
-class StartMlDatafeed(_OnDatafeed, frozen=True, kw_only=True, tag="start-ml-datafeed"):
-    """Start a datafeed."""
-
-    body: dict[str, Any] | None = None
-    start: str | int | None = None
-    end: str | int | None = None
-    timeout: str | None = None
-
-    @property
-    def form(self) -> Form:
-        """Its request."""
-        said = {"start": self.start, "end": self.end, "timeout": self.timeout}
-        own = {key: value for key, value in said.items() if value is not None}
-        return Form("POST", f"{_DATAFEED}/_start", body={**own, **(self.body or {})})
-
-
-class StopMlDatafeed(_OnDatafeed, frozen=True, kw_only=True, tag="stop-ml-datafeed"):
-    """Stop a datafeed."""
-
-    wire: ClassVar[Form] = Form("POST", f"{_DATAFEED}/_stop", query=("force", "timeout"))
-
-    force: bool = False
-    timeout: str | None = None
-
-
-class _OnJob(Retried, frozen=True, kw_only=True):
-    """Operations on an anomaly detection job of Elasticsearch.
-
-    Attributes:
-        job_id: its name.
-    """
-
-    job_id: str
-
-
-class CreateMlJob(_OnJob, frozen=True, kw_only=True, tag="create-ml-job"):
-    """Create a job."""
-
-    wire: ClassVar[Form] = Form("PUT", _JOB)
-
-    body: dict[str, Any]
-
-
-class DeleteMlJob(_OnJob, frozen=True, kw_only=True, tag="delete-ml-job"):
-    """Delete a job; a missing one is not a failure."""
-
-    wire: ClassVar[Form] = Form("DELETE", _JOB, query=("force",), missing=True)
-
-    force: bool = False
-
-
-class OpenMlJob(_OnJob, frozen=True, kw_only=True, tag="open-ml-job"):
-    """Open a job."""
-
-    wire: ClassVar[Form] = Form("POST", f"{_JOB}/_open")
-
-
-class CloseMlJob(_OnJob, frozen=True, kw_only=True, tag="close-ml-job"):
-    """Close a job."""
-
-    wire: ClassVar[Form] = Form("POST", f"{_JOB}/_close", query=("force", "timeout"))
-
-    force: bool = False
-    timeout: str | None = None
-
-
-class OnModels(Cannot, frozen=True, kw_only=True):
-    """Operations on OpenSearch's models of languages: uploads of models, tasks that load them.
-
-    A node that lacks them says so itself.
-    """
-
-    shown: ClassVar[bool] = False
-
-    @property
-    def reason(self) -> str:
-        """Why not, as tables show it."""
-        return f"{self.type_name}: benchctl cannot do this to models yet"
-
-
-class RegisterMlModel(OnModels, frozen=True, kw_only=True, tag="register-ml-model"):
-    """Make OpenSearch know a model."""
-
-
-class DeployMlModel(OnModels, frozen=True, kw_only=True, tag="deploy-ml-model"):
-    """Load the model that was registered last into memory."""
-
-
-class DeleteMlModel(OnModels, frozen=True, kw_only=True, tag="delete-ml-model"):
-    """Unload and forget all models of a name."""
-
-
-class CreateMlConnector(OnModels, frozen=True, kw_only=True, tag="create-ml-connector"):
-    """Make OpenSearch know a service with models."""
-
-
-class DeleteMlConnector(OnModels, frozen=True, kw_only=True, tag="delete-ml-connector"):
-    """Forget the connector of a name."""
-
-
-class RegisterRemoteMlModel(OnModels, frozen=True, kw_only=True, tag="register-remote-ml-model"):
-    """Make OpenSearch know a model of a service."""
-
-
 class TrainKnnModel(Retried, frozen=True, kw_only=True, tag="train-knn-model"):
     """Train a model for the nearest vectors, and ask until it is there.
 
@@ -773,21 +271,3 @@ class TrainKnnModel(Retried, frozen=True, kw_only=True, tag="train-knn-model"):
     body: dict[str, Any]
     retries: int = 1000
     poll_period: PositiveSeconds = msgspec.field(default=0.5, name="poll_period")
-
-
-class DeleteKnnModel(Retried, frozen=True, kw_only=True, tag="delete-knn-model"):
-    """Delete a model for the nearest vectors.
-
-    Attributes:
-        model_id: its name.
-        ignore_if_model_does_not_exist: a missing one is not a failure.
-    """
-
-    model_id: str = msgspec.field(name="model_id")
-    ignore_if_model_does_not_exist: bool = False
-
-    @property
-    def form(self) -> Form:
-        """Its request."""
-        missing = self.ignore_if_model_does_not_exist
-        return Form("DELETE", "/_plugins/_knn/models/{model_id}", missing=missing)

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, Union, get_args, get_origin
 
 import msgspec
 
-from benchctl.track.operations import admin, composite, search
+from benchctl.track.operations import admin, composite, search, table
 from benchctl.track.operations.common import Operation
 
-_MODULES = (search, composite, admin)
+_MODULES = (search, composite, admin, table)
 
 
 def _declared() -> Iterator[type[Operation]]:

@@ -1,7 +1,8 @@
 """What all operations have in common: Rally's keys that every type knows, and the kinds of types."""
 
 import re
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, Final, Literal, Self
 
 import msgspec
@@ -48,6 +49,9 @@ class Assertion(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=
 AnswerKind = Literal["status", "shards", "health", "snapshot", "search", "rows"]
 """How an answer is judged: by its status alone, or also by what its body says, as that of a refresh does."""
 
+Progress = Literal["recovered", "snapshot complete", "no snapshot running"]
+"""What an operation that waits asks for again and again."""
+
 
 @dataclass(frozen=True)
 class Form:
@@ -55,15 +59,19 @@ class Form:
 
     Attributes:
         method: of HTTP.
-        path: `{key}` stands for a key of the operation, `{index}` for its index or the track's.
+        path: `{key}` is a key of the operation, `{index}` its index or the track's, `{/index}` a further
+            segment where the operation names one.
         opensearch: the path there, where it is another.
         query: keys of the operation that go into the query where they say something; the request parameters
             come before them.
         flags: those that always do, true or false.
-        body: any JSON; None for the operation's own `body`, where it has that key.
+        params: what else the query has unless the request parameters say otherwise.
+        body: makes it of the operation; None for the operation's own `body`, where it has that key.
         answer: how what comes back is judged.
         condition_at: a path in front of that of the operation's `condition`, where it has one.
-        missing: whether a missing thing is not a failure.
+        until: what the answer must say; the request is sent again until it does.
+        every: the key of the operation with the seconds between these requests.
+        missing: whether a missing thing is not a failure, or the key of the operation that says so.
         slow: whether it takes as long as it takes, and its time is what is measured.
     """
 
@@ -72,10 +80,13 @@ class Form:
     opensearch: str | None = None
     query: tuple[str, ...] = ()
     flags: tuple[str, ...] = ()
-    body: Any = None
+    params: Mapping[str, str] = field(default_factory=dict)
+    body: "Callable[[Any], Any] | None" = None
     answer: AnswerKind = "status"
     condition_at: str = ""
-    missing: bool = False
+    until: Progress | None = None
+    every: str = ""
+    missing: bool | str = False
     slow: bool = False
 
 
@@ -116,7 +127,7 @@ class Operation(
     """Whether this type changes nothing, and so may run on somebody else's cluster, as all searches may."""
 
     wire: ClassVar[Form | None] = None
-    """The request of this type; None where there are several, or where `form` makes it of the keys."""
+    """The request of this type; None where there are several, or where it depends on more than its keys."""
 
     name: str
     request_params: dict[str, Any] = {}
@@ -190,15 +201,11 @@ class Operation(
         return self.counts
 
     @property
-    def form(self) -> Form | None:
-        """Its request, if it has a single one."""
-        return self.wire
-
-    @property
     def content(self) -> Any:
         """What its request carries; None for nothing."""
-        form = self.form
-        return getattr(self, "body", None) if form is None or form.body is None else form.body
+        if self.wire is None or self.wire.body is None:
+            return getattr(self, "body", None)
+        return self.wire.body(self)
 
     @property
     def shares_work(self) -> bool:
@@ -234,12 +241,8 @@ class Operation(
 class Cannot(Operation, frozen=True, kw_only=True, forbid_unknown_fields=False):
     """Operations that benchctl cannot do: their tasks are unsupported, and their own keys are passed over."""
 
-    shown: ClassVar[bool] = True
-
-    @property
-    def reason(self) -> str:
-        """Why not, as tables show it."""
-        raise NotImplementedError
+    reason: ClassVar[str]
+    """Why not, as tables show it."""
 
 
 def _is_timeout(value: object) -> bool:

@@ -1,11 +1,10 @@
 """Operations that hand on to one another what they opened, and the composite that holds them together."""
 
 from collections.abc import Iterator
-from typing import Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import msgspec
 
-from benchctl.track.operations.admin import FieldCaps
 from benchctl.track.operations.common import Operation, Retried, Varying, demand
 from benchctl.track.operations.search import (
     CompositeAgg,
@@ -16,6 +15,7 @@ from benchctl.track.operations.search import (
     Sleep,
     VectorSearch,
 )
+from benchctl.track.operations.table import TYPES
 from benchctl.track.values import check_values
 
 Subjects = str | tuple[str, ...]
@@ -136,25 +136,28 @@ class Stream(
     stream: "tuple[Step, ...]"
 
 
-Step = (
-    Stream
-    | OpenPointInTime
-    | CreatePointInTime
-    | ClosePointInTime
-    | DeletePointInTime
-    | ListAllPointInTime
-    | SubmitAsyncSearch
-    | GetAsyncSearch
-    | DeleteAsyncSearch
-    | Search
-    | PaginatedSearch
-    | ScrollSearch
-    | CompositeAgg
-    | VectorSearch
-    | RawRequest
-    | Sleep
-    | FieldCaps
-)
+if TYPE_CHECKING:
+    Step = Stream | Operation
+else:
+    Step = (
+        Stream
+        | OpenPointInTime
+        | CreatePointInTime
+        | ClosePointInTime
+        | DeletePointInTime
+        | ListAllPointInTime
+        | SubmitAsyncSearch
+        | GetAsyncSearch
+        | DeleteAsyncSearch
+        | Search
+        | PaginatedSearch
+        | ScrollSearch
+        | CompositeAgg
+        | VectorSearch
+        | RawRequest
+        | Sleep
+        | TYPES["field-caps"]
+    )
 """What a composite is made of."""
 
 

@@ -5,7 +5,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 import msgspec
 
-from benchctl.track.operations.common import MOST_WAIT_S, Asking, Cannot, Form, Operation, Varying, demand
+from benchctl.track.operations.common import MOST_WAIT_S, Asking, Operation, Varying, demand
 
 _SUB_AGGREGATIONS = ("aggs", "aggregations")
 
@@ -366,9 +366,6 @@ class Sleep(Operation, frozen=True, kw_only=True, tag="sleep"):
         demand((0 <= self.duration <= MOST_WAIT_S, f"duration must be from 0 to {MOST_WAIT_S:,} seconds"))
 
 
-# Operations in query languages: SQL and ES|QL.
-
-
 class Sql(Operation, frozen=True, kw_only=True, tag="sql"):
     """A query in SQL; further pages come by its cursor.
 
@@ -382,52 +379,6 @@ class Sql(Operation, frozen=True, kw_only=True, tag="sql"):
 
     body: dict[str, Any]
     pages: Annotated[int, msgspec.Meta(ge=1)] = 1
-
-
-class _InEsql(Operation, frozen=True, kw_only=True):
-    """Operations in ES|QL; the engine does not count them among its searches."""
-
-    shown: ClassVar[bool] = True
-    reads: ClassVar[bool] = True
-    own: ClassVar[dict[str, Any]] = {}
-    """What its body says beside the query."""
-
-    query: str
-    filter: dict[str, Any] | None = None
-    body: dict[str, Any] = msgspec.field(default_factory=dict)
-
-    @property
-    def form(self) -> Form:
-        """Its request."""
-        chosen = {} if self.filter is None else {"filter": self.filter}
-        return Form(
-            "POST", "/_query", body={**self.body, "query": self.query, **self.own, **chosen}, answer="rows"
-        )
-
-
-class Esql(_InEsql, frozen=True, kw_only=True, tag="esql"):
-    """A query in ES|QL.
-
-    Attributes:
-        query: its text.
-        filter: a query that documents must match first.
-        body: further keys of the body.
-        detailed_results: taken from Rally's tracks; answers are always read in full detail.
-    """
-
-    detailed_results: bool = False
-
-
-class EsqlProfile(_InEsql, frozen=True, kw_only=True, tag="esql-profile"):
-    """A query in ES|QL that the node also profiles; benchctl draws no figures from the profile.
-
-    Attributes:
-        query: its text.
-        filter: a query that documents must match first.
-        body: further keys of the body.
-    """
-
-    own: ClassVar[dict[str, Any]] = {"profile": True}
 
 
 # OpenSearch Benchmark's searches for the nearest vectors.
@@ -516,53 +467,3 @@ class VectorSearch(Varying, frozen=True, kw_only=True, rename=_key, tag="vector-
     def reads_data_set(self) -> bool:
         """Whether its vectors come from a data set: without a body, they have to."""
         return bool(self.data_set_path or self.data_set_corpus) or not self.body
-
-
-# Types that benchctl cannot do.
-
-
-def without_data_set(operation: Operation) -> str:
-    """Why an operation with a data set cannot be done."""
-    return f"{operation.type_name} takes vectors from a data set: benchctl reads none"
-
-
-class BulkVectorDataSet(Cannot, frozen=True, kw_only=True, tag="bulk-vector-data-set"):
-    """Vectors of a data set, many a request."""
-
-    @property
-    def reason(self) -> str:
-        """Why not, as tables show it."""
-        return without_data_set(self)
-
-
-class Elsewhere(Cannot, frozen=True, kw_only=True):
-    """Operations that do not go over HTTP."""
-
-    speaks: ClassVar[str] = "gRPC"
-
-    @property
-    def reason(self) -> str:
-        """Why not, as tables show it."""
-        return f"{self.type_name} speaks {self.speaks}: benchctl speaks HTTP"
-
-
-class ProtoBulk(Elsewhere, frozen=True, kw_only=True, tag="proto-bulk"):
-    """A bulk request over gRPC."""
-
-
-class ProtoSearch(Elsewhere, frozen=True, kw_only=True, tag="proto-search"):
-    """A search over gRPC."""
-
-
-class ProtoVectorSearch(Elsewhere, frozen=True, kw_only=True, tag="proto-vector-search"):
-    """A search for vectors over gRPC."""
-
-
-class ProtoBulkVectorDataSet(Elsewhere, frozen=True, kw_only=True, tag="proto-bulk-vector-data-set"):
-    """Vectors of a data set over gRPC."""
-
-
-class ProduceStreamMessage(Elsewhere, frozen=True, kw_only=True, tag="produce-stream-message"):
-    """Documents of the corpus into a stream that the node reads."""
-
-    speaks: ClassVar[str] = "the protocol of a message broker"
