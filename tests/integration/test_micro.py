@@ -1,6 +1,7 @@
 """Microbenchmarks in real JVMs: compiled, run in turns, compared, gone on with; what fails says why."""
 
 import json
+import secrets
 from pathlib import Path
 
 import pytest
@@ -82,6 +83,14 @@ def test_two_kinds_of_jvm_are_compared_and_their_inlining_is_kept(
     more = benchctl("run", "--more", record.id, "--forks", "1", "--wait")
     assert more.returncode == 0, more.stderr
     assert len(folder.load().compared("none")) == 4
+
+
+def test_compiling_writes_nothing_to_the_root_of_the_file_system(benchctl: Benchctl, source: Path):
+    package = f"benchctl_{secrets.token_hex(8)}"
+    source.write_text(SOURCE.replace("demo", package))
+    done = benchctl("micro", "list", str(source))
+    assert (done.returncode, f"{package}.Calls.called" in done.stdout) == (0, True), done.stderr
+    assert not Path("/", package).exists()
 
 
 def test_what_jmhs_profilers_say_is_kept_and_shown(benchctl: Benchctl, store: RunStore, source: Path):

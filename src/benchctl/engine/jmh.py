@@ -199,9 +199,10 @@ class Workbench:
         final = self.home.artifacts / f"micro-{source.stem}-{key}"
         if not final.is_dir():
             with staging(final.parent, f"compile {source}") as folder:
-                out = folder / "classes"
+                out, generated = folder / "classes", folder / "generated"
                 out.mkdir()
-                compiler.compile(files, class_path, micro.release, out, name=source.name, processing=True)
+                generated.mkdir()
+                compiler.compile(files, class_path, micro.release, out, name=source.name, generated=generated)
                 if not (out / "META-INF" / "BenchmarkList").is_file():
                     raise UsageError(
                         f"{source} has no benchmark", hint="mark a public method with @Benchmark"

@@ -416,7 +416,7 @@ class Compiler:
         out: Path,
         *,
         name: str,
-        processing: bool = False,
+        generated: Path | None = None,
     ) -> None:
         """Compile sources for a Java release, into the folders of their packages below `out`.
 
@@ -426,15 +426,16 @@ class Compiler:
             release: of Java.
             out: the folder.
             name: of the sources in messages.
-            processing: whether processors of annotations that are on the class path are run; given by a path
-                of their own, ecj finds none.
+            generated: directory for the sources that annotation processors on the class path generate; none
+                is run without it. ecj finds no processor on a processor path, and its default for generated
+                sources is the root of the file system.
 
         Raises:
             BenchctlError: they do not compile, with the compiler's first lines.
         """
         # `--release` would need a JDK's symbol file; this uses the runtime's own classes instead.
         flags = ["-source", str(release), "-target", str(release), "-nowarn", "-g"]
-        flags += [] if processing else ["-proc:none"]
+        flags += ["-proc:none"] if generated is None else ["-s", str(generated)]
         paths = ["-classpath", os.pathsep.join(map(str, class_path)), "-d", str(out), *map(str, sources)]
         start = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-jar", str(self.jar)]
         done = run_java(self.jdk.home, [*start, "-encoding", "UTF-8", *flags, *paths], None)
