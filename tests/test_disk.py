@@ -15,7 +15,7 @@ from benchctl.results.foreign import read_race
 from benchctl.results.store import RunFolder, RunStore
 from benchctl.track.load import load_challenge, load_track
 from benchctl.track.parameters import read_parameter_files
-from benchctl.yaml_file import load_typed
+from benchctl.yaml_file import read_typed
 
 
 def pipe(path: Path) -> None:
@@ -40,7 +40,7 @@ READERS: dict[str, tuple[str, Callable[[Path], object]]] = {
     "track": ("track.json", lambda folder: load_track(str(folder / "track.json"), {})),
     "challenge": ("challenge.json", big5),
     "parameters": ("params.yml", lambda folder: read_parameter_files([folder / "params.yml"])),
-    "YAML file": ("variants.yml", lambda folder: load_typed(folder / "variants.yml", dict[str, str])),
+    "YAML file": ("variants.yml", lambda folder: read_typed(folder / "variants.yml", dict[str, str])),
     "suite": ("nightly.yml", lambda folder: load_suite(folder / "nightly.yml")),
     "race": ("race.json", lambda folder: read_race(folder / "race.json")),
     "corpus": ("manifest.json", load_corpus),

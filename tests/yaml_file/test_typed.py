@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchctl.errors import ExitCode, UsageError
-from benchctl.yaml_file import decode, load_typed, read_typed
+from benchctl.yaml_file import Document, convert, read_typed
 
 Wait = Annotated[str, msgspec.Meta(pattern="^[0-9]+m$", description="a time such as 30m")]
 
@@ -64,7 +64,7 @@ class Shape(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="keb
         ("name: true", "f.yml:1:7: name: expected text, found true", "quotes: 'true'"),
         ("name:\nforks: 3", "f.yml:1:6: name: expected text, found nothing", ""),
         ("name: a\nforks: 0", "f.yml:2:8: forks: expected a whole number >= 1, found the number 0", ""),
-        ("name: a\nforks: '3'", "forks: expected a whole number, found '3'", "leave the quotes out: 3"),
+        ("name: a\nforks: '3'", "forks: expected a whole number, found '3'", ""),
         ("name: a\nforks: 2.5", "forks: expected a whole number, found the number 2.5", ""),
         ("name: a\nvariants: es", "f.yml:2:11: variants: expected a list, found 'es'", "write [es]"),
         ("name: a\npair: 3", "f.yml:2:7: pair: expected a list, found the number 3", "write [3]"),
@@ -79,7 +79,7 @@ class Shape(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="keb
         ("name: a\nwait: 5 min", "wait: expected a time such as 30m, found '5 min'", ""),
         ("name: a\nwait-or-number: soon", "wait-or-number: expected a time such as 30m, found 'soon'", ""),
         ("name: a\npolicy: wiat", "f.yml:2:9: policy: 'wiat' is none of exit, wait", "did you mean 'wait'?"),
-        ("name: a\nquiet: y", "f.yml:2:8: quiet: expected true or false, found 'y'", "write true or false"),
+        ("name: a\nquiet: y", "f.yml:2:8: quiet: expected true or false, found 'y'", ""),
         ("name: a\nhost: {maxload: 1}", "f.yml:2:8: host: unknown key 'maxload'", "did you mean 'max-load'?"),
         ("name: a\nhost:\n  max-load: -1", "f.yml:3:3: host: a load is never negative", ""),
         (
@@ -104,7 +104,7 @@ class Shape(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="keb
 )  # fmt: skip
 def test_what_does_not_fit_is_said_with_its_place_and_in_words(text: str, message: str, hint: str):
     with pytest.raises(UsageError, match=re.escape(message)) as caught:
-        decode(text, Shape, name="f.yml")
+        convert(Document(text, "f.yml"), Shape)
     assert hint in caught.value.hint
     assert caught.value.hint or not hint
     assert caught.value.exit_code == ExitCode.USAGE
@@ -112,7 +112,7 @@ def test_what_does_not_fit_is_said_with_its_place_and_in_words(text: str, messag
 
 def test_what_fits_is_typed():
     text = "name: a\nvariants: [es, {max-load: 1}]\nnotify: [{kind: mail, host: h}]\nanything: {on: [1, x]}\n"
-    assert decode(text, Shape, name="f.yml") == Shape(
+    assert convert(Document(text, "f.yml"), Shape) == Shape(
         name="a", variants=("es", Limits(1.0)), notify=(Mail("h"),), anything={"on": [1, "x"]}
     )
 
@@ -120,8 +120,8 @@ def test_what_fits_is_typed():
 def test_a_file_is_read_and_its_places_serve_further_checks(tmp_path: Path):
     path = tmp_path / "f.yml"
     path.write_text("name: ä\nvariants:\n  - one\n  - two\n", encoding="utf-8")
-    assert load_typed(path, Shape).name == "ä"
     typed = read_typed(path, Shape)
+    assert typed.value.name == "ä"
     complaint = typed.document.refuse(("variants", 1), "there is no two", hint="take three")
     assert complaint.message == f"{path}:4:5: variants, entry 2: there is no two"
     assert complaint.hint == "take three"
@@ -129,12 +129,12 @@ def test_a_file_is_read_and_its_places_serve_further_checks(tmp_path: Path):
 
 def test_files_that_cannot_be_read_are_said_to_be(tmp_path: Path):
     with pytest.raises(UsageError, match=r"cannot read .*No such file"):
-        load_typed(tmp_path / "none.yml", Shape)
+        read_typed(tmp_path / "none.yml", Shape)
     with pytest.raises(UsageError, match=r"cannot read .*Is a directory"):
-        load_typed(tmp_path, Shape)
+        read_typed(tmp_path, Shape)
     (tmp_path / "f.yml").write_bytes(b"name: \xff\n")
     with pytest.raises(UsageError, match="not UTF-8"):
-        load_typed(tmp_path / "f.yml", Shape)
+        read_typed(tmp_path / "f.yml", Shape)
 
 
 NUMBERS = st.dictionaries(
@@ -156,7 +156,7 @@ def test_whatever_value_is_wrong_its_own_line_is_named(
     text = yaml.safe_dump({"name": "a", "margins": wrong}, sort_keys=False)
     line = 1 + next(place for place, row in enumerate(text.splitlines()) if "wrong" in row)
     with pytest.raises(UsageError) as caught:
-        decode(text, Shape, name="f.yml")
+        convert(Document(text, "f.yml"), Shape)
     assert caught.value.message.startswith(f"f.yml:{line}:")
     assert f"margins, {outer}, {inner}: expected a number, found 'wrong'" in caught.value.message
 
@@ -168,7 +168,7 @@ def test_whatever_entry_is_wrong_its_own_line_is_named(before: list[str], behind
     entries = [*before, 17, *behind]
     text = yaml.safe_dump({"name": "a", "variants": entries}, sort_keys=False)
     with pytest.raises(UsageError) as caught:
-        decode(text, Shape, name="f.yml")
+        convert(Document(text, "f.yml"), Shape)
     line = 3 + len(before)
     assert caught.value.message.startswith(f"f.yml:{line}:3: variants, entry {1 + len(before)}: ")
 
@@ -176,7 +176,7 @@ def test_whatever_entry_is_wrong_its_own_line_is_named(before: list[str], behind
 def complaint_of(text: str) -> str | None:
     """What is said of a text; nothing where it fits."""
     try:
-        decode(text, Shape, name="f.yml")
+        convert(Document(text, "f.yml"), Shape)
     except UsageError as err:
         return err.message
     return None

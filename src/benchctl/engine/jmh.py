@@ -27,7 +27,7 @@ from benchctl.results.jmh import MOST_RESULT_BYTES, label_of, short_names
 from benchctl.results.model import EngineFacts, IndexFacts
 from benchctl.results.plan import MicroSpec, VariantSpec
 from benchctl.track.model import Task
-from benchctl.yaml_file import load_typed
+from benchctl.yaml_file import read_typed
 
 _VERSION = "1.37"
 _RUNTIME = (
@@ -78,7 +78,7 @@ def read_source(path: Path) -> MicroSpec:
             content.update(f"{file.name}\0".encode() + read_file(file, MOST_RESULT_BYTES))
     found = [name for text in texts for match in _DEPENDS.finditer(text) for name in match["named"].split()]
     beside = path / "micro.yml" if path.is_dir() else path.with_suffix(".yml")
-    said = load_typed(beside, _Beside) if beside.is_file() else _Beside()
+    said = read_typed(beside, _Beside).value if beside.is_file() else _Beside()
     found += said.dependencies
     for name in (*found, *said.apart.values()):
         if not _COORDINATES.fullmatch(name):

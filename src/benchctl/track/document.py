@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, TypeVar
 
 import msgspec
@@ -11,10 +12,10 @@ from benchctl.errors import UsageError
 from benchctl.nearest import guess, nearest
 from benchctl.track.template import Rendered
 from benchctl.track.template_source import Origin, cut
+from benchctl.yaml_file import COMPLAINT_PLACE, find_place, steps_of
 
 T = TypeVar("T")
 
-_PLACE = re.compile(r" - at `\$(?P<place>[^`]*)`")
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?[eE]\+?\d+|-?\d{19,}", re.ASCII)
 _BYTE = re.compile(r"\(byte (?P<offset>\d+)\)")
 _LARGEST = 2**64
@@ -38,55 +39,45 @@ _PASSING = frozenset(
 )
 
 
-# Positions of values in JSON text.
-
-_STEP = re.compile(r"\.(?P<key>[^.\[\]]+)|\[(?P<place>\d+)\]")
 _SPACE = re.compile(r"[ \t\n\r]*")
 _DECODER = json.JSONDecoder()
 
 
 def offset_of(text: str, where: str, key: str | None = None) -> int:
-    """The offset of a value, or of the innermost enclosing value that can be found.
+    """Return the offset of a value, or of the innermost value around it that exists.
 
     Args:
-        text: valid JSON.
-        where: a path such as `$.schedule[3].operation`.
-        key: of the object there; the offset of its name instead of the object's.
+        text: Valid JSON.
+        where: A path such as `$.schedule[3].operation`.
+        key: A key of the object there, whose own offset is returned if it exists.
     """
-    at = _space(text, 0)
-    for match in _STEP.finditer(where.removeprefix("$")):
-        step: str | int = int(match["place"]) if match["place"] is not None else match["key"]
-        found = next((value for name, _, value in _children(text, at) if name == step), None)
-        if found is None:
-            return at
-        at = found
-    return next((start for name, start, _ in _children(text, at) if name == key), at)
+    return find_place(partial(_members, text), _after_space(text, 0), steps_of(where), key)
 
 
 def repeated_keys(text: str) -> Iterator[tuple[str, str, int]]:
-    """Duplicate keys of objects in valid JSON; parsers silently take the last one.
+    """Find duplicate keys of objects in valid JSON; parsers silently take the last one.
 
     Yields:
         (JSON path of the object, key, offset of the repetition).
 
     Raises:
-        RecursionError: the text is nested too deeply.
+        RecursionError: If the text is nested too deeply.
     """
-    found = False
+    has_duplicates = False
 
     def look(pairs: list[tuple[str, object]]) -> None:
-        nonlocal found
-        found = found or len(dict(pairs)) < len(pairs)
+        nonlocal has_duplicates
+        has_duplicates = has_duplicates or len(dict(pairs)) < len(pairs)
 
     # Numbers stay strings, whatever their size.
     json.loads(text, object_pairs_hook=look, parse_int=str, parse_float=str)
-    if found:  # finding their positions takes longer
-        yield from _repeated(text, _space(text, 0), "$")
+    if has_duplicates:  # finding their positions takes longer
+        yield from _repeated(text, _after_space(text, 0), "$")
 
 
 def _repeated(text: str, at: int, where: str) -> Iterator[tuple[str, str, int]]:
     seen: set[str] = set()
-    for name, start, value in _children(text, at):
+    for name, start, value in _members(text, at):
         if isinstance(name, int):
             inner = f"{where}[{name}]"
         else:
@@ -97,28 +88,28 @@ def _repeated(text: str, at: int, where: str) -> Iterator[tuple[str, str, int]]:
         yield from _repeated(text, value, inner)
 
 
-def _children(text: str, at: int) -> Iterator[tuple[str | int, int, int]]:
-    """The members of an object or array: key or index, offset of the member, offset of its value."""
+def _members(text: str, at: int) -> Iterator[tuple[str | int, int, int]]:
+    """Yield the members of an object or array: key or position, offset of the member, offset of its value."""
     if text[at : at + 1] not in ("{", "["):
         return
     named = text[at] == "{"
-    at = _space(text, at + 1)
+    at = _after_space(text, at + 1)
     number = 0
     while text[at] not in "}]":
         start = at
         name: str | int = number
         if named:
             name, at = _DECODER.raw_decode(text, at)
-            at = _space(text, _space(text, at) + 1)
+            at = _after_space(text, _after_space(text, at) + 1)
         yield name, start, at
         _, at = _DECODER.raw_decode(text, at)
-        at = _space(text, at)
+        at = _after_space(text, at)
         if text[at] == ",":
-            at = _space(text, at + 1)
+            at = _after_space(text, at + 1)
         number += 1
 
 
-def _space(text: str, at: int) -> int:
+def _after_space(text: str, at: int) -> int:
     match = _SPACE.match(text, at)
     return match.end() if match else at
 
@@ -282,11 +273,10 @@ def convert(raw: Any, kind: type[T], document: Document, where: str) -> T:
 
 
 def refused(err: msgspec.ValidationError, document: Document, where: str) -> UsageError:
-    """Msgspec's error, with the place in the file."""
-    text = str(err)
-    place = _PLACE.search(text)
-    inner = place["place"] if place else ""
-    return document.refuse(f"{where}{inner}", _PLACE.sub("", text))
+    """Return the error for a complaint of msgspec, with its place in the file."""
+    match = COMPLAINT_PLACE.search(str(err))
+    inner = match["path"].removeprefix("$") if match else ""
+    return document.refuse(f"{where}{inner}", COMPLAINT_PLACE.sub("", str(err)))
 
 
 _KEYS: dict[Any, tuple[str, ...]] = {}

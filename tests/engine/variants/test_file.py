@@ -212,8 +212,12 @@ def test_a_version_takes_the_place_of_a_distribution(tmp_path: Path):
         ),
         ("a: {extends: es, nodes: {master: {}}}", "'master' stands for the node that is", "otherwise"),
         ("a: {extends: es, nodes: {A b: {}}}", "'A b' cannot be a node's name", "lower-case"),
-        ("a: {extends: es, nodes: [b, c]}", "found", "write NAME: {...}"),
-        ("a: {extends: es, nodes: {b: , c: {}}}", "found nothing", "write {} where all is as usual"),
+        (
+            "a: {extends: es, nodes: [b, c]}",
+            "1:25: a, nodes: expected a whole number or a mapping",
+            "",
+        ),
+        ("a: {extends: es, nodes: {b: , c: {}}}", "nodes, b: expected a mapping of names and values", ""),
         ("a: {extends: es, nodes: {b: {roles: master}, c: {}}}", "expected a list", "write [master]"),
         ("a: {extends: es, nodes: {b: {roles: [mastr]}}}", "'mastr' is no role", "did you mean 'master'?"),
         (
