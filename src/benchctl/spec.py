@@ -132,14 +132,6 @@ class RunSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
             later=True,
         ),
     ] = ""
-    transport: Annotated[
-        TransportName,
-        _said(
-            "benchctl's own wire client, the same for both, or elasticsearch-py and opensearch-py, as "
-            "applications use them.",
-            "Load",
-        ),
-    ] = "wire"
     metrics: Annotated[
         str,
         _said(

@@ -99,7 +99,6 @@ RUN: Final[Mapping[str, tuple[Words, ...]]] = {
     "on_error": (("--on-error", "abort"),),
     "on_node_loss": (("--on-node-loss", "continue", "--variant", "es3=es,nodes:3"),),
     "assertions": (("--enable-assertions",),),
-    "transport": (("--transport", "client"),),
     "hosts": (("--hosts", "hosts.yml"),),
     "metrics": (("--metric", "cpu,took"),),
     "page_cache": (("--page-cache", "cold"),),

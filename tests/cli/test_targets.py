@@ -130,8 +130,6 @@ def test_a_run_behind_aws_signs_every_request_and_keeps_the_key(
         run = ["run", "--challenge", "range-only-short", "--target", f"prod=http://127.0.0.1:{node.port}"]
         run += ["--forks", "1", "--param", "iterations=1", "--quiet"]
         assert guarded(root, run) == 0, capsys.readouterr().err
-        assert guarded(root, [*run, "--transport", "client"]) == 2
-        assert "--transport client cannot sign requests" in capsys.readouterr().err
         monkeypatch.setenv("BENCHCTL_PROD_SECRET_KEY", "another")
         assert guarded(root, run) == 1
     said = capsys.readouterr()

@@ -83,7 +83,6 @@ OTHERS: dict[str, Any] = {
     "on_error": "abort",
     "index": "deterministic",
     "on_node_loss": "continue",
-    "transport": "client",
     "ingest_transport": "client",
     "metrics": "cpu",
     "compared_as": "difference",

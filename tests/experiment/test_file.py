@@ -173,7 +173,7 @@ def test_the_digest_is_that_of_the_file_and_its_challenges(what: str, tmp_path: 
             "redline: {operation: range, slo: p90=50ms}, evidence: {kinds: [gc]}}",
             "a red-line search warms up by itself, and collects no evidence",
         ),
-        ("challenges: [range-only-short]}", "challenges: [range-only-short], transport: http}", "'http' is"),
+        ("challenges: [range-only-short]}", "challenges: [range-only-short], on-error: stop}", "'stop' is"),
         ("challenges: [range-only-short]}", "challenges: [range-only-short], tags: [a b]}", "tags"),
         ("[0.65, 0.68, 4.62]", "[0.65]", "[BASELINE, CONTENDER] or [BASELINE, CONTENDER, PERCENT]"),
         ("[0.65, 0.68, 4.62]", "[1, 2, 3, 4]", "[BASELINE, CONTENDER] or [BASELINE, CONTENDER, PERCENT]"),

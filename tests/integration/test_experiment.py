@@ -114,7 +114,7 @@ forks: 2
 heap: 512m
 measurements:
   wire: {variants: [es, os], challenges: [costs.json], index-builds: 2}
-  client: {variants: [es], challenges: [costs.json], transport: client, forks: 1}
+  large: {variants: [es], challenges: [costs.json], heap: 600m, forks: 1}
   rates:
     variants: [es, os]
     forks: 1
@@ -171,8 +171,8 @@ def test_costs_totals_and_rates_over_builds(home: Home, benchctl: Benchctl, tmp_
     assert rows["cost"]["comparison"]["difference_low"] is not None
     assert rows["rate"]["figures"][0]["at_least"]
     found = runs(home)
-    assert (found["client"].plan.transport, found["wire"].plan.transport) == ("client", "wire")
-    assert found["client"].plan.index_builds == 1
+    assert (found["large"].plan.heap_mb, found["wire"].plan.heap_mb) == (600, 512)
+    assert found["large"].plan.index_builds == 1
     assert {fork.index_build for fork in found["wire"].forks} == {0}
     assert rows["size"]["comparison"]["builds_baseline"] == 2
     assert not found["built"].forks

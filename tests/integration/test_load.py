@@ -1,13 +1,11 @@
 """What only the load generator does, on real nodes through the command line: every way to make load."""
 
 import json
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import numpy as np
 import pytest
 
@@ -139,33 +137,19 @@ def test_many_ways_to_make_load_in_one_schedule(benchctl: Benchctl, store: RunSt
     assert "throughput, docs/s" in benchctl("show", record.id, "-v").stdout
 
 
-def test_the_official_clients_measure_the_same_and_are_never_mixed_in(benchctl: Benchctl, store: RunStore):
-    words = ("--challenge", "range-only-short", "--variant", "os", "--transport", "client")
-    words += ("--page-cache", "cold")
+def test_a_cold_page_cache_holds_nothing_of_the_index(benchctl: Benchctl, store: RunStore):
+    words = ("--challenge", "range-only-short", "--variant", "os", "--page-cache", "cold")
     done = benchctl("run", *words, *SMALL)
     assert done.returncode == 0, done.stderr
-    folder, record = latest(store)
-    assert record.plan.transport == "client"
+    _, record = latest(store)
     (fork,) = record.forks
     assert (fork.summaries[0].samples, fork.summaries[0].failures) == (10, {})
     assert fork.boots[0].searches_sent == fork.boots[0].searches_counted
-    assert "--transport client" in done.stdout
     # A start reads some of the index, and the first range the rest of what it needs.
     assert fork.boots[0].resident is not None
     assert fork.boots[0].resident < 0.01
     assert fork.summaries[0].meters["storage_read"] > 0
     assert "page cache of the index before nodes start: cold" in benchctl("show", record.id, "--host").stdout
-
-    # The same run, but for what it says of its transport.
-    plan = msgspec.structs.replace(record.plan, transport="wire")
-    other = RunFolder(folder.path.with_name(f"{record.id[:-4]}wire"))
-    shutil.copytree(folder.path, other.path)
-    other.save(msgspec.structs.replace(record, id=other.path.name, plan=plan))
-    sides = [f"{one}:os" for one in (other.path.name, record.id)]
-    refused = benchctl("compare", *sides)
-    assert refused.returncode == 2
-    assert "transport differs" in refused.stderr
-    assert benchctl("compare", *sides, "--force").returncode == 0
 
 
 def test_a_failing_request_ends_a_fork_where_that_is_the_policy(

@@ -159,11 +159,12 @@ def test_a_node_that_is_gone_is_an_error():
         ingest([("i", bodies(5))], endpoint=url, clients=2, on_progress=lambda _: None)
 
 
-def test_an_interrupt_does_not_wait_for_a_node_that_hangs():
+@pytest.mark.parametrize("helper", [None, "elasticsearch", "opensearch"])
+def test_an_interrupt_does_not_wait_for_a_node_that_hangs(helper: EngineName | None):
     with socket.create_server(("127.0.0.1", 0)) as listener, ExitStack() as still_open:
 
         def interrupted() -> Iterator[tuple[int, bytes]]:
-            yield 1, b"x\n"
+            yield 2, ROWS
             connection, _ = listener.accept()
             still_open.enter_context(connection)
             connection.recv(1)
@@ -172,7 +173,7 @@ def test_an_interrupt_does_not_wait_for_a_node_that_hangs():
         url = f"http://127.0.0.1:{listener.getsockname()[1]}"
         begun = time.monotonic()
         with pytest.raises(KeyboardInterrupt):
-            ingest([("i", interrupted())], endpoint=url, clients=2, on_progress=lambda _: None)
+            ingest([("i", interrupted())], endpoint=url, clients=2, helper=helper, on_progress=lambda _: None)
     assert time.monotonic() - begun < 20
 
 

@@ -195,7 +195,6 @@ def era(host: dict[str, Any] | None = None, **plan: Any) -> str:
         {"index_builds": 2},
         {"workers": 2},
         {"pin": PinSpec((0,), (1,))},
-        {"transport": "client"},
     ],
 )
 def test_whatever_decides_figures_begins_a_new_era(plan: dict[str, Any]):

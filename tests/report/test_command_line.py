@@ -83,9 +83,9 @@ def test_command_says_all_that_a_variant_adds(replan: Callable[..., Plan]):
 
 
 def test_command_makes_the_load_in_the_same_way(replan: Callable[..., Plan]):
-    plan = msgspec.structs.replace(replan(), transport="client", workers=2, on_error="abort", assertions=True)
+    plan = msgspec.structs.replace(replan(), workers=2, on_error="abort", assertions=True)
     text = command(plan, forks=5, corpus_documents=1, iterations=None)
-    assert "--workers 2 --on-error abort --enable-assertions --transport client" in text
+    assert "--workers 2 --on-error abort --enable-assertions" in text
     assert "--enable-assertions" in text
 
 

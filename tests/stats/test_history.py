@@ -125,7 +125,6 @@ def test_other_machines_and_other_tools_say_nothing(changes: dict[str, Any]):
         {"restart": "never"},
         {"corpus": msgspec.structs.replace(CORPUS, documents=4_000_000)},
         {"schedules": (Challenge("c", (Task("range", iterations=300),)),)},
-        {"transport": "client"},
         {"pin": PinSpec(node=(0,), driver=(1,))},
     ],
 )

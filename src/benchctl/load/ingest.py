@@ -14,7 +14,7 @@ import msgspec
 from benchctl.corpus.documents import Numbering, Range, merged
 from benchctl.endpoint import Endpoint
 from benchctl.errors import BenchctlError
-from benchctl.load.client_transport import LibraryWire
+from benchctl.load.bulk_helpers import BulkHelper
 from benchctl.load.request import Request, judge_bulk
 from benchctl.load.transport import MeasuredClient, open_client
 from benchctl.results.plan import EngineName
@@ -56,7 +56,7 @@ class Body:
     client_s: float = 0.0
 
 
-IngestWire = MeasuredClient | LibraryWire
+IngestWire = MeasuredClient | BulkHelper
 
 
 class Senders:
@@ -162,7 +162,7 @@ def _send(client: IngestWire, body: Body) -> Body:
 
     A library gets documents as objects, as an application has them: decoding them is nobody's time.
     """
-    if isinstance(client, LibraryWire):
+    if isinstance(client, BulkHelper):
         lines = [msgspec.json.decode(line) for line in body.payload.splitlines()]
         pairs = list(zip(lines[::2], lines[1::2], strict=True))
         return replace(body, **asdict(client.index(pairs, body.target or None, BULK_TIMEOUT_S)))
@@ -288,7 +288,7 @@ def ingest(
         wires = [open_client(endpoint, number) for number in range(clients)]
     else:
         at = endpoint if isinstance(endpoint, Endpoint) else Endpoint.of(endpoint)
-        wires = [LibraryWire(helper, at) for _ in range(clients)]
+        wires = [BulkHelper(helper, at) for _ in range(clients)]
     with Senders(wires, tally.add) as senders:
         try:
             _feed(streams, senders, tally, checkpoints, cuts)

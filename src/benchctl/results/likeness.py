@@ -15,7 +15,7 @@ from benchctl.track.model import Challenge
 # What of a plan decides the figures. Variants are what is compared; seed and forks only decide how well.
 _ALIKE = (
     "track", "track_digest", "corpus", "segments", "ingest_clients", "schedules", "warmup_challenges",
-    "restart", "heap_mb", "transport", "page_cache", "redline", "pin", "index_builds", "plugin", "evidence",
+    "restart", "heap_mb", "page_cache", "redline", "pin", "index_builds", "plugin", "evidence",
     "load_hosts", "index", "micro", "ingest_transport",
 )  # fmt: skip
 

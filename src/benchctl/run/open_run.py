@@ -59,11 +59,6 @@ def load_caveats(plan: Plan, calibration: Calibration | None) -> tuple[str, ...]
     found = []
     if plan.test_mode:
         found.append("--test-mode: tasks were cut to a few requests, so the figures mean nothing")
-    if plan.transport == "client":
-        found.append(
-            "measured through elasticsearch-py and opensearch-py: their own cost, which differs, is part of "
-            "every figure, as it is for an application (--transport client)"
-        )
     if plan.workers > 1:
         asked = most_offered_per_s(plan)
         why = ""

@@ -19,12 +19,12 @@ from benchctl.home import Home
 from benchctl.load.client import NodeGone
 from benchctl.load.driver_overhead import driver_figures, start_late_ns
 from benchctl.load.executor import HostPart, Stage, TaskResult, WorkerPool, run_step
-from benchctl.load.task_clients import Job, OpenWire
+from benchctl.load.task_clients import Job
 from benchctl.load.transport import open_client
 from benchctl.load.work.programs import open_workload
 from benchctl.load.workload import WorkContext
 from benchctl.results.figures import DOCUMENTS, DriverFigures, HostFigures, TaskSummary
-from benchctl.results.plan import EngineName, Plan, VariantSpec
+from benchctl.results.plan import Plan, VariantSpec
 from benchctl.results.samples import Outcome, SampleSpool
 from benchctl.run.bench import Observer
 from benchctl.run.building import NODE_DEATH_S
@@ -225,7 +225,7 @@ class StepRunner:
             # Only where it is needed: it could not be sent to workers.
             context = replace(context, act=serving.act)
         return Stage(
-            open_wire=self._opener(serving, variant.engine),
+            open_wire=partial(open_client, serving.endpoint),
             context=context,
             origin_ns=origin_ns,
             boot=boot,
@@ -328,14 +328,6 @@ class StepRunner:
         for failure in result.failures:
             said = f": {failure.details[0]}" if failure.details else ""
             self._observer.note(f"{job.task.label}: {failure.count:,} x {failure.outcome.name.lower()}{said}")
-
-    def _opener(self, serving: Serving, engine: EngineName) -> OpenWire:
-        if self._plan.transport == "client":
-            # Both official clients are slow to import.
-            from benchctl.load.client_transport import LibraryOpener  # noqa: PLC0415 - see above
-
-            return LibraryOpener(engine, serving.endpoint)
-        return partial(open_client, serving.endpoint)
 
     def _job(self, schedule: int, position: int, task: Task) -> Job:
         operation = self._track.operations[task.operation]

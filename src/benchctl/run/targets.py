@@ -109,11 +109,6 @@ def look_at(spec: VariantSpec, endpoint: Endpoint, plan: Plan, track: Track) -> 
         BenchctlError: it cannot be used.
     """
     check_targets(plan, track)
-    if endpoint.signing is not None and plan.transport == "client":
-        raise UsageError(
-            f"{spec.name}: --transport client cannot sign requests for AWS: elasticsearch-py has no signer",
-            hint="leave it out: benchctl's own client can",
-        )
     writes = refuse_writes(spec, plan, track)
     wanted = places(track, plan.corpus.files if writes else ())
     address = Address(spec.name, endpoint)
