@@ -4,7 +4,6 @@ import json
 import signal
 import subprocess
 import sys
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,6 @@ import pytest
 from benchctl.home import Home
 from benchctl.nightly.folder import SuiteFolder
 from benchctl.nightly.model import Event, NightRecord, Raised
-from fake_store import fake_store
 from integration.calls import Benchctl
 from waiting import eventually
 
@@ -42,8 +40,7 @@ forks: 3
 confirm: {{least-forks: 3, most-forks: 8}}
 host: {{settle: 0s, max-load: 1000, max-busy: 100%{host}}}
 notify:
-  - {{kind: command, run: [/bin/sh, -c, "cat > told-$$.json"]}}
-  - {{kind: store, to: "{store}"}}
+  - command: [/bin/sh, -c, "cat > told-$$.json"]
 """
 
 
@@ -73,7 +70,6 @@ class Story(msgspec.Struct, frozen=True):
     Attributes:
         second_start: while the killed night ran.
         cut_off: the killed night's record, as the killing left it.
-        exported: run -> its races in the suite's store.
     """
 
     site: Path
@@ -82,26 +78,20 @@ class Story(msgspec.Struct, frozen=True):
     resumed: Night
     slow_engine: Night
     no_space: Night
-    exported: dict[str, int]
 
 
 class Teller:
     """Runs nights, one after the other."""
 
-    def __init__(
-        self, benchctl: Benchctl, home: Home, environ: dict[str, str], folder: Path, store: str
-    ) -> None:
+    def __init__(self, benchctl: Benchctl, home: Home, environ: dict[str, str], folder: Path) -> None:
         self.benchctl = benchctl
-        self.store = store
         self.environ = environ
         self.file = folder / "nights.yml"
         self.suite = SuiteFolder(home.nightly / "nights")
         (folder / "daily.json").write_text(json.dumps(CHALLENGE))
 
     def write(self, *flags: str, host: str = "") -> None:
-        self.file.write_text(
-            SUITE.format(flags="".join(f",jvm:{flag}" for flag in flags), host=host, store=self.store)
-        )
+        self.file.write_text(SUITE.format(flags="".join(f",jvm:{flag}" for flag in flags), host=host))
 
     def night(self, *flags: str, host: str = "") -> Night:
         self.write(*flags, host=host)
@@ -136,15 +126,11 @@ class Teller:
 def story(
     benchctl: Benchctl, home: Home, environ: dict[str, str], tmp_path_factory: pytest.TempPathFactory
 ) -> Story:
-    with fake_store() as store:
-        teller = Teller(benchctl, home, environ, tmp_path_factory.mktemp("suite"), store.url)
-        second_start, cut_off = teller.killed_night()
-        resumed = teller.night()
-        slow_engine = teller.night(SLOW, *SLOWER)
-        no_space = teller.night(host=", least-free-gb: 1000000")
-        races = [
-            race for index, held in store.documents.items() if "races" in index for race in held.values()
-        ]
+    teller = Teller(benchctl, home, environ, tmp_path_factory.mktemp("suite"))
+    second_start, cut_off = teller.killed_night()
+    resumed = teller.night()
+    slow_engine = teller.night(SLOW, *SLOWER)
+    no_space = teller.night(host=", least-free-gb: 1000000")
     return Story(
         site=home.nightly / "site" / "nights",
         second_start=second_start,
@@ -152,7 +138,6 @@ def story(
         resumed=resumed,
         slow_engine=slow_engine,
         no_space=no_space,
-        exported=Counter(race["meta"]["run"] for race in races),
     )
 
 
@@ -206,8 +191,3 @@ def test_a_disk_without_space_is_refused_and_told(story: Story) -> None:
     assert "are free on the disk of benchctl's home" in night.done.stderr
     (told,) = night.told
     assert told["status"] == "broken"
-
-
-def test_the_runs_of_measured_nights_are_in_the_store(story: Story) -> None:
-    assert story.exported == {story.resumed.record.run: 3, story.slow_engine.record.run: 3}
-    assert not story.no_space.record.run

@@ -1,8 +1,6 @@
-"""Who is told about nights: a web server and a mail server that keep what they get, on loopback."""
+"""A web server on loopback that keeps what is posted to it."""
 
-import base64
 import contextlib
-import socketserver
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -64,130 +62,11 @@ def web_server(*names: str, tls: bool = False) -> Iterator[Web]:
             server.socket = server_context(*names).wrap_socket(server.socket, server_side=True)
             server.handle_error = lambda *_: None  # type: ignore[method-assign] # a client that trusts us not
         web.url = f"{'https' if tls else 'http'}://127.0.0.1:{server.server_port}"
-        with _served(server):
-            try:
-                yield web
-            finally:
-                web.released.set()
-
-
-@dataclass
-class Mailbox:
-    """A mail server: takes mail for everybody but `refused`, after a password if it has one."""
-
-    port: int = 0
-    user: str = ""
-    password: str = ""
-    refused: tuple[str, ...] = ()
-    greeting: str = "220 mail"
-    answers: dict[str, str] = field(default_factory=dict)
-    tls: str = "none"
-    mails: list[str] = field(default_factory=list)
-    recipients: list[str] = field(default_factory=list)
-    encrypted: list[bool] = field(default_factory=list)
-
-
-class _Session:
-    """One conversation, line by line."""
-
-    def __init__(self, handler: socketserver.StreamRequestHandler, box: Mailbox) -> None:
-        self.box = box
-        self.connection, self.rfile = handler.connection, handler.rfile
-        self.secure = box.tls == "tls"
-        self.to: list[str] = []
-
-    def say(self, text: str) -> None:
-        self.connection.sendall(text.encode() + b"\r\n")
-
-    def run(self) -> None:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
         try:
-            self._talk()
+            yield web
         finally:
-            self.rfile.close()
-            self.connection.close()
-
-    def _talk(self) -> None:
-        self.say(self.box.greeting)
-        while line := self.rfile.readline():
-            words = line.decode().split()
-            verb = words[0].upper()
-            if verb in self.box.answers:
-                self.say(self.box.answers[verb].replace("{line}", line.decode().strip()))
-            elif verb == "QUIT":
-                self.say("221 bye")
-                return
-            else:
-                getattr(self, f"on_{verb.lower()}")(words)
-
-    def on_ehlo(self, _: list[str]) -> None:
-        offers = ["250-mail"]
-        offers += ["250-STARTTLS"] if self.box.tls == "starttls" and not self.secure else []
-        self.say("\r\n".join([*offers, "250 AUTH PLAIN"]))
-
-    def on_starttls(self, _: list[str]) -> None:
-        self.say("220 go")
-        self.connection = server_context().wrap_socket(self.connection, server_side=True)
-        self.rfile = self.connection.makefile("rb")
-        self.secure = True
-
-    def on_auth(self, words: list[str]) -> None:
-        _, user, password = base64.b64decode(words[2]).decode().split("\0")
-        good = (user, password) == (self.box.user, self.box.password)
-        self.say("235 in" if good else f"535 no such user or password: {words[2]} {user} {password}")
-
-    def on_mail(self, _: list[str]) -> None:
-        self.to = []
-        self.say("250 ok")
-
-    def on_rcpt(self, words: list[str]) -> None:
-        address = words[1].partition("<")[2].rstrip(">")
-        if address in self.box.refused:
-            self.say("550 nobody of that name")
-        else:
-            self.to.append(address)
-            self.say("250 ok")
-
-    def on_rset(self, _: list[str]) -> None:
-        self.say("250 ok")
-
-    def on_data(self, _: list[str]) -> None:
-        self.say("354 go")
-        lines = []
-        while (line := self.rfile.readline().decode()) != ".\r\n":
-            lines.append(line)
-        self.box.mails.append("".join(lines))
-        self.box.recipients += self.to
-        self.box.encrypted.append(self.secure)
-        self.say("250 taken")
-
-
-@contextlib.contextmanager
-def mail_server(*, tls: str = "none") -> Iterator[Mailbox]:
-    box = Mailbox(tls=tls)
-
-    class Handler(socketserver.StreamRequestHandler):
-        def handle(self) -> None:
-            # A client that does not trust us leaves in the middle.
-            with contextlib.suppress(OSError):
-                _Session(self, box).run()
-
-    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler) as server:
-        server.daemon_threads = True
-        if tls == "tls":
-            server.socket = server_context().wrap_socket(
-                server.socket, server_side=True, do_handshake_on_connect=False
-            )
-        box.port = server.server_address[1]
-        with _served(server):
-            yield box
-
-
-@contextlib.contextmanager
-def _served(server: socketserver.BaseServer) -> Iterator[None]:
-    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-    thread.start()
-    try:
-        yield
-    finally:
-        server.shutdown()
-        thread.join()
+            web.released.set()
+            server.shutdown()
+            thread.join()

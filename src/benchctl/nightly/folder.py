@@ -474,11 +474,6 @@ class SuiteFolder:
         """The log of events."""
         return self.root / "events.jsonl"
 
-    @property
-    def outbox(self) -> Path:
-        """Messages that have yet to be delivered."""
-        return self.root / "outbox"
-
     def night_path(self, night_id: str) -> Path:
         """The folder of a night."""
         return self.nights_folder / night_id

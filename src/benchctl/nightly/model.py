@@ -223,6 +223,7 @@ class NightRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
         canary_moved: why the canary says that the host moved; empty when it does not.
         wall_s: from start to end, on a clock that does not jump.
         budget_s: what it was to keep within.
+        unnotified: ids of notifiers that have yet to get its message; None before the first attempt.
     """
 
     night_version: int
@@ -247,6 +248,7 @@ class NightRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
     canary_moved: str = ""
     wall_s: float = 0.0
     budget_s: float = 0.0
+    unnotified: tuple[str, ...] | None = None
 
     def variant(self, label: str) -> NightVariant | None:
         """One of its variants; None when it has no such."""

@@ -13,7 +13,7 @@ from benchctl.engine.variant import LATEST, parse_variant, placed_variant
 from benchctl.engine.variant_file import check_spec
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.nightly.model import Role
-from benchctl.nightly.notify import NotifierSpec
+from benchctl.nightly.notify import Notifier
 from benchctl.nightly.retention import Retention
 from benchctl.results.jmh import MICRO_METRICS
 from benchctl.results.model import DEFAULT_FORKS
@@ -173,7 +173,7 @@ class Suite(RunSettings, frozen=True, forbid_unknown_fields=True, rename="kebab"
     retention: Retention = Retention()
     report: Text | None = None
     runs: Text | None = None
-    notify: tuple[NotifierSpec, ...] = ()
+    notify: tuple[Notifier, ...] = ()
 
     @property
     def canaries(self) -> tuple[AnyVariant, ...]:

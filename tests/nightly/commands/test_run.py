@@ -1,13 +1,46 @@
-"""`benchctl nightly run`: what is refused before anybody waits for a lock."""
+"""`benchctl nightly run`: what is refused before a lock is waited for, and who gets which message."""
 
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
+import msgspec
 import pytest
-from click.testing import CliRunner
+from click.testing import CliRunner, Result
 
 import benchctl.home as boundary_home
-from benchctl.errors import UsageError
-from benchctl.nightly.commands.run import run_command
+from benchctl.errors import BenchctlError, ExitCode, UsageError
+from benchctl.nightly.commands import run
+from benchctl.nightly.model import Message, NightRecord
+from nightly.laboratory import SLOW_FLAG, World
+from receivers import Web, web_server
+
+
+@pytest.fixture
+def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
+    """Two quiet nights, and commands that make up the next."""
+    found = World(tmp_path)
+    monkeypatch.setattr(boundary_home, "_check_reachable", lambda *_: None)
+    monkeypatch.setenv("BENCHCTL_HOME", str(found.home.root))
+    monkeypatch.setattr(run, "Shift", partial(run.Shift, laboratory=found.laboratory))
+    found.night()
+    found.night()
+    return found
+
+
+@pytest.fixture
+def web() -> Iterator[Web]:
+    with web_server() as server:
+        yield server
+
+
+def call(world: World, flags: str = "", more: str = "") -> Result:
+    path = world.write_suite(flags=flags, more=more)
+    return CliRunner().invoke(run.run_command, ["--quiet", str(path)])
+
+
+def last(world: World) -> NightRecord:
+    return world.folder.nights(pytest.fail)[-1]
 
 
 def test_a_challenge_that_nobody_has_is_found_before_any_lock(
@@ -16,7 +49,38 @@ def test_a_challenge_that_nobody_has_is_found_before_any_lock(
     monkeypatch.setattr(boundary_home, "_check_reachable", lambda *_: None)
     suite = tmp_path / "big5.yml"
     suite.write_text("variants: [es@8.19.0]\nchallenges: [range-onyl]\n")
-    ended = CliRunner().invoke(run_command, [str(suite)], env={"BENCHCTL_HOME": str(tmp_path / "home")})
+    ended = CliRunner().invoke(run.run_command, [str(suite)], env={"BENCHCTL_HOME": str(tmp_path / "home")})
     assert isinstance(ended.exception, UsageError)
     assert ended.exception.message.startswith(f"{suite}:2:14: challenges, entry 1: there is no challenge")
     assert not list(tmp_path.glob("home/nightly/*"))
+
+
+def test_a_webhook_that_was_down_gets_the_message_with_the_next_night(world: World, web: Web):
+    notify = f"notify: [{{webhook: {web.url}}}]"
+    web.status = 503
+    alarm = call(world, SLOW_FLAG, notify)
+    assert isinstance(alarm.exception, BenchctlError)
+    assert alarm.exception.exit_code == ExitCode.REGRESSION
+    assert "HTTP 503" in alarm.exception.message
+    missed = last(world)
+    assert len(missed.unnotified or ()) == 1
+    web.status = 204
+    quiet = call(world, SLOW_FLAG, notify)
+    assert (quiet.exit_code, quiet.stdout) == (0, "")
+    received = msgspec.json.decode(web.posted[-1].body, type=Message)
+    assert (len(web.posted), received.night, received.status) == (2, missed.id, "alarm")
+    assert [one.unnotified for one in world.folder.nights(pytest.fail)[2:]] == [(), ()]
+    call(world, SLOW_FLAG, notify)
+    assert len(web.posted) == 2
+
+
+def test_a_night_that_was_killed_before_its_message_is_reported_by_the_next(world: World, web: Web):
+    notify = f"notify: [{{webhook: {web.url}}}]"
+    killed = world.night(flags=SLOW_FLAG, more=notify).record
+    assert killed.unnotified is None
+    ended = call(world, SLOW_FLAG, notify)
+    assert isinstance(ended.exception, BenchctlError)
+    assert ended.exception.exit_code == ExitCode.REGRESSION
+    assert f"night {killed.id}" in ended.stderr
+    assert "candidate is slower" in ended.stderr
+    assert [msgspec.json.decode(one.body, type=Message).night for one in web.posted] == [killed.id]

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from benchctl.errors import UsageError
-from benchctl.nightly.notify import CommandSpec
+from benchctl.nightly.notify import Notifier
 from benchctl.nightly.suite import Suite, Variant, load_suite
 from benchctl.results.model import DEFAULT_FORKS
 from benchctl.stats.history import metrics_of
@@ -166,8 +166,8 @@ def test_a_path_with_a_tilde_is_that_of_a_home_where_there_is_such_a_user(
 
 
 def test_notifiers_are_what_the_notifiers_say(tmp_path: Path):
-    suite = suite_of(tmp_path, f"{LEAST}notify:\n  - kind: command\n    run: [./tell]\n    when: [always]\n")
-    assert suite.notify == (CommandSpec(run=("./tell",), when=("always",)),)
+    suite = suite_of(tmp_path, f"{LEAST}notify:\n  - command: [./tell]\n    when: [always]\n")
+    assert suite.notify == (Notifier(command=("./tell",), when=("always",)),)
 
 
 @pytest.mark.parametrize(
@@ -255,7 +255,7 @@ def test_notifiers_are_what_the_notifiers_say(tmp_path: Path):
         (f"{LEAST}host: {{other-java: kill}}\n", "3:20: host, other-java: 'kill' is none of mark", ""),
         (f"{LEAST}host: {{max-load: -1}}\n", "3:18: host, max-load: expected a number >= 0", ""),
         (f"{LEAST}retention: {{raw-nights: 0}}\n", "3:25: retention, raw-nights: expected", ""),
-        (f"{LEAST}notify: [{{kind: email}}]\n", "3:17: notify, entry 1, kind: 'email' is none of", ""),
+        (f"{LEAST}notify: [{{mail: me}}]\n", "3:11: notify, entry 1: unknown key 'mail'", ""),
         (f"{LEAST}name: My Suite\n", "3:7: name: 'My Suite' cannot be the name of a suite", "lower-case"),
         (f"{LEAST}name: site\n", "3:7: name: 'site' cannot be the name of a suite", "folder of the pages"),
         (f"{LEAST}name: ../x\n", "3:7: name: '../x' cannot be the name of a suite", ""),
@@ -303,10 +303,9 @@ def test_everything_that_the_template_has_in_comments_can_be_taken_in(tmp_path: 
     setting = re.compile(r"^( *)# (( *- )?( *[a-z_0-9-]+:( .*)?)|- es-noinline.*)$", re.MULTILINE)
     suite = suite_of(tmp_path, setting.sub(r"\1\2", text))
     assert {spec.title for spec in suite.notify} == {
-        "command ./tell.sh",
+        "command ./notify.sh",
         "webhook $CHAT_WEBHOOK",
-        "smtp mail.example.org",
-        "store https://metrics.example.org:9200",
+        "webhook ci.example.org",
     }
     assert [variant.spec().name for _, variant, _ in suite.members()] == [
         "es@latest",

@@ -1,5 +1,6 @@
 """`benchctl nightly run`: a night, and whoever has to be told of it."""
 
+import contextlib
 import os
 import shlex
 import threading
@@ -21,7 +22,7 @@ from benchctl.nightly.folder import SuiteBusy, SuiteFolder
 from benchctl.nightly.measure import RESUME_WITHIN_H
 from benchctl.nightly.model import NIGHT_VERSION, Message, NightRecord
 from benchctl.nightly.night import Ended, Shift, run_night
-from benchctl.nightly.outbox import Undelivered, deliver, remember_told, untold
+from benchctl.nightly.notify import NIGHTS_TO_RETRY, Notifying, undelivered
 from benchctl.nightly.remembered import Known, check_name, remember
 from benchctl.nightly.suite import Suite, check_challenges, load_suite
 from benchctl.nightly.text import message_of
@@ -50,6 +51,7 @@ def run_command(path: Path, output_format: Literal["text", "json"], *, wait: boo
     folder = SuiteFolder(home.nightly / suite.name)
     waiting = wait or suite.on_busy == "wait"
     check_name(folder, str(path.absolute()))
+    notifying = Notifying(suite.notify, os.environ, path.absolute().parent)
     late: list[Message] = []
     try:
         with (
@@ -57,11 +59,7 @@ def run_command(path: Path, output_format: Literal["text", "json"], *, wait: boo
             folder.lock(wait=waiting, on_wait=lambda holder: observer.note(f"waiting for: {holder}")),
         ):
             ended, message = _night(suite, path, home, folder, observer, waiting=waiting)
-            late = _late(folder, ended)
-            undelivered = [
-                one for each in (*late, message) for one in _delivered(folder, each, suite, path, home)
-            ]
-            remember_told(folder, ended.record)
+            late = _notify(notifying, folder, ended, message)
     except (SuiteBusy, HostBusy) as err:
         hung = isinstance(err, SuiteBusy) and err.hours is not None and err.hours > LONGEST_NIGHT_H
         if waiting or hung:
@@ -74,15 +72,46 @@ def run_command(path: Path, output_format: Literal["text", "json"], *, wait: boo
         # Not even a lock can be had, as on a disk that became read-only.
         ended = _not_begun(suite, err)
         message = message_of(ended.record, ended.events)
-        undelivered = _delivered(folder, message, suite, path, home)
-    trouble = [*ended.trouble, *dict.fromkeys(one.text for one in undelivered)]
-    for one in late:
-        _complain_late(one)
+        notifying.send(message, final=True)
+    trouble = [*ended.trouble, *notifying.failures]
+    for missed in late:
+        note(f"night {missed.night} ended before its message was sent")
+        complain(missed.text.rstrip("\n"))
     if not quiet or message.status != "quiet" or message.recovered or trouble:
         _print(message, output_format)
     if ended.bug is not None:
         raise ended.bug
     _conclude(ended, message, trouble, late)
+
+
+def _notify(notifying: Notifying, folder: SuiteFolder, ended: Ended, message: Message) -> list[Message]:
+    """Send tonight's message, then those of earlier nights that somebody has yet to get.
+
+    Return the messages of nights that ended, or were given up, before they could send them.
+    """
+    tonight = ended.record
+    _keep_unnotified(folder, tonight, notifying.send(message, final=not tonight.id))
+    late = []
+    try:
+        nights = folder.nights(note)
+    except BenchctlError as err:
+        note(err.message)
+        return []
+    for record in undelivered(nights, tonight.number):
+        missed = message_of(record, ended.events)
+        final = tonight.number - record.number >= NIGHTS_TO_RETRY
+        missing = notifying.send(missed, only=record.unnotified, final=final)
+        _keep_unnotified(folder, record, () if final else missing)
+        if record.unnotified is None:
+            late.append(missed)
+    return late[::-1]
+
+
+def _keep_unnotified(folder: SuiteFolder, record: NightRecord, missing: Sequence[str]) -> None:
+    """Keep who has yet to get the message; where that cannot be written, it is rather sent twice."""
+    if record.id:
+        with contextlib.suppress(BenchctlError):
+            folder.save(msgspec.structs.replace(record, unnotified=tuple(missing)))
 
 
 def _interrupted(suite: Suite, path: Path) -> BenchctlError:
@@ -96,43 +125,10 @@ def _interrupted(suite: Suite, path: Path) -> BenchctlError:
     )
 
 
-def _late(folder: SuiteFolder, ended: Ended) -> list[Message]:
-    """Messages of nights that ended, or were given up, before they could send them."""
-    try:
-        found = untold(folder, folder.nights(note), ended.record)
-    except BenchctlError as err:
-        note(err.message)
-        return []
-    return [message_of(record, ended.events) for record in found]
-
-
-def _delivered(
-    folder: SuiteFolder, message: Message, suite: Suite, path: Path, home: Home
-) -> list[Undelivered]:
-    return deliver(
-        folder.outbox,
-        message,
-        suite.notify,
-        environ=os.environ,
-        folder=path.absolute().parent,
-        runs=_runs(suite, home),
-        now=datetime.now(UTC),
-    )
-
-
-def _runs(suite: Suite, home: Home) -> Path:
-    return home.runs if suite.runs is None else Path(suite.runs)
-
-
-def _complain_late(message: Message) -> None:
-    note(f"night {message.night} ended before anybody was told of it")
-    complain(message.text.rstrip("\n"))
-
-
 def _night(
     suite: Suite, path: Path, home: Home, folder: SuiteFolder, observer: Observer, *, waiting: bool
 ) -> tuple[Ended, Message]:
-    store = RunStore(_runs(suite, home))
+    store = RunStore(home.runs if suite.runs is None else Path(suite.runs))
     site = home.nightly / "site" if suite.report is None else Path(suite.report)
     known = Known(suite.name, suite.title, str(path.absolute()), str(site), str(store.root), suite.margins)
     with host_lock(
