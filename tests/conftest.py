@@ -2,8 +2,10 @@
 
 import gc
 import os
+import re
 import signal
 import sys
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,14 +14,19 @@ import pytest
 from hypothesis import settings
 from xdist.scheduler import LoadFileScheduling
 
+import guardian
 from benchctl.engine.maven import REPOSITORY_VARIABLE
 from benchctl.engine.variant import BUILT_IN_VERSIONS
 from benchctl.lock import SHARE_VARIABLE
 from file_server import FileServer, Served, serving_files
 
+IS_ROOT = os.geteuid() == 0
 INTEGRATION = Path(__file__).parent / "integration"
+_GUARDIAN = pytest.StashKey["subprocess.Popen[bytes]"]()
 # Whoever has the engines starts nodes of them.
 ENGINES_FIXTURE = "installations"
+# Another user to be, a cgroup of one's own.
+ROOT_FIXTURES = {"nobody", "small_group"}
 # Every process collects all tests first, which takes it some seconds.
 MOST_WORKERS = 8
 # Modules that take more than ten seconds, the slowest first; of nodes, and of others.
@@ -36,11 +43,11 @@ SAME_INDEX = {
     "test_nightly", "test_patched_diff", "test_precision", "test_redline", "test_run", "test_until_steady",
 }  # fmt: skip
 
-# Every run draws other examples; `--hypothesis-profile thorough` draws many at once. What takes how long is
-# not for a test to say on a machine that may be busy.
-settings.register_profile("usual", max_examples=25, deadline=None)
+# Every run draws other examples; `--hypothesis-profile thorough` draws many at once. The machine may
+# be busy: there is no deadline.
+settings.register_profile("default-benchctl", max_examples=10, deadline=None)
 settings.register_profile("thorough", max_examples=1000, deadline=None)
-settings.load_profile("usual")
+settings.load_profile("default-benchctl")
 
 # Whoever runs the tests, or another process of theirs, may be measuring something.
 os.environ[SHARE_VARIABLE] = "1"
@@ -61,7 +68,7 @@ def usual_signals() -> None:
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--write-goldens", action="store_true", help="write tests/golden anew")
     group = parser.getgroup("calibration of the statistics")
-    group.addoption("--repetitions", type=int, default=2000, help="of every cell (default: 2000)")
+    group.addoption("--repetitions", type=int, default=200, help="of every cell (default: 200)")
     group.addoption(
         "--calibration-table", type=Path, metavar="FILE", help="write what was measured, as Markdown"
     )
@@ -92,6 +99,25 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadFileSche
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    """Start what outlives an interrupted suite, and compile everything once."""
+    if not hasattr(config, "workerinput") and not config.option.collectonly:
+        os.environ[guardian.MARK_VARIABLE] = mark = uuid.uuid4().hex
+        config.stash[_GUARDIAN] = guardian.start(mark)
+        signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends the suite as Ctrl-C does
+    _share_bytecode(config)
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Let the guardian end what a test has left."""
+    guard = config.stash.get(_GUARDIAN, None)
+    if guard is not None:
+        assert guard.stdin is not None
+        os.environ[guardian.MARK_VARIABLE] = ""
+        guard.stdin.close()
+        guard.wait()
+
+
+def _share_bytecode(config: pytest.Config) -> None:
     """Compile benchctl and its tests once where no bytecode is to be written beside sources.
 
     Else every process would do that anew, hundreds of commands and workers among them: half a second each.
@@ -102,12 +128,35 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 
+def pytest_report_header() -> str | None:
+    """Report which tests an ordinary user cannot run."""
+    return None if IS_ROOT else "tests marked root are deselected: they need root (pytest -m root, as root)"
+
+
+def _is_wanted(item: pytest.Item, config: pytest.Config) -> bool:
+    """Check the marks that decide by default: `full` waits to be asked for, `root` for root.
+
+    Whoever names a single test (`FILE::TEST`) or the mark in `-m` asks for it.
+    """
+    if item.get_closest_marker("root") and not IS_ROOT:
+        return False
+    by_mark = re.search(r"(?<!not )\b(full|root)\b", config.option.markexpr)
+    is_asked_for = by_mark is not None or any("::" in argument for argument in config.args)
+    return is_asked_for or item.get_closest_marker("full") is None
+
+
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what starts real nodes, and begin with what takes longest: what is quick fills the gaps."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark what starts real nodes, deselect, and begin with what takes longest."""
     for item in items:
         if ENGINES_FIXTURE in getattr(item, "fixturenames", ()):
             item.add_marker("nodes")
+        if ROOT_FIXTURES.intersection(getattr(item, "fixturenames", ())):
+            item.add_marker("root")
+    deselected = [item for item in items if not _is_wanted(item, config)]
+    if deselected:
+        config.hook.pytest_deselected(items=deselected)
+        items[:] = [item for item in items if _is_wanted(item, config)]
     places = {name: place for place, name in enumerate(SLOWEST)}
     items.sort(
         key=lambda item: (INTEGRATION not in item.path.parents, places.get(item.path.stem, len(places)))

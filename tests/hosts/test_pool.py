@@ -18,7 +18,7 @@ from namespaces import Lan, certify, lan, why_not
 from waiting import eventually
 
 REASON = why_not()
-pytestmark = [pytest.mark.skipif(bool(REASON), reason=REASON), pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.root, pytest.mark.skipif(bool(REASON), reason=REASON), pytest.mark.timeout(300)]
 
 # By how many seconds the clocks of the hosts are ahead: their offsets are known.
 AHEAD_S = {"one": 5000, "two": 86_400}

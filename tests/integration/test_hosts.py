@@ -25,7 +25,7 @@ from namespaces import Lan, lan, why_not
 from waiting import eventually
 
 REASON = why_not()
-pytestmark = [pytest.mark.skipif(bool(REASON), reason=REASON), pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.root, pytest.mark.skipif(bool(REASON), reason=REASON), pytest.mark.timeout(600)]
 CHALLENGE = {
     "name": "from-two-hosts",
     "schedule": [

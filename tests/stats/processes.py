@@ -62,6 +62,10 @@ def welch(left: Values, right: Values, truth: float = 0.0) -> tuple[float, float
     return float((found.pvalue <= 0.05).mean()), float(covered.mean())
 
 
+ENOUGH_REPETITIONS = 2000
+"""The bounds leave room for the luck of that many."""
+
+
 @dataclass
 class Table:
     """What was measured, check by check and cell by cell, against what is accepted."""
@@ -79,10 +83,18 @@ class Table:
     def check(
         self, name: str, cell: str, value: float, *, least: float | None = None, most: float | None = None
     ) -> None:
-        """Note a value, and fail unless it is accepted; without bounds it is only reported."""
-        holds = (least is None or value >= least) and (most is None or value <= most)
+        """Record a share of repetitions; fail unless it is accepted. Without bounds it is only reported."""
+        holds = (least is None or value >= least - self._luck(least)) and (
+            most is None or value <= most + self._luck(most)
+        )
         self.cells[name, _accepted(least, most)].append((cell, float(value), bool(holds)))
         assert holds, f"{name}, {cell}: {value:.4f}, accepted is {_accepted(least, most)}"
+
+    def _luck(self, share: float) -> float:
+        """Return how far few repetitions may lie beyond a bound by chance: three standard errors."""
+        if self.repetitions >= ENOUGH_REPETITIONS:
+            return 0.0
+        return 3 * math.sqrt(max(share * (1 - share), 0.0) / self.calls)
 
     def write(self, path: Path) -> None:
         """As Markdown: a line a check, then all cells."""
