@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from benchctl.report.charts.panels import DARK_PAPER, variant_style
+from benchctl.report.charts import DARK_PAPER, variant_style
 from benchctl.report.html.page import (
     Entry,
     render_index,

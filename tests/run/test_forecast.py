@@ -89,8 +89,15 @@ def test_starting_a_run_loads_neither_the_statistics_nor_the_database():
     assert not {"duckdb", "plotly", "ruptures", "scipy"} & set(done.stdout.split())
 
 
-def test_forecasts_and_reports_of_single_forks_do_without_the_slow_part_of_scipy():
-    code = "import sys, benchctl.report.forecast, benchctl.cli.show; print('scipy.stats' in sys.modules)"
+@pytest.mark.parametrize(
+    ("modules", "slow"),
+    [
+        ("benchctl.report.forecast, benchctl.cli.show", "scipy.stats"),
+        ("benchctl.cli.show, benchctl.cli.evidence, benchctl.experiment.commands.show", "plotly"),
+    ],
+)
+def test_what_is_slow_to_import_waits_until_it_is_needed(modules: str, slow: str):
+    code = f"import sys, {modules}; print({slow!r} in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["False"]
 

@@ -25,7 +25,7 @@ from benchctl.experiment.comparisons import (
 )
 from benchctl.experiment.judge import FORKS_FOR_OUTCOME, NOTABLE_SCALE, OPEN
 from benchctl.experiment.record import CallSite, ExperimentRecord, ExperimentSpec, TableSpec, terms_of
-from benchctl.report.charts.panels import dark_palette
+from benchctl.report.charts import dark_palette
 from benchctl.report.facts import fact_sections
 from benchctl.report.grid import (
     ABOVE,

@@ -17,7 +17,8 @@ from benchctl.nightly.model import SeriesKey
 from benchctl.nightly.site.history import SuitePages
 from benchctl.nightly.site.pages import assets, page_name
 from benchctl.nightly.site.publish import located, write_site, write_top
-from benchctl.report.charts.panels import LOG_FROM, TICKS, variant_style
+from benchctl.report.charts import variant_style
+from benchctl.report.charts.panels import LOG_FROM, TICKS
 from benchctl.report.html.parts import content_policy
 from nightly_suites import (
     KEY,

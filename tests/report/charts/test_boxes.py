@@ -2,8 +2,9 @@ import numpy as np
 import plotly.graph_objects as go
 import pytest
 
-from benchctl.report.charts.panels import Frame, variant_style
+from benchctl.report.charts import Frame, variant_style
 from benchctl.report.charts.requests import box_chart
+from figures import drawn
 from sampled import make_samples, make_source, make_task_shapes
 
 FRAME = Frame("0-0-range", "range", ("es", "os"))
@@ -18,14 +19,13 @@ def test_boxes_are_of_all_requests_with_so_many_hits():
     ]
     chart = box_chart(make_task_shapes(*halves), FRAME)
     assert chart is not None
-    go.Figure(chart.figure)
-    box, mark = chart.figure["data"]
+    box, mark = drawn(chart)["data"]
     assert box["x"] == [
         name for name in ("0", "1 to 9", "10 to 99", "100 to 999") if name != "0" or 0 in hits
     ]
     own = service[(hits >= 100)]
-    drawn = [box[name][-1] for name in ("lowerfence", "q1", "median", "q3", "upperfence")]
-    assert drawn == pytest.approx(np.quantile(own, (0, 0.25, 0.5, 0.75, 0.95)), rel=1e-4)
+    ends = [box[name][-1] for name in ("lowerfence", "q1", "median", "q3", "upperfence")]
+    assert ends == pytest.approx(np.quantile(own, (0, 0.25, 0.5, 0.75, 0.95)), rel=1e-4)
     assert mark["y"] == box["median"]
     assert chart.table is not None
     assert chart.table.texts[-1][:3] == ("es", "100 to 999", str(own.size))
@@ -38,10 +38,10 @@ def test_variants_stand_beside_each_other_with_their_own_marks():
     )
     chart = box_chart(shapes, FRAME)
     assert chart is not None
-    figure = go.Figure(chart.figure)
-    marks = [trace for trace in chart.figure["data"] if trace["type"] == "scatter"]
+    figure = go.Figure(drawn(chart))
+    marks = [trace for trace in drawn(chart)["data"] if trace["type"] == "scatter"]
     assert [mark["marker"]["symbol"] for mark in marks] == [variant_style(0).symbol, variant_style(1).symbol]
-    assert [trace["offsetgroup"] for trace in chart.figure["data"]] == ["0", "0", "1", "1"]
+    assert [trace["offsetgroup"] for trace in drawn(chart)["data"]] == ["0", "0", "1", "1"]
     assert list(figure.layout.xaxis.categoryarray) == ["1 to 9", "10 to 99", "100 to 999", "1,000 to 9,999"]
 
 

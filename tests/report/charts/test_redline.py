@@ -1,8 +1,7 @@
-import plotly.graph_objects as go
-
 from benchctl.report.charts.effects import redline_charts
 from benchctl.results.figures import CurvePoint
 from benchctl.stats.redline import RedlineCurves, redline_curves
+from figures import drawn
 from redlines import SEARCH, make_point, redline_fork
 
 
@@ -21,20 +20,19 @@ def test_every_rate_is_a_mark_of_its_variant_and_the_objective_is_a_line():
         es=[make_point(155, 20.0), make_point(158, 70.0, verdict="fail")], os=[make_point(155, 30.0)]
     )
     (chart,) = redline_charts(found)
-    es, os = chart.figure["data"]
+    es, os = drawn(chart)["data"]
     assert (len(es["x"]), len(os["x"])) == (2, 1)
     assert es["y"] == [20.0, 70.0]
     assert es["line"]["dash"] != os["line"]["dash"]
-    assert chart.figure["layout"]["shapes"][0]["y0"] == 50.0
+    assert drawn(chart)["layout"]["shapes"][0]["y0"] == 50.0
     assert "p90 of latency within 50 ms" in chart.about
-    go.Figure(chart.figure)
 
 
 def test_rates_that_the_driver_spoilt_are_hollow():
     (chart,) = redline_charts(
         curves(es=[make_point(155, 20.0), make_point(158, 70.0, verdict="driver-limited")])
     )
-    assert chart.figure["data"][0]["marker"]["symbol"] == ["circle", "circle-open"]
+    assert drawn(chart)["data"][0]["marker"]["symbol"] == ["circle", "circle-open"]
 
 
 def test_nothing_searched_for_or_found_is_no_plot():
@@ -44,5 +42,5 @@ def test_nothing_searched_for_or_found_is_no_plot():
 
 def test_a_variant_without_a_step_keeps_the_style_of_its_place():
     (chart,) = redline_charts(curves(es=[], os=[make_point(155, 20.0)]))
-    assert [trace["name"] for trace in chart.figure["data"]] == ["os"]
-    assert chart.figure["data"][0]["marker"]["symbol"] == ["diamond"]
+    assert [trace["name"] for trace in drawn(chart)["data"]] == ["os"]
+    assert drawn(chart)["data"][0]["marker"]["symbol"] == ["diamond"]

@@ -1,18 +1,9 @@
 import itertools
 
-import plotly.graph_objects as go
 import pytest
 
-from benchctl.report.charts.panels import (
-    DARK_PAPER,
-    LIGHT_PAPER,
-    VariantStyle,
-    base_layout,
-    dark_palette,
-    plain,
-    tint,
-    variant_style,
-)
+from benchctl.report.charts import DARK_PAPER, LIGHT_PAPER, VariantStyle, dark_palette, tint, variant_style
+from benchctl.report.charts.panels import plain, plot_layout
 from benchctl.report.html.parts import STYLE, text_of
 
 STYLES = [variant_style(position) for position in range(6)]
@@ -72,18 +63,13 @@ def test_a_tint_is_the_same_colour_seen_through():
     assert tint("#0072b2", 0.5) == "rgba(0,114,178,0.5)"
 
 
-def test_overrides_are_merged_into_what_is_there():
-    layout = base_layout("x, ms", "y", xaxis={"type": "log"}, shapes=[])
-    assert layout["xaxis"]["type"] == "log"
-    assert layout["xaxis"]["title"]["text"] == "x, ms"
-    go.Figure(layout=layout)
+def test_axes_have_their_settings_and_titles():
+    layout = plot_layout("x, ms", "y", xaxis={"type": "log"})
+    assert (layout.xaxis.type, layout.xaxis.title.text, layout.yaxis.title.text) == ("log", "x, ms", "y")
 
 
 def test_a_chart_without_legend_leaves_no_room_for_one():
-    assert (
-        base_layout("", "", height=100)["height"]
-        > base_layout("", "", height=100, showlegend=False)["height"]
-    )
+    assert plot_layout("", "", height=100).height > plot_layout("", "", height=100, showlegend=False).height
 
 
 def test_text_is_no_markup_to_plotly():

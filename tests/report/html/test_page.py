@@ -6,9 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 import msgspec
+import plotly.graph_objects as go
 import pytest
 
-from benchctl.report.charts.panels import Chart
+from benchctl.report.charts import Chart
+from benchctl.report.charts.panels import plot_layout
 from benchctl.report.grid import Grid, named
 from benchctl.report.html.page import Entry, comparison_subject, render_index, render_page, run_subject
 from benchctl.report.layout import Command
@@ -173,7 +175,7 @@ def test_names_from_outside_are_text_wherever_they_stand(build: Callable[..., Ru
         caveats=(HOSTILE,),
     )
     chart = Chart(
-        HOSTILE, HOSTILE, HOSTILE, HOSTILE, {"data": [{"name": HOSTILE}], "layout": {}},
+        HOSTILE, HOSTILE, HOSTILE, HOSTILE, (go.Scatter(name=HOSTILE),), plot_layout(HOSTILE, HOSTILE),
         Grid.of(HOSTILE, (named(HOSTILE), HOSTILE), ((HOSTILE, HOSTILE),)),
     )  # fmt: skip
     subject = run_subject(record, analyse_run(record), charts=(chart,), commands=(Command(HOSTILE, HOSTILE),))

@@ -13,7 +13,7 @@ from benchctl.nightly.model import Alarm, Event, NightRecord, Raised, Series, an
 from benchctl.nightly.site.history import History, SuitePages
 from benchctl.nightly.text import alarm_sentence, change_text, effect_text, metric_title, moment
 from benchctl.nightly.text import marks as night_marks
-from benchctl.report.charts.panels import digits, tint, variant_style
+from benchctl.report.charts import tint, variant_style
 from benchctl.report.grid import Grid, worded
 from benchctl.report.html.parts import Figure, anchor, embedded
 from benchctl.report.numbers import counted, figure, p_value, signed_percent
@@ -178,11 +178,16 @@ def _variant(suite: SuitePages, history: History) -> dict[str, Any]:
         "range": tint(style.colour, _RANGE_ALPHA),
         "symbol": style.symbol,
         "numbers": history.numbers.tolist(),
-        "means": digits(history.means),
-        "lows": digits(history.lows),
-        "highs": digits(history.highs),
+        "means": _digits(history.means),
+        "lows": _digits(history.lows),
+        "highs": _digits(history.highs),
         "forks": counts[0] if len(set(counts)) == 1 else counts,
     }
+
+
+def _digits(values: npt.NDArray[np.float64]) -> list[float]:
+    """Five significant digits of each, which look like all of them."""
+    return [float(f"{value:.5g}") for value in values.tolist()]
 
 
 def _last_rows(suite: SuitePages, histories: Sequence[History]) -> list[tuple[str, ...]]:

@@ -39,7 +39,7 @@ from benchctl.nightly.text import (
     shift_text,
     task_name,
 )
-from benchctl.report.charts.panels import dark_palette
+from benchctl.report.charts import dark_palette
 from benchctl.report.html.parts import (
     PLOTLY,
     SCRIPT,

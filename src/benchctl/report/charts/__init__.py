@@ -1,1 +1,124 @@
-"""Charts: analyses and samples in, plotly figures out."""
+"""Charts: what a page needs of each, and how variants look in all of them; only the modules import plotly."""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import msgspec
+
+from benchctl.report.grid import Grid
+
+OVERVIEW = "overview"
+"""The group of charts that are about the whole run."""
+LEAST_POINTS, LEAST_READINGS = 5, 10
+"""What has fewer is shown by its table only: a plot would show nothing."""
+
+LIGHT_PAPER: Final = "#ffffff"
+DARK_PAPER: Final = "#14181d"
+"""Backgrounds of the page, as its style sheet has them."""
+
+_MOST_ABSENT = 6
+
+
+class Chart(msgspec.Struct, frozen=True):
+    """One chart of a page."""
+
+    key: str
+    """Unique on its page; letters, digits and hyphens, since it becomes an anchor."""
+    group: str
+    """`OVERVIEW`, or the task's title as `Analysis.where` gives it."""
+    title: str
+    about: str
+    """What is shown and how to read it, in one or two sentences; also its accessible description."""
+    data: Sequence[Any]
+    """Traces of `plotly.graph_objects`."""
+    layout: Any
+    """A `plotly.graph_objects.Layout`; the page adds what all plots have in common."""
+    table: Grid | None = None
+    """The same values as text; None where a table of the page has them already."""
+
+    @property
+    def figure(self) -> dict[str, Any]:
+        """The figure as JSON, in which numbers may be arrays of numpy."""
+        return {
+            "data": [trace.to_plotly_json() for trace in self.data],
+            "layout": self.layout.to_plotly_json(),
+        }
+
+
+class Frame(msgspec.Struct, frozen=True):
+    """What the charts of one task have in common."""
+
+    key: str
+    """Unique among tasks; letters, digits and hyphens."""
+    group: str
+    variants: tuple[str, ...]
+    """All of the page, in the order of their styles."""
+    also: str = ""
+    """A remark for each chart, such as which forks have no samples."""
+
+    def position(self, label: str) -> int:
+        """Return the position of a variant, which chooses its style."""
+        return self.variants.index(label)
+
+    def chart(
+        self, kind: str, title: str, about: Sequence[str], data: Sequence[Any], layout: Any, table: Grid
+    ) -> Chart:
+        """Return a chart of this task, of a `kind` that no other of its charts has.
+
+        Empty parts of `about` are omitted.
+        """
+        text = " ".join(part for part in (*about, self.also) if part)
+        return Chart(f"{kind}-{self.key}", self.group, title, text, data, layout, table)
+
+
+class VariantStyle(msgspec.Struct, frozen=True):
+    """How a variant differs from the others: each of colour, symbol and dash is enough by itself."""
+
+    colour: str
+    """`#rrggbb`, on light pages and in figures."""
+    on_dark: str
+    """What the colour becomes on dark pages."""
+    symbol: str
+    dash: str
+
+
+_STYLES: Final = (
+    VariantStyle("#0072b2", "#56b4e9", "circle", "solid"),
+    VariantStyle("#d55e00", "#f58f4c", "diamond", "dash"),
+    VariantStyle("#009e73", "#3cc79b", "square", "dot"),
+    VariantStyle("#bf6899", "#e09cc4", "triangle-up", "dashdot"),
+    VariantStyle("#808080", "#a9a9a9", "cross", "longdash"),
+    VariantStyle("#9a7d00", "#d6b93c", "x", "longdashdot"),
+)
+
+
+def variant_style(position: int) -> VariantStyle:
+    """Return the style of the variant at a position of `Analysis.variants`; the seventh has the first's."""
+    return _STYLES[position % len(_STYLES)]
+
+
+def dark_palette() -> list[tuple[str, str]]:
+    """Return colours as figures have them, tints included, each with what replaces it on dark pages."""
+    return [
+        pair
+        for style in _STYLES
+        for pair in ((style.colour, style.on_dark), (_opening(style.colour), _opening(style.on_dark)))
+    ]
+
+
+def tint(colour: str, alpha: float) -> str:
+    """Return a `#rrggbb` colour with an opacity, as `rgba(...)`, for bands and thin lines."""
+    return f"{_opening(colour)}{alpha:g})"
+
+
+def _opening(colour: str) -> str:
+    red, green, blue = (int(colour[place : place + 2], 16) for place in (1, 3, 5))
+    return f"rgba({red},{green},{blue},"
+
+
+def not_drawn(absent: Sequence[str]) -> str:
+    """Return the first forks that charts lack and how many more there are; empty when there are none."""
+    if not absent:
+        return ""
+    more = len(absent) - _MOST_ABSENT
+    return f"Not drawn: {'; '.join(absent[:_MOST_ABSENT])}{f'; and {more} more' if more > 0 else ''}."

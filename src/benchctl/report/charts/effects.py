@@ -1,24 +1,14 @@
 """Charts of effects, of forks, and of red-line searches."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
+import plotly.graph_objects as go
 
-from benchctl.report.charts.panels import (
-    BAND,
-    GUIDE,
-    LEAST_POINTS,
-    OVERVIEW,
-    Chart,
-    base_layout,
-    digits,
-    plain,
-    time_axis,
-    tint,
-    variant_style,
-)
+from benchctl.report.charts import LEAST_POINTS, OVERVIEW, Chart, tint, variant_style
+from benchctl.report.charts.panels import GUIDE, plain, plot_layout, shaded, time_axis, upright
 from benchctl.report.curve import load_axis, load_title, objective_text
 from benchctl.report.grid import INTERVAL, OPERATION, VARIANT, Column, Grid, bounds, worded
 from benchctl.report.layout import better, metric_title, verdict_cell
@@ -28,9 +18,6 @@ from benchctl.stats.analysis import Analysis, Figures, Row
 from benchctl.stats.compare import Comparison, own_interval
 from benchctl.stats.metrics import metric_of
 from benchctl.stats.redline import CurveRow, RedlineCurves, percentile_name
-
-# Forest plots: the effects of one metric with their intervals, on a ratio scale, in the tables' order.
-
 
 _LABEL_PX = 22
 _IN_KEYS = str.maketrans("_.@", "---")
@@ -49,6 +36,11 @@ _TICKS = (
 )  # fmt: skip
 _LEAST_TICK_SHARE = 0.09
 
+_ROW_PX = 76
+_SPREAD = 0.56
+_UNITS = {"task": "fork", "build": "index build"}
+_NS_PER_MS = 1e6
+
 
 class _Mark(msgspec.Struct, frozen=True):
     """One effect, and how far below the top it is drawn, pixels."""
@@ -59,7 +51,7 @@ class _Mark(msgspec.Struct, frozen=True):
 
 
 def forest_charts(analysis: Analysis) -> list[Chart]:
-    """One plot a metric that has effects; none for one variant."""
+    """Return forest plots: one a metric that has effects, on a ratio scale; none for one variant."""
     charts = []
     for metric in dict.fromkeys(row.metric for row in analysis.rows):
         rows = [row for row in analysis.rows if row.metric == metric and not row.swept and _drawable(row)]
@@ -82,14 +74,14 @@ def _chart(analysis: Analysis, rows: Sequence[Row]) -> Chart:
     baseline = analysis.variants[0]
     words = ("slower", "faster") if metric_of(rows[0].metric).figure.of_speed else ("more", "less")
     ends, how = ([-reach, reach], "") if rows[0].higher_is_better else ([reach, -reach], _REVERSED)
-    layout = base_layout(
+    layout = plot_layout(
         f"{plain(title)} against {plain(baseline)}, %{how}",
         "",
         height=height,
         showlegend=len(rows[0].comparisons) > 1,
         xaxis={"range": ends, "tickmode": "array", **_ticks(reach)},
         yaxis={"range": [height, 0], "visible": False},
-        shapes=[_band(margin), _no_difference()],
+        shapes=[shaded(-_log(margin), _log(margin)), upright(0)],
         annotations=[*labels, *_directions(*words)],
     )
     return Chart(
@@ -103,12 +95,13 @@ def _chart(analysis: Analysis, rows: Sequence[Row]) -> Chart:
             f"leaves open {'who' if words[1] == 'faster' else 'which'} is {words[1]}."
             f"{' Intervals that run off the plot are in the table.' if beyond else ''}"
         ),
-        figure={"data": _traces(analysis, marks), "layout": layout},
+        data=_traces(analysis, marks),
+        layout=layout,
         table=_table(analysis, marks, title),
     )
 
 
-def _placed(analysis: Analysis, rows: Sequence[Row]) -> tuple[list[_Mark], list[dict[str, Any]], int]:
+def _placed(analysis: Analysis, rows: Sequence[Row]) -> tuple[list[_Mark], list[go.layout.Annotation], int]:
     """Marks from top to bottom, the labels above them, and the height of all, pixels."""
     marks, labels, y = [], [], _DIRECTION_PX
     for row in rows:
@@ -123,22 +116,19 @@ def _placed(analysis: Analysis, rows: Sequence[Row]) -> tuple[list[_Mark], list[
     return marks, labels, y
 
 
-def _label(text: str, y: int) -> dict[str, Any]:
-    return {
-        "text": text, "xref": "paper", "x": 0, "xanchor": "left", "yref": "y", "y": y, "yanchor": "top",
-        "showarrow": False, "align": "left",
-    }  # fmt: skip
+def _label(text: str, y: int, *, right: bool = False) -> go.layout.Annotation:
+    return go.layout.Annotation(
+        text=text, x=int(right), xref="paper", xanchor="right" if right else "left",
+        y=y, yref="y", yanchor="top", showarrow=False, align="left",
+    )  # fmt: skip
 
 
-def _directions(worse: str, good: str) -> list[dict[str, Any]]:
+def _directions(worse: str, good: str) -> list[go.layout.Annotation]:
     """Good news for a variant is on the right, whichever way the metric counts."""
-    return [
-        _label(f"\u2190 {worse}", 0),
-        _label(f"{good} \u2192", 0) | {"x": 1, "xanchor": "right"},
-    ]
+    return [_label(f"\u2190 {worse}", 0), _label(f"{good} \u2192", 0, right=True)]
 
 
-def _traces(analysis: Analysis, marks: Sequence[_Mark]) -> list[dict[str, Any]]:
+def _traces(analysis: Analysis, marks: Sequence[_Mark]) -> list[go.Scatter]:
     traces = []
     for position, variant in enumerate(analysis.variants[1:], 1):
         own = [mark for mark in marks if mark.comparison.contender == variant]
@@ -146,27 +136,32 @@ def _traces(analysis: Analysis, marks: Sequence[_Mark]) -> list[dict[str, Any]]:
             continue
         style = variant_style(position)
         middles = [_log(mark.comparison.effect_percent) for mark in own]
+        ends = [
+            (_distance(mark.comparison.low_percent, middle), _distance(mark.comparison.high_percent, middle))
+            for mark, middle in zip(own, middles, strict=True)
+        ]
         traces.append(
-            {
-                "type": "scatter", "mode": "markers", "name": plain(variant),
-                "x": _rounded(middles), "y": [mark.y for mark in own],
-                "error_x": {
-                    "type": "data", "symmetric": False, "color": style.colour, "thickness": 2.5, "width": 5,
-                    "array": _rounded(
-                        _distance(mark.comparison.high_percent, middle)
-                        for mark, middle in zip(own, middles, strict=True)
-                    ),
-                    "arrayminus": _rounded(
-                        -_distance(mark.comparison.low_percent, middle)
-                        for mark, middle in zip(own, middles, strict=True)
-                    ),
-                },
-                "marker": {"color": style.colour, "symbol": style.symbol, "size": 11},
-                "text": [_hover(mark.comparison) for mark in own],
-                "hovertemplate": "%{text}<extra></extra>",
-            }
-        )  # fmt: skip
+            go.Scatter(
+                mode="markers",
+                name=plain(variant),
+                x=middles,
+                y=[mark.y for mark in own],
+                error_x=_errors([-low for low, _ in ends], [high for _, high in ends], style.colour, 2.5, 5),
+                marker={"color": style.colour, "symbol": style.symbol, "size": 11},
+                text=[_hover(mark.comparison) for mark in own],
+                hovertemplate="%{text}<extra></extra>",
+            )
+        )
     return traces
+
+
+def _errors(
+    below: Sequence[float], above: Sequence[float], colour: str, thickness: float, width: float
+) -> dict[str, Any]:
+    return {
+        "type": "data", "symmetric": False, "array": above, "arrayminus": below,
+        "color": colour, "thickness": thickness, "width": width,
+    }  # fmt: skip
 
 
 def _hover(one: Comparison) -> str:
@@ -199,10 +194,6 @@ def _distance(bound_percent: float | None, middle: float) -> float:
     return 0.0 if bound_percent is None or bound_percent <= _NOTHING_PERCENT else _log(bound_percent) - middle
 
 
-def _rounded(values: Iterable[float]) -> list[float]:
-    return [round(value, 5) for value in values]
-
-
 def _reach(marks: Sequence[_Mark], margin_percent: float) -> tuple[float, bool]:
     """How far the axis goes, the same to both sides, and whether an interval goes beyond it.
 
@@ -233,37 +224,13 @@ def _ticks(reach: float) -> dict[str, Any]:
             chosen.append(tick)
     chosen.sort()
     return {
-        "tickvals": _rounded(_log(tick) for tick in chosen),
+        "tickvals": [_log(tick) for tick in chosen],
         "ticktext": [f"{tick:+d}" if tick else "0" for tick in chosen],
     }
 
 
-def _band(margin_percent: float) -> dict[str, Any]:
-    edge = _log(margin_percent)
-    return {
-        "type": "rect", "layer": "below", "xref": "x", "yref": "paper",
-        "x0": round(-edge, 5), "x1": round(edge, 5), "y0": 0, "y1": 1,
-        "fillcolor": BAND, "line": {"width": 0},
-    }  # fmt: skip
-
-
-def _no_difference() -> dict[str, Any]:
-    return {
-        "type": "line", "layer": "below", "xref": "x", "yref": "paper",
-        "x0": 0, "x1": 0, "y0": 0, "y1": 1, "line": {"color": GUIDE, "width": 1.5},
-    }  # fmt: skip
-
-
-# Forks as dots: what every fork of a task came to, with the mean of each variant and its interval.
-
-
-_ROW_PX = 76
-_UNITS = {"task": "fork", "build": "index build"}
-_SPREAD = 0.56
-
-
 def fork_charts(analysis: Analysis) -> list[Chart]:
-    """One chart a row of the analysis that has any value."""
+    """Return dots of forks and their means: one chart a row of the analysis with enough of them."""
     return [
         _fork_chart(analysis, row)
         for row in analysis.rows
@@ -275,7 +242,7 @@ def _fork_chart(analysis: Analysis, row: Row) -> Chart:
     title = metric_title(row)
     # The same task has a row at every point of a sweep over variants.
     point = f"-{row.figures[0].variant}" if row.swept else ""
-    layout = base_layout(
+    layout = plot_layout(
         f"{plain(title)}, {plain(row.unit)} ({better(row)})",
         "",
         height=_ROW_PX * len(row.figures),
@@ -300,12 +267,13 @@ def _fork_chart(analysis: Analysis, row: Row) -> Chart:
             "ran; the upright mark is their mean, the bar its own 95 % interval. Whether two variants differ "
             "is in the interval of their difference, not in whether these bars overlap."
         ),
-        figure={"data": traces, "layout": layout},
+        data=traces,
+        layout=layout,
         table=_fork_table(row),
     )
 
 
-def _fork_traces(place: int, row: Row, side: Figures) -> list[dict[str, Any]]:
+def _fork_traces(place: int, row: Row, side: Figures) -> list[go.Scatter]:
     known = [
         (block, value) for block, value in zip(side.blocks, side.values, strict=True) if value is not None
     ]
@@ -314,36 +282,31 @@ def _fork_traces(place: int, row: Row, side: Figures) -> list[dict[str, Any]]:
     style, unit = variant_style(place), _UNITS[row.level]
     step = _SPREAD / max(1, len(known) - 1)
     first = place - _SPREAD / 2 if len(known) > 1 else place
-    dots = {
-        "type": "scatter", "mode": "markers", "name": plain(side.variant),
-        "x": digits([value for _, value in known]),
-        "y": [round(first + number * step, 4) for number in range(len(known))],
-        "marker": {"color": tint(style.colour, 0.75), "symbol": style.symbol, "size": 8},
-        "text": [f"{plain(side.variant)}, {unit} {block}: {figure(value)}" for block, value in known],
-        "hovertemplate": "%{text}<extra></extra>",
-    }  # fmt: skip
+    dots = go.Scatter(
+        mode="markers",
+        name=plain(side.variant),
+        x=[value for _, value in known],
+        y=[first + number * step for number in range(len(known))],
+        marker={"color": tint(style.colour, 0.75), "symbol": style.symbol, "size": 8},
+        text=[f"{plain(side.variant)}, {unit} {block}: {figure(value)}" for block, value in known],
+        hovertemplate="%{text}<extra></extra>",
+    )
     return [dots] if side.value is None else [_mean(place, row, side, side.value), dots]
 
 
-def _mean(place: int, row: Row, side: Figures, value: float) -> dict[str, Any]:
-    style = variant_style(place)
-    trace: dict[str, Any] = {
-        "type": "scatter", "mode": "markers", "name": f"{plain(side.variant)}, mean",
-        "x": digits([value]), "y": [place],
-        "marker": {
-            "color": style.colour, "symbol": "line-ns", "size": 34,
-            "line": {"color": style.colour, "width": 3},
-        },
-        "text": [f"{plain(side.variant)}: {_in_words(row, side)}"], "hovertemplate": "%{text}<extra></extra>",
-    }  # fmt: skip
+def _mean(place: int, row: Row, side: Figures, value: float) -> go.Scatter:
+    colour = variant_style(place).colour
     found = _own_interval(row, side)
-    if found is not None:
-        low, high = found
-        trace["error_x"] = {
-            "type": "data", "symmetric": False, "color": style.colour, "thickness": 2.5, "width": 8,
-            "array": digits([high - value]), "arrayminus": digits([value - low]),
-        }  # fmt: skip
-    return trace
+    return go.Scatter(
+        mode="markers",
+        name=f"{plain(side.variant)}, mean",
+        x=[value],
+        y=[place],
+        error_x=None if found is None else _errors([value - found[0]], [found[1] - value], colour, 2.5, 8),
+        marker={"color": colour, "symbol": "line-ns", "size": 34, "line": {"color": colour, "width": 3}},
+        text=[f"{plain(side.variant)}: {_in_words(row, side)}"],
+        hovertemplate="%{text}<extra></extra>",
+    )
 
 
 def _in_words(row: Row, side: Figures) -> str:
@@ -382,35 +345,28 @@ def _interval_text(row: Row, side: Figures) -> str:
     return NOT_AVAILABLE if found is None else f"{figure(found[0])} to {figure(found[1])}"
 
 
-# Throughput-latency curves of a red-line search: the objective's percentile against the offered rate.
-
-
-_NS_PER_MS = 1e6
-
-
 def redline_charts(found: RedlineCurves | None) -> list[Chart]:
-    """One plot with the curves of all variants; none where nothing was searched for or found."""
+    """Return one plot of the percentile by load, for all variants; none where nothing was measured."""
     if found is None:
         return []
     unit = load_suffix(found.unit)
     traces = [_trace(place, curve.variant, curve.rows, unit) for place, curve in enumerate(found.curves)]
-    traces = [trace for trace in traces if trace["x"]]
+    traces = [trace for trace in traces if trace.x]
     if not traces:
         return []
     objective = objective_text(found.search)
     limits_ns = [found.search.limit_ns] if found.search.limit_ns else []
     by = load_title(found.search)
     name = percentile_name(found.search.percentile)
-    layout = base_layout(
+    layout = plot_layout(
         "offered requests/s" if found.unit == "queries/s" else load_axis(found),
         f"{name} of latency, ms",
-        yaxis=time_axis([*limits_ns, *(_NS_PER_MS * y for trace in traces for y in trace["y"])]),
+        yaxis=time_axis([*limits_ns, *(_NS_PER_MS * y for trace in traces for y in trace.y)]),
         shapes=[
-            {
-                "type": "line", "xref": "paper", "x0": 0, "x1": 1,
-                "y0": limit_ns / _NS_PER_MS, "y1": limit_ns / _NS_PER_MS,
-                "line": {"color": GUIDE, "width": 2, "dash": "dash"},
-            }
+            go.layout.Shape(
+                type="line", xref="paper", x0=0, x1=1, y0=limit_ns / _NS_PER_MS, y1=limit_ns / _NS_PER_MS,
+                line={"color": GUIDE, "width": 2, "dash": "dash"},
+            )
             for limit_ns in limits_ns
         ],
     )  # fmt: skip
@@ -424,29 +380,34 @@ def redline_charts(found: RedlineCurves | None) -> list[Chart]:
             f"({objective}); hollow marks are loads at which the driver itself was the limit. The tables of "
             "the results have the same figures."
         ),
-        figure={"data": traces, "layout": layout},
+        data=traces,
+        layout=layout,
     )
     return [chart]
 
 
-def _trace(place: int, variant: str, rows: Sequence[CurveRow], unit: str) -> dict[str, Any]:
+def _trace(place: int, variant: str, rows: Sequence[CurveRow], unit: str) -> go.Scatter:
     style = variant_style(place)
     known = [(row, row.objective_ms) for row in rows if row.objective_ms is not None]
-    hollow = [f"{style.symbol}-open" if row.driver_limited else style.symbol for row, _ in known]
-    return {
-        "type": "scatter", "mode": "lines+markers", "name": plain(variant),
-        "x": digits([row.rate_per_s for row, _ in known]),
-        "y": digits([latency.median for _, latency in known]),
-        "error_y": {
-            "type": "data", "symmetric": False, "color": style.colour, "thickness": 1, "width": 3,
-            "array": digits([latency.high - latency.median for _, latency in known]),
-            "arrayminus": digits([latency.median - latency.low for _, latency in known]),
+    return go.Scatter(
+        mode="lines+markers",
+        name=plain(variant),
+        x=[row.rate_per_s for row, _ in known],
+        y=[latency.median for _, latency in known],
+        error_y=_errors(
+            [latency.median - latency.low for _, latency in known],
+            [latency.high - latency.median for _, latency in known],
+            style.colour, 1, 3,
+        ),
+        line={"color": style.colour, "dash": style.dash, "width": 2},
+        marker={
+            "color": style.colour,
+            "symbol": [f"{style.symbol}-open" if row.driver_limited else style.symbol for row, _ in known],
+            "size": 8,
         },
-        "line": {"color": style.colour, "dash": style.dash, "width": 2},
-        "marker": {"color": style.colour, "symbol": hollow, "size": 8},
-        "text": [_hover_of_search(variant, row, unit) for row, _ in known],
-        "hovertemplate": "%{text}<extra></extra>",
-    }  # fmt: skip
+        text=[_hover_of_search(variant, row, unit) for row, _ in known],
+        hovertemplate="%{text}<extra></extra>",
+    )  # fmt: skip
 
 
 def _hover_of_search(variant: str, row: CurveRow, unit: str) -> str:

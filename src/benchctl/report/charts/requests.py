@@ -6,27 +6,29 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import plotly.graph_objects as go
 
-from benchctl.report.charts.panels import (
-    BAND,
-    GUIDE,
+from benchctl.report.charts import (
     LEAST_POINTS,
     LEAST_READINGS,
     Chart,
     Frame,
+    not_drawn,
+    tint,
+    variant_style,
+)
+from benchctl.report.charts.panels import (
     Panel,
     axis_name,
-    base_layout,
-    digits,
     heading,
     milliseconds,
-    not_drawn,
     plain,
+    plot_layout,
+    shaded,
     spans,
     stacked,
     time_axis,
-    tint,
-    variant_style,
+    upright,
 )
 from benchctl.report.grid import VARIANT, Grid, worded
 from benchctl.report.numbers import NOT_AVAILABLE, figure
@@ -46,17 +48,40 @@ from benchctl.stats.task_shape import (
     rates,
 )
 
-# How service time went along in each fork: warm-up, measured requests, and the levels they settled on.
-
-
 _PANEL_PX = 200
 _FORK_ALPHA = 0.4
 # Of the bands of all forks together, where they overlap.
 _BANDS_ALPHA = 0.5
 _NS_PER_MS = 1e6
-_MOST_LEVELS_IN_WORDS = 6
+_MOST_LEVELS_IN_TEXT = 6
 
+_RATE_PX = 220
+_USAGE_PX = 90
+_LINE_ALPHA = 0.6
+_MARK_ALPHA = 0.7
+
+_HEIGHT = 520
+_ECDF_DOMAIN = (0.58, 1.0)
+_CURVE_DOMAIN = (0.0, 0.46)
+_MARKED = (2.0, 10.0, 100.0, 1000.0)
+_NAMES = ("p50", "p90", "p99", "p99.9")
+_STEPS_UP_TO = 120
+_SHARE_HOVER = "%{y:.1%} within %{x} ms"
+
+_FILL_ALPHA = 0.35
+# The same for boxes and marks, so that these are on those.
+_GAP = 0.3
+
+_ABOUT_BOXES = (
+    "Boxes reach from p25 to p75 with a mark at the median, whiskers from the least to p95; the longest "
+    "times are left out. They hold the requests of all forks together, which depend on each other: boxes "
+    "describe, and say nothing about whether variants differ."
+)
+
+Getter = Callable[[ForkShape], Distribution | None]
 _Forks = Sequence[tuple[ForkShape, CourseLine]]
+_ByVariant = Mapping[str, Sequence[ForkShape]]
+_DistributionForks = Sequence[tuple[ForkShape, Distribution]]
 
 
 def course_chart(shapes: TaskShapes, frame: Frame) -> Chart | None:
@@ -97,32 +122,42 @@ def course_chart(shapes: TaskShapes, frame: Frame) -> Chart | None:
         "course",
         "Service time over the course of each fork",
         _about(lines, found),
-        {"data": data, "layout": layout},
+        data,
+        layout,
         _table(found),
     )
 
 
 def _fork_traces(
     fork: ForkShape, line: CourseLine, *, position: int, axis: str, timed: bool, alpha: float
-) -> list[dict[str, Any]]:
+) -> list[go.Scatter]:
     style = variant_style(position)
     places = _places(line, timed=timed)
-    base = {"type": "scatter", "name": plain(fork.name), "yaxis": axis, "showlegend": False}
-    traces: list[dict[str, Any]] = []
+    base = {"name": plain(fork.name), "yaxis": axis, "showlegend": False}
+    traces = []
     if line.requests.max() > 1:
-        traces.append(base | {
-            "mode": "lines", "line": {"width": 0}, "fill": "toself",
-            "fillcolor": tint(style.colour, round(alpha, 3)), "hoverinfo": "skip",
-            "x": digits(np.concatenate([places, places[::-1]])),
-            "y": milliseconds(np.concatenate([line.p90_ns, line.p10_ns[::-1]])),
-        })  # fmt: skip
+        band = go.Scatter(
+            **base,
+            mode="lines",
+            line={"width": 0},
+            fill="toself",
+            fillcolor=tint(style.colour, round(alpha, 3)),
+            hoverinfo="skip",
+            x=np.concatenate([places, places[::-1]]),
+            y=milliseconds(np.concatenate([line.p90_ns, line.p10_ns[::-1]])),
+        )
+        traces.append(band)
     where = "%{x} s" if timed else "request %{x}"
-    traces.append(base | {
-        "mode": "lines" if places.size > 1 else "markers",
-        "line": {"color": tint(style.colour, _FORK_ALPHA), "width": 1},
-        "marker": {"color": style.colour, "symbol": style.symbol},
-        "x": digits(places), "y": milliseconds(line.p50_ns), "hovertemplate": f"%{{y}} ms, {where}",
-    })  # fmt: skip
+    medians = go.Scatter(
+        **base,
+        mode="lines" if places.size > 1 else "markers",
+        line={"color": tint(style.colour, _FORK_ALPHA), "width": 1},
+        marker={"color": style.colour, "symbol": style.symbol},
+        x=places,
+        y=milliseconds(line.p50_ns),
+        hovertemplate=f"%{{y}} ms, {where}",
+    )
+    traces.append(medians)
     if fork.course is not None:
         traces += _level_traces(fork.course, line, base, position=position, timed=timed)
     return traces
@@ -130,24 +165,29 @@ def _fork_traces(
 
 def _level_traces(
     course: Course, line: CourseLine, base: Mapping[str, Any], *, position: int, timed: bool
-) -> list[dict[str, Any]]:
+) -> list[go.Scatter]:
     """Segments as steps, and a mark where the last level begins."""
     style = variant_style(position)
     edges = _at(np.array([*course.bounds, course.of]), line, timed=timed)
-    x = np.repeat(edges, 2)[1:-1]
-    y = np.repeat(course.levels_ns, 2)
-    steps = dict(base) | {
-        "mode": "lines", "line": {"color": style.colour, "width": 2},
-        "x": digits(x), "y": milliseconds(y), "hovertemplate": f"level %{{y}} ms<br>{course.kind}",
-    }  # fmt: skip
+    steps = go.Scatter(
+        **base,
+        mode="lines",
+        line={"color": style.colour, "width": 2},
+        x=np.repeat(edges, 2)[1:-1],
+        y=milliseconds(np.repeat(course.levels_ns, 2)),
+        hovertemplate=f"level %{{y}} ms<br>{course.kind}",
+    )
     if course.kind == "no steady state":
         return [steps]
     level = course.levels_ns[int(np.searchsorted(course.bounds, course.steady_from, side="right")) - 1]
-    mark = dict(base) | {
-        "mode": "markers", "marker": {"color": style.colour, "symbol": style.symbol, "size": 8},
-        "x": digits(_at(np.array([course.steady_from]), line, timed=timed)), "y": milliseconds([level]),
-        "hovertemplate": f"settled after {course.steady_from:,} requests<br>{course.kind}",
-    }  # fmt: skip
+    mark = go.Scatter(
+        **base,
+        mode="markers",
+        marker={"color": style.colour, "symbol": style.symbol, "size": 8},
+        x=_at(np.array([course.steady_from]), line, timed=timed),
+        y=milliseconds([level]),
+        hovertemplate=f"settled after {course.steady_from:,} requests<br>{course.kind}",
+    )
     return [steps, mark]
 
 
@@ -170,15 +210,9 @@ def _axis(lines: Sequence[CourseLine], number: int) -> dict[str, Any]:
     return time_axis(drawn) | ({} if number == 1 else {"matches": "y"})
 
 
-def _window(begin: float, start: float) -> list[dict[str, Any]]:
+def _window(begin: float, start: float) -> list[go.layout.Shape]:
     """Warm-up shaded, and a line where measuring begins; nothing without warm-up."""
-    if begin >= start:
-        return []
-    place = {"xref": "x", "yref": "paper", "y0": 0, "y1": 1, "layer": "below"}
-    return [
-        place | {"type": "rect", "x0": begin, "x1": start, "fillcolor": BAND, "line": {"width": 0}},
-        place | {"type": "line", "x0": start, "x1": start, "line": {"color": GUIDE, "width": 1.5}},
-    ]
+    return [shaded(begin, start), upright(start)] if begin < start else []
 
 
 def _about(lines: Sequence[CourseLine], found: Mapping[str, _Forks]) -> list[str]:
@@ -245,19 +279,8 @@ def _levels(course: Course) -> str:
         f"{figure(level / _NS_PER_MS)} from {bound:,}"
         for bound, level in zip(course.bounds, course.levels_ns, strict=True)
     ]
-    earlier = len(words) - _MOST_LEVELS_IN_WORDS
+    earlier = len(words) - _MOST_LEVELS_IN_TEXT
     return ", ".join([f"{earlier} earlier ones", *words[earlier:]] if earlier > 0 else words)
-
-
-# Throughput over time, and below it, on the same clock, what the node and the driver were doing.
-
-
-_RATE_PX = 220
-_USAGE_PX = 90
-_LINE_ALPHA = 0.6
-_MARK_ALPHA = 0.7
-
-_ByVariant = Mapping[str, Sequence[ForkShape]]
 
 
 def flow_chart(shapes: TaskShapes, frame: Frame) -> Chart | None:
@@ -275,44 +298,48 @@ def flow_chart(shapes: TaskShapes, frame: Frame) -> Chart | None:
     ]
     for title, traces in _usage_panels(found, frame):
         panels.append(Panel(title, _USAGE_PX, {"rangemode": "tozero", "nticks": 4}))
-        data += [trace | {"yaxis": axis_name(len(panels))} for trace in traces]
+        for trace in traces:
+            trace.yaxis = axis_name(len(panels))
+        data += traces
     layout = stacked("Seconds since measuring began", panels, shapes=_flow_window(forks))
     telemetry = len(panels) > 1
     return frame.chart(
         "throughput",
         "Throughput over time and telemetry" if telemetry else "Throughput over time",
         _flow_about(forks, cell_s, telemetry=telemetry),
-        {"data": data, "layout": layout},
+        data,
+        layout,
         _flow_table(found),
     )
 
 
-def _legend(found: _ByVariant, frame: Frame) -> list[dict[str, Any]]:
+def _legend(found: _ByVariant, frame: Frame) -> list[go.Scatter]:
     """One entry a variant, with its line and its mark, which switches all of its forks."""
     entries = []
     for label in found:
         style = variant_style(frame.position(label))
-        entries.append(
-            {
-                "type": "scatter", "mode": "lines+markers", "x": [None], "y": [None],
-                "name": plain(label), "legendgroup": plain(label),
-                "line": {"color": style.colour, "width": 2, "dash": style.dash},
-                "marker": {"color": style.colour, "symbol": style.symbol},
-            }
-        )  # fmt: skip
+        entry = go.Scatter(
+            mode="lines+markers",
+            x=[None],
+            y=[None],
+            name=plain(label),
+            legendgroup=plain(label),
+            line={"color": style.colour, "width": 2, "dash": style.dash},
+            marker={"color": style.colour, "symbol": style.symbol},
+        )
+        entries.append(entry)
     return entries
 
 
-def _rate_trace(fork: ForkShape, cell_s: float, *, position: int, unit: str) -> dict[str, Any]:
+def _rate_trace(fork: ForkShape, cell_s: float, *, position: int, unit: str) -> go.Scatter:
     seconds, per_s = rates(fork.shape.flow, cell_s)
-    return _line(fork, position) | {
-        "mode": "lines+markers" if seconds.size == 1 else "lines",
-        "x": digits(seconds), "y": digits(per_s),
-        "hovertemplate": f"%{{y}} {plain(unit)}/s at %{{x}} s",
-    }  # fmt: skip
+    return _line(
+        fork, position, mode="lines+markers" if seconds.size == 1 else "lines", x=seconds, y=per_s,
+        hovertemplate=f"%{{y}} {plain(unit)}/s at %{{x}} s",
+    )  # fmt: skip
 
 
-def _usage_panels(found: _ByVariant, frame: Frame) -> list[tuple[str, list[dict[str, Any]]]]:
+def _usage_panels(found: _ByVariant, frame: Frame) -> list[tuple[str, list[go.Scatter]]]:
     """(title, traces) of every panel about which anything is known."""
     kept = [
         (fork, fork.usage, frame.position(label))
@@ -334,47 +361,42 @@ def _usage_panels(found: _ByVariant, frame: Frame) -> list[tuple[str, list[dict[
     return [(title, traces) for title, traces in panels if traces]
 
 
-def _readings_trace(
-    fork: ForkShape, usage: Usage, position: int, values: Floats, unit: str
-) -> dict[str, Any]:
-    return _line(fork, position) | {
-        "mode": "lines+markers", "marker": {"size": 3}, "x": digits(usage.seconds), "y": digits(values),
-        "hovertemplate": f"%{{y}} {unit} at %{{x}} s",
-    }  # fmt: skip
+def _readings_trace(fork: ForkShape, usage: Usage, position: int, values: Floats, unit: str) -> go.Scatter:
+    return _line(
+        fork, position, mode="lines+markers", marker={"size": 3}, x=usage.seconds, y=values,
+        hovertemplate=f"%{{y}} {unit} at %{{x}} s",
+    )  # fmt: skip
 
 
-def _pauses_trace(fork: ForkShape, usage: Usage, position: int) -> dict[str, Any]:
+def _pauses_trace(fork: ForkShape, usage: Usage, position: int) -> go.Scatter:
     style = variant_style(position)
-    trace = _line(fork, position) | {
-        "mode": "markers", "x": digits(usage.pause_s), "y": digits(usage.pause_ms),
-        "marker": {"color": tint(style.colour, _MARK_ALPHA), "symbol": style.symbol, "size": 6},
-        "hovertemplate": "%{y} ms at %{x} s",
-    }  # fmt: skip
-    if usage.pauses == usage.pause_counts.size:
-        return trace
-    counts = [f"the longest of {count}" for count in usage.pause_counts.tolist()]
-    return trace | {"text": counts, "hovertemplate": "%{y} ms at %{x} s, %{text}"}
+    trace = _line(
+        fork, position, mode="markers", x=usage.pause_s, y=usage.pause_ms,
+        marker={"color": tint(style.colour, _MARK_ALPHA), "symbol": style.symbol, "size": 6},
+        hovertemplate="%{y} ms at %{x} s",
+    )  # fmt: skip
+    if usage.pauses != usage.pause_counts.size:
+        trace.text = [f"the longest of {count}" for count in usage.pause_counts.tolist()]
+        trace.hovertemplate = "%{y} ms at %{x} s, %{text}"
+    return trace
 
 
-def _line(fork: ForkShape, position: int) -> dict[str, Any]:
+def _line(fork: ForkShape, position: int, **more: Any) -> go.Scatter:
     style = variant_style(position)
-    return {
-        "type": "scatter", "name": plain(fork.name), "legendgroup": plain(fork.label), "showlegend": False,
-        "line": {"color": tint(style.colour, _LINE_ALPHA), "width": 1.2, "dash": style.dash},
-    }  # fmt: skip
+    return go.Scatter(
+        name=plain(fork.name),
+        legendgroup=plain(fork.label),
+        showlegend=False,
+        line={"color": tint(style.colour, _LINE_ALPHA), "width": 1.2, "dash": style.dash},
+        **more,
+    )
 
 
-def _flow_window(forks: Sequence[ForkShape]) -> list[dict[str, Any]]:
+def _flow_window(forks: Sequence[ForkShape]) -> list[go.layout.Shape]:
     """The measured window, shaded up to where the last fork ends; nothing where there was no other time."""
     if min(fork.shape.flow.begin_s for fork in forks) >= 0:
         return []
-    end_s = max(fork.shape.flow.end_s for fork in forks)
-    return [
-        {
-            "type": "rect", "layer": "below", "xref": "x", "yref": "paper", "x0": 0, "x1": end_s,
-            "y0": 0, "y1": 1, "fillcolor": BAND, "line": {"width": 0},
-        }
-    ]  # fmt: skip
+    return [shaded(0, max(fork.shape.flow.end_s for fork in forks))]
 
 
 def _flow_about(forks: Sequence[ForkShape], cell_s: float, *, telemetry: bool) -> list[str]:
@@ -437,20 +459,6 @@ def _mean(values: Floats, weights: Integers) -> float | None:
     return float(np.average(values[known], weights=weights[known])) if known.any() else None
 
 
-# How long requests took: distribution functions and percentile curves, a line a fork and one a variant.
-
-
-_HEIGHT = 520
-_ECDF_DOMAIN = (0.58, 1.0)
-_CURVE_DOMAIN = (0.0, 0.46)
-_MARKED = (2.0, 10.0, 100.0, 1000.0)
-_NAMES = ("p50", "p90", "p99", "p99.9")
-_STEPS_UP_TO = 120
-
-Getter = Callable[[ForkShape], Distribution | None]
-_DistributionForks = Sequence[tuple[ForkShape, Distribution]]
-
-
 def distribution_chart(shapes: TaskShapes, frame: Frame, *, kind: str, of: Getter) -> Chart | None:
     """The distribution of one kind of time of one task; None when no fork has any.
 
@@ -465,7 +473,7 @@ def distribution_chart(shapes: TaskShapes, frame: Frame, *, kind: str, of: Gette
         return None
     times = [one for forks in found.values() for _, one in forks]
     curved = any(_carried(one.requests, _MARKED[0]) for one in times)
-    data: list[dict[str, Any]] = []
+    data: list[go.Scatter] = []
     for label, forks in found.items():
         data += _share_traces(label, frame.position(label), forks)
         if curved:
@@ -474,86 +482,95 @@ def distribution_chart(shapes: TaskShapes, frame: Frame, *, kind: str, of: Gette
         kind.replace(" ", "-"),
         f"Distribution of {kind}",
         [*_distribution_about(kind, found, curved=curved), _limits(times, curved=curved)],
-        {"data": data, "layout": _layout(kind, times, curved=curved)},
+        data,
+        _layout(kind, times, curved=curved),
         _distribution_table(found, kind),
     )
 
 
-def _share_traces(label: str, position: int, forks: _DistributionForks) -> list[dict[str, Any]]:
+def _share_traces(label: str, position: int, forks: _DistributionForks) -> list[go.Scatter]:
     """Distribution functions, and the median over forks of their quantiles."""
-    style, hover = variant_style(position), {"hovertemplate": "%{y:.1%} within %{x} ms"}
-    thick = {"line": {"color": style.colour, "width": 3, "dash": style.dash}, "showlegend": True}
+    style = variant_style(position)
+    thick = {"color": style.colour, "width": 3, "dash": style.dash}
     if len(forks) == 1:
-        return [_distribution_line(label, _name(label, forks)) | _steps(forks[0][1], thick) | hover]
-    thin = {"line": {"color": tint(style.colour, _FORK_ALPHA), "width": 1}}
-    traces = [_distribution_line(label, fork.name) | _steps(one, thin) | hover for fork, one in forks]
-    level = np.median([one.levels_ns for _, one in forks], axis=0)
-    middle = {"x": milliseconds(level), "y": digits(LEVELS)}
-    return [*traces, _distribution_line(label, _name(label, forks)) | thick | middle | hover]
+        return [_share_line(label, label, forks[0][1], thick, showlegend=True)]
+    thin = {"color": tint(style.colour, _FORK_ALPHA), "width": 1}
+    median = _distribution_line(
+        label, _name(label, forks), line=thick, showlegend=True, hovertemplate=_SHARE_HOVER,
+        x=milliseconds(np.median([times.levels_ns for _, times in forks], axis=0)), y=LEVELS,
+    )  # fmt: skip
+    return [*(_share_line(label, fork.name, times, thin) for fork, times in forks), median]
 
 
-def _curve_traces(label: str, position: int, forks: _DistributionForks) -> list[dict[str, Any]]:
+def _share_line(
+    label: str, name: str, times: Distribution, line: Mapping[str, Any], *, showlegend: bool = False
+) -> go.Scatter:
+    """Functions of few values are drawn as steps."""
+    steps = {"shape": "hv"} if times.values_ns.size < _STEPS_UP_TO else {}
+    return _distribution_line(
+        label, name, line={**line, **steps}, showlegend=showlegend, hovertemplate=_SHARE_HOVER,
+        x=milliseconds(times.values_ns), y=times.shares,
+    )  # fmt: skip
+
+
+def _curve_traces(label: str, position: int, forks: _DistributionForks) -> list[go.Scatter]:
     """Percentile curves, their median over forks, and marks at the percentiles that have names."""
     style = variant_style(position)
-    below = {"xaxis": "x2", "yaxis": "y2", "hovertemplate": "1 in %{x:.4g} above %{y} ms"}
-    thick = {"line": {"color": style.colour, "width": 3, "dash": style.dash}}
     thin = {"line": {"color": tint(style.colour, _FORK_ALPHA), "width": 1}}
-    curve = np.median([one.curve_ns for _, one in forks], axis=0)  # NaN where any fork has too few
-    marked = np.where(np.isin(ODDS, _MARKED), curve, np.nan)
+    thick = {"line": {"color": style.colour, "width": 3, "dash": style.dash}}
     marks = {"mode": "markers", "marker": {"color": style.colour, "symbol": style.symbol, "size": 9}}
+    curve = np.median([times.curve_ns for _, times in forks], axis=0)  # NaN where any fork has too few
+    marked = np.where(np.isin(ODDS, _MARKED), curve, np.nan)
     own = forks if len(forks) > 1 else ()
     name = _name(label, forks)
     return [
-        *(_distribution_line(label, fork.name) | thin | _drawn(one.curve_ns) | below for fork, one in own),
-        _distribution_line(label, name) | thick | _drawn(curve) | below,
-        _distribution_line(label, name) | marks | _drawn(marked) | below,
+        *(_curve_line(label, fork.name, times.curve_ns, thin) for fork, times in own),
+        _curve_line(label, name, curve, thick),
+        _curve_line(label, name, marked, marks),
     ]
 
 
-def _distribution_line(label: str, name: str) -> dict[str, Any]:
-    return {
-        "type": "scatter", "mode": "lines", "showlegend": False,
-        "name": plain(name), "legendgroup": plain(label),
-    }  # fmt: skip
+def _curve_line(label: str, name: str, curve_ns: Floats, look: Mapping[str, Any]) -> go.Scatter:
+    drawn = ~np.isnan(curve_ns)
+    return _distribution_line(
+        label, name, xaxis="x2", yaxis="y2", hovertemplate="1 in %{x:.4g} above %{y} ms",
+        x=ODDS[drawn], y=milliseconds(curve_ns[drawn]), **look,
+    )  # fmt: skip
+
+
+def _distribution_line(label: str, name: str, **look: Any) -> go.Scatter:
+    base = {"mode": "lines", "showlegend": False, "name": plain(name), "legendgroup": plain(label)}
+    return go.Scatter(base | look)
 
 
 def _name(label: str, forks: _DistributionForks) -> str:
     return f"{label}, median of {len(forks)} forks" if len(forks) > 1 else label
 
 
-def _steps(one: Distribution, look: Mapping[str, Any]) -> dict[str, Any]:
-    """Functions of few values are drawn as steps."""
-    line = look["line"] | ({"shape": "hv"} if one.values_ns.size < _STEPS_UP_TO else {})
-    return {**look, "line": line, "x": milliseconds(one.values_ns), "y": digits(one.shares)}
-
-
-def _drawn(curve_ns: Floats) -> dict[str, Any]:
-    known = ~np.isnan(curve_ns)
-    return {"x": digits(ODDS[known]), "y": milliseconds(curve_ns[known])}
-
-
-def _layout(kind: str, times: Sequence[Distribution], *, curved: bool) -> dict[str, Any]:
+def _layout(kind: str, times: Sequence[Distribution], *, curved: bool) -> go.Layout:
     kind = kind[0].upper() + kind[1:]
-    layout = base_layout(
+    below: dict[str, Any] = {}
+    if curved:
+        below["xaxis2"] = {
+            "title": {"text": "Percentile (one request in 2, 10, 100, 1,000 takes longer)"},
+            "type": "log", "anchor": "y2", "range": [0, 1.01 * _reach(times)], "tickmode": "array",
+            "tickvals": [1, *_MARKED], "ticktext": ["least", *_NAMES],
+        }  # fmt: skip
+        below["yaxis2"] = {
+            "title": {"text": f"{kind}, ms"}, "anchor": "x2", "domain": _CURVE_DOMAIN, "rangemode": "tozero",
+        }  # fmt: skip
+    return plot_layout(
         f"{kind}, ms",
         "Share of requests",
         height=_HEIGHT if curved else round(_HEIGHT * (1 - _ECDF_DOMAIN[0])),
-        xaxis=time_axis([one.values_ns[[0, -1]] for one in times]) | {"anchor": "y"},
+        xaxis={**time_axis([one.values_ns[[0, -1]] for one in times]), "anchor": "y"},
         yaxis={
-            "domain": list(_ECDF_DOMAIN if curved else (0.0, 1.0)),
+            "domain": _ECDF_DOMAIN if curved else (0.0, 1.0),
             "range": [0, 1.01],
             "tickformat": ".0%",
         },
+        **below,
     )
-    if not curved:
-        return layout
-    lower = base_layout("Percentile (one request in 2, 10, 100, 1,000 takes longer)", f"{kind}, ms")
-    layout["xaxis2"] = lower["xaxis"] | {
-        "type": "log", "anchor": "y2", "range": [0, round(1.01 * _reach(times), 4)], "tickmode": "array",
-        "tickvals": [1, *_MARKED], "ticktext": ["least", *_NAMES],
-    }  # fmt: skip
-    layout["yaxis2"] = lower["yaxis"] | {"anchor": "x2", "domain": list(_CURVE_DOMAIN), "rangemode": "tozero"}
-    return layout
 
 
 def _distribution_about(kind: str, found: Mapping[str, _DistributionForks], *, curved: bool) -> list[str]:
@@ -607,20 +624,6 @@ def _distribution_table(found: Mapping[str, _DistributionForks], kind: str) -> G
     return Grid.of(f"Quantiles of {kind}, ms", (worded("Fork"), "Requests", *_NAMES), lines)
 
 
-# Service time by how much was found: a box a variant for every order of magnitude of the hit count.
-
-
-_FILL_ALPHA = 0.35
-# The same for boxes and marks, so that these are on those.
-_GAP = 0.3
-
-_ABOUT = (
-    "Boxes reach from p25 to p75 with a mark at the median, whiskers from the least to p95; the longest "
-    "times are left out. They hold the requests of all forks together, which depend on each other: boxes "
-    "describe, and say nothing about whether variants differ."
-)
-
-
 def box_chart(shapes: TaskShapes, frame: Frame) -> Chart | None:
     """The boxes of one task; None when its requests do not differ in their hits."""
     found = {
@@ -631,7 +634,7 @@ def box_chart(shapes: TaskShapes, frame: Frame) -> Chart | None:
     if not found:
         return None
     order = {box.magnitude: box.hits for one in found.values() for box in one.boxes}
-    layout = base_layout(
+    layout = plot_layout(
         "Hits",
         "Service time, ms",
         xaxis={
@@ -653,33 +656,44 @@ def box_chart(shapes: TaskShapes, frame: Frame) -> Chart | None:
     return frame.chart(
         "hits",
         "Service time by number of hits",
-        [_ABOUT, *_apart(list(found.values()))],
-        {"data": data, "layout": layout},
+        [_ABOUT_BOXES, *_apart(list(found.values()))],
+        data,
+        layout,
         _boxes_table(found),
     )
 
 
-def _traces(label: str, boxes: Sequence[Box], position: int) -> list[dict[str, Any]]:
+def _traces(label: str, boxes: Sequence[Box], position: int) -> list[Any]:
     style = variant_style(position)
-    hits = [box.hits for box in boxes]
     medians = milliseconds([box.p50_ns for box in boxes])
-    base = {"name": plain(label), "legendgroup": plain(label), "offsetgroup": str(position), "x": hits}
+    base = {
+        "name": plain(label),
+        "legendgroup": plain(label),
+        "offsetgroup": str(position),
+        "x": [box.hits for box in boxes],
+    }
     return [
-        base | {
-            "type": "box", "q1": milliseconds([box.p25_ns for box in boxes]), "median": medians,
-            "q3": milliseconds([box.p75_ns for box in boxes]),
-            "lowerfence": milliseconds([box.least_ns for box in boxes]),
-            "upperfence": milliseconds([box.p95_ns for box in boxes]),
-            "line": {"color": style.colour, "width": 1.5}, "fillcolor": tint(style.colour, _FILL_ALPHA),
-            "showlegend": False, "hoverinfo": "y+name",
-        },
-        base | {
-            "type": "scatter", "mode": "markers", "y": medians,
-            "marker": {"color": style.colour, "symbol": style.symbol, "size": 9},
-            "text": [f"{box.requests:,} requests" for box in boxes],
-            "hovertemplate": "median %{y} ms of %{text}",
-        },
-    ]  # fmt: skip
+        go.Box(
+            **base,
+            lowerfence=milliseconds([box.least_ns for box in boxes]),
+            q1=milliseconds([box.p25_ns for box in boxes]),
+            median=medians,
+            q3=milliseconds([box.p75_ns for box in boxes]),
+            upperfence=milliseconds([box.p95_ns for box in boxes]),
+            line={"color": style.colour, "width": 1.5},
+            fillcolor=tint(style.colour, _FILL_ALPHA),
+            showlegend=False,
+            hoverinfo="y+name",
+        ),
+        go.Scatter(
+            **base,
+            mode="markers",
+            y=medians,
+            marker={"color": style.colour, "symbol": style.symbol, "size": 9},
+            text=[f"{box.requests:,} requests" for box in boxes],
+            hovertemplate="median %{y} ms of %{text}",
+        ),
+    ]
 
 
 def _apart(found: Sequence[HitBoxes]) -> list[str]:
@@ -709,11 +723,8 @@ def _figures(box: Box) -> tuple[str, ...]:
     return tuple(figure(time_ns / _NS_PER_MS) for time_ns in times_ns)
 
 
-# The charts of a page that need samples: of every task that is reported, in the order of the tables.
-
-
 def sample_charts(shapes: RunShapes, analysis: Analysis) -> list[Chart]:
-    """Up to five charts a task; none without samples, or with very few.
+    """Return up to five charts of each reported task, in the order of the tables; none of few samples.
 
     They are latency where requests had a due time, service time, its course, by hits where these differ, and
     throughput.

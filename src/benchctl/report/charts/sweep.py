@@ -4,19 +4,10 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-import numpy as np
+import plotly.graph_objects as go
 
-from benchctl.report.charts.panels import (
-    BAND,
-    OVERVIEW,
-    Chart,
-    base_layout,
-    digits,
-    plain,
-    scaled_axis,
-    tint,
-    variant_style,
-)
+from benchctl.report.charts import OVERVIEW, Chart, tint, variant_style
+from benchctl.report.charts.panels import plain, plot_layout, scaled_axis, shaded, upright
 from benchctl.report.layout import better
 from benchctl.report.numbers import figure
 from benchctl.report.sweep import sweep_answer, sweep_title
@@ -31,7 +22,7 @@ _LABEL_SHARE = 0.07
 
 
 def sweep_chart(curve: SweepCurve, key: str) -> Chart:
-    """One metric of one task along its axis; `key` is unique on its page."""
+    """Return the chart of one metric of one task along its axis; `key` is unique on its page."""
     known = metric_of(curve.metric)
     places = _places(curve)
     means = [mean for line in curve.lines for mean in line.means if mean is not None]
@@ -39,7 +30,7 @@ def sweep_chart(curve: SweepCurve, key: str) -> Chart:
     # What may be 0 has no place on a logarithmic axis.
     yaxis = scaled_axis(ends) if min(ends, default=0.0) > 0 else {}
     marks = list(_crossings(curve))
-    layout = base_layout(
+    layout = plot_layout(
         plain(curve.axis.name + (f" ({curve.axis.fixed})" if curve.axis.fixed else "")),
         f"{plain(known.title)}, {plain(curve.unit)}",
         xaxis=_x_axis(curve, places),
@@ -56,14 +47,12 @@ def sweep_chart(curve: SweepCurve, key: str) -> Chart:
             "variants differ at a point is in the table, not in whether these intervals overlap."
             f"{_ABOUT_CROSSINGS if marks else ''}"
         ),
-        figure={
-            "data": [
-                trace
-                for number, line in enumerate(curve.lines)
-                for trace in _line_traces(curve, number, line, places)
-            ],
-            "layout": layout,
-        },
+        data=[
+            trace
+            for number, line in enumerate(curve.lines)
+            for trace in _line_traces(curve, number, line, places)
+        ],
+        layout=layout,
     )
 
 
@@ -91,15 +80,15 @@ def _x_axis(curve: SweepCurve, places: Sequence[float]) -> dict[str, Any]:
     pad = _ASIDE if not curve.axis.numbers else 0.04 * span or 0.1
     ends = [scaled[0] - pad, scaled[-1] + pad]
     return {
-        "type": "log" if logarithmic else "linear", "range": digits(ends), "tickmode": "array",
-        "tickvals": digits([places[place] for place in shown]),
+        "type": "log" if logarithmic else "linear", "range": ends, "tickmode": "array",
+        "tickvals": [places[place] for place in shown],
         "ticktext": [plain(curve.axis.labels[place]) for place in shown],
     }  # fmt: skip
 
 
 def _line_traces(
     curve: SweepCurve, number: int, line: SweepLine, places: Sequence[float]
-) -> Iterator[dict[str, Any]]:
+) -> Iterator[go.Scatter]:
     """A line with a band; marks side by side for points that are no numbers: nothing lies between them."""
     style = variant_style(number)
     numbers = bool(curve.axis.numbers)
@@ -113,26 +102,35 @@ def _line_traces(
     low = [mean.value if mean.low is None else mean.low for _, mean, _ in known]
     high = [mean.value if mean.high is None else mean.high for _, mean, _ in known]
     along = [place for place, _, _ in known]
-    base = {"type": "scatter", "name": plain(line.variant), "legendgroup": plain(line.variant)}
-    marks = base | {
-        "mode": "lines+markers" if numbers else "markers",
-        "x": digits(along), "y": digits([mean.value for _, mean, _ in known]),
-        "line": {"color": style.colour, "dash": style.dash, "width": 2},
-        "marker": {"color": style.colour, "symbol": style.symbol, "size": 8},
-        "text": [_hover(curve, line, label, mean) for _, mean, label in known],
-        "hovertemplate": "%{text}<extra></extra>",
-    }  # fmt: skip
+    values = [mean.value for _, mean, _ in known]
+    base = {"name": plain(line.variant), "legendgroup": plain(line.variant)}
+    marks = go.Scatter(
+        **base,
+        mode="lines+markers" if numbers else "markers",
+        x=along,
+        y=values,
+        line={"color": style.colour, "dash": style.dash, "width": 2},
+        marker={"color": style.colour, "symbol": style.symbol, "size": 8},
+        text=[_hover(curve, line, label, mean) for _, mean, label in known],
+        hovertemplate="%{text}<extra></extra>",
+    )
     if numbers:
-        yield base | {
-            "mode": "lines", "line": {"width": 0}, "fill": "toself", "showlegend": False, "hoverinfo": "skip",
-            "fillcolor": tint(style.colour, _BAND_ALPHA),
-            "x": digits(along + along[::-1]), "y": digits(high + low[::-1]),
-        }  # fmt: skip
+        yield go.Scatter(
+            **base,
+            mode="lines",
+            line={"width": 0},
+            fill="toself",
+            fillcolor=tint(style.colour, _BAND_ALPHA),
+            showlegend=False,
+            hoverinfo="skip",
+            x=along + along[::-1],
+            y=high + low[::-1],
+        )
     else:
-        values = [mean.value for _, mean, _ in known]
-        marks["error_y"] = {
+        marks.error_y = {
             "type": "data", "symmetric": False, "color": style.colour, "thickness": 2, "width": 5,
-            "array": digits(np.subtract(high, values)), "arrayminus": digits(np.subtract(values, low)),
+            "array": [end - value for end, value in zip(high, values, strict=True)],
+            "arrayminus": [value - end for end, value in zip(low, values, strict=True)],
         }  # fmt: skip
     yield marks
 
@@ -145,15 +143,11 @@ def _hover(curve: SweepCurve, line: SweepLine, label: str, mean: Bounded) -> str
     return f"{plain(line.variant)}, {where}: {figure(mean.value)} {plain(curve.unit)}{ends}"
 
 
-def _crossings(curve: SweepCurve) -> Iterator[dict[str, Any]]:
+def _crossings(curve: SweepCurve) -> Iterator[go.layout.Shape]:
     """Where means cross, and the interval around it; beyond the points it ends with them."""
-    upright = {"xref": "x", "yref": "paper", "y0": 0, "y1": 1, "layer": "below"}
     for number, pair in enumerate(curve.pairs, 1):
-        for one in pair.crossings:
-            low, high = one.low or curve.axis.numbers[0], one.high or curve.axis.numbers[-1]
-            if one.estimates:
-                area = {"type": "rect", "fillcolor": BAND, "line": {"width": 0}}
-                yield upright | area | {"x0": low, "x1": high}
-            line = {"color": variant_style(number).colour, "width": 1.5, "dash": "dot"}
-            for place in one.estimates:
-                yield upright | {"type": "line", "x0": place, "x1": place, "line": line}
+        for crossing in pair.crossings:
+            if crossing.estimates:
+                yield shaded(crossing.low or curve.axis.numbers[0], crossing.high or curve.axis.numbers[-1])
+            for place in crossing.estimates:
+                yield upright(place, color=variant_style(number).colour, dash="dot")

@@ -9,8 +9,7 @@ import msgspec
 import benchctl
 from benchctl.disk import replacing
 from benchctl.errors import BenchctlError, UsageError
-from benchctl.report.charts.effects import forest_charts, fork_charts, redline_charts
-from benchctl.report.charts.panels import (
+from benchctl.report.charts import (
     LEAST_POINTS,
     LEAST_READINGS,
     OVERVIEW,
@@ -18,12 +17,9 @@ from benchctl.report.charts.panels import (
     dark_palette,
     not_drawn,
 )
-from benchctl.report.charts.requests import sample_charts
-from benchctl.report.charts.sweep import sweep_chart
 from benchctl.report.command_line import command
 from benchctl.report.curve import curve_grids
 from benchctl.report.details import further_grids, order_grids
-from benchctl.report.evidence import evidence_charts
 from benchctl.report.facts import fact_sections
 from benchctl.report.grid import OPERATION, Grid, worded
 from benchctl.report.html.parts import (
@@ -183,13 +179,7 @@ def render_page(subject: Subject, *, inline: bool = False, folder: str = FOLDER)
     """Render a page: `inline` as one file, else with style and scripts in `folder`, relative to the page."""
     analysis = subject.analysis
     notes = collect_notes(analysis)
-    charts = [
-        *(sweep_chart(curve, str(number)) for number, curve in enumerate(analysis.curves)),
-        *forest_charts(analysis),
-        *redline_charts(analysis.redline),
-        *fork_charts(analysis),
-        *subject.charts,
-    ]
+    charts = [*_analysis_charts(analysis), *subject.charts]
     curves = [] if analysis.redline is None else curve_grids(analysis.redline)
     orders = order_grids(analysis)
     details = [grid for grid in further_grids(analysis, details=True) if grid not in orders]
@@ -226,6 +216,19 @@ def render_page(subject: Subject, *, inline: bool = False, folder: str = FOLDER)
         planning=[line for line in lines if isinstance(line, str)],
         commands=[*commands, *(line for line in lines if isinstance(line, Command))],
     )
+
+
+def _analysis_charts(analysis: Analysis) -> list[Chart]:
+    # Imported here, since plotly is slow to import and few commands write pages.
+    from benchctl.report.charts.effects import forest_charts, fork_charts, redline_charts  # noqa: PLC0415
+    from benchctl.report.charts.sweep import sweep_chart  # noqa: PLC0415
+
+    return [
+        *(sweep_chart(curve, str(number)) for number, curve in enumerate(analysis.curves)),
+        *forest_charts(analysis),
+        *redline_charts(analysis.redline),
+        *fork_charts(analysis),
+    ]
 
 
 def render_index(title: str, entries: Sequence[Entry]) -> str:
@@ -285,6 +288,9 @@ _START_BYTES = 1000
 
 def run_page(folder: RunFolder, record: RunRecord, analysis: Analysis, *, usual: Path) -> Subject:
     """The page of one run, with the charts of its samples, if any; `usual` is the default folder of runs."""
+    from benchctl.report.charts.evidence import evidence_charts  # noqa: PLC0415 - see `_analysis_charts`
+    from benchctl.report.charts.requests import sample_charts  # noqa: PLC0415
+
     compared = [fork for fork in record.forks if not record.plan.is_extra(fork.block)]
     shapes = run_shapes(record.plan, fork_sources(folder, compared))
     name = reference(folder, usual)
@@ -313,6 +319,8 @@ def comparison_page(
     archive: Archive, selection: Selection, analysis: Analysis, commands: Iterable[Command] = ()
 ) -> Subject:
     """The page of compared results, from one run or several; `commands` print or make it again."""
+    from benchctl.report.charts.requests import sample_charts  # noqa: PLC0415 - see `_analysis_charts`
+
     sides = selection.sides
     sources = chain.from_iterable(
         fork_sources(archive.folder_of(side.run), side.forks, label=side.label) for side in sides

@@ -11,11 +11,12 @@ from pathlib import Path
 
 import jinja2
 import msgspec
+import numpy as np
 from markupsafe import Markup, escape
 
 import benchctl
 from benchctl.errors import BenchctlError
-from benchctl.report.charts.panels import Chart
+from benchctl.report.charts import Chart
 from benchctl.report.grid import Grid
 from benchctl.report.layout import Command
 from benchctl.report.numbers import visible
@@ -134,13 +135,12 @@ class Group(msgspec.Struct, frozen=True):
 
 def figure(chart: Chart, *, explained: bool = False) -> Figure:
     """A chart with its data where the page's script finds it."""
-    height = chart.figure.get("layout", {}).get("height", 400)
     return Figure(
         key=anchor(chart.key),
         title=chart.title,
         about=chart.about,
         json=embedded(chart.figure),
-        height_px=int(height),
+        height_px=chart.layout.height,
         table=chart.table,
         explained=explained,
     )
@@ -163,10 +163,17 @@ def groups(charts: Iterable[Chart], order: Sequence[str]) -> list[Group]:
 
 def embedded(value: object) -> Markup:
     """JSON that no `</script>` or `<!--` in it can end or change."""
-    text = msgspec.json.encode(value).decode()
+    text = msgspec.json.encode(value, enc_hook=_typed_array).decode()
     for char in "<>&\u2028\u2029":
         text = text.replace(char, f"\\u{ord(char):04x}")
     return Markup(text)  # noqa: S704 - that is what the lines above are for
+
+
+def _typed_array(value: object) -> object:
+    """Plotly's form of an array, in single precision: seven digits, and less than its numbers as text."""
+    if isinstance(value, np.ndarray):
+        return {"dtype": "f4", "bdata": base64.b64encode(value.astype("<f4").tobytes()).decode()}
+    raise NotImplementedError(f"no JSON of {type(value)}")
 
 
 def breakable(text: str) -> Markup:

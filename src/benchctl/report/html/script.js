@@ -49,19 +49,26 @@
     return { ...title, text: lines.join("<br>") };
   };
 
-  // Only what depends on the page; everything else is in the figure.
-  const themed = (plot, layout) => {
-    const { ink, grid, paper, font } = colours(plot);
-    const changed = {
-      ...layout,
-      autosize: true,
-      font: { size: 12.5, ...layout.font, color: ink, family: font },
-      hoverlabel: { ...layout.hoverlabel, bgcolor: paper, bordercolor: grid, font: { color: ink, family: font } },
+  // What all plots have in common, in the colours of the page; figures have the rest.
+  const look = ({ ink, grid, paper, font }) => {
+    const axis = {
+      automargin: true, zeroline: false, ticks: "outside", gridcolor: grid, linecolor: grid, tickcolor: grid,
+      hoverformat: ",.5~r", title: { standoff: 8, font: { size: 12.5 } },
     };
-    for (const axis of new Set(["xaxis", "yaxis", ...Object.keys(layout)])) {
-      if (!/^[xy]axis\d*$/.test(axis)) continue;
-      changed[axis] = { ...layout[axis], gridcolor: grid, linecolor: grid, tickcolor: grid, zerolinecolor: grid };
-      if (axis.startsWith("x")) changed[axis].title = wrapped(layout[axis]?.title, plot);
+    return {
+      font: { size: 12.5, color: ink, family: font },
+      paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", margin: { l: 8, r: 12 },
+      hovermode: "closest", dragmode: false,
+      hoverlabel: { bgcolor: paper, bordercolor: grid, font: { color: ink, family: font } },
+      legend: { orientation: "h", x: 0, y: 1, xanchor: "left", yanchor: "bottom" },
+      xaxis: axis, yaxis: axis,
+    };
+  };
+
+  const themed = (plot, layout) => {
+    const changed = { ...layout, autosize: true, template: { layout: look(colours(plot)) } };
+    for (const axis of Object.keys(layout)) {
+      if (/^xaxis\d*$/.test(axis)) changed[axis] = { ...layout[axis], title: wrapped(layout[axis].title, plot) };
     }
     return changed;
   };

@@ -204,17 +204,13 @@ window.benchctl = (() => {
     const { x, y } = axes(data, plot);
     const layout = {
       height: plot.clientHeight || 380,
-      margin: { l: 8, r: 40, t: 40, b: 62 },
-      paper_bgcolor: "rgba(0,0,0,0)",
-      plot_bgcolor: "rgba(0,0,0,0)",
-      hovermode: "closest",
+      margin: { r: 40, t: 40, b: 62 },
       hoverdistance: 30,
-      dragmode: false,
       showlegend: true,
-      legend: { orientation: "h", x: 0, y: 1.02, xanchor: "left", yanchor: "bottom" },
+      legend: { y: 1.02 },
       hoverlabel: { align: "left" },
-      xaxis: { ...x, title: { text: "night", standoff: 8 }, showgrid: false, zeroline: false, ticks: "outside", automargin: true },
-      yaxis: { ...y, title: { text: plain(data.unit), standoff: 8 }, zeroline: false, ticks: "outside", automargin: true },
+      xaxis: { ...x, title: { text: "night" }, showgrid: false },
+      yaxis: { ...y, title: { text: plain(data.unit) } },
       yaxis2: { range: [0, 1], overlaying: "y", visible: false, fixedrange: true },
     };
     return { data: traces, layout };
