@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.full
+
 HERE = Path(__file__).parent
 LOG = """\
 <writer thread='3'/>

@@ -9,7 +9,7 @@ from benchctl.results.model import RunRecord, stray_boots
 from benchctl.results.store import RunStore
 from integration.calls import Benchctl
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = [pytest.mark.full, pytest.mark.timeout(600)]
 
 # Classes that come from an archive do not say which jar they were in, and scripts start nodes without one.
 PATCHED = "es-patched=es,jar:patched:bulk-visit,jvm:-Xlog:class+load,start:script"

@@ -145,6 +145,7 @@ CHALLENGE = {
 }
 
 
+@pytest.mark.full
 def test_costs_totals_and_rates_over_builds(home: Home, benchctl: Benchctl, tmp_path: Path):
     (tmp_path / "costs.json").write_text(json.dumps(CHALLENGE))
     path = tmp_path / "costs.yml"

@@ -22,6 +22,8 @@ from integration.conftest import Boots
 from stored import ROWS, stored
 from sweeps import swept_record
 
+pytestmark = pytest.mark.full
+
 RUN = "20260101-000000-c-0000"
 FORKS = 4
 RECORDS_A_SAMPLE = 3

@@ -68,6 +68,7 @@ def samples(fork: ForkRecord) -> dict[str, int]:
     return {one.label: one.samples for one in fork.summaries}
 
 
+@pytest.mark.full
 def test_a_challenge_that_makes_its_own_data_begins_on_empty_nodes(run: Run, library: Path, home: Home):
     before = sorted(home.indices.iterdir())
     text, record = run(library)
@@ -92,6 +93,7 @@ def test_a_challenge_that_makes_its_own_data_begins_on_empty_nodes(run: Run, lib
     assert "index build" not in text
 
 
+@pytest.mark.full
 def test_a_challenge_that_only_asks_gets_what_the_track_declares(run: Run, library: Path):
     _, record = run(library, "--challenge", "search-only", "--docs", "1200", "--variant", "os")
     assert record.plan.origin == "prepared"
@@ -122,6 +124,7 @@ def test_a_workload_of_two_indices_and_a_data_stream(run: Run, tmp_path: Path):
     assert "es has no data streams: a plain index stands in for visits-2024" in text
 
 
+@pytest.mark.full
 def test_data_streams_are_prepared_from_templates(run: Run, tmp_path: Path):
     text, record = run(write_doors(tmp_path), "--variant", "es")
     (fork,) = record.forks
@@ -141,6 +144,7 @@ def test_what_cannot_be_run_is_one_line_before_any_node(run: Run, library: Path,
     assert "--corpus is for tracks of one index" in run.refused(write_house(tmp_path), "--corpus", "x.json")
 
 
+@pytest.mark.full
 def test_a_mapping_that_a_node_refuses_is_said_with_its_reason(benchctl: Benchctl, library: Path):
     words = ("--track-path", str(library), "--challenge", "search-only", *ORDINARY)
     done = benchctl("run", *words, "--variant", "es", "--param", "shelf_type=constant_keyword")

@@ -213,6 +213,7 @@ def test_load_and_nodes_of_a_run_are_on_several_hosts(ground: Ground, store: Run
     assert all(0 < first <= last < fork.wall_s * 1e9 and cpu > 0 for _, first, last, cpu in rows)
 
 
+@pytest.mark.full
 def test_nodes_there_may_be_killed_and_come_back_and_lost_where_that_is_put_up_with(
     ground: Ground, store: RunStore
 ):
@@ -241,6 +242,7 @@ def test_nodes_there_may_be_killed_and_come_back_and_lost_where_that_is_put_up_w
     assert not any(map(ground.nodes, ("main", *AHEAD_S)))
 
 
+@pytest.mark.full
 def test_a_host_that_is_lost_fails_the_fork_by_name_and_leaves_nothing_anywhere(
     ground: Ground, store: RunStore
 ):

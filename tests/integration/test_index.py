@@ -151,6 +151,7 @@ def test_a_fork_sees_the_same_segments_and_changes_nothing(
     assert contents(index.root) == before
 
 
+@pytest.mark.full
 def test_a_node_that_cannot_read_its_data_says_so(subject: Subject, home: Home):
     with subject.workspace(home, "damaged") as work:
         state = next((work.root / "data").rglob("_state/segments_*"))
@@ -181,6 +182,7 @@ def cut_short(corpus: Corpus, folder: Path) -> Corpus:
     return replace(corpus, root=folder)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("engine", ["opensearch"], indirect=True)
 def test_a_build_whose_sender_fails_half_way_leaves_nothing(
     subject: Subject, planned: tuple[Plan, Track], corpus: Corpus, home: Home, scratch: Path

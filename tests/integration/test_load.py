@@ -152,6 +152,7 @@ def test_a_cold_page_cache_holds_nothing_of_the_index(benchctl: Benchctl, store:
     assert "page cache of the index before nodes start: cold" in benchctl("show", record.id, "--host").stdout
 
 
+@pytest.mark.full
 def test_a_failing_request_ends_a_fork_where_that_is_the_policy(
     benchctl: Benchctl, store: RunStore, tmp_path: Path
 ):
@@ -175,6 +176,7 @@ def test_a_failing_request_ends_a_fork_where_that_is_the_policy(
     assert "no-such-date" in record.forks[0].reason
 
 
+@pytest.mark.full
 def test_the_benchmark_of_the_load_generator_measures_on_a_real_node(environ: dict[str, str]):
     program = Path(__file__).parent.parent / "benchmarks" / "bench_load.py"
     command = [sys.executable, str(program), "--smoke", "--format", "json", "--rows", "real"]

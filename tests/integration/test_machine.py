@@ -20,6 +20,7 @@ from integration.calls import Benchctl
 NODE, DRIVER = (*sorted(os.sched_getaffinity(0)), 0, 0)[:2]
 
 pytestmark = [
+    pytest.mark.full,
     pytest.mark.timeout(600),
     pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="nodes and driver need a CPU each"),
 ]

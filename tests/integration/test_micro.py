@@ -93,6 +93,7 @@ def test_compiling_writes_nothing_to_the_root_of_the_file_system(benchctl: Bench
     assert not Path("/", package).exists()
 
 
+@pytest.mark.full
 def test_what_jmhs_profilers_say_is_kept_and_shown(benchctl: Benchctl, store: RunStore, source: Path):
     words = ("--include", "called", "--param", "step=1", "--forks", "1", "--wait")
     done = benchctl("micro", "run", str(source), *words, "--jmh", "-prof stack -prof gc -i 2")
@@ -106,6 +107,7 @@ def test_what_jmhs_profilers_say_is_kept_and_shown(benchctl: Benchctl, store: Ru
     assert (none.returncode, "nothing of a profiler that fits" in none.stderr) == (2, True)
 
 
+@pytest.mark.full
 def test_what_breaks_says_why_and_takes_nothing_along(benchctl: Benchctl, store: RunStore, source: Path):
     done = benchctl("micro", "run", str(source), "--param", "step=1", "--forks", "1", "--wait")
     assert done.returncode == 1
@@ -141,6 +143,7 @@ def figures(benchctl: Benchctl, store: RunStore, *words: str) -> dict[str, dict[
     return found
 
 
+@pytest.mark.full
 def test_doc_values_are_read_by_two_lucenes_from_an_index_that_the_older_one_wrote(
     benchctl: Benchctl, store: RunStore, home: Home
 ):
@@ -158,6 +161,7 @@ def test_doc_values_are_read_by_two_lucenes_from_an_index_that_the_older_one_wro
     }
 
 
+@pytest.mark.full
 def test_aggregators_are_built_by_three_elasticsearches_and_preallocated_since_the_second(
     benchctl: Benchctl, store: RunStore
 ):

@@ -162,6 +162,7 @@ def same_anywhere(client: SearchClient, root: Path) -> dict[str, Any]:
     return {"arguments": known["jvm"].pop("input_arguments"), "is": known}
 
 
+@pytest.mark.full
 def test_a_direct_start_is_the_same_node_as_the_scripts(scripted: Scripted, direct: Direct):
     assert scripted.manner == "script"
     assert direct.node.manner == "direct, classes archived"
@@ -172,6 +173,7 @@ def test_a_direct_start_is_the_same_node_as_the_scripts(scripted: Scripted, dire
     assert direct.told["is"] == scripted.told["is"]
 
 
+@pytest.mark.full
 def test_no_java_outlives_a_killed_benchctl(scripted: Scripted):
     assert scripted.outlived == ""
 
@@ -202,6 +204,7 @@ def test_the_built_in_engines_install(
     assert install(home, VariantSpec("real", built_in, version), lambda *_: None) == found
 
 
+@pytest.mark.full
 def test_the_benchmark_of_starts_measures_both_ways(environ: dict[str, str]):
     program = Path(__file__).parent.parent / "benchmarks" / "bench_starts.py"
     command = [sys.executable, str(program), "--rounds", "1", "--heap-mb", "512", "opensearch"]
@@ -277,6 +280,7 @@ def test_a_flag_that_the_jvm_does_not_know_is_named(start: Start, engine: Engine
     assert "does not take that flag" in caught.value.hint
 
 
+@pytest.mark.full
 def test_a_setting_that_the_node_does_not_know_is_named(start: Start):
     with (
         pytest.raises(BenchctlError, match=r"unknown setting \[no\.such\.setting\]") as caught,
@@ -286,6 +290,7 @@ def test_a_setting_that_the_node_does_not_know_is_named(start: Start):
     assert "that node setting" in caught.value.hint
 
 
+@pytest.mark.full
 def test_a_port_that_is_taken_is_named(start: Start):
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]

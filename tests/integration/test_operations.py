@@ -333,6 +333,7 @@ def lacking(driver: Driver, engine: EngineName) -> None:
     driver.run("create-search-pipeline", searching, id="p", body=pipeline)
 
 
+@pytest.mark.full
 def test_a_state_of_health_that_does_not_come_is_a_timeout(driver: Driver):
     driver.run("create-index", index="copied", body={"settings": {"number_of_replicas": 1}})
     params = {"wait_for_status": "green", "timeout": "50ms"}
@@ -365,6 +366,7 @@ def test_answers_are_those_of_first_pages_and_all_searches_of_a_batch(driver: Dr
     assert answer("search", index="nowhere").failed is not None
 
 
+@pytest.mark.full
 def test_damage_on_disk_is_found_and_told(driver: Driver, node: Cluster):
     driver.run("create-index")
     driver.run("bulk", bulk_size=15)

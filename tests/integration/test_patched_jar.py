@@ -11,6 +11,8 @@ from benchctl.engine.patched_lucene import build_lucene, fetch_compiler
 from benchctl.home import Home
 from benchctl.results.plan import EngineName
 
+pytestmark = pytest.mark.full
+
 READER = "org.apache.lucene.util.bkd.ReadBlocks"
 RANGES, BITS, BITS_16, BITS_24, BITS_32 = -2, -1, 16, 24, 32
 ALL = [RANGES, BITS, BITS_16, BITS_24, BITS_32]

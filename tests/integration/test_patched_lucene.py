@@ -10,7 +10,7 @@ from benchctl.engine.patched_lucene import read_entry
 from benchctl.results.plan import EngineName
 from integration.calls import Benchctl
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = [pytest.mark.full, pytest.mark.timeout(300)]
 
 
 def test_the_command_says_what_was_changed_and_gives_the_jar(

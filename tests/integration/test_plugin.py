@@ -8,6 +8,8 @@ from benchctl.results.store import RunStore
 from integration.calls import Benchctl
 from plugins import write_track
 
+pytestmark = pytest.mark.full
+
 BOOKS = 600
 FILES = {
     "track.json": """

@@ -7,7 +7,7 @@ import pytest
 from benchctl.results.store import RunStore
 from integration.calls import Benchctl
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = [pytest.mark.full, pytest.mark.timeout(600)]
 
 RANGE = ("--challenge", "range-only-short", "--as-written", "--docs", "20k", "--heap", "512m")
 BUDGET_S = 12.0

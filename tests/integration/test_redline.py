@@ -83,6 +83,7 @@ def searched(benchctl: Benchctl, store: RunStore, *words: str) -> tuple[RunRecor
     return record, done.stdout
 
 
+@pytest.mark.full
 def test_a_number_of_clients_is_searched_for_in_a_closed_loop(benchctl: Benchctl, store: RunStore):
     record, said = searched(benchctl, store, "--operation", "range", "--clients", "1..6", "--slo", "p90=20s")
     (summary,) = record.forks[0].summaries
@@ -95,6 +96,7 @@ def test_a_number_of_clients_is_searched_for_in_a_closed_loop(benchctl: Benchctl
         assert "throughput, queries/s" in said
 
 
+@pytest.mark.full
 def test_documents_are_added_to_the_copy_of_a_fork_and_not_to_the_prepared_index(
     benchctl: Benchctl, store: RunStore
 ):
@@ -112,6 +114,7 @@ def test_documents_are_added_to_the_copy_of_a_fork_and_not_to_the_prepared_index
     }
 
 
+@pytest.mark.full
 def test_a_challenge_is_searched_for_the_factor_that_all_its_rates_bear(
     benchctl: Benchctl, store: RunStore, tmp_path: Path
 ):

@@ -28,7 +28,7 @@ from integration import filler
 from waiting import eventually
 
 # Whoever prepares an index here finds the engines as they start quickly.
-pytestmark = [pytest.mark.timeout(600), pytest.mark.usefixtures("installations")]
+pytestmark = [pytest.mark.full, pytest.mark.timeout(600), pytest.mark.usefixtures("installations")]
 
 DOCUMENTS = 40_000
 EVERY_BYTES = 5_500_000

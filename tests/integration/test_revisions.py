@@ -33,6 +33,7 @@ def archive(home: Home, installations: dict[EngineName, Installation]) -> Path:
     return home.artifacts / "opensearch-2.11.0.zip"
 
 
+@pytest.mark.full
 def test_two_commits_are_built_measured_and_told_in_a_comment(
     benchctl: Benchctl, home: Home, archive: Path, challenge: Path, tmp_path: Path
 ):

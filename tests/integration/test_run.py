@@ -197,6 +197,7 @@ def test_show_and_compare_and_list_look_back(
     assert folder.path.name[:15] in listed.stdout
 
 
+@pytest.mark.full
 def test_one_node_runs_everything_when_asked_never_to_restart(benchctl: Benchctl, store: RunStore):
     done = benchctl(
         "run", "--variant", "os", "--forks", "1", "--restart", "never", "--warmup-challenge", "warmup",
@@ -217,6 +218,7 @@ ODD_OPERATIONS = """,
 """
 
 
+@pytest.mark.full
 def test_what_a_node_lacks_is_stepped_over_and_what_it_refuses_fails(
     benchctl: Benchctl, store: RunStore, tmp_path: Path
 ):
@@ -275,6 +277,7 @@ def test_an_interrupted_run_keeps_its_forks_and_is_resumed(
     assert (more.status, more.looks, [fork.block for fork in more.done("os")]) == ("complete", 2, [0, 1, 2])
 
 
+@pytest.mark.full
 def test_a_node_killed_in_mid_task_is_a_failed_fork_and_one_that_stands_still_is_told(
     environ: dict[str, str], store: RunStore, home: Home, benchctl: Benchctl
 ):
@@ -345,6 +348,7 @@ def test_no_node_survives_a_benchctl_that_is_killed(environ: dict[str, str], hom
     wait_until_gone(nodes)
 
 
+@pytest.mark.full
 def test_a_flag_that_stops_the_node_is_named(benchctl: Benchctl):
     done = benchctl(
         "run",

@@ -3,9 +3,13 @@
 import json
 from pathlib import Path
 
+import pytest
+
 from benchctl.home import Home
 from integration.calls import Benchctl
 from integration.executions import executed, runs
+
+pytestmark = pytest.mark.full
 
 SHIPPED = Path(__file__).parents[2] / "experiments"
 

@@ -9,7 +9,7 @@ from benchctl.results.store import RunStore
 from benchctl.stats.analyse import analyse_run
 from integration.calls import Benchctl
 
-pytestmark = [pytest.mark.nodes, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.full, pytest.mark.nodes, pytest.mark.timeout(600)]
 
 SWEEPS = ("--sweep", "clients=1,2", "--sweep", "docs=2k,4k")
 Run = tuple[subprocess.CompletedProcess[str], RunRecord]

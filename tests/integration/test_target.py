@@ -98,6 +98,7 @@ def test_a_running_cluster_is_measured_as_it_is(
     assert "127.0.0.1" not in "".join(record.caveats)
 
 
+@pytest.mark.full
 @ON_ONE
 def test_the_last_line_proposes_the_target_again(filled: str, benchctl: Benchctl):
     done = benchctl("show", "latest", "-v")
@@ -106,6 +107,7 @@ def test_the_last_line_proposes_the_target_again(filled: str, benchctl: Benchctl
     assert "found on the cluster, not filled by this run" in done.stdout
 
 
+@pytest.mark.full
 @ON_ONE
 def test_a_run_on_a_cluster_is_resumed(filled: str, benchctl: Benchctl, store: RunStore):
     done = benchctl(*RUN, "--target", filled, "--forks", "2", "--quiet")
@@ -121,6 +123,7 @@ def test_a_run_on_a_cluster_is_resumed(filled: str, benchctl: Benchctl, store: R
     assert len(after.forks) == 2
 
 
+@pytest.mark.full
 @ON_ONE
 def test_a_restart_command_that_restarts_nothing_is_found_out(
     filled: str, benchctl: Benchctl, store: RunStore
@@ -149,6 +152,7 @@ def searching(node: Cluster) -> Iterator[None]:
         other.join()
 
 
+@pytest.mark.full
 @ON_ONE
 def test_searches_of_others_are_noticed(filled: str, node: Cluster, benchctl: Benchctl, store: RunStore):
     with searching(node):
@@ -191,6 +195,7 @@ def bare(boots: Boots, folder: Path, engine: EngineName, tmp_path: Path) -> Iter
         yield started
 
 
+@pytest.mark.full
 def test_a_challenge_that_makes_its_index_may_where_there_is_none(
     bare: Cluster, benchctl: Benchctl, store: RunStore, making: tuple[str, ...]
 ):
@@ -241,6 +246,7 @@ def searches_by_node(node: Cluster) -> dict[str, int]:
     return {one["name"]: one["indices"]["search"]["query_total"] for one in nodes}
 
 
+@pytest.mark.full
 @ON_ONE
 def test_a_data_stream_of_files_is_made_by_a_template_of_the_cluster_that_leads_nowhere_else(
     bare: Cluster, benchctl: Benchctl, store: RunStore, tmp_path: Path
@@ -279,6 +285,7 @@ def test_a_data_stream_of_files_is_made_by_a_template_of_the_cluster_that_leads_
     assert store.find("latest", finished=False).load().plan.corpus.documents == 300
 
 
+@pytest.mark.full
 @ON_ONE
 def test_several_targets_and_hosts_take_turns_in_one_run_until_one_is_lost(
     joined: Cluster, benchctl: Benchctl, store: RunStore, tmp_path: Path
@@ -334,6 +341,7 @@ def test_several_targets_and_hosts_take_turns_in_one_run_until_one_is_lost(
     assert "FAILED: one: its node second went away while it was measured" in said
 
 
+@pytest.mark.full
 @ON_ONE
 def test_a_red_line_is_searched_for_on_a_running_cluster(
     filled: str, node: Cluster, benchctl: Benchctl, store: RunStore
@@ -353,6 +361,7 @@ def test_a_red_line_is_searched_for_on_a_running_cluster(
     assert node.client.count("big5") == before
 
 
+@pytest.mark.full
 @ON_ONE
 def test_a_cluster_that_goes_away_fails_its_fork(
     filled: str, node: Cluster, benchctl: Benchctl, store: RunStore
@@ -515,6 +524,7 @@ def api_key(shielded: Shielded, ca: Path) -> str:
     return f"{made['id']}:{made['api_key']}"
 
 
+@pytest.mark.full
 def test_an_api_key_from_a_file_of_ones_own_that_may_not_do_much(
     shielded: Shielded, ca: Path, benchctl: Benchctl, store: RunStore, tmp_path: Path
 ):
@@ -544,6 +554,7 @@ def test_an_api_key_from_a_file_of_ones_own_that_may_not_do_much(
         ]
 
 
+@pytest.mark.full
 def test_a_user_without_privileges_is_told_which(shielded: Shielded, ca: Path, benchctl: Benchctl):
     """Fleet's service account may monitor a cluster, and read nothing of ours."""
     done = benchctl(

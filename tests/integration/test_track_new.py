@@ -13,7 +13,7 @@ from benchctl.track.load import load_track
 from integration.calls import Benchctl
 from integration.conftest import Start
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = [pytest.mark.full, pytest.mark.timeout(300)]
 
 DOCUMENTS = 4_000
 BODY = {

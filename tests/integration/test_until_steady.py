@@ -8,7 +8,7 @@ from benchctl.results.store import RunStore
 from benchctl.run.pilot import MOST_ATTEMPTS
 from integration.calls import Benchctl
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = [pytest.mark.full, pytest.mark.timeout(600)]
 
 RANGE = ("--challenge", "range-only-short", "--docs", "20k", "--heap", "512m", "--variant", "os")
 

@@ -14,7 +14,7 @@ from benchctl.results.plan import EngineName
 from benchctl.results.store import RunFolder, RunStore
 from integration.calls import Benchctl
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = [pytest.mark.full, pytest.mark.timeout(600)]
 
 VARIANTS = """
 es-same:
