@@ -35,13 +35,9 @@ def _said(
     option: str = "",
     metavar: str | None = None,
     at_least: int | None = None,
-    later: bool = False,
 ) -> Meta:
-    """How a setting is explained, under which heading, and as which option where that is not its name.
-
-    One that came `later` than the first records is not in the digest of a plan while it is as usual.
-    """
-    extra = {"heading": heading, "option": option, "metavar": metavar, "later": later}
+    """How a setting is explained, under which heading, and as which option where that is not its name."""
+    extra = {"heading": heading, "option": option, "metavar": metavar}
     return Meta(description=words, ge=at_least, extra=extra)
 
 
@@ -55,7 +51,6 @@ class RunSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
             "setting:KEY=A,B or a parameter of the challenge; repeat it for a grid.",
             "What is measured",
             metavar="WHAT=VALUE,...",
-            later=True,
         ),
     ] = ()
 
@@ -84,7 +79,6 @@ class RunSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
             "What fills the prepared index: benchctl's own wire client, or the bulk helpers of "
             "elasticsearch-py and opensearch-py, which encode every document.",
             "Nodes and indices",
-            later=True,
         ),
     ] = "wire"
     index_builds: Annotated[
@@ -101,7 +95,6 @@ class RunSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
         _said(
             "How prepared indices are filled: fast, or by one sender so that every build is the same.",
             "Nodes and indices",
-            later=True,
         ),
     ] = "usual"
     on_error: Annotated[
@@ -120,7 +113,6 @@ class RunSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
         _said(
             "Whether losing one of a cluster's nodes ends its fork, or is shown.",
             "Load",
-            later=True,
         ),
     ] = "fail"
     hosts: Annotated[
@@ -129,7 +121,6 @@ class RunSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
             "A file of hosts that load comes from, and nodes are on, instead of this one.",
             "Load",
             metavar="FILE",
-            later=True,
         ),
     ] = ""
     metrics: Annotated[
@@ -140,7 +131,6 @@ class RunSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
             "Output",
             option="--metric",
             metavar="NAMES",
-            later=True,
         ),
     ] = ""
     compared_as: Annotated[
@@ -149,7 +139,6 @@ class RunSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
             "Whether tables say by how many per cent variants differ, or by how much in the metric's unit.",
             "Output",
             option="--as",
-            later=True,
         ),
     ] = "ratio"
     page_cache: Annotated[
@@ -157,7 +146,6 @@ class RunSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
         _said(
             "What of the index is in the page cache when a node starts: whatever is, nothing, or all of it.",
             "Nodes and indices",
-            later=True,
         ),
     ] = "as-is"
 
@@ -192,12 +180,6 @@ class Setting(msgspec.Struct, frozen=True):
     def metavar(self) -> str | None:
         """What stands for its value in the help; None for the usual."""
         found: str | None = self._extra["metavar"]
-        return found
-
-    @property
-    def later(self) -> bool:
-        """Whether there are records from before it was there."""
-        found: bool = self._extra["later"]
         return found
 
     @property

@@ -4,10 +4,12 @@ import errno
 from datetime import UTC, datetime
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.experiment.record import (
+    EXPERIMENT_VERSION,
     RECORD_NAME,
     ExperimentFolder,
     ExperimentRecord,
@@ -82,7 +84,7 @@ def test_looking_makes_no_folder(store: ExperimentStore):
 
 def test_a_damaged_record_is_told_and_passed_over(store: ExperimentStore):
     whole, broken = made(store, "a", 1), made(store, "a", 2)
-    broken.record_path.write_text('{"record-version": 1, "id": 7}')
+    broken.record_path.write_text(f'{{"record-version": {EXPERIMENT_VERSION}, "id": 7}}')
     told: list[str] = []
     assert [folder for folder, _ in store.records(told.append)] == [whole]
     assert len(told) == 1
@@ -91,9 +93,8 @@ def test_a_damaged_record_is_told_and_passed_over(store: ExperimentStore):
 
 def test_another_version_is_refused(store: ExperimentStore):
     folder = made(store, "a", 1)
-    text = folder.record_path.read_text()
-    folder.record_path.write_text(text.replace('"record-version": 1', '"record-version": 2'))
-    with pytest.raises(BenchctlError, match="version 2, this benchctl reads 1"):
+    folder.save(msgspec.structs.replace(folder.load(), record_version=EXPERIMENT_VERSION - 1))
+    with pytest.raises(BenchctlError, match=f"record version {EXPERIMENT_VERSION - 1} "):
         folder.load()
 
 

@@ -9,11 +9,9 @@ from benchctl.experiment.file import experiment_names, find_experiment, read_exp
 from benchctl.experiment.plan import Changes, Experiment, digest_of, load_experiment, plan_measurement
 from benchctl.experiment.record import ExperimentSpec, Published
 from benchctl.home import Home
-from benchctl.results.plan import EvidenceSpec, RedlineSpec, StopSpec
 from benchctl.stats.scale import BLOG_REQUESTS
 from benchctl.track.library import challenge_names
 from benchctl.track.load import load_challenge
-from builders import ES, make_plan
 from report.published import BLOG_MS, BLOG_QPS, Line
 
 # What each table of the blog is called here; the figures of one stand as well in the one that repeats them.
@@ -164,16 +162,3 @@ def test_the_same_plans_come_out_of_a_record_that_was_stored(inlining: Experimen
     for measurement in stored.measurements:
         assert measurement.digest
         assert digest_of(plan_measurement(stored, measurement, Home(tmp_path)).plan) == measurement.digest
-
-
-def test_what_came_later_is_not_in_the_digest_of_a_plan_that_does_not_use_it():
-    """Experiments that were measured before it are resumed, and extended, by these digests."""
-    assert digest_of(make_plan()) == "0123a9cb3b42a8b27b78fa3aa432ae4367eedbf6fd0cc172d8a039f25e5d9205"
-    searching = make_plan(
-        redline=RedlineSpec("range", 90.0, 5, 4, "poisson", 1.0, 1.0, 1.0, 0.03),
-        evidence=EvidenceSpec(("gc",)),
-        stop=StopSpec(),
-    )
-    assert digest_of(searching) == "313cf7ff19996116cbe7cc8b1425017612382dce7888b8c3422cc678ce189b11"
-    swept = make_plan(variants=(msgspec.structs.replace(ES, documents=5),))
-    assert digest_of(swept) != digest_of(make_plan(variants=(ES,)))

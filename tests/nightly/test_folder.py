@@ -104,7 +104,7 @@ def test_nights_that_cannot_be_read_are_told_and_counted(suite: SuiteFolder):
     assert [text.removeprefix(str(suite.nights_folder)) for text in told] == [
         "/notes.txt is not a night: its name is not an id",
         "/00001-20261121-0300/night.json is damaged: Input data was truncated",
-        "/00002-20261121-0300/night.json has night version 2, this benchctl reads 1",
+        "/00002-20261121-0300/night.json: unsupported night version 2 (expected 1)",
         f"/00004-20261121-0300/night.json is damaged: {_NOT_UTF8}",
         "/00006-20261121-0300/night.json is missing: the night was cut off as it began",
         "/00077-20261121-0300/night.json is damaged: it is the record of night 3, 00003-20261121-0300",

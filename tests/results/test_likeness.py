@@ -15,7 +15,6 @@ from benchctl.results.plan import (
     NodeSpec,
     PinSpec,
     PluginSpec,
-    RedlineSpec,
     VariantSpec,
 )
 from benchctl.track.model import Challenge, Task
@@ -175,16 +174,6 @@ def test_a_search_is_compared_with_searches_for_the_same_objective_only(planned:
     assert unlike(*found) == ("redline differs (limit-ns: 50000000, 100000000)",)
     assert unlike(found[0], planned("2", redline=SEARCH)) == ()
     assert unlike(found[0], planned("2")) != ()
-
-
-def test_a_search_for_a_rate_is_written_as_before_there_were_others():
-    # Digests of plans were made over it.
-    assert msgspec.to_builtins(SEARCH) == {
-        "operation": "range", "percentile": 90.0, "limit-ns": 50_000_000, "clients": 16,
-        "schedule": "poisson", "warm-up-s": 10.0, "settle-s": 2.0, "step-s": 5.0, "tolerance": 0.03,
-        "max-per-s": None,
-    }  # fmt: skip
-    assert msgspec.convert(msgspec.to_builtins(SEARCH), RedlineSpec) == SEARCH
 
 
 def test_nodes_on_other_cpus_and_other_numbers_of_builds_are_unlike(planned: RecordMaker):

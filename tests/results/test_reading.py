@@ -58,20 +58,7 @@ def test_a_fork_without_a_request_has_no_rows(tmp_path: Path):
     assert sum(chunk["start_ns"].size for chunk in SampleFile(tmp_path / "x.parquet")) == 0
 
 
-def test_a_file_of_schema_1_gets_what_it_could_not_have(tmp_path: Path):
-    path = tmp_path / "old.parquet"
-    new = ("part", "attempt", "weight", "processing_ns")
-    with duckdb.connect() as connection:
-        connection.register(
-            "samples", {name: v for name, v in make_samples([1.0] * 3).items() if name not in new}
-        )
-        connection.execute(f"COPY samples TO '{path}' (FORMAT parquet)")
-    (chunk,) = SampleFile(path)
-    assert (chunk["part"].tolist(), chunk["weight"].tolist()) == ([0] * 3, [1] * 3)
-    assert chunk["weight"].dtype == SAMPLE_DTYPES["weight"]
-
-
-def test_a_file_that_lacks_anything_else_is_refused(tmp_path: Path):
+def test_a_file_that_lacks_a_column_is_refused(tmp_path: Path):
     path = tmp_path / "x.parquet"
     with duckdb.connect() as connection:
         connection.execute(f"COPY (SELECT 1 AS start_ns, 2 AS end_ns) TO '{path}' (FORMAT parquet)")

@@ -68,18 +68,29 @@ def test_where_no_run_is_finished_the_message_says_what_there_is(store: RunStore
     assert caught.value.hint == "name one by its id, such as 2-b"
 
 
-def test_a_damaged_or_foreign_record_is_named(store: RunStore, record: RecordMaker):
+def test_a_damaged_record_is_named(store: RunStore):
     folder = store.create("x")
     folder.record_path.write_text("{", encoding="utf-8")
     with pytest.raises(BenchctlError, match="damaged"):
         folder.load()
-    newer = msgspec.structs.replace(record(), record_version=RECORD_VERSION + 1)
-    folder.save(newer)
-    with pytest.raises(BenchctlError, match="record version"):
-        folder.load()
-    told: list[str] = []
-    assert list(store.runs(told.append)) == []
-    assert len(told) == 1
+
+
+@pytest.mark.parametrize("version", [RECORD_VERSION - 1, RECORD_VERSION + 1])
+def test_a_record_of_another_version_is_refused_and_the_others_are_read(
+    store: RunStore, record: RecordMaker, version: int
+):
+    other, own = store.create("1-other"), store.create("2-own")
+    own.save(record())
+    other.save(msgspec.structs.replace(record(), record_version=version))
+    with pytest.raises(BenchctlError) as refused:
+        other.load()
+    assert refused.value.message == (
+        f"{other.record_path}: unsupported record version {version} (expected {RECORD_VERSION})"
+    )
+    assert refused.value.hint
+    notes: list[str] = []
+    assert [folder for folder, _ in store.runs(notes.append)] == [own]
+    assert notes == [refused.value.message]
 
 
 @pytest.mark.parametrize(("owner", "name"), [(Path, "write_bytes"), (os, "replace")])
@@ -114,7 +125,7 @@ def test_answers_are_kept_by_variant(store: RunStore):
 def test_damaged_and_foreign_answers_are_named(store: RunStore):
     folder = store.create("x")
     folder.write_answers(VariantAnswers(ANSWERS_VERSION + 1, "es", anew=True, answers=()))
-    with pytest.raises(BenchctlError, match=r"es\.json has answers version 2, this benchctl reads 1"):
+    with pytest.raises(BenchctlError, match=r"es\.json: unsupported answers version 2"):
         folder.read_answers("es")
     (folder.path / "answers" / "es.json").write_text('{"answers-version": 1}', encoding="utf-8")
     with pytest.raises(BenchctlError, match=r"es\.json is damaged"):

@@ -24,7 +24,7 @@ from benchctl.results.sql import (
 from benchctl.track.model import Challenge, Task
 from builders import make_driver, make_fork, make_plan, make_record, make_summary
 from redlines import SEARCH
-from stored import ROWS, as_schema_1, stored
+from stored import ROWS, stored
 from three_years import make_store
 
 VIEWS = (*ONE_ROW, nights_view(list))
@@ -82,23 +82,6 @@ def test_samples_know_whose_they_are(tmp_path: Path):
     assert [(run, variant, block) for run, variant, block, *_ in found] == [
         (run, variant, block) for run in ("r1", "r2") for variant in ("es", "os") for block in (0, 1)
     ]
-
-
-def test_samples_of_both_schemas_stand_together(tmp_path: Path):
-    run = stored(tmp_path, "r1")
-    as_schema_1(run.folder.path / "forks" / "000-es.parquet")
-    rows = opened(run).execute(
-        "SELECT DISTINCT variant, part, attempt, weight, processing_ns "
-        "FROM samples WHERE block = 0 ORDER BY ALL"
-    )
-    assert rows.fetchall() == [("es", 0, 0, 1, 10**6), ("os", 0, 0, 7, 4 * 10**6)]
-
-
-def test_samples_of_the_first_schema_alone_have_all_columns(tmp_path: Path):
-    run = stored(tmp_path, "r1")
-    for path in (run.folder.path / "forks").glob("*.parquet"):
-        as_schema_1(path)
-    assert opened(run).execute("SELECT DISTINCT weight FROM samples").fetchall() == [(1,)]
 
 
 def test_samples_that_are_gone_are_named_and_not_left_out(tmp_path: Path):

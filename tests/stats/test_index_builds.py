@@ -121,7 +121,7 @@ def test_what_was_not_kept_of_a_build_leaves_no_verdict_and_says_how_to_get_it()
     assert row.figures[1].values[0] is None
     assert row.comparisons[0].verdict == "insufficient"
     assert row.caveats[0].text == (
-        "not kept of 1 of 5 index builds of os, which were interrupted or made by an earlier version; what "
+        "not kept of 1 of 5 index builds of os, which were interrupted; what "
         "is deleted from indices/ in benchctl's home is built again"
     )
 

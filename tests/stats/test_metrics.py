@@ -114,13 +114,6 @@ def test_what_no_profile_will_tell_is_known_before(asked: dict[str, Any], lackin
     assert metric("mean").lacking(Task("by"), operation) == ""
 
 
-def test_what_old_runs_were_compared_by_is_read_and_no_longer_asked_for():
-    old = make_summary("range", 10.0, meters={"profile_percentiles": 3.0})
-    assert metric_of("profile_percentiles").value(old) == metric("profile_percentiles").value(old) == 3.0
-    with pytest.raises(UsageError, match="no metric"):
-        figure_names("profile_percentiles")
-
-
 def test_what_takes_samples_is_not_kept_of_forks():
     assert kept_metric_of("gc").figure.additive
     with pytest.raises(ValueError, match="only p50, p90, p99 are"):

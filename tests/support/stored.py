@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-import duckdb
 import msgspec
 import numpy as np
 
@@ -12,7 +11,6 @@ from benchctl.results.sql import StoredRun
 from benchctl.results.store import RunFolder
 from builders import make_fork, make_plan, make_record, make_summary
 
-SINCE_SCHEMA_2 = ("part", "attempt", "weight", "processing_ns")
 ROWS = 4
 
 
@@ -49,12 +47,3 @@ def described(root: Path, run_id: str) -> StoredRun:
     kept = StoredRun(run.folder, msgspec.structs.replace(run.record, forks=forks))
     run.folder.save(kept.record)
     return kept
-
-
-def as_schema_1(path: Path) -> None:
-    """Take the columns away that the first schema had not."""
-    old = path.with_suffix(".old")
-    with duckdb.connect() as connection:
-        kept = f"* EXCLUDE ({', '.join(SINCE_SCHEMA_2)})"
-        connection.read_parquet(str(path)).project(kept).write_parquet(str(old))
-    old.replace(path)

@@ -33,7 +33,7 @@ from benchctl.run.pin import allowed_cpus, cores_of, pin_of
 from benchctl.run.plan import RunSpec, in_test_mode, plan_ingest, plan_run, reload_track, usual_heap_mb
 from benchctl.run.redline import judged_tasks, plan_redline
 from benchctl.run.sweep import Sweep
-from benchctl.spec import run_settings, settings_in
+from benchctl.spec import settings_in
 from benchctl.stats.metrics import REDLINE, THROUGHPUT, Metric, metric_of, task_at
 from benchctl.stats.multiplicity import BLOCKS_FOR_EQUIVALENCE, FIRST_LOOK, MOST_BLOCKS
 from benchctl.track.load import UnusedParameter
@@ -126,25 +126,8 @@ def cut(spec: ExperimentSpec, planned: Planned) -> Planned:
 
 
 def digest_of(plan: Plan) -> str:
-    """SHA-256 over a whole plan: its track and challenges as rendered, and their settings.
-
-    What came later than the first records is left out while it is as usual.
-    """
-    said = msgspec.to_builtins(plan)
-    for one in run_settings():
-        if one.later and getattr(plan, one.name) == one.default:
-            del said[one.name.replace("_", "-")]
-    for later in ("swept", "micro"):
-        if said[later] is None:
-            del said[later]
-    for hosts in ("load-hosts", "node-hosts"):
-        if not said[hosts]:
-            del said[hosts]
-    for variant in said["variants"]:
-        for later in ("documents", "nodes", "index-from"):
-            if not variant[later]:
-                del variant[later]
-    return hashlib.sha256(msgspec.json.encode(said, order="sorted")).hexdigest()
+    """SHA-256 over a whole plan: its track and challenges as rendered, and their settings."""
+    return hashlib.sha256(msgspec.json.encode(plan, order="sorted")).hexdigest()
 
 
 def _options(spec: ExperimentSpec, measurement: Measurement, home: Home) -> RunSpec:

@@ -74,7 +74,7 @@ def toward(relation: Relation, *, higher_is_better: bool) -> Toward:
 Dispatch = Literal["inlined", "virtual"]
 """What is expected of a call site: that all of its calls go to inlined code, or that each is dispatched."""
 
-EXPERIMENT_VERSION = 1
+EXPERIMENT_VERSION = 2
 
 
 class Conditions(RunSettings, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_only=True):
@@ -377,7 +377,7 @@ class ExperimentSpec(Conditions, frozen=True, forbid_unknown_fields=True, rename
         test_mode: its tasks are cut to see whether they work; its figures mean nothing.
         until_decided: beyond its forks, sides get more as long as expectations that rest on them are open; it
             is looked at after every block.
-        most_forks: of a side, until it is decided; None, in older records, for as many as can be judged.
+        most_forks: of a side, until it is decided; None where its forks are all.
     """
 
     version: int = EXPERIMENT_VERSION

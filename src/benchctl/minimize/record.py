@@ -15,7 +15,7 @@ from benchctl.results.versioned import read_versioned, write_versioned
 from benchctl.stats.sequential import Verdict
 from benchctl.track.model import Challenge
 
-MINIMIZE_VERSION = 1
+MINIMIZE_VERSION = 2
 
 Direction = Literal["slower", "faster"]
 Phase = Literal["whole", "shorten", "remove"]

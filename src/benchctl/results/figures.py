@@ -70,7 +70,7 @@ class DriverFigures(msgspec.Struct, frozen=True, forbid_unknown_fields=True, ren
         gap_s: end of the task before, or node ready, to the first request, seconds; None where unknown.
         workers: processes that its clients worked in.
         window_s: the measured time, from when the first request was sent (or due) to the end of the last,
-            seconds; None without any, and in records from before it was kept.
+            seconds; None without any.
         longest_ns: the longest measured operation, whatever became of it; the very first of every client,
             which may be slow by nature, left out. None without any.
         stopped_s: how much of the measured time one of its processes did not run: stopped, or not scheduled.
@@ -139,7 +139,7 @@ class TaskSummary(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
         took: the engine's own time for the same requests.
         took_sum: of a batch or composite of searches, the sum of the engine's own times; None for others.
         took_parts: of these, the engine's own time of each search, in order.
-        processing_time: send until the driver had read the answer; None in records from before it was kept.
+        processing_time: send until the driver had read the answer; None where that is not known.
         first_byte: send to first byte; None where that is not known.
         pages: service time of the single requests of operations that have several; None for all others.
         mean_ns, sd_ns, min_ns, max_ns: of service time.
@@ -149,14 +149,14 @@ class TaskSummary(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
         hits: total hits where every answer said the same; None when unknown.
         hits_exact: whether the engine counted them all.
         unsupported: the node's own reason when it cannot do this operation at all; None otherwise.
-        driver: the driver's own part; None in records from before it was kept.
+        driver: the driver's own part; None where another tool measured.
         redline_per_s: the highest load that met the objective, where that was searched for: then the other
             figures are those of the last step at that load; None when there was none.
         redline_unit: of that load: `queries/s`, `docs/s`, `x` for a factor, `clients`; empty where none was
-            searched for, and in older records, whose loads are requests a second.
+            searched for.
         redline_end: why the search ended; `found` is the only end whose load is more than a lower bound.
         redline_text: how it ended, in words; empty when found.
-        course: its segments; None under 20 samples, and in records from before it was kept.
+        course: its segments; None under 20 samples.
         meters: name of a metered figure -> its value; what is not known of a task is left out. Of several
             nodes it is the sum.
         node_meters: node -> the same of it alone, for an operation of all; empty for a single node.
@@ -695,12 +695,6 @@ FIGURES = (
 )  # fmt: skip
 """In the order of tables."""
 
-RETIRED = tuple(
-    _metered(f"profile_{kind}", f"profiled {title}", "ms", "", level="request", own_nodes="")
-    for kind, title in (("percentiles", "percentiles"), ("other_aggs", "other aggregations"))
-)
-"""What old runs have and were compared by; new ones have `profile_aggs` instead."""
-
 
 class CurvePoint(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
     """One step of a red-line search: what a load came to.
@@ -801,7 +795,7 @@ class Calibration(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
         clients_per_s: the most requests a second by so many; the server shares the machine with them.
         paced: open loops at several rates.
         seconds: that all of it took.
-        reading: of a process with as many threads as a node; None in records from before it was measured.
+        reading: of a process with as many threads as a node; None where the process cannot be read.
         hosts: the same on each host that load comes from, by name; this is then the costliest of them.
     """
 

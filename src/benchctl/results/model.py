@@ -9,7 +9,7 @@ import msgspec
 from benchctl.results.figures import Calibration, CurvePoint, Figure, TaskSummary
 from benchctl.results.plan import EvidenceKind, Plan, StopSpec
 
-RECORD_VERSION = 1
+RECORD_VERSION = 2
 
 FORKS_FOR_VERDICT = 3
 """Replicates a side, under which every verdict is `insufficient`."""
@@ -106,11 +106,11 @@ class BootRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename
         logs: folder with stdout, stderr, GC log and settings, relative to the run; empty for a cluster.
         origin_ns: when its process was started, on the clock of the fork's samples: what times in evidence
             count from. Uptimes in a JVM's logs count from somewhat later, for OpenSearch by a second or two,
-            whose start script becomes the JVM. None for a cluster, and in records from before it was kept.
+            whose start script becomes the JVM. None for a cluster.
         stand_ins: data streams of the track that were plain indices, since the node has none.
         resident: share of the index that the page cache held when it was started, 0 to 1; None where that was
             left as it was.
-        resident_begun: the same when its first task began; None also in records from before it was kept.
+        resident_begun: the same when its first task began.
         asked: what a running cluster was asked while it was measured, and what that cost; empty for a node
             that benchctl started.
         nodes: name of a node of a running cluster -> what it used from the first reading to the last
@@ -193,8 +193,7 @@ class ForkRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename
         index_build: which build of the prepared index it ran on, from 0.
         telemetry: the Parquet file of what its nodes used, relative to the run; None when not kept.
         evidence: what was collected beside the figures, in the run's `evidence/BLOCK-VARIANT/boot-N`.
-        files: its samples, telemetry and evidence as they were written, by their path relative to the run;
-            empty in records from before this was kept.
+        files: its samples, telemetry and evidence as they were written, by their path relative to the run.
     """
 
     variant: str
@@ -250,7 +249,7 @@ class IngestCosts(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
         answered_s: the client's, from sending a request to its answer.
         cpu_s: CPU seconds of the node meanwhile, by what its threads are for; empty where it was not read.
         client_s: the client's own: to read and frame bodies, which senders need not wait for, or to encode
-            documents and decode answers; None in records from before it was kept.
+            documents and decode answers; None where it was not read.
     """
 
     took_s: float
@@ -271,7 +270,7 @@ class IngestReport(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rena
         checkpoint_s: between bulk requests, to put by what was sent; not part of ingest_s.
         resumed: how often the ingest was interrupted and taken up again: segments were cut there, too, so
             that before its merge the index is not like one that was filled in one go.
-        costs: None where it was interrupted, and in records from before they were kept.
+        costs: None where it was interrupted.
     """
 
     documents: int
@@ -358,9 +357,8 @@ class IndexFacts(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename
         ingest: how it was filled; with 0 clients for one that benchctl did not fill.
         cached: whether it was there before the run.
         files: bytes by what they are for, such as `doc values`, the most first; empty where only a cluster
-            has the files, and in records from before they were looked at.
-        fields: bytes of every field, the most first; empty where the engine does not tell, and in older
-            records.
+            has the files.
+        fields: bytes of every field, the most first; empty where the engine does not tell.
         fields_unknown: why the engine does not tell, in its words; empty when it does.
         cluster_uuid: of the several nodes that hold it, whose copies of shards all count in `files`; empty
             for a single node.
@@ -411,11 +409,10 @@ class EngineFacts(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
         jvm_flags: what the node's JVM was really started with.
         modules: what the distribution carries.
         verified_by: the published checksum that the archive was compared with, such as `sha512`; `none` when
-            its source publishes none; empty in records from before this was kept.
+            its source publishes none; empty for a running cluster.
         jars: file name in `lib/` -> SHA-256 of what took its place.
         plugins: name -> version of those that were installed beyond the distribution's own.
-        start: how its nodes were started, such as `direct, classes archived`; empty where nobody knows, and
-            in older records, whose nodes were started by the script.
+        start: how its nodes were started, such as `direct, classes archived`; empty where nobody knows.
     """
 
     variant: str

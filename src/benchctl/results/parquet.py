@@ -121,9 +121,6 @@ _FORMAT = f"FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE {CHUNK_ROWS}"
 _METADATA = f"KV_METADATA {{schema_version: '{SCHEMA_VERSION}'}}"
 _NAMES = ", ".join(f'"{name}"' for name in SAMPLE_DTYPES)
 
-# What schema 1 could not have: operations of several requests, retries, and bodies of several units.
-SINCE_SCHEMA_2 = {"part": 0, "attempt": 0, "weight": 1}
-
 
 def write_parquet(chunks: Iterable[Columns], path: Path) -> None:
     """Write samples to one file, in order.
@@ -160,14 +157,7 @@ def read_parquet(path: Path) -> Columns:
             found = connection.execute("SELECT * FROM read_parquet(?)", [str(path)]).fetchnumpy()
     except DuckError as err:
         raise BenchctlError(f"cannot read the samples in {path}: {err}") from err
-    missing = SAMPLE_DTYPES.keys() - found.keys()
-    if missing == {*SINCE_SCHEMA_2, "processing_ns"} and "end_ns" in found:
-        rows = found["end_ns"].size
-        found |= {name: np.full(rows, value) for name, value in SINCE_SCHEMA_2.items()}
-        found["processing_ns"] = found["end_ns"] - found["start_ns"]
-    elif missing:
-        raise BenchctlError(f"{path} lacks the columns {', '.join(sorted(missing))}")
-    return {name: found[name].astype(dtype) for name, dtype in SAMPLE_DTYPES.items()}
+    return typed(found, SAMPLE_DTYPES, path)
 
 
 def parquet_rows(path: Path) -> int:

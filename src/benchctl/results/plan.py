@@ -267,8 +267,7 @@ class RedlineSpec(
     settle_s: float
     step_s: float
     tolerance: float
-    # Not a plain default, which would be left out: digests were made with it.
-    max_per_s: float | None = msgspec.field(default_factory=lambda: None)
+    max_per_s: float | None = None
     by: SearchedBy = "rate"
     least_clients: int = 1
     tasks: tuple[str, ...] = ()

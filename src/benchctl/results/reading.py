@@ -3,15 +3,14 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from benchctl.errors import BenchctlError
 from benchctl.results.figures import TaskSummary
 from benchctl.results.model import ForkRecord
-from benchctl.results.parquet import SINCE_SCHEMA_2, DuckError, database
+from benchctl.results.parquet import DuckError, database
 from benchctl.results.plan import Place
 from benchctl.results.samples import CHUNK_ROWS, SAMPLE_DTYPES, Columns, Outcome
 from benchctl.results.store import RunFolder
@@ -114,7 +113,7 @@ class SampleFile:
     columns: tuple[str, ...] = CHART_COLUMNS
 
     def __iter__(self) -> Iterator[Columns]:
-        """Yield one row group after the other, in order; what schema 1 lacked is filled in.
+        """Yield one row group after the other, in order.
 
         Raises:
             BenchctlError: it is missing or no sample file of this benchctl.
@@ -130,20 +129,18 @@ class SampleFile:
         name = str(self.path)
         found = connection.execute("SELECT name FROM parquet_schema(?)", [name]).fetchall()
         present = {column for (column,) in found}
-        stored = [column for column in self.columns if column in present]
-        missing = [column for column in self.columns if column not in present | SINCE_SCHEMA_2.keys()]
-        if missing:
+        if missing := [column for column in self.columns if column not in present]:
             raise BenchctlError(f"{self.path} lacks the columns {', '.join(missing)}")
         # DuckDB passes over the row groups that cannot hold such row numbers. The names are SAMPLE_DTYPES'.
         query = (
-            f"SELECT {', '.join(stored)} FROM read_parquet(?, file_row_number = true) "  # noqa: S608 - ours
+            f"SELECT {', '.join(self.columns)} FROM read_parquet(?, file_row_number = true) "  # noqa: S608 - ours
             "WHERE file_row_number >= ? AND file_row_number < ?"
         )
         first = 0
         for rows in _group_sizes(connection, name):
             chunk = connection.execute(query, [name, first, first + rows]).fetchnumpy()
             first += rows
-            values = {column: _column(chunk, column, rows) for column in self.columns}
+            values = {name: chunk[name].astype(SAMPLE_DTYPES[name], copy=False) for name in self.columns}
             if not _possible(values):
                 raise BenchctlError(f"{self.path} holds what no request can have: it is damaged")
             yield values
@@ -239,9 +236,3 @@ def _possible(rows: Columns) -> bool:
         and ((service_ns >= 0) & (service_ns < _LONGEST_REQUEST_NS)).all()
         and (rows["weight"] >= 0).all()
     )
-
-
-def _column(chunk: Columns, name: str, rows: int) -> npt.NDArray[Any]:
-    if name in chunk:
-        return chunk[name].astype(SAMPLE_DTYPES[name], copy=False)
-    return np.full(rows, SINCE_SCHEMA_2[name], SAMPLE_DTYPES[name])

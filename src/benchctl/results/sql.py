@@ -15,7 +15,7 @@ import duckdb
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.results.figures import FIGURES, Figure, Quantiles, TaskSummary
 from benchctl.results.model import ForkRecord, IndexFacts, RunRecord
-from benchctl.results.parquet import SINCE_SCHEMA_2, DuckError, connect, database, quoted
+from benchctl.results.parquet import DuckError, connect, database, quoted
 from benchctl.results.samples import CHUNK_ROWS, Outcome
 from benchctl.results.store import RunFolder, damaged_files
 
@@ -464,11 +464,6 @@ _TASK_NAMES = {
     "challenge": "VARCHAR", "label": "VARCHAR", "operation": "VARCHAR",
 }  # fmt: skip
 
-# What schema 1 of the sample files did not have, as an expression.
-_FILLED = {name: str(value) for name, value in SINCE_SCHEMA_2.items()} | {
-    "processing_ns": "end_ns - start_ns"
-}
-
 
 @dataclass(frozen=True)
 class StoredRun:
@@ -625,16 +620,10 @@ def damage_named(paths: Iterable[str]) -> Iterator[None]:
 def _samples_query(paths: Sequence[str]) -> str:
     """Names come by joins, so that a condition on them skips whole files."""
     typed = ", ".join(f"NULL::{sql_type} AS {name}" for name, (sql_type, _) in SAMPLES.items())
-    # Files of schema 1 lack columns: an empty relation that has all of them comes first.
     source = f"SELECT {typed}, NULL::VARCHAR AS filename WHERE false"
     if paths:
-        listed = ", ".join(quoted(path) for path in paths)
-        read = f"read_parquet([{listed}], union_by_name = true, filename = true)"
-        source = f"{source} UNION ALL BY NAME SELECT * FROM {read}"  # noqa: S608 - paths are quoted
-    own = ", ".join(
-        f"coalesce(s.{name}, {_FILLED[name]})::{sql_type} AS {name}" if name in _FILLED else f"s.{name}"
-        for name, (sql_type, _) in SAMPLES.items()
-    )
+        source = f"FROM read_parquet([{', '.join(map(quoted, paths))}], filename = true)"
+    own = ", ".join(f"s.{name}" for name in SAMPLES)
     derived = ", ".join(f"{formula} AS {name}" for name, (_, _, formula) in DERIVED.items())
     whose = "f.run, f.variant, f.block, n.challenge, n.label, n.operation"
     joins = (

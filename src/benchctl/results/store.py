@@ -181,7 +181,7 @@ class RunFolder:
         return str(target.relative_to(self.path))
 
     def read_samples(self, relative: str) -> Columns:
-        """Read all of one fork's samples; what schema 1 lacked is filled in.
+        """Read all of one fork's samples.
 
         Raises:
             BenchctlError: the file is missing or no sample file of this benchctl.
@@ -205,8 +205,8 @@ class RunFolder:
     def damage(self, fork: ForkRecord, relative: str, *, content: bool = True) -> str:
         """What is wrong with a file of a fork, in words; empty if it is the one that was written.
 
-        `content` compares its digest, too, which takes about a second a gigabyte. A file in a record from
-        before these were kept must only exist.
+        `content` compares its digest, too, which takes about a second a gigabyte. A file that the record has
+        no facts about must only exist.
 
         Raises:
             BenchctlError: the file lies outside of the run's folder.
@@ -253,7 +253,7 @@ class RunFolder:
             partial.write_bytes(msgspec.json.encode(answers))
 
     def read_answers(self, variant: str) -> VariantAnswers | None:
-        """A variant's answers; None when it was not asked, or by a benchctl that did not keep it.
+        """A variant's answers; None when it was not asked.
 
         Raises:
             BenchctlError: the file cannot be read, is damaged, or of another version.

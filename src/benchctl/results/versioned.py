@@ -1,4 +1,4 @@
-"""JSON files that say of what version they are: another one is told, not misread."""
+"""JSON files with a version: another one is refused, not misread."""
 
 from pathlib import Path
 from typing import TypeVar
@@ -29,8 +29,8 @@ def read_versioned(path: Path, kind: type[T], what: str, version: int) -> T | No
         found = _version(raw, what)
         if found != version:
             raise BenchctlError(
-                f"{path} has {what} version {found}, this benchctl reads {version}",
-                hint="read it with the benchctl that wrote it",
+                f"{path}: unsupported {what} version {found} (expected {version})",
+                hint="read it with the benchctl that wrote it, or delete it",
             )
         return msgspec.json.decode(raw, type=kind)
     except (msgspec.DecodeError, UnicodeDecodeError) as err:

@@ -12,7 +12,7 @@ from benchctl.results.versioned import read_versioned, write_versioned
 from benchctl.revisions.search import Asked, Question
 from benchctl.stats.sequential import Verdict, estimate
 
-RECORD_VERSION: Final = 1
+RECORD_VERSION: Final = 2
 RECORD_NAME: Final = "bisection.json"
 ANSWERS: Final[dict[Verdict, str]] = {
     "present": "it differs",

@@ -160,11 +160,11 @@ def missing_values(variant: str, missing: int, forks: int) -> Caveat:
 
 
 def not_kept(variant: str, missing: int, builds: int) -> Caveat:
-    """Index builds that a version made which did not keep the figure, or that were interrupted."""
+    """Index builds that were interrupted, and lack the figure."""
     return Caveat(
         "missing-values",
-        f"not kept of {missing} of {builds} index builds of {variant}, which were interrupted or made by an "
-        "earlier version; what is deleted from indices/ in benchctl's home is built again",
+        f"not kept of {missing} of {builds} index builds of {variant}, which were interrupted; what is "
+        "deleted from indices/ in benchctl's home is built again",
     )
 
 

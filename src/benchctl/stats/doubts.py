@@ -107,8 +107,8 @@ class LoadCheck(msgspec.Struct, frozen=True):
 def check_load(task: Task, summaries: Sequence[TaskSummary]) -> LoadCheck:
     """Judge the load of a task of one variant.
 
-    Each figure is the median over forks, so that a single disturbed fork decides nothing. Older records
-    do not say what the driver did, which then limits nothing.
+    Each figure is the median over forks, so that a single disturbed fork decides nothing. Where
+    another tool measured, nothing is known of its driver, which then limits nothing.
     """
     known = [(summary, summary.driver) for summary in summaries if summary.driver is not None]
     limits = _shortfall(known) if known and task.throttled else []

@@ -11,7 +11,7 @@ import msgspec
 
 from benchctl.errors import UsageError
 from benchctl.nearest import suggestion
-from benchctl.results.figures import DOCUMENTS, FIGURES, RETIRED, Figure, Quantiles, TaskSummary
+from benchctl.results.figures import DOCUMENTS, FIGURES, Figure, Quantiles, TaskSummary
 from benchctl.results.model import ForkRecord, IndexFacts
 from benchctl.results.plan import Place, Plan, RedlineSpec
 from benchctl.spec import ComparedAs
@@ -20,7 +20,7 @@ from benchctl.stats.caveat import Caveat
 from benchctl.track.model import Challenge, Task, TrackOperation
 from benchctl.track.operations.common import Operation
 
-_KINDS: Final = {figure.name: figure for figure in (*FIGURES, *RETIRED)}
+_KINDS: Final = {figure.name: figure for figure in FIGURES}
 # What engines take as the name of an aggregation, in one line, without spaces around it.
 _PART = r"[^\[\]>\s](?:[^\[\]>\r\n]*[^\[\]>\s])?"
 _PLAIN = "|".join(
@@ -269,7 +269,7 @@ def figure_names(text: str) -> tuple[str, ...]:
             known = _figure(name)
         except KeyError:
             known = None
-        if known is None or known.loop == "search" or known in RETIRED:
+        if known is None or known.loop == "search":
             raise _no_metric(name)
     return names
 

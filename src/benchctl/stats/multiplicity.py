@@ -56,9 +56,7 @@ def _looks_at(run: RunRecord) -> int:
     stop = run.plan.stop
     if stop is None or not stop.decided:
         return run.looks
-    # Some that were begun by an earlier benchctl have more blocks than the levels hold for.
-    own = len(run.own_blocks)
-    return every_block(stop.most or MOST_BLOCKS) if own <= MOST_BLOCKS else max(own, run.looks)
+    return every_block(stop.most or MOST_BLOCKS)
 
 
 def strictest(looks: Iterable[int]) -> int:
