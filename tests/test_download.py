@@ -15,6 +15,7 @@ from load.hostile_server import Act, HostileServer
 
 BODY = bytes(range(256)) * 400
 HALF = len(BODY) // 2
+TRUST_VARIABLES = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
 
 
 ADVICE = Advice("look at the network", "look at the address", "try again", "look at the size")
@@ -239,6 +240,32 @@ def moved(location: str) -> Served:
     return Served(b"", odd=(302, {"Location": location}))
 
 
+def test_redirections_without_end_are_given_up(files: FileServer, tmp_path: Path):
+    files.files["/file"] = moved("/file")
+    with pytest.raises(BenchctlError, match="redirects more than 10 times"):
+        download(files, tmp_path).run()
+    assert len(files.requests) == 11
+
+
+def test_ranges_are_also_asked_for_where_a_redirection_leads(files: FileServer, tmp_path: Path):
+    with serving_files() as other:
+        files.files["/file"] = moved(f"{other.url}/file")
+        other.files["/file"] = Served(BODY, cuts=[HALF])
+        assert download(files, tmp_path).run().read_bytes() == BODY
+        assert other.requests == [("/file", ""), ("/file", f"bytes={HALF}-")]
+
+
+def test_files_of_the_web_come_through_the_proxy_that_the_environment_names(
+    files: FileServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    for name in ("no_proxy", "NO_PROXY", "HTTP_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("http_proxy", files.url)
+    files.files["http://elsewhere.invalid/file"] = Served(BODY)
+    wanted = download(files, tmp_path, Piece("http://elsewhere.invalid/file"))
+    assert wanted.run().read_bytes() == BODY
+
+
 def test_credentials_of_an_address_stay_with_its_host(files: FileServer, tmp_path: Path):
     address = files.url.replace("://", "://me:hunter2@")
     with serving_files() as other:
@@ -262,10 +289,36 @@ def test_credentials_of_netrc_stay_with_their_host(
         assert other.credentials == [None]
 
 
+def trust(monkeypatch: pytest.MonkeyPatch, variable: str, path: Path) -> None:
+    """Trust a bundle by one environment variable alone."""
+    for name in TRUST_VARIABLES:
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv(variable, str(path))
+
+
+@pytest.mark.parametrize("variable", TRUST_VARIABLES)
+def test_the_environment_can_name_the_certificates_to_trust(
+    variable: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    with serving_files(server_context()) as shielded:
+        shielded.files["/file"] = Served(BODY)
+        with pytest.raises(BenchctlError, match="the certificate of its host is not trusted"):
+            download(shielded, tmp_path).run()
+        trust(monkeypatch, variable, certificate_file(tmp_path))
+        assert download(shielded, tmp_path).run().read_bytes() == BODY
+
+
+def test_certificates_that_cannot_be_read_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    trust(monkeypatch, "REQUESTS_CA_BUNDLE", tmp_path / "nowhere.pem")
+    with serving_files() as server, pytest.raises(BenchctlError, match="is not trusted") as caught:
+        download(server, tmp_path).run()
+    assert "REQUESTS_CA_BUNDLE" in caught.value.hint
+
+
 def test_what_was_asked_over_tls_is_not_asked_in_clear(
     files: FileServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(certificate_file(tmp_path)))
+    trust(monkeypatch, "REQUESTS_CA_BUNDLE", certificate_file(tmp_path))
     files.files["/file"] = Served(BODY)
     with serving_files(server_context()) as shielded:
         shielded.files["/file"] = moved(f"{files.url}/file")
@@ -278,7 +331,7 @@ def test_what_was_asked_over_tls_is_not_asked_in_clear(
 
 
 def test_a_certificate_for_another_host_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(certificate_file(tmp_path)))
+    trust(monkeypatch, "REQUESTS_CA_BUNDLE", certificate_file(tmp_path))
     with serving_files(server_context("elsewhere.example")) as other:
         with pytest.raises(BenchctlError, match="the certificate of its host is for another name") as caught:
             download(other, tmp_path).run()

@@ -1,4 +1,4 @@
-"""Files over HTTP: pieces joined into one file, each taken up where the last attempt ended."""
+"""Files over HTTP: pieces joined into one file, each resumed where the last attempt ended."""
 
 import re
 import time
@@ -34,12 +34,7 @@ _PASSING_TROUBLES = {Trouble.UNRESOLVED, Trouble.REFUSED, Trouble.TIMEOUT, Troub
 
 
 class Piece(msgspec.Struct, frozen=True):
-    """A file on a server.
-
-    Attributes:
-        url: where it is.
-        size: bytes; None when nobody has said.
-    """
+    """A file on a server; its size in bytes is None where nothing states it."""
 
     url: str
     size: int | None = None
@@ -47,79 +42,54 @@ class Piece(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True)
 class Advice:
-    """What to do about a failure; it depends on who says where the file is.
-
-    Attributes:
-        unreachable: about a network that does not get there.
-        refused: about a server that refuses.
-        unfinished: about a connection that ends again and again.
-        other_size: about a file that is not as large as was said.
-    """
+    """What to do about a failure; it depends on where the address is from."""
 
     unreachable: str
     refused: str
-    unfinished: str
-    other_size: str = ""
+    unfinished: str  # the connection ends again and again
+    other_size: str = ""  # the file is not as large as stated
 
 
 class _State(msgspec.Struct):
-    """What a half-finished file is made of, beside it on the disk.
-
-    Attributes:
-        urls: of its pieces.
-        begins: where in the file the pieces that were begun begin, bytes.
-        versions: what the server calls the version of each of these; empty when it says nothing.
-    """
+    """What a half-finished file is made of, stored beside it."""
 
     urls: tuple[str, ...]
-    begins: list[int]
-    versions: list[str]
+    begins: list[int]  # offsets in the file of the pieces that were begun
+    versions: list[str]  # the server's version of each of these; empty where it has none
 
 
 class _IncompleteError(Exception):
-    """An attempt ended early, and may be taken up again."""
+    """An attempt ended early, and may be resumed."""
 
 
 @dataclass(frozen=True)
 class Download:
-    """How to get a file.
+    """How to get a file."""
 
-    Attributes:
-        pieces: what it is joined from, in order.
-        target: where it goes; its name appears when all is there.
-        progress: told after each bit.
-        advice: for messages.
-        counted: what progress calls the bytes.
-        free: how much can be written to a folder, bytes.
-        pause: waits for some seconds between two attempts.
-    """
-
-    pieces: Sequence[Piece]
-    target: Path
+    pieces: Sequence[Piece]  # in order
+    target: Path  # appears when all has come
     progress: Progress
     advice: Advice
-    counted: str = "bytes"
+    counted: str = "bytes"  # what progress calls them
     free: FreeBytes = free_bytes
     pause: Callable[[float], None] = time.sleep
 
     def run(self) -> Path:
-        """Get it, or what is lacking of it.
+        """Download the file, or what is lacking of it, and return its path.
 
-        Returns:
-            The target. Of a failed attempt the beginning is kept, for the next one to go on from.
+        Of a failed attempt the beginning is kept, for the next one to resume.
 
         Raises:
-            BenchctlError: a server refuses, gives another size, or goes away again and again; or the disk is
-                too small.
+            BenchctlError: If a server refuses, gives another size, or disconnects again and again; or if the
+                disk is too small.
         """
         with disk_errors(f"write {self.target}"):
             self.target.parent.mkdir(parents=True, exist_ok=True)
-            with self._partial.open("ab") as sink:
+            with self._partial.open("ab") as sink, outside() as courier:
                 state = self._state(sink)
-                with outside() as courier:
-                    for number, piece in enumerate(self.pieces):
-                        self._get(courier, piece, number, sink, state)
-                        sink.flush()
+                for number, piece in enumerate(self.pieces):
+                    self._get(courier, piece, number, sink, state)
+                    sink.flush()
             self._partial.replace(self.target)
             self._beside.unlink(missing_ok=True)
         return self.target
@@ -134,17 +104,17 @@ class Download:
 
     @property
     def _total(self) -> int:
-        """Bytes of all pieces; 0 as long as that is not known."""
+        """Bytes of all pieces; 0 as long as that is unknown."""
         sizes = [piece.size for piece in self.pieces]
         return 0 if None in sizes else sum(size or 0 for size in sizes)
 
     def _state(self, sink: IO[bytes]) -> _State:
-        """That of the last attempt; a new one, and an empty file, when it was about something else."""
+        """Return that of the last attempt; a new one, and empty the file, if it was about something else."""
         urls = tuple(piece.url for piece in self.pieces)
         with suppress(FileNotFoundError, msgspec.DecodeError):
-            found = msgspec.json.decode(read_file(self._beside), type=_State)
-            if found.urls == urls and len(found.begins) == len(found.versions) <= len(urls):
-                return found
+            state = msgspec.json.decode(read_file(self._beside), type=_State)
+            if state.urls == urls and len(state.begins) == len(state.versions) <= len(urls):
+                return state
         sink.truncate(0)
         return _State(urls, [], [])
 
@@ -173,26 +143,17 @@ class Download:
                 self.pause(_PAUSES_S[max(failures - 1, 0)])
 
     def _attempt(self, courier: Courier, piece: Piece, number: int, sink: IO[bytes], state: _State) -> None:
-        """One request for the rest of a piece.
-
-        Raises:
-            BenchctlError: the server refuses, or the piece has another size.
-            Unanswered: it does not answer.
-            _IncompleteError: the connection ended early; what came is in the file.
-        """
+        """Send one request for the rest of a piece; of an _IncompleteError, what came is in the file."""
         begin = state.begins[number]
         have = _end(sink) - begin
         if have and have == piece.size:
             return
-        headers = ["Accept-Encoding: identity"]  # ranges count the bytes that lie on the server
-        if have:
-            headers.append(f"Range: bytes={have}-")
         size, began = piece.size, False
 
-        def accept(status: int, said: Mapping[str, str], chunk: bytes) -> None:
+        def accept(status: int, headers: Mapping[str, str], chunk: bytes) -> None:
             nonlocal size, began
             if not began:
-                size = self._accept(status, said, piece, number, sink, state)
+                size = self._accept(status, headers, piece, number, sink, state)
                 began = True
             sink.write(chunk)
             self._check_space(0)  # the server may send more than it said, and others write, too
@@ -200,11 +161,13 @@ class Download:
             if size is not None and sink.tell() - begin > size:
                 self._check_size(piece, sink.tell() - begin)
 
+        # Ranges count the bytes that lie on the server.
+        asked = {"accept-encoding": "identity"} | ({"range": f"bytes={have}-"} if have else {})
         try:
-            answer = courier.ask("GET", piece.url, headers=headers, deadline_s=None, receive=accept)
+            answer = courier.ask("GET", piece.url, headers=asked, deadline_s=None, receive=accept)
             accept(answer.status, answer.headers, b"")
         except Unanswered as err:
-            if err.trouble in _PASSING_TROUBLES and err.partial is not None and err.partial.status:
+            if err.trouble in _PASSING_TROUBLES and err.partial is not None:
                 accept(err.partial.status, err.partial.headers, b"")
             elif err.trouble not in _PASSING_TROUBLES or not state.versions[number]:
                 raise  # it never answered: most likely the address is wrong, or there is no network
@@ -218,17 +181,17 @@ class Download:
     def _accept(
         self,
         status: int,
-        said: Mapping[str, str],
+        headers: Mapping[str, str],
         piece: Piece,
         number: int,
         sink: IO[bytes],
         state: _State,
     ) -> int | None:
-        """Make ready for the body of an answer; the size of the whole piece, None when nobody says."""
+        """Make ready for the body of an answer; return the size of the whole piece, None if unknown."""
         begin = state.begins[number]
         have = _end(sink) - begin
-        start, total = self._offered(status, said, piece, have)
-        version = f"{said.get('etag') or said.get('last-modified') or ''} {total}"
+        start, total = self._offered(status, headers, piece, have)
+        version = f"{headers.get('etag') or headers.get('last-modified') or ''} {total}"
         if start != have or (have and version != state.versions[number]):
             # What has come is of another version, or the server knows no ranges.
             sink.truncate(begin)
@@ -243,21 +206,16 @@ class Download:
         return size
 
     def _offered(
-        self, status: int, said: Mapping[str, str], piece: Piece, have: int
+        self, status: int, headers: Mapping[str, str], piece: Piece, have: int
     ) -> tuple[int, int | None]:
-        """Where in the piece the answer begins, and how large the piece is; None where the server is silent.
-
-        Raises:
-            BenchctlError: the server refuses.
-            _IncompleteError: it may not next time.
-        """
+        """Return where in the piece the answer begins, and the size of the piece; None if unknown."""
         if status == HTTPStatus.PARTIAL_CONTENT:
-            unit, _, text = said.get("content-range", "").partition(" ")
+            unit, _, text = headers.get("content-range", "").partition(" ")
             span, _, total = text.partition("/")
             begin = _number(span.partition("-")[0])
             return (-1, None) if unit.lower() != "bytes" or begin is None else (begin, _number(total))
         if status == HTTPStatus.OK:
-            return 0, _number(said.get("content-length", ""))
+            return 0, _number(headers.get("content-length", ""))
         if status == HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE and have:
             return -1, None
         if status in _PASSING:
@@ -277,7 +235,7 @@ class Download:
 
 
 def _end(sink: IO[bytes]) -> int:
-    """Size of the file so far."""
+    """Return the size of the file so far."""
     return sink.seek(0, 2)
 
 

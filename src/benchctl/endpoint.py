@@ -2,16 +2,19 @@
 
 import base64
 import hashlib
+import hmac
 import ipaddress
 import re
 import ssl
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cache
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Self
-from urllib.parse import urlsplit
+from typing import NamedTuple, Self
+from urllib.parse import parse_qsl, quote, urlsplit
 
 import certifi
+import truststore
 
 from benchctl.errors import UsageError
 
@@ -20,23 +23,57 @@ _DEFAULT_PORTS = {"http": 80, "https": 443}
 
 @dataclass(frozen=True)
 class Signing:
-    """What AWS's Signature Version 4 takes to sign a request; libcurl does it, for every one anew.
+    """An access key of AWS, for signatures of version 4.
 
-    Attributes:
-        region: of AWS, such as `eu-central-1`.
-        service: as AWS calls it: `es` for domains, `aoss` for serverless collections.
-        key_id, secret: the access key.
+    https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-create-signed-request.html
     """
 
     region: str
-    service: str
+    service: str  # as AWS calls it: `es` for domains, `aoss` for serverless collections
     key_id: str = field(repr=False)
     secret: str = field(repr=False)
 
     @staticmethod
     def digest_line(body: bytes) -> str:
-        """The header of a body that is signed; serverless collections refuse requests without it."""
+        """Return the header of a body that is signed; serverless collections refuse requests without it."""
         return f"x-amz-content-sha256: {hashlib.sha256(body).hexdigest()}"
+
+    def headers(self, method: str, url: str, sent: Mapping[str, str], body: bytes) -> dict[str, str]:
+        """Return the headers that sign a request at this moment.
+
+        Args:
+            method: of HTTP.
+            url: absolute, encoded as it is sent.
+            sent: the other headers; those of AWS are signed, too.
+            body: of the request.
+        """
+        parts = urlsplit(url)
+        stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
+        added = {
+            "host": parts.netloc.removesuffix(f":{_DEFAULT_PORTS[parts.scheme]}"),
+            "x-amz-content-sha256": hashlib.sha256(body).hexdigest(),
+            "x-amz-date": stamp,
+        }
+        amz = {name.lower(): value for name, value in sent.items() if name.lower().startswith("x-amz-")}
+        signed = dict(sorted((amz | added).items()))
+        names = ";".join(signed)
+        query = sorted(
+            f"{quote(name, '-_.~')}={quote(value, '-_.~')}"
+            for name, value in parse_qsl(parts.query, keep_blank_values=True)
+        )
+        request = [method, quote(parts.path or "/", "/-_.~"), "&".join(query)]
+        request += [*(f"{name}:{value}" for name, value in signed.items()), "", names]
+        canonical = "\n".join((*request, added["x-amz-content-sha256"]))
+        scope = (stamp[:8], self.region, self.service, "aws4_request")
+        text = "\n".join(
+            ("AWS4-HMAC-SHA256", stamp, "/".join(scope), hashlib.sha256(canonical.encode()).hexdigest())
+        )
+        key = f"AWS4{self.secret}".encode()
+        for part in (*scope, text):
+            key = hmac.digest(key, part.encode(), "sha256")
+        credential = f"Credential={self.key_id}/{'/'.join(scope)}"
+        signature = f"AWS4-HMAC-SHA256 {credential}, SignedHeaders={names}, Signature={key.hex()}"
+        return added | {"authorization": signature}
 
 
 @dataclass(frozen=True)
@@ -175,29 +212,47 @@ class Endpoint:
         return ", ".join(self.hosts)
 
 
-@dataclass(frozen=True)
-class TrustStore:
-    """Where the certificates of trusted authorities are.
+class TrustStore(NamedTuple):
+    """Where the certificates of trusted authorities are; None where there is no such thing."""
 
-    Attributes:
-        file: a bundle, PEM; None when there is only a folder.
-        folder: certificates under their hashes; None when there is none.
-    """
-
-    file: str | None
-    folder: str | None
+    file: str | None  # a bundle, PEM
+    folder: str | None  # certificates under their hashes
 
 
-@cache
 def system_trust() -> TrustStore:
-    """What this system trusts; a bundle of our own where it has no store.
+    """Return where this system's certificates are; the bundle of certifi where it has none.
 
-    Clients must be told: their libraries were built on systems that keep it elsewhere.
+    For libcurl, which must be told: its library was built on systems that keep them elsewhere.
     """
     paths = ssl.get_default_verify_paths()
     if paths.cafile or paths.capath:
         return TrustStore(paths.cafile, paths.capath)
     return TrustStore(certifi.where(), None)
+
+
+def tls_context(ca: Path | str | None = None, *, verify: bool = True) -> ssl.SSLContext:
+    """Return a client's TLS settings.
+
+    Args:
+        ca: a bundle or a folder of certificates to trust instead of the system's.
+        verify: whether certificates are checked.
+
+    Raises:
+        OSError: If `ca` holds no certificates.
+    """
+    if not verify:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    elif ca is not None:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        is_folder = Path(ca).is_dir()
+        context.load_verify_locations(None if is_folder else ca, ca if is_folder else None)
+    else:
+        context = truststore.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        if system_trust().file == certifi.where():
+            context.load_verify_locations(certifi.where())
+    return context
 
 
 def read_hosts(text: str, options: OptionNames = TARGET_OPTIONS) -> tuple[str, ...]:

@@ -1,36 +1,51 @@
 """HTTP for everything that is not measured: every request ends in time, and no answer fills the memory."""
 
 import contextlib
+import http.client
+import netrc
 import os
+import socket
+import ssl
 import threading
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping
 from enum import Enum, auto
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, NamedTuple, Self
-from urllib.parse import SplitResult, quote
+from typing import Any, NamedTuple, Self
+from urllib.parse import SplitResult, unquote, urljoin
+from urllib.request import getproxies, proxy_bypass
 
-import pycurl
+import urllib3
+from urllib3.connection import HTTPConnection, HTTPSConnection
+from urllib3.exceptions import (
+    ConnectTimeoutError,
+    DecodeError,
+    InsecureRequestWarning,
+    LocationValueError,
+    NameResolutionError,
+    NewConnectionError,
+    ReadTimeoutError,
+)
+from urllib3.util import Url, parse_url
 
-from benchctl.endpoint import Signing, system_trust
+from benchctl.endpoint import Signing, tls_context
 from benchctl.errors import BenchctlError
 
 Progress = Callable[[str, int, int], None]
-"""Told (what, bytes done, bytes in total) while something long goes on; the total is 0 when unknown."""
+"""Called with (what, bytes done, bytes in total) during long work; the total is 0 when unknown."""
 
 TIMEOUT_S = 30
-MOST_ANSWER_BYTES = 64 << 20
+MAX_ANSWER_BYTES = 64 << 20
 """Of an answer that is kept in memory, unpacked: many times what an administrative request needs."""
 
-# What has a meaning in a URL, what is encoded already included; spaces and umlauts are encoded.
-_IN_URLS = "!#$%&'()*+,/:;=?@[]~"
 _CONNECT_TIMEOUT_S = 15
-_MOST_REDIRECTS = 10
+_MAX_REDIRECTS = 10
 # A download slower than this for TIMEOUT_S has stalled, whatever trickles in.
 _STALLED_BYTES_PER_S = 100
-_INTERRUPT_S = 3.0  # libcurl asks once a second whether to go on
+_INTERRUPT_S = 3.0
+_PIECE_BYTES = 1 << 18
+_PIECE_COST_BYTES = 64  # what a piece of a body counts beside its bytes: a server may send one at a time
+_CONNECTIONS = 16
 
 
 class Trouble(Enum):
@@ -50,57 +65,32 @@ class Trouble(Enum):
     OTHER = auto()
 
 
-_E_TOO_LARGE = 100  # pycurl has no name for it
-
-TROUBLES: Final = {
-    pycurl.E_COULDNT_RESOLVE_HOST: Trouble.UNRESOLVED,
-    pycurl.E_COULDNT_RESOLVE_PROXY: Trouble.UNRESOLVED,
-    pycurl.E_COULDNT_CONNECT: Trouble.REFUSED,
-    pycurl.E_PEER_FAILED_VERIFICATION: Trouble.UNTRUSTED,
-    pycurl.E_SSL_CACERT_BADFILE: Trouble.UNREADABLE_TRUST,
-    pycurl.E_SSL_CONNECT_ERROR: Trouble.NO_TLS,
-    pycurl.E_UNSUPPORTED_PROTOCOL: Trouble.NO_HTTP,  # a status line of HTTP/0.9, or none at all
-    pycurl.E_FTP_WEIRD_SERVER_REPLY: Trouble.NO_HTTP,  # its newer name lacks FTP
-    pycurl.E_BAD_CONTENT_ENCODING: Trouble.NO_HTTP,
-    pycurl.E_OPERATION_TIMEDOUT: Trouble.TIMEOUT,
-    pycurl.E_GOT_NOTHING: Trouble.BROKEN,
-    pycurl.E_SEND_ERROR: Trouble.BROKEN,
-    pycurl.E_RECV_ERROR: Trouble.BROKEN,
-    pycurl.E_PARTIAL_FILE: Trouble.BROKEN,
-    pycurl.E_FILESIZE_EXCEEDED: Trouble.TOO_LARGE,
-    pycurl.E_WRITE_ERROR: Trouble.TOO_LARGE,  # whoever takes the body takes no more
-    _E_TOO_LARGE: Trouble.TOO_LARGE,  # headers that never end
-}
-"""What libcurl's failures mean; any other is a misuse of libcurl, or a bug."""
-
-# What libcurl, and the TLS libraries below it, say of a certificate that is for another host.
-_OTHER_NAME = ("subject name", "hostname mismatch", "ip address mismatch", "does not match")
+# The first row that an exception or one of its causes fits decides.
+_TROUBLES = (
+    (NameResolutionError, Trouble.UNRESOLVED),
+    (ssl.SSLCertVerificationError, Trouble.UNTRUSTED),
+    (NewConnectionError, Trouble.REFUSED),
+    ((ConnectTimeoutError, ReadTimeoutError, TimeoutError), Trouble.TIMEOUT),
+    (http.client.LineTooLong, Trouble.TOO_LARGE),
+    ((ConnectionError, ssl.SSLEOFError, http.client.IncompleteRead), Trouble.BROKEN),
+    (ssl.SSLError, Trouble.NO_TLS),
+    ((http.client.HTTPException, DecodeError), Trouble.NO_HTTP),
+    (LocationValueError, Trouble.OTHER),
+    ((OSError, urllib3.exceptions.ProtocolError), Trouble.BROKEN),
+)
+_OTHER_NAME = (62, 64)  # OpenSSL's codes of certificates that are for another host name or address
 
 
 class Answer(NamedTuple):
-    """A whole answer.
-
-    Attributes:
-        status: of HTTP.
-        headers: by name in lower case; several of one name are joined by commas.
-        body: unpacked; empty where it was handed on.
-        took_s: until its last byte.
-    """
+    """A whole answer; its headers have names in any case, its body is empty where it was handed on."""
 
     status: int
     headers: Mapping[str, str]
     body: bytes
-    took_s: float
 
 
 class Unanswered(Exception):  # noqa: N818 - it says what happened
-    """There was no whole answer.
-
-    Attributes:
-        trouble: why.
-        text: what happened; libcurl's words may name the address.
-        partial: what came of it.
-    """
+    """There was no whole answer; `partial` is what came of it, if its head did."""
 
     def __init__(self, trouble: Trouble, text: str, partial: Answer | None = None) -> None:
         super().__init__(text)
@@ -113,62 +103,102 @@ Receive = Callable[[int, Mapping[str, str], bytes], None]
 """Takes a piece of a body as it comes: status, headers, bytes; what it raises ends the request."""
 
 
-@dataclass
-class _Transfer:
-    """What has come of one answer.
+class _Exchange(threading.Thread):
+    """A request at work in another thread: neither a look-up of a name nor a read could be ended here."""
 
-    libcurl's callbacks can raise nothing: what has to end the transfer is kept here.
-    """
+    def __init__(self, work: Callable[["_Exchange"], None]) -> None:
+        super().__init__(name="http", daemon=True)
+        self._work = work
+        self._sockets: list[socket.socket] = []
+        self.response: urllib3.BaseHTTPResponse | None = None
+        self.body = bytearray()
+        self.received_bytes = 0
+        self.cancelled = False
+        self.done = threading.Event()
+        self.failure: BaseException | None = None
 
-    most_bytes: int
-    receive: Receive | None
-    status: int = 0
-    headers: dict[str, str] = field(default_factory=dict)
-    body: bytearray = field(default_factory=bytearray)
-    came: int = 0
-    too_large: bool = False
-    cancelled: bool = False
-    done: threading.Event = field(default_factory=threading.Event)
-    failure: BaseException | None = None
-
-    def take_header(self, line: bytes) -> None:
-        if line.startswith(b"HTTP/"):
-            # Not the first one after a "100 Continue" or a redirection.
-            code = line.split(maxsplit=2)[1:2]
-            self.status, self.headers = int(code[0]) if code and code[0].isdigit() else 0, {}
-            return
-        name, colon, value = line.decode("latin-1").partition(":")
-        if colon:
-            name, value = name.strip().lower(), value.strip()
-            self.headers[name] = f"{self.headers[name]}, {value}" if name in self.headers else value
-
-    def take_body(self, piece: bytes) -> int:
-        """How much of it was taken; less than all ends the transfer."""
-        self.came += len(piece)
-        if self.receive is None:
-            self.body += piece[: self.most_bytes - len(self.body)]
-            self.too_large = self.came > self.most_bytes
-            return 0 if self.too_large else len(piece)
+    def run(self) -> None:
         try:
-            self.receive(self.status, self.headers, piece)
+            self._work(self)
         except BaseException as err:  # noqa: BLE001 - whoever asked raises it
             self.failure = err
-            return 0
-        return len(piece)
+        finally:
+            if self.response is not None and (self.failure is not None or self.cancelled):
+                self.response.close()
+            while self._sockets:
+                self._sockets.pop().close()
+            self.done.set()
+
+    def hold(self, connection: socket.socket) -> None:
+        """Remember a connection in use, by a descriptor that stays whatever becomes of its own."""
+        self._sockets.append(socket.socket(fileno=os.dup(connection.fileno())))
+        if self.cancelled:
+            self.end()
+
+    def end(self) -> None:
+        """End the request from another thread."""
+        self.cancelled = True
+        for connection in tuple(self._sockets):
+            with contextlib.suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
+
+    @property
+    def answer(self) -> Answer | None:
+        """What has come; None before the end of its head."""
+        if self.response is None:
+            return None
+        return Answer(self.response.status, self.response.headers, bytes(self.body))
+
+
+class _Held:
+    """A connection that the exchange which uses it can end."""
+
+    sock: socket.socket | None
+
+    def _new_conn(self) -> socket.socket:
+        connection: socket.socket = super()._new_conn()  # type: ignore[misc]
+        _hold(connection)
+        return connection
+
+    def request(self, *args: Any, **kwargs: Any) -> None:
+        if self.sock is not None:
+            _hold(self.sock)
+        super().request(*args, **kwargs)  # type: ignore[misc]
+
+
+def _hold(connection: socket.socket) -> None:
+    exchange = threading.current_thread()
+    if isinstance(exchange, _Exchange):
+        exchange.hold(connection)
+
+
+class _HeldConnection(_Held, HTTPConnection):
+    pass
+
+
+class _HeldTlsConnection(_Held, HTTPSConnection):
+    pass
+
+
+class _Pool(urllib3.HTTPConnectionPool):
+    ConnectionCls = _HeldConnection
+
+
+class _TlsPool(urllib3.HTTPSConnectionPool):
+    ConnectionCls = _HeldTlsConnection
 
 
 class Courier:
     """Sends requests over kept-alive connections, from any number of threads; a context manager.
 
-    libcurl bounds them: its deadline holds for all of a request, from the look-up of the name to the last
-    byte, whatever comes in between, and it gives up on heads without end.
+    Nothing is sent twice. A deadline holds from the look-up of the name to the last byte.
 
     Args:
         ca: certificates to trust instead of the system's, PEM.
         verify: whether certificates are checked.
         signing: what requests are signed with.
         outside: go through the proxies that the environment names.
-        follows: go where redirections lead. Credentials of the address stay with its host, `~/.netrc` says
+        follows: go where redirections lead. Credentials of the address stay with its host, `~/.netrc` has
             those of others, and what was asked over TLS goes on over TLS.
     """
 
@@ -186,7 +216,9 @@ class Courier:
         self._signing = signing
         self._outside = outside
         self._follows = follows
-        self._idle: deque[Any] = deque()
+        self._managers: dict[str, urllib3.PoolManager] = {}
+        if not verify:
+            urllib3.disable_warnings(InsecureRequestWarning)
 
     def __enter__(self) -> Self:
         return self
@@ -201,10 +233,10 @@ class Courier:
         method: str,
         url: str,
         *,
-        headers: Iterable[str] = (),
+        headers: Mapping[str, str] | None = None,
         body: bytes = b"",
         deadline_s: float | None,
-        most_bytes: int = MOST_ANSWER_BYTES,
+        max_bytes: int = MAX_ANSWER_BYTES,
         receive: Receive | None = None,
     ) -> Answer:
         """Send one request and wait for its answer, whatever its status.
@@ -212,170 +244,189 @@ class Courier:
         Args:
             method: of HTTP.
             url: absolute.
-            headers: whole lines.
+            headers: also for hosts that the request is redirected to.
             body: what is sent; empty for none.
             deadline_s: for all of it. None: as long as the answer does not stall for TIMEOUT_S.
-            most_bytes: of its body, unpacked.
-            receive: takes the body piece by piece, in another thread, instead of `most_bytes` of memory.
+            max_bytes: of its body, unpacked.
+            receive: takes the body piece by piece, as it is sent, in another thread, instead of `max_bytes`
+                of memory.
 
         Raises:
-            Unanswered: there is no whole answer, or a larger one.
+            Unanswered: If there is no whole answer, or a larger one.
         """
-        if not url.lower().startswith(("http://", "https://")):
-            raise Unanswered(Trouble.OTHER, "it is not an http or https address")
+        limit_s = TIMEOUT_S if deadline_s is None else deadline_s
+
+        def work(exchange: _Exchange) -> None:
+            exchange.response = self._open(method, url, headers or {}, body, limit_s)
+            _read(exchange, max_bytes, receive)
+
+        exchange = _Exchange(work)
+        exchange.start()
+        timed_out, before_bytes = False, 0
         try:
-            curl = self._idle.pop()
-        except IndexError:
-            curl = pycurl.Curl()
-        transfer = _Transfer(most_bytes, receive)
-        kept = False
-        try:
-            self._prepare(curl, url, transfer)
-            if self._signing is not None:
-                set_signing(curl, self._signing)
-                headers = (*headers, self._signing.digest_line(body))
-            _load(curl, method, headers, body)
-            if deadline_s is None:
-                curl.setopt(pycurl.LOW_SPEED_LIMIT, _STALLED_BYTES_PER_S)
-                curl.setopt(pycurl.LOW_SPEED_TIME, TIMEOUT_S)
-            else:
-                curl.setopt(pycurl.TIMEOUT_MS, max(round(deadline_s * 1000), 1))
-            failure = _perform(curl, transfer)
-            if transfer.failure is not None:
-                raise transfer.failure
-            took_s = curl.getinfo(pycurl.TOTAL_TIME)
-            answer = Answer(transfer.status, transfer.headers, bytes(transfer.body), took_s)
-            if failure is not None:
-                limit_s = TIMEOUT_S if deadline_s is None else deadline_s
-                raise Unanswered(*_explain(failure, transfer, limit_s), answer) from failure
-            kept = True
-            return answer
+            while not timed_out and not exchange.done.wait(limit_s):
+                came_bytes = exchange.received_bytes - before_bytes
+                timed_out = deadline_s is not None or came_bytes <= _STALLED_BYTES_PER_S * limit_s
+                before_bytes = exchange.received_bytes
         finally:
-            if kept:
-                self._idle.append(curl)
-            elif transfer.done.is_set():
-                curl.close()
+            if not exchange.done.is_set():
+                exchange.end()
+                exchange.done.wait(_INTERRUPT_S)
+        failure = exchange.failure
+        if timed_out or (isinstance(failure, Unanswered) and failure.trouble is Trouble.TIMEOUT):
+            came = exchange.received_bytes
+            whole, part = ("whole ", f", only {came:,} bytes of it") if came else ("", "")
+            text = f"no {whole}answer within {limit_s:g} s{part}"
+            raise Unanswered(Trouble.TIMEOUT, text, exchange.answer) from failure
+        if isinstance(failure, Unanswered):
+            failure.partial = exchange.answer
+        if failure is not None or exchange.answer is None:
+            raise failure or RuntimeError("an exchange ended without an answer")
+        return exchange.answer
 
     def close(self) -> None:
         """Close the connections; harmless when repeated."""
-        while self._idle:
-            self._idle.pop().close()
+        while self._managers:
+            self._managers.popitem()[1].clear()
 
-    def _prepare(self, curl: Any, url: str, transfer: _Transfer) -> None:
-        curl.reset()  # its connections stay
-        curl.setopt(pycurl.URL, quote(url, safe=_IN_URLS))
-        curl.setopt(pycurl.HTTP_VERSION, pycurl.CURL_HTTP_VERSION_1_1)
-        curl.setopt(pycurl.NOSIGNAL, 1)
-        curl.setopt(pycurl.CONNECTTIMEOUT, _CONNECT_TIMEOUT_S)
-        curl.setopt(pycurl.NOPROGRESS, 0)
-        curl.setopt(pycurl.XFERINFOFUNCTION, lambda *_: transfer.cancelled)
-        curl.setopt(pycurl.HEADERFUNCTION, transfer.take_header)
-        curl.setopt(pycurl.WRITEFUNCTION, transfer.take_body)
-        curl.setopt(pycurl.PROTOCOLS, pycurl.PROTO_HTTP | pycurl.PROTO_HTTPS)
-        if not self._outside:
-            curl.setopt(pycurl.NOPROXY, "*")
-        if self._follows:
-            plain = 0 if url.lower().startswith("https:") else pycurl.PROTO_HTTP
-            curl.setopt(pycurl.REDIR_PROTOCOLS, plain | pycurl.PROTO_HTTPS)
-            curl.setopt(pycurl.FOLLOWLOCATION, 1)
-            curl.setopt(pycurl.MAXREDIRS, _MOST_REDIRECTS)
-            curl.setopt(pycurl.NETRC, pycurl.NETRC_OPTIONAL)
-        set_trust(curl, self._ca, verify=self._verify)
+    def _open(
+        self, method: str, url: str, headers: Mapping[str, str], body: bytes, limit_s: float
+    ) -> urllib3.BaseHTTPResponse:
+        """Send the request, and again to where it is redirected; return the head of the last answer."""
+        with _failures():
+            target = _parsed(url)
+            auth = self._auth(target)
+            for _ in range(_MAX_REDIRECTS + 1):
+                sent = urllib3.HTTPHeaderDict({"user-agent": "benchctl"})
+                sent.update(headers)
+                if auth is not None:
+                    sent.update(urllib3.make_headers(basic_auth=auth))
+                if self._signing is not None:
+                    sent.update(self._signing.headers(method, target.url, sent, body))
+                response = self._manager(target).urlopen(
+                    method,
+                    target.url,
+                    body=body or None,
+                    headers=sent,
+                    redirect=False,
+                    retries=False,
+                    preload_content=False,
+                    timeout=urllib3.Timeout(connect=min(_CONNECT_TIMEOUT_S, limit_s), read=limit_s),
+                )
+                location = response.get_redirect_location() if self._follows else None
+                if not location:
+                    return response
+                response.close()
+                origin, target = target, _parsed(urljoin(target.url, location))
+                if origin.scheme == "https" != target.scheme:
+                    raise Unanswered(Trouble.OTHER, "its server leads away from https")
+                if (origin.scheme, origin.netloc) != (target.scheme, target.netloc):
+                    auth = self._auth(target)
+        raise Unanswered(Trouble.OTHER, f"its server redirects more than {_MAX_REDIRECTS} times")
+
+    def _auth(self, target: Url) -> str | None:
+        """Return user and password for a host: those of its address, else those of `~/.netrc`."""
+        if target.auth is not None or not self._follows:
+            return target.auth and unquote(target.auth)
+        with contextlib.suppress(OSError, ValueError, netrc.NetrcParseError):
+            if entry := netrc.netrc(Path("~/.netrc").expanduser()).authenticators(str(target.host)):
+                return f"{entry[0]}:{entry[2]}"
+        return None
+
+    def _manager(self, target: Url) -> urllib3.PoolManager:
+        """Return the pools for a host, or for the proxy on the way to it."""
+        proxy = ""
+        if self._outside and target.host is not None and not proxy_bypass(target.host):
+            proxies = getproxies()
+            proxy = proxies.get(str(target.scheme)) or proxies.get("all") or ""
+            proxy = proxy if "://" in proxy or not proxy else f"http://{proxy}"
+        manager = self._managers.get(proxy)
+        if manager is None:
+            try:
+                context = tls_context(self._ca, verify=self._verify)
+            except OSError as err:
+                text = f"no certificates can be read from {self._ca}"
+                raise Unanswered(Trouble.UNREADABLE_TRUST, text) from err
+            options: dict[str, Any] = {"ssl_context": context, "maxsize": _CONNECTIONS}
+            if proxy:
+                auth = parse_url(proxy).auth
+                credentials = urllib3.make_headers(proxy_basic_auth=unquote(auth)) if auth else None
+                manager = urllib3.ProxyManager(proxy, proxy_headers=credentials, **options)
+            else:
+                manager = urllib3.PoolManager(**options)
+            manager.pool_classes_by_scheme = {"http": _Pool, "https": _TlsPool}
+            self._managers[proxy] = manager
+        return manager
 
 
-def set_trust(curl: Any, ca: Path | str | None, *, verify: bool = True) -> None:
-    """Tell libcurl whose certificates are believed: these, else the system's."""
-    if not verify:
-        curl.setopt(pycurl.SSL_VERIFYPEER, 0)
-        curl.setopt(pycurl.SSL_VERIFYHOST, 0)
-    elif ca is not None:
-        curl.setopt(pycurl.CAINFO, str(ca))
-        curl.unsetopt(pycurl.CAPATH)
-    else:
-        trust = system_trust()
-        for option, value in ((pycurl.CAINFO, trust.file), (pycurl.CAPATH, trust.folder)):
-            if value is not None:
-                curl.setopt(option, value)
+def _read(exchange: _Exchange, max_bytes: int, receive: Receive | None) -> None:
+    """Read the body of an answer to its end."""
+    response, cost_bytes = exchange.response, 0
+    assert response is not None  # noqa: S101 - its head is there
+    if response.status < http.HTTPStatus.OK:
+        raise Unanswered(Trouble.BROKEN, f"HTTP {response.status} ends no exchange")
+    while not exchange.cancelled:
+        with _failures():
+            piece = response.read1(_PIECE_BYTES, decode_content=receive is None)
+        if not piece:
+            return
+        exchange.received_bytes += len(piece)
+        if receive is not None:
+            receive(response.status, response.headers, piece)
+            continue
+        exchange.body += piece[: max_bytes - len(exchange.body)]
+        cost_bytes += len(piece) + _PIECE_COST_BYTES
+        if cost_bytes > max_bytes:
+            raise Unanswered(Trouble.TOO_LARGE, f"its answer is larger than {max_bytes / 2**20:,.4g} MiB")
 
 
-def set_signing(curl: Any, signing: Signing) -> None:
-    """Tell libcurl to sign every request as AWS asks for; it takes the time of each anew.
-
-    Raises:
-        BenchctlError: this libcurl cannot.
-    """
-    option = getattr(pycurl, "AWS_SIGV4", None)
-    if option is None:
-        raise BenchctlError(
-            f"{pycurl.version.partition(' Open')[0]} cannot sign requests as AWS asks for",
-            hint="pip install --upgrade pycurl: its own builds can; one of a distribution needs libcurl 7.75",
-        )
-    curl.setopt(option, f"aws:amz:{signing.region}:{signing.service}")
-    curl.setopt(pycurl.USERNAME, signing.key_id)
-    curl.setopt(pycurl.PASSWORD, signing.secret)
+def _parsed(url: str) -> Url:
+    """Return a URL with everything encoded that must be."""
+    parsed = parse_url(url)
+    if parsed.scheme not in {"http", "https"} or not parsed.host:
+        raise Unanswered(Trouble.OTHER, "it is not an http or https address")
+    return parsed
 
 
-def _load(curl: Any, method: str, headers: Iterable[str], body: bytes) -> None:
-    lines = ["Expect:", *headers]
-    if not any(line.lower().startswith("content-type:") for line in lines):
-        lines.append("Content-Type:")  # libcurl would say that it is a form
-    curl.setopt(pycurl.HTTPHEADER, lines)
-    if method == "HEAD":
-        curl.setopt(pycurl.NOBODY, 1)
-    elif body or method == "POST":
-        curl.setopt(pycurl.POSTFIELDS, body)
-    if method not in {"GET", "HEAD"}:
-        # libcurl repeats what a kept connection loses; the node may have begun to work on it.
-        curl.setopt(pycurl.FRESH_CONNECT, 1)
-    if method not in {"GET", "HEAD", "POST"} or (method == "GET" and body):
-        curl.setopt(pycurl.CUSTOMREQUEST, method)
-
-
-def _perform(curl: Any, transfer: _Transfer) -> pycurl.error | None:
-    """Let libcurl do it in another thread: in C no Ctrl-C would be heard before its end."""
-    failures: list[pycurl.error] = []
-
-    def work() -> None:
-        try:
-            curl.perform()
-        except pycurl.error as err:
-            failures.append(err)
-        finally:
-            transfer.done.set()
-
-    threading.Thread(target=work, name="http", daemon=True).start()
+@contextlib.contextmanager
+def _failures() -> Iterator[None]:
+    """Turn what urllib3 and the layers below it raise into Unanswered."""
     try:
-        # Not the thread itself: a join that is interrupted takes it for ended.
-        transfer.done.wait()
-    except BaseException:
-        transfer.cancelled = True
-        transfer.done.wait(_INTERRUPT_S)
-        raise
-    return failures[0] if failures else None
+        yield
+    except (urllib3.exceptions.HTTPError, http.client.HTTPException, OSError, ValueError) as err:
+        causes = list(_causes(err))
+        trouble = next(
+            (trouble for kind, trouble in _TROUBLES if any(isinstance(one, kind) for one in causes)),
+            Trouble.OTHER,
+        )
+        text = str(causes[-1]) or type(causes[-1]).__name__
+        if trouble is Trouble.OTHER:
+            text = "its address, or the one that its server leads to, is not a URL"
+        certificate = next((one for one in causes if isinstance(one, ssl.SSLCertVerificationError)), None)
+        if certificate is not None:
+            text = f"its certificate is not trusted: {certificate.verify_message}"
+            if certificate.verify_code in _OTHER_NAME:
+                trouble = Trouble.OTHER_NAME
+        if trouble is Trouble.TOO_LARGE or any(type(one) is http.client.HTTPException for one in causes):
+            trouble, text = Trouble.TOO_LARGE, "its head has no end"
+        raise Unanswered(trouble, text) from err
 
 
-def _explain(err: pycurl.error, transfer: _Transfer, limit_s: float) -> tuple[Trouble, str]:
-    code, detail = err.args
-    if transfer.too_large:
-        return Trouble.TOO_LARGE, f"its answer is larger than {transfer.most_bytes / 2**20:,.4g} MiB"
-    if code == _E_TOO_LARGE or "Too large response headers" in detail:
-        return Trouble.TOO_LARGE, "its head has no end"
-    if code == pycurl.E_URL_MALFORMAT:
-        return Trouble.OTHER, "its address, or the one that its server leads to, is not a URL"
-    if code == pycurl.E_UNSUPPORTED_PROTOCOL and "redirect" in detail:
-        return Trouble.OTHER, "its server leads away from https"
-    trouble = TROUBLES.get(code, Trouble.OTHER)
-    if trouble is Trouble.TIMEOUT:
-        whole, came = ("whole ", f", only {transfer.came:,} bytes of it") if transfer.came else ("", "")
-        return trouble, f"no {whole}answer within {limit_s:g} s{came}"
-    if trouble is Trouble.UNTRUSTED and any(words in detail.lower() for words in _OTHER_NAME):
-        trouble = Trouble.OTHER_NAME
-    return trouble, detail or f"libcurl gives up with error {code}"
+def _causes(err: BaseException) -> Iterator[BaseException]:
+    """Iterate over an exception and what it wraps, outermost first."""
+    yield err
+    for inner in (*err.args, err.__cause__):
+        if isinstance(inner, BaseException):
+            yield from _causes(inner)
 
 
 def outside() -> Courier:
-    """For files on the web: through proxies, REQUESTS_CA_BUNDLE trusted, to wherever servers lead."""
-    return Courier(ca=os.environ.get("REQUESTS_CA_BUNDLE") or None, outside=True, follows=True)
+    """Return a courier for files on the web: through proxies, to wherever servers lead.
+
+    REQUESTS_CA_BUNDLE or CURL_CA_BUNDLE can name the certificates to trust instead of the system's.
+    """
+    named = os.environ.get("REQUESTS_CA_BUNDLE") or os.environ.get("CURL_CA_BUNDLE")
+    return Courier(ca=named or None, outside=True, follows=True)
 
 
 @contextlib.contextmanager
@@ -398,10 +449,12 @@ def network_errors(doing: str, *, hint: str) -> Iterator[None]:
             reason = "the certificate of its host is for another name"
         elif err.trouble in {Trouble.UNTRUSTED, Trouble.UNREADABLE_TRUST}:
             reason = "the certificate of its host is not trusted"
-            hint = "name the certificates to trust, such as those of a proxy, in REQUESTS_CA_BUNDLE"
+            hint = (
+                "add the certificates, such as those of a proxy, to the system's, or set REQUESTS_CA_BUNDLE"
+            )
         raise BenchctlError(f"cannot {doing}: {reason}", hint=hint) from err
 
 
 def shown(parts: SplitResult) -> str:
-    """A URL for messages: without credentials and query."""
+    """Return a URL for messages: without credentials and query."""
     return parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="").geturl()

@@ -14,8 +14,8 @@ import elasticsearch
 
 from benchctl.endpoint import Endpoint
 from benchctl.errors import BenchctlError
-from benchctl.network import MOST_ANSWER_BYTES, Answer, Courier, Trouble, Unanswered
-from benchctl.official import JSON, Carry, elasticsearch_over, opensearch_over
+from benchctl.network import MAX_ANSWER_BYTES, Answer, Courier, Trouble, Unanswered
+from benchctl.official import JSON, Carry, elasticsearch_over, header_items, opensearch_over
 from benchctl.results.model import SegmentFacts
 from benchctl.results.plan import EngineName
 
@@ -50,42 +50,45 @@ class ClientWire:
     """Requests to a cluster's first host; connects lazily and retries nothing.
 
     Uses the clients' transports, beneath their typed methods: both take the same paths, and ask for plain
-    JSON
-    whatever the server's major version. An answer has at most `most_bytes`.
+    JSON whatever the server's major version. An answer has at most `max_bytes`.
     """
 
     def __init__(
-        self, engine: EngineName, endpoint: Endpoint | str, *, most_bytes: int = MOST_ANSWER_BYTES
+        self, engine: EngineName, endpoint: Endpoint | str, *, max_bytes: int = MAX_ANSWER_BYTES
     ) -> None:
         endpoint = Endpoint.of(endpoint)
         self._host = endpoint.hosts[0]
-        self._headers = endpoint.headers
-        self._most_bytes = most_bytes
+        self._headers = header_items(endpoint)
+        self._max_bytes = max_bytes
         self._weighed = threading.local()
         self._courier = Courier(ca=endpoint.ca, verify=endpoint.verify, signing=endpoint.signing)
-        self._ask = (_Elasticsearch if engine == "elasticsearch" else _OpenSearch)(self._carry)
+        self._transport = (_Elasticsearch if engine == "elasticsearch" else _OpenSearch)(self._carry)
 
     def send(
         self, method: str, path: str, params: Mapping[str, str], body: object, timeout_s: float
     ) -> tuple[int, Any]:
-        """Status and decoded body of any answer.
+        """Return status and decoded body of any answer.
 
         `path` is percent-encoded, `body` is sent as JSON unless None, and `timeout_s` includes the node's own
         waiting.
 
         Raises:
-            NodeRequestError: there was no answer, or an unreadable one.
+            NodeRequestError: If there was no answer, or an unreadable one.
         """
+        target = f"{path}?{urlencode(params)}" if params else path
         try:
-            return self._ask(method, f"{path}?{urlencode(params)}" if params else path, body, timeout_s)
-        except (Unanswered, UnicodeDecodeError) as err:
-            raise NodeRequestError(f"{method} {path}", 0, _NO_JSON, trouble=Trouble.NO_JSON) from err
+            return self._transport.perform(method, target, body, timeout_s)
         except RecursionError as err:
             raise NodeRequestError(f"{method} {path}", 0, TOO_DEEP) from err
+        except self._transport.errors as err:
+            cause = err.__context__
+            if isinstance(cause, Unanswered):
+                raise NodeRequestError(f"{method} {path}", 0, cause.text, trouble=cause.trouble) from err
+            raise NodeRequestError(f"{method} {path}", 0, _NO_JSON, trouble=Trouble.NO_JSON) from err
 
     @property
     def answer_bytes(self) -> int:
-        """Of the last answer that this thread got, unpacked."""
+        """Size of the last answer that this thread got, unpacked."""
         return int(getattr(self._weighed, "answer_bytes", 0))
 
     def close(self) -> None:
@@ -95,19 +98,14 @@ class ClientWire:
     def _carry(
         self, method: str, target: str, body: bytes, headers: Mapping[str, str], timeout_s: float | None
     ) -> Answer:
-        lines = [f"{name}: {value}" for name, value in headers.items()]
-        try:
-            answer = self._courier.ask(
-                method,
-                self._host + target,
-                headers=[*lines, *self._headers],
-                body=body,
-                deadline_s=timeout_s,
-                most_bytes=self._most_bytes,
-            )
-        except Unanswered as err:
-            request = f"{method} {target.partition('?')[0]}"
-            raise NodeRequestError(request, 0, err.text, trouble=err.trouble) from err
+        answer = self._courier.ask(
+            method,
+            self._host + target,
+            headers={**headers, **self._headers},
+            body=body,
+            deadline_s=timeout_s,
+            max_bytes=self._max_bytes,
+        )
         self._weighed.answer_bytes = len(answer.body)
         if "warning" in answer.headers:
             _log.info("%s %s: the node warns: %s", method, target, answer.headers["warning"])
@@ -116,23 +114,20 @@ class ClientWire:
 
 class _Elasticsearch:
     def __init__(self, carry: Carry) -> None:
+        self.errors = (elasticsearch.TransportError, UnicodeDecodeError)
         self._client = elasticsearch_over(carry)
 
-    def __call__(self, method: str, target: str, body: object, timeout_s: float) -> tuple[int, Any]:
-        headers = {"accept": JSON, **({} if body is None else {"content-type": JSON})}
-        try:
-            answer = self._client.transport.perform_request(
-                method,
-                target,
-                body=body,
-                headers=headers,
-                request_timeout=timeout_s,
-                # The constructor's values apply to its typed methods only.
-                max_retries=0,
-                retry_on_timeout=False,
-            )
-        except elasticsearch.SerializationError as err:
-            raise Unanswered(Trouble.NO_JSON, _NO_JSON) from err
+    def perform(self, method: str, target: str, body: object, timeout_s: float) -> tuple[int, Any]:
+        answer = self._client.transport.perform_request(
+            method,
+            target,
+            body=body,
+            headers={"accept": JSON, **({} if body is None else {"content-type": JSON})},
+            request_timeout=timeout_s,
+            # The constructor's values apply to its typed methods only.
+            max_retries=0,
+            retry_on_timeout=False,
+        )
         return answer.meta.status, answer.body
 
 
@@ -141,16 +136,17 @@ class _OpenSearch:
         # Slow to import, and not needed for clusters of the other engine.
         import opensearchpy  # noqa: PLC0415 - see above
 
-        self._errors = opensearchpy.exceptions
+        self.errors = (opensearchpy.OpenSearchException,)
+        self._refusals = opensearchpy.TransportError
         self._client = opensearch_over(carry)
 
-    def __call__(self, method: str, target: str, body: object, timeout_s: float) -> tuple[int, Any]:
+    def perform(self, method: str, target: str, body: object, timeout_s: float) -> tuple[int, Any]:
         try:
             return 200, self._client.transport.perform_request(method, target, body=body, timeout=timeout_s)
-        except self._errors.SerializationError as err:
-            raise Unanswered(Trouble.NO_JSON, _NO_JSON) from err
-        except self._errors.TransportError as err:
-            return int(err.status_code), err.info
+        except self._refusals as err:
+            if isinstance(err.status_code, int):
+                return err.status_code, err.info
+            raise
 
 
 REQUEST_TIMEOUT_S = 30.0

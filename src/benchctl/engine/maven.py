@@ -35,7 +35,7 @@ def published_sha512(parts: SplitResult) -> str:
     """The checksum beside a URL; empty when none is served there."""
     beside = parts._replace(path=f"{parts.path}.sha512").geturl()
     with outside() as courier:
-        answer = courier.ask("GET", beside, deadline_s=TIMEOUT_S, most_bytes=_MOST_BYTES)
+        answer = courier.ask("GET", beside, deadline_s=TIMEOUT_S, max_bytes=_MOST_BYTES)
     text = answer.body.decode(errors="replace") if answer.status == _OK else ""
     first = text.split(maxsplit=1)[:1]
     return first[0] if first and len(first[0]) == _SHA512_HEX_DIGITS else ""

@@ -8,6 +8,8 @@ from typing import Any, Protocol
 
 import elasticsearch
 import opensearchpy
+from urllib3 import HTTPConnectionPool
+from urllib3.exceptions import ProtocolError, ReadTimeoutError
 
 from benchctl import network
 from benchctl.load.plugin_work import OwnOperations, bulk_body
@@ -33,7 +35,6 @@ from benchctl.load.workload import (
     WorkContext,
     WorkOrder,
 )
-from benchctl.network import Trouble, Unanswered
 from benchctl.official import JSON, elasticsearch_over, opensearch_over
 from benchctl.plugin.code import Code
 from benchctl.plugin.rally_classes import Unsupported
@@ -87,7 +88,7 @@ class Channel:
 
         Raises:
             Cancelled: the client is to end.
-            Unanswered: there was no whole answer.
+            urllib3.exceptions.HTTPError: If there was no whole answer, as the clients expect it.
         """
         if self.send is None:
             raise RuntimeError("a client of benchctl's was used outside of its runner")
@@ -105,11 +106,12 @@ class Channel:
         if self.last.answer.outcome is Outcome.CANCELLED:
             raise Cancelled
         found = self.last.exchange
+        if found.failure is Outcome.TIMEOUT:
+            raise ReadTimeoutError(HTTPConnectionPool("carried"), target, found.detail)
         if found.failure is not None:
-            trouble = Trouble.TIMEOUT if found.failure is Outcome.TIMEOUT else Trouble.BROKEN
-            raise Unanswered(trouble, found.detail)
+            raise ProtocolError(found.detail)
         said = {**_PRODUCT, "content-type": _content_type(found.body)}
-        return network.Answer(found.status, said, found.body, (found.end_ns - found.start_ns) / 1e9)
+        return network.Answer(found.status, said, found.body)
 
 
 def _judge_of(path: str) -> Judge:

@@ -11,9 +11,9 @@ from typing import Any, Self
 
 import pycurl
 
-from benchctl.endpoint import Endpoint
+from benchctl.endpoint import Endpoint, Signing, system_trust
+from benchctl.errors import BenchctlError
 from benchctl.load.request import Exchange, Request, judge_plain
-from benchctl.network import TROUBLES, Trouble, set_signing, set_trust
 from benchctl.results.samples import Outcome
 
 MOST_ANSWER_BYTES = 256 << 20
@@ -32,16 +32,25 @@ _TOTAL_TIME = pycurl.TOTAL_TIME_T
 _FIRST_BYTE_TIME = pycurl.STARTTRANSFER_TIME_T
 _STATUS = pycurl.RESPONSE_CODE
 
+_E_TOO_LARGE = 100  # pycurl has no name for it
+# What libcurl's failures mean; any other is a misuse of libcurl, or a bug.
 _FAILURES = {
-    Trouble.REFUSED: Outcome.REFUSED,
-    Trouble.UNRESOLVED: Outcome.REFUSED,
-    Trouble.UNTRUSTED: Outcome.REFUSED,
-    Trouble.UNREADABLE_TRUST: Outcome.REFUSED,
-    Trouble.NO_TLS: Outcome.REFUSED,
-    Trouble.TIMEOUT: Outcome.TIMEOUT,
-    Trouble.BROKEN: Outcome.RESET,
-    Trouble.NO_HTTP: Outcome.BAD_BODY,
-    Trouble.TOO_LARGE: Outcome.BAD_BODY,
+    pycurl.E_COULDNT_RESOLVE_HOST: Outcome.REFUSED,
+    pycurl.E_COULDNT_CONNECT: Outcome.REFUSED,
+    pycurl.E_PEER_FAILED_VERIFICATION: Outcome.REFUSED,
+    pycurl.E_SSL_CACERT_BADFILE: Outcome.REFUSED,
+    pycurl.E_SSL_CONNECT_ERROR: Outcome.REFUSED,
+    pycurl.E_OPERATION_TIMEDOUT: Outcome.TIMEOUT,
+    pycurl.E_GOT_NOTHING: Outcome.RESET,
+    pycurl.E_SEND_ERROR: Outcome.RESET,
+    pycurl.E_RECV_ERROR: Outcome.RESET,
+    pycurl.E_PARTIAL_FILE: Outcome.RESET,
+    pycurl.E_UNSUPPORTED_PROTOCOL: Outcome.BAD_BODY,  # a status line of HTTP/0.9, or none at all
+    pycurl.E_FTP_WEIRD_SERVER_REPLY: Outcome.BAD_BODY,  # its newer name lacks FTP
+    pycurl.E_BAD_CONTENT_ENCODING: Outcome.BAD_BODY,
+    pycurl.E_FILESIZE_EXCEEDED: Outcome.BAD_BODY,
+    pycurl.E_WRITE_ERROR: Outcome.BAD_BODY,  # the body was not taken to its end
+    _E_TOO_LARGE: Outcome.BAD_BODY,  # headers that never end
 }
 
 # Opens the connection and warms nothing that a search uses; engines count it apart from searches.
@@ -185,9 +194,9 @@ class WireClient(_Closing):
         curl.setopt(pycurl.OPENSOCKETFUNCTION, self._open_socket)
         curl.setopt(pycurl.CLOSESOCKETFUNCTION, self._close_socket)
         if self._base_url.startswith("https:"):
-            set_trust(curl, endpoint.ca, verify=endpoint.verify)
+            _set_trust(curl, endpoint)
         if self._signing is not None:
-            set_signing(curl, self._signing)
+            _set_signing(curl, self._signing)
         return curl
 
     def _load(self, request: Request) -> None:
@@ -249,10 +258,10 @@ class WireClient(_Closing):
             return Outcome.BAD_BODY, detail
         if code in {pycurl.E_WRITE_ERROR, pycurl.E_FILESIZE_EXCEEDED}:
             detail = f"the answer is larger than {self._most_bytes >> 20:,} MiB, and was not read to its end"
-        trouble = TROUBLES.get(code)
-        if trouble is None:
+        outcome = _FAILURES.get(code)
+        if outcome is None:
             raise err
-        return _FAILURES[trouble], detail
+        return outcome, detail
 
     def _connect_ns(self) -> int:
         """Time until the connection is usable, TLS included."""
@@ -282,6 +291,33 @@ class WireClient(_Closing):
             self._sockets.remove(ours)
             ours.close()
         return 0
+
+
+def _set_trust(curl: Any, endpoint: Endpoint) -> None:
+    if not endpoint.verify:
+        curl.setopt(pycurl.SSL_VERIFYPEER, 0)
+        curl.setopt(pycurl.SSL_VERIFYHOST, 0)
+    elif endpoint.ca is not None:
+        curl.setopt(pycurl.CAINFO, str(endpoint.ca))
+        curl.unsetopt(pycurl.CAPATH)
+    else:
+        trust = system_trust()
+        for option, value in ((pycurl.CAINFO, trust.file), (pycurl.CAPATH, trust.folder)):
+            if value is not None:
+                curl.setopt(option, value)
+
+
+def _set_signing(curl: Any, signing: Signing) -> None:
+    """Have libcurl sign every request as AWS requires, each with its own time."""
+    option = getattr(pycurl, "AWS_SIGV4", None)
+    if option is None:
+        raise BenchctlError(
+            f"{pycurl.version.partition(' Open')[0]} cannot sign requests as AWS asks for",
+            hint="pip install --upgrade pycurl: its own builds can; one of a distribution needs libcurl 7.75",
+        )
+    curl.setopt(option, f"aws:amz:{signing.region}:{signing.service}")
+    curl.setopt(pycurl.USERNAME, signing.key_id)
+    curl.setopt(pycurl.PASSWORD, signing.secret)
 
 
 def decisive(greetings: Iterable[Exchange], *, lossy: bool) -> Exchange:

@@ -242,10 +242,10 @@ def _post(notifier: Notifier, message: Message, environ: Mapping[str, str]) -> N
             status = courier.ask(
                 "POST",
                 url,
-                headers=[f"{name}: {value}" for name, value in headers.items()],
+                headers=headers,
                 body=body,
                 deadline_s=notifier.timeout_s,
-                most_bytes=_MAX_ANSWER_BYTES,
+                max_bytes=_MAX_ANSWER_BYTES,
             ).status
         except Unanswered as err:
             if err.trouble is not Trouble.TOO_LARGE or err.partial is None:
