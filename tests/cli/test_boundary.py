@@ -296,7 +296,6 @@ MEASURED = ["--challenge", "range-only"]
         (["run", "--metric", "latency_p99.9"], "... --metric latency --quantile 0.999"),
         (["track", "validate", "/no/where"], "there is no track '/no/where'"),
         (["nightly", "run", "/no/where.yml"], "/no/where.yml"),
-        (["nightly", "simulate", "--csv", "/no/where.csv"], "/no/where.csv"),
         (["corpus", "generate", "--docs", "lots"], "'lots' is not a number of documents"),
     ],
 )  # fmt: skip

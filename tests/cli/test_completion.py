@@ -35,7 +35,7 @@ def offered(*words: str) -> list[str]:
     [
         (("ru",), ["run", "runs"]),
         (("--ver",), ["--version"]),
-        (("nightly", "s"), ["status", "simulate"]),
+        (("nightly", "s"), ["status"]),
         (("run", "--until"), ["--until-decided", "--until-steady"]),
         (("run", "--challenge", "range"), ["range-only", "range-only-short"]),
         (("run", "--warmup-challenge", "w"), ["warmup"]),

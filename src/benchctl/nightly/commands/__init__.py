@@ -47,11 +47,6 @@ _COMMANDS = {
         "install_command",
         "Print a crontab line or systemd units for a suite.",
     ),
-    "simulate": (
-        "benchctl.nightly.commands.simulate",
-        "simulate_command",
-        "Try the detector on generated or recorded series.",
-    ),
 }
 
 
