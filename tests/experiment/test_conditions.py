@@ -248,7 +248,7 @@ def test_a_red_line_may_be_of_a_challenge_or_of_a_number_of_clients(tmp_path: Pa
         ("{challenge: mix.json, slo: p90=5ms, max-rate: 2}", "'max-rate' has no effect"),
         ("{operation: range, slo: p90=5ms, clients: many}", "neither a number nor a range"),
         ("{slo: p90=5ms}", "a search is for one operation"),
-        ("{operation: range}", "needs an objective"),
+        ("{operation: range}", "'slo' is missing"),
     ],
 )
 def test_a_red_line_that_is_told_nonsense_is_refused(tmp_path: Path, wrong: str, message: str):
@@ -262,10 +262,9 @@ def test_the_usual_search_is_the_commands():
 
     names = {"warm_up": "warm_up_s", "step_time": "step_s", "settle": "settle_s", "max_rate": "max_per_s"}
     usual = {one.name: one.default for one in redline_command.params}
-    names |= {"slo": "objective"}
     for field in msgspec.structs.fields(RedlineEntry):
-        # The command has one option for both of these.
-        if field.name not in {"operation", "tasks"}:
+        # The command has one option for operations and tasks, and names its usual schedule.
+        if field.name not in {"operation", "tasks", "schedule", "slo"}:
             default = usual[names.get(field.name, field.name)]
             assert str(default).replace("Sentinel.UNSET", "None") == str(field.default), field.name
 

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from benchctl.report.charts.effects import forest_charts, redline_charts
+from benchctl.report.charts.effects import forest_charts
 from benchctl.report.curve import curve_grids, curve_plot, objective_text
 from benchctl.report.facts import fact_lines
 from benchctl.report.formats import render
@@ -19,7 +19,6 @@ from benchctl.stats.analyse import analyse
 from benchctl.stats.redline import RedlineCurves, redline_curves
 from benchctl.track.model import Challenge, Task
 from builders import make_record
-from figures import drawn
 from redlines import SEARCH, make_point, redline_fork, redline_plan
 
 OVER_FORKS = "median over forks (range)"
@@ -178,8 +177,8 @@ CLIENTS = msgspec.structs.replace(SEARCH, by="clients", clients=64)
         (
             SEARCH,
             (9.0, 8.0),
-            {"redline_end": "driver-limited", "redline_unit": "docs/s"},
-            "es at least 8.485 docs/s (the driver was the limit)",
+            {"redline_end": "driver-limited", "redline_unit": "queries/s"},
+            "es at least 8.485 queries/s (the driver was the limit)",
         ),
         (
             msgspec.structs.replace(SEARCH, by="factor"),
@@ -323,7 +322,7 @@ def test_a_factor_says_which_rates_it_means():
         assert "mixed" in render(analysis, markup, plan=plan)
 
 
-def test_clients_and_documents_are_called_what_they_are():
+def test_clients_are_called_what_they_are():
     clients = msgspec.structs.replace(SEARCH, by="clients", clients=64)
     twelve = [redline_fork("es", 0, 12.0, [make_point(11, 40.0, rate_per_s=12.0)])]
     (grid,) = curve_grids(redline_curves({"es": twelve}, clients))
@@ -334,15 +333,6 @@ def test_clients_and_documents_are_called_what_they_are():
         "  10 s warm-up, then 5 s a step after 2 s in a closed loop, 1 to 64 clients, 3 % apart or by one"
         in lines
     )
-    bulk = msgspec.structs.replace(SEARCH, operation="bulk", limit_ns=0)
-    sent = [redline_fork("es", 0, 90.0, points(100.0), redline_unit="docs/s")]
-    found = redline_curves({"es": sent}, bulk)
-    assert curve_grids(found)[0].titles[:2] == ("Docs/s", "Achieved/s")
-    assert curve_plot(found, 80)[0] == "p90 of latency, ms, by offered rate, docs/s: o es, ? several"
-    assert objective_text(bulk) == "rate kept, everything accepted"
-    assert not any("-----" in line for line in curve_plot(found, 80)[1:-2])
-    (chart,) = redline_charts(found)
-    assert "shapes" not in drawn(chart)["layout"]
 
 
 def test_a_search_that_found_nothing_leaves_the_others_and_no_change():

@@ -316,6 +316,14 @@ def test_a_misspelt_operation_gets_a_hint():
         plan_redline(options(), msgspec.structs.replace(SEARCH, operation="rnage"))
 
 
+def test_only_a_search_has_a_red_line(tmp_path: Path):
+    bulk = '{"name": "range", "operation-type": "bulk", "bulk-size": 7}'
+    text = f'{{"operations": [{bulk}], "indices": [{{"name": "i"}}]}}'
+    (tmp_path / "track.json").write_text(text, encoding="utf-8")
+    with pytest.raises(UsageError, match="'range' is a bulk"):
+        plan_redline(options(track=str(tmp_path)), SEARCH)
+
+
 def test_options_of_a_run_are_checked_as_well():
     with pytest.raises(UsageError, match="--forks"):
         plan_redline(options(forks=0), SEARCH)
@@ -330,7 +338,7 @@ def test_a_sweep_of_what_is_not_swept_is_refused(plan_it: Callable[[RunSpec], ob
 
 def test_a_range_of_clients_does_not_begin_at_0():
     search = search_of(
-        ["range"], None, (90.0, 10**7), clients=parse_clients("0..8"), schedule=None, warm_up_s=1.0,
+        ["range"], None, (90.0, 10**7), clients=parse_clients("0..8"), schedule="poisson", warm_up_s=1.0,
         settle_s=1.0, step_s=1.0, tolerance=0.1, max_rate=None, max_factor=None,
     )  # fmt: skip
     with pytest.raises(UsageError, match="a range begins with at least 1"):
@@ -372,7 +380,9 @@ FACTOR = msgspec.structs.replace(QUICK, operation="mixed", by="factor")
 def search_factor(
     node: Queue, *tasks: Task, spec: RedlineSpec = FACTOR, block: int = 0
 ) -> tuple[tuple[CurvePoint, ...], tuple[TaskSummary, ...]]:
-    plan = redline_plan(spec, schedules=(mixed(*tasks, operations={"bulk": BULK}),))
+    plan = redline_plan(
+        spec, schedules=(mixed(*tasks, operations={"bulk": Bulk(name="bulk", bulk_size=1000)}),)
+    )
     found = search_redline(plan, TRACK, block, node.measure)
     return found.curve, found.summaries()
 
@@ -509,7 +519,6 @@ def test_a_plan_of_a_factor_has_the_challenge_as_it_is_written(tmp_path: Path):
     [
         (['{"operation": "range"}'], {}, "no task of challenge 'mixed' has a target-throughput"),
         ([THROTTLED], {"tasks": ("rnage",)}, "--task rnage: challenge 'mixed' has no task of that name"),
-        ([THROTTLED], {"limit_ns": 0}, "'range' needs an objective"),
         ([THROTTLED], {"max_per_s": 0.09}, "--max-factor must be from 0.1 to"),
         (
             [THROTTLED, '{"operation": "asc_sort_timestamp"}'],
@@ -526,72 +535,12 @@ def test_a_challenge_without_a_red_line_is_refused(
         plan_redline(options(), msgspec.structs.replace(FACTOR, operation=path, **changes))
 
 
-# Bulk requests, and numbers of clients.
-
-
-BULK = Bulk(name="bulk", bulk_size=1000)
-SENT = msgspec.structs.replace(
-    QUICK, operation="bulk", limit_ns=0, schedule="deterministic", step_s=10.0, tolerance=0.05
-)
-
-
-def search_bulk(node: Queue, spec: RedlineSpec = SENT, block: int = 0) -> TaskSummary:
-    plan, track = plan_redline(options(seed=1), spec)
-    (summary,) = search_redline(plan, track, block, node.measure).summaries()
-    return summary
-
-
-def test_the_red_line_of_bulk_requests_is_what_is_kept_up_with():
-    # Two servers of 100 ms: 20 requests, or 20,000 documents, a second.
-    found = [search_bulk(Queue(100.0), block=block) for block in range(4)]
-    assert {(one.redline_end, one.redline_unit, one.unit) for one in found} == {("found", "docs/s", "docs")}
-    assert all(0.93 * 20_000 < (one.redline_per_s or 0.0) < 1.06 * 20_000 for one in found)
-    assert len({one.redline_per_s for one in found}) == 4
-
-
-def test_the_trend_of_latency_takes_a_hundred_requests_a_step():
-    node = Queue(100.0)
-    search_bulk(node, msgspec.structs.replace(SENT, step_s=1.0))
-    offered = [job.task for job, _ in node.jobs if job.task.rate_per_s is not None]
-    assert all((task.time_period or 0) * (task.rate_per_s or 0) >= 99.9 for task in offered)
-
-
-def test_an_objective_beside_bounds_bulk_requests_like_searches():
-    bounded = msgspec.structs.replace(SENT, limit_ns=150 * MS, schedule="poisson")
-    summary = search_bulk(Queue(100.0), bounded)
-    assert summary.redline_per_s < 0.9 * 20_000
-
-
-def test_the_highest_rate_of_bulk_requests_leaves_room_for_two_a_second():
-    with pytest.raises(UsageError, match="--max-rate must be at least 2,000 documents a second"):
-        plan_redline(options(), msgspec.structs.replace(SENT, max_per_s=1999.0))
-    bound = search_bulk(Queue(100.0), msgspec.structs.replace(SENT, max_per_s=2000.0, limit_ns=900 * MS))
-    assert bound.redline_end == "max-rate"
-    assert 1900 < (bound.redline_per_s or 0) <= 2000
-
-
-def test_a_plan_of_bulk_requests_adds_to_the_prepared_index_whatever_the_track_declares(tmp_path: Path):
-    plan, track = plan_redline(options(), SENT)
-    (challenge,) = plan.schedules
-    assert (plan.origin, challenge.name, challenge.operations) == ("prepared", "redline-bulk", {"bulk": BULK})
-    assert reload_track(plan).operations["bulk"] == track.operations["bulk"] == BULK
-    (tmp_path / "track.json").write_text(
-        """{"indices": [{"name": "i"}],
-        "operations": [{"name": "send", "operation-type": "bulk", "bulk-size": 7}],
-        "corpora": [{"name": "c", "documents": [{"source-file": "docs.json", "document-count": 3}]}]}""",
-        encoding="utf-8",
-    )
-    own = msgspec.structs.replace(SENT, operation="send")
-    plan, _ = plan_redline(options(track=str(tmp_path)), own)
-    assert (plan.origin, plan.schedules[0].schedule[0].per_request) == ("prepared", 7.0)
-    assert plan.schedules[0].operations == {}
+# Numbers of clients.
 
 
 def test_nothing_is_written_to_a_cluster_that_runs_already(tmp_path: Path):
     prod = VariantSpec("prod", "opensearch", "2.11.0", target=TargetSpec(("http://a:1",), fill=True))
     there = options(variants=(ES, prod))
-    with pytest.raises(UsageError, match="would change the cluster prod: operation 'bulk'"):
-        plan_redline(there, SENT)
     sending = (
         '{"operation": {"operation-type": "bulk", "name": "send", "bulk-size": 5}, "target-throughput": 9}'
     )
@@ -692,24 +641,13 @@ def test_the_most_clients_are_those_of_which_none_is_rejected():
     assert summary.failures["rejected"] == sum(point.failures for point in found.curve)
 
 
-def test_bulk_requests_are_offered_until_the_node_rejects_them_and_begin_the_corpus_again():
-    spec = msgspec.structs.replace(SHORT, by="rate", operation="bulk", clients=6, tolerance=0.3)
-    spec = msgspec.structs.replace(spec, schedule="deterministic")
-    plan, _ = plan_redline(options(), spec)
-    (task,) = plan.schedules[0].schedule
-    bulk = Bulk(name="bulk", bulk_size=10)
-    challenge = Challenge(
-        "redline-bulk", (msgspec.structs.replace(task, per_request=10.0),), operations={"bulk": bulk}
-    )
+def test_documents_of_a_challenge_begin_again_at_the_end_of_the_corpus():
+    send = Task("bulk", name="send", target_throughput=200.0, per_request=10.0, clients=6)
+    challenge = Challenge("mixed", (send,), operations={"bulk": Bulk(name="bulk", bulk_size=10)})
+    spec = msgspec.structs.replace(SHORT, by="factor", tolerance=0.3, max_per_s=10.0)
     with Bounded(2, 0.02) as server:
-        found = search_redline(
-            msgspec.structs.replace(plan, schedules=(challenge,)), TRACK, 0, measured_on(server)
-        )
+        found = search_redline(redline_plan(spec, schedules=(challenge,)), TRACK, 0, measured_on(server))
         sent = [request.body.count(b'{"a":1}') for request in server.received if request.body]
-    (summary,) = found.summaries()
-    # Two at a time of 20 ms each: 100 requests, or 1,000 documents, a second.
-    assert summary.redline_end == "found"
-    assert 300 < summary.redline_per_s < 1500
     assert any(" of them rejected" in point.reason for point in found.curve)
     assert set(sent) == {10, 5}
     assert sum(sent) > 25 * 10

@@ -187,21 +187,6 @@ def test_a_factor_is_one_row_under_the_challenges_name_whatever_ran_before_it():
     assert [one.label for one in analyse({"es": [], "os": []}, plan).rows] == ["mixed"]
 
 
-def test_documents_are_counted_where_they_are_what_is_sent():
-    plan = redline_plan(msgspec.structs.replace(SEARCH, operation="range", limit_ns=0))
-    few = {
-        label: forks(label, *rates, unit="docs", redline_unit="docs/s", samples=60)
-        for label, rates in {"es": (20e3, 21e3, 20e3), "os": (30e3, 31e3, 30e3)}.items()
-    }
-    analysis = analyse(few, plan)
-    (row,) = analysis.rows
-    assert (row.unit, row.comparisons[0].verdict) == ("docs/s", "faster")
-    # No percentile is bounded that could rest on few requests.
-    assert row.caveats == ()
-    assert analysis.redline is not None
-    assert analysis.redline.unit == "docs/s"
-
-
 def decided_by_clients(ratio: float, cv: float, runs: int = 150) -> float:
     """The share of runs with a verdict between variants whose true limits are that far apart.
 

@@ -170,14 +170,15 @@ def test_percentiles_have_names_and_need_samples(percentile: float, name: str, s
     assert needed_samples(percentile) == samples_needed
 
 
-BULK = msgspec.structs.replace(SEARCH, limit_ns=0)
+# Of a challenge's tasks, those whose latency does not count.
+UNBOUNDED = msgspec.structs.replace(SEARCH, limit_ns=0)
 
 
 def test_without_a_limit_only_a_growing_backlog_and_failures_count(step: Callable[..., Columns]):
-    assert judge(step(900.0), BULK).verdict == "pass"
+    assert judge(step(900.0), UNBOUNDED).verdict == "pass"
     # The last requests may take long where none is too slow.
-    assert judge(step(np.where(np.arange(500) < 490, 10, 300)), BULK).verdict == "pass"
-    growing = judge(step(10 + np.arange(500) * 0.5), BULK)
+    assert judge(step(np.where(np.arange(500) < 490, 10, 300)), UNBOUNDED).verdict == "pass"
+    growing = judge(step(10 + np.arange(500) * 0.5), UNBOUNDED)
     assert (growing.verdict, growing.reason) == ("fail", "the backlog grew by 50 ms a second")
     assert growing.achieved_per_s == pytest.approx(100 / 1.05)
 
@@ -185,14 +186,14 @@ def test_without_a_limit_only_a_growing_backlog_and_failures_count(step: Callabl
 def test_requests_that_were_rejected_are_said_to_be(step: Callable[..., Columns]):
     outcome = np.zeros(500)
     outcome[:3], outcome[3] = Outcome.REJECTED, Outcome.PARTIAL
-    point = judge(step(outcome=outcome), BULK)
+    point = judge(step(outcome=outcome), UNBOUNDED)
     assert (point.verdict, point.reason) == ("fail", "4 requests failed, 3 of them rejected")
 
 
 def test_a_rejection_that_a_retry_mended_is_one(step: Callable[..., Columns]):
     outcome, attempt = np.zeros(500), np.zeros(500)
     outcome[7], attempt[8] = Outcome.REJECTED, 1
-    assert judge(step(outcome=outcome, attempt=attempt), BULK).verdict == "fail"
+    assert judge(step(outcome=outcome, attempt=attempt), UNBOUNDED).verdict == "fail"
 
 
 CLIENTS = msgspec.structs.replace(SEARCH, by="clients")

@@ -101,8 +101,8 @@ _INSTEAD = {
     "names",
     multiple=True,
     metavar="NAME",
-    help="A search of the track, or a bulk operation (`bulk`: one of 1,000 documents). With --challenge, "
-    "tasks whose latency --slo is about; repeatable  [default: all with a target].",
+    help="A search of the track. With --challenge, tasks whose latency --slo is about; repeatable  "
+    "[default: all with a target].",
 )
 @click.option(
     "--challenge",
@@ -114,10 +114,9 @@ _INSTEAD = {
     "--slo",
     "objective",
     type=ObjectiveType(),
-    default=None,
+    required=True,
     metavar="pN=TIME",
-    help="What latency has to keep to, such as p90=50ms: p50, p90, p95, p99 or p99.9; us, ms or s. Bulk "
-    "requests do without: then they only have to be accepted, and to keep up.",
+    help="What latency has to keep to, such as p90=50ms: p50, p90, p95, p99 or p99.9; us, ms or s.",
 )
 @subject_options
 @target_options
@@ -136,9 +135,9 @@ _INSTEAD = {
 @click.option(
     "--schedule",
     type=click.Choice(["deterministic", "poisson"]),
-    default=None,
-    help="Arrivals: users come at random, and random bursts are what makes queues  [default: poisson; "
-    "deterministic without --slo]",
+    default="poisson",
+    show_default=True,
+    help="Arrivals: users come at random, and random bursts are what makes queues.",
 )
 @click.option(
     "--warm-up", "warm_up_s", type=float, default=10.0, show_default=True, metavar="SECONDS",
@@ -183,10 +182,10 @@ _INSTEAD = {
 def redline_command(
     names: tuple[str, ...],
     challenge: str | None,
-    objective: Objective | None,
+    objective: Objective,
     forks: int,
     clients: Clients,
-    schedule: Literal["deterministic", "poisson"] | None,
+    schedule: Literal["deterministic", "poisson"],
     warm_up_s: float,
     settle_s: float,
     step_s: float,

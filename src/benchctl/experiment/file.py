@@ -684,7 +684,7 @@ class _Reader(_Part):
 
     def _redline(self, entry: RedlineEntry, steps: _Steps) -> RedlineSpec:
         try:
-            objective = None if entry.slo is None else parse_objective(entry.slo)
+            objective = parse_objective(entry.slo)
         except ValueError as err:
             raise self._refuse((*steps, "slo"), str(err)) from err
         try:
@@ -710,7 +710,7 @@ class _Reader(_Part):
                 challenge,
                 objective,
                 clients=clients,
-                schedule=entry.schedule,
+                schedule=entry.schedule or "poisson",
                 warm_up_s=entry.warm_up,
                 settle_s=entry.settle,
                 step_s=entry.step_time,

@@ -36,7 +36,7 @@ Figures = Annotated[
 ]
 
 
-class RedlineEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
+class RedlineEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_only=True):
     """A search for the highest load that meets an objective, as `benchctl redline` has it; seconds.
 
     Attributes:
@@ -48,7 +48,7 @@ class RedlineEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rena
     operation: Text | None = None
     challenge: Text | None = None
     tasks: tuple[Text, ...] = ()
-    slo: Text | None = None
+    slo: Text
     clients: int | Text = 16
     schedule: Literal["deterministic", "poisson"] | None = None
     warm_up: float = 10.0

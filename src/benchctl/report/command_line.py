@@ -138,8 +138,7 @@ def _redline_words(plan: Plan, search: RedlineSpec) -> list[str]:
         words += _repeated("--task", search.tasks)
     else:
         words = ["--operation", search.operation]
-    if search.limit_ns:
-        words += ["--slo", f"p{search.percentile:g}={_exact(search.limit_ns / _NS_PER_MS)}ms"]
+    words += ["--slo", f"p{search.percentile:g}={_exact(search.limit_ns / _NS_PER_MS)}ms"]
     if search.by == "rate":
         words += ["--clients", str(search.clients), "--schedule", search.schedule]
     elif search.by == "clients":

@@ -27,8 +27,6 @@ _NS_PER_MS = 1e6
 
 def objective_text(search: RedlineSpec) -> str:
     """`p90 of latency within 50 ms`."""
-    if not search.limit_ns:
-        return "everything accepted" if search.by == "clients" else "rate kept, everything accepted"
     return f"{percentile_name(search.percentile)} of latency within {search.limit_ns / _NS_PER_MS:g} ms"
 
 
@@ -205,21 +203,16 @@ def curve_plot(found: RedlineCurves, width: int, rows: int = _ROWS) -> list[str]
     ]
     if not points:
         return []
-    limits = _limits_ms(found.search)
+    limit_ms = found.search.limit_ns / _NS_PER_MS
     columns = max(_LEAST_COLUMNS, min(width - _AXIS - 1, _MOST_COLUMNS))
     across = _axis([rate for rate, _, _ in points], columns)
-    up = _axis([*limits, *(latency for _, latency, _ in points)], rows)
+    up = _axis([limit_ms, *(latency for _, latency, _ in points)], rows)
     cells = [[" "] * columns for _ in range(rows)]
-    for limit_ms in limits:
-        cells[up.cell(limit_ms)] = ["-"] * columns
+    cells[up.cell(limit_ms)] = ["-"] * columns
     for rate, latency, mark in points:
         row, column = cells[up.cell(latency)], across.cell(rate)
         row[column] = mark if row[column] in {" ", "-", mark} else _BOTH
     return _framed(cells, found, across, up, width)
-
-
-def _limits_ms(search: RedlineSpec) -> list[float]:
-    return [search.limit_ns / _NS_PER_MS] if search.limit_ns else []
 
 
 def _marks(found: RedlineCurves) -> list[str]:
@@ -234,9 +227,9 @@ def _axis(values: Sequence[float], cells: int) -> _Scale:
 def _framed(
     cells: list[list[str]], found: RedlineCurves, across: _Scale, up: _Scale, width: int
 ) -> list[str]:
-    limits = _limits_ms(found.search)
+    limit_ms = found.search.limit_ns / _NS_PER_MS
     labels = {place: figure(up.value(place)) for place in (0, up.cells // 2, up.cells - 1)}
-    labels |= {up.cell(limit_ms): f"{limit_ms:g}" for limit_ms in limits}
+    labels[up.cell(limit_ms)] = f"{limit_ms:g}"
     body = [
         f"{labels.get(place, ''):>{_AXIS - 2}} |{''.join(cells[place])}".rstrip()
         for place in range(up.cells - 1, -1, -1)
@@ -248,7 +241,7 @@ def _framed(
         f"{mark} {curve.variant}" for curve, mark in zip(found.curves, _marks(found), strict=True)
     )
     name = percentile_name(found.search.percentile)
-    key = f"{key}, {_BOTH} several" + (", - objective" if limits else "")
+    key = f"{key}, {_BOTH} several, - objective"
     return [
         *textwrap.wrap(f"{name} of latency, ms, by {load_axis(found)}: {key}", width),
         *body,

@@ -242,7 +242,7 @@ class RedlineSpec(
     Attributes:
         operation: the operation's name; where a factor is searched for, the challenge's.
         percentile: which percentile of latency the objective bounds, such as 90.
-        limit_ns: its bound; 0 where bulk requests only have to be accepted, and to keep up.
+        limit_ns: its bound.
         clients: concurrent clients; requests that find all of them busy wait, and their latency says so.
             Where their number is searched for, the most of them; tasks of a challenge have their own.
         schedule: how arrivals are spaced; tasks of a challenge have their own.

@@ -41,8 +41,6 @@ _LEAST_MAX_FACTOR = 2 * LEAST_FACTOR
 _LEAST_WARM_UP_S = 0.5
 _LEAST_STEP_S = 0.5
 _NS_PER_S = 10**9
-# What `bulk` means in a track that has no operation of that name.
-_BULK = Bulk(name="bulk", bulk_size=1000)
 
 
 def plan_redline(options: RunSpec, search: RedlineSpec) -> tuple[Plan, Track]:
@@ -72,8 +70,6 @@ def _plan_operation(options: RunSpec, search: RedlineSpec) -> tuple[Plan, Track]
     track, known = load_track(options.track, options.params)
     reject_unused(options.params, known)
     operation = track.operations.get(search.operation)
-    if operation is None and search.operation == _BULK.name:
-        operation = _BULK
     if operation is None:
         raise UsageError(
             f"there is no operation '{search.operation}' in track {track.name}",
@@ -85,35 +81,21 @@ def _plan_operation(options: RunSpec, search: RedlineSpec) -> tuple[Plan, Track]
             "searched without plug-ins",
             hint="name an operation of benchctl's own types",
         )
-    if not isinstance(operation, Asking | Bulk):
+    if not isinstance(operation, Asking):
         raise UsageError(
-            f"'{search.operation}' is a {operation.type_name}, which has no red-line: only searches and bulk "
-            "requests do",
-            hint="name an operation that searches, or sends documents",
+            f"operation '{search.operation}' is a {operation.type_name}, and only searches have a red-line",
+            hint="name an operation that searches; or give a --challenge, for a factor of all its rates",
         )
-    _check_limit(search, [operation])
     task = Task(
         operation=search.operation,
         clients=search.clients,
         time_period=search.step_s,
         warmup_time_period=search.settle_s,
         schedule=search.schedule,
-        per_request=float(operation.bulk_size) if isinstance(operation, Bulk) else 1.0,
     )
-    least = _LEAST_MAX_PER_S * task.per_request
-    if search.max_per_s is not None and search.max_per_s < least:
-        raise UsageError(
-            f"--max-rate must be at least {least:,g} documents a second: two requests of '{search.operation}'"
-        )
-    challenge = Challenge(
-        name=f"redline-{search.operation}",
-        schedule=(task,),
-        operations={} if search.operation in track.operations else {operation.name: operation},
-    )
-    # Bulk requests add to the prepared index: to an empty one, a node would map the documents as it likes.
-    plan = freeze(options, track, () if isinstance(operation, Bulk) else (challenge,))
-    track = track.with_challenges(challenge)
-    return msgspec.structs.replace(plan, schedules=(challenge,), redline=search), track
+    challenge = Challenge(name=f"redline-{search.operation}", schedule=(task,))
+    plan = freeze(options, track, (challenge,))
+    return msgspec.structs.replace(plan, redline=search), track.with_challenges(challenge)
 
 
 def _plan_factor(options: RunSpec, search: RedlineSpec) -> tuple[Plan, Track]:
@@ -146,7 +128,6 @@ def _plan_factor(options: RunSpec, search: RedlineSpec) -> tuple[Plan, Track]:
             f"no task of challenge '{challenge.name}' with a target is reported",
             hint=f"name those whose latency counts with --task: {', '.join(names)}",
         )
-    _check_limit(search, [track.operations[task.operation] for task in judged])
     late = _late_tasks(challenge)
     if late:
         raise UsageError(
@@ -177,15 +158,6 @@ def _counts(task: Task, operation: TrackOperation, search: RedlineSpec) -> bool:
     return task.label in search.tasks or task.operation in search.tasks
 
 
-def _check_limit(search: RedlineSpec, operations: Sequence[TrackOperation]) -> None:
-    asking = next((one.name for one in operations if not isinstance(one, Bulk)), None)
-    if not search.limit_ns and asking is not None:
-        raise UsageError(
-            f"'{asking}' needs an objective",
-            hint="give one, such as --slo p90=50ms (`slo: p90=50ms` in a file); only bulk requests need none",
-        )
-
-
 PERCENTILES = {"p50": 50.0, "p90": 90.0, "p95": 95.0, "p99": 99.0, "p99.9": 99.9}
 _UNITS_NS = {"us": 10**3, "ms": 10**6, "s": 10**9}
 _OBJECTIVE = re.compile(r"(?P<name>p[0-9.]+)=(?P<number>[0-9]{1,15}(?:\.[0-9]+)?)(?P<unit>us|ms|s)", re.ASCII)
@@ -214,8 +186,6 @@ def parse_objective(text: str) -> Objective:
 Clients = tuple[int | None, int]
 """The fewest, None where their number is given; the most."""
 _CLIENTS = re.compile(r"(?:(?P<least>[0-9]{1,6})\.\.)?(?P<most>[0-9]{1,6})", re.ASCII)
-# The percentile that plots show where none is bounded.
-_SHOWN = 90.0
 
 
 def parse_clients(text: str) -> Clients:
@@ -240,10 +210,10 @@ def searched_by(challenge: str | None, clients: Clients) -> SearchedBy:
 def search_of(  # noqa: PLR0913 - what a search is told, by name
     names: Sequence[str],
     challenge: str | None,
-    objective: Objective | None,
+    objective: Objective,
     *,
     clients: Clients,
-    schedule: Literal["deterministic", "poisson"] | None,
+    schedule: Literal["deterministic", "poisson"],
     warm_up_s: float,
     settle_s: float,
     step_s: float,
@@ -256,9 +226,9 @@ def search_of(  # noqa: PLR0913 - what a search is told, by name
     Args:
         names: of the operation; of a challenge those of its tasks that the objective is about.
         challenge: whose rates are multiplied; None for a search for one operation.
-        objective: of latency; None for bulk requests, which do without.
+        objective: of latency.
         clients: connections, or the range of their number.
-        schedule: of arrivals; None for the usual one.
+        schedule: of arrivals.
         warm_up_s: as in `RedlineSpec`.
         settle_s: as there.
         step_s: as there.
@@ -275,14 +245,14 @@ def search_of(  # noqa: PLR0913 - what a search is told, by name
             hint="give one --operation, such as --operation range; or a --challenge",
         )
     by = searched_by(challenge, clients)
-    percentile, limit_ns = objective or (_SHOWN, 0)
+    percentile, limit_ns = objective
     least, most = clients
     return RedlineSpec(
         operation=names[0] if challenge is None else challenge,
         percentile=percentile,
         limit_ns=limit_ns,
         clients=most,
-        schedule=schedule or ("deterministic" if objective is None else "poisson"),
+        schedule=schedule,
         warm_up_s=warm_up_s,
         settle_s=settle_s,
         step_s=step_s,
@@ -325,7 +295,7 @@ def _check(search: RedlineSpec) -> None:
         ),
         (not 0 <= search.settle_s <= MOST_WAIT_S, f"--settle must be from 0 to {MOST_WAIT_S:,} s"),
         (
-            not 0 <= search.limit_ns <= MOST_WAIT_S * _NS_PER_S,
+            not 0 < search.limit_ns <= MOST_WAIT_S * _NS_PER_S,
             f"--slo must be at most {MOST_WAIT_S:,} s",
         ),
         (
@@ -357,9 +327,7 @@ LEAST_RUNG = 0
 WARM_UP_CLIENTS = 4
 _FIRST_SHARE = 0.75
 _LEAP = 1.4
-# At any rate. Where no latency is bounded, the trend of latency is all there is, which takes more.
-_LEAST_REQUESTS = 20
-_LEAST_FOR_TREND = 100
+_LEAST_REQUESTS = 20  # of a step, at any rate
 
 Measure = Callable[[Sequence[Job], int], Sequence[TaskResult]]
 """Runs tasks at the same time on the running node, with this seed."""
@@ -457,9 +425,6 @@ class _NodeSearch:
             return search.run(grid.at_most(first))
         ladder = self._ladder
         least = LEAST_RUNG if self._spec.by == "rate" else ladder.at_most(LEAST_FACTOR) + 1
-        if self._spec.by == "rate":
-            # One request a second, of however many units.
-            least = max(least, ladder.at_most(self._tasks[0].per_request))
         return Search(
             self._attempt,
             least=least,
@@ -475,10 +440,9 @@ class _NodeSearch:
             capacity = _FIRST_SHARE * (capacity_per_s(result.columns) or 0.0)
             if self._spec.by == "clients":
                 # As many as there are requests under way at that rate, if each takes as long as it may.
-                limit_ns = self._spec.limit_ns
-                return max(1.0, capacity * limit_ns / NS_PER_S) if limit_ns else job.task.clients
+                return max(1.0, capacity * self._spec.limit_ns / NS_PER_S)
             if self._spec.by == "rate":
-                return capacity * job.task.per_request
+                return capacity
             rate_per_s = self._tasks[place].rate_per_s
             if not job.task.throttled and rate_per_s is not None:
                 shares.append(capacity / rate_per_s)
@@ -552,8 +516,7 @@ class _NodeSearch:
             }
         scaled = {place: _at_load(self._tasks[place], load, spec) for place in places}
         rates = [scaled[place].rate_per_s or math.inf for place in places if place in self._judged]
-        least = _LEAST_REQUESTS if spec.limit_ns else _LEAST_FOR_TREND
-        step_s = max(spec.step_s, least / min(rates, default=math.inf))
+        step_s = max(spec.step_s, _LEAST_REQUESTS / min(rates, default=math.inf))
         return {
             place: _timed(task, spec.settle_s, step_s)
             if task.throttled or self._operation(place).reported

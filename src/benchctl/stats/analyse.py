@@ -165,8 +165,6 @@ def any_bound(summaries: Sequence[TaskSummary]) -> bool:
 
 
 def _few_samples(search: RedlineSpec, found: Mapping[str, ForkSummaries]) -> Iterator[Caveat]:
-    if not search.limit_ns:
-        return
     needed = needed_samples(search.percentile)
     for label, forks in found.items():
         counts = [summary.samples for _, summary in forks if summary.redline_per_s is not None]

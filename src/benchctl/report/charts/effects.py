@@ -355,19 +355,18 @@ def redline_charts(found: RedlineCurves | None) -> list[Chart]:
     if not traces:
         return []
     objective = objective_text(found.search)
-    limits_ns = [found.search.limit_ns] if found.search.limit_ns else []
+    limit_ms = found.search.limit_ns / _NS_PER_MS
     by = load_title(found.search)
     name = percentile_name(found.search.percentile)
     layout = plot_layout(
         "offered requests/s" if found.unit == "queries/s" else load_axis(found),
         f"{name} of latency, ms",
-        yaxis=time_axis([*limits_ns, *(_NS_PER_MS * y for trace in traces for y in trace.y)]),
+        yaxis=time_axis([found.search.limit_ns, *(_NS_PER_MS * y for trace in traces for y in trace.y)]),
         shapes=[
             go.layout.Shape(
-                type="line", xref="paper", x0=0, x1=1, y0=limit_ns / _NS_PER_MS, y1=limit_ns / _NS_PER_MS,
+                type="line", xref="paper", x0=0, x1=1, y0=limit_ms, y1=limit_ms,
                 line={"color": GUIDE, "width": 2, "dash": "dash"},
             )
-            for limit_ns in limits_ns
         ],
     )  # fmt: skip
     chart = Chart(
@@ -376,7 +375,7 @@ def redline_charts(found: RedlineCurves | None) -> list[Chart]:
         title=f"Latency by {by}: {found.search.operation}",
         about=(
             f"Each mark is a load that was tried: the median over forks of the {name} of latency, with the "
-            f"range over forks. {'The dashed line is the objective' if limits_ns else 'The objective'} "
+            f"range over forks. The dashed line is the objective "
             f"({objective}); hollow marks are loads at which the driver itself was the limit. The tables of "
             "the results have the same figures."
         ),
