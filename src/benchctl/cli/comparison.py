@@ -127,7 +127,12 @@ def compared(
         UsageError: there is nothing of what is to be compared, or a running cluster cannot tell it.
         BenchctlError: a quantile needs samples, and there are none.
     """
-    if any(_on_target(side) for side in selection.sides):
+    if any(
+        spec.target is not None
+        for side in selection.sides
+        for spec in side.run.plan.variants
+        if spec.name == side.variant
+    ):
         check_told_by_clusters(measures.figures)
     metrics = measures.metrics(selection.sides[0].run.plan)
     if measures.beyond_summaries:
@@ -159,10 +164,6 @@ def _lacking(metric: Metric) -> str:
             "benchctl show RUN --host has what is known of either side"
         )
     return f"there are no index builds, or none but the same, to tell {title}"
-
-
-def _on_target(side: Side) -> bool:
-    return any(spec.target is not None for spec in side.run.plan.variants if spec.name == side.variant)
 
 
 def comparison_analysis(

@@ -13,7 +13,6 @@ from benchctl.cli.streams import emit
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import resolve_home
 from benchctl.jvm.call_sites import (
-    Called,
     RunLog,
     choose,
     compare_sites,
@@ -34,10 +33,8 @@ from benchctl.report.inlining import (
     tree_document,
     tree_text,
 )
-from benchctl.results.figures import TaskSummary
-from benchctl.results.model import ForkRecord, RunRecord
+from benchctl.results.model import RunRecord
 from benchctl.results.places import task_named
-from benchctl.results.plan import Place
 
 Format = Literal["text", "json"]
 
@@ -81,7 +78,12 @@ def inlining_command(
 
     Runs have logs of nodes that were started with --evidence inlining. --diff of two log files needs no RUN.
     """
-    _refuse_without_effect(click.get_current_context(), diff=diff is not None, group=group is not None)
+    asked = "--group" if group is not None else "--diff" if diff is not None else "--method"
+    context = click.get_current_context()
+    for option in context.command.params:
+        is_given = context.get_parameter_source(option.name or "") is ParameterSource.COMMANDLINE
+        if option.name in _WITHOUT_EFFECT[asked] and is_given:
+            raise UsageError(f"{option.opts[0]} cannot be used with {asked}", hint=f"remove {option.opts[0]}")
     if run is None and not (diff and all(Path(side).is_file() for side in diff)):
         raise UsageError(
             "RUN is missing: whose logs are read",
@@ -112,19 +114,6 @@ _WITHOUT_EFFECT: dict[str, tuple[str, ...]] = {
     "--diff": ("variant", "level", "depth", "callee", "task"),
     "--method": ("callee", "task"),
 }
-
-
-def _refuse_without_effect(context: click.Context, *, diff: bool, group: bool) -> None:
-    """Refuse options that would have no effect.
-
-    Raises:
-        UsageError: there is one.
-    """
-    asked = "--group" if group else "--diff" if diff else "--method"
-    for option in context.command.params:
-        source = context.get_parameter_source(option.name or "")
-        if option.name in _WITHOUT_EFFECT[asked] and source is ParameterSource.COMMANDLINE:
-            raise UsageError(f"{option.opts[0]} has no effect beside {asked}", hint="leave it out")
 
 
 Answer = tuple[Callable[[], str], Callable[[], dict[str, Any]]]
@@ -209,28 +198,17 @@ def _group(
     place = task_named(record.plan, task)
     forks = []
     for fork in record.done(name):
-        summary = _summary(fork, place)
+        summary = next((one for one in fork.summaries if (one.schedule, one.task) == place), None)
+        if summary is None:
+            raise BenchctlError(f"block {fork.block} of {fork.variant} has no figures of that task")
         own = [log for log in logs if (log.variant, log.node) == (name, like.node)]
         own = [log for log in own if log.block == fork.block and summary.schedule in log.schedules]
         if own:
             p90 = None if summary.service_time is None else summary.service_time.p90
             called = read_called(InliningLog(own[-1].path), caller, callee)
-            forks.append(
-                GroupedFork(fork.block, _fate(called), summary.throughput_per_s, p90, called.given_up_ms)
-            )
+            fate = ": ".join(filter(None, (FOUND_WORDS[called.found], called.words)))
+            forks.append(GroupedFork(fork.block, fate, summary.throughput_per_s, p90, called.given_up_ms))
     title = (
         f"{task} of {name}{like.node and f' ({like.node})'}, by what became of {callee} in {simple(caller)}"
     )
     return lambda: groups_text(title, forks), lambda: groups_document(title, forks)
-
-
-def _summary(fork: ForkRecord, place: Place) -> TaskSummary:
-    found = next((one for one in fork.summaries if (one.schedule, one.task) == place), None)
-    if found is None:
-        raise BenchctlError(f"block {fork.block} of {fork.variant} has no figures of that task")
-    return found
-
-
-def _fate(called: Called) -> str:
-    """What became of the calls, and how HotSpot says it."""
-    return ": ".join(filter(None, (FOUND_WORDS[called.found], called.words)))

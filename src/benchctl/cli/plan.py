@@ -35,7 +35,7 @@ from benchctl.run.documents import FileOptions
 from benchctl.run.forecast import earlier_runs
 from benchctl.run.host import describe_host
 from benchctl.run.plan import plan_run
-from benchctl.stats.outlook import ForkPlan, plan_forks
+from benchctl.stats.outlook import plan_forks
 
 
 @click.command("plan", cls=SectionedCommand)
@@ -84,7 +84,10 @@ def plan_command(
             "there is only one variant, and no difference to plan for", hint="give another --variant"
         )
     found = plan_forks(earlier_runs(store, plan, describe_host().fingerprint), plan, effect)
-    found = msgspec.structs.replace(found, command=_command(_with_files(plan, subject_options.files), found))
+    # Without earlier runs, a pilot.
+    forks = plan.forks if found.hardest is None else max(found.hardest.likely.forks, plan.index_builds)
+    text = command(_with_files(plan, subject_options.files), forks=forks)
+    found = msgspec.structs.replace(found, command=text)
     emit(render_fork_plan(found, output_format, width=text_width()))
 
 
@@ -108,10 +111,3 @@ def _with_files(plan: Plan, files: FileOptions) -> Plan:
     # Of files, all documents are used unless a number was given.
     said = msgspec.structs.replace(plan.corpus, documents=files.docs or 0, files=known)
     return msgspec.structs.replace(plan, corpus=said) if known else plan
-
-
-def _command(plan: Plan, found: ForkPlan) -> str:
-    """The command that measures so many forks; without earlier ones, a pilot."""
-    hardest = found.hardest
-    forks = plan.forks if hardest is None else max(hardest.likely.forks, plan.index_builds)
-    return command(plan, forks=forks)

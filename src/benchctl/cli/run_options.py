@@ -1,7 +1,7 @@
 """The options of commands that measure, and what they ask for: a `RunSpec`."""
 
 import functools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar, cast, get_args
@@ -63,7 +63,10 @@ def settings_options(*names: str) -> Callable[[F], F]:
         @functools.wraps(command)
         def collected(*args: Any, **kwargs: Any) -> Any:
             settings = {one.name: kwargs.pop(one.name) for one in chosen}
-            _refuse_empty(one for one in chosen if settings[one.name] == "")
+            for setting in chosen:
+                source = click.get_current_context().get_parameter_source(setting.name)
+                if settings[setting.name] == "" and source is ParameterSource.COMMANDLINE:
+                    raise UsageError(f"{setting.option} is empty", hint="leave it out, or say what it is")
             return command(*args, settings=settings, **kwargs)
 
         decorated: Callable[..., Any] = collected
@@ -72,17 +75,6 @@ def settings_options(*names: str) -> Callable[[F], F]:
         return decorated
 
     return cast("Callable[[F], F]", decorate)
-
-
-def _refuse_empty(settings: Iterable[Setting]) -> None:
-    """Refuse a text of nothing, which would be taken for an option that was not given.
-
-    Raises:
-        UsageError: one is.
-    """
-    for one in settings:
-        if click.get_current_context().get_parameter_source(one.name) is ParameterSource.COMMANDLINE:
-            raise UsageError(f"{one.option} is empty", hint="leave it out, or say what it is")
 
 
 def _option(one: Setting) -> Callable[[Any], Any]:

@@ -2,7 +2,6 @@
 
 import os
 from collections import Counter
-from collections.abc import Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Final
@@ -96,29 +95,20 @@ def prune_command(keep: int | None, age_s: float | None, runs_folder: Path | Non
     references = References(home)
     kept: Counter[str] = Counter()
     gone = freed = 0
-    for folder, tags in _old(store, Age(keep, before)):
-        if why := _why_kept(folder, tags, references):
-            kept[why] += 1
-            continue
-        size = size_bytes(folder.path) if dry_run else remove_run(folder)
-        say(f"{folder.path.name} {'would be deleted' if dry_run else 'deleted'}, {mebibytes(size)}")
-        gone, freed = gone + 1, freed + size
+    for folder, record in Age(keep, before).old(store.runs(note)):
+        if _measuring(folder):
+            kept["being measured"] += 1
+        elif references.to(folder):
+            kept["referred to"] += 1
+        elif record.tags:
+            kept["tagged"] += 1
+        else:
+            size = size_bytes(folder.path) if dry_run else remove_run(folder)
+            say(f"{folder.path.name} {'would be deleted' if dry_run else 'deleted'}, {mebibytes(size)}")
+            gone, freed = gone + 1, freed + size
     would = "would be " if dry_run else ""
     also = f"; kept: {', '.join(f'{count} {why}' for why, count in kept.items())}" if kept else ""
     say(f"{counted(gone, 'run')} {would}deleted, {mebibytes(freed)} {would}freed{also}")
-
-
-def _old(store: RunStore, age: Age) -> Iterator[tuple[RunFolder, tuple[str, ...]]]:
-    for folder, record in age.old(store.runs(note)):
-        yield folder, record.tags
-
-
-def _why_kept(folder: RunFolder, tags: tuple[str, ...], references: References) -> str:
-    if _measuring(folder):
-        return "being measured"
-    if references.to(folder):
-        return "referred to"
-    return "tagged" if tags else ""
 
 
 def _measuring(folder: RunFolder) -> str:

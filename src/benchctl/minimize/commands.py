@@ -204,7 +204,11 @@ def minimize_command(
         search = _begun(home, msgspec.structs.replace(asked, consent=consent), spec)
     else:
         refuse_beside("--resume", click.get_current_context(), _WITH_RESUME, "a search")
-        search = _known(home, resume, consent)
+        folder = find_search(home.minimize, resume)
+        record = folder.load()
+        confirm_plugin(record.plan, consent)
+        track = reload_track(record.plan)
+        search = _Search(folder, record, track, check_search(record.plan, track, record.spec))
     record = search.record
     if record.status != "complete":
         check_host(record.plan, home)
@@ -245,14 +249,6 @@ def _begun(home: Home, asked: RunSpec, spec: MinimizeSpec) -> _Search:
     now_text = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
     folder = MinimizeFolder(home.minimize / new_run_id(plan.schedules[0].name, now_text))
     return _Search(folder, new_search(folder, plan, spec), track, candidates)
-
-
-def _known(home: Home, name: str, consent: Consent) -> _Search:
-    folder = find_search(home.minimize, name)
-    record = folder.load()
-    confirm_plugin(record.plan, consent)
-    track = reload_track(record.plan)
-    return _Search(folder, record, track, check_search(record.plan, track, record.spec))
 
 
 def _announce(home: Home, search: _Search, observer: Observer) -> None:

@@ -51,7 +51,10 @@ def render_minimize(ended: Ended, output_format: str = "text", *, width: int = W
         return json_text(ended)
     lines, grid = [*_conclusion(ended.search), *_below(ended)], _decisions_grid(ended.search)
     if output_format == "html":
-        return _page(grid, lines)
+        # Templates take a while to load, which no other form needs.
+        from benchctl.report.html.parts import render_tables  # noqa: PLC0415 - see above
+
+        return render_tables("The smallest schedule", [grid], lines=lines)
     # A page has its address; in a terminal, or in an issue, the schedule itself is what is wanted.
     found = "" if ended.search.found is None else challenge_text(ended.search.found)
     if output_format == "markdown":
@@ -144,23 +147,20 @@ def _effect_words(decision: Decision) -> str:
 
 def _line(one: Decision) -> tuple[Cell | str, ...]:
     without = ", ".join(one.removed) or _ASKED.get(one.phase, "")
+    evidence = NOT_AVAILABLE
+    if one.log_odds is not None and one.log_odds_needed is not None:
+        evidence = f"{odds(one.log_odds)} ({odds(one.log_odds_needed)})"
     return (
         str(one.number),
         str(len(one.steps)),
         without,
         signed_percent(one.effect_percent),
         bounds(one.low_percent, one.high_percent),
-        _odds(one),
+        evidence,
         "not answered yet" if one.verdict == "measuring" else one.verdict,
         str(len(one.contender)),
         duration(one.seconds),
     )
-
-
-def _odds(one: Decision) -> str:
-    if one.log_odds is None or one.log_odds_needed is None:
-        return NOT_AVAILABLE
-    return f"{odds(one.log_odds)} ({odds(one.log_odds_needed)})"
 
 
 def _csv(record: MinimizeRecord) -> str:
@@ -172,10 +172,3 @@ def _csv(record: MinimizeRecord) -> str:
         lists = ("|".join(one.tasks), "|".join(one.removed))
         writer.writerow([*(getattr(one, name) for name in _CSV_COLUMNS), len(one.contender), *lists])
     return stream.getvalue()
-
-
-def _page(grid: Grid, lines: Sequence[str | Command]) -> str:
-    # Templates take a while to load, which no other form needs.
-    from benchctl.report.html.parts import render_tables  # noqa: PLC0415 - see above
-
-    return render_tables("The smallest schedule", [grid], lines=lines)

@@ -61,8 +61,9 @@ class _Bisecting:
         self._began = context.clock()
 
     def go(self) -> Bisection:
-        while question := self._next():
-            if not self._time_left():
+        while question := next_question(len(self._record.points), self._record.asked, self._record.skipped):
+            shortest_s = min((one.seconds for one in self._record.answers), default=0.0)
+            if self._context.budget_s is not None and self._left_s() < shortest_s:
                 return self._record
             try:
                 answer = self._answered(question)
@@ -84,9 +85,6 @@ class _Bisecting:
                     return self._record
         self._save(complete=True)
         return self._record
-
-    def _next(self) -> Question | None:
-        return next_question(len(self._record.points), self._record.asked, self._record.skipped)
 
     def _skip(self, question: Question, reason: str) -> None:
         self._context.observer.note(f"{self._record.points[question.point]} is skipped: {reason}")
@@ -177,12 +175,6 @@ class _Bisecting:
         other, point = collect(done, place, task_at(record.plan, place)).values()
         values = zip(*block_values(metric, other, point), strict=True)
         return tuple(math.log(right / left) for left, right in values if left > 0 and right > 0)
-
-    def _time_left(self) -> bool:
-        """Whether another question may fit, by the shortest so far."""
-        if self._context.budget_s is None:
-            return True
-        return self._left_s() >= min((one.seconds for one in self._record.answers), default=0.0)
 
     def _left_s(self) -> float:
         return (self._context.budget_s or 0.0) - (self._context.clock() - self._began)

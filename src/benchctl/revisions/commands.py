@@ -292,7 +292,8 @@ def _history(
         engine = _one_engine(specs, "jars")
         texts = [*filter(None, map(str.strip, options.jars.split(",")))]
         paths = [placed_jar(text, Path.cwd()) for text in texts]
-        names = [f"{number}-{_plain(path)}" for number, path in enumerate(paths, 1)]
+        stems = [Path(path).name.removesuffix(".jar").lower() for path in paths]
+        names = [f"{number}-{re.sub(r'[^a-z0-9._-]+', '-', stem)}" for number, stem in enumerate(stems, 1)]
         specs = tuple(
             msgspec.structs.replace(engine, name=name, jars=(*engine.jars, path))
             for name, path in zip(names, paths, strict=True)
@@ -327,10 +328,6 @@ def _of_specs(
     if len(specs) < _LEAST_POINTS:
         raise UsageError("a bisection takes at least two points, and an unchanged one first")
     return _History(tuple(points), specs, lambda number, _stage: specs[number], identity)
-
-
-def _plain(path: str) -> str:
-    return re.sub(r"[^a-z0-9._-]+", "-", Path(path).name.removesuffix(".jar").lower())
 
 
 @dataclass(frozen=True)

@@ -140,7 +140,9 @@ def judge_question(
         if "present" in answers:
             return Judgement("present")
         return Judgement("undecided" if len(pairs) >= most else "measuring")
-    differing = [pair for one in asked if _differs(one) for pair in one.pairs]
+    differing = [
+        pair for one in asked if one.verdict == "present" and _leads(one.question) for pair in one.pairs
+    ]
     whole = sum(differing) / len(differing)
     sign = math.copysign(1.0, whole)
     half = abs(whole) / 2
@@ -152,10 +154,6 @@ def judge_question(
 def _leads(question: Question) -> bool:
     """Whether an answer says on which side of the change a point is."""
     return question.against == 0 and question.phase not in ("before", "after")
-
-
-def _differs(one: Asked) -> bool:
-    return one.verdict == "present" and _leads(one.question)
 
 
 def doubts(count: int, asked: Sequence[Asked]) -> list[Asked]:

@@ -488,7 +488,11 @@ def _fill(
         shop.observer.stage(f"{title}: refresh, force-merge, flush")
         facts = finish(client, key, declared, resumption.total(sent))
         shop.observer.stage(f"{title}: how large every field is")
-        facts = _with_fields(facts, client, key.places.target)
+        try:
+            # Only this node is asked: no fork uses it.
+            facts = msgspec.structs.replace(facts, fields=client.field_bytes(key.places.target))
+        except NodeRequestError as err:
+            facts = msgspec.structs.replace(facts, fields_unknown=err.reason)
         shop.observer.stage(f"{title}: stopping what built the index")
         # All is on disk. Several nodes would take turns at leaving, and those left would move shards.
         cluster.stop(at_once=len(cluster.nodes) > 1)
@@ -496,14 +500,6 @@ def _fill(
         with disk_errors(f"read the index in {root / 'data'}"):
             facts = msgspec.structs.replace(facts, content=content_digest(root / "data"))
     return msgspec.structs.replace(facts, cluster_uuid=cluster.uuid)
-
-
-def _with_fields(facts: IndexFacts, client: SearchClient, target: str) -> IndexFacts:
-    """With the bytes of fields, which only this node is asked: no fork uses it."""
-    try:
-        return msgspec.structs.replace(facts, fields=client.field_bytes(target))
-    except NodeRequestError as err:
-        return msgspec.structs.replace(facts, fields_unknown=err.reason)
 
 
 def with_cpu(sent: Sent, begin: Readings, end: Readings, kinds: Mapping[int, Mapping[int, str]]) -> Sent:

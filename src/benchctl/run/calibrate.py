@@ -30,7 +30,12 @@ def calibrate(observer: Observer, stop: threading.Event, plan: Plan | None = Non
         BenchctlError: the server did not start, a request failed, or it was stopped; a host cannot be used.
     """
     observer.stage("calibration: what the driver itself costs")
-    found = {} if plan is None else _on_hosts(plan)
+    found: dict[str, Calibration] = {}
+    if plan is not None and plan.load_hosts:
+        # Dask takes a second to load, and is there only where hosts are.
+        from benchctl.hosts.pool import calibrate_hosts  # noqa: PLC0415 - see above
+
+        found = calibrate_hosts(checked_hosts(plan)[0])
     if plan is None or len(found) < max(len(plan.load_hosts), 1):
         with floor_stub() as base_url:
             here = measure_floor(base_url, stop=stop)
@@ -39,15 +44,6 @@ def calibrate(observer: Observer, stop: threading.Event, plan: Plan | None = Non
     costliest = max(found.values(), key=lambda one: one.error_p50_ns)
     by_name = {name: one for name, one in found.items() if name}
     return msgspec.structs.replace(costliest, reading=measure_readings(), hosts=by_name)
-
-
-def _on_hosts(plan: Plan) -> dict[str, Calibration]:
-    if not plan.load_hosts:
-        return {}
-    # Dask takes a second to load, and is there only where hosts are.
-    from benchctl.hosts.pool import calibrate_hosts  # noqa: PLC0415 - see above
-
-    return calibrate_hosts(checked_hosts(plan)[0])
 
 
 # A node has 40 on two CPUs, and pools that grow with the CPUs.

@@ -111,7 +111,11 @@ def capture(
     draw = plan_draw(client, name, docs=docs, seed=seed)
     operations = suggest_operations(client, index)
     with _construction(folder) as building:
-        pages = read_hits(client, name, draw, page=_page(client, index))
+        first = read_page(
+            client.search(index.name, {"size": _LOOKED_AT, "query": {"match_all": {}}})
+        ).hits.hits
+        mean_bytes = sum(len(_encoded(hit)) for hit in first) / max(len(first), 1)
+        pages = read_hits(client, name, draw, page=page_size(mean_bytes, index.largest_page))
         written = _write_documents(building / DOCUMENTS_FILE, pages, index, progress or (lambda _: None))
         _write_track(building, index, operations, written, _description(index, draw, written, facts))
         load_track(str(building), {})
@@ -159,14 +163,6 @@ def _construction(folder: Path) -> Iterator[Path]:
         shutil.rmtree(building, ignore_errors=True)
 
 
-def _page(client: SearchClient, index: LiveIndex) -> int:
-    """Page size, estimated from the first documents."""
-    first = read_page(client.search(index.name, {"size": _LOOKED_AT, "query": {"match_all": {}}}))
-    hits = first.hits.hits
-    sizes = [len(_encoded(hit)) for hit in hits]
-    return page_size(sum(sizes) / max(len(sizes), 1), index.largest_page)
-
-
 def _write_documents(
     path: Path, pages: Iterator[list[Hit]], index: LiveIndex, progress: Callable[[int], None]
 ) -> _Written:
@@ -179,7 +175,10 @@ def _write_documents(
             for hit in page:
                 line = _encoded(hit["_source"]) + b"\n"
                 if index.is_routed:
-                    line = _action(hit, index.name) + b"\n" + line
+                    # Parents are found by their ids.
+                    routing = {"routing": hit["_routing"]} if "_routing" in hit else {}
+                    action = {"index": {"_index": index.name, "_id": hit["_id"], **routing}}
+                    line = _encoded(action) + b"\n" + line
                 waiting += line
                 raw_bytes += len(line)
                 if len(waiting) >= _FRAME_BYTES:
@@ -190,12 +189,6 @@ def _write_documents(
         if waiting:
             file.write(packer.compress(bytes(waiting)))
     return _Written(documents, raw_bytes, path.stat().st_size)
-
-
-def _action(hit: Hit, index: str) -> bytes:
-    """The action line of a document; parents are found by their ids."""
-    routing = {"routing": hit["_routing"]} if "_routing" in hit else {}
-    return _encoded({"index": {"_index": index, "_id": hit["_id"], **routing}})
 
 
 def _encoded(value: object) -> bytes:

@@ -39,7 +39,16 @@ def origin_of(track: Track, schedules: Sequence[Challenge], warmups: Sequence[Ch
         UsageError: a challenge would run before there is any data.
     """
     declared = places(track).names
-    making = [challenge.name for challenge in schedules if _makes(challenge, track, declared)]
+    making = [
+        challenge.name
+        for challenge in schedules
+        if any(
+            _makes_data(
+                {**track.operations, **challenge.operations}[task.operation], declared, bool(track.corpora)
+            )
+            for task in challenge.schedule
+        )
+    ]
     if not making:
         return "prepared" if declared else "empty"
     early = schedules[0].name
@@ -109,27 +118,15 @@ def documents_sent(operation: TrackOperation, track: Track, held: int) -> int:
     )
 
 
-def _makes(challenge: Challenge, track: Track, declared: tuple[str, ...]) -> bool:
-    """Whether a challenge makes the data that the track's searches ask for."""
-    operations = {**track.operations, **challenge.operations}
-    return any(
-        _makes_data(operations[task.operation], declared, bool(track.corpora)) for task in challenge.schedule
-    )
-
-
 def _makes_data(operation: TrackOperation, declared: tuple[str, ...], corpora: bool) -> bool:  # noqa: FBT001 - of the track
     if isinstance(operation, CreateIndex | CreateDataStream):
-        named = operation.index if isinstance(operation, CreateIndex) else operation.data_stream
-        return _is_among(names_of(named), declared)
+        named = names_of(operation.index if isinstance(operation, CreateIndex) else operation.data_stream)
+        # No names, or nothing declared, means everything.
+        return not named or not declared or not set(named).isdisjoint(declared)
     if isinstance(operation, RawRequest):
         return operation.method == "PUT" and operation.path.partition("?")[0].strip("/") in declared
     # By name, which includes a plug-in's operations.
     return operation.type_name == _RESTORE or (corpora and is_bulk(operation))
-
-
-def _is_among(names: tuple[str, ...], declared: tuple[str, ...]) -> bool:
-    """No names, or nothing declared, means everything."""
-    return not names or not declared or not set(names).isdisjoint(declared)
 
 
 def is_bulk(operation: TrackOperation) -> bool:
@@ -394,9 +391,10 @@ def _declared(
     if not needed:
         return ()
     observer.stage(f"documents of track {track.name}")
+    path = find_track(plan.track) if plan.track in track_names() else Path(plan.track)
     found = find_documents(
         needed,
-        folders=(*files.folders, _folder_of(plan)),
+        folders=(*files.folders, path if path.is_dir() else path.parent),
         home=home,
         # With `at_most`, less than asked for is fine; otherwise `find_documents` refuses.
         docs=None if files.at_most and plan.corpus.documents < (files.docs or 0) else files.docs,
@@ -410,8 +408,3 @@ def _declared(
             hint="run a challenge that asks for none of them, or give --corpus FILE",
         )
     return found
-
-
-def _folder_of(plan: Plan) -> Path:
-    path = find_track(plan.track) if plan.track in track_names() else Path(plan.track)
-    return path if path.is_dir() else path.parent

@@ -17,7 +17,7 @@ from benchctl.engine.variant import base_variant
 from benchctl.errors import BenchctlError
 from benchctl.home import Home
 from benchctl.report.numbers import counted, duration
-from benchctl.results.model import IndexFacts, IngestReport
+from benchctl.results.model import IndexFacts
 from benchctl.results.plan import EngineName, Plan, VariantSpec
 from benchctl.results.store import RunStore
 from benchctl.run.bench import Observer
@@ -81,12 +81,9 @@ class Indexing:
         ]
         alike = [facts for name, facts in own if name.endswith(f"-{track}")] or [facts for _, facts in own]
         built = sum(facts.documents for facts in alike)
-        built_s = sum(_built_s(facts.ingest) for facts in alike)
+        reports = [facts.ingest for facts in alike]
+        built_s = sum(one.ingest_s + one.refresh_s + one.force_merge_s + one.flush_s for one in reports)
         return documents * (built_s / built if built else 1 / DOCUMENTS_PER_S)
-
-
-def _built_s(report: IngestReport) -> float:
-    return report.ingest_s + report.refresh_s + report.force_merge_s + report.flush_s
 
 
 class Steps(msgspec.Struct, frozen=True):
@@ -134,7 +131,12 @@ def preparation(runs: Sequence[Ahead], home: Home) -> Steps:
     steps: list[str] = []
     download = disk = seconds = 0.0
     indexing = Indexing(known_builds(home))
-    engines = dict.fromkeys(engine for one in runs for engine in _engines(one.plan))
+    engines = dict.fromkeys(
+        (spec.engine, spec.version)
+        for one in runs
+        for spec in one.plan.variants
+        if spec.target is None and one.plan.micro is None
+    )
     for engine, version in engines:
         if not (home.root / "artifacts" / f"{engine}-{version}.zip").exists():
             steps.append(f"fetch {engine} {version}")
@@ -177,13 +179,6 @@ def preparation(runs: Sequence[Ahead], home: Home) -> Steps:
     own = (_given(spec) for one in runs if one.plan.origin == "empty" for spec in one.plan.variants)
     untried = dict.fromkeys(given for each in (*(build.given for build in counts), *own) for given in each)
     return Steps(tuple(steps), download, disk, seconds, tuple(untried))
-
-
-def _engines(plan: Plan) -> list[tuple[EngineName, str]]:
-    """(engine, version) of the nodes that benchctl starts, each once."""
-    if plan.micro is not None:
-        return []
-    return list(dict.fromkeys((spec.engine, spec.version) for spec in plan.variants if spec.target is None))
 
 
 def _given(spec: VariantSpec) -> tuple[str, ...]:

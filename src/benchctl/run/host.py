@@ -25,7 +25,13 @@ _MEMORY_KERNEL_ROUNDS = 32
 
 def describe_host() -> Environment:
     """Everything about the host that a reader of the results may want to know."""
-    cpu = _cpu_model()
+    names = [line for line in (_read("/proc/cpuinfo") or "").splitlines() if line.startswith("model name")]
+    cpu = names[0].partition(":")[2].strip() if names else platform.processor() or "unknown"
+    try:
+        distribution = platform.freedesktop_os_release().get("PRETTY_NAME", "unknown")
+    except OSError:
+        distribution = "unknown"
+    processes = psutil.process_iter(["pid", "name"])
     cpus = os.cpu_count() or 1
     memory = psutil.virtual_memory().total
     virtualization = _virtualization()
@@ -35,7 +41,7 @@ def describe_host() -> Environment:
         fingerprint=hashlib.sha256(repr(same).encode()).hexdigest()[:16],
         hostname=socket.gethostname(),
         kernel=f"{platform.release()} {platform.machine()}",
-        distribution=_distribution(),
+        distribution=distribution,
         cpu_model=cpu,
         cpus=cpus,
         governor=_read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
@@ -46,7 +52,8 @@ def describe_host() -> Environment:
         benchctl_commit=_commit(),
         libcurl=f"libcurl/{pycurl.version_info()[1]}",
         load_before=os.getloadavg(),
-        other_java=_other_java(),
+        # Java processes share caches, memory and cores with the nodes.
+        other_java=tuple(f"pid {one.info['pid']}" for one in processes if one.info["name"] == "java"),
     )
 
 
@@ -89,20 +96,6 @@ def _memory_kernel(buffer: npt.NDArray[np.uint8]) -> None:
         buffer += 1
 
 
-def _cpu_model() -> str:
-    for line in (_read("/proc/cpuinfo") or "").splitlines():
-        if line.startswith("model name"):
-            return line.partition(":")[2].strip()
-    return platform.processor() or "unknown"
-
-
-def _distribution() -> str:
-    try:
-        return platform.freedesktop_os_release().get("PRETTY_NAME", "unknown")
-    except OSError:
-        return "unknown"
-
-
 def _virtualization() -> str | None:
     product = _read("/sys/class/dmi/id/product_name")
     flags = next(
@@ -132,12 +125,6 @@ def _commit() -> str | None:
     except (OSError, subprocess.TimeoutExpired):
         return None
     return describe.stdout.strip() or None
-
-
-def _other_java() -> tuple[str, ...]:
-    """Java processes that were up before ours, and share caches, memory and cores with the nodes."""
-    running = psutil.process_iter(["pid", "name"])
-    return tuple(f"pid {process.info['pid']}" for process in running if process.info["name"] == "java")
 
 
 def _read(path: str) -> str | None:

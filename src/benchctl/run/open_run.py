@@ -16,7 +16,7 @@ from benchctl.errors import BenchctlError, ExitCode
 from benchctl.lock import SHARE_VARIABLE, shares_host
 from benchctl.report.numbers import counted
 from benchctl.results.figures import Calibration
-from benchctl.results.model import EngineFacts, Environment, ForkRecord, RunRecord, RunStatus, stray_boots
+from benchctl.results.model import Environment, ForkRecord, RunRecord, RunStatus, stray_boots
 from benchctl.results.plan import Plan
 from benchctl.results.store import RunFolder, reference
 from benchctl.run.bench import Bench, Observer
@@ -175,7 +175,10 @@ class OpenRun:
             clock = time.monotonic()
             self._forks()
             timings["forks-s"] = time.monotonic() - clock
-            self._say_shortfall()
+            lacking = "" if self._record.missing() else shortfall(self._record)
+            if lacking:
+                self._bench.observer.note(lacking)
+                self._update(caveats=tuple(dict.fromkeys((*self._record.caveats, lacking))))
         return self._record
 
     @contextmanager
@@ -208,7 +211,9 @@ class OpenRun:
         finally:
             # Even after a bug, the run must not look as if it were still going on.
             self._held = self._runner = None
-            self._finish(status, timings)
+            before = self._record.timings
+            merged = {name: before.get(name, 0.0) + timings.get(name, 0.0) for name in {**before, **timings}}
+            self._update(status=status, timings=merged)
 
     def ask(self, timings: dict[str, float]) -> None:
         """Compare the variants' answers, on unmeasured node starts, unless that was done."""
@@ -299,28 +304,17 @@ class OpenRun:
         self._bench.observer.fork_started(job.subject.spec.name, number, total, left_s)
         fork, facts = runner.run(job)
         self._seconds.append(fork.wall_s)
-        self._keep(fork, facts)
+        others = [old for old in self._record.forks if (old.block, old.variant) != (fork.block, fork.variant)]
+        engines = self._record.engines
+        if facts is not None and facts.variant not in {engine.variant for engine in engines}:
+            engines = (*engines, facts)
+        self._update(forks=(*others, fork), engines=engines, caveats=self._caveats_after(fork))
         self._bench.observer.fork_done(fork)
         self._give_up_when_hopeless(fork)
 
     def end_early(self, reason: str) -> None:
         """Complete the run with the blocks it has; the reason goes into the record."""
         self._update(stopped=reason, caveats=(*self._record.caveats, reason))
-
-    def _say_shortfall(self) -> None:
-        """Note if the run ended without reaching what was asked for."""
-        if not self._record.missing():
-            lacking = shortfall(self._record)
-            if lacking:
-                self._bench.observer.note(lacking)
-                self._update(caveats=tuple(dict.fromkeys((*self._record.caveats, lacking))))
-
-    def _keep(self, fork: ForkRecord, facts: EngineFacts | None) -> None:
-        others = [old for old in self._record.forks if (old.block, old.variant) != (fork.block, fork.variant)]
-        engines = self._record.engines
-        if facts is not None and facts.variant not in {known.variant for known in engines}:
-            engines = (*engines, facts)
-        self._update(forks=(*others, fork), engines=engines, caveats=self._caveats_after(fork))
 
     def _caveats_after(self, fork: ForkRecord) -> tuple[str, ...]:
         """With stray searches, a node's JIT state differs from the schedule's."""
@@ -344,12 +338,6 @@ class OpenRun:
     def _update(self, **changes: object) -> None:
         self._record = msgspec.structs.replace(self._record, **changes)
         self._folder.save(self._record)
-
-    def _finish(self, status: RunStatus, timings: dict[str, float]) -> None:
-        merged = dict(self._record.timings)
-        for name, seconds in timings.items():
-            merged[name] = merged.get(name, 0.0) + seconds
-        self._update(status=status, timings=merged)
 
     @property
     def _resume(self) -> str:

@@ -21,7 +21,7 @@ from benchctl.run.fork import ForkJob, ForkRunner, pool_of
 from benchctl.run.pin import pinned
 from benchctl.run.plan import block_order, param_prefix, with_params
 from benchctl.run.session import AnySubject
-from benchctl.track.model import Challenge, Task, Track
+from benchctl.track.model import Challenge, Track
 
 # Fewer requests rarely show where a noisy task settles.
 FIRST_REQUESTS = 200
@@ -103,7 +103,7 @@ def run_pilot(
 
 
 def _without_extra_forks(plan: Plan) -> Plan:
-    """The plan without evidence from extra forks, so that no fork's number makes it one of these."""
+    """Return the plan without evidence from extra forks: no attempt's number makes it one of these."""
     if plan.evidence is None or not plan.evidence.extra_forks:
         return plan
     return msgspec.structs.replace(plan, evidence=None)
@@ -146,7 +146,10 @@ def choose_counts(
         if not _counted(challenge):
             observer.note(f"pilot: {challenge.name} has time periods, which --until-steady does not lengthen")
     requests = {
-        _prefix(plan, challenge): max(FIRST_REQUESTS, *(_declared(task) for task in challenge.schedule))
+        _prefix(plan, challenge): max(
+            FIRST_REQUESTS,
+            *((task.iterations or 1) + (task.warmup_iterations or 0) for task in challenge.schedule),
+        )
         for challenge in plan.schedules
         if _counted(challenge)
     }
@@ -250,11 +253,6 @@ def _report(plan: Plan, pilot: Pilot, observer: Observer, tags: Sequence[str]) -
 def _counted(challenge: Challenge) -> bool:
     """Whether iterations bound its tasks: they do not mix with time periods."""
     return not any(task.time_period or task.warmup_time_period for task in challenge.schedule)
-
-
-def _declared(task: Task) -> int:
-    """Requests of each client, warm-up included."""
-    return (task.iterations or 1) + (task.warmup_iterations or 0)
 
 
 def _prefix(plan: Plan, challenge: Challenge) -> str:

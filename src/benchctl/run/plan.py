@@ -248,7 +248,10 @@ def plan_run(options: RunSpec) -> tuple[Plan, Track]:
     names = options.challenges or (() if track.default_name is None else (track.default_name,))
     schedules, swept = _schedules(options, names, options.params, used, sources)
     written = schedules
-    if options.settle and _is_generated(options):
+    is_generated = options.track in track_names() and options.files.local is None
+    is_here = all(spec.target is None for spec in options.variants)
+    # Fewer documents than the blog had take more requests.
+    if options.settle and is_generated and is_here and options.corpus.documents < BLOG_DOCUMENTS:
         schedules = tuple(
             settled(one, track) if of.of not in sources and _only_counts(one, of, options.params) else one
             for one, of in zip(written, swept, strict=True)
@@ -412,16 +415,12 @@ def _schedules(
                 f"--sweep {unused}: no challenge or track has such a parameter, and variants no such option",
                 hint=f"{way}; a setting of the index is index:{unused}; known: {', '.join(there)}",
             )
-        return _filtered(found, track, settings.include_tasks, settings.exclude_tasks), track
+        if found:
+            include, exclude = parse_filters(settings.include_tasks), parse_filters(settings.exclude_tasks)
+            found = filter_tasks(found, track.operations, include=include, exclude=exclude)
+        return found, track
 
     return Sweep.of(settings.sweep).schedules(load)
-
-
-def _is_generated(options: RunSpec) -> bool:
-    """Whether every variant searches documents that benchctl generates, fewer than the blog had."""
-    own = options.track in track_names() and options.files.local is None
-    here = all(spec.target is None for spec in options.variants)
-    return own and here and options.corpus.documents < BLOG_DOCUMENTS
 
 
 def _only_counts(challenge: Challenge, of: Swept, params: Mapping[str, Any]) -> bool:
@@ -670,17 +669,6 @@ def _load(
             _note_source(challenge.name, str(Path(name).absolute()), sources)
         challenges.append(challenge)
     return tuple(challenges)
-
-
-def _filtered(
-    schedules: tuple[Challenge, ...], track: Track, include: str, exclude: str
-) -> tuple[Challenge, ...]:
-    """The measured challenges with the tasks that filters leave."""
-    if not schedules:
-        return schedules
-    return filter_tasks(
-        schedules, track.operations, include=parse_filters(include), exclude=parse_filters(exclude)
-    )
 
 
 def _note_source(name: str, path: str, sources: dict[str, str]) -> None:

@@ -369,7 +369,9 @@ def _ask_all(
 
 def building_heap_mb(plan: Plan) -> int:
     """Heap of nodes that fill indices, MiB: the plan's, but at most the largest measured one."""
-    return min(plan.heap_mb, _largest_heap_mb(plan))
+    return min(
+        plan.heap_mb, max(spec.heap_mb or plan.heap_mb for spec in plan.variants if spec.target is None)
+    )
 
 
 def check_host(plan: Plan, home: Home) -> None:
@@ -411,7 +413,3 @@ def check_heap(heap_mb: int, memory_bytes: int, nodes: int = 1) -> None:
             f"{heaps} too little of {memory_bytes / 2**30:.1f} GiB of memory",
             hint=f"give at most --heap {most_mb}m, or heap:{most_mb}m to the variant",
         )
-
-
-def _largest_heap_mb(plan: Plan) -> int:
-    return max(spec.heap_mb or plan.heap_mb for spec in plan.variants if spec.target is None)

@@ -216,7 +216,11 @@ class Subject:
             lucene=serving.lucene,
             archive_sha256=self.installation.archive_sha256,
             jdk=f"{self.jdk.vendor} {self.jdk.version}",
-            jvm_flags=tuple(self._placeless(flag, workspace) for flag in flags),
+            # Without the folders that differ from fork to fork.
+            jvm_flags=tuple(
+                flag.replace(str(workspace), "{fork}").replace(str(self.installation.root), "{distribution}")
+                for flag in flags
+            ),
             modules=self.installation.modules,
             verified_by=self.installation.verified_by,
             jars=dict(self.installation.jars),
@@ -251,10 +255,6 @@ class Subject:
     @property
     def _plugins(self) -> dict[str, str]:
         return {one.name: one.version for one in self.installation.plugins}
-
-    def _placeless(self, flag: str, workspace: Path) -> str:
-        """A flag without the folders that differ from fork to fork."""
-        return flag.replace(str(workspace), "{fork}").replace(str(self.installation.root), "{distribution}")
 
 
 @dataclass(frozen=True)
@@ -301,7 +301,12 @@ class TargetSubject:
             restart_command=restart,
         ) as target:
             if restart:
-                self._check_same(describe_cluster(target.client))
+                was, now = self.facts, describe_cluster(target.client)
+                if (now.version, now.build, now.jdk) != (was.version, was.build, was.jdk):
+                    raise BenchctlError(
+                        f"{self.spec.name} came back from its restart as another: version {was.version} on "
+                        f"{was.jdk} before, {now.version} on {now.jdk} now"
+                    )
             if self.makes is None:
                 yield target
                 return
@@ -336,13 +341,6 @@ class TargetSubject:
         return [
             f"the {what} of {self.spec.name} was {was}, is {now}" for what, was, now in pairs if was != now
         ]
-
-    def _check_same(self, now: ClusterFacts) -> None:
-        if (now.version, now.build, now.jdk) != (self.facts.version, self.facts.build, self.facts.jdk):
-            raise BenchctlError(
-                f"{self.spec.name} came back from its restart as another: version {self.facts.version} on "
-                f"{self.facts.jdk} before, {now.version} on {now.jdk} now"
-            )
 
 
 NodeSubject = Subject | TargetSubject

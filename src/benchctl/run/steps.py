@@ -302,7 +302,10 @@ class StepRunner:
         for job, result in zip(jobs, results, strict=True):
             if result.stops and job.measured and not self._plan.test_mode:
                 _refuse_stops(job, _driver(job, result))
-            self._tell(job, result)
+            for failure in result.failures:
+                said = f": {failure.details[0]}" if failure.details else ""
+                kind = failure.outcome.name.lower()
+                self._observer.note(f"{job.task.label}: {failure.count:,} x {kind}{said}")
             load.searches += result.searches_sent
             if job.measured:
                 gap_s = max(result.start_ns - load.free_ns, 0) / 1e9
@@ -322,12 +325,6 @@ class StepRunner:
         for _, node, fate in serving.fates[load.fates :]:
             self._observer.note(f"{node} was {fate}")
             load.fates += 1
-
-    def _tell(self, job: Job, result: TaskResult) -> None:
-        """Of failures."""
-        for failure in result.failures:
-            said = f": {failure.details[0]}" if failure.details else ""
-            self._observer.note(f"{job.task.label}: {failure.count:,} x {failure.outcome.name.lower()}{said}")
 
     def _job(self, schedule: int, position: int, task: Task) -> Job:
         operation = self._track.operations[task.operation]

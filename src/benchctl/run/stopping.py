@@ -23,11 +23,16 @@ def reason_to_stop(record: RunRecord, block: int) -> str:
     if (
         stop is None
         or block % record.plan.index_builds
-        or _begun(record, block)
+        or any(fork.block == block for fork in record.forks)
         or record.plan.is_extra(block)
     ):
         return ""
-    return _seen_enough(record, stop) or _budget_spent(record, stop)
+    # The rule checks the least number, too, but an analysis between blocks takes time.
+    if _rule(stop) and _fewest(record) >= stop.least_forks:
+        enough, text = _judged(record, stop)
+        if enough:
+            return f"{_after(record)}, because {_rule(stop)} is reached: {text}"
+    return _budget_spent(record, stop)
 
 
 def within(stop: StopSpec | None, seconds: float) -> StopSpec:
@@ -113,14 +118,6 @@ def _rule(stop: StopSpec) -> str:
     return "" if stop.precision is None else f"--precision {precision_text(stop.precision)}"
 
 
-def _seen_enough(record: RunRecord, stop: StopSpec) -> str:
-    # The rule checks the least number, too, but an analysis between blocks takes time.
-    if not _rule(stop) or _fewest(record) < stop.least_forks:
-        return ""
-    enough, text = _judged(record, stop)
-    return f"{_after(record)}, because {_rule(stop)} is reached: {text}" if enough else ""
-
-
 def _judged(record: RunRecord, stop: StopSpec) -> tuple[bool, str]:
     # Imports scipy for half a second, which runs without the option need not wait for.
     from benchctl.stats.analyse import analyse_run  # noqa: PLC0415 - see above
@@ -150,10 +147,6 @@ def _budget_spent(record: RunRecord, stop: StopSpec) -> str:
 def _after(record: RunRecord) -> str:
     fewest = _fewest(record)
     return f"ended after {fewest} of at most {record.plan.forks} forks a side"
-
-
-def _begun(record: RunRecord, block: int) -> bool:
-    return any(fork.block == block for fork in record.forks)
 
 
 def _block_s(record: RunRecord) -> float:

@@ -147,7 +147,9 @@ def _axis(text: str) -> Axis:
     if not name or not equals:
         raise UsageError(f"--sweep '{text}' has no name and values", hint=_FORM)
     found = _values(name, values)
-    wrong = next((one for one in found if _is_no_value(name, one)), None)
+    # A parameter has to be something; an option of variants may be empty.
+    may_be_empty = name != DOCS and _option(name) is not None
+    wrong = next((one for one in found if _RANGE.fullmatch(one) or not (one or may_be_empty)), None)
     if wrong is not None:
         raise UsageError(f"--sweep {name}: '{wrong}' is no value", hint=_listed(name, wrong) or _FORM)
     same = next((value for value in found if found.count(value) > 1), None)
@@ -163,11 +165,6 @@ def _axis(text: str) -> Axis:
     if numbers:
         found = [value for _, value in sorted(zip(numbers, found, strict=True))]
     return Axis(name, tuple(found), tuple(sorted(numbers)))
-
-
-def _is_no_value(name: str, value: str) -> bool:
-    """A parameter has to be something; an option of variants may be as it is."""
-    return bool(_RANGE.fullmatch(value)) or (not value and (name == DOCS or _option(name) is None))
 
 
 def _listed(name: str, text: str) -> str:

@@ -97,8 +97,11 @@ def prepare_target(
         filled = _fill(
             seen.address, seen.facts, client, plan=plan, track=track, corpus=corpus, observer=observer
         )
-        shards = _index_now(client, places(track).target).shards
-    return replace(seen, shards=shards, index_facts=filled, fills=False)
+        name = places(track).target
+        index = find_index(client, name)
+        if index is None:
+            raise BenchctlError(f"the index '{name}' is gone again")
+    return replace(seen, shards=index.shards, index_facts=filled, fills=False)
 
 
 def look_at(spec: VariantSpec, endpoint: Endpoint, plan: Plan, track: Track) -> TargetSubject:
@@ -254,13 +257,6 @@ def _checked(index: ClusterIndex | None, spec: VariantSpec, name: str) -> Cluste
             hint="fill it, or delete it and give --fill-target: benchctl fills only what it has created",
         )
     return index
-
-
-def _index_now(client: SearchClient, name: str) -> ClusterIndex:
-    found = find_index(client, name)
-    if found is None:
-        raise BenchctlError(f"the index '{name}' is gone again")
-    return found
 
 
 def _facts_of(client: SearchClient, wanted: Places) -> IndexFacts:
