@@ -14,7 +14,7 @@ from jobs import Job, run_job
 from lines import Line
 from setting import Setting, verdict
 
-from benchctl.cli.variants import resolve_variants
+from benchctl.cli.run_options import resolve_variants
 from benchctl.engine.cluster import Cluster, boot
 from benchctl.engine.distribution import install
 from benchctl.engine.jdk import provide_jdk

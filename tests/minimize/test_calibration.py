@@ -10,8 +10,15 @@ import numpy as np
 import pytest
 
 from benchctl.minimize.candidates import Subset, smallest
-from benchctl.minimize.questions import FirstQuestion, Question, RemovalQuestion
-from benchctl.minimize.record import Decision, Effect, MinimizeSpec, Phase
+from benchctl.minimize.record import (
+    Decision,
+    Effect,
+    FirstQuestion,
+    MinimizeSpec,
+    Phase,
+    Question,
+    RemovalQuestion,
+)
 from benchctl.stats.sequential import Answer
 
 SEARCHES = 150

@@ -4,8 +4,7 @@ import msgspec
 
 from benchctl.minimize.candidates import Candidates, candidates_of
 from benchctl.minimize.conduct import removal_forecast, start_forecast
-from benchctl.minimize.questions import RemovalQuestion
-from benchctl.minimize.record import Decision, Effect, MinimizeSpec
+from benchctl.minimize.record import Decision, Effect, MinimizeSpec, RemovalQuestion
 from benchctl.stats.history import History, collect_history
 from benchctl.track.load import load_challenge, load_track
 from builders import ES, make_environment, make_fork, make_plan, make_record, make_summary

@@ -6,14 +6,14 @@ from typing import Any
 import pytest
 
 from benchctl.errors import BenchctlError
-from benchctl.minimize.questions import (
+from benchctl.minimize.record import (
+    Effect,
     interval_percent,
     log_ratios,
     percent_of,
     require_values,
     values_of,
 )
-from benchctl.minimize.record import Effect
 from benchctl.results.model import RunRecord
 from benchctl.run.questions import all_begun, failure
 from benchctl.stats.metrics import SERVICE_TIME, THROUGHPUT

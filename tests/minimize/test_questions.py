@@ -5,8 +5,7 @@ import math
 import msgspec
 import pytest
 
-from benchctl.minimize.questions import FirstQuestion, RemovalQuestion
-from benchctl.minimize.record import Decision, Effect, MinimizeSpec
+from benchctl.minimize.record import Decision, Effect, FirstQuestion, MinimizeSpec, RemovalQuestion
 
 SPEC = MinimizeSpec(
     effect=Effect("range", "slower", "es"),

@@ -12,8 +12,8 @@ from benchctl.errors import BenchctlError, ExitCode
 from benchctl.results.model import RunRecord
 from benchctl.results.plan import VariantSpec
 from benchctl.revisions.bisect import BisectContext, bisect
-from benchctl.revisions.record import Bisection, BisectionFolder, Point
 from benchctl.revisions.report import open_matter, render_bisection
+from benchctl.revisions.search import Bisection, BisectionFolder, Point
 from benchctl.run.bench import SilentObserver
 from benchctl.run.questions import Job
 from benchctl.track.model import Challenge, Task

@@ -12,8 +12,8 @@ from benchctl.engine.evidence import COLLECTORS, Scene
 from benchctl.engine.node import Node
 from benchctl.errors import BenchctlError
 from benchctl.results.plan import EVIDENCE_READERS, EvidenceKind
-from benchctl.run import evidence
-from benchctl.run.evidence import Collection, collecting, keep_evidence
+from benchctl.run import fork
+from benchctl.run.fork import Collection, collecting, keep_evidence
 
 LONG = b"[1ns][7] a line\n" * 100_000
 
@@ -56,7 +56,7 @@ def recorders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Recorders:
     scene = Scene(tmp_path / "boot-0" / "evidence", tmp_path, 21)
     scene.folder.mkdir(parents=True)
     made = [Recorder(scene), Recorder(scene, "gc")]
-    monkeypatch.setattr(evidence, "collectors", lambda *_: made)
+    monkeypatch.setattr(fork, "collectors", lambda *_: made)
     return made
 
 
@@ -87,7 +87,7 @@ def test_every_node_has_its_own_and_of_one_that_went_nothing_more_is_asked(
         name: Recorder(Scene(tmp_path / "scratch" / name, tmp_path, 21), "gc", breaks=breaks)
         for name, breaks in (("stayed", ""), ("killed", "end"), ("restarted", "end"))
     }
-    monkeypatch.setattr(evidence, "collectors", lambda _, scene: [made[scene.folder.name]])
+    monkeypatch.setattr(fork, "collectors", lambda _, scene: [made[scene.folder.name]])
     scenes = {name: one.scene for name, one in made.items()}
     for scene in scenes.values():
         scene.folder.mkdir(parents=True)

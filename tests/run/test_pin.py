@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.results.plan import PinSpec
+from benchctl.run.host import AUTO, cores_of, pin_caveats, pin_of, pinned, thread_on
 from benchctl.run.orchestrate import pin_changes
-from benchctl.run.pin import AUTO, cores_of, pin_caveats, pin_of, pinned, thread_on
 from builders import make_plan
 
 NOWHERE = 4095

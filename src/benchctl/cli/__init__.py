@@ -50,7 +50,7 @@ _SECTIONS: Mapping[str, Mapping[str, LazyCommand]] = {
             "Say how many forks a difference takes, before any of them runs.",
         ),
         "calibrate": (
-            "benchctl.cli.calibrate",
+            "benchctl.cli.plan",
             "calibrate_command",
             "Measure what benchctl's own driver costs on this machine.",
         ),

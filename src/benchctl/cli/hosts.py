@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from benchctl.cli.tables import TableFormat, print_listing, table_format_option
+from benchctl.cli.options import TableFormat, print_listing, table_format_option
 from benchctl.errors import BenchctlError
 from benchctl.hosts.file import Hosts, load_hosts
 from benchctl.hosts.remote import VERSIONS, describe, describe_site, lacking, versions

@@ -4,11 +4,10 @@ from pathlib import Path
 
 import click
 
-from benchctl.cli.options import open_store, runs_option
+from benchctl.cli.options import TableFormat, open_store, print_listing, runs_option, table_format_option
+from benchctl.cli.run_options import variants_option
 from benchctl.cli.runs import state_of
 from benchctl.cli.streams import note
-from benchctl.cli.tables import TableFormat, print_listing, table_format_option
-from benchctl.cli.variants import variants_option
 from benchctl.engine.variant import BUILT_IN_VERSIONS, parse_variant
 from benchctl.engine.variant_file import load_variants
 from benchctl.home import resolve_home

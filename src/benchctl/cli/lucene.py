@@ -7,8 +7,8 @@ from pathlib import Path
 import click
 
 from benchctl.cli.options import check_new_file
+from benchctl.cli.run_options import resolve_variants
 from benchctl.cli.streams import say
-from benchctl.cli.variants import resolve_variants
 from benchctl.cli.watch import watching
 from benchctl.disk import disk_errors
 from benchctl.engine.distribution import install

@@ -9,10 +9,19 @@ import click
 import msgspec
 
 from benchctl.cli.measuring import conclude, measuring, measuring_options
-from benchctl.cli.options import complete_runs, format_option, open_store, runs_option, under, verbose_option
+from benchctl.cli.options import (
+    TableFormat,
+    complete_runs,
+    format_option,
+    open_store,
+    print_listing,
+    runs_option,
+    table_format_option,
+    under,
+    verbose_option,
+)
 from benchctl.cli.run_options import ForkOptions, fork_options
 from benchctl.cli.streams import say, text_width
-from benchctl.cli.tables import TableFormat, print_listing, table_format_option
 from benchctl.cli.watch import watching
 from benchctl.engine import jmh
 from benchctl.engine.jdk import provide_jdk

@@ -6,8 +6,8 @@ import click
 import psutil
 
 from benchctl.cli.options import HeapType
+from benchctl.cli.run_options import resolve_variants, variants_option
 from benchctl.cli.streams import complain, say
-from benchctl.cli.variants import resolve_variants, variants_option
 from benchctl.cli.watch import watching
 from benchctl.engine.plugins_and_jars import check_asked
 from benchctl.errors import BenchctlError, UsageError

@@ -6,17 +6,18 @@ import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, TypeVar, get_args
+from typing import Any, Final, Literal, TypeVar, get_args
 
 import click
 from click.core import ParameterSource
 from click.shell_completion import CompletionItem
 
-from benchctl.cli.streams import note
+from benchctl.cli.streams import emit, note, text_width
 from benchctl.corpus.documents import parse_documents
 from benchctl.disk import disk_errors
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Home, home_root
+from benchctl.report.listing import Listing, pieces
 from benchctl.results.figures import FIGURES
 from benchctl.results.finding import LATEST
 from benchctl.results.model import RunRecord
@@ -177,6 +178,20 @@ def printed_as(*formats: str, about: str = "How the result is printed.") -> Call
         show_default=True,
         help=about,
     )
+
+
+TableFormat = Literal["text", "markdown", "csv", "json", "html"]
+
+
+def table_format_option(command: F) -> F:
+    """`--format` of commands that only print tables."""
+    return printed_as(*FORMATS, about="How the table is printed.")(command)
+
+
+def print_listing(listing: Listing, output_format: TableFormat) -> None:
+    """Print a listing; text is folded to the width of `text_width`."""
+    for piece in pieces(listing, output_format, text_width()):
+        emit(piece)
 
 
 def format_option(command: F) -> F:

@@ -1,18 +1,23 @@
-"""`benchctl plan`: how many forks a difference takes, and how long they are, before any of them runs."""
+"""`benchctl plan` and `benchctl calibrate`: forks, time and cost of the driver, before a run."""
 
+import threading
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import click
 import msgspec
 
+from benchctl.cli.measuring import measuring, measuring_options
 from benchctl.cli.options import (
     ParamOptions,
     PercentType,
     SectionedCommand,
+    TableFormat,
     open_store,
     param_options,
+    printed_as,
     runs_option,
+    table_format_option,
 )
 from benchctl.cli.run_options import (
     ScheduleOptions,
@@ -22,15 +27,17 @@ from benchctl.cli.run_options import (
     settings_options,
     subject_options,
 )
-from benchctl.cli.streams import emit, text_width
-from benchctl.cli.tables import TableFormat, table_format_option
+from benchctl.cli.streams import emit, say, text_width
 from benchctl.errors import UsageError
 from benchctl.home import resolve_home
 from benchctl.plugin.code import Consent
+from benchctl.report.calibration import calibration_lines
 from benchctl.report.command_line import command
 from benchctl.report.fork_plan import render_fork_plan
+from benchctl.report.numbers import json_text
 from benchctl.results.model import DEFAULT_FORKS
 from benchctl.results.plan import CorpusFile, Plan
+from benchctl.run.calibrate import calibrate
 from benchctl.run.documents import FileOptions
 from benchctl.run.forecast import earlier_runs
 from benchctl.run.host import describe_host
@@ -111,3 +118,20 @@ def _with_files(plan: Plan, files: FileOptions) -> Plan:
     # Of files, all documents are used unless a number was given.
     said = msgspec.structs.replace(plan.corpus, documents=files.docs or 0, files=known)
     return msgspec.structs.replace(plan, corpus=said) if known else plan
+
+
+@click.command("calibrate")
+@measuring_options
+@printed_as("text", "json")
+def calibrate_command(output_format: Literal["text", "json"], *, wait: bool, quiet: bool) -> None:
+    """Measure what benchctl's own driver and its readings of a node cost, in about four seconds.
+
+    No figure of a run on this machine can be better than what this prints. `benchctl run --calibrate` does
+    the same before a run and keeps it with the run.
+    """
+    with measuring(wait=wait, quiet=quiet) as observer:
+        found = calibrate(observer, threading.Event())
+    if output_format == "json":
+        emit(json_text(found))
+    else:
+        say("\n".join(calibration_lines(found)))

@@ -42,10 +42,10 @@ from benchctl.cli.run_options import (
     settings_options,
     subject_options,
     test_mode_option,
+    trust_option,
     workers_option,
 )
 from benchctl.cli.targets import TargetOptions, target_options, unasked_targets, with_answers
-from benchctl.cli.trust_option import trust_option
 from benchctl.errors import UsageError
 from benchctl.home import Home, resolve_home
 from benchctl.plugin.code import Consent

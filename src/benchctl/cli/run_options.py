@@ -1,7 +1,7 @@
 """The options of commands that measure, and what they ask for: a `RunSpec`."""
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar, cast, get_args
@@ -18,12 +18,17 @@ from benchctl.cli.options import (
     PercentType,
     completing,
     grouped,
+    keyed,
     once,
     under,
 )
-from benchctl.cli.variants import resolve_variants, variants_option
+from benchctl.cli.streams import say
+from benchctl.engine.variant import check_overrides, parse_variant
+from benchctl.engine.variant_file import check_spec, load_variants, with_newest
 from benchctl.errors import UsageError
+from benchctl.home import resolve_home
 from benchctl.nearest import suggestion
+from benchctl.plugin.code import Code, Consent, read_code
 from benchctl.results.model import DEFAULT_FORKS, MOST_FORKS
 from benchctl.results.plan import (
     CorpusSpec,
@@ -35,11 +40,49 @@ from benchctl.results.plan import (
     VariantSpec,
 )
 from benchctl.run.documents import GENERATED_DOCUMENTS, FileOptions
-from benchctl.run.pin import AUTO, allowed_cpus, cores_of, pin_of
+from benchctl.run.host import AUTO, allowed_cpus, cores_of, pin_of
 from benchctl.run.plan import EVIDENCE_KINDS, TEST_MODE_DOCUMENTS, TEST_MODE_FORKS, RunSpec, usual_heap_mb
+from benchctl.run.plugin import plugin_problems
 from benchctl.spec import Setting, run_settings
 from benchctl.stats.multiplicity import FIRST_LOOK
-from benchctl.track.library import challenge_names, track_names
+from benchctl.track.library import challenge_names, find_track, track_names
+from benchctl.track.model import Challenge, Track
+
+variants_option = click.option(
+    "--variants",
+    "variants_file",
+    type=click.Path(path_type=Path, dir_okay=False),
+    default=None,
+    metavar="FILE",
+    help="YAML file of further variants that can be named: NAME: {extends: es, jvm: [-Xint]}.",
+)
+
+
+def resolve_variants(
+    texts: tuple[str, ...],
+    distributions: tuple[str, ...],
+    jdks: tuple[str, ...],
+    file: Path | None = None,
+) -> tuple[VariantSpec, ...]:
+    """Read variants, and ask for the newest version where one says `latest`.
+
+    Options are as written; without texts, all variants of the file are meant.
+
+    Raises:
+        UsageError: a text is not a variant or asks for what no node can be given, an option names none, or
+            something is wrong in the file.
+    """
+    by_distribution = keyed(distributions, "--distribution")
+    by_jdk = keyed(jdks, "--jdk")
+    defined = {} if file is None else load_variants(file)
+    specs = [
+        parse_variant(text, distributions=by_distribution, jdks=by_jdk, defined=defined)
+        for text in texts or defined
+    ]
+    check_overrides("--distribution", by_distribution, specs)
+    check_overrides("--jdk", by_jdk, specs)
+    return with_newest(check_spec(spec) for spec in specs)
+
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -577,3 +620,44 @@ def _other_defaults(context: click.Context, _option: click.Parameter, given: boo
             "forks": TEST_MODE_FORKS,
         }
     return given
+
+
+trust_option = under(
+    "What is measured",
+    click.option(
+        "--trust", is_flag=True, help="Execute the track's Python plug-in; see `benchctl track trust`."
+    ),
+)
+"""The option; the command gets it as `trust`."""
+
+
+def code_of(path: str) -> Code | None:
+    """The plug-in of a track, given by path or a shipped track's name; nothing of it is executed."""
+    return read_code(find_track(path).parent)
+
+
+def echo_plugin(path: str, track: Track, challenges: Iterable[Challenge], *, trust: bool) -> None:
+    """Print the state of the plug-in that challenges need; execute it only if trusted.
+
+    Raises:
+        UsageError: it was executed, and failed, or lacks something that all of the challenges need.
+    """
+    challenges = tuple(challenges)
+    needing = [challenge for challenge in challenges if track.lacking(challenge)]
+    code = code_of(path) if needing else None
+    if code is None:
+        return
+    say(f"plug-in {code.digest[:12]}: {code.describe()}")
+    if trust:
+        problems = plugin_problems(code, track, needing)
+        if problems and len(problems) == len(challenges):
+            raise problems[0]
+        say("it was executed" if problems else "it was executed, and registers all that is needed")
+        for problem in problems:
+            say(problem.message)
+    elif Consent(resolve_home()).is_remembered(code):
+        say("you trust it: `benchctl run` executes it")
+    else:
+        say(
+            "nothing of it was executed; `benchctl run` does so with --trust, or after `benchctl track trust`"
+        )

@@ -5,9 +5,8 @@ from pathlib import Path
 
 import click
 
-from benchctl.cli.options import open_store, runs_option
+from benchctl.cli.options import TableFormat, open_store, print_listing, runs_option, table_format_option
 from benchctl.cli.streams import note, say
-from benchctl.cli.tables import TableFormat, print_listing, table_format_option
 from benchctl.errors import UsageError
 from benchctl.home import Home, resolve_home
 from benchctl.report.listing import Listing

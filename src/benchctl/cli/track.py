@@ -13,10 +13,9 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
 from benchctl.cli.options import DocumentsType, ParamOptions, param_options
-from benchctl.cli.run_options import settings_options
+from benchctl.cli.run_options import code_of, echo_plugin, settings_options, trust_option
 from benchctl.cli.streams import complain, is_terminal, note, paint, say, shown
 from benchctl.cli.targets import AUTH_FILE_HELP, certificates, endpoint_of
-from benchctl.cli.trust_option import code_of, echo_plugin, trust_option
 from benchctl.endpoint import OptionNames, read_hosts
 from benchctl.engine.client import connect
 from benchctl.engine.target import Address, explained, identify

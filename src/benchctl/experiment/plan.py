@@ -28,8 +28,8 @@ from benchctl.plugin.code import Consent
 from benchctl.report.numbers import counted
 from benchctl.results.plan import MOST_FORKS_IN_FILE, CorpusSpec, MicroSpec, Place, Plan, StopSpec
 from benchctl.run.documents import GENERATED_DOCUMENTS, FileOptions
+from benchctl.run.host import allowed_cpus, cores_of, pin_of
 from benchctl.run.micro import plan_micro
-from benchctl.run.pin import allowed_cpus, cores_of, pin_of
 from benchctl.run.plan import RunSpec, in_test_mode, plan_ingest, plan_run, reload_track, usual_heap_mb
 from benchctl.run.redline import judged_tasks, plan_redline
 from benchctl.run.sweep import Sweep

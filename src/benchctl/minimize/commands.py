@@ -29,10 +29,10 @@ from benchctl.cli.run_options import (
     run_spec,
     settings_options,
     subject_options,
+    trust_option,
 )
 from benchctl.cli.streams import emit, text_width
 from benchctl.cli.targets import endpoints_of
-from benchctl.cli.trust_option import trust_option
 from benchctl.disk import disk_errors
 from benchctl.errors import BenchctlError, ExitCode, UsageError
 from benchctl.home import Home, resolve_home
@@ -45,8 +45,7 @@ from benchctl.minimize.conduct import (
     new_search,
     start_forecast,
 )
-from benchctl.minimize.questions import ALPHA
-from benchctl.minimize.record import MinimizeFolder, MinimizeRecord, MinimizeSpec, find_search
+from benchctl.minimize.record import ALPHA, MinimizeFolder, MinimizeRecord, MinimizeSpec, find_search
 from benchctl.minimize.report import Ended, render_minimize
 from benchctl.plugin.code import Consent
 from benchctl.report.command_line import command

@@ -17,8 +17,13 @@ from benchctl.minimize.candidates import (
     smallest,
     usual_questions,
 )
-from benchctl.minimize.questions import (
+from benchctl.minimize.record import (
+    Decision,
     FirstQuestion,
+    MinimizeFolder,
+    MinimizeRecord,
+    MinimizeSpec,
+    Phase,
     Question,
     RemovalQuestion,
     interval_percent,
@@ -26,7 +31,6 @@ from benchctl.minimize.questions import (
     require_values,
     values_of,
 )
-from benchctl.minimize.record import Decision, MinimizeFolder, MinimizeRecord, MinimizeSpec, Phase
 from benchctl.report.numbers import counted, duration, percent, signed_percent
 from benchctl.results.model import RunRecord
 from benchctl.results.plan import Plan

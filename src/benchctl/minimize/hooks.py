@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterator
 
 import click
 
+from benchctl.cli.options import TableFormat, print_listing, table_format_option
 from benchctl.cli.streams import note
-from benchctl.cli.tables import TableFormat, print_listing, table_format_option
 from benchctl.home import Home, resolve_home
 from benchctl.minimize.record import all_searches
 from benchctl.report.listing import Listing

@@ -27,9 +27,9 @@ from benchctl.results.store import RunFolder, RunStore
 from benchctl.run.bench import Bench
 from benchctl.run.documents import GENERATED_DOCUMENTS, FileOptions
 from benchctl.run.fitness import HostLimits, Snapshot, settle, snapshot
+from benchctl.run.host import allowed_cpus, cores_of, pin_of
 from benchctl.run.micro import plan_micro
 from benchctl.run.orchestrate import Extras, NotResumable, resume_run, start_run
-from benchctl.run.pin import allowed_cpus, cores_of, pin_of
 from benchctl.run.plan import RunSpec, plan_run, reload_track
 from benchctl.spec import settings_in
 from benchctl.stats.disturbed import disturbances

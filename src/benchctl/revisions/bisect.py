@@ -14,8 +14,16 @@ from benchctl.errors import BenchctlError, ExitCode
 from benchctl.report.numbers import counted, duration, signed_percent
 from benchctl.results.model import RunRecord
 from benchctl.results.plan import Plan, VariantSpec
-from benchctl.revisions.record import ANSWERS, Answer, Bisection, BisectionFolder
-from benchctl.revisions.search import Phase, Question, judge_question, next_question
+from benchctl.revisions.search import (
+    ANSWERS,
+    Answer,
+    Bisection,
+    BisectionFolder,
+    Phase,
+    Question,
+    judge_question,
+    next_question,
+)
 from benchctl.run.bench import Observer
 from benchctl.run.questions import Job, Measurer, all_begun, failure
 from benchctl.stats.metrics import block_values, collect, metric_of, task_at

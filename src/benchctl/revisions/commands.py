@@ -34,9 +34,9 @@ from benchctl.cli.run_options import (
     schedule_options,
     settings_options,
     subject_options,
+    trust_option,
 )
 from benchctl.cli.streams import emit, text_width
-from benchctl.cli.trust_option import trust_option
 from benchctl.engine.maven import digest
 from benchctl.engine.variant import VARIANT_OPTIONS, check_parts, placed_jar
 from benchctl.errors import BenchctlError, ExitCode, UsageError
@@ -51,9 +51,8 @@ from benchctl.results.select import Archive, choose_sides
 from benchctl.results.store import reference
 from benchctl.revisions.bisect import BisectContext, bisect
 from benchctl.revisions.build import Built, Commit, Recipe, Repository, Workshop
-from benchctl.revisions.record import Bisection, BisectionFolder, Point
 from benchctl.revisions.report import open_matter, render_bisection
-from benchctl.revisions.search import questions_at_most
+from benchctl.revisions.search import Bisection, BisectionFolder, Point, questions_at_most
 from benchctl.run.bench import Bench
 from benchctl.run.documents import FileOptions
 from benchctl.run.orchestrate import Extras, start_run

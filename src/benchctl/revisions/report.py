@@ -15,8 +15,18 @@ from benchctl.report.numbers import (
     signed_percent,
 )
 from benchctl.report.tables import WIDE, render_page
-from benchctl.revisions.record import ANSWERS, Answer, Bisection
-from benchctl.revisions.search import ALPHA, Asked, Question, doubts, is_part, narrowed, questions_at_most
+from benchctl.revisions.search import (
+    ALPHA,
+    ANSWERS,
+    Answer,
+    Asked,
+    Bisection,
+    Question,
+    doubts,
+    is_part,
+    narrowed,
+    questions_at_most,
+)
 from benchctl.stats.metrics import metric_of
 
 _COLUMNS = (

@@ -29,8 +29,7 @@ from benchctl.results.model import BootRecord, EngineFacts, ForkRecord
 from benchctl.results.plan import CorpusSpec, EvidenceSpec, MicroSpec, Plan, StopSpec, VariantSpec
 from benchctl.results.store import RunFolder
 from benchctl.run.fork import ForkJob
-from benchctl.run.host import probe_host
-from benchctl.run.pin import allowed_cpus
+from benchctl.run.host import allowed_cpus, probe_host
 from benchctl.track.model import Challenge
 
 _OPTION = re.compile(r",(?=(?:jar|jvm|jdk):)")

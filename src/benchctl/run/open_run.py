@@ -22,8 +22,8 @@ from benchctl.results.store import RunFolder, reference
 from benchctl.run.bench import Bench, Observer
 from benchctl.run.calibrate import EASY_PER_S, most_offered_per_s
 from benchctl.run.fork import ForkJob, ForkRunner, pool_of
+from benchctl.run.host import pinned
 from benchctl.run.micro import MicroRunner
-from benchctl.run.pin import pinned
 from benchctl.run.plan import block_order
 from benchctl.run.prepare import check_answers
 from benchctl.run.session import AnySubject

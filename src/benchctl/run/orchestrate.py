@@ -28,11 +28,10 @@ from benchctl.run.documents import (
     parcels,
 )
 from benchctl.run.forecast import announce
-from benchctl.run.host import describe_host
+from benchctl.run.host import allowed_cpus, cores_of, describe_host, pin_caveats
 from benchctl.run.micro import micro_caveats, prepare_micro
 from benchctl.run.open_run import OpenRun, data_caveats, host_caveats, load_caveats, sharing_caveats
 from benchctl.run.pilot import PilotBench, run_pilot
-from benchctl.run.pin import allowed_cpus, cores_of, pin_caveats
 from benchctl.run.plugin import plugin_changes
 from benchctl.run.prepare import Preparation, check_memory, in_turns, prepare_corpus, prepare_subject
 from benchctl.run.session import AnySubject, Subject, TargetSubject

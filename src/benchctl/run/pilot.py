@@ -18,7 +18,7 @@ from benchctl.results.plan import Plan
 from benchctl.results.store import RunFolder
 from benchctl.run.bench import Observer
 from benchctl.run.fork import ForkJob, ForkRunner, pool_of
-from benchctl.run.pin import pinned
+from benchctl.run.host import pinned
 from benchctl.run.plan import block_order, param_prefix, with_params
 from benchctl.run.session import AnySubject
 from benchctl.track.model import Challenge, Track

@@ -2,8 +2,8 @@
 
 import click
 
+from benchctl.cli.options import TableFormat, print_listing, table_format_option
 from benchctl.cli.streams import note
-from benchctl.cli.tables import TableFormat, print_listing, table_format_option
 from benchctl.experiment.execution import runs_of
 from benchctl.experiment.file import experiment_names, find_experiment, read_experiment
 from benchctl.experiment.record import ExperimentRecord, ExperimentStore

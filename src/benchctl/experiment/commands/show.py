@@ -17,11 +17,11 @@ from benchctl.cli.options import (
     ParamOptions,
     grouped,
     param_options,
+    print_listing,
     printed_as,
 )
 from benchctl.cli.run_options import test_mode_option
 from benchctl.cli.streams import complain, emit, note, say, text_width
-from benchctl.cli.tables import print_listing
 from benchctl.disk import disk_errors, try_writing
 from benchctl.engine.prepared_index import known_builds
 from benchctl.errors import UsageError

@@ -20,7 +20,7 @@ from benchctl.nightly.remembered import find_suite, recall
 from benchctl.results.plan import Plan, VariantSpec
 from benchctl.results.store import RunStore
 from benchctl.revisions.commands import Bisected, BisectionOptions, bisection_options, conclude
-from benchctl.revisions.record import Point
+from benchctl.revisions.search import Point
 from benchctl.run.plan import reload_track
 
 # From the last good night's variant to tonight's, one change after the other.
