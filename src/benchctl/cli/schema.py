@@ -1,13 +1,16 @@
-"""`benchctl schema`: the JSON Schemas of what benchctl writes, from the types that it is written from.
+"""`benchctl schema`: the JSON Schemas of what benchctl writes, from its types and their fields' comments.
 
 A change that a reader of the older form could stumble over takes a new version number. A test holds the form
 of each version fast.
 """
 
+import ast
 import inspect
 import re
+import textwrap
 from collections import ChainMap
-from typing import Any, Literal
+from collections.abc import Iterator
+from typing import Any, Literal, cast
 
 import click
 import msgspec
@@ -26,40 +29,79 @@ _TYPES: dict[str, tuple[type[msgspec.Struct], str, int]] = {
     "analysis": (Document, "schema_version", SCHEMA_VERSION),
     "run": (RunRecord, "record-version", RECORD_VERSION),
 }
-_SECTION = re.compile(r"\n\s*Attributes:\n")
-_FIELDS = re.compile(r"^    (?P<names>\w+(?:, \w+)*): (?P<text>.*(?:\n {5,}.*)*)", re.MULTILINE)
+_COMMENT = re.compile(r"\s*#\s?(?P<text>.*)")
+_NAMES = re.compile(r"(?P<names>`\w+`(?:, `\w+`)*): (?P<text>.*)")
 
 Schema = dict[str, Any]
 
 
 def schema(name: SchemaName) -> Schema:
-    """The schema, with descriptions of types and fields from their docstrings."""
+    """Return the schema, with descriptions of types and fields from their docstrings and comments."""
     written, version_key, version = ChainMap(_TYPES, *hooks("schemas"))[name]
-    found = msgspec.json.schema(written)
-    definitions = {key: _described(value) for key, value in sorted(found["$defs"].items())}
-    whole = definitions[written.__name__]
-    for base in written.__mro__[1:]:
-        whole = _described(whole, base.__doc__ or "")
-    whole["properties"][version_key] |= {"const": version}
-    definitions[written.__name__] = whole
-    return {"$schema": _DIALECT, "$id": f"urn:benchctl:{name}:{version}", **found, "$defs": definitions}
+    generated = msgspec.json.schema(written)
+    definitions = dict(sorted(generated["$defs"].items()))
+    for struct in _structs(msgspec.inspect.type_info(written), set()):
+        definition = definitions.get(struct.__name__, {})
+        if "description" in definition:
+            definition["description"] = " ".join(
+                definition["description"].partition("Attributes:")[0].split()
+            )
+        comments = _field_comments(struct)
+        for field, key in zip(struct.__struct_fields__, struct.__struct_encode_fields__, strict=True):
+            if field in comments and key in definition.get("properties", {}):
+                definition["properties"][key].setdefault("description", comments[field])
+    definitions[written.__name__]["properties"][version_key] |= {"const": version}
+    return {"$schema": _DIALECT, "$id": f"urn:benchctl:{name}:{version}", **generated, "$defs": definitions}
 
 
-def _described(definition: Schema, inherited: str | None = None) -> Schema:
-    """Move a docstring's attributes to the descriptions of the properties of these names.
+def _structs(node: object, seen: set[type]) -> Iterator[type[msgspec.Struct]]:
+    """Walk the types that a type is made of, each once."""
+    if isinstance(node, msgspec.inspect.StructType):
+        if node.cls in seen:
+            return
+        seen.add(node.cls)
+        yield node.cls
+    children = getattr(node, "fields", ()) or getattr(node, "types", ()) or getattr(node, "item_types", ())
+    for child in (*children, *(getattr(node, name, None) for name in ("type", "item_type", "value_type"))):
+        if child is not None:
+            yield from _structs(child, seen)
 
-    `inherited` is the docstring of a type that it extends; None for its own, which is in the definition.
+
+def _field_comments(struct: type[msgspec.Struct]) -> dict[str, str]:
+    """Read the comment above or after each field, those of base types included.
+
+    A comment that begins with names (`low`, `high`: ...) explains all of these.
     """
-    docstring = inspect.cleandoc(definition.get("description", "") if inherited is None else inherited)
-    summary, *attributes = _SECTION.split(docstring, maxsplit=1)
-    properties = {key: dict(value) for key, value in definition.get("properties", {}).items()}
-    for match in _FIELDS.finditer(attributes[0] if attributes else ""):
-        for name in match["names"].split(", "):
-            for key in {name, name.replace("_", "-")} & properties.keys():
-                properties[key].setdefault("description", " ".join(match["text"].split()))
-    described = {**definition, "properties": properties} if properties else dict(definition)
-    own = inherited is None and docstring
-    return {**described, "description": " ".join(summary.split())} if own else described
+    comments: dict[str, str] = {}
+    for base in reversed(struct.__mro__[:-2]):
+        try:
+            source = textwrap.dedent(inspect.getsource(base))
+        except OSError:  # made of a row of a table: its fields are explained there
+            continue
+        lines = source.splitlines()
+        for statement in cast(ast.ClassDef, ast.parse(source).body[0]).body:
+            if not (isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name)):
+                continue
+            text = _comment_of(lines, statement)
+            named = _NAMES.fullmatch(text)
+            names = re.findall(r"\w+", named["names"]) if named else [statement.target.id]
+            comments |= dict.fromkeys(names, named["text"] if named else text) if text else {}
+    return comments
+
+
+def _comment_of(lines: list[str], statement: ast.stmt) -> str:
+    # Columns count bytes of UTF-8.
+    end = lines[(statement.end_lineno or statement.lineno) - 1].encode()[statement.end_col_offset :]
+    after = _COMMENT.fullmatch(end.decode())
+    if after and not after["text"].startswith(("type: ", "noqa")):
+        return after["text"]
+    above: list[str] = []
+    for line in reversed(lines[: statement.lineno - 1]):
+        comment = _COMMENT.fullmatch(line)
+        if comment is None:
+            break
+        above.insert(0, comment["text"])
+    return " ".join(above)
 
 
 @click.command("schema")

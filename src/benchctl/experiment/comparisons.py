@@ -63,41 +63,27 @@ Outcome = Literal["confirmed", "refuted", "inconclusive"]
 
 
 class ExperimentRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One comparison.
+    """One comparison."""
 
-    Attributes:
-        name: by which expectations refer to it.
-        label: of its row.
-        baseline, contender: what is compared.
-        metric: machine name.
-        unit: of the values.
-        higher_is_better: which way is faster.
-        figures: of the baseline and of the contender; called `MEASUREMENT/VARIANT`, as in all notes, or by
-            all tasks that a derived value is made of.
-        comparison: the contender against the baseline; p-values adjusted within its table and metric.
-        published: what the source reported.
-        published_percent: its change, as printed or worked out; None without any.
-        missing: why there is nothing to compare; empty when there is.
-        scale: distance from the blog of the side that is further from it; None when it has no such task.
-        caveats: doubts about this row.
-        blocked: its runs were declared to be analysed block by block.
-    """
-
-    name: str
+    name: str  # by which expectations refer to it
     label: str
     baseline: SideRef
     contender: SideRef
     metric: str
     unit: str
     higher_is_better: bool
+    # Of the baseline and of the contender; called `MEASUREMENT/VARIANT`, as in all notes, or by all tasks
+    # that a derived value is made of.
     figures: tuple[Figures, Figures]
+    # The contender against the baseline; p-values adjusted within its table and metric.
     comparison: Comparison
     published: Published | None = None
-    published_percent: float | None = None
-    missing: str = ""
+    published_percent: float | None = None  # its change, as printed or worked out; None without any
+    missing: str = ""  # why there is nothing to compare; empty when there is
+    # Distance from the blog of the side that is further from it; None when it has no such task.
     scale: ScaleNote | None = None
     caveats: tuple[Caveat, ...] = ()
-    blocked: bool = False
+    blocked: bool = False  # its runs were declared to be analysed block by block
 
     @property
     def unsteady(self) -> bool:
@@ -113,55 +99,41 @@ class ExperimentTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Judged(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One comparison as an expectation sees it: ratios in the direction of speed, so that above 0 is faster.
-
-    Attributes:
-        comparison: its name.
-        outcome: what it says about the expectation.
-        speed_percent: how much faster the contender is than its baseline (negative: slower); where `than` is
-            given, that over the same of the other comparison. None without figures, and of differences.
-        low_percent, high_percent: its 95 % interval, on which `slower`, `faster` and `different` are
-            confirmed; the upper end is None without any.
-        low90_percent, high90_percent: its 90 % interval, on which `alike` is confirmed; on which an
-            expectation of this one comparison is refuted. Of several comparisons that takes a wider one.
-        p: how likely so strong a support would be if the expectation did not hold.
-        reason: why it is open; empty when it is not.
-        difference: contender - baseline, in `unit`, less the same of `than`; None of ratios.
-        difference_low, difference_high: its 95 % interval.
-        difference_low90, difference_high90: its 90 % interval.
-        unit: of differences; empty of ratios.
-    """
+    """A comparison as an expectation sees it: ratios in the direction of speed, above 0 is faster."""
 
     comparison: str
     outcome: Outcome
+    # How much faster the contender is than its baseline (negative: slower); where `than` is given, that
+    # over the same of the other comparison. None without figures, and of differences.
     speed_percent: float | None = None
+    # `low_percent`, `high_percent`: its 95 % interval, on which `slower`, `faster` and `different` are
+    # confirmed; the upper end is None without any.
     low_percent: float | None = None
     high_percent: float | None = None
+    # `low90_percent`, `high90_percent`: its 90 % interval, on which `alike` is confirmed; on which an
+    # expectation of this one comparison is refuted. Of several comparisons that takes a wider one.
     low90_percent: float | None = None
     high90_percent: float | None = None
-    p: float | None = None
-    reason: str = ""
+    p: float | None = None  # how likely so strong a support would be if the expectation did not hold
+    reason: str = ""  # why it is open; empty when it is not
+    # Contender - baseline, in `unit`, less the same of `than`; None of ratios.
     difference: float | None = None
+    # `difference_low`, `difference_high`: its 95 % interval.
     difference_low: float | None = None
     difference_high: float | None = None
+    # `difference_low90`, `difference_high90`: its 90 % interval.
     difference_low90: float | None = None
     difference_high90: float | None = None
-    unit: str = ""
+    unit: str = ""  # of differences; empty of ratios
 
 
 class Lack(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What an open expectation lacks, if its estimates and their spread stay as they are.
+    """What an open expectation lacks, if its estimates and their spread stay as they are."""
 
-    Attributes:
-        sides: `MEASUREMENT/VARIANT` of its open comparisons, and of those that they are compared with.
-        forks: that each of these lacks; None for more than can be judged.
-        block_s: of one fork of each, seconds.
-        known: forks of a side that this is predicted from.
-    """
-
+    # `MEASUREMENT/VARIANT` of its open comparisons, and of those that they are compared with.
     sides: tuple[str, ...]
-    forks: int | None
-    block_s: float
+    forks: int | None  # that each of these lacks; None for more than can be judged
+    block_s: float  # of one fork of each, seconds
     known: int = 0
 
     @property
@@ -171,72 +143,45 @@ class Lack(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ExpectationResult(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A statement and what the measurement makes of it.
-
-    Attributes:
-        statement: in words.
-        relation: what contenders should be.
-        than: the other comparison of a difference of differences; empty for none.
-        margin_percent: below which two are alike; None of differences.
-        outcome: confirmed when all comparisons confirm it, refuted when one refutes it; from unadjusted
-            intervals, but for the number of its own comparisons.
-        p: the greatest of its comparisons, since all have to show it; None when one has none.
-        p_adjusted: the same by Holm over all expectations.
-        judged: its comparisons, in order.
-        needs: what has to hold for it to be answerable, from the file.
-        doubts: what weakens the outcome, a sentence each without its full stop.
-        place: in the file, as in its specification.
-        lacks: what would decide it; None where it is decided, or no forks would.
-        margin, unit: the margin of differences; None and empty of ratios.
-        provisional: the outcome is not to be quoted: a side has fewer than five forks, or had not settled.
-    """
+    """A statement and what the measurement makes of it."""
 
     statement: str
     relation: Relation
-    than: str
-    margin_percent: float | None
+    than: str  # the other comparison of a difference of differences; empty for none
+    margin_percent: float | None  # below which two are alike; None of differences
+    # Confirmed when all comparisons confirm it, refuted when one refutes it; from unadjusted intervals, but
+    # for the number of its own comparisons.
     outcome: Outcome
-    p: float | None
-    p_adjusted: float | None
-    judged: tuple[Judged, ...]
-    needs: str = ""
-    doubts: tuple[str, ...] = ()
-    place: int = 0
-    lacks: Lack | None = None
+    p: float | None  # the greatest of its comparisons, since all have to show it; None when one has none
+    p_adjusted: float | None  # the same by Holm over all expectations
+    judged: tuple[Judged, ...]  # its comparisons, in order
+    needs: str = ""  # what has to hold for it to be answerable, from the file
+    doubts: tuple[str, ...] = ()  # what weakens the outcome, a sentence each without its full stop
+    place: int = 0  # in the file, as in its specification
+    lacks: Lack | None = None  # what would decide it; None where it is decided, or no forks would
+    # `margin`, `unit`: the margin of differences; None and empty of ratios.
     margin: float | None = None
     unit: str = ""
+    # The outcome is not to be quoted: a side has fewer than five forks, or had not settled.
     provisional: bool = False
 
 
 class FateGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Forks in which a call site fared alike.
-
-    Attributes:
-        found: what became of it.
-        forks: what was seen in each, in block order.
-        receivers: of its type profiles, added up over these forks, the most frequent first.
-        calls: that the profiles count, added up.
-        throughput_per_s: of the call site's task, geometric mean of these forks; None without a value.
-    """
+    """Forks in which a call site fared alike."""
 
     found: Found
-    forks: tuple[SeenCall, ...]
+    forks: tuple[SeenCall, ...]  # what was seen in each, in block order
     receivers: tuple[SeenReceiver, ...]
     calls: int
+    # Of the call site's task, geometric mean of these forks; None without a value.
     throughput_per_s: float | None
 
 
 class SiteVariant(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A call site in one variant.
-
-    Attributes:
-        variant: its name.
-        groups: forks by what became of it, the largest group first; none without logs.
-        unread: forks whose log is missing or cannot be read.
-    """
+    """A call site in one variant."""
 
     variant: str
-    groups: tuple[FateGroup, ...]
+    groups: tuple[FateGroup, ...]  # forks by what became of it, the largest group first; none without logs
     unread: tuple[SeenCall, ...] = ()
 
 
@@ -249,57 +194,35 @@ class SiteResult(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class FateResult(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A statement about a call site and what the logs make of it.
-
-    Attributes:
-        statement: in words.
-        call_site, variant, is_: what should have become of which.
-        outcome: confirmed when all forks show it, refuted when all with a log show the opposite.
-        showing: forks that show it.
-        forks: that have a log.
-        needs: what has to hold for it to be answerable, from the file.
-        doubts: what weakens the outcome, or why there is none; without full stops.
-        at_least, at_most: where all forks with a log show it, or none does, the one-sided 95 % bound of the
-            share of nodes that would, 0 to 1; None otherwise.
-        place: in the file, as in its specification.
-    """
+    """A statement about a call site and what the logs make of it."""
 
     statement: str
     call_site: str
     variant: str
     is_: Dispatch
-    outcome: Outcome
+    outcome: Outcome  # confirmed when all forks show it, refuted when all with a log show the opposite
     showing: int
     forks: int
-    needs: str = ""
-    doubts: tuple[str, ...] = ()
+    needs: str = ""  # what has to hold for it to be answerable, from the file
+    doubts: tuple[str, ...] = ()  # what weakens the outcome, or why there is none; without full stops
+    # `at_least`, `at_most`: where all forks with a log show it, or none does, the one-sided 95 % bound of
+    # the share of nodes that would, 0 to 1; None otherwise.
     at_least: float | None = None
     at_most: float | None = None
-    place: int = 0
+    place: int = 0  # in the file, as in its specification
 
 
 class ExperimentAnalysis(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Everything that a report says about an experiment.
-
-    Attributes:
-        schema_version: of this structure.
-        experiment: id of its record.
-        forks: measurement -> variant -> finished forks that count.
-        tables: in the order of the file.
-        expectations: the same.
-        caveats: doubts about all of it.
-        call_sites: what the JVM did there, in the order of the file.
-        fates: what was expected of that.
-    """
+    """Everything that a report says about an experiment."""
 
     schema_version: int
     experiment: str
-    forks: dict[str, dict[str, int]]
-    tables: tuple[ExperimentTable, ...]
+    forks: dict[str, dict[str, int]]  # measurement -> variant -> finished forks that count
+    tables: tuple[ExperimentTable, ...]  # in the order of the file
     expectations: tuple[ExpectationResult, ...]
     caveats: tuple[Caveat, ...] = ()
-    call_sites: tuple[SiteResult, ...] = ()
-    fates: tuple[FateResult, ...] = ()
+    call_sites: tuple[SiteResult, ...] = ()  # what the JVM did there, in the order of the file
+    fates: tuple[FateResult, ...] = ()  # what was expected of that
 
     @property
     def rows(self) -> tuple[ExperimentRow, ...]:
@@ -317,21 +240,13 @@ class ExperimentAnalysis(msgspec.Struct, frozen=True, forbid_unknown_fields=True
 
 
 class _TaskSide(msgspec.Struct, frozen=True):
-    """What a side of a comparison rests on.
-
-    Attributes:
-        reference: the task.
-        label: `MEASUREMENT/VARIANT`, its name in notes.
-        task: as it was planned; None if its measurement has no run yet.
-        forks: finished ones that count, in block order.
-        found: its summaries in them.
-    """
+    """What a side of a comparison rests on."""
 
     reference: TaskRef
-    label: str
-    task: Task | None
+    label: str  # `MEASUREMENT/VARIANT`, its name in notes
+    task: Task | None  # as it was planned; None if its measurement has no run yet
     challenge: str
-    forks: tuple[ForkRecord, ...]
+    forks: tuple[ForkRecord, ...]  # finished ones that count, in block order
     found: ForkSummaries
 
     @classmethod

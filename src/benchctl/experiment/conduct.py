@@ -70,31 +70,20 @@ class Named:
 
 @dataclass(frozen=True)
 class Laboratory:
-    """What runs are measured with.
+    """What runs are measured with."""
 
-    Attributes:
-        open: makes a run of a plan; see `open_run`.
-        reopen: goes on with one; see `reopen_run`.
-        interleave: measures what is missing of all of them.
-        calibrate: measures what the driver itself costs.
-    """
-
-    open: Callable[..., tuple[OpenRun, dict[str, float]]] = open_run
-    reopen: Callable[..., OpenRun] = reopen_run
+    open: Callable[..., tuple[OpenRun, dict[str, float]]] = open_run  # makes a run of a plan; see `open_run`
+    reopen: Callable[..., OpenRun] = reopen_run  # goes on with one; see `reopen_run`
     interleave: Callable[..., str] = interleave
     calibrate: Callable[..., Calibration] = calibrate
 
 
 @dataclass(frozen=True)
 class More:
-    """What an execution gets beyond the forks that it has.
+    """What an execution gets beyond the forks that it has."""
 
-    Attributes:
-        forks: of every side, except where the experiment says that fewer are enough; the most of a side with
-            `until_decided`.
-        until_decided: give them to open expectations.
-    """
-
+    # Of every side, except where the experiment says that fewer are enough; the most of a side with
+    # `until_decided`.
     forks: int
     until_decided: bool
 

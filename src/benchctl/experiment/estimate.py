@@ -50,24 +50,15 @@ MOST_RECORDS: Final = 200
 
 
 class ForkCost(msgspec.Struct, frozen=True):
-    """How long a fork takes.
-
-    Attributes:
-        measurement, variant: of which.
-        seconds: expected.
-        basis: earlier forks of this variant, of its engine, its operations in other forks, or the rule.
-        forks: planned ones whose figures count: blocks that it is in.
-        extra: those for evidence alone, which are run whatever a budget is.
-        most: of those that count, if open expectations may get further ones; else as many as `forks`.
-    """
+    """How long a fork takes."""
 
     measurement: str
     variant: str
     seconds: float
-    basis: Basis
+    basis: Basis  # earlier forks of this variant, of its engine, its operations in other forks, or the rule
     forks: int
     extra: int = 0
-    most: int = 0
+    most: int = 0  # of those that count, if open expectations may get further ones; else as many as `forks`
 
     def forks_within(self, blocks: int) -> int:
         """How many are run if the experiment ends after so many blocks."""
@@ -79,40 +70,25 @@ class Sight(msgspec.Struct, frozen=True):
 
     It is that of Welch's test with as many independent forks a side, in every case: what tasks of the
     same forks have in common, and a test of pairs cancels, is unknown before they are run.
-
-    Attributes:
-        comparison: its name; `ONE over OTHER` of an expectation about two of them.
-        metric: machine name.
-        least: as a ratio - 1, found with 80 % power; None if nothing is known about its forks.
-        similar: known from other sizes or settings, or from another variant of the engine.
-        shared: some of what is compared are tasks of the same forks.
     """
 
-    comparison: str
+    comparison: str  # its name; `ONE over OTHER` of an expectation about two of them
     metric: str
-    least: float | None
+    least: float | None  # as a ratio - 1, found with 80 % power; None if nothing is known about its forks
     similar: bool = False
     shared: bool = False
 
 
 class Estimate(msgspec.Struct, frozen=True):
-    """Expected duration and precision of an experiment.
+    """Expected duration and precision of an experiment."""
 
-    Attributes:
-        planned: blocks, as the experiment has them: forks of every variant, except where fewer are enough.
-        blocks: expected to be run: fewer than planned if a budget ends it.
-        budget_s: of the forks; None without one.
-        costs: of every variant of every measurement.
-        sights: of every comparison, then of every one over another, with as many forks as blocks.
-        assumed: (CV in percent, least difference) for what is not known.
-    """
-
-    planned: int
-    blocks: int
-    budget_s: float | None
+    planned: int  # blocks, as the experiment has them: forks of every variant, except where fewer are enough
+    blocks: int  # expected to be run: fewer than planned if a budget ends it
+    budget_s: float | None  # of the forks; None without one
     costs: tuple[ForkCost, ...]
+    # Of every comparison, then of every one over another, with as many forks as blocks.
     sights: tuple[Sight, ...]
-    assumed: tuple[tuple[float, float], ...]
+    assumed: tuple[tuple[float, float], ...]  # (CV in percent, least difference) for what is not known
 
     @property
     def block_s(self) -> float:

@@ -471,12 +471,7 @@ class _FateReader(_Part):
 
 @dataclass(frozen=True)
 class Source:
-    """A file that was read.
-
-    Attributes:
-        spec: what it asks.
-        document: for errors that name its lines.
-    """
+    """A file that was read."""
 
     spec: ExperimentSpec
     document: Document

@@ -37,19 +37,14 @@ Figures = Annotated[
 
 
 class RedlineEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_only=True):
-    """A search for the highest load that meets an objective, as `benchctl redline` has it; seconds.
-
-    Attributes:
-        operation: or a challenge.
-        tasks: of a challenge, whose latency `slo` is about; all with a target unless they are given.
-        clients: or a range such as `1..64`.
-    """
+    """A search for the highest load that meets an objective, as `benchctl redline` has it; seconds."""
 
     operation: Text | None = None
     challenge: Text | None = None
+    # Of a challenge, whose latency `slo` is about; all with a target unless they are given.
     tasks: tuple[Text, ...] = ()
     slo: Text
-    clients: int | Text = 16
+    clients: int | Text = 16  # or a range such as `1..64`
     schedule: Literal["deterministic", "poisson"] | None = None
     warm_up: float = 10.0
     settle: float = 2.0
@@ -60,25 +55,18 @@ class RedlineEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rena
 
 
 class CommonEntry(Conditions, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_only=True):
-    """What a file says of all measurements, and a measurement of its own. Paths are relative to the file.
+    """What a file says of all measurements, and a measurement of its own. Paths are relative to the file."""
 
-    Attributes:
-        docs: a million generated ones, or all of files, unless they are given.
-        heap: of every node; by the number of documents unless it is given, as in `benchctl run`.
-    """
-
+    # A million generated ones, or all of files, unless they are given.
     docs: Positive | Documents | None = None
+    # Of every node; by the number of documents unless it is given, as in `benchctl run`.
     heap: HeapSize | None = None
 
 
 class MeasurementEntry(CommonEntry, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_only=True):
-    """A measurement; see `experiment.record.Measurement`.
+    """A measurement; see `experiment.record.Measurement`."""
 
-    Attributes:
-        variants: names; of microbenchmarks as `benchctl micro run --variant` takes them.
-    """
-
-    variants: Texts
+    variants: Texts  # names; of microbenchmarks as `benchctl micro run --variant` takes them
     challenges: tuple[Text, ...] = ()
     warmup_challenges: tuple[Text, ...] = ()
     params: dict[str, Any] = msgspec.field(default_factory=dict)
@@ -91,24 +79,17 @@ class MeasurementEntry(CommonEntry, frozen=True, forbid_unknown_fields=True, ren
 
 
 class RowEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """A comparison.
+    """A comparison."""
 
-    Attributes:
-        name: by which expectations refer to it.
-        baseline, contender: `MEASUREMENT/VARIANT/[CHALLENGE[#N]/]TASK`; or a list of these, whose values are
-            added up, or subtracted behind a `-`. `MEASUREMENT/VARIANT` in a metric of index builds.
-        label: of the row; its name unless it is given.
-        as_: `ratio`, `ratio-of-sums`, or `difference`.
-        metric: machine name; the table's unless it is given.
-        published: what the source reported: baseline, contender, and the change as it was printed.
-    """
-
-    name: Name
+    name: Name  # by which expectations refer to it
+    # `baseline`, `contender`: `MEASUREMENT/VARIANT/[CHALLENGE[#N]/]TASK`; or a list of these, whose values
+    # are added up, or subtracted behind a `-`. `MEASUREMENT/VARIANT` in a metric of index builds.
     baseline: Text | Texts
     contender: Text | Texts
-    label: str = ""
-    as_: ComparedAs = msgspec.field(name="as", default="ratio")
-    metric: Text | None = None
+    label: str = ""  # of the row; its name unless it is given
+    as_: ComparedAs = msgspec.field(name="as", default="ratio")  # `ratio`, `ratio-of-sums`, or `difference`
+    metric: Text | None = None  # machine name; the table's unless it is given
+    # What the source reported: baseline, contender, and the change as it was printed.
     published: Figures | None = None
 
 
@@ -125,20 +106,15 @@ class TableEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename
 
 
 class CallSiteEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """A call site; see `experiment.record.CallSite`.
-
-    Attributes:
-        task: `TASK`, or `CHALLENGE[#N]/TASK`.
-        label: its name unless it is given.
-    """
+    """A call site; see `experiment.record.CallSite`."""
 
     name: Name
     measurement: Text
     variants: Texts
     method: Text
     callee: Text
-    task: Text
-    label: str = ""
+    task: Text  # `TASK`, or `CHALLENGE[#N]/TASK`
+    label: str = ""  # its name unless it is given
     about: str = ""
 
 
@@ -151,38 +127,30 @@ class FateEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=
 
 
 class ExpectationEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """A statement and what shows it: comparisons, see `experiment.record.Expectation`, or a fate.
-
-    Attributes:
-        margin: 5 % unless it is given; of differences in the metric's unit.
-        fate: of a call site, in place of all but the statement and `needs`.
-    """
+    """A statement and what shows it: comparisons, see `experiment.record.Expectation`, or a fate."""
 
     statement: Text
     comparisons: Texts | None = None
     is_: Relation | None = msgspec.field(name="is", default=None)
-    margin: Margin | None = None
+    margin: Margin | None = None  # 5 % unless it is given; of differences in the metric's unit
     than: Text | None = None
     needs: str = ""
-    fate: FateEntry | None = None
+    fate: FateEntry | None = None  # of a call site, in place of all but the statement and `needs`
 
 
 class ExperimentFile(CommonEntry, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_only=True):
     """An experiment file as a whole; see `experiment.record.ExperimentSpec`.
 
     Its conditions are those of every measurement that has none of its own.
-
-    Attributes:
-        forks: blocks.
-        variants: beside the built-in `es`, `os` and `es@8.19.0`, as in a file of variants.
-        params: of all challenges; every measurement takes those that its own challenges know.
     """
 
     title: Text
     about: str = ""
     source: str = ""
     forks: Forks = DEFAULT_FORKS
+    # Of all challenges; every measurement takes those that its own challenges know.
     params: dict[str, Any] = msgspec.field(default_factory=dict)
+    # Beside the built-in `es`, `os` and `es@8.19.0`, as in a file of variants.
     variants: dict[str, VariantEntry] = msgspec.field(default_factory=dict)
     measurements: Annotated[dict[Name, MeasurementEntry], Meta(min_length=1)]
     tables: tuple[TableEntry, ...] = ()

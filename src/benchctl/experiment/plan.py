@@ -49,17 +49,10 @@ DECIDED = StopSpec(decided=True, least_forks=1)
 
 @dataclass(frozen=True)
 class Planned:
-    """A measurement, ready to be opened as a run.
+    """A measurement, ready to be opened as a run."""
 
-    Attributes:
-        plan: of the run; its corpus digest may still be empty.
-        track: with the operations of its challenges.
-        files: which documents come from files.
-        unused: parameters of the experiment that its challenges do not know.
-    """
-
-    plan: Plan
-    track: Track
+    plan: Plan  # of the run; its corpus digest may still be empty
+    track: Track  # with the operations of its challenges
     files: FileOptions
     unused: frozenset[str]
 
@@ -179,23 +172,16 @@ def _heap_mb(spec: ExperimentSpec) -> int:
 
 @dataclass(frozen=True)
 class Changes:
-    """What replaces the file's values.
+    """What replaces the file's values."""
 
-    Attributes:
-        forks: None for the file's; the most of a side with `until_decided`.
-        docs, heap_mb, seed: None for the file's.
-        params: over those of the experiment and of its measurements.
-        only: names of the measurements that are made; empty for all.
-        until_decided: give forks to open expectations; all begin with as many as the first look takes.
-        test_mode: see whether it works, not how fast.
-    """
-
-    forks: int | None = None
+    forks: int | None = None  # None for the file's; the most of a side with `until_decided`
+    # `docs`, `heap_mb`, `seed`: None for the file's.
     docs: int | None = None
     heap_mb: int | None = None
     seed: int | None = None
     params: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
-    only: tuple[str, ...] = ()
+    only: tuple[str, ...] = ()  # names of the measurements that are made; empty for all
+    # Give forks to open expectations; all begin with as many as the first look takes.
     until_decided: bool = False
     test_mode: bool = False
 
@@ -299,13 +285,7 @@ def _answerable(expectation: Expectation, compared: set[str]) -> bool:
 
 @dataclass(frozen=True)
 class Experiment:
-    """A checked experiment.
-
-    Attributes:
-        spec: what it asks, with what the command line changed.
-        plans: of its measurements.
-        whole: what its file asks.
-    """
+    """A checked experiment."""
 
     spec: ExperimentSpec
     plans: Plans

@@ -30,25 +30,16 @@ class SeenReceiver(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rena
 
 
 class SeenCall(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_only=True):
-    """A call site in one fork, in the newest compilation by C2.
-
-    Attributes:
-        site: name of the call site.
-        variant, block: of the fork.
-        found: what became of it; None where there is no log that can be read.
-        words: HotSpot's own, by callee; without a log, why there is none.
-        receivers: of its type profile, the most frequent first; HotSpot prints none of a virtual call.
-        calls: that the profile counts, over all receivers; 0 where none is printed.
-        given_up: whether the JVM stopped using that compilation.
-    """
+    """A call site in one fork, in the newest compilation by C2."""
 
     site: str
     variant: str
     block: int
-    found: Found | None
-    words: str = ""
+    found: Found | None  # what became of it; None where there is no log that can be read
+    words: str = ""  # HotSpot's own, by callee; without a log, why there is none
+    # Of its type profile, the most frequent first; HotSpot prints none of a virtual call.
     receivers: tuple[SeenReceiver, ...] = ()
-    calls: int = 0
+    calls: int = 0  # that the profile counts, over all receivers; 0 where none is printed
     given_up: bool = False
 
 
@@ -78,73 +69,45 @@ EXPERIMENT_VERSION = 2
 
 
 class Conditions(RunSettings, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_only=True):
-    """How measurements are made, in the words of `benchctl run`: all of an experiment, or one of its own.
-
-    Attributes:
-        track: name or path.
-        seed: of the order of variants, arrivals and values.
-        corpus: a file of documents for the track's only index.
-        corpus_has_actions: whether a line before each of its documents says what to do with it.
-        corpus_dirs: where files of the track's documents are, beside its own folder.
-        corpus_seed: of generated documents.
-        workers: processes that clients work in.
-        pin: `auto`, or `node=CPUS,driver=CPUS`; empty to leave CPUs to the kernel.
-        paired: blocks are analysed as pairs.
-        as_written: ask as often as challenges say, however small the corpus is.
-        calibrate: first measure what the driver itself costs.
-        tags: words to find runs by, beside the experiment's own.
-    """
+    """How measurements are made, in the words of `benchctl run`: all of an experiment, or one of its own."""
 
     track: Annotated[str, Meta(min_length=1)] = "big5"
-    seed: Annotated[int, Meta(ge=0, le=MAX_SEED - 1)] = 1
+    seed: Annotated[int, Meta(ge=0, le=MAX_SEED - 1)] = 1  # of the order of variants, arrivals and values
     corpus: str = ""
     corpus_has_actions: bool = False
-    corpus_dirs: tuple[str, ...] = ()
+    corpus_dirs: tuple[str, ...] = ()  # where files of the track's documents are, beside its own folder
     corpus_seed: Annotated[int, Meta(ge=0, le=MAX_SEED - 1)] = 1
     workers: Annotated[int, Meta(ge=1, le=MOST_WORKERS)] = 1
-    pin: str = ""
-    paired: bool = True
-    as_written: bool = True
+    pin: str = ""  # `auto`, or `node=CPUS,driver=CPUS`; empty to leave CPUs to the kernel
+    paired: bool = True  # blocks are analysed as pairs
+    as_written: bool = True  # ask as often as challenges say, however small the corpus is
     calibrate: bool = False
     tags: tuple[Annotated[str, Meta(pattern=r"^[A-Za-z0-9._-]{1,64}$")], ...] = ()
 
 
 class Measurement(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_only=True):
-    """One run of an experiment: variants that do the same.
+    """One run of an experiment: variants that do the same."""
 
-    Attributes:
-        name: by which comparisons refer to it.
-        variants: names of the experiment's variants.
-        challenges: names or absolute paths, in the order of a fork.
-        warmup_challenges: run unmeasured after every boot.
-        restart: when a fresh node comes in between.
-        params: of its challenges, over the experiment's.
-        include_tasks, exclude_tasks: filters, as on the command line.
-        own: what else of the experiment's conditions, documents and heap it has otherwise, by field.
-        redline: the search that it makes instead of challenges; None for these.
-        ingest: it builds indices, and nothing else.
-        micro: the microbenchmarks that it makes instead; None for nodes.
-        about: what it is for, in a sentence.
-        forks: of every variant, where fewer than the experiment's are enough; None for as many.
-        evidence: what is collected beside the figures, and in which forks; None for nothing.
-        digest: SHA-256 of its plan when the experiment began, hexadecimal; empty before it was planned.
-    """
-
-    name: str
+    name: str  # by which comparisons refer to it
     variants: tuple[str, ...]
-    challenges: tuple[str, ...]
+    challenges: tuple[str, ...]  # names or absolute paths, in the order of a fork
     warmup_challenges: tuple[str, ...] = ()
-    restart: RestartPolicy = "challenge"
+    restart: RestartPolicy = "challenge"  # when a fresh node comes in between
     params: dict[str, Any] = {}
+    # `include_tasks`, `exclude_tasks`: filters, as on the command line.
     include_tasks: str = ""
     exclude_tasks: str = ""
+    # What else of the experiment's conditions, documents and heap it has otherwise, by field.
     own: dict[str, Any] = {}
-    redline: RedlineSpec | None = None
+    redline: RedlineSpec | None = None  # the search that it makes instead of challenges; None for these
     ingest: bool = False
-    micro: MicroSpec | None = None
+    micro: MicroSpec | None = None  # the microbenchmarks that it makes instead; None for nodes
     about: str = ""
+    # Of every variant, where fewer than the experiment's are enough; None for as many.
     forks: int | None = None
+    # What is collected beside the figures, and in which forks; None for nothing.
     evidence: EvidenceSpec | None = None
+    # SHA-256 of its plan when the experiment began, hexadecimal; empty before it was planned.
     digest: str = ""
 
     @property
@@ -157,18 +120,13 @@ class TaskRef(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="k
     """One task of one variant in one measurement: `MEASUREMENT/VARIANT/TASK`, or `.../CHALLENGE/TASK`.
 
     Or the builds of its index, `MEASUREMENT/VARIANT`.
-
-    Attributes:
-        measurement: its name.
-        variant: name of the variant.
-        task: label of the task; empty for the index.
-        challenge: of it; of one that runs several times, with a number from 1 behind `#`. Empty where the
-            measurement has one task of that label only.
     """
 
     measurement: str
     variant: str
-    task: str
+    task: str  # label of the task; empty for the index
+    # Of it; of one that runs several times, with a number from 1 behind `#`. Empty where the measurement
+    # has one task of that label only.
     challenge: str = ""
 
     def __str__(self) -> str:
@@ -217,37 +175,24 @@ def side_text(side: SideRef) -> str:
 
 
 class Published(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """What somebody else reported for a comparison.
-
-    Attributes:
-        baseline, contender: in the metric's unit.
-        change_percent: as it was printed; None to work it out.
-    """
+    """What somebody else reported for a comparison."""
 
     baseline: float
     contender: float
-    change_percent: float | None = None
+    change_percent: float | None = None  # as it was printed; None to work it out
 
 
 class ComparisonSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_only=True):
-    """A row of a table: a contender against a baseline in one metric.
+    """A row of a table: a contender against a baseline in one metric."""
 
-    Attributes:
-        name: by which expectations refer to it; unique in the experiment.
-        label: of its row.
-        baseline, contender: tasks of measurements, or values derived from several.
-        metric: machine name, such as `throughput` or `service_time_p90`.
-        published: what the source reported; None where it reported nothing.
-        compared_as: the ratio of geometric means over forks, or of arithmetic ones, as always of derived
-            values; or the difference, in the metric's unit.
-    """
-
-    name: str
+    name: str  # by which expectations refer to it; unique in the experiment
     label: str
     baseline: SideRef
     contender: SideRef
-    metric: str
-    published: Published | None = None
+    metric: str  # machine name, such as `throughput` or `service_time_p90`
+    published: Published | None = None  # what the source reported; None where it reported nothing
+    # The ratio of geometric means over forks, or of arithmetic ones, as always of derived values; or the
+    # difference, in the metric's unit.
     compared_as: ComparedAs = "ratio"
 
     @property
@@ -257,47 +202,30 @@ class ComparisonSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, re
 
 
 class TableSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_only=True):
-    """Comparisons that belong together.
-
-    Attributes:
-        title: of it.
-        source: the caption of the table that it repeats; empty for one of its own.
-        about: what to see in it, in a sentence or two.
-        baseline, contender: headings of the two columns of values.
-        rows: in order.
-    """
+    """Comparisons that belong together."""
 
     title: str
     rows: tuple[ComparisonSpec, ...]
-    source: str = ""
+    source: str = ""  # the caption of the table that it repeats; empty for one of its own
     about: str = ""
     baseline: str = "baseline"
     contender: str = "contender"
 
 
 class Expectation(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_only=True):
-    """A statement that the measurement confirms, refutes, or leaves open.
-
-    Attributes:
-        statement: in words.
-        comparisons: names of the comparisons that all have to show it; where `than` is given, exactly one.
-        is_: what each contender is against its baseline; `is` in the file.
-        margin: relative difference below which two are alike, above 0; in `unit` where that is given.
-        than: the name of another comparison: then the ratio of the first is held against the ratio of this
-            one (a difference of differences).
-        needs: what has to hold for it to be answerable, for the reader.
-        place: among all expectations of the file.
-        unit: of comparisons that are differences; empty for ratios.
-    """
+    """A statement that the measurement confirms, refutes, or leaves open."""
 
     statement: str
+    # Names of the comparisons that all have to show it; where `than` is given, exactly one.
     comparisons: tuple[str, ...]
-    is_: Relation = msgspec.field(name="is")
-    margin: float
+    is_: Relation = msgspec.field(name="is")  # what each contender is against its baseline; `is` in the file
+    margin: float  # relative difference below which two are alike, above 0; in `unit` where that is given
+    # The name of another comparison: then the ratio of the first is held against the ratio of this one (a
+    # difference of differences).
     than: str = ""
-    needs: str = ""
+    needs: str = ""  # what has to hold for it to be answerable, for the reader
     place: int = 0
-    unit: str = ""
+    unit: str = ""  # of comparisons that are differences; empty for ratios
 
     @property
     def limit(self) -> float:
@@ -306,28 +234,16 @@ class Expectation(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
 
 
 class CallSite(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_only=True):
-    """Calls of a method of some name in another: what the JVM did with them is the suspected cause.
+    """Calls of a method of some name in another: what the JVM did with them is the suspected cause."""
 
-    Attributes:
-        name: by which expectations refer to it; unique in the experiment.
-        label: for the report.
-        measurement: whose inlining logs are read.
-        variants: of that measurement.
-        method: that the calls are in: `Class::method`, with as much of the package as is needed.
-        callee: the called method's name, without its class.
-        task: of the measurement, whose node start is examined and whose figure is shown beside.
-        challenge: of the task, as in `TaskRef`.
-        about: what to see in it.
-    """
-
-    name: str
+    name: str  # by which expectations refer to it; unique in the experiment
     label: str
     measurement: str
     variants: tuple[str, ...]
-    method: str
-    callee: str
+    method: str  # that the calls are in: `Class::method`, with as much of the package as is needed
+    callee: str  # the called method's name, without its class
     task: str
-    challenge: str = ""
+    challenge: str = ""  # of the task, as in `TaskRef`
     about: str = ""
 
     def task_of(self, variant: str) -> TaskRef:
@@ -336,22 +252,13 @@ class CallSite(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="
 
 
 class FateExpectation(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_only=True):
-    """A statement about a call site, judged by counting forks: there is no interval around what a JVM did.
-
-    Attributes:
-        statement: in words.
-        call_site: its name.
-        variant: of that call site.
-        is_: what should become of it; `is` in the file.
-        needs: what has to hold for it to be answerable, for the reader.
-        place: among all expectations of the file.
-    """
+    """A statement about a call site, judged by counting forks: there is no interval around what a JVM did."""
 
     statement: str
     call_site: str
     variant: str
-    is_: Dispatch = msgspec.field(name="is")
-    needs: str = ""
+    is_: Dispatch = msgspec.field(name="is")  # what should become of it; `is` in the file
+    needs: str = ""  # what has to hold for it to be answerable, for the reader
     place: int = 0
 
 
@@ -359,46 +266,31 @@ class ExperimentSpec(Conditions, frozen=True, forbid_unknown_fields=True, rename
     """An experiment with its settings, validated and complete.
 
     Nothing in it depends on a file any more but challenges by path.
-
-    Attributes:
-        version: of this form.
-        name: of its file, without the ending.
-        title, about: for the report.
-        source: where published figures come from.
-        forks: of every variant of every measurement that does not say otherwise: blocks.
-        docs: documents; None for all of files.
-        heap_mb: of every node whose variant does not say otherwise; 0 until plans tell, if the file does not.
-        params: of all challenges.
-        variants: by the name under which measurements refer to them.
-        measurements, tables, expectations: in the order of the file.
-        call_sites: in the order of the file.
-        fates: what is expected of them.
-        digest: SHA-256 of the file and those that it includes, hexadecimal.
-        test_mode: its tasks are cut to see whether they work; its figures mean nothing.
-        until_decided: beyond its forks, sides get more as long as expectations that rest on them are open; it
-            is looked at after every block.
-        most_forks: of a side, until it is decided; None where its forks are all.
     """
 
     version: int = EXPERIMENT_VERSION
-    name: str
+    name: str  # of its file, without the ending
     title: str
     about: str = ""
-    source: str = ""
+    source: str = ""  # where published figures come from
     forks: int
-    docs: int | None
+    docs: int | None  # documents; None for all of files
+    # Of every node whose variant does not say otherwise; 0 until plans tell, if the file does not.
     heap_mb: int
     params: dict[str, Any] = msgspec.field(default_factory=dict)
-    variants: tuple[VariantSpec, ...]
+    variants: tuple[VariantSpec, ...]  # by the name under which measurements refer to them
+    # `measurements`, `tables`, `expectations`: in the order of the file.
     measurements: tuple[Measurement, ...]
     tables: tuple[TableSpec, ...] = ()
     expectations: tuple[Expectation, ...] = ()
-    call_sites: tuple[CallSite, ...] = ()
+    call_sites: tuple[CallSite, ...] = ()  # in the order of the file
     fates: tuple[FateExpectation, ...] = ()
-    digest: str = ""
-    test_mode: bool = False
+    digest: str = ""  # SHA-256 of the file and those that it includes, hexadecimal
+    test_mode: bool = False  # its tasks are cut to see whether they work; its figures mean nothing
+    # Beyond its forks, sides get more as long as expectations that rest on them are open; it is looked at
+    # after every block.
     until_decided: bool = False
-    most_forks: int | None = None
+    most_forks: int | None = None  # of a side, until it is decided; None where its forks are all
 
     @property
     def comparisons(self) -> tuple[ComparisonSpec, ...]:
@@ -450,29 +342,17 @@ ExperimentStatus = Literal["running", "complete", "interrupted", "failed"]
 
 
 class ExperimentRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_only=True):
-    """One execution of an experiment. Written as `experiment.json` in a folder of its own.
-
-    Attributes:
-        record_version: of this form.
-        id: name of its folder.
-        created: wall clock, ISO 8601, a label only.
-        status: how it ended.
-        spec: what it asks, with what the command line changed.
-        runs: measurement -> id of its run in the run store.
-        stopped: why it ended before all forks were there; empty for all.
-        expected_s: what it was expected to take, forks only; None where nothing was known.
-        spent_s: seconds that its forks took, over all goes.
-    """
+    """One execution of an experiment. Written as `experiment.json` in a folder of its own."""
 
     record_version: int = EXPERIMENT_VERSION
     id: str
-    created: str
+    created: str  # wall clock, ISO 8601, a label only
     status: ExperimentStatus
     spec: ExperimentSpec
-    runs: dict[str, str] = {}
-    stopped: str = ""
-    expected_s: float | None = None
-    spent_s: float = 0.0
+    runs: dict[str, str] = {}  # measurement -> id of its run in the run store
+    stopped: str = ""  # why it ended before all forks were there; empty for all
+    expected_s: float | None = None  # what it was expected to take, forks only; None where nothing was known
+    spent_s: float = 0.0  # seconds that its forks took, over all goes
 
 
 # Experiments on disk: a folder each, with its record; the runs that belong to it lie in the run store.

@@ -647,17 +647,11 @@ class ExperimentSource(msgspec.Struct, frozen=True, forbid_unknown_fields=True, 
 
 
 class ExperimentDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What `json` prints.
+    """What `json` prints."""
 
-    Attributes:
-        experiment: what it asked, as in experiment.json.
-        analysis: its results.
-        sources: measurement -> its run.
-    """
-
-    experiment: ExperimentRecord
+    experiment: ExperimentRecord  # what it asked, as in experiment.json
     analysis: ExperimentAnalysis
-    sources: dict[str, ExperimentSource]
+    sources: dict[str, ExperimentSource]  # measurement -> its run
 
 
 def render(

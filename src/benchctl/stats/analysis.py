@@ -25,38 +25,24 @@ LoadState = Literal["saturated", "driver-limited"]
 
 
 class Figures(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One variant's figures for one task and metric.
-
-    Attributes:
-        variant: its name.
-        blocks: the block of every value; a number may repeat when forks come from several runs.
-        values: one a fork, in the metric's unit; None where the fork has none.
-        value: geometric mean over forks; None without values.
-        cv_percent: SD over mean of the forks; None under two.
-        samples: successful measured requests of the fork that has fewest.
-        steady: whether it had settled.
-        unsupported: the node's reason when it cannot do the operation.
-        at_least: the value is a lower bound.
-        load: what was wrong with the load; empty when nothing was.
-        cv_adjusted_percent: cv_percent of what the host probe leaves, with one slope for all variants of the
-            row; None when there is no adjusting. Never decides.
-        builds: the index build of every value; empty when there is one build.
-        between_builds_percent, within_builds_percent: standard deviation (of logarithms) of index builds, and
-            of the forks on one build, by the method of moments; None where that cannot be told.
-    """
+    """One variant's figures for one task and metric."""
 
     variant: str
-    blocks: tuple[int, ...]
-    values: tuple[float | None, ...]
-    value: float | None
-    cv_percent: float | None
-    samples: int
+    blocks: tuple[int, ...]  # the block of every value; a number may repeat when forks come from several runs
+    values: tuple[float | None, ...]  # one a fork, in the metric's unit; None where the fork has none
+    value: float | None  # geometric mean over forks; None without values
+    cv_percent: float | None  # SD over mean of the forks; None under two
+    samples: int  # successful measured requests of the fork that has fewest
     steady: Steadiness
-    unsupported: str | None = None
+    unsupported: str | None = None  # the node's reason when it cannot do the operation
     at_least: bool = False
-    load: tuple[LoadState, ...] = ()
+    load: tuple[LoadState, ...] = ()  # what was wrong with the load; empty when nothing was
+    # Cv_percent of what the host probe leaves, with one slope for all variants of the row; None when there
+    # is no adjusting. Never decides.
     cv_adjusted_percent: float | None = None
-    builds: tuple[int, ...] = ()
+    builds: tuple[int, ...] = ()  # the index build of every value; empty when there is one build
+    # `between_builds_percent`, `within_builds_percent`: standard deviation (of logarithms) of index builds,
+    # and of the forks on one build, by the method of moments; None where that cannot be told.
     between_builds_percent: float | None = None
     within_builds_percent: float | None = None
 
@@ -82,63 +68,39 @@ def provisional(comparison: Comparison, sides: Iterable[Figures]) -> Comparison:
 
 
 class Row(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One task and metric over all variants.
-
-    Attributes:
-        schedule: position of the challenge in a fork.
-        challenge: its name.
-        task: position of the task in the challenge.
-        label: the task's name.
-        operation: the operation's name.
-        metric: machine name.
-        unit: of the values.
-        higher_is_better: which way is faster.
-        figures: per variant, the baseline first.
-        comparisons: every other variant against the baseline.
-        scale: distance from the blog; None when the blog has no such task.
-        caveats: doubts about this row, those of its comparisons included.
-        swept: it is a point of a curve, and is shown there.
-        level: `build` where index builds are what has the values, not forks: of a challenge of their own,
-            which stands behind all others.
-    """
+    """One task and metric over all variants."""
 
     schedule: int
     challenge: str
     task: int
     label: str
-    operation: str
+    operation: str  # the operation's name
     metric: MetricKey
     unit: str
     higher_is_better: bool
     figures: tuple[Figures, ...]
     comparisons: tuple[Comparison, ...]
-    scale: ScaleNote | None = None
+    scale: ScaleNote | None = None  # distance from the blog; None when the blog has no such task
     caveats: tuple[Caveat, ...] = ()
     swept: bool = False
+    # `build` where index builds are what has the values, not forks: of a challenge of their own, which
+    # stands behind all others.
     level: Literal["task", "build"] = "task"
 
 
 class DriverRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What the driver itself did in one task of one variant: medians over forks, but for the greatest lag.
-
-    Attributes:
-        schedule: position of the challenge in a fork.
-        task: position of the task in the challenge.
-        label: the task's name.
-        variant: whose forks.
-        target_per_s: of an open loop; None for a closed one.
-        offered_per_s, possible_per_s, think_share, cpu_share, gap_s, workers: see `DriverFigures`.
-        lag_p50_ns, lag_p99_ns, lag_max_ns: the same; the last is the greatest of all forks.
-        load: what was wrong with the load; empty when nothing was.
-    """
+    """What the driver itself did in one task of one variant: medians over forks, but for the greatest lag."""
 
     schedule: int
     task: int
     label: str
     variant: str
-    target_per_s: float | None
+    target_per_s: float | None  # of an open loop; None for a closed one
+    # `offered_per_s`, `possible_per_s`, `think_share`, `cpu_share`, `gap_s`, `workers`: see
+    # `DriverFigures`.
     offered_per_s: float | None
     possible_per_s: float | None
+    # `lag_p50_ns`, `lag_p99_ns`, `lag_max_ns`: the same; the last is the greatest of all forks.
     lag_p50_ns: float | None
     lag_p99_ns: float | None
     lag_max_ns: int | None
@@ -146,24 +108,11 @@ class DriverRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     cpu_share: float | None
     gap_s: float | None
     workers: int
-    load: tuple[LoadState, ...] = ()
+    load: tuple[LoadState, ...] = ()  # what was wrong with the load; empty when nothing was
 
 
 class HostRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What one of several hosts did in one task of one variant: medians over forks, but for the last two.
-
-    Attributes:
-        schedule: position of the challenge in a fork.
-        task: position of the task in the challenge.
-        label: the task's name.
-        variant: whose forks.
-        host: its name.
-        clients: of the task, that worked there.
-        start_late_ns: how late its first request was sent, on its own clock; None where unknown.
-        offered_per_s, lag_p50_ns, lag_p99_ns, cpu_share: see `DriverFigures`.
-        clock_error_ns: by how much its clock may be wrong against the others', the greatest of all forks.
-        lag_max_ns: the greatest of all forks.
-    """
+    """What one of several hosts did in one task of one variant: medians over forks, but for the last two."""
 
     schedule: int
     task: int
@@ -171,12 +120,13 @@ class HostRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     variant: str
     host: str
     clients: int
-    start_late_ns: float | None
+    start_late_ns: float | None  # how late its first request was sent, on its own clock; None where unknown
+    # `offered_per_s`, `lag_p50_ns`, `lag_p99_ns`, `cpu_share`: see `DriverFigures`.
     offered_per_s: float | None
     lag_p50_ns: float | None
     lag_p99_ns: float | None
     cpu_share: float | None
-    clock_error_ns: int
+    clock_error_ns: int  # by how much its clock may be wrong against the others', the greatest of all forks
     lag_max_ns: int | None
 
 
@@ -187,38 +137,22 @@ batch."""
 
 
 class TimeRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One kind of time of one task and variant: medians over forks of their quantiles.
-
-    Attributes:
-        schedule: position of the challenge in a fork.
-        task: position of the task in the challenge.
-        label: the task's name.
-        variant: whose forks.
-        kind: which time.
-        p50_ms, p90_ms, p99_ms: milliseconds; None where a fork has too few requests for it.
-        search: which one of a batch, from 1; 0 for the request.
-    """
+    """One kind of time of one task and variant: medians over forks of their quantiles."""
 
     schedule: int
     task: int
     label: str
     variant: str
     kind: TimeKind
+    # `p50_ms`, `p90_ms`, `p99_ms`: milliseconds; None where a fork has too few requests for it.
     p50_ms: float
     p90_ms: float | None
     p99_ms: float | None
-    search: int = 0
+    search: int = 0  # which one of a batch, from 1; 0 for the request
 
 
 class Section(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One challenge of a fork: what came before it is part of what is measured.
-
-    Attributes:
-        schedule: position in the fork.
-        challenge: its name.
-        preceded_by: challenges that the same node had run before, warm-up challenges included.
-        level: as of its rows.
-    """
+    """One challenge of a fork: what came before it is part of what is measured."""
 
     schedule: int
     challenge: str
@@ -227,58 +161,34 @@ class Section(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Analysis(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Everything that a report says about speed.
-
-    Attributes:
-        schema_version: of this structure.
-        runs: where the forks come from.
-        variants: in table order; the first is the baseline.
-        forks: variant -> number of finished forks.
-        paired: analysed as differences within blocks.
-        restart: when a fresh node came in between.
-        documents: in the corpus; 0 where that is unknown, or differs from variant to variant.
-        sections: the challenges, in order.
-        rows: by metric, then challenge and task.
-        caveats: doubts about all of it.
-        redline: the curves of a red-line search; None for challenges.
-        drivers: what the driver did, by challenge, task and variant; empty for a red-line search.
-        hosts: the same by host, where the load came from hosts that have names.
-        times: every kind of time, by challenge, task, variant and kind.
-        order_effects: operations that ran in several places of a fork, by metric and variant.
-        costs: minutes to a verdict, in the order of the rows.
-        method: how p-values were adjusted: Benjamini-Hochberg within each metric, or Holm over all of them.
-        disturbed: variant -> number of its forks around which a host probe was off; without those that have
-            none.
-        differences: how variants differ beyond engine and version, in words: a line for each that does.
-        evidence: what collecting it cost, where extra forks did; None elsewhere.
-        versions: variant -> version of its engine, where the record says it.
-        curves: of a sweep: every task and metric along the first axis, at each point of the others.
-        builds: variant -> index builds that were compared; empty where none were.
-    """
+    """Everything that a report says about speed."""
 
     schema_version: int
-    runs: tuple[str, ...]
-    variants: tuple[str, ...]
-    forks: dict[str, int]
-    paired: bool
-    restart: RestartPolicy
-    documents: int
-    sections: tuple[Section, ...]
-    rows: tuple[Row, ...]
+    runs: tuple[str, ...]  # where the forks come from
+    variants: tuple[str, ...]  # in table order; the first is the baseline
+    forks: dict[str, int]  # variant -> number of finished forks
+    paired: bool  # analysed as differences within blocks
+    restart: RestartPolicy  # when a fresh node came in between
+    documents: int  # in the corpus; 0 where that is unknown, or differs from variant to variant
+    sections: tuple[Section, ...]  # the challenges, in order
+    rows: tuple[Row, ...]  # by metric, then challenge and task
     caveats: tuple[Caveat, ...]
-    redline: RedlineCurves | None = None
+    redline: RedlineCurves | None = None  # the curves of a red-line search; None for challenges
+    # What the driver did, by challenge, task and variant; empty for a red-line search.
     drivers: tuple[DriverRow, ...] = ()
-    hosts: tuple[HostRow, ...] = ()
-    times: tuple[TimeRow, ...] = ()
+    hosts: tuple[HostRow, ...] = ()  # the same by host, where the load came from hosts that have names
+    times: tuple[TimeRow, ...] = ()  # every kind of time, by challenge, task, variant and kind
+    # Operations that ran in several places of a fork, by metric and variant.
     order_effects: tuple[OrderEffect, ...] = ()
-    costs: tuple[VerdictCost, ...] = ()
+    costs: tuple[VerdictCost, ...] = ()  # minutes to a verdict, in the order of the rows
     method: Method = "benjamini-hochberg"
+    # Variant -> number of its forks around which a host probe was off; without those that have none.
     disturbed: dict[str, int] = {}
     differences: tuple[str, ...] = ()
-    evidence: EvidenceCost | None = None
-    versions: dict[str, str] = {}
+    evidence: EvidenceCost | None = None  # what collecting it cost, where extra forks did; None elsewhere
+    versions: dict[str, str] = {}  # variant -> version of its engine, where the record says it
     curves: tuple[SweepCurve, ...] = ()
-    builds: dict[str, int] = {}
+    builds: dict[str, int] = {}  # variant -> index builds that were compared; empty where none were
 
     @property
     def task_rows(self) -> tuple[Row, ...]:

@@ -60,15 +60,10 @@ SAMPLES_FOR_P90 = 100
 
 
 class Caveat(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One doubt.
-
-    Attributes:
-        code: for machines.
-        text: for readers; one sentence without a final full stop.
-    """
+    """One doubt."""
 
     code: CaveatCode
-    text: str
+    text: str  # for readers; one sentence without a final full stop
 
 
 def single_fork(forks: Mapping[str, int]) -> Caveat:

@@ -29,20 +29,15 @@ from benchctl.stats.multiplicity import (
 
 
 class Series(msgspec.Struct, frozen=True):
-    """Values of one variant's forks.
+    """Values of one variant's forks."""
 
-    Attributes:
-        points: natural logarithms of the usable values, or where they add up, these themselves; shape (n,).
-        missing: values that are none: not finite, negative unless they are signed, or 0 where that has no
-            logarithm.
-        kept: which of all values the points are of, in the same order; shape (n + those left out,).
-        additive: whether means are arithmetic: of what is often 0, such as pauses, and of what is compared by
-            differences.
-    """
-
+    # Natural logarithms of the usable values, or where they add up, these themselves; shape (n,).
     points: Floats
+    # Values that are none: not finite, negative unless they are signed, or 0 where that has no logarithm.
     missing: int
-    kept: Mask
+    kept: Mask  # which of all values the points are of, in the same order; shape (n + those left out,)
+    # Whether means are arithmetic: of what is often 0, such as pauses, and of what is compared by
+    # differences.
     additive: bool = False
 
     @classmethod
@@ -137,24 +132,18 @@ def _mean(points: Floats, *, additive: bool) -> float | None:
 
 
 class Nested(msgspec.Struct, frozen=True):
-    """One side's forks by build.
+    """One side's forks by build."""
 
-    Attributes:
-        means: of the points of a build's forks, by number of build, shape (builds,). Every build
-            counts alike, however many forks it has: where forks failed, the means differ in variance, but the
-            variance between them still estimates that of their mean without bias.
-        forks: of each build.
-        between_sd: relative standard deviation of builds; 0 when forks explain all of it, None under two
-            builds or when no build has two forks.
-        within_sd: of forks on the same build; None when no build has two.
-        additive: as of the series.
-    """
-
+    # Of the points of a build's forks, by number of build, shape (builds,). Every build counts alike,
+    # however many forks it has: where forks failed, the means differ in variance, but the variance between
+    # them still estimates that of their mean without bias.
     means: Floats
     forks: tuple[int, ...]
+    # Relative standard deviation of builds; 0 when forks explain all of it, None under two builds or when
+    # no build has two forks.
     between_sd: float | None
-    within_sd: float | None
-    additive: bool = False
+    within_sd: float | None  # of forks on the same build; None when no build has two
+    additive: bool = False  # as of the series
 
     @property
     def value(self) -> float | None:
@@ -276,94 +265,73 @@ _LARGEST_LOG = 700.0
 
 
 class Comparison(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How a contender compares with the baseline. Percentages are of the baseline; intervals are unadjusted.
-
-    Attributes:
-        metric: machine name of the metric.
-        baseline, contender: names of the variants.
-        higher_is_better: which way is faster.
-        paired: analysed as differences within blocks.
-        judged: whether a verdict may be given at all.
-        n_baseline, n_contender: forks with a value.
-        baseline_value, contender_value: geometric means over forks, in the metric's unit; None without any.
-            With several index builds, over the geometric means of the builds. Arithmetic where there is a
-            difference.
-        effect_percent: contender / baseline - 1.
-        low_percent, high_percent: 95 % interval of the effect; the upper end is None without any.
-        low90_percent, high90_percent: 90 % interval, which decides on equivalence.
-        p: two-sided, Welch's t or paired t on the logarithms, or on the values where there is a difference;
-            the permutation test's where a side is 0 in every fork, and None where both are.
-        p_adjusted: for the other tasks of this metric; None when it gets no verdict.
-        p_permutation: cross-check by rearranging forks.
-        p_permutation_least: the smallest value that p_permutation can take with this number of forks.
-        p_permutation_exact: every arrangement was looked at; else a seeded draw of 9,999.
-        verdict: from the contender's side: `faster` means that the contender is faster.
-        provisional: a verdict that is not to be quoted: a side had not settled, or has fewer than five forks.
-        error: standard error of the effect, in natural logarithms; None without a test, and where the ratio
-            has none.
-        mde_percent: the difference that this test finds with 80 % power, before any adjustment of p.
-        cv_baseline_percent, cv_contender_percent: SD over mean of the forks.
-        margin_percent: differences below this do not matter in practice.
-        looks: at the figures so far, in spite of which p and intervals hold: several where a run went on
-            after it had been looked at, 0 where it was looked at after every block.
-        most_blocks: that these looks hold for, where `looks` is 0.
-        caveats: doubts about this comparison.
-        compared_as: what readers are told: the change in percent, or the difference. The verdict goes by the
-            change, which the margin is one of.
-        difference: contender - baseline, arithmetic means over forks, in the metric's unit; None where the
-            means are geometric.
-        difference_low, difference_high: its 95 % interval.
-        difference_low90, difference_high90: its 90 % interval.
-        replicate: what intervals and p-values count: forks, or index builds where there are several.
-        builds_baseline, builds_contender: index builds that have a fork with a value; 0 when forks count.
-        adjusted_percent, adjusted_low_percent, adjusted_high_percent: the effect with the host probe held
-            equal, and its 95 % interval. Never decides.
-        adjusted_for: the kernels of the host probe that it was adjusted for.
-        adjusted_reason: why there is no adjusted effect; empty when there is one.
-    """
+    """How a contender compares with the baseline: percentages of the baseline, unadjusted intervals."""
 
     metric: str
     baseline: str
     contender: str
     higher_is_better: bool
-    paired: bool
+    paired: bool  # analysed as differences within blocks
     judged: bool
     n_baseline: int
     n_contender: int
     margin_percent: float
+    # At the figures so far, in spite of which p and intervals hold: several where a run went on after it
+    # had been looked at, 0 where it was looked at after every block.
     looks: int = 1
-    most_blocks: int = 0
+    most_blocks: int = 0  # that these looks hold for, where `looks` is 0
+    # `baseline_value`, `contender_value`: geometric means over forks, in the metric's unit; None without
+    # any. With several index builds, over the geometric means of the builds. Arithmetic where there is a
+    # difference.
     baseline_value: float | None = None
     contender_value: float | None = None
-    effect_percent: float | None = None
+    effect_percent: float | None = None  # contender / baseline - 1
+    # `low_percent`, `high_percent`: 95 % interval of the effect; the upper end is None without any.
     low_percent: float | None = None
     high_percent: float | None = None
+    # `low90_percent`, `high90_percent`: 90 % interval, which decides on equivalence.
     low90_percent: float | None = None
     high90_percent: float | None = None
+    # Two-sided, Welch's t or paired t on the logarithms, or on the values where there is a difference; the
+    # permutation test's where a side is 0 in every fork, and None where both are.
     p: float | None = None
-    p_adjusted: float | None = None
-    p_permutation: float | None = None
+    p_adjusted: float | None = None  # for the other tasks of this metric; None when it gets no verdict
+    p_permutation: float | None = None  # cross-check by rearranging forks
     p_permutation_least: float | None = None
-    p_permutation_exact: bool = True
-    verdict: Verdict = "n/a"
+    p_permutation_exact: bool = True  # every arrangement was looked at; else a seeded draw of 9,999
+    verdict: Verdict = "n/a"  # from the contender's side: `faster` means that the contender is faster
+    # Standard error of the effect, in natural logarithms; None without a test, and where the ratio has
+    # none.
     error: float | None = None
+    # The difference that this test finds with 80 % power, before any adjustment of p.
     mde_percent: float | None = None
     cv_baseline_percent: float | None = None
     cv_contender_percent: float | None = None
     caveats: tuple[Caveat, ...] = ()
+    # What intervals and p-values count: forks, or index builds where there are several.
     replicate: Literal["fork", "build"] = "fork"
+    # `builds_baseline`, `builds_contender`: index builds that have a fork with a value; 0 when forks count.
     builds_baseline: int = 0
     builds_contender: int = 0
+    # `adjusted_percent`, `adjusted_low_percent`, `adjusted_high_percent`: the effect with the host probe
+    # held equal, and its 95 % interval. Never decides.
     adjusted_percent: float | None = None
     adjusted_low_percent: float | None = None
     adjusted_high_percent: float | None = None
-    adjusted_for: str = ""
-    adjusted_reason: str = ""
+    adjusted_for: str = ""  # the kernels of the host probe that it was adjusted for
+    adjusted_reason: str = ""  # why there is no adjusted effect; empty when there is one
+    # A verdict that is not to be quoted: a side had not settled, or has fewer than five forks.
     provisional: bool = False
+    # What readers are told: the change in percent, or the difference. The verdict goes by the change, which
+    # the margin is one of.
     compared_as: ComparedAs = "ratio"
+    # Contender - baseline, arithmetic means over forks, in the metric's unit; None where the means are
+    # geometric.
     difference: float | None = None
+    # `difference_low`, `difference_high`: its 95 % interval.
     difference_low: float | None = None
     difference_high: float | None = None
+    # `difference_low90`, `difference_high90`: its 90 % interval.
     difference_low90: float | None = None
     difference_high90: float | None = None
 

@@ -20,41 +20,17 @@ _S_PER_MINUTE = 60
 
 
 class Compared(msgspec.Struct, frozen=True):
-    """One comparison, and what it would have been with the host held equal.
-
-    Attributes:
-        cvs_adjusted_percent: CV of both sides' forks after adjusting for the host probe; None if unknown.
-    """
+    """One comparison, and what it would have been with the host held equal."""
 
     place: Place
     label: str
     comparison: Comparison
+    # CV of both sides' forks after adjusting for the host probe; None if unknown.
     cvs_adjusted_percent: tuple[float | None, float | None] = (None, None)
 
 
 class VerdictCost(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How long a comparison would have to run to find a difference, at the spread that its forks had.
-
-    Attributes:
-        schedule: position of the challenge in a fork.
-        task: position of the task in the challenge.
-        label: the task's name.
-        metric: machine name.
-        baseline, contender: the variants.
-        effect_percent: the difference, found with 80 % power.
-        cv_baseline_percent, cv_contender_percent: CV of the forks that it follows from.
-        forks: a side; pairs when paired.
-        pair_s: median seconds of a fork of the one and of the other together.
-        minutes: forks x pair_s; the preparation is not in it.
-        paired: forks are pairs: the spread within blocks decides.
-        spread_percent: CV that the forks follow from: of forks, or of ratios within pairs when paired.
-        verdict_forks, verdict_minutes: what an open row of this run lacks until its own verdict, if effect
-            and spread stay as they are; None where it has one, or it would take too many. Minutes are those
-            of whole blocks, with a fork of every variant.
-        open: whether it has none.
-        forks_adjusted, minutes_adjusted: the same for the effect that is adjusted for the host probe, which
-            never decides; None in pairs, and where there is none.
-    """
+    """How long a comparison would have to run to find a difference, at the spread that its forks had."""
 
     schedule: int
     task: int
@@ -62,17 +38,22 @@ class VerdictCost(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     metric: MetricKey
     baseline: str
     contender: str
-    effect_percent: float
+    effect_percent: float  # the difference, found with 80 % power
     cv_baseline_percent: float | None
     cv_contender_percent: float | None
-    forks: int
-    pair_s: float
-    minutes: float
+    forks: int  # a side; pairs when paired
+    pair_s: float  # median seconds of a fork of the one and of the other together
+    minutes: float  # forks x pair_s; the preparation is not in it
     paired: bool
-    spread_percent: float
-    open: bool
+    spread_percent: float  # CV that the forks follow from: of forks, or of ratios within pairs when paired
+    open: bool  # whether it has none
+    # `verdict_forks`, `verdict_minutes`: what an open row of this run lacks until its own verdict, if
+    # effect and spread stay as they are; None where it has one, or it would take too many. Minutes are
+    # those of whole blocks, with a fork of every variant.
     verdict_forks: int | None = None
     verdict_minutes: float | None = None
+    # `forks_adjusted`, `minutes_adjusted`: the same for the effect that is adjusted for the host probe,
+    # which never decides; None in pairs, and where there is none.
     forks_adjusted: int | None = None
     minutes_adjusted: float | None = None
 

@@ -22,18 +22,13 @@ RowOutcome = Literal["regression", "open", "kept"]
 
 
 class GateResult(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What the gate says.
+    """What the gate says."""
 
-    Attributes:
-        outcome: `pass` means that every comparison could have shown a regression, and none did.
-        reasons: sentences without a final full stop, regressions first; for a pass, what was found instead.
-            At the end, which rows were left out, and how results differ that were compared by force.
-        forced: unlike results were compared by force: then the outcome is not the engines' alone.
-    """
-
-    outcome: Outcome
+    outcome: Outcome  # `pass` means that every comparison could have shown a regression, and none did
+    # Sentences without a final full stop, regressions first; for a pass, what was found instead. At the
+    # end, which rows were left out, and how results differ that were compared by force.
     reasons: tuple[str, ...]
-    forced: bool = False
+    forced: bool = False  # unlike results were compared by force: then the outcome is not the engines' alone
 
     @property
     def text(self) -> str:
@@ -190,14 +185,10 @@ _NOTHING_PERCENT = -100.0  # a ratio of 0
 
 
 class Decision(msgspec.Struct, frozen=True):
-    """Whether to go on.
-
-    Attributes:
-        enough: the precision asked for is reached.
-        text: why, or what is missing; one sentence without a final full stop, empty when none was asked for.
-    """
+    """Whether to go on."""
 
     enough: bool
+    # Why, or what is missing; one sentence without a final full stop, empty when none was asked for.
     text: str
 
 

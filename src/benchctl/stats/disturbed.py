@@ -23,16 +23,11 @@ _NS_PER_S = 1e9
 
 
 class Disturbance(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One fork whose host probe is off.
-
-    Attributes:
-        kernel: `cpu` or `memory`, whichever stands out more.
-        off_percent: how much slower (positive) or faster it ran than the median of all probes.
-    """
+    """One fork whose host probe is off."""
 
     variant: str
     block: int
-    kernel: str
+    kernel: str  # `cpu` or `memory`, whichever stands out more
     off_percent: float
 
     @property
@@ -82,15 +77,10 @@ def _usual(took_ns: Sequence[int]) -> tuple[float, float]:
 
 
 class Stall(NamedTuple):
-    """One wait of a task of a fork.
+    """One wait of a task of a fork."""
 
-    Attributes:
-        text: what it was, as a clause.
-        share: of the measured time, 0 to 1; 0 if no clock of the task includes it.
-    """
-
-    text: str
-    share: float
+    text: str  # what it was, as a clause
+    share: float  # of the measured time, 0 to 1; 0 if no clock of the task includes it
 
 
 def stalls(summary: TaskSummary) -> Iterator[Stall]:

@@ -64,28 +64,18 @@ FLOOR_FACTOR = 10
 
 
 class DriverLimit(msgspec.Struct, frozen=True):
-    """One way in which the driver, not the cluster, decided on figures.
+    """One way in which the driver, not the cluster, decided on figures."""
 
-    Attributes:
-        text: what it did, as a clause whose subject is benchctl.
-        figures: names of those concerned.
-    """
-
-    text: str
+    text: str  # what it did, as a clause whose subject is benchctl
     figures: frozenset[str]
 
 
 class LoadCheck(msgspec.Struct, frozen=True):
-    """What became of the load of one task and variant.
+    """What became of the load of one task and variant."""
 
-    Attributes:
-        saturated_per_s: the rate that the cluster kept up with, where that was not the rate asked for.
-        limits: what the driver did to the figures; empty is how it should be.
-        advice: what would help against the limits.
-    """
-
+    # The rate that the cluster kept up with, where that was not the rate asked for.
     saturated_per_s: float | None
-    limits: tuple[DriverLimit, ...]
+    limits: tuple[DriverLimit, ...]  # what the driver did to the figures; empty is how it should be
     advice: str
 
     @property

@@ -19,19 +19,7 @@ from benchctl.stats.metrics import collect, places, task_at
 
 
 class TaskCost(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What evidence cost in one task of one variant.
-
-    Attributes:
-        schedule: position of the challenge in a fork.
-        task: position of the task in the challenge.
-        label: the task's name.
-        variant: whose forks.
-        plain, evidence: forks of either kind that have a value.
-        percent: mean service time of the forks with evidence over that of the plain ones - 1, in percent, by
-            geometric means over forks.
-        low_percent, high_percent: its 95 % interval, from Welch's t on logarithms; None with one fork of
-            either kind.
-    """
+    """What evidence cost in one task of one variant."""
 
     schedule: int
     task: int
@@ -39,22 +27,21 @@ class TaskCost(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     variant: str
     plain: int
     evidence: int
+    # Mean service time of the forks with evidence over that of the plain ones - 1, in percent, by geometric
+    # means over forks.
     percent: float
+    # `low_percent`, `high_percent`: its 95 % interval, from Welch's t on logarithms; None with one fork of
+    # either kind.
     low_percent: float | None = None
     high_percent: float | None = None
 
 
 class EvidenceCost(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What evidence cost in a run that collected it in forks of its own.
+    """What evidence cost in a run that collected it in forks of its own."""
 
-    Attributes:
-        kinds: what was collected.
-        forks: of every variant that were planned for it.
-        tasks: by challenge, task and variant; those without a value on both sides are missing.
-    """
-
-    kinds: tuple[EvidenceKind, ...]
+    kinds: tuple[EvidenceKind, ...]  # what was collected
     forks: int
+    # By challenge, task and variant; those without a value on both sides are missing.
     tasks: tuple[TaskCost, ...]
 
 
@@ -167,20 +154,14 @@ class Thirds(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class JitActivity(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What the compilers did.
-
-    Attributes:
-        seconds: of the measured part.
-        c1, c2: compilations that began, by compiler.
-        c2_given_up: code of C2 that no thread enters any more.
-        deoptimised: threads that left compiled code because an assumption was wrong; None where the JVM does
-            not log it.
-    """
+    """What the compilers did."""
 
     seconds: float
+    # `c1`, `c2`: compilations that began, by compiler.
     c1: Thirds
     c2: Thirds
-    c2_given_up: Thirds
+    c2_given_up: Thirds  # code of C2 that no thread enters any more
+    # Threads that left compiled code because an assumption was wrong; None where the JVM does not log it.
     deoptimised: Thirds | None
 
 
@@ -192,27 +173,18 @@ class Cause(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class GcActivity(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How long threads stood still, and why.
-
-    Attributes:
-        seconds: of the measured part.
-        pauses, pause_ms, longest_ms: of the collector: number, sum, longest.
-        causes: in the JVM's words -> pauses for that reason.
-        safepoints, safepoint_ms: all times at which threads were stopped, those of the collector included.
-        reach_ms, longest_reach_ms: of it, until the last thread had stopped: sum, longest.
-        allocated_bytes_per_s: by the heap between collections that lie around the task or in it; None where
-            there are none.
-    """
+    """How long threads stood still, and why."""
 
     seconds: float
     pauses: int
     pause_ms: float
     longest_ms: float
-    causes: dict[str, Cause]
+    causes: dict[str, Cause]  # in the JVM's words -> pauses for that reason
     safepoints: int
     safepoint_ms: float
     reach_ms: float
     longest_reach_ms: float
+    # By the heap between collections that lie around the task or in it; None where there are none.
     allocated_bytes_per_s: float | None
 
 
@@ -220,14 +192,6 @@ class OsActivity(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What the kernel counted of the process; None where it does not say.
 
     Between readings, what grows is taken to grow evenly.
-
-    Attributes:
-        seconds: of the measured part.
-        user_s, system_s: CPU time.
-        minor_faults, major_faults: of pages that were in memory, and that were read from storage.
-        read_bytes, write_bytes: from and to storage.
-        voluntary_switches, involuntary_switches: of threads: they waited, or another one had the CPU.
-        threads, rss_bytes: the most of any reading.
     """
 
     seconds: float
@@ -244,25 +208,17 @@ class OsActivity(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class TaskEvidence(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What is known of one task: variant -> one entry a fork, in block order.
-
-    Attributes:
-        schedule: position of the challenge in a fork.
-        challenge: its name.
-        task: position of the task in the challenge.
-        label: the task's name.
-        jit, gc, os: by kind; variants without that evidence are missing.
-        node: whose it is, where variants have several; empty for a single one.
-    """
+    """What is known of one task: variant -> one entry a fork, in block order."""
 
     schedule: int
     challenge: str
     task: int
     label: str
+    # `jit`, `gc`, `os`: by kind; variants without that evidence are missing.
     jit: dict[str, tuple[JitActivity, ...]] = {}
     gc: dict[str, tuple[GcActivity, ...]] = {}
     os: dict[str, tuple[OsActivity, ...]] = {}
-    node: str = ""
+    node: str = ""  # whose it is, where variants have several; empty for a single one
 
 
 def jit_activity(events: Columns, window: TaskWindow, *, deoptimisations: bool) -> JitActivity:

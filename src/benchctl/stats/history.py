@@ -44,16 +44,11 @@ _SAME = (
 
 
 class Kind(msgspec.Struct, frozen=True):
-    """Which earlier forks predict a variant's.
-
-    Attributes:
-        engine: of both.
-        hosts: of a running cluster, which differs from fork to fork unlike a fresh node here.
-        traits: everything of a variant except its name, encoded; empty for any variant of the engine.
-    """
+    """Which earlier forks predict a variant's."""
 
     engine: EngineName
     hosts: tuple[str, ...]
+    # Everything of a variant except its name, encoded; empty for any variant of the engine.
     traits: bytes = b""
 
     @property
@@ -63,34 +58,21 @@ class Kind(msgspec.Struct, frozen=True):
 
 
 class Noise(msgspec.Struct, frozen=True):
-    """How much forks differ in one task and metric.
+    """How much forks differ in one task and metric."""
 
-    Attributes:
-        sd: of natural logarithms (`log_points`), pooled within runs and variants.
-        df: degrees of freedom, one less than forks for every run and variant.
-        forks: that it rests on.
-        match: where they come from.
-    """
-
-    sd: float
+    sd: float  # of natural logarithms (`log_points`), pooled within runs and variants
     df: int
     forks: int
-    match: Match
+    match: Match  # where they come from
 
 
 class History(msgspec.Struct, frozen=True):
-    """What is known of a plan before it runs.
+    """What is known of a plan before it runs."""
 
-    Attributes:
-        noises: by place, metric and kind, of variants and of engines; those without two earlier forks in one
-            run are missing.
-        fork_s: median seconds of a fork by kind, of variants and of engines, from the same runs only.
-        hidden: places that tables do not show, because they only prepare the others.
-        forks: earlier forks of any variant that it rests on.
-        runs: ids, newest first.
-    """
-
+    # By place, metric and kind, of variants and of engines; those without two earlier forks in one run are
+    # missing.
     noises: Mapping[tuple[Place, MetricKey, Kind], Noise]
+    # Median seconds of a fork by kind, of variants and of engines, from the same runs only.
     fork_s: Mapping[Kind, float]
     hidden: frozenset[Place]
     forks: int

@@ -44,17 +44,11 @@ _SEED = 20_240_301
 
 
 class PermutationResult(msgspec.Struct, frozen=True):
-    """What the test says.
-
-    Attributes:
-        p: two-sided.
-        least: the smallest p that this number of forks can give.
-        exact: every arrangement was looked at.
-    """
+    """What the test says."""
 
     p: float
     least: float
-    exact: bool
+    exact: bool  # every arrangement was looked at
 
 
 def permutation_p(baseline: Floats, contender: Floats, *, paired: bool) -> PermutationResult:
@@ -229,22 +223,15 @@ NO_SPREAD = 1e-12
 
 
 class Spread(msgspec.Struct, frozen=True):
-    """What more than one fork a side adds to an effect; everything in natural logarithms.
-
-    Attributes:
-        p: two-sided.
-        interval95: low and high.
-        interval90: low and high; inside the margin means equivalence at 5 % (two one-sided tests).
-        error: standard error of the effect.
-        mde: the effect that this test finds with 80 % power, by its own degrees of freedom: Welch's are fewer
-            than n + m - 2, the more so the more the sides differ in spread or number.
-        df: these.
-    """
+    """What more than one fork a side adds to an effect; everything in natural logarithms."""
 
     p: float
     interval95: tuple[float, float]
+    # Low and high; inside the margin means equivalence at 5 % (two one-sided tests).
     interval90: tuple[float, float]
     error: float
+    # The effect that this test finds with 80 % power, by its own degrees of freedom: Welch's are fewer than
+    # n + m - 2, the more so the more the sides differ in spread or number.
     mde: float
     df: float
 
@@ -299,19 +286,12 @@ def _standard_error(baseline: Floats, contender: Floats, *, paired: bool) -> flo
 
 
 class Contrast(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """An estimate that follows a t-distribution around the truth; in the unit of the groups.
-
-    Attributes:
-        estimate: the sum of weight x mean.
-        error: its standard error, above 0.
-        df: degrees of freedom.
-        looks: at the estimate so far, as `multiplicity` counts them; p-values and intervals hold in spite of
-            them.
-    """
+    """An estimate that follows a t-distribution around the truth; in the unit of the groups."""
 
     estimate: float
-    error: float
+    error: float  # its standard error, above 0
     df: float
+    # At the estimate so far, as `multiplicity` counts them; p-values and intervals hold in spite of them.
     looks: int = 1
 
     @property
@@ -397,20 +377,13 @@ class Ratio(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     Its interval is Fieller's (Journal of the Royal Statistical Society B 16, 1954). With the degrees of
     freedom of the difference it holds 1 just where the difference holds 0.
-
-    Attributes:
-        means: of the baseline and of the contender.
-        variances: of these means.
-        shared: covariance of these means, 0 unless they are paired.
-        difference: contender - baseline.
-        inverted: whether logarithms are those of baseline over contender.
     """
 
     means: tuple[float, float]
     variances: tuple[float, float]
-    shared: float
+    shared: float  # covariance of these means, 0 unless they are paired
     difference: Contrast
-    inverted: bool = False
+    inverted: bool = False  # whether logarithms are those of baseline over contender
 
     @classmethod
     def of(cls, baseline: Floats, contender: Floats, *, paired: bool, looks: int = 1) -> "Ratio | None":

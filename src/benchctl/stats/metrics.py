@@ -50,21 +50,14 @@ _DIGITS = 12
 
 
 class Metric(msgspec.Struct, frozen=True):
-    """What tasks are compared by: a figure, or a quantile of one.
-
-    Attributes:
-        unit: of the per-fork values.
-        margin: relative difference that does not matter in practice.
-        quantile: of times, between 0 and 1; None for plain figures.
-        compared_as: how two sides are compared.
-        zeros: whether a value of a row is 0, as of times in whole milliseconds, which has no logarithm.
-    """
+    """What tasks are compared by: a figure, or a quantile of one."""
 
     figure: Figure
     unit: str
-    margin: float
-    quantile: float | None = None
+    margin: float  # relative difference that does not matter in practice
+    quantile: float | None = None  # of times, between 0 and 1; None for plain figures
     compared_as: ComparedAs = "ratio"
+    # Whether a value of a row is 0, as of times in whole milliseconds, which has no logarithm.
     zeros: bool = False
 
     @property

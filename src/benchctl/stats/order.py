@@ -15,31 +15,21 @@ _MOST_NAMES = 4
 
 
 class OrderEffect(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One operation of one variant, where more had run before it against where least had.
+    """One operation of one variant, where more had run before it against where least had."""
 
-    Attributes:
-        operation: the operation's name.
-        variant: whose forks.
-        metric: machine name.
-        title: of the metric, for readers.
-        unit: of the values.
-        baseline_place, contender_place: (schedule, task) of both.
-        baseline_after, contender_after: names of the tasks that the same node had run before, in order, those
-            of warm-up challenges included; empty on a fresh node.
-        comparison: paired over forks, since both values of a pair are of one fork; p-values are adjusted over
-            the order effects of the metric.
-        unequal_requests: the two places do not ask equally often, so one of them may be warmer for that.
-    """
-
-    operation: str
+    operation: str  # the operation's name
     variant: str
     metric: str
     title: str
     unit: str
     baseline_place: Place
     contender_place: Place
+    # `baseline_after`, `contender_after`: names of the tasks that the same node had run before, in order,
+    # those of warm-up challenges included; empty on a fresh node.
     baseline_after: tuple[str, ...]
     contender_after: tuple[str, ...]
+    # Paired over forks, since both values of a pair are of one fork; p-values are adjusted over the order
+    # effects of the metric.
     comparison: Comparison
     unequal_requests: bool = False
 

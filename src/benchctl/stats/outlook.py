@@ -19,19 +19,7 @@ ASSUMED_CVS_PERCENT = (2.0, 5.0, 10.0, 15.0)
 
 
 class Prospect(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How noisy one comparison of a plan is going to be.
-
-    Attributes:
-        schedule: position of the challenge in a fork.
-        task: position of the task in the challenge.
-        label: the task's name.
-        metric: machine name.
-        baseline, contender: the variants.
-        sd: fork SD of natural logarithms: that of a side, if both had the same.
-        df: degrees of freedom that it is known with (Satterthwaite).
-        match: whether it comes from runs of the same sizes.
-        challenge: its name, numbered where it runs more than once.
-    """
+    """How noisy one comparison of a plan is going to be."""
 
     schedule: int
     task: int
@@ -39,10 +27,10 @@ class Prospect(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     metric: MetricKey
     baseline: str
     contender: str
-    sd: float
+    sd: float  # fork SD of natural logarithms: that of a side, if both had the same
     df: float
     match: Match
-    challenge: str = ""
+    challenge: str = ""  # its name, numbered where it runs more than once
 
     @property
     def upper_sd(self) -> float:
@@ -51,63 +39,36 @@ class Prospect(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Need(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What it takes to find an effect.
-
-    Attributes:
-        cv_percent: fork CV.
-        forks: a side; pairs when paired.
-        seconds: of all forks of all variants; None when it is not known how long one takes.
-    """
+    """What it takes to find an effect."""
 
     cv_percent: float
-    forks: int
-    seconds: float | None
+    forks: int  # a side; pairs when paired
+    seconds: float | None  # of all forks of all variants; None when it is not known how long one takes
 
 
 class Requirement(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One comparison of a plan and what it takes, by the best estimate and by a cautious one.
-
-    Attributes:
-        prospect: which, and how noisy.
-        likely: from the SD as estimated.
-        cautious: from the upper 80 % bound of the SD.
-    """
+    """One comparison of a plan and what it takes, by the best estimate and by a cautious one."""
 
     prospect: Prospect
-    likely: Need
-    cautious: Need
+    likely: Need  # from the SD as estimated
+    cautious: Need  # from the upper 80 % bound of the SD
 
 
 class ForkPlan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Forks and time for a difference of a given size.
-
-    Attributes:
-        schema_version: of this structure.
-        effect_percent: the difference.
-        power_percent: chance of finding it.
-        paired: forks are pairs.
-        requirements: by challenge, task and metric; empty without earlier runs.
-        unknown: tasks without earlier forks, as `challenge: task`.
-        earlier_forks: that the figures rest on.
-        runs: where they come from, newest first.
-        block_s: seconds of one fork of every variant; None when not known.
-        assumed: what it takes at fork CVs that are assumed, not measured.
-        index_builds: of every prepared index; what several of them differ by is in none of the figures.
-        command: the command line that measures so many forks; a pilot of five when nothing is known.
-    """
+    """Forks and time for a difference of a given size."""
 
     schema_version: int
     effect_percent: float
     power_percent: float
     paired: bool
-    requirements: tuple[Requirement, ...]
-    unknown: tuple[str, ...]
+    requirements: tuple[Requirement, ...]  # by challenge, task and metric; empty without earlier runs
+    unknown: tuple[str, ...]  # tasks without earlier forks, as `challenge: task`
     earlier_forks: int
-    runs: tuple[str, ...]
-    block_s: float | None
+    runs: tuple[str, ...]  # where they come from, newest first
+    block_s: float | None  # seconds of one fork of every variant; None when not known
     assumed: tuple[Need, ...]
-    index_builds: int = 1
-    command: str = ""
+    index_builds: int = 1  # of every prepared index; what several of them differ by is in none of the figures
+    command: str = ""  # the command line that measures so many forks; a pilot of five when nothing is known
 
     @property
     def hardest(self) -> Requirement | None:

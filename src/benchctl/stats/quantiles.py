@@ -96,13 +96,9 @@ def _harrell_davis(values: Integers, up_to: Integers, probability: float) -> flo
 
 
 class MoreQuantiles(Quantiles, frozen=True, forbid_unknown_fields=True):
-    """Quantiles with further ones, in nanoseconds; never written to a record.
+    """Quantiles with further ones, in nanoseconds; never written to a record."""
 
-    Attributes:
-        more: probability -> quantile by Harrell and Davis.
-    """
-
-    more: dict[float, float]
+    more: dict[float, float]  # probability -> quantile by Harrell and Davis
 
     def at(self, probability: float) -> float | None:
         """Any of those that were asked for, too."""
@@ -184,14 +180,9 @@ _MOST_GROUPS = 9_000
 
 
 class Box(msgspec.Struct, frozen=True):
-    """The requests of one order of magnitude of hits.
+    """The requests of one order of magnitude of hits."""
 
-    Attributes:
-        magnitude: 0 for none, 1 for 1 to 9 hits, 2 for 10 to 99, and so on.
-        least_ns, p25_ns, p50_ns, p75_ns, p95_ns: of their service time.
-    """
-
-    magnitude: int
+    magnitude: int  # 0 for none, 1 for 1 to 9 hits, 2 for 10 to 99, and so on
     requests: int
     least_ns: float
     p25_ns: float

@@ -43,15 +43,10 @@ _CONFIDENCE = 0.9
 
 @dataclass(frozen=True)
 class Growth:
-    """How latency grows during a step.
+    """How latency grows during a step."""
 
-    Attributes:
-        slope: seconds of latency gained a second: offered over served, minus 1, if that stays above 0.
-        low: lower end of its 90 % interval.
-    """
-
-    slope: float
-    low: float
+    slope: float  # seconds of latency gained a second: offered over served, minus 1, if that stays above 0
+    low: float  # lower end of its 90 % interval
 
     @property
     def grows(self) -> bool:
@@ -114,19 +109,12 @@ def undelayed_latency(due_ns: Integers, start_ns: Integers, end_ns: Integers, cl
 
 
 class Offer(msgspec.Struct, frozen=True):
-    """What a step offers.
+    """What a step offers."""
 
-    Attributes:
-        step: its number, from 1.
-        rung: which load of the grid.
-        rate_per_s: units offered a second; clients, where their number is searched for.
-        period_ns: how long that is measured.
-    """
-
-    step: int
+    step: int  # its number, from 1
     rung: int
     phase: Phase
-    rate_per_s: float
+    rate_per_s: float  # units offered a second; clients, where their number is searched for
     period_ns: int
 
 
@@ -294,31 +282,20 @@ class Spread(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class CurveRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One load of a curve; a fork that tried it several times counts once, with the median of its steps.
-
-    Attributes:
-        rung: which load of the grid.
-        rate_per_s: offered, the median over forks: each shifts the grid by a part of a rung.
-        forks: how many tried it.
-        steps: how often it was tried.
-        passed: how many of these met the objective.
-        driver_limited: how many the driver spoilt.
-        achieved_per_s: completed of it; like the figures below, None when no fork has one.
-        p50_ms, p90_ms, p99_ms: of latency, from when requests were due.
-        objective_ms: the percentile of latency that the objective bounds.
-    """
+    """One load of a curve; a fork that tried it several times counts once, with the median of its steps."""
 
     rung: int
-    rate_per_s: float
+    rate_per_s: float  # offered, the median over forks: each shifts the grid by a part of a rung
     forks: int
-    steps: int
+    steps: int  # how often it was tried
     passed: int
     driver_limited: int
-    achieved_per_s: Spread | None
+    achieved_per_s: Spread | None  # completed of it; like the figures below, None when no fork has one
+    # `p50_ms`, `p90_ms`, `p99_ms`: of latency, from when requests were due.
     p50_ms: Spread | None
     p90_ms: Spread | None
     p99_ms: Spread | None
-    objective_ms: Spread | None
+    objective_ms: Spread | None  # the percentile of latency that the objective bounds
 
 
 class ForkCurve(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -331,20 +308,14 @@ class ForkCurve(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Curve(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One variant's curve.
-
-    Attributes:
-        variant: its name.
-        rows: by load, ascending.
-        forks: every step of every fork.
-        redline: the load that was found, geometric mean over forks; None when a fork found none.
-        low, high: its 95 % interval; None of a bound, and under two forks.
-    """
+    """One variant's curve."""
 
     variant: str
-    rows: tuple[CurveRow, ...]
+    rows: tuple[CurveRow, ...]  # by load, ascending
     forks: tuple[ForkCurve, ...]
+    # The load that was found, geometric mean over forks; None when a fork found none.
     redline: float | None = None
+    # `low`, `high`: its 95 % interval; None of a bound, and under two forks.
     low: float | None = None
     high: float | None = None
 
@@ -355,33 +326,20 @@ class Curve(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ScaledTask(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """A task whose rate a factor multiplies.
-
-    Attributes:
-        label: the task's name.
-        unit: of its rate.
-        rate_per_s: at a factor of 1.
-    """
+    """A task whose rate a factor multiplies."""
 
     label: str
     unit: str
-    rate_per_s: float
+    rate_per_s: float  # at a factor of 1
 
 
 class RedlineCurves(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The curves of all variants, and what was searched for.
-
-    Attributes:
-        search: the search.
-        curves: in table order.
-        unit: of the loads.
-        tasks: those that a factor scales, where one was searched for.
-    """
+    """The curves of all variants, and what was searched for."""
 
     search: RedlineSpec
     curves: tuple[Curve, ...]
     unit: str = "queries/s"
-    tasks: tuple[ScaledTask, ...] = ()
+    tasks: tuple[ScaledTask, ...] = ()  # those that a factor scales, where one was searched for
 
 
 def redline_curves(

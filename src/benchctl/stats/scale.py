@@ -47,19 +47,10 @@ _WHOLE_NUMBERS_FROM = 10
 
 
 class ScaleNote(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The distance from the blog's scale.
-
-    Attributes:
-        hits_per_request: documents matched here.
-        requests: sent to one fork's node by this task, warm-up included.
-        blog_hits: documents matched in the blog.
-        blog_requests: sent there.
-        ratio: the blog's document visits over these.
-        text: the same in words.
-    """
+    """The distance from the blog's scale."""
 
     hits_per_request: int
-    requests: int
+    requests: int  # sent to one fork's node by this task, warm-up included
     blog_hits: int
     blog_requests: int
     ratio: float

@@ -37,22 +37,13 @@ _NO_DIFFERENCE = 1e-9  # a log ratio; what is less comes of rounding
 
 
 class Rule(msgspec.Struct, frozen=True):
-    """When a question is answered.
+    """When a question is answered."""
 
-    Attributes:
-        threshold: of the mean of pairs, a log ratio: above it the effect counts as there.
-        gap: how far the means to be told apart lie from the threshold, a log ratio above 0.
-        standardised_gap: the same in SDs of pairs, as earlier questions know them.
-        alpha: chance of `present` where it is gone.
-        beta: chance of `absent` where it is there.
-        most: pairs after which the question stays open.
-    """
-
-    threshold: float
-    gap: float
-    standardised_gap: float
-    alpha: float
-    beta: float
+    threshold: float  # of the mean of pairs, a log ratio: above it the effect counts as there
+    gap: float  # how far the means to be told apart lie from the threshold, a log ratio above 0
+    standardised_gap: float  # the same in SDs of pairs, as earlier questions know them
+    alpha: float  # chance of `present` where it is gone
+    beta: float  # chance of `absent` where it is there
     most: int
 
 

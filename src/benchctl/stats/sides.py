@@ -29,20 +29,14 @@ _CONFIDENCE = 0.95
 
 
 class Adjustment(msgspec.Struct, frozen=True):
-    """An effect with the host probe held equal; natural logarithms.
+    """An effect with the host probe held equal; natural logarithms."""
 
-    Attributes:
-        effect: contender - baseline; None when there is none.
-        low, high: its 95 % t interval.
-        kernels: of the probe that it was adjusted for.
-        reason: why there is none; empty otherwise.
-    """
-
-    effect: float | None = None
+    effect: float | None = None  # contender - baseline; None when there is none
+    # `low`, `high`: its 95 % t interval.
     low: float | None = None
     high: float | None = None
-    kernels: tuple[str, ...] = ()
-    reason: str = ""
+    kernels: tuple[str, ...] = ()  # of the probe that it was adjusted for
+    reason: str = ""  # why there is none; empty otherwise
 
 
 class _Fit(msgspec.Struct, frozen=True):
@@ -174,23 +168,15 @@ def _log_mean(times_ns: Sequence[int]) -> float:
 
 
 class Side(msgspec.Struct, frozen=True):
-    """One variant's forks in one task and metric.
-
-    Attributes:
-        values: one a fork, in the metric's unit; NaN where the fork has none.
-        builds: the index build of each fork.
-        probes: ln of the host probe around each, shape (n, 2), as from `host_probes`.
-        additive: as of `Series`.
-        signed: whether values may be below 0.
-    """
+    """One variant's forks in one task and metric."""
 
     label: str
     blocks: tuple[int, ...]
-    values: tuple[float, ...]
+    values: tuple[float, ...]  # one a fork, in the metric's unit; NaN where the fork has none
     builds: tuple[int, ...]
-    probes: Floats
+    probes: Floats  # ln of the host probe around each, shape (n, 2), as from `host_probes`
     additive: bool = False
-    signed: bool = False
+    signed: bool = False  # whether values may be below 0
 
     @classmethod
     def of(cls, metric: Metric, label: str, forks: Sequence[ForkRecord], found: ForkSummaries) -> "Side":

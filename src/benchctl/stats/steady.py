@@ -225,32 +225,26 @@ _NS_PER_S = 1e9
 
 
 class Steadiness(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What the courses of the forks say, and the drift within them.
+    """What the courses of the forks say, and the drift within them."""
 
-    Attributes:
-        state: `not steady` when the figure is not the level that it settled at; `unknown` when no fork had
-            the six samples that a drift needs.
-        drift: mean over forks of ln(median of the last third / of the first); None when unknown.
-        low, high: its 95 % t-interval over forks; None with one fork.
-        text: in which direction and how far, for a state of `not steady`; empty otherwise.
-        kind: of the forks' courses; `inconsistent` when they are not all of one kind, None without courses.
-        kinds: forks of each kind.
-        off: median over forks of ln(mean service time / last level), outliers left out: what the part that
-            had not settled adds to the figure; None without courses.
-        remark: what is worth knowing although the figure stands, such as a slowdown; empty otherwise.
-        trend: `not warmed up` when the forks agree that it was still getting faster, else `drifting`; None
-            unless the state is `not steady`.
-    """
-
+    # `not steady` when the figure is not the level that it settled at; `unknown` when no fork had the six
+    # samples that a drift needs.
     state: State
+    # Mean over forks of ln(median of the last third / of the first); None when unknown.
     drift: float | None = None
+    # `low`, `high`: its 95 % t-interval over forks; None with one fork.
     low: float | None = None
     high: float | None = None
-    text: str = ""
+    text: str = ""  # in which direction and how far, for a state of `not steady`; empty otherwise
+    # Of the forks' courses; `inconsistent` when they are not all of one kind, None without courses.
     kind: CourseKind | Literal["inconsistent"] | None = None
     kinds: dict[CourseKind, int] = {}
+    # Median over forks of ln(mean service time / last level), outliers left out: what the part that had not
+    # settled adds to the figure; None without courses.
     off: float | None = None
-    remark: str = ""
+    remark: str = ""  # what is worth knowing although the figure stands, such as a slowdown; empty otherwise
+    # `not warmed up` when the forks agree that it was still getting faster, else `drifting`; None unless
+    # the state is `not steady`.
     trend: Trend | None = None
 
 

@@ -34,19 +34,12 @@ Where index builds are the unit of replication: build -> the mean of its forks.
 
 
 class SweepAxis(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What is swept.
+    """What is swept."""
 
-    Attributes:
-        name: such as `clients`.
-        labels: of the points, as they were asked for: `1`, `250k`, `1s`.
-        numbers: of the points, ascending; empty for flags and names.
-        fixed: what the other axes are held at: `docs 1m`; empty without any.
-    """
-
-    name: str
-    labels: tuple[str, ...]
-    numbers: tuple[float, ...] = ()
-    fixed: str = ""
+    name: str  # such as `clients`
+    labels: tuple[str, ...]  # of the points, as they were asked for: `1`, `250k`, `1s`
+    numbers: tuple[float, ...] = ()  # of the points, ascending; empty for flags and names
+    fixed: str = ""  # what the other axes are held at: `docs 1m`; empty without any
 
 
 class Bounded(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -58,46 +51,31 @@ class Bounded(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class PowerLaw(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A line as y ~ x^b, or the exponents of two lines compared.
+    """A line as y ~ x^b, or the exponents of two lines compared."""
 
-    Attributes:
-        exponent: b; None where there is none, for `reason`.
-        steps: b from each point to the next one, with the labels of both.
-        blocks: that have all points.
-        left_out: blocks that do not, and do not count.
-        without: labels of the points that most blocks lack: these are left out instead.
-        misfit_p: of the test that b is the same all along (orthogonal polynomials in ln x, Holm); None under
-            three points or two blocks.
-        misfit: what b does along the axis if that test says it is not the same; empty if it does not.
-        reason: why `exponent` is missing, or has no interval.
-    """
-
-    exponent: Bounded | None = None
+    exponent: Bounded | None = None  # b; None where there is none, for `reason`
     steps: tuple[tuple[str, str, Bounded], ...] = ()
     blocks: int = 0
     left_out: int = 0
     without: tuple[str, ...] = ()
+    # Of the test that b is the same all along (orthogonal polynomials in ln x, Holm); None under three
+    # points or two blocks.
     misfit_p: float | None = None
+    # What b does along the axis if that test says it is not the same; empty if it does not.
     misfit: Literal["", "rises", "falls", "changes"] = ""
-    reason: str = ""
+    reason: str = ""  # why `exponent` is missing, or has no interval
 
 
 class SweepLine(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One variant along the axis.
-
-    Attributes:
-        variant: its name.
-        means: by point, over forks: geometric, or arithmetic of what may be 0 or is told by its difference;
-            None where no fork has a value.
-        forks: by point, that have a value.
-        growth: fitted.
-        remarks: by point, what must stand beside its value; empty where nothing is said of any.
-    """
+    """One variant along the axis."""
 
     variant: str
+    # By point, over forks: geometric, or arithmetic of what may be 0 or is told by its difference; None
+    # where no fork has a value.
     means: tuple[Bounded | None, ...]
-    forks: tuple[int, ...]
+    forks: tuple[int, ...]  # by point, that have a value
     growth: PowerLaw
+    # By point, what must stand beside its value; empty where nothing is said of any.
     remarks: tuple[tuple[str, ...], ...] = ()
 
 
@@ -105,39 +83,27 @@ class Crossing(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A stretch of the axis in which the lines may be equal: nowhere in it does a t-test tell them apart.
 
     A place where they truly cross lies in such a stretch with 95 % confidence.
-
-    Attributes:
-        estimates: where the means cross in it; mostly one, none where they only come close.
-        low, high: its ends; None where it goes on beyond the measured points.
-        below, above: the variant that is faster on either side of it; empty beyond the measured points.
     """
 
-    estimates: tuple[float, ...]
+    estimates: tuple[float, ...]  # where the means cross in it; mostly one, none where they only come close
+    # `low`, `high`: its ends; None where it goes on beyond the measured points.
     low: float | None
     high: float | None
+    # `below`, `above`: the variant that is faster on either side of it; empty beyond the measured points.
     below: str = ""
     above: str = ""
 
 
 class SweepPair(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A line against the first one.
-
-    Attributes:
-        baseline, contender: variants.
-        growth: exponent of the contender minus that of the baseline.
-        crossings: from the lowest point to the highest.
-        ahead: the variant that is faster at every point and between; empty unless there is one.
-        p: that the lines do not cross within the points; None where that cannot be tested.
-        reason: why crossings are not looked for; empty when they are.
-    """
+    """A line against the first one."""
 
     baseline: str
     contender: str
     growth: PowerLaw
     crossings: tuple[Crossing, ...] = ()
-    ahead: str = ""
-    p: float | None = None
-    reason: str = ""
+    ahead: str = ""  # the variant that is faster at every point and between; empty unless there is one
+    p: float | None = None  # that the lines do not cross within the points; None where that cannot be tested
+    reason: str = ""  # why crossings are not looked for; empty when they are
 
     @property
     def crosses(self) -> bool:
@@ -146,21 +112,7 @@ class SweepPair(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class SweepCurve(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One metric of one task along one axis.
-
-    Attributes:
-        task: its label.
-        challenge: its name.
-        metric: machine name.
-        unit: of the values.
-        higher_is_better: which way is faster.
-        axis: what is swept.
-        lines: by variant, the baseline first.
-        pairs: every further line against the first.
-        comparisons: by point, every further line against the first, as anywhere else.
-        paired: whether lines are compared within blocks.
-        caveats: by point, doubts about what was measured there.
-    """
+    """One metric of one task along one axis."""
 
     task: str
     challenge: str
@@ -168,11 +120,12 @@ class SweepCurve(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     unit: str
     higher_is_better: bool
     axis: SweepAxis
-    lines: tuple[SweepLine, ...]
+    lines: tuple[SweepLine, ...]  # by variant, the baseline first
     pairs: tuple[SweepPair, ...]
+    # By point, every further line against the first, as anywhere else.
     comparisons: tuple[tuple[Comparison, ...], ...] = ()
     paired: bool = True
-    caveats: tuple[tuple[Caveat, ...], ...] = ()
+    caveats: tuple[tuple[Caveat, ...], ...] = ()  # by point, doubts about what was measured there
 
 
 def sweep_curve(
@@ -237,16 +190,10 @@ _Points = Sequence[Mapping[int, float]]
 
 
 class _Blocks(msgspec.Struct, frozen=True):
-    """The blocks that have all points, and which points these are.
-
-    Attributes:
-        places: of the points that at least half of the blocks have.
-        values: shape (blocks, places).
-        left_out: blocks that lack one of them.
-    """
+    """The blocks that have all points, and which points these are."""
 
     places: tuple[int, ...]
-    values: Floats
+    values: Floats  # shape (blocks, places)
     left_out: int
 
     @classmethod
@@ -471,18 +418,12 @@ class _Fit(msgspec.Struct, frozen=True):
 
 
 class _Tested(msgspec.Struct, frozen=True):
-    """The difference of two lines, tested at some places; all of shape (places,).
-
-    Attributes:
-        mean: over blocks.
-        error: its standard error.
-        df: Satterthwaite's, as in `contrast`.
-        beyond: how far the end of the 95 % interval is on the other side of 0; 0 and below where it is not.
-    """
+    """The difference of two lines, tested at some places; all of shape (places,)."""
 
     mean: Floats
     error: Floats
-    df: Floats
+    df: Floats  # Satterthwaite's, as in `contrast`
+    # How far the end of the 95 % interval is on the other side of 0; 0 and below where it is not.
     beyond: Floats
 
     @classmethod

@@ -38,34 +38,20 @@ _COURSE_QUANTILES = (0.1, 0.5, 0.9)
 
 
 class Distribution(msgspec.Struct, frozen=True):
-    """How one kind of time of one fork's task was distributed.
-
-    Attributes:
-        requests: successful measured ones.
-        values_ns, shares: points of the empirical distribution function.
-        levels_ns: quantiles at `shape.LEVELS`.
-        curve_ns: quantiles at `shape.ODDS`; NaN where there were too few requests.
-    """
+    """How one kind of time of one fork's task was distributed."""
 
     requests: int
     values_ns: Integers
     shares: Floats
-    levels_ns: Floats
-    curve_ns: Floats
+    levels_ns: Floats  # quantiles at `shape.LEVELS`
+    curve_ns: Floats  # quantiles at `shape.ODDS`; NaN where there were too few requests
 
 
 class CourseLine(msgspec.Struct, frozen=True):
-    """Service times in the order of the requests' starts, successful ones, several a point; shapes are (n,).
+    """Service times of successful requests in the order of their starts, several a point; shapes are (n,)."""
 
-    Attributes:
-        requests: of each point; a point is of warm-up or of measured requests, never of both.
-        ranks: of its first request: measured ones count from 0, warm-up goes up to -1.
-        seconds: start of that request, from the beginning of the measured window.
-        p10_ns, p50_ns, p90_ns: of their service times.
-    """
-
-    requests: Integers
-    ranks: Integers
+    requests: Integers  # of each point; a point is of warm-up or of measured requests, never of both
+    ranks: Integers  # of its first request: measured ones count from 0, warm-up goes up to -1
     seconds: Floats
     p10_ns: Floats
     p50_ns: Floats
@@ -73,42 +59,27 @@ class CourseLine(msgspec.Struct, frozen=True):
 
 
 class Flow(msgspec.Struct, frozen=True):
-    """Units completed over time, in cells of equal length; one begins where the measured window does.
+    """Units completed over time, in cells of equal length; one begins where the measured window does."""
 
-    Attributes:
-        cell_s: length of a cell, seconds: a power of two.
-        first: number of the first cell; those of the warm-up are negative.
-        units: completed in each cell, warm-up included, shape (cells,).
-        begin_s, end_s: start of the first request and end of the last, from the measured window's start.
-    """
-
-    cell_s: float
-    first: int
-    units: Floats
+    cell_s: float  # length of a cell, seconds: a power of two
+    first: int  # number of the first cell; those of the warm-up are negative
+    units: Floats  # completed in each cell, warm-up included, shape (cells,)
     begin_s: float
     end_s: float
 
 
 class TaskShape(msgspec.Struct, frozen=True):
-    """One fork's samples of one task.
+    """One fork's samples of one task."""
 
-    Attributes:
-        warmup, samples, failures: operations: successful ones of warm-up, successful measured ones, and
-            measured ones that failed.
-        origin_ns: beginning of the measured window, on the clock of the fork's samples.
-        service: distribution of service time; None without samples.
-        latency: of latency, from when requests were due; None for a closed loop.
-        course: None when no request succeeded.
-        flow: completions.
-    """
-
+    # `warmup`, `samples`, `failures`: operations: successful ones of warm-up, successful measured ones, and
+    # measured ones that failed.
     warmup: int
     samples: int
     failures: int
     origin_ns: int
-    service: Distribution | None
-    latency: Distribution | None
-    course: CourseLine | None
+    service: Distribution | None  # distribution of service time; None without samples
+    latency: Distribution | None  # of latency, from when requests were due; None for a closed loop
+    course: CourseLine | None  # None when no request succeeded
     flow: Flow
 
 
@@ -313,32 +284,20 @@ _READ_EVERY_NS = 1_000_000_000
 
 
 class Usage(msgspec.Struct, frozen=True):
-    """What was used during one task of one fork; shapes are (n,) for readings and (m,) for pauses.
-
-    Attributes:
-        readings: of each point: with many, a point is their mean.
-        seconds: when a point's last reading was made, from the beginning of the measured window.
-        node_cpu_percent, driver_cpu_percent: 100 is one CPU; NaN where unknown.
-        merges: that were running; NaN where nobody asked.
-        pause_counts: of each mark: with many pauses, a mark stands for those of a stretch of time.
-        pause_s: when a mark's first pause began.
-        pause_ms: the longest of a mark.
-        pauses: how many there were.
-        pauses_ms: how long they were together.
-        longest: what the longest was, in the JVM's words; empty without pauses.
-    """
+    """What was used during one task of one fork; shapes are (n,) for readings and (m,) for pauses."""
 
     readings: Integers
-    seconds: Floats
+    seconds: Floats  # when a point's last reading was made, from the beginning of the measured window
+    # `node_cpu_percent`, `driver_cpu_percent`: 100 is one CPU; NaN where unknown.
     node_cpu_percent: Floats
     driver_cpu_percent: Floats
-    merges: Floats
+    merges: Floats  # that were running; NaN where nobody asked
     pause_counts: Integers
-    pause_s: Floats
+    pause_s: Floats  # when a mark's first pause began
     pause_ms: Floats
     pauses: int
     pauses_ms: float
-    longest: str
+    longest: str  # what the longest was, in the JVM's words; empty without pauses
 
 
 def task_usage(telemetry: Telemetry, begin_ns: int, end_ns: int, origin_ns: int) -> Usage:
@@ -410,19 +369,13 @@ _POINTS_OF_A_PANEL = 1_500
 
 
 class ForkShape(msgspec.Struct, frozen=True):
-    """One task of one fork.
-
-    Attributes:
-        label: what tables call its variant.
-        course: the segments of its service times; None if unknown.
-        usage: telemetry of the task; None if none was kept.
-    """
+    """One task of one fork."""
 
     label: str
     block: int
     shape: TaskShape
-    course: Course | None
-    usage: Usage | None
+    course: Course | None  # the segments of its service times; None if unknown
+    usage: Usage | None  # telemetry of the task; None if none was kept
 
     @property
     def name(self) -> str:
@@ -431,46 +384,29 @@ class ForkShape(msgspec.Struct, frozen=True):
 
 
 class HitBoxes(msgspec.Struct, frozen=True):
-    """Service times of one task and variant by order of magnitude of the hits, over all forks' requests.
-
-    Attributes:
-        boxes: ascending.
-        unknown: requests whose hits nobody knows; they are in no box.
-        bounded: requests whose hits the engine stopped counting: they belong where they are, or higher.
-    """
+    """Service times of one task and variant by order of magnitude of the hits, over all forks' requests."""
 
     boxes: tuple[Box, ...]
-    unknown: int
-    bounded: int
+    unknown: int  # requests whose hits nobody knows; they are in no box
+    bounded: int  # requests whose hits the engine stopped counting: they belong where they are, or higher
 
 
 class TaskShapes(msgspec.Struct, frozen=True):
-    """One task, by variant.
-
-    Attributes:
-        timed: it runs for some time, not for a number of requests.
-        throttled: its requests were due at given times.
-        unit: what its throughput counts.
-        forks: label -> forks with samples, in order of their blocks.
-        hits: label -> its boxes; empty when all requests had the same number of hits, or nobody knows.
-    """
+    """One task, by variant."""
 
     timed: bool
     throttled: bool
     unit: str
-    forks: dict[str, tuple[ForkShape, ...]]
+    forks: dict[str, tuple[ForkShape, ...]]  # label -> forks with samples, in order of their blocks
+    # Label -> its boxes; empty when all requests had the same number of hits, or nobody knows.
     hits: dict[str, HitBoxes]
 
 
 class RunShapes(msgspec.Struct, frozen=True):
-    """Every task of which there are samples.
-
-    Attributes:
-        tasks: by place.
-        absent: forks of which something is not there or cannot be read: `es, fork 3: no samples were kept`.
-    """
+    """Every task of which there are samples."""
 
     tasks: dict[Place, TaskShapes]
+    # Forks of which something is not there or cannot be read: `es, fork 3: no samples were kept`.
     absent: tuple[str, ...] = ()
 
 
@@ -647,24 +583,15 @@ _CELLS = 60
 
 
 class JitCourse(msgspec.Struct, frozen=True):
-    """What is drawn of one fork's task; seconds count from the beginning of its measured part.
-
-    Attributes:
-        label: what tables call the variant.
-        block: which fork.
-        seconds: in the middle of each point's requests, shape (n,).
-        service_ns: the median of each point's service times, shape (n,).
-        requests: of a point, at most.
-        edges: of the cells in which events are counted, seconds, shape (m + 1,).
-        c1, c2, deoptimised: events of each cell, shape (m,).
-    """
+    """What is drawn of one fork's task; seconds count from the beginning of its measured part."""
 
     label: str
     block: int
-    seconds: Floats
-    service_ns: Floats
+    seconds: Floats  # in the middle of each point's requests, shape (n,)
+    service_ns: Floats  # the median of each point's service times, shape (n,)
     requests: int
-    edges: Floats
+    edges: Floats  # of the cells in which events are counted, seconds, shape (m + 1,)
+    # `c1`, `c2`, `deoptimised`: events of each cell, shape (m,).
     c1: Integers
     c2: Integers
     deoptimised: Integers

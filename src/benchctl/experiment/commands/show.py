@@ -57,22 +57,12 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 @dataclass(frozen=True)
 class SizeOptions:
-    """What replaces the file's values; None or empty for the file's.
+    """What replaces the file's values; None or empty for the file's."""
 
-    Attributes:
-        forks: of every variant; the most of them with `until_decided`.
-        heap: of every node, MiB.
-        seed: of orders and arrivals.
-        measurements: names of those that are made.
-        budget_s: for the forks.
-        until_decided: forks are given to open expectations.
-        test_mode: see whether it works, not how fast.
-    """
-
-    forks: int | None
+    forks: int | None  # of every variant; the most of them with `until_decided`
     docs: int | None
-    heap: int | None
-    seed: int | None
+    heap: int | None  # of every node, MiB
+    seed: int | None  # of orders and arrivals
     measurements: tuple[str, ...]
     budget_s: float | None
     until_decided: bool
