@@ -63,7 +63,7 @@ include_option = click.option(
     multiple=True,
     metavar="VARIANT",
     help="NAME, or NAME=jar:JAR,jvm:FLAG,jdk:JDK: a jar comes before all others, one by Maven coordinates in "
-    "the place of another version; jar:patched:NAME is Lucene with a change; repeatable, the first is the "
+    "the place of another version; jar:patched:FILE.diff is Lucene with a diff; repeatable, the first is the "
     "baseline  [default: one, as it is].",
 )
 @click.option(

@@ -14,9 +14,8 @@ import msgspec
 from benchctl.disk import disk_errors, read_file, replacing
 from benchctl.engine.distribution import fetch_published
 from benchctl.engine.jdk import Jdk, provide_jdk, run_java
-from benchctl.engine.lucene_diff import GROUP, Library, build_diff
 from benchctl.engine.maven import Coordinates, digest, resolve_poms
-from benchctl.engine.patched_lucene import LIBRARY, fetch_compiler, patch_jar
+from benchctl.engine.patched_lucene import GROUP, Library, build_diff, fetch_compiler
 from benchctl.engine.process import Command, NodeProcess, describe_exit, last_lines
 from benchctl.engine.unpacking import staging
 from benchctl.engine.variant import PATCHED, RECOMPILED, diff_path, part_kind
@@ -37,6 +36,7 @@ _RUNTIME = (
 )
 _PROCESSOR = f"org.openjdk.jmh:jmh-generator-annprocess:{_VERSION}"
 _MAIN = "org.openjdk.jmh.Main"
+_LUCENE_CORE = f"{GROUP}:lucene-core"
 _FORMAT = "1"
 _DEPENDS = re.compile(r"^\s*//\s*DEPS\s+(?P<named>\S.*?)\s*$", re.MULTILINE)
 _COORDINATES = re.compile(r"[\w.-]+:[\w.-]+:[\w.-]+", re.ASCII)
@@ -161,7 +161,7 @@ class MicroSubject:
 
 
 def _lucene(path: Path) -> re.Match[str] | None:
-    return re.search(rf"{LIBRARY}-(\d[\w.]*\d)(?:-[\w-]*)?\.jar$", path.name)
+    return re.search(r"lucene-core-(\d[\w.]*\d)(?:-[\w-]*)?\.jar$", path.name)
 
 
 @dataclass(frozen=True)
@@ -278,27 +278,20 @@ class Workbench:
         return provide_jdk(self.home, spec.jdk)
 
     def _patched(self, by_artifact: Mapping[str, Path], text: str) -> dict[str, Path]:
-        """The jars that take the place of Lucene's, by their coordinates."""
-        place = f"{GROUP}:{LIBRARY}"
-        original = by_artifact.get(place)
+        """The jars that replace Lucene's, by their coordinates."""
+        original = by_artifact.get(_LUCENE_CORE)
         lucene = None if original is None else _lucene(original)
-        if original is None or lucene is None:
-            raise UsageError(
-                f"{text} patches Lucene, which is no dependency",
-                hint=f"name it: //DEPS org.apache.lucene:{LIBRARY}:9.8.0",
-            )
         diff = diff_path(text)
-        if diff is None:
-            name = text.removeprefix(PATCHED)
-            return {place: patch_jar(self.home, original, lucene[1], self.jdk, name, self.progress).path}
+        if lucene is None or diff is None:
+            raise UsageError(
+                f"{text} patches Lucene, which is no dependency", hint=f"name it: //DEPS {_LUCENE_CORE}:9.8.0"
+            )
         modules = {
-            one.removeprefix(f"{GROUP}:"): jar
-            for one, jar in by_artifact.items()
-            if one.startswith(f"{GROUP}:lucene-")
+            name.removeprefix(f"{GROUP}:"): jar
+            for name, jar in by_artifact.items()
+            if name.startswith(f"{GROUP}:lucene-")
         }
-        others = tuple(
-            jar for one, jar in by_artifact.items() if one.removeprefix(f"{GROUP}:") not in modules
-        )
+        others = tuple(jar for jar in by_artifact.values() if jar not in modules.values())
         unchanged = text.startswith(f"{PATCHED}{RECOMPILED}")
         library = Library(lucene[1], modules, others)
         built = build_diff(self.home, library, self.jdk, diff, self.progress, unchanged=unchanged)

@@ -1,402 +1,48 @@
-"""A distribution's Lucene with one class changed, compiled from Lucene's published sources."""
+"""Lucene with a diff applied: jars with classes compiled from the sources that Lucene publishes."""
 
 import copy
-import difflib
 import hashlib
-import itertools
 import lzma
 import os
 import re
 import zipfile
 import zlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from importlib import resources
+from functools import cache
 from pathlib import Path, PurePosixPath
+from typing import Final
 
-from benchctl.disk import disk_errors
-from benchctl.engine.distribution import Installation, fetch_published
+from benchctl.disk import disk_errors, read_file
+from benchctl.engine.distribution import fetch_published
 from benchctl.engine.jdk import Jdk, run_java
 from benchctl.engine.maven import Coordinates, digest
 from benchctl.engine.unpacking import staging
 from benchctl.errors import BenchctlError, UsageError
+from benchctl.git import git, said
 from benchctl.home import Home
-from benchctl.nearest import suggestion
 from benchctl.network import Progress
 
-# A minimal parser for the members of a Java class.
-
-_TOKEN = re.compile(
-    r"""
-    (?P<comment>//[^\n]*|/\*.*?\*/)
-    |(?P<space>\s+)
-    |(?P<other>\"\"\".*?\"\"\"|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])+'|[\w$]+|.)
-    """,
-    re.VERBOSE | re.DOTALL,
+GROUP: Final = "org.apache.lucene"
+_FORMAT: Final = "2"  # of the written jars; part of their names
+_MOST_DIFF_BYTES: Final = 4 * 1024 * 1024
+# `a/lucene/analysis/common/src/java/org/...` of a checkout, or `a/org/...` of a sources jar.
+_SOURCE: Final = re.compile(r"(?:lucene/[a-z0-9/_-]+/src/java/)?(?P<entry>org/apache/lucene/.+\.java)")
+_LEFT_OUT: Final = re.compile(
+    r".*/src/test(-fixtures|-files)?/.*|.*\.(txt|md|adoc|gradle|lockfile)|dev-docs/.*|\..*"
 )
-_OPENING, _CLOSING = "({[", ")}]"
-
-
-@dataclass(frozen=True)
-class Token:
-    """One token of the code, comments and white space excluded; `start` is its offset in the source."""
-
-    text: str
-    start: int
-
-
-@dataclass(frozen=True)
-class Member:
-    """A field, method or nested class of a class.
-
-    Attributes:
-        signature: of a method, such as `visit(int,byte[])`; empty otherwise.
-        start: its offset in the source, including comments before it.
-        end: after its last character.
-        digest: SHA-256 of its tokens, hexadecimal: comments and white space don't matter.
-    """
-
-    signature: str
-    start: int
-    end: int
-    digest: str
-
-
-def members_of(source: str, name: str, where: str) -> tuple[Member, ...]:
-    """The members of a top-level class, in order; `where` is the file's name in messages.
-
-    Raises:
-        BenchctlError: there is no such class, or its braces don't match.
-    """
-    tokens = list(_tokens(source))
-    opening = _opening_brace(tokens, name)
-    if opening is None:
-        raise BenchctlError(f"{where} has no class {name}")
-    members = []
-    begin = opening + 1
-    while begin < len(tokens) and tokens[begin].text != "}":
-        last = _last_of_member(tokens, begin)
-        if last is None:
-            break
-        members.append(_member(tokens[begin : last + 1], tokens[begin - 1]))
-        begin = last + 1
-    else:
-        if begin < len(tokens):
-            return tuple(members)
-    raise BenchctlError(f"{where} ends inside class {name}")
-
-
-def _tokens(source: str) -> Iterator[Token]:
-    for found in _TOKEN.finditer(source):
-        if found.lastgroup == "other":
-            yield Token(found[0], found.start())
-
-
-def _opening_brace(tokens: Sequence[Token], name: str) -> int | None:
-    for number, (first, second) in enumerate(itertools.pairwise(tokens)):
-        if (first.text, second.text) == ("class", name):
-            rest = range(number, len(tokens))
-            return next((place for place in rest if tokens[place].text == "{"), None)
-    return None
-
-
-def _last_of_member(tokens: Sequence[Token], begin: int) -> int | None:
-    """A field ends with a semicolon, anything else with its closing brace."""
-    depth = 0
-    is_field = False
-    for place in range(begin, len(tokens)):
-        text = tokens[place].text
-        if depth == 0 and text == "=":
-            is_field = True
-        depth += (text in _OPENING) - (text in _CLOSING)
-        if depth == 0 and (text == ";" or (text == "}" and not is_field)):
-            return place
-    return None
-
-
-def _member(tokens: Sequence[Token], before: Token) -> Member:
-    code = " ".join(token.text for token in tokens)
-    return Member(
-        signature=_signature([token.text for token in tokens]),
-        start=before.start + len(before.text),
-        end=tokens[-1].start + len(tokens[-1].text),
-        digest=hashlib.sha256(code.encode()).hexdigest(),
-    )
-
-
-def _signature(words: list[str]) -> str:
-    """Name and parameter types of a method or constructor; annotations with arguments are skipped."""
-    place = 0
-    while place < len(words) and words[place] not in ("=", "{", ";", "class", "interface", "enum"):
-        if words[place] == "(":
-            close = _closing(words, place)
-            if words[place - 2] != "@":
-                return f"{words[place - 1]}({','.join(_types(words[place + 1 : close]))})"
-            place = close
-        place += 1
-    return ""
-
-
-def _closing(words: list[str], opening: int) -> int:
-    depth = 0
-    for place in range(opening, len(words)):
-        depth += (words[place] == "(") - (words[place] == ")")
-        if depth == 0:
-            return place
-    return len(words)
-
-
-def _types(words: list[str]) -> Iterator[str]:
-    """The types in a parameter list: all but `final` and the name at the end."""
-    depth = 0
-    one: list[str] = []
-    for word in [*words, ","]:
-        depth += (word == "<") - (word == ">")
-        if word == "," and depth == 0:
-            if one:
-                yield "".join(one[:-1])
-            one = []
-        elif word != "final":
-            one.append(word)
-
-
-# A change to one class of Lucene.
-
-
-@dataclass(frozen=True)
-class Change:
-    """A change of one class, and its preconditions.
-
-    Attributes:
-        name: as in `patched:bulk-visit`.
-        about: what it does, in one line.
-        source: path of the class's source in the sources jar.
-        members: Java text of a class of the same name: its methods replace those with the same name and
-            parameter types, all else is added; empty to compile the class as it is.
-        known: signature -> required digest of the methods that are replaced or relied on.
-        fits: the versions of Lucene that have those methods, for messages.
-    """
-
-    name: str
-    about: str
-    source: str
-    members: str
-    known: Mapping[str, str]
-    fits: str
-
-    @property
-    def class_name(self) -> str:
-        """The class, without its package."""
-        return PurePosixPath(self.source).stem
-
-    def apply(self, source: str, where: str) -> str:
-        """The class's source with the change; `where` is its name in messages.
-
-        Raises:
-            BenchctlError: a method is not what this change was written for.
-        """
-        if not self.members:
-            return source
-        found = members_of(source, self.class_name, where)
-        methods = {member.signature: member for member in found if member.signature}
-        self._check(methods, where)
-        replacements: list[tuple[Member, str]] = []
-        additions = ""
-        for member in members_of(self.members, self.class_name, f"the change '{self.name}'"):
-            text = self.members[member.start : member.end]
-            if member.signature in methods:
-                replacements.append((methods[member.signature], text))
-            else:
-                additions += text
-        source = source[: found[-1].end] + additions + source[found[-1].end :]
-        # Backwards, so that earlier offsets stay valid.
-        for member, text in sorted(replacements, key=lambda pair: pair[0].start, reverse=True):
-            source = source[: member.start] + text + source[member.end :]
-        return source
-
-    def _check(self, methods: Mapping[str, Member], where: str) -> None:
-        for signature, expected in self.known.items():
-            if signature not in methods or methods[signature].digest != expected:
-                what = "another" if signature in methods else "no"
-                raise BenchctlError(
-                    f"'{self.name}' does not fit {where}, which has {what} {signature}",
-                    hint=f"this change was written for {self.fits}",
-                )
-
-
-def difference(before: str, after: str, name: str) -> str:
-    """The unified diff of two versions of a file."""
-    lines = difflib.unified_diff(
-        before.splitlines(keepends=True), after.splitlines(keepends=True), f"a/{name}", f"b/{name}"
-    )
-    return "".join(lines)
-
-
-# The changes to Lucene that benchctl can build.
-
-_DOC_IDS_WRITER = "org/apache/lucene/util/bkd/DocIdsWriter.java"
-
-
-def _java(name: str) -> str:
-    return resources.files(__package__).joinpath(name).read_text(encoding="utf-8")
-
-
-_ALL = (
-    Change(
-        name="bulk-visit",
-        about="a leaf's document ids go to the visitor at once, not by a virtual call each",
-        source=_DOC_IDS_WRITER,
-        members=_java("bulk_visit.java"),
-        known={
-            "readDelta16(IndexInput,int,IntersectVisitor)": (
-                "9189a5ee2f276f6b8346d7e4ca581653fa9f0720e4e299f2bf40b1e7d6e2c166"
-            ),
-            "readInts24(IndexInput,int,IntersectVisitor)": (
-                "5948cf98e63543d8eba90d63158cc0dfa5bf19a12a49ce20f694edf00b833bb0"
-            ),
-            "readInts32(IndexInput,int,IntersectVisitor)": (
-                "2e2aee83253e8a9c61782baaee989799fb0d47bb11309ab621c2e28c9fab50c8"
-            ),
-            # The variants that fill an array, which the changed ones call.
-            "readDelta16(IndexInput,int,int[])": (
-                "af4274ff788c4ea1277b676c2a25fa0f4892152a9abfd721b03fdb6921b63df1"
-            ),
-            "readInts24(IndexInput,int,int[])": (
-                "ac4ec40aa902feb430ad93c8be96c10b50cc19089774f6e106a1fe3b29b963c2"
-            ),
-            "readInts32(IndexInput,int,int[])": (
-                "c8de68b6fe2ddbb387f7dcc70a3f375940582832f2c8d7df35f5f61170ce7e86"
-            ),
-        },
-        fits="Lucene 9.7 to 9.10; from 9.11 on Lucene does the same for 16 and 32 bits, from 10.2 on for 24",
-    ),
-    # Two compilers don't write the same bytecode: this separates the compiler's effect from the change's.
-    Change(
-        name="recompiled",
-        about="the class that bulk-visit changes, compiled as it is: the control",
-        source=_DOC_IDS_WRITER,
-        members="",
-        known={},
-        fits="every Lucene with that class",
-    ),
-)
-
-CHANGES = {change.name: change for change in _ALL}
-
-
-def change_named(name: str) -> Change:
-    """A change by its name.
-
-    Raises:
-        UsageError: there is none of that name.
-    """
-    try:
-        return CHANGES[name]
-    except KeyError as err:
-        raise UsageError(f"there is no patch '{name}' of Lucene", hint=suggestion(name, CHANGES)) from err
-
-
-LIBRARY = "lucene-core"
-_SOURCES = Coordinates("org.apache.lucene", LIBRARY, classifier="sources")
-_FORMAT = "1"  # of the written jars; part of their names
-# Jars with some of their classes replaced; reproducible.
-
-_MANIFEST = "META-INF/MANIFEST.MF"
-_FIRST_SECTION = re.compile(rb"\A(?P<attributes>.*?)(?P<end>\r?\n)(?=\r?\n|\Z)", re.DOTALL)
-
-
-def read_entry(path: Path, name: str) -> bytes:
-    """One file of a zip or jar.
-
-    Raises:
-        BenchctlError: it is not an archive, or has no such file.
-    """
-    try:
-        with zipfile.ZipFile(path) as archive:
-            return archive.read(name)
-    except KeyError as err:
-        raise BenchctlError(f"{path} has no {name}") from err
-    except (EOFError, RuntimeError, lzma.LZMAError, zipfile.BadZipFile, zlib.error) as err:
-        # RuntimeError: it is encrypted, or compressed by an unknown method.
-        raise BenchctlError(
-            f"{path} is damaged, or no jar: {err}", hint="remove it, and get it again"
-        ) from err
-
-
-def replace_entries(
-    original: Path,
-    target: Path,
-    classes: Mapping[str, bytes],
-    marker: str,
-    *,
-    without: Collection[str] = (),
-) -> None:
-    """Write a jar with some classes replaced and one more line in its manifest; all else stays.
-
-    Entries are stored, not compressed: compressed bytes depend on zlib's version.
-
-    Args:
-        original: the jar.
-        target: the new one.
-        classes: entry -> bytes; new entries come last, with the manifest's date.
-        marker: line of the manifest, such as `Name: value`.
-        without: entries to leave out.
-
-    Raises:
-        BenchctlError: the jar has no manifest, or other versions of those classes for newer Javas.
-    """
-    manifest = read_entry(original, _MANIFEST)
-    contents = {**classes, _MANIFEST: marked(manifest, marker, str(original))}
-    with zipfile.ZipFile(original) as source, zipfile.ZipFile(target, "w") as packed:
-        names = source.namelist()
-        for name in classes:
-            others = [
-                known for known in names if re.fullmatch(rf"META-INF/versions/\d+/{re.escape(name)}", known)
-            ]
-            if others:
-                raise BenchctlError(
-                    f"{original} has {others[0]}, which newer Javas use instead of the change"
-                )
-        for entry in source.infolist():
-            if entry.filename in without:
-                continue
-            content = contents.pop(entry.filename) if entry.filename in contents else source.read(entry)
-            _store(packed, entry, content)
-        template = source.getinfo(_MANIFEST)
-        for name, content in sorted(contents.items()):
-            entry = copy.copy(template)
-            entry.filename = name
-            _store(packed, entry, content)
-
-
-def marked(manifest: bytes, marker: str, where: str) -> bytes:
-    """A manifest with one more line in its main section; `where` is the jar's name in messages.
-
-    Raises:
-        BenchctlError: it does not begin as a manifest does.
-    """
-    section = _FIRST_SECTION.match(manifest)
-    if section is None or not manifest.startswith(b"Manifest-Version:"):
-        raise BenchctlError(f"the manifest of {where} is none")
-    line = marker.encode() + section["end"]
-    return manifest[: section.end()] + line + manifest[section.end() :]
-
-
-def _store(packed: zipfile.ZipFile, entry: zipfile.ZipInfo, content: bytes) -> None:
-    written = zipfile.ZipInfo(entry.filename, entry.date_time)
-    written.external_attr = entry.external_attr
-    written.create_system = entry.create_system
-    packed.writestr(written, content)
-
+_NUMSTAT: Final = re.compile(rb"(?P<added>\d+|-)\t(?P<removed>\d+|-)\t(?P<path>.*)", re.DOTALL)
 
 # Compiles without a JDK: Eclipse's compiler is a jar that runs on any Java runtime.
+_ECJ: Final = Coordinates("org.eclipse.jdt", "ecj")
+_ECJ_VERSION: Final = "3.46.0"
+_LEAST_JAVA: Final = 17
+_LINES_SHOWN: Final = 12
 
-_ECJ = Coordinates("org.eclipse.jdt", "ecj")
-_ECJ_VERSION = "3.46.0"
-_LEAST_JAVA = 17
-_HEADER = re.compile(rb"\xca\xfe\xba\xbe..(?P<major>..)", re.DOTALL)
-_JAVA_OF_CLASS_FILES = 44  # major version of a class file minus the Java release
-_LINES_SHOWN = 12
+_MANIFEST: Final = "META-INF/MANIFEST.MF"
+_CLASS_HEADER: Final = re.compile(rb"\xca\xfe\xba\xbe..(?P<major>..)", re.DOTALL)
+_JAVA_OF_CLASS_FILES: Final = 44  # major version of a class file minus the Java release
 
 
 @dataclass(frozen=True)
@@ -460,94 +106,322 @@ def fetch_compiler(home: Home, jdk: Jdk, progress: Progress) -> Compiler:
     return Compiler(_ECJ_VERSION, archive.path, archive.sha256, jdk)
 
 
-def java_release(class_file: bytes, what: str) -> int:
-    """The Java release that a class file targets; `what` is its name in messages.
+@dataclass(frozen=True)
+class Library:
+    """The jars that a diff is applied to."""
 
-    Raises:
-        BenchctlError: it is not a class file.
-    """
-    header = _HEADER.match(class_file)
-    if header is None:
-        raise BenchctlError(f"{what} is not a class file")
-    return int.from_bytes(header["major"]) - _JAVA_OF_CLASS_FILES
+    lucene: str
+    """Version of Lucene."""
+    jars: Mapping[str, Path]
+    """Artifact, such as `lucene-core`, to the jar of that module."""
+    others: tuple[Path, ...]
+    """Jars that its classes may use."""
+
+
+def library_of(root: Path, lucene: str) -> Library:
+    """Return the library of an unpacked distribution: modules in `lib`, with what surrounds them."""
+    jars = {
+        path.stem.removesuffix(f"-{lucene}"): path for path in sorted(root.glob(f"lib/lucene-*-{lucene}.jar"))
+    }
+    others = sorted(
+        {*root.glob("lib/**/*.jar"), *root.glob("modules/**/*.jar"), *root.glob("plugins/**/*.jar")}
+    )
+    return Library(lucene, jars, tuple(path for path in others if path not in jars.values()))
 
 
 @dataclass(frozen=True)
-class PatchedJar:
-    """A changed lucene-core.
+class BuiltDiff:
+    """The changed jars of a diff."""
 
-    Attributes:
-        sha256: of its bytes, hexadecimal.
-        lucene: the version that was changed.
-        difference: the source's unified diff; empty without a change.
-    """
-
-    path: Path
-    sha256: str
-    lucene: str
-    difference: str
+    jars: Mapping[str, Path]
+    """Artifact to changed jar."""
+    classes: tuple[str, ...]
+    """Entries of the sources that were compiled, sorted."""
+    left_out: tuple[str, ...]
+    """Files of the diff that have no part in a jar: tests and texts."""
+    text: str
+    """The diff."""
 
 
-def build_lucene(
-    home: Home, installation: Installation, jdk: Jdk, name: str, progress: Progress
-) -> PatchedJar:
-    """The changed jar of a distribution's lucene-core; see `patch_jar`."""
-    original = installation.root / "lib" / f"{LIBRARY}-{installation.lucene}.jar"
-    return patch_jar(home, original, installation.lucene, jdk, name, progress)
+def build_diff(
+    home: Home, library: Library, jdk: Jdk, path: Path, progress: Progress, *, unchanged: bool = False
+) -> BuiltDiff:
+    """Build the jars that a diff changes, unless they are cached.
 
-
-def patch_jar(home: Home, original: Path, lucene: str, jdk: Jdk, name: str, progress: Progress) -> PatchedJar:
-    """Build the changed jar of a lucene-core, unless it was built before.
-
-    It is the original, whatever its makers did to it, except for the changed class, which is built from the
-    sources that Lucene publishes for this version.
+    Every jar is the original except for the classes of the files in the diff, which are built from the
+    sources that Lucene publishes for this version. What other jars use of these classes is not checked: the
+    node's start reports a member that no longer exists.
 
     Args:
-        home: keeps it.
-        original: the jar.
-        lucene: its version.
+        home: keeps them.
+        library: what to change.
         jdk: the compiler's runtime, Java 17 or newer: the bundled one serves every variant, whatever its
             nodes run on.
-        name: of the change, such as `bulk-visit`.
+        path: of the diff.
         progress: of downloads.
+        unchanged: compile the same classes as they are: the control, which shows the compiler's effect.
 
     Raises:
-        UsageError: there is no such change.
-        BenchctlError: the change does not fit this Lucene, the sources or the compiler cannot be had, the
-            result does not compile, or the disk refuses.
+        UsageError: If there is no such diff, or it changes what is not in these jars.
+        BenchctlError: If it does not apply or does not compile; if git, the sources or the compiler are not
+            available; or if the disk refuses.
     """
-    change = change_named(name)
-    sources = fetch_published(home, _SOURCES, lucene, progress)
-    where = f"{PurePosixPath(change.source).name} of Lucene {lucene}"
-    before = read_entry(sources.path, change.source).decode()
-    after = change.apply(before, where)
+    with disk_errors(f"read {path}"):
+        if not path.is_file():
+            raise UsageError(f"there is no diff {path}", hint="make one with: git diff > FILE.diff")
+        content = read_file(path, _MOST_DIFF_BYTES)
     compiler = fetch_compiler(home, jdk, progress)
-    with disk_errors(f"read {original}"):
-        parts = (_FORMAT, name, after, compiler.sha256, digest(original, "sha256"))
-    key = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:12]
-    path = home.artifacts / f"{LIBRARY}-{lucene}-{name}-{key}.jar"
-    if not path.is_file():
-        _write(path, original, change, after, compiler)
-    return PatchedJar(path, digest(path, "sha256"), lucene, difference(before, after, change.source))
+    with staging(home.artifacts, f"build the Lucene of {path}") as folder:
+        diff = folder / "changes.diff"
+        diff.write_bytes(content)
+        changed, left_out = _changed_files(path, diff)
+        sources = _Sources(home, library, progress)
+        places = {entry: sources.artifact(name, entry) for name, entry in changed.items()}
+        before = {entry: sources.text(artifact, entry) for entry, artifact in places.items()}
+        tree = folder / "tree"
+        tree.mkdir()
+        for name, entry in changed.items():
+            _write(tree / name, before[entry])
+        done = git(["apply", "--whitespace=nowarn", str(diff)], tree, alone=True)
+        if done.returncode != 0:
+            raise BenchctlError(
+                f"{path} does not apply to Lucene {library.lucene}: {said(done)}",
+                hint=f"make it against its published sources, the tag releases/lucene/{library.lucene}",
+            )
+        after = {entry: _applied(tree / name, path) for name, entry in changed.items()}
+        texts = {entry: text for entry, text in before.items() if text is not None} if unchanged else after
+        if not texts:
+            raise UsageError(f"{path} only adds classes: there is nothing to compile unchanged")
+        key = _key(library, compiler, texts)
+        stem = re.sub(r"[^A-Za-z0-9._-]+", "-", path.stem)[:40]
+        jars = {
+            artifact: home.artifacts / f"{artifact}-{library.lucene}-{stem}-{key}.jar"
+            for artifact in sorted({places[entry] for entry in texts})
+        }
+        if not all(jar.is_file() for jar in jars.values()):
+            title = f"what {path.name} changes, unchanged," if unchanged else path.name
+            release = min(_release(library.jars[artifact]) for artifact in jars)
+            classes = _compile(folder, compiler, library, texts, release=release, title=title)
+            _pack(folder, library, places, classes, jars, marker=f"Benchctl-Patch: {stem}")
+    return BuiltDiff(jars, tuple(sorted(texts)), left_out, content.decode(errors="replace"))
 
 
-def _write(path: Path, original: Path, change: Change, source: str, compiler: Compiler) -> None:
-    """Compile the class into a copy of the jar, which appears complete or not at all."""
-    entry = PurePosixPath(change.source).with_suffix(".class")
-    release = java_release(read_entry(original, str(entry)), f"{entry} of {original}")
-    with staging(path.parent, f"build {path}") as folder:
-        text = folder / entry.with_suffix(".java").name
-        text.write_text(source, encoding="utf-8")
-        out = folder / "classes"
-        compiler.compile([text], [original], release, out, name=text.name)
-        compiled = {file.relative_to(out).as_posix(): file.read_bytes() for file in out.rglob("*.class")}
-        for name, content in compiled.items():
-            built_for = java_release(content, name)
-            if built_for != release:
-                raise BenchctlError(
-                    f"ecj {compiler.version} made {name} for Java {built_for}, and Lucene's is for {release}"
-                )
-        ready = folder / path.name
-        replace_entries(original, ready, compiled, f"Benchctl-Patch: {change.name}")
+def _changed_files(path: Path, copy: Path) -> tuple[dict[str, str], tuple[str, ...]]:
+    """The Java files of a diff, path in it -> entry of a sources jar, and what is left out."""
+    done = git(["apply", "--numstat", "-z", str(copy)], copy.parent, alone=True)
+    if done.returncode != 0:
+        raise UsageError(f"{path} is no diff: {said(done)}", hint="make one with: git diff > FILE.diff")
+    # The listing has the new names only.
+    summary = git(["apply", "--summary", str(copy)], copy.parent, alone=True).stdout
+    if re.search(rb"^ (rename|copy) ", summary, re.MULTILINE):
+        raise UsageError(f"{path} renames files", hint="make it with: git diff --no-renames > FILE.diff")
+    changed, left_out = {}, []
+    for line in done.stdout.split(b"\0"):
+        file = _NUMSTAT.fullmatch(line)
+        if file is None:
+            continue
+        name = file["path"].decode(errors="replace")
+        source = _SOURCE.fullmatch(name)
+        if source is not None and ".." not in PurePosixPath(name).parts and file["added"] != b"-":
+            changed[name] = source["entry"]
+        elif _LEFT_OUT.fullmatch(name):
+            left_out.append(name)
+        else:
+            raise UsageError(
+                f"{path} changes {name}, which cannot be built into Lucene's jars",
+                hint="leave all but src/java/org/apache/lucene/**/*.java out of it",
+            )
+    if not changed:
+        raise UsageError(f"{path} changes no class of Lucene", hint="make one with: git diff > FILE.diff")
+    if len({*changed.values()}) < len(changed):
+        raise UsageError(f"{path} changes a class twice", hint="name it by one path only")
+    return changed, tuple(left_out)
+
+
+class _Sources:
+    """Published sources of modules."""
+
+    def __init__(self, home: Home, library: Library, progress: Progress) -> None:
+        self._home = home
+        self._library = library
+        self._progress = progress
+        self._names = cache(lambda artifact: frozenset(_entries(library.jars[artifact])))
+
+    def artifact(self, name: str, entry: str) -> str:
+        """The module that a class is, or belongs, in: that which has it, or others of its package."""
+        package = f"{PurePosixPath(entry).parent}/"
+        compiled = str(PurePosixPath(entry).with_suffix(".class"))
+        modules = [module for module in self._library.jars if compiled in self._names(module)]
+        modules = modules or [
+            module
+            for module in self._library.jars
+            if any(f"{PurePosixPath(other).parent}/" == package for other in self._names(module))
+        ]
+        if len(modules) == 1:
+            return modules[0]
+        raise UsageError(
+            f"{name} is of no module of Lucene {self._library.lucene} in lib/",
+            hint=f"those there: {', '.join(self._library.jars)}",
+        )
+
+    def text(self, artifact: str, entry: str) -> str | None:
+        """A published source; None if there is none of that name."""
+        coordinates = Coordinates(GROUP, artifact, classifier="sources")
+        archive = fetch_published(self._home, coordinates, self._library.lucene, self._progress).path
+        return read_entry(archive, entry).decode() if entry in _entries(archive) else None
+
+
+def _write(target: Path, text: str | None) -> None:
+    if text is not None:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text, encoding="utf-8", newline="")
+
+
+def _applied(target: Path, path: Path) -> str:
+    try:
+        return read_file(target, follow=False).decode()
+    except FileNotFoundError as err:
+        raise UsageError(
+            f"{path} deletes {target.name}, and a class that is gone cannot be told from one that is needed",
+            hint="leave the deletion out: a class that nobody uses does no harm",
+        ) from err
+
+
+def _key(library: Library, compiler: Compiler, texts: Mapping[str, str]) -> str:
+    """Of all that decides the jars."""
+    parts = [_FORMAT, compiler.sha256]
+    for path in library.jars.values():
+        with disk_errors(f"read {path}"):
+            parts.append(digest(path, "sha256"))
+    parts += [f"{entry}\0{texts[entry]}" for entry in sorted(texts)]
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:12]
+
+
+def _compile(
+    folder: Path, compiler: Compiler, library: Library, texts: Mapping[str, str], *, release: int, title: str
+) -> dict[str, bytes]:
+    """Class files of sources by entry."""
+    sources = folder / "sources"
+    for entry, text in texts.items():
+        _write(sources / entry, text)
+    out = folder / "classes"
+    class_path = [*library.jars.values(), *library.others]
+    try:
+        compiler.compile([sources / entry for entry in texts], class_path, release, out, name=title)
+    except BenchctlError as err:
+        raise BenchctlError(err.message.replace(f"{sources}/", ""), hint=err.hint) from err
+    return {file.relative_to(out).as_posix(): file.read_bytes() for file in out.rglob("*.class")}
+
+
+def _pack(
+    folder: Path,
+    library: Library,
+    places: Mapping[str, str],
+    classes: Mapping[str, bytes],
+    jars: Mapping[str, Path],
+    *,
+    marker: str,
+) -> None:
+    """Put classes into copies of their jars, which appear complete or not at all."""
+    by_source = {entry.removesuffix(".java"): artifact for entry, artifact in places.items()}
+    by_package = {str(PurePosixPath(entry).parent): artifact for entry, artifact in places.items()}
+    own: dict[str, dict[str, bytes]] = {artifact: {} for artifact in jars}
+    for name, content in classes.items():
+        # A source may hold further classes beside its own: they go where their package is.
+        artifact = by_source.get(_source_of(name)) or by_package[str(PurePosixPath(name).parent)]
+        own[artifact][name] = content
+    for artifact, target in jars.items():
+        original = library.jars[artifact]
+        stale = {
+            name
+            for name in _entries(original)
+            if name.endswith(".class") and _source_of(name) in by_source and name not in own[artifact]
+        }
+        ready = folder / target.name
+        replace_entries(original, ready, own[artifact], marker, without=stale)
         ready.chmod(0o644)
-        ready.replace(path)
+        ready.replace(target)
+
+
+def _source_of(name: str) -> str:
+    """The source of a class file or of one nested in it, without its suffix."""
+    return name.removesuffix(".class").partition("$")[0]
+
+
+def _release(jar: Path) -> int:
+    """The Java release that a module is built for."""
+    first = next(name for name in _entries(jar) if name.startswith("org/") and name.endswith(".class"))
+    header = _CLASS_HEADER.match(read_entry(jar, first))
+    if header is None:
+        raise BenchctlError(f"{first} of {jar} is not a class file")
+    return int.from_bytes(header["major"]) - _JAVA_OF_CLASS_FILES
+
+
+def _entries(jar: Path) -> list[str]:
+    with disk_errors(f"read {jar}"), _damage(jar), zipfile.ZipFile(jar) as opened:
+        return opened.namelist()
+
+
+def read_entry(path: Path, name: str) -> bytes:
+    """Return one file of a zip or jar.
+
+    Raises:
+        BenchctlError: If it is not an archive, or has no such file.
+    """
+    try:
+        with _damage(path), zipfile.ZipFile(path) as archive:
+            return archive.read(name)
+    except KeyError as err:
+        raise BenchctlError(f"{path} has no {name}") from err
+
+
+@contextmanager
+def _damage(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except (EOFError, RuntimeError, lzma.LZMAError, zipfile.BadZipFile, zlib.error) as err:
+        # RuntimeError: it is encrypted, or compressed by an unknown method.
+        raise BenchctlError(
+            f"{path} is damaged, or no jar: {err}", hint="remove it, and get it again"
+        ) from err
+
+
+def replace_entries(
+    original: Path, target: Path, classes: Mapping[str, bytes], marker: str, *, without: Collection[str] = ()
+) -> None:
+    """Write a jar with some classes replaced and one more line in its manifest; all else stays.
+
+    Entries are stored, not compressed: compressed bytes depend on zlib's version.
+
+    Args:
+        original: the jar.
+        target: the new one.
+        classes: entry -> bytes; new entries come last, with the manifest's date.
+        marker: line of the manifest, such as `Name: value`.
+        without: entries to leave out.
+
+    Raises:
+        BenchctlError: If the jar has no manifest, or other versions of those classes for newer Javas.
+    """
+    version, _, attributes = read_entry(original, _MANIFEST).partition(b"\n")
+    if not version.startswith(b"Manifest-Version:"):
+        raise BenchctlError(f"the manifest of {original} is none")
+    contents = {**classes, _MANIFEST: b"\n".join((version, marker.encode(), attributes))}
+    with zipfile.ZipFile(original) as source, zipfile.ZipFile(target, "w") as packed:
+        for entry in source.infolist():
+            name = entry.filename
+            if name.startswith("META-INF/versions/") and name.split("/", 3)[-1] in classes:
+                raise BenchctlError(f"{original} has {name}, which newer Javas use instead of the change")
+            if name not in without:
+                _store(packed, entry, contents.pop(name) if name in contents else source.read(entry))
+        for name, content in sorted(contents.items()):
+            entry = copy.copy(source.getinfo(_MANIFEST))
+            entry.filename = name
+            _store(packed, entry, content)
+
+
+def _store(packed: zipfile.ZipFile, entry: zipfile.ZipInfo, content: bytes) -> None:
+    written = zipfile.ZipInfo(entry.filename, entry.date_time)
+    written.external_attr = entry.external_attr
+    written.create_system = entry.create_system
+    packed.writestr(written, content)

@@ -449,21 +449,15 @@ def _plugin(home: Home, text: str, progress: Progress) -> Archive:
 
 def _jars(home: Home, installation: Installation, text: str, progress: Progress) -> list[Jar]:
     kind = part_kind(text)
-    if kind == "patched":
+    if (diff := diff_path(text)) is not None:
         # The compiler may need a newer Java than the nodes have, and gives every variant the same bytes.
         compiling = provide_jdk(home, None)
-        if (diff := diff_path(text)) is not None:
-            # Imported only where something is to be compiled.
-            from benchctl.engine.lucene_diff import build_diff, library_of  # noqa: PLC0415 - see above
+        from benchctl.engine.patched_lucene import build_diff, library_of  # noqa: PLC0415 - rarely needed
 
-            library = library_of(installation.root, installation.lucene)
-            unchanged = text.startswith(f"{PATCHED}{RECOMPILED}")
-            built = build_diff(home, library, compiling, diff, progress, unchanged=unchanged)
-            return [Jar(path, text, artifact) for artifact, path in built.jars.items()]
-        from benchctl.engine.patched_lucene import build_lucene  # noqa: PLC0415 - see above
-
-        patched = build_lucene(home, installation, compiling, text.removeprefix(PATCHED), progress)
-        return [Jar(patched.path, text)]
+        library = library_of(installation.root, installation.lucene)
+        unchanged = text.startswith(f"{PATCHED}{RECOMPILED}")
+        built = build_diff(home, library, compiling, diff, progress, unchanged=unchanged)
+        return [Jar(path, text, artifact) for artifact, path in built.jars.items()]
     if kind == "maven":
         group, artifact, version = text.split(":")
         path = fetch_published(home, Coordinates(group, artifact), version, progress).path

@@ -23,7 +23,11 @@ LATEST: Final = "latest"
 """The newest version; resolved by the caller before anything is fetched."""
 
 PATCHED: Final = "patched:"
-"""Prefix of the name of a jar that benchctl builds from Maven's sources."""
+"""Before a diff of Lucene, or the name of a shipped one: jars that benchctl builds from published sources."""
+RECOMPILED: Final = "recompiled:"
+"""After `PATCHED`: the classes that the diff changes, compiled unchanged."""
+SHIPPED_DIFFS: Final = {path.stem: path for path in sorted(Path(__file__).parent.glob("*.diff"))}
+"""Diffs of Lucene that benchctl brings, by name."""
 _SHARDS: Final = "index.number_of_shards"
 _REPLICAS: Final = "index.number_of_replicas"
 # More than one host can start, and few enough for ports and addresses in a row.
@@ -33,10 +37,7 @@ _MOST_SHARDS: Final = 1024
 _VERSION: Final = re.compile(r"[0-9]+\.[0-9]+\.[0-9]+(-[A-Za-z0-9][A-Za-z0-9.-]*)?", re.ASCII)
 _COORDINATES: Final = re.compile(r"[\w.-]+:[\w.-]+:[\w.-]+", re.ASCII)
 _DIGITS: Final = re.compile(r"[0-9]+", re.ASCII)
-_PATCH: Final = re.compile(r"[a-z0-9][a-z0-9._-]*", re.ASCII)
-RECOMPILED: Final = "recompiled:"
-"""Before the path of a diff: the classes that it changes, compiled unchanged."""
-_DIFF: Final = re.compile(rf"(?P<before>{PATCHED}(?:{RECOMPILED})?)(?P<path>.+\.(?:diff|patch))", re.DOTALL)
+_DIFF: Final = re.compile(rf"(?P<before>{PATCHED}(?:{RECOMPILED})?)(?P<diff>.*)", re.DOTALL)
 _URL: Final = ("http://", "https://")
 
 PartKind = Literal["file", "url", "maven", "patched"]
@@ -122,9 +123,9 @@ def part_kind(text: str) -> PartKind:
 
 
 def diff_path(text: str) -> Path | None:
-    """The diff that a jar such as `patched:./FILE.diff` is built from; None of any other."""
-    found = _DIFF.fullmatch(text)
-    return None if found is None else Path(found["path"])
+    """Return the diff that a jar such as `patched:./FILE.diff` is built from; None for other jars."""
+    jar = _DIFF.fullmatch(text)
+    return None if jar is None else SHIPPED_DIFFS.get(jar["diff"], Path(jar["diff"]))
 
 
 def _check_source(text: str) -> str:
@@ -160,16 +161,21 @@ def placed_jar(text: str, folder: Path) -> str:
     kind = part_kind(_check_source(text))
     if kind == "url":
         raise UsageError(
-            f"jar '{text}' is a URL", hint="give a path, group:artifact:version, or patched:NAME"
+            f"jar '{text}' is a URL", hint="give a path, group:artifact:version, or patched:FILE.diff"
         )
-    if kind == "patched" and (diff := _DIFF.fullmatch(text)):
-        return f"{diff['before']}{placed(diff['path'], folder)}"
-    if kind == "patched" and not _PATCH.fullmatch(text.removeprefix(PATCHED)):
-        raise UsageError(f"jar '{text}' names no patch", hint="write patched:NAME, or patched:FILE.diff")
+    if jar := _DIFF.fullmatch(text):
+        if jar["diff"] in SHIPPED_DIFFS:
+            return text
+        if not jar["diff"].endswith((".diff", ".patch")):
+            raise UsageError(
+                f"jar '{text}': no such patch '{jar['diff']}'",
+                hint=f"write patched:FILE.diff, or {suggestion(jar['diff'], SHIPPED_DIFFS)}",
+            )
+        return f"{jar['before']}{placed(jar['diff'], folder)}"
     if kind == "file" and not text.endswith(".jar"):
         raise UsageError(
             f"'{text}' is not a jar",
-            hint="give a path that ends in .jar, group:artifact:version, or patched:NAME",
+            hint="give a path that ends in .jar, group:artifact:version, or patched:FILE.diff",
         )
     return placed(text, folder) if kind == "file" else text
 
@@ -253,8 +259,8 @@ class VariantEntry(
         settings: of its nodes; may be nested. One without a value takes the base's away.
         index_settings: of its prepared index; the same holds for them.
         environment: variables of its nodes' processes; the same holds for them.
-        jars: that take the place of those in `lib/`: paths, `group:artifact:version`, or `patched:NAME`, or
-            `patched:FILE.diff` for Lucene with a diff.
+        jars: that take the place of those in `lib/`: paths, `group:artifact:version`, or `patched:FILE.diff`
+            for Lucene with a diff, or the name of a shipped one.
         plugins: to install: paths or URLs of zip files, or `group:artifact:version`.
         warmups: challenges that run unmeasured after every boot.
         start: `script` to start nodes by the engine's own script instead of the server's command line.
@@ -832,7 +838,7 @@ _EXAMPLES: Final = {
     "setting": "setting:indices.queries.cache.size=5%",
     "env": "env:MALLOC_ARENA_MAX=2",
     "index": "index:codec=best_compression",
-    "jar": "jar:PATH, jar:GROUP:ARTIFACT:VERSION, jar:patched:NAME or jar:patched:FILE.diff",
+    "jar": "jar:PATH, jar:GROUP:ARTIFACT:VERSION or jar:patched:FILE.diff",
     "plugin": "plugin:PATH, plugin:URL or plugin:GROUP:ARTIFACT:VERSION",
     "warmup": "warmup:CHALLENGE",
     "jdk": "jdk:17 or jdk:PATH",

@@ -131,8 +131,8 @@ class VariantSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
         environment: variables of its nodes' processes, over benchctl's own.
         index_settings: of its prepared index, over those of the track's index body.
         jars: that take the place of jars in `lib/`: paths, Maven coordinates `group:artifact:version`, or
-            `patched:NAME` or `patched:FILE.diff` for those that benchctl builds from Maven's sources of the
-            engine's own version; `patched:recompiled:FILE.diff` for the same classes unchanged.
+            `patched:FILE.diff` for Lucene's with that diff, or the name of a shipped one; after
+            `patched:recompiled:`, the same classes unchanged.
         plugins: that are installed: paths or URLs of their zip files, or Maven coordinates.
         warmups: names or files of challenges that run unmeasured after every boot, before the plan's own.
         start: whether its nodes are started by the server's own command line or by the engine's script.

@@ -269,8 +269,13 @@ def test_a_version_takes_the_place_of_a_distribution(tmp_path: Path):
         ("a: {extends: es, jars: [lucene.zip]}", "1:25: a, jars, entry 1: 'lucene.zip' is not a jar", ".jar"),
         (
             "a: {extends: es, jars: ['patched:']}",
-            "a, jars, entry 1: jar 'patched:' names no patch",
-            "patched:NAME",
+            "a, jars, entry 1: jar 'patched:'",
+            "patched:FILE.diff",
+        ),
+        (
+            "a: {extends: es, jars: ['patched:recompiled:bulk-vist']}",
+            "a, jars, entry 1: jar 'patched:recompiled:bulk-vist': no such patch 'bulk-vist'",
+            "bulk-visit",
         ),
         ("a: {extends: es, jars: ['http://x/y.jar']}", "is a URL", "path"),
         ("a: {extends: es, plugins: [icu.jar]}", "a, plugins, entry 1: 'icu.jar' is not a plug-in", ".zip"),
