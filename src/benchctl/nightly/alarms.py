@@ -44,18 +44,12 @@ class Returns:
 
 @dataclass(frozen=True)
 class Desk:
-    """Where alarms are raised: tonight, and everything known of the nights before.
+    """Where alarms are raised: tonight, and everything known of the nights before."""
 
-    Attributes:
-        nights: of the suite, in order, tonight's included as it stands.
-        events: so far.
-        now: the wall clock, ISO 8601.
-    """
-
-    nights: Sequence[NightRecord]
+    nights: Sequence[NightRecord]  # of the suite, in order, tonight's included as it stands
     tonight: NightRecord
     events: Sequence[Event]
-    now: str
+    now: str  # the wall clock, ISO 8601
 
     def returning(self, baselines: Baselines, returns: Returns, *, nights: int) -> dict[SeriesKey, Alarm]:
         """Alarms about figures that were back at the old level in so many nights running, tonight included.

@@ -142,18 +142,12 @@ def _null(size: int) -> _Null:
 
 
 class ChangePoint(msgspec.Struct, frozen=True):
-    """Where a level ends and another begins.
+    """Where a level ends and another begins."""
 
-    Attributes:
-        night: number of the first night of the new level.
-        before_log, after_log: mean ln over the nights of the level before and of the new one.
-        p: of the permutation test; it cannot be less than 0.0001.
-    """
-
-    night: int
-    before_log: float
+    night: int  # number of the first night of the new level
+    before_log: float  # mean ln over the nights of the level before and of the new one
     after_log: float
-    p: float
+    p: float  # of the permutation test; it cannot be less than 0.0001
 
 
 def change_points(

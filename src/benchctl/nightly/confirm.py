@@ -31,28 +31,17 @@ TONIGHT = "tonight"
 
 @dataclass(frozen=True)
 class Confirmer:
-    """What confirming runs need.
-
-    Attributes:
-        limits: how much they may cost.
-        margins: metric -> relative change that nobody is to be woken for, where it is not the default.
-        nights: of the suite, tonight's included.
-        tonight: the night with the findings.
-        record: of the night's run.
-        track: of its plan.
-        left_s: seconds of the night's budget that are left; None without a budget.
-        tags: of the runs.
-        start: makes a run.
-    """
+    """What confirming runs need."""
 
     bench: Bench
     limits: ConfirmLimits
+    # Metric -> relative change that nobody is to be woken for, where it is not the default.
     margins: Mapping[str, float]
-    nights: Sequence[NightRecord]
+    nights: Sequence[NightRecord]  # of the suite, tonight's included
     tonight: NightRecord
-    record: RunRecord
+    record: RunRecord  # of the night's run
     track: Track
-    left_s: Callable[[], float] | None
+    left_s: Callable[[], float] | None  # seconds of the night's budget that are left; None without a budget
     tags: tuple[str, ...]
     start: Callable[..., tuple[RunFolder, RunRecord]]
 

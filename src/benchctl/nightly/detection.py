@@ -40,22 +40,15 @@ _CLEARED: frozenset[FindingStatus] = frozenset({"refuted", "same engine"})
 
 @dataclass(frozen=True)
 class Baselines:
-    """Every night of a suite and what happened to its series, as of one night.
+    """Every night of a suite and what happened to its series, as of one night."""
 
-    Attributes:
-        night: number of that night.
-        comparable: numbers of the earlier complete nights under the same conditions, since levels were last
-            declared anew.
-        alarms: as they stand.
-        findings: series -> night number -> what became of a finding.
-        moved: numbers of the nights in which the canary moved as a whole.
-    """
-
-    night: int
+    night: int  # number of that night
+    # Numbers of the earlier complete nights under the same conditions, since levels were last declared anew.
     comparable: tuple[int, ...]
-    alarms: tuple[Alarm, ...]
+    alarms: tuple[Alarm, ...]  # as they stand
+    # Series -> night number -> what became of a finding.
     findings: Mapping[SeriesKey, Mapping[int, FindingStatus]]
-    moved: frozenset[int]
+    moved: frozenset[int]  # numbers of the nights in which the canary moved as a whole
 
     @classmethod
     def of(cls, nights: Sequence[NightRecord], events: Sequence[Event], tonight: NightRecord) -> "Baselines":
@@ -130,42 +123,29 @@ def _first_night(annotations: Iterable[Annotated], tonight: int) -> int:
 
 @dataclass(frozen=True)
 class Detected:
-    """What the screens say of a night, before anything is confirmed.
+    """What the screens say of a night, before anything is confirmed."""
 
-    Attributes:
-        findings: series that left their usual range; those that the canary explains are `held`, all others
-            `unconfirmed` until somebody looks into them.
-        canary: what moved of it.
-        watched: how many series were compared with earlier nights.
-        young: how many have no earlier night to compare with.
-        rare: how many were 0 in all forks of a night that they were compared with, or of this one, so that no
-            screen takes them.
-        gone: how many of tonight's variants had a value when last measured, and have none tonight.
-        levels: of series with a finding, the mean of ln over the nights before.
-    """
-
+    # Series that left their usual range; those that the canary explains are `held`, all others `unconfirmed`
+    # until somebody looks into them.
     findings: tuple[Finding, ...]
-    canary: CanaryReport
-    watched: int
-    young: int
+    canary: CanaryReport  # what moved of it
+    watched: int  # how many series were compared with earlier nights
+    young: int  # how many have no earlier night to compare with
+    # How many were 0 in all forks of a night that they were compared with, or of this one, so that no screen
+    # takes them.
     rare: int
-    gone: int
-    levels: Mapping[SeriesKey, float]
+    gone: int  # how many of tonight's variants had a value when last measured, and have none tonight
+    levels: Mapping[SeriesKey, float]  # of series with a finding, the mean of ln over the nights before
 
 
 @dataclass(frozen=True)
 class Detector:
-    """The screens and their input.
+    """The screens and their input."""
 
-    Attributes:
-        nights: of the suite, tonight's included.
-        margins: metric -> relative change that matters, where it is not the default.
-    """
-
-    nights: Sequence[NightRecord]
+    nights: Sequence[NightRecord]  # of the suite, tonight's included
     tonight: NightRecord
     baselines: Baselines
-    margins: Mapping[str, float]
+    margins: Mapping[str, float]  # metric -> relative change that matters, where it is not the default
 
     def detect(self, series: Iterable[Series]) -> Detected:
         """Screen the series of tonight's variants; those of others are ignored."""

@@ -69,25 +69,7 @@ FIGURES_VERSION: Final = 1
 
 
 class FigureRow(NamedTuple):
-    """One figure of one fork.
-
-    Attributes:
-        night: number of the night.
-        night_id: id of the night.
-        run: id of the run that it is from.
-        started: wall clock of the fork's start, ISO 8601: a label.
-        variant: label of the variant in the suite.
-        version: of its engine, as the node said; empty when unknown.
-        challenge: title of the challenge.
-        task: label of the task, with its number where the challenge has several of that label.
-        metric: machine name of the metric.
-        unit: of the value.
-        higher_is_better: which way is faster.
-        fork: number of the fork within its variant, from 0.
-        value: in the unit, finite; positive, or 0 of a metric that may be.
-        samples: measured requests that it rests on.
-        disturbed: whether a host probe around the fork was off.
-    """
+    """One figure of one fork; `COLUMNS` explains its fields."""
 
     night: int
     night_id: str
@@ -242,28 +224,19 @@ _SECONDS_PER_HOUR = 3600
 
 
 class SuiteBusy(BenchctlError):  # noqa: N818 - a state that callers wait for or report, as the others are named
-    """Another process is at work on the suite; the message says which, and since when.
-
-    Attributes:
-        hours: for how long it has been; None if unknown.
-    """
+    """Another process is at work on the suite; the message says which, and since when."""
 
     def __init__(self, message: str, *, hint: str = "", hours: float | None = None) -> None:
         super().__init__(message, hint=hint)
-        self.hours = hours
+        self.hours = hours  # for how long it has been; None if unknown
 
 
 class Holder(msgspec.Struct, frozen=True):
-    """Who holds a lock, as it wrote into the file: for messages only, it is the kernel that locks.
-
-    Attributes:
-        user: whose process it is.
-        since: wall clock, for people.
-    """
+    """Who holds a lock, as it wrote into the file: for messages only, it is the kernel that locks."""
 
     pid: int
-    user: str
-    since: str
+    user: str  # whose process it is
+    since: str  # wall clock, for people
 
     @property
     def text(self) -> str:
@@ -456,13 +429,9 @@ def _ignored(_message: str) -> None:
 
 @dataclass(frozen=True)
 class SuiteFolder:
-    """The folder of one suite, which can be moved and copied. Nothing here ever removes anything.
+    """The folder of one suite, which can be moved and copied. Nothing here ever removes anything."""
 
-    Attributes:
-        root: the folder; its name is the suite's.
-    """
-
-    root: Path
+    root: Path  # the folder; its name is the suite's
 
     @property
     def nights_folder(self) -> Path:

@@ -127,17 +127,11 @@ _SEED_BYTES = 7  # less than 2^63, the most that a seed may be
 
 @dataclass(frozen=True)
 class Resolved:
-    """A variant of a suite, as it is tonight.
+    """A variant of a suite, as it is tonight."""
 
-    Attributes:
-        role: watched, or a canary.
-        asked: as the suite has it.
-        spec: with a version; its name is what suite, run and pages call it.
-    """
-
-    role: Role
-    asked: str
-    spec: VariantSpec
+    role: Role  # watched, or a canary
+    asked: str  # as the suite has it
+    spec: VariantSpec  # with a version; its name is what suite, run and pages call it
 
 
 def resolve(suite: Suite, newest: Callable[[EngineName], str] = latest_version) -> tuple[Resolved, ...]:
@@ -214,21 +208,13 @@ def _pin(suite: Suite) -> PinSpec | None:
 
 @dataclass(frozen=True)
 class Measured:
-    """What was measured.
+    """What was measured."""
 
-    Attributes:
-        record: of the night, with everything that its run says.
-        folder: of the run.
-        run: its record.
-        track: of its plan.
-        tags: that every run of the night has.
-    """
-
-    record: NightRecord
+    record: NightRecord  # of the night, with everything that its run says
     folder: RunFolder
     run: RunRecord
     track: Track
-    tags: tuple[str, ...]
+    tags: tuple[str, ...]  # that every run of the night has
 
 
 def pinned(spec: VariantSpec, home: Home) -> VariantSpec:
@@ -241,36 +227,23 @@ def pinned(spec: VariantSpec, home: Home) -> VariantSpec:
 
 @dataclass(frozen=True)
 class Laboratory:
-    """The parts of a night that touch the machine.
-
-    Attributes:
-        start: makes a run.
-        resume: continues one.
-        pin: makes a variant with nothing left to move.
-        settle: waits for a quiet host.
-        look: says what the host is doing.
-    """
+    """The parts of a night that touch the machine."""
 
     start: Callable[..., tuple[RunFolder, RunRecord]] = start_run
     resume: Callable[..., RunRecord] = resume_run
-    pin: Callable[[VariantSpec, Home], VariantSpec] = pinned
-    settle: Callable[[HostLimits, Callable[[str], None]], float] = settle
-    look: Callable[[Home], Snapshot] = snapshot
+    pin: Callable[[VariantSpec, Home], VariantSpec] = pinned  # makes a variant with nothing left to move
+    settle: Callable[[HostLimits, Callable[[str], None]], float] = settle  # waits for a quiet host
+    look: Callable[[Home], Snapshot] = snapshot  # says what the host is doing
 
 
 @dataclass(frozen=True)
 class Measuring:
-    """Measures a suite.
-
-    Attributes:
-        keep: saves fields of the night's record at once.
-        left_s: seconds that the night's forks may take; None without a budget.
-    """
+    """Measures a suite."""
 
     suite: Suite
     bench: Bench
-    keep: Callable[..., None]
-    left_s: Callable[[], float] | None
+    keep: Callable[..., None]  # saves fields of the night's record at once
+    left_s: Callable[[], float] | None  # seconds that the night's forks may take; None without a budget
     laboratory: Laboratory
 
     def measure(self, record: NightRecord, *, resuming: bool) -> Measured:

@@ -42,29 +42,18 @@ class SeriesKey(msgspec.Struct, frozen=True, forbid_unknown_fields=True, order=T
 
 
 class NightVariant(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """One variant of a suite in one night.
+    """One variant of a suite in one night."""
 
-    Attributes:
-        label: its name in the suite and in the night's run.
-        role: watched, or a canary.
-        asked: as the suite has it, such as `es@latest`.
-        spec: what that meant, versions resolved.
-        pinned: the same variant with nothing left to move: distribution and Java runtime by path where a
-            version does not say it; None when the night ended before that was known.
-        facts: what the node said it is; None when none was started.
-        index_key: digest of its prepared index; empty for none.
-        warmups: digest of what it alone warms up with; empty for nothing, and in records from before it was
-            kept.
-    """
-
-    label: str
-    role: Role
-    asked: str
-    spec: VariantSpec
+    label: str  # its name in the suite and in the night's run
+    role: Role  # watched, or a canary
+    asked: str  # as the suite has it, such as `es@latest`
+    spec: VariantSpec  # what that meant, versions resolved
+    # The same variant with nothing left to move: distribution and Java runtime by path where a version does
+    # not say it; None when the night ended before that was known.
     pinned: VariantSpec | None = None
-    facts: EngineFacts | None = None
+    facts: EngineFacts | None = None  # what the node said it is; None when none was started
     index_key: str = ""
-    warmups: str = ""
+    warmups: str = ""  # digest of what it alone warms up with; empty for nothing
 
 
 class Change(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
@@ -130,125 +119,77 @@ class Confirmation(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rena
 
 
 class Finding(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """A series that left its usual range in a night.
-
-    Attributes:
-        key: which series.
-        rules: the screens that it did not pass.
-        direction: which way, whatever the metric's better way is.
-        effect_percent: tonight over the baseline nights, minus one; of a drift, the mean of its nights.
-        low_percent, high_percent: its 95 % interval; None where the nights are too few for one.
-        baseline_nights: on how many nights it rests.
-        since: id of the night in which it probably began; tonight's unless it crept up.
-        last_good: id of the newest night that surely had the level from before; not always the one before
-            `since`.
-        status: what became of it.
-        reason: of the status, in a sentence.
-        forks_needed: a side, to confirm it with 80 % power; None where it cannot be told.
-        confirmation: None when none was run.
-    """
+    """A series that left its usual range in a night."""
 
     key: SeriesKey
     rules: tuple[Rule, ...]
     direction: Direction
-    effect_percent: float
-    low_percent: float | None
+    effect_percent: float  # tonight over the baseline nights, minus one; of a drift, the mean of its nights
+    low_percent: float | None  # its 95 % interval; None where the nights are too few for one
     high_percent: float | None
-    baseline_nights: int
-    since: str
+    baseline_nights: int  # on how many nights it rests
+    since: str  # id of the night in which it probably began; tonight's unless it crept up
+    # Id of the newest night that surely had the level from before; not always the one before `since`.
     last_good: str
     status: FindingStatus
-    reason: str
-    forks_needed: int | None = None
+    reason: str  # of the status, in a sentence
+    forks_needed: int | None = None  # a side, to confirm it with 80 % power; None where it cannot be told
     confirmation: Confirmation | None = None
 
 
 class AnswerChange(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """A search that is answered otherwise than in an earlier night, on the same documents.
-
-    Attributes:
-        variant: label of the variant.
-        operation: name of the operation.
-        before, after: what it was and is, such as `1,000 hits`; in words.
-        since: id of the night that it is compared with.
-    """
+    """A search that is answered otherwise than in an earlier night, on the same documents."""
 
     variant: str
     operation: str
-    before: str
+    before: str  # such as `1,000 hits`
     after: str
-    since: str
+    since: str  # id of the night that it is compared with
 
 
 class TaskProfile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """What ran most while a task was measured.
+    """What ran most while a task was measured."""
 
-    Attributes:
-        variant, challenge, task: as in the night's figures.
-        samples: of all forks that carried a profile.
-        methods: (method, share of them, 0 to 1), the largest first.
-    """
-
-    variant: str
+    variant: str  # as in the night's figures
     challenge: str
     task: str
-    samples: int
-    methods: tuple[tuple[str, float], ...]
+    samples: int  # of all forks that carried a profile
+    methods: tuple[tuple[str, float], ...]  # (method, share of the samples, 0 to 1), the largest first
 
 
 class NightRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """One night of a suite, whether it was measured or not. A night that never began has none.
-
-    Attributes:
-        night_version: of this format.
-        id: number and start, such as `00042-20261121-0300`; ids sort in the order in which nights began,
-            whatever the clock says.
-        number: from 1; no two nights of a suite have the same.
-        suite: name of the suite.
-        started: wall clock, ISO 8601 with offset: a label, never reckoned with.
-        status: see `NightStatus`.
-        reason: of the status, where it is not `done`; else which variants have no figures, and why.
-        era: digest of everything that must be alike for nights to be compared: host, corpus, challenges,
-            sizes. Series begin anew where it changes.
-        environment: the host; None when it was not looked at.
-        variants: what was measured.
-        run: id of the night's run; empty when there is none.
-        runs: every run that belongs to it, the confirming ones included; empty where there is none.
-        forks_planned, forks_done: of every variant; done is the least of any.
-        noise: why the night is marked as noisy; empty when it is not.
-        caveats: what else a reader should know.
-        changes: since the night before.
-        findings: in order of the schedule.
-        answers: what was answered otherwise than before.
-        canary_moved: why the canary says that the host moved; empty when it does not.
-        wall_s: from start to end, on a clock that does not jump.
-        budget_s: what it was to keep within.
-        unnotified: ids of notifiers that have yet to get its message; None before the first attempt.
-    """
+    """One night of a suite, whether it was measured or not. A night that never began has none."""
 
     night_version: int
+    # Number and start, such as `00042-20261121-0300`; ids sort in the order in which nights began, whatever
+    # the clock says.
     id: str
-    number: int
+    number: int  # from 1; no two nights of a suite have the same
     suite: str
-    started: str
+    started: str  # wall clock, ISO 8601 with offset: a label, never reckoned with
     status: NightStatus
-    reason: str = ""
+    reason: str = ""  # of the status, where it is not `done`; else which variants have no figures, and why
+    # Digest of everything that must be alike for nights to be compared: host, corpus, challenges, sizes.
+    # Series begin anew where it changes.
     era: str = ""
     environment: Environment | None = None
     variants: tuple[NightVariant, ...] = ()
-    run: str = ""
+    run: str = ""  # id of the night's run; empty when there is none
+    # Every run that belongs to it, the confirming ones included; empty where there is none.
     runs: tuple[str, ...] = ()
-    forks_planned: int = 0
+    forks_planned: int = 0  # of every variant; done is the least of any
     forks_done: int = 0
-    noise: tuple[str, ...] = ()
-    caveats: tuple[str, ...] = ()
+    noise: tuple[str, ...] = ()  # why the night is marked as noisy; empty when it is not
+    caveats: tuple[str, ...] = ()  # what else a reader should know
     changes: tuple[Change, ...] = ()
-    findings: tuple[Finding, ...] = ()
-    answers: tuple[AnswerChange, ...] = ()
-    canary_moved: str = ""
-    wall_s: float = 0.0
-    budget_s: float = 0.0
-    unnotified: tuple[str, ...] | None = None
+    findings: tuple[Finding, ...] = ()  # in order of the schedule
+    answers: tuple[AnswerChange, ...] = ()  # what was answered otherwise than before
+    canary_moved: str = ""  # why the canary says that the host moved; empty when it does not
+    wall_s: float = 0.0  # from start to end, on a clock that does not jump
+    budget_s: float = 0.0  # what it was to keep within
+    unnotified: tuple[str, ...] | None = (
+        None  # ids of notifiers that lack its message; None before it is sent
+    )
 
     def variant(self, label: str) -> NightVariant | None:
         """One of its variants; None when it has no such."""
@@ -260,24 +201,15 @@ class NightRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
 
 @dataclass(frozen=True, eq=False)
 class Series:
-    """One series; entries sorted by night, then fork. Nights without a value are simply not there.
-
-    Attributes:
-        key: which.
-        unit: of the values.
-        higher_is_better: which way is faster.
-        nights: number of the night of each entry, shape (n,), int64.
-        forks: number of the fork of each entry, shape (n,), int64.
-        values: in the unit, positive and finite, shape (n,), float64.
-        additive: whether values may be 0 as well, so that a night is the arithmetic mean of its forks.
-    """
+    """One series; entries sorted by night, then fork. Nights without a value are simply not there."""
 
     key: SeriesKey
     unit: str
     higher_is_better: bool
-    nights: npt.NDArray[np.int64]
-    forks: npt.NDArray[np.int64]
-    values: npt.NDArray[np.float64]
+    nights: npt.NDArray[np.int64]  # number of the night of each entry, shape (n,), int64
+    forks: npt.NDArray[np.int64]  # number of the fork of each entry, shape (n,), int64
+    values: npt.NDArray[np.float64]  # in the unit, positive and finite, shape (n,), float64
+    # Whether values may be 0 as well, so that a night is the arithmetic mean of its forks.
     additive: bool = False
 
 
@@ -374,23 +306,14 @@ class Recovered(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=
 
 
 class Annotated(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab", tag="annotated"):
-    """An event that somebody noted.
+    """An event that somebody noted."""
 
-    Attributes:
-        at: wall clock of the note.
-        night: id of the first night that it bears on; empty for the next one.
-        number: of that night; the number that the next one would get.
-        text: what.
-        who: user name.
-        rebase: the usual level of every series is found anew from that night on.
-    """
-
-    at: str
-    night: str
+    at: str  # wall clock of the note
+    night: str  # id of the first night that it bears on; empty for the next one
     number: int
     text: str
     who: str = ""
-    rebase: bool = False
+    rebase: bool = False  # the usual level of every series is found anew from that night on
 
 
 Event = Raised | Acknowledged | Recovered | Annotated

@@ -157,44 +157,27 @@ def _figure(one: Finding) -> str:
 
 @dataclass(frozen=True)
 class Shift:
-    """What a night works with.
-
-    Attributes:
-        path: of the suite's file.
-        folder: where its nights are kept.
-        bench: where runs are made.
-        site: folder of the pages.
-        laboratory: what it is measured with.
-        now: the wall clock; for labels only.
-        clock: seconds on a monotonic clock.
-    """
+    """What a night works with."""
 
     suite: Suite
     path: Path
-    folder: SuiteFolder
+    folder: SuiteFolder  # where its nights are kept
     bench: Bench
-    site: Path
+    site: Path  # folder of the pages
     laboratory: Laboratory = field(default_factory=Laboratory)
-    now: Callable[[], datetime] = lambda: datetime.now(UTC).astimezone()
-    clock: Callable[[], float] = time.monotonic
+    now: Callable[[], datetime] = lambda: datetime.now(UTC).astimezone()  # the wall clock; for labels only
+    clock: Callable[[], float] = time.monotonic  # seconds on a monotonic clock
 
 
 @dataclass(frozen=True)
 class Ended:
-    """How a night ended.
-
-    Attributes:
-        events: of the suite, all of them.
-        index: the suite's page; None when the pages could not be written.
-        trouble: what went wrong beside the night itself.
-        bug: an exception that ended the night, to be raised again once it is reported.
-    """
+    """How a night ended."""
 
     record: NightRecord
     events: Sequence[Event]
-    index: Path | None
-    trouble: tuple[str, ...] = ()
-    bug: Exception | None = None
+    index: Path | None  # the suite's page; None when the pages could not be written
+    trouble: tuple[str, ...] = ()  # what went wrong beside the night itself
+    bug: Exception | None = None  # an exception that ended the night, to be raised again once it is reported
 
     @property
     def raised(self) -> list[Raised]:

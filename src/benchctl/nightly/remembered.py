@@ -14,22 +14,14 @@ KNOWN_NAME: Final = "suite.json"
 
 
 class Known(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """A suite as it was when it last ran.
-
-    Attributes:
-        name: of the suite.
-        title: of its pages.
-        file: absolute path of the suite file.
-        site: absolute path of the folder of pages.
-        runs: absolute path of the run store.
-        margins: metric -> relative change that nobody is to be woken for, where it is not the default.
-    """
+    """A suite as it was when it last ran."""
 
     name: str
     title: str
-    file: str
-    site: str
-    runs: str
+    file: str  # absolute path of the suite file
+    site: str  # absolute path of the folder of pages
+    runs: str  # absolute path of the run store
+    # Metric -> relative change that nobody is to be woken for, where it is not the default.
     margins: dict[str, float] = {}
 
 

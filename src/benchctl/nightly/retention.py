@@ -81,31 +81,19 @@ _MANIFEST: Final = "manifest.json"
 
 @dataclass(frozen=True)
 class Leftover:
-    """Something in benchctl's home that can be fetched or built again.
+    """Something in benchctl's home that can be fetched or built again."""
 
-    Attributes:
-        key: digest by which records know it: of the archive, or of the prepared index.
-        made_s: when it was complete, seconds since the epoch.
-        paths: its files and folders, in the order of removal.
-    """
-
-    key: str
-    made_s: float
-    paths: tuple[Path, ...]
+    key: str  # digest by which records know it: of the archive, or of the prepared index
+    made_s: float  # when it was complete, seconds since the epoch
+    paths: tuple[Path, ...]  # its files and folders, in the order of removal
 
 
 class RunUse(msgspec.Struct, frozen=True, rename="kebab"):
-    """What a run used: the few fields of a `RunRecord` that tell, of any version.
+    """What a run used: the few fields of a `RunRecord` that tell, of any version."""
 
-    Attributes:
-        tags: words that the run was given.
-        engines: facts of its engines.
-        indices, builds: variant -> its prepared indices.
-    """
-
-    tags: tuple[str, ...] = ()
-    engines: tuple["_Engine", ...] = ()
-    indices: dict[str, "_Index"] = {}
+    tags: tuple[str, ...] = ()  # words that the run was given
+    engines: tuple["_Engine", ...] = ()  # facts of its engines
+    indices: dict[str, "_Index"] = {}  # variant -> its prepared indices
     builds: dict[str, tuple["_Index", ...]] = {}
 
     @property
@@ -159,20 +147,13 @@ def program_in_use(path: Path) -> bool:
 
 @dataclass(frozen=True)
 class Leftovers:
-    """What a suite leaves behind.
-
-    Attributes:
-        home: where engines and indices are.
-        store: of all runs.
-        keep: for how many measured nights they are kept; taken for the other suites of this home, too.
-        in_use: whether a process runs from a folder just now.
-    """
+    """What a suite leaves behind."""
 
     folder: SuiteFolder
-    home: Home
+    home: Home  # where engines and indices are
     store: RunStore
-    keep: int
-    in_use: Callable[[Path], bool] = program_in_use
+    keep: int  # for how many measured nights they are kept; taken for the other suites of this home, too
+    in_use: Callable[[Path], bool] = program_in_use  # whether a process runs from a folder just now
 
     def remove(self, nights: Sequence[NightRecord], alarms: Iterable[Alarm]) -> Iterator[str]:
         """Remove what only old nights used; yield what was removed, or why nothing is.
@@ -269,15 +250,10 @@ def _leftover(manifest: Path, *paths: Path) -> Iterator[Leftover]:
 
 
 class Retention(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """For how many measured nights things are kept.
+    """For how many measured nights things are kept."""
 
-    Attributes:
-        raw_nights: samples, telemetry, logs of nodes, and evidence; None for ever.
-        engine_nights: engines with their archives, and prepared indices; None for ever.
-    """
-
-    raw_nights: Nights | None = 30
-    engine_nights: Nights | None = 30
+    raw_nights: Nights | None = 30  # samples, telemetry, logs of nodes, and evidence; None for ever
+    engine_nights: Nights | None = 30  # engines with their archives, and prepared indices; None for ever
 
 
 def apply_retention(

@@ -20,19 +20,12 @@ from benchctl.stats.multiplicity import adjusted_p
 
 @dataclass(frozen=True, eq=False)
 class Nights:
-    """One entry a night that has a value, by number; everything in natural logarithms.
+    """One entry a night that has a value, by number; everything in natural logarithms."""
 
-    Attributes:
-        numbers: of the nights, ascending, shape (n,).
-        means: over the night's forks, shape (n,); minus infinity of a night in which all of them were 0.
-        squares: sum of squared deviations of the forks from their night's mean, shape (n,).
-        counts: forks, at least 1, shape (n,).
-    """
-
-    numbers: Integers
-    means: Floats
-    squares: Floats
-    counts: Integers
+    numbers: Integers  # of the nights, ascending, shape (n,)
+    means: Floats  # over the night's forks, shape (n,); minus infinity of a night in which all of them were 0
+    squares: Floats  # sum of squared deviations of the forks from their night's mean, shape (n,)
+    counts: Integers  # forks, at least 1, shape (n,)
 
     def places_of(self, numbers: Collection[int]) -> Integers:
         """Where these nights are, ascending; those without a value are skipped."""
@@ -140,33 +133,24 @@ def rise(steps: Floats) -> tuple[float, int | None]:
 
 
 class Screened(msgspec.Struct, frozen=True):
-    """How a series left its usual range. Percentages are of the baseline.
-
-    Attributes:
-        rules: the screens that it did not pass.
-        direction: which way, whatever the metric's better way is.
-        effect_percent: tonight over the baseline; of what only the CUSUM or two nights together show, the
-            mean of those nights.
-        low_percent, high_percent: 95 % interval of a night like those, night-to-night spread included; None
-            where there is no spread to tell it from.
-        baseline_nights: on how many nights it rests.
-        baseline_log: mean over those of the mean ln of each; under five nights, over all forks.
-        effect_log: the effect in natural logarithms.
-        since: number of the night in which it probably began: where it only drifted, the first after the sum
-            of the CUSUM was last 0; else tonight's, or the first of those just before that are as far off.
-        last_good: number of the newest candidate that is surely at the old level, whatever chance did to the
-            nights around `since`; further back after every finding that was refuted since then.
-    """
+    """How a series left its usual range. Percentages are of the baseline."""
 
     rules: tuple[Rule, ...]
     direction: Direction
+    # Tonight over the baseline; of what only the CUSUM or two nights together show, the mean of those nights.
     effect_percent: float
+    # 95 % interval of a night like those, night-to-night spread included; None where there is no spread to
+    # tell it from.
     low_percent: float | None
     high_percent: float | None
-    baseline_nights: int
-    baseline_log: float
+    baseline_nights: int  # on how many nights it rests
+    baseline_log: float  # mean over those of the mean ln of each; under five nights, over all forks
     effect_log: float
+    # Number of the night in which it probably began: where it only drifted, the first after the sum of the
+    # CUSUM was last 0; else tonight's, or the first of those just before that are as far off.
     since: int
+    # Number of the newest candidate that is surely at the old level, whatever chance did to the nights around
+    # `since`; further back after every finding that was refuted since then.
     last_good: int
 
 
@@ -400,30 +384,18 @@ _FORKS_OF_A_NIGHT = 1_000_000
 
 
 class Move(msgspec.Struct, frozen=True):
-    """One figure of a canary that left its usual range.
-
-    Attributes:
-        key: its series.
-        screened: how.
-    """
+    """One figure of a canary that left its usual range."""
 
     key: SeriesKey
     screened: Screened
 
 
 class WholeMove(msgspec.Struct, frozen=True):
-    """A canary that left its usual range as a whole: the mean of a metric over all of its tasks.
+    """A canary that left its usual range as a whole: the mean of a metric over all of its tasks."""
 
-    Attributes:
-        variant: label of the canary.
-        metric: machine name.
-        tasks: with a value tonight and before.
-        screened: how.
-    """
-
-    variant: str
+    variant: str  # label of the canary
     metric: str
-    tasks: int
+    tasks: int  # with a value tonight and before
     screened: Screened
 
     @property
@@ -436,15 +408,10 @@ class WholeMove(msgspec.Struct, frozen=True):
 
 
 class CanaryReport(msgspec.Struct, frozen=True):
-    """What the canaries say of a night.
+    """What the canaries say of a night."""
 
-    Attributes:
-        moves: single figures that were screened, some of them by chance.
-        whole: canaries that moved as a whole.
-    """
-
-    moves: tuple[Move, ...] = ()
-    whole: tuple[WholeMove, ...] = ()
+    moves: tuple[Move, ...] = ()  # single figures that were screened, some of them by chance
+    whole: tuple[WholeMove, ...] = ()  # canaries that moved as a whole
 
     @property
     def text(self) -> str:
@@ -552,16 +519,10 @@ _NIGHTS_TO_DIFFER = 2
 
 
 class Judged(msgspec.Struct, frozen=True):
-    """What a confirmation says of one finding.
+    """What a confirmation says of one finding."""
 
-    Attributes:
-        confirmed: an alarm is due.
-        p_adjusted: by Benjamini and Hochberg over what was to be confirmed; None without a test.
-        reason: in a sentence without a full stop.
-    """
-
-    confirmed: bool
-    p_adjusted: float | None
+    confirmed: bool  # an alarm is due
+    p_adjusted: float | None  # by Benjamini and Hochberg over what was to be confirmed; None without a test
     reason: str
 
 

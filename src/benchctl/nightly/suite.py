@@ -54,32 +54,21 @@ Text = Annotated[str, Meta(min_length=1)]
 
 
 class ConfirmLimits(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """How much a confirmation may cost.
+    """How much a confirmation may cost."""
 
-    Attributes:
-        least_forks: of either side; with fewer, nothing is run.
-        most_forks: of either side.
-        share_of_budget: of the night's budget that is kept free for confirmations until the night's own
-            forks are done.
-    """
-
-    least_forks: int = 5
-    most_forks: int = 20
+    least_forks: int = 5  # of either side; with fewer, nothing is run
+    most_forks: int = 20  # of either side
+    # Of the night's budget that is kept free for confirmations until the night's own forks are done.
     share_of_budget: float = 0.4
 
 
 class Variant(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """A variant that takes more than one line.
-
-    Attributes:
-        variant: as on the command line.
-        distribution: path or URL of an archive or folder to measure instead of Maven Central's.
-        jdk: path of a Java home, or a major version.
-    """
+    """A variant that takes more than one line."""
 
     variant: Text
+    # Path or URL of an archive or folder to measure instead of Maven Central's.
     distribution: Text | None = None
-    jdk: Text | int | None = None
+    jdk: Text | int | None = None  # path of a Java home, or a major version
 
     @property
     def asked(self) -> str:
@@ -109,70 +98,45 @@ class Suite(RunSettings, frozen=True, forbid_unknown_fields=True, rename="kebab"
     """A suite file, with the settings of its runs.
 
     Paths in it are relative to its folder; in a suite that was loaded they are absolute.
-
-    Attributes:
-        name: of its folder; the file's name without its ending if it is not given.
-        title: of its pages.
-        variants: the watched ones, as on the command line; `es@latest` is what is newest in a night.
-        canary: one or several variants that never change; when they get slower, the host did.
-        challenges: names or files.
-        micro: microbenchmarks instead of challenges; then variants are as `benchctl micro run` takes them.
-        warmup_challenges: names or files, run unmeasured after every node start.
-        track: name or path.
-        corpus: a file of documents for the track's only index.
-        corpus_has_actions: whether a line before each of its documents says what to do with it.
-        corpus_dirs: where files of the track's documents are, beside its own folder.
-        corpus_seed: of generated documents.
-        docs: number of documents.
-        params: as `--param` takes them.
-        heap: of every node.
-        workers: processes that clients work in.
-        pin: `auto`, or `node=CPUS,driver=CPUS`.
-        forks: of every variant in a night.
-        evidence: what is collected in further forks of the night and of the runs that confirm its findings.
-        seed: of the order of variants, arrivals and values; None for another one every night, which follows
-            from the night's number.
-        budget: of a night, confirmations included; None for as long as it takes.
-        confirm: what confirmations may cost.
-        margins_text: metric -> change that nobody is to be woken for; `margins` in the file.
-        on_busy: what a second start does while the suite, or another benchctl, is measuring.
-        on_cut_off: what becomes of a night that was cut off.
-        host: what the host has to be like.
-        retention: how long what is large is kept.
-        report: folder of the pages; None for the one in benchctl's home.
-        runs: folder of the runs; None for the one in benchctl's home.
-        notify: whom to tell.
     """
 
-    name: str = ""
+    name: str = ""  # of its folder; the file's name without its ending if it is not given
     title: str = ""
+    # The watched ones, as on the command line; `es@latest` is what is newest in a night.
     variants: Annotated[tuple[AnyVariant, ...], _VARIANTS]
+    # One or several variants that never change; when they get slower, the host did.
     canary: AnyVariant | tuple[AnyVariant, ...] = ()
     challenges: Annotated[tuple[Text, ...], _CHALLENGES] = ()
+    # Microbenchmarks instead of challenges; then variants are as `benchctl micro run` takes them.
     micro: MicroEntry | None = None
-    warmup_challenges: tuple[Text, ...] = ()
+    warmup_challenges: tuple[Text, ...] = ()  # names or files, run unmeasured after every node start
     track: Text = "big5"
-    corpus: Text | None = None
-    corpus_has_actions: bool = False
-    corpus_dirs: tuple[Text, ...] = ()
+    corpus: Text | None = None  # a file of documents for the track's only index
+    corpus_has_actions: bool = False  # whether a line before each of its documents says what to do with it
+    corpus_dirs: tuple[Text, ...] = ()  # where files of the track's documents are, beside its own folder
     corpus_seed: Annotated[int, Meta(ge=0, le=MAX_SEED - 1)] = 1
     docs: Positive | Documents | None = None
-    params: dict[str, Any] = msgspec.field(default_factory=dict)
+    params: dict[str, Any] = msgspec.field(default_factory=dict)  # as `--param` takes them
     heap: HeapSize | None = None
-    workers: Annotated[int, Meta(ge=1, le=MOST_WORKERS)] = 1
-    pin: Text | None = None
-    forks: Annotated[int, Meta(ge=1, le=MOST_FORKS)] = DEFAULT_FORKS
+    workers: Annotated[int, Meta(ge=1, le=MOST_WORKERS)] = 1  # processes that clients work in
+    pin: Text | None = None  # `auto`, or `node=CPUS,driver=CPUS`
+    forks: Annotated[int, Meta(ge=1, le=MOST_FORKS)] = DEFAULT_FORKS  # of every variant in a night
+    # What is collected in further forks of the night and of the runs that confirm its findings.
     evidence: EvidenceEntry | None = None
+    # Of the order of variants, arrivals and values; None for another one every night, which follows from the
+    # night's number.
     seed: Annotated[int, Meta(ge=0, le=MAX_SEED - 1)] | None = None
-    budget: Duration | None = None
+    budget: Duration | None = None  # of a night, confirmations included; None for as long as it takes
     confirm: ConfirmLimits = ConfirmLimits()
+    # Metric -> change that nobody is to be woken for; `margins` in the file.
     margins_text: dict[str, Percent] = msgspec.field(name="margins", default_factory=dict)
+    # What a second start does while the suite, or another benchctl, is measuring.
     on_busy: Literal["exit", "wait"] = "exit"
-    on_cut_off: Literal["resume", "discard"] = "resume"
+    on_cut_off: Literal["resume", "discard"] = "resume"  # what becomes of a night that was cut off
     host: HostLimits = HostLimits()
-    retention: Retention = Retention()
-    report: Text | None = None
-    runs: Text | None = None
+    retention: Retention = Retention()  # how long what is large is kept
+    report: Text | None = None  # folder of the pages; None for the one in benchctl's home
+    runs: Text | None = None  # folder of the runs; None for the one in benchctl's home
     notify: tuple[Notifier, ...] = ()
 
     @property

@@ -206,19 +206,12 @@ _MOST_COMMAND_LINES = 3
 
 
 class _Sizes(msgspec.Struct, frozen=True):
-    """How much of everything is printed; what is left out is counted.
+    """How much of everything is printed; what is left out is counted."""
 
-    Attributes:
-        detailed: alarms with all that they carry.
-        listed: entries of every list.
-        wrapped: lines that a title or sentence may take.
-        spaced: whether there are empty lines between the parts.
-    """
-
-    detailed: int
-    listed: int
-    wrapped: int
-    spaced: bool = False
+    detailed: int  # alarms with all that they carry
+    listed: int  # entries of every list
+    wrapped: int  # lines that a title or sentence may take
+    spaced: bool = False  # whether there are empty lines between the parts
 
 
 # From all there is to hardly anything: the first that fits the screen is taken.

@@ -37,19 +37,12 @@ Locate = Callable[[Series], Iterable[ChangePoint]]
 
 
 class Mark(msgspec.Struct, frozen=True):
-    """One mark.
+    """One mark."""
 
-    Attributes:
-        number: of its night.
-        kind: what it is.
-        text: in words.
-        page: what it links to, relative to the suite's folder; empty for nothing.
-    """
-
-    number: int
+    number: int  # of its night
     kind: MarkKind
     text: str
-    page: str = ""
+    page: str = ""  # what it links to, relative to the suite's folder; empty for nothing
 
 
 def suite_marks(nights: Sequence[NightRecord], events: Iterable[Event]) -> list[Mark]:

@@ -26,40 +26,27 @@ from benchctl.nightly.screening import nights_of
 
 @dataclass(frozen=True, eq=False)
 class History:
-    """One series, night by night; nights without a value are not there.
-
-    Attributes:
-        key: which.
-        unit: of the values.
-        higher_is_better: which way is faster.
-        numbers: of the nights, ascending, shape (n,), int64.
-        means: geometric means over the forks of a night (arithmetic ones where they may be 0), in the unit,
-            shape (n,), float64.
-        lows, highs: least and greatest of the forks, shape (n,), float64.
-        forks: how many there are, shape (n,), int64.
-    """
+    """One series, night by night; nights without a value are not there."""
 
     key: SeriesKey
     unit: str
     higher_is_better: bool
-    numbers: npt.NDArray[np.int64]
+    numbers: npt.NDArray[np.int64]  # of the nights, ascending, shape (n,), int64
+    # Geometric means over the forks of a night (arithmetic ones where they may be 0), in the unit, shape
+    # (n,), float64.
     means: npt.NDArray[np.float64]
-    lows: npt.NDArray[np.float64]
+    lows: npt.NDArray[np.float64]  # least and greatest of the forks, shape (n,), float64
     highs: npt.NDArray[np.float64]
-    forks: npt.NDArray[np.int64]
+    forks: npt.NDArray[np.int64]  # how many there are, shape (n,), int64
 
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """All that is followed of one task.
+    """All that is followed of one task."""
 
-    Attributes:
-        challenge, task: as in the keys of its series.
-        metrics: machine name -> its histories, one a variant, watched ones before canaries.
-    """
-
-    challenge: str
+    challenge: str  # as in the keys of its series
     task: str
+    # Machine name -> its histories, one a variant, watched ones before canaries.
     metrics: dict[str, list[History]]
 
 
@@ -112,25 +99,16 @@ _WATCHED_STYLES = (0, 1, 2, 3, 5)
 
 @dataclass(frozen=True, eq=False)
 class SuitePages:
-    """A suite with all its nights.
+    """A suite with all its nights."""
 
-    Attributes:
-        name: of the suite; also the name of its folder.
-        title: what people call it; the name where that is empty.
-        nights: every record, by number.
-        series: every series, in the order in which tasks and metrics are to be shown.
-        events: the log of alarms and annotations.
-        margins: metric -> relative difference that does not matter in practice.
-        profiles: those of a night, by its id.
-    """
-
-    name: str
-    title: str
+    name: str  # of the suite; also the name of its folder
+    title: str  # what people call it; the name where that is empty
     nights: Sequence[NightRecord]
-    series: Sequence[Series]
-    events: Sequence[Event]
+    series: Sequence[Series]  # every series, in the order in which tasks and metrics are to be shown
+    events: Sequence[Event]  # the log of alarms and annotations
+    # Metric -> relative difference that does not matter in practice.
     margins: Mapping[str, float] = field(default_factory=dict)
-    profiles: Callable[[str], Sequence[TaskProfile]] = lambda _: ()
+    profiles: Callable[[str], Sequence[TaskProfile]] = lambda _: ()  # those of a night, by its id
 
     @property
     def heading(self) -> str:

@@ -94,25 +94,17 @@ _SHORT_HASH = 12
 
 
 class NightRow(msgspec.Struct, frozen=True):
-    """A night in a list; everything but number and ids is in words.
-
-    Attributes:
-        id: of the night, and of its page.
-        standing: one word, by which it is coloured.
-        marks: what else to know of it.
-        changes: since the night before.
-        run: id of its run; empty when that has no page.
-    """
+    """A night in a list; everything but number and ids is in words."""
 
     number: int
-    id: str
+    id: str  # of the night, and of its page
     started: str
-    standing: Standing | Literal["unwatched"]
+    standing: Standing | Literal["unwatched"]  # one word, by which it is coloured
     headline: str
-    marks: tuple[str, ...]
+    marks: tuple[str, ...]  # what else to know of it
     changes: tuple[str, ...]
     took: str
-    run: str
+    run: str  # id of its run; empty when that has no page
 
 
 class _Finding(msgspec.Struct, frozen=True):
@@ -432,29 +424,17 @@ _SPARK_NIGHTS = 90
 
 
 class Card(msgspec.Struct, frozen=True, rename="kebab"):
-    """A suite on the page of all suites; it stands as `suite.json` beside the suite's pages.
-
-    Attributes:
-        card_version: of this format.
-        name: of the suite and its folder.
-        title: what people call it.
-        standing: of its last night; empty when there was none.
-        headline: the same in words.
-        night: number of that night; 0 when there was none.
-        started: when that was, in words.
-        open: alarms that nobody has acknowledged.
-        nights: how many there are.
-    """
+    """A suite on the page of all suites; it stands as `suite.json` beside the suite's pages."""
 
     card_version: int
-    name: str
-    title: str
-    standing: str
-    headline: str
-    night: int
+    name: str  # of the suite and its folder
+    title: str  # what people call it
+    standing: str  # of its last night; empty when there was none
+    headline: str  # the same in words
+    night: int  # number of that night; 0 when there was none
     started: str
-    open: int
-    nights: int
+    open: int  # alarms that nobody has acknowledged
+    nights: int  # how many there are
 
 
 class _Cell(msgspec.Struct, frozen=True):

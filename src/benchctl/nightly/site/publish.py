@@ -301,23 +301,14 @@ def _write_tasks(folder: Path, suite: SuitePages, pages: Collection[str], locate
 
 @dataclass(frozen=True)
 class Publisher:
-    """Writes the pages of a suite.
-
-    Attributes:
-        folder: of the suite.
-        store: where its runs are.
-        site: folder of the pages of all suites.
-        title: of the suite.
-        margins: metric -> relative change that nobody is to be woken for.
-        note: called with what cannot be read.
-    """
+    """Writes the pages of a suite."""
 
     folder: SuiteFolder
     store: RunStore
-    site: Path
+    site: Path  # folder of the pages of all suites
     title: str
-    margins: Mapping[str, float]
-    note: Callable[[str], None]
+    margins: Mapping[str, float]  # metric -> relative change that nobody is to be woken for
+    note: Callable[[str], None]  # called with what cannot be read
 
     def publish(
         self, nights: Sequence[NightRecord], events: Sequence[Event], new_runs: Collection[str]
