@@ -23,7 +23,7 @@ from benchctl.cli.boundary import guarded
 from benchctl.engine.maven import REPOSITORY_VARIABLE
 from benchctl.experiment.record import ExperimentFolder
 from benchctl.home import Home
-from benchctl.nightly.remembered import Known, remember
+from benchctl.nightly.folder import Known, remember
 from benchctl.results.model import RunRecord
 from benchctl.results.parquet import database
 from benchctl.results.store import RunStore

@@ -127,6 +127,11 @@ class World:
         finally:
             self.now += timedelta(days=1)
 
+    def notified_night(self) -> None:
+        """Run one, and keep that its message was sent."""
+        record = self.night().record
+        self.folder.save(msgspec.structs.replace(record, unnotified=()))
+
     def write_suite(
         self, *, flags: str = "", more: str = "", label: str = "candidate", options: str = ""
     ) -> Path:

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from benchctl.jvm.profile import PROFILE_NAME, Sample, profile_of
+from benchctl.nightly.measure import night_profiles, profile_shifts
 from benchctl.nightly.model import Shift
-from benchctl.nightly.profiles import night_profiles, profile_shifts
 from benchctl.nightly.text import shift_text
 from benchctl.results.model import BootRecord, ForkRecord, RunRecord
 from benchctl.results.plan import EvidenceSpec

@@ -4,9 +4,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from benchctl.nightly.alarms import NIGHTS_UNTIL_BLIND, Desk
+from benchctl.nightly.alarms import NIGHTS_UNTIL_BLIND, Desk, of_unwatched, watched_again
 from benchctl.nightly.model import Acknowledged, Event, NightRecord
-from benchctl.nightly.night import of_unwatched, watched_again
 from night_records import KEY, finding, night
 
 OTHER = msgspec.structs.replace(KEY, task="sort")

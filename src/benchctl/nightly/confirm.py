@@ -9,9 +9,8 @@ import msgspec
 
 from benchctl.errors import BenchctlError, ExitCode
 from benchctl.nightly.detection import night_of, number_of, same_engine
-from benchctl.nightly.measure import task_names
+from benchctl.nightly.measure import profile_shifts, task_names
 from benchctl.nightly.model import Confirmation, Finding, NightRecord, NightVariant
-from benchctl.nightly.profiles import profile_shifts
 from benchctl.nightly.screening import DEFAULT_MARGIN, judge
 from benchctl.nightly.suite import ConfirmLimits
 from benchctl.report.command_line import command

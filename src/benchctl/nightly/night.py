@@ -1,16 +1,15 @@
 """A night from its start to its message: whatever happens in it, its record says so."""
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from itertools import groupby
 from pathlib import Path
 
 import msgspec
 
 from benchctl.errors import BenchctlError, ExitCode
-from benchctl.nightly.alarms import NIGHTS_UNTIL_BLIND, Desk, Returns, mark_known
+from benchctl.nightly.alarms import Desk, Returns, mark_known, of_unwatched, watched_again
 from benchctl.nightly.changes import answer_changes, answers_recovered, changes, keep_answers
 from benchctl.nightly.confirm import Confirmer
 from benchctl.nightly.detection import Baselines, Detected, Detector
@@ -22,137 +21,28 @@ from benchctl.nightly.measure import (
     Measuring,
     cut_off,
     figure_rows,
+    night_profiles,
     unmeasured,
 )
 from benchctl.nightly.model import (
     Event,
     Finding,
-    FindingStatus,
     NightRecord,
     NightStatus,
     Raised,
-    Recovered,
-    SeriesKey,
     alarms_of,
 )
-from benchctl.nightly.profiles import night_profiles
 from benchctl.nightly.retention import apply_retention
 from benchctl.nightly.screening import NIGHTS_TO_RECOVER
 from benchctl.nightly.site.publish import Publisher
 from benchctl.nightly.suite import Suite
-from benchctl.report.numbers import counted, duration, signed_percent
+from benchctl.report.numbers import duration
 from benchctl.run.bench import Bench
 from benchctl.run.fitness import examine
 from benchctl.run.host import describe_host
-from benchctl.stats.metrics import metric_of
 
 _NIGHTS_TO_SEE = 5
 """From so many earlier nights on, it is known how much nights differ; before, only how much forks do."""
-
-
-# Figures that have been off for many nights without anybody knowing why: that, too, is told, and once.
-
-# Neither an alarm nor cleared: night after night the same finding, which never becomes usual.
-_OPEN: frozenset[FindingStatus] = frozenset({"held", "unconfirmed"})
-
-
-def of_unwatched(desk: Desk, first: int) -> list[Raised]:
-    """One alarm a variant with figures that were held or unconfirmed in five nights running.
-
-    A night in which the canary moved as a whole raises none: there is an alarm for that. Tonight's
-    findings are final; `first` is the number of the first alarm.
-    """
-    if desk.tonight.canary_moved:
-        return []
-    told = {variant for _, variant in _lasting(desk)}
-    stuck = sorted(_stuck(desk), key=lambda one: (one.key.variant, -abs(one.effect_percent)))
-    grouped = [
-        (variant, list(group))
-        for variant, group in groupby(stuck, key=lambda one: one.key.variant)
-        if variant not in told
-    ]
-    return [
-        _alarm(desk, number, variant, findings) for number, (variant, findings) in enumerate(grouped, first)
-    ]
-
-
-def watched_again(desk: Desk) -> list[Recovered]:
-    """Recoveries of variants of which nothing is held or unconfirmed any more."""
-    tonight = desk.tonight
-    off = {one.key.variant for one in tonight.findings if one.status in _OPEN}
-    text = "what was off is as usual, or was looked into"
-    return [
-        Recovered(number, desk.now, tonight.id, text)
-        for number, variant in _lasting(desk)
-        if tonight.forks_done and tonight.variant(variant) is not None and variant not in off
-    ]
-
-
-def _lasting(desk: Desk) -> Iterator[tuple[int, str]]:
-    """Number and variant of the alarms that were raised here and have not recovered."""
-    for alarm in alarms_of(desk.events):
-        if alarm.raised.kind == "unwatched" and alarm.recovered is None:
-            yield alarm.raised.alarm, alarm.raised.key.variant
-
-
-def _stuck(desk: Desk) -> Iterator[Finding]:
-    tonight = desk.tonight
-    before = sorted(
-        (
-            night
-            for night in desk.nights
-            if night.number < tonight.number and night.status == "done" and night.era == tonight.era
-        ),
-        key=lambda night: -night.number,
-    )[: NIGHTS_UNTIL_BLIND - 1]
-    if len(before) < NIGHTS_UNTIL_BLIND - 1:
-        return
-    for one in tonight.findings:
-        earlier = [_same_in(night, one) for night in before]
-        first = earlier[-1]
-        if one.status in _OPEN and first is not None and None not in earlier:
-            # Those nights never became usual, so that tonight by itself seems to be the first.
-            yield msgspec.structs.replace(one, since=first.since)
-
-
-def _same_in(night: NightRecord, now: Finding) -> Finding | None:
-    same = (
-        one
-        for one in night.findings
-        if one.key == now.key and one.direction == now.direction and one.status in _OPEN
-    )
-    return next(same, None)
-
-
-def _alarm(desk: Desk, number: int, variant: str, findings: list[Finding]) -> Raised:
-    largest = findings[0]
-    more = f", and {counted(len(findings) - 1, 'more figure')}" if len(findings) > 1 else ""
-    return Raised(
-        alarm=number,
-        at=desk.now,
-        night=desk.tonight.id,
-        kind="unwatched",
-        title=f"{variant} has been off in {NIGHTS_UNTIL_BLIND} nights running and nobody could confirm it: "
-        f"{_figure(largest)}{more}",
-        key=SeriesKey(variant, "", "", ""),
-        direction=largest.direction,
-        effect_percent=largest.effect_percent,
-        low_percent=largest.low_percent,
-        high_percent=largest.high_percent,
-        since=largest.since,
-        last_good=largest.last_good,
-        changes=desk.changes_between(largest.last_good, largest.since, variant),
-        command=f"benchctl show {desk.tonight.run}",
-        detail="\n".join(f"{_figure(one)}, {one.status}: {one.reason}" for one in findings),
-    )
-
-
-def _figure(one: Finding) -> str:
-    metric = metric_of(one.key.metric).title
-    return f"{one.key.task} of {one.key.challenge}, {metric} {signed_percent(one.effect_percent)} %"
-
-
-# A night from its start to its message.
 
 
 @dataclass(frozen=True)

@@ -110,8 +110,8 @@ def test_whoever_pastes_the_line_is_told_of_an_alarm_and_of_nothing_else(
     program.write_text(PROGRAM.format(root=str(tmp_path)))
     program.chmod(0o755)
     monkeypatch.setattr("benchctl.nightly.commands.install._find_program", lambda: (str(program),))
-    world.night()
-    world.night()
+    world.notified_night()
+    world.notified_night()
     line = call(world.write_suite(), "--at", "03:00").stdout
     quiet = as_cron_runs(line, tmp_path)
     assert (quiet.returncode, quiet.stdout, quiet.stderr) == (0, "", "")

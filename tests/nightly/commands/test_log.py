@@ -8,8 +8,8 @@ from click.testing import CliRunner, Result
 from benchctl import home as boundary_home
 from benchctl.errors import UsageError
 from benchctl.nightly.commands import nightly_group
+from benchctl.nightly.folder import Known, remember
 from benchctl.nightly.model import alarms_of, annotations_of
-from benchctl.nightly.remembered import Known, remember
 from nightly.laboratory import SLOW_FLAG, World
 
 

@@ -23,8 +23,8 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
     monkeypatch.setattr(boundary_home, "_check_reachable", lambda *_: None)
     monkeypatch.setenv("BENCHCTL_HOME", str(found.home.root))
     monkeypatch.setattr(run, "Shift", partial(run.Shift, laboratory=found.laboratory))
-    found.night()
-    found.night()
+    found.notified_night()
+    found.notified_night()
     return found
 
 
@@ -66,7 +66,7 @@ def test_a_webhook_that_was_down_gets_the_message_with_the_next_night(world: Wor
     assert len(missed.unnotified or ()) == 1
     web.status = 204
     quiet = call(world, SLOW_FLAG, notify)
-    assert (quiet.exit_code, quiet.stdout) == (0, "")
+    assert (quiet.exit_code, quiet.output) == (0, "")
     received = msgspec.json.decode(web.posted[-1].body, type=Message)
     assert (len(web.posted), received.night, received.status) == (2, missed.id, "alarm")
     assert [one.unnotified for one in world.folder.nights(pytest.fail)[2:]] == [(), ()]

@@ -5,8 +5,16 @@ import pytest
 
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Home
-from benchctl.nightly.folder import SuiteFolder, suites
-from benchctl.nightly.remembered import KNOWN_NAME, Known, check_name, find_suite, recall, remember
+from benchctl.nightly.folder import (
+    KNOWN_NAME,
+    Known,
+    SuiteFolder,
+    check_name,
+    find_suite,
+    recall,
+    remember,
+    suites,
+)
 
 SUITE = "variants: [es]\nchallenges: [range-only]\n"
 KNOWN = Known("search", "Search", "/suites/search.yml", "/site", "/runs", {"throughput": 0.1})

@@ -38,7 +38,7 @@ _COMMANDS = {
         "Write down what happened, for everybody who looks at the figures.",
     ),
     "report": (
-        "benchctl.nightly.commands.report",
+        "benchctl.nightly.commands.suites",
         "report_command",
         "Write the pages of suites anew.",
     ),

@@ -13,10 +13,9 @@ from benchctl.cli.streams import note, say
 from benchctl.errors import UsageError
 from benchctl.home import resolve_home
 from benchctl.nightly.confirm import LAST_GOOD, TONIGHT
-from benchctl.nightly.folder import SuiteFolder
+from benchctl.nightly.folder import SuiteFolder, find_suite, recall
 from benchctl.nightly.measure import task_names
 from benchctl.nightly.model import Raised, alarms_of
-from benchctl.nightly.remembered import find_suite, recall
 from benchctl.results.plan import Plan, VariantSpec
 from benchctl.results.store import RunStore
 from benchctl.revisions.commands import Bisected, BisectionOptions, bisection_options, conclude

@@ -18,12 +18,11 @@ from benchctl.cli.watch import watching
 from benchctl.errors import BenchctlError, ExitCode, UsageError
 from benchctl.home import Home, resolve_home
 from benchctl.lock import HostBusy, host_lock
-from benchctl.nightly.folder import SuiteBusy, SuiteFolder
+from benchctl.nightly.folder import Known, SuiteBusy, SuiteFolder, check_name, remember
 from benchctl.nightly.measure import RESUME_WITHIN_H
 from benchctl.nightly.model import NIGHT_VERSION, Message, NightRecord
 from benchctl.nightly.night import Ended, Shift, run_night
 from benchctl.nightly.notify import NIGHTS_TO_RETRY, Notifying, undelivered
-from benchctl.nightly.remembered import Known, check_name, remember
 from benchctl.nightly.suite import Suite, check_challenges, load_suite
 from benchctl.nightly.text import message_of
 from benchctl.report.numbers import counted

@@ -1,4 +1,4 @@
-"""`benchctl nightly init`, `status`, `ack` and `annotate`: a suite begun, looked at, and commented on."""
+"""`benchctl nightly init`, `status`, `ack`, `annotate` and `report`: suites, without a node."""
 
 import getpass
 from datetime import datetime
@@ -11,13 +11,12 @@ from benchctl.cli.streams import emit, note, say
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import resolve_home
 from benchctl.lock import measuring_pid, process_words
-from benchctl.nightly.folder import SuiteFolder, holder_of, suites
+from benchctl.nightly.folder import SuiteFolder, find_suite, holder_of, recall, suites
 from benchctl.nightly.model import Acknowledged, Annotated, NightRecord, alarms_of
-from benchctl.nightly.remembered import find_suite, recall
+from benchctl.nightly.site.publish import Publisher, without_page
 from benchctl.nightly.text import status_text
 from benchctl.report.numbers import visible
-
-# `benchctl nightly init`: a suite file to begin with, every setting explained.
+from benchctl.results.store import RunStore
 
 
 @click.command("init")
@@ -36,9 +35,6 @@ def init_command(path: Path | None) -> None:
     except OSError as err:
         raise BenchctlError(f"cannot write {path}: {err.strerror or err}") from err
     note(f"{path} is written; change it to your needs, then: benchctl nightly run {path}")
-
-
-# `benchctl nightly status`: when suites last ran, and what is alarming.
 
 
 @click.command("status")
@@ -72,9 +68,6 @@ def _status(folder: SuiteFolder) -> str:
         waits_for=process_words(measuring) if waits else "",
         site=site,
     )
-
-
-# `benchctl nightly ack` and `annotate`: what people know goes into the log of a suite.
 
 
 _SUITE = click.argument("suite", metavar="SUITE")
@@ -171,3 +164,36 @@ def _user() -> str:
         return getpass.getuser()
     except (OSError, KeyError):  # a user id without a name
         return "somebody"
+
+
+@click.command("report")
+@click.argument("names", nargs=-1, metavar="[SUITE]...")
+@click.option(
+    "--html",
+    "target",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="DIR",
+    help="Folder for the pages  [default: where the suite has them]",
+)
+@click.option("--runs", "with_runs", is_flag=True, help="Also write the pages of runs that have none yet.")
+def report_command(names: tuple[str, ...], target: Path | None, *, with_runs: bool) -> None:
+    """Write the pages of SUITEs anew, of all of them if none is named; no node is started.
+
+    A SUITE is a name, or the path of a suite file.
+    """
+    home = resolve_home()
+    folders = [find_suite(home, name) for name in names] or suites(home)
+    if not folders:
+        raise UsageError(
+            f"no suite has had a night in {home.nightly}", hint="run one: benchctl nightly run SUITE.yml"
+        )
+    for folder in folders:
+        known = recall(folder)
+        site = Path(known.site) if target is None else target
+        store = RunStore(Path(known.runs))
+        nights = folder.nights(note)
+        new = without_page(site, folder.root.name, nights, store) if with_runs else []
+        index = Publisher(folder, store, site, known.title, known.margins, note).publish(
+            nights, folder.events(note), new
+        )
+        say(f"Report: {index}")
