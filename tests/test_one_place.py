@@ -53,12 +53,12 @@ except UsageError as err:
 """
 
 
+JOULES = 'joules: Annotated[float | None, about("energy of the node for a request, J")] = None'
 FIGURE = """
     Figure(
         name="joules",
         title="energy of the node",
         field="joules",
-        meaning="energy of the node for a request, J",
         margin=0.1,
         usual=True,
         level="node",
@@ -79,7 +79,7 @@ from benchctl.minimize.commands import minimize_command
 from benchctl.nightly.suite import load_suite
 from benchctl.report.formats import render
 from benchctl.cli.schema import schema
-from benchctl.results.sql import TASKS
+from benchctl.results.tables import TASKS
 from benchctl.stats.analyse import analyse
 from benchctl.stats.decisions import gate
 from benchctl.stats.metrics import check_told_by_clusters, kept_metric_of
@@ -292,8 +292,8 @@ def test_an_operation_of_one_request_is_one_row(sources: Path, tmp_path: Path):
 def test_a_figure_to_compare_by_is_one_declaration_beside_its_field(sources: Path, tmp_path: Path):
     declared = sources / "results" / "figures.py"
     text = declared.read_text(encoding="utf-8")
-    known = "    mean_ns: float | None"
-    text = text.replace(known, f"    joules: float | None = None\n{known}", 1)
+    known = "    mean_ns: Annotated[float | None"
+    text = text.replace(known, f"    {JOULES}\n{known}", 1)
     text = text.replace("FIGURES = (", f"FIGURES = ({FIGURE}", 1)
     declared.write_text(text, encoding="utf-8")
     suite = tmp_path / "s.yml"

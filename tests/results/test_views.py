@@ -9,7 +9,6 @@ from benchctl.errors import BenchctlError
 from benchctl.nightly.folder import SuiteFolder
 from benchctl.nightly.hooks import nights_view
 from benchctl.results.figures import CurvePoint
-from benchctl.results.samples import SAMPLE_DTYPES
 from benchctl.results.sql import (
     ONE_ROW,
     FileView,
@@ -18,9 +17,9 @@ from benchctl.results.sql import (
     create_file_view,
     create_samples,
     create_tables,
-    moment,
     view_columns,
 )
+from benchctl.results.tables import moment
 from benchctl.track.model import Challenge, Task
 from builders import make_driver, make_fork, make_plan, make_record, make_summary
 from redlines import SEARCH
@@ -55,13 +54,6 @@ def test_views_of_no_runs_have_their_columns_and_no_rows(view: ViewName | FileVi
     found = connection.execute(f"DESCRIBE {named(view)}").fetchall()
     assert [(name, kind) for name, kind, *_ in found] == [column[:2] for column in view_columns(view)]
     assert connection.table(named(view)).fetchall() == []
-
-
-def test_every_column_of_a_sample_is_documented_and_has_its_type():
-    documented = {name: kind for name, kind, _ in view_columns("samples")}
-    kinds = {"int8": "TINYINT", "int16": "SMALLINT", "int32": "INTEGER", "int64": "BIGINT", "bool": "BOOLEAN"}
-    expected = {name: kinds[dtype.name] for name, dtype in SAMPLE_DTYPES.items()}
-    assert {name: documented[name] for name in expected} == expected
 
 
 @pytest.mark.parametrize("view", VIEWS, ids=named)

@@ -1,8 +1,11 @@
 """What one fork came to, task by task: the figures that forks are compared by, and the driver's own."""
 
-from typing import Any, Literal
+from collections.abc import Mapping
+from functools import cache
+from typing import Annotated, Any, Literal, get_args, get_type_hints
 
 import msgspec
+from msgspec import Meta
 
 DOCUMENTS = "docs"
 """The unit of what indexes documents."""
@@ -14,6 +17,23 @@ CourseKind = Literal["flat", "warm-up", "slowdown", "no steady state"]
 """How the service time went while it was measured; Barrett et al. 2017 call the third `slowdown`, too."""
 StepVerdict = Literal["pass", "fail", "driver-limited"]
 RedlineEnd = Literal["found", "max-rate", "driver-limited", "missed", "unsettled"]
+
+
+def about(text: str) -> Meta:
+    """Describe a field, once: for JSON Schema, the columns of `benchctl sql` and the list of metrics."""
+    return Meta(description=text)
+
+
+@cache
+def described_fields(owner: type) -> Mapping[str, tuple[Any, str]]:
+    """Return name -> (type, description) of the fields of a type; the description may be empty."""
+    hints = get_type_hints(owner, include_extras=True)
+    fields = {}
+    for name, hint in hints.items():
+        kind, *notes = get_args(hint) if hasattr(hint, "__metadata__") else (hint,)
+        texts = (note.description if isinstance(note, Meta) else str(note) for note in notes)
+        fields[name] = (kind, next(texts, None) or "")
+    return fields
 
 
 class Quantiles(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -35,14 +55,13 @@ class Course(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="ke
     """The segments that the service times of one fork's task fall into, in the order of the requests.
 
     Attributes:
-        kind: of the whole course.
         steady_from: measured requests before its last level began; 0 when flat.
         of: measured requests.
         bounds: where segments begin, in measured requests, the first one 0.
         levels_ns: geometric mean of each segment, nanoseconds; neighbours within 1 % are one.
     """
 
-    kind: CourseKind
+    kind: Annotated[CourseKind, about("flat, warm-up, slowdown or no steady state")]
     steady_from: int
     of: int
     bounds: tuple[int, ...]
@@ -50,48 +69,74 @@ class Course(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="ke
 
 
 class DriverFigures(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """What the driver itself did in one task of one fork: whether the figures are the cluster's or its own.
+    """What the driver did in one task of one fork: whether the figures are the cluster's or its own."""
 
-    Attributes:
-        requests: measured operations that were sent, whatever became of them.
-        offered_per_s: at which rate; None without any.
-        due_per_s: the rate of the arrivals themselves, which in a short Poisson schedule is not quite the
-            target; None in a closed loop.
-        possible_per_s: the rate that these and the cluster's answers allowed: what it lacks of due_per_s is
-            the cluster's, and what offered_per_s lacks of it the driver's; None in a closed loop.
-        lag_p50_ns, lag_p99_ns, lag_max_ns: how late the driver sent a request that was due while its client
-            was free, in nanoseconds; quantiles are rounded to a microsecond. In a closed loop, where a
-            request is due when the one before has ended, the time between the two. None without any.
-        think_share: closed loop: the share of its clients' time that passed between an answer and the next
-            request, 0 to 1; None in an open loop, or without any.
-        cpu_share: CPU time of the driver over the time of the task, for each of its processes; one process of
-            Python threads cannot do more than about 1. In parallel tasks that of all of them. None where no
-            time passed.
-        gap_s: end of the task before, or node ready, to the first request, seconds; None where unknown.
-        workers: processes that its clients worked in.
-        window_s: the measured time, from when the first request was sent (or due) to the end of the last,
-            seconds; None without any.
-        longest_ns: the longest measured operation, whatever became of it; the very first of every client,
-            which may be slow by nature, left out. None without any.
-        stopped_s: how much of the measured time one of its processes did not run: stopped, or not scheduled.
-        suspended_s: for how long the host was suspended during the task; no other figure has that in it.
-    """
-
-    requests: int
-    offered_per_s: float | None = None
-    due_per_s: float | None = None
-    possible_per_s: float | None = None
-    lag_p50_ns: int | None = None
-    lag_p99_ns: int | None = None
-    lag_max_ns: int | None = None
-    think_share: float | None = None
-    cpu_share: float | None = None
-    gap_s: float | None = None
-    workers: int = 1
-    window_s: float | None = None
-    longest_ns: int | None = None
-    stopped_s: float = 0.0
-    suspended_s: float = 0.0
+    requests: Annotated[int, about("measured operations that were sent, whatever became of them")]
+    offered_per_s: Annotated[
+        float | None, about("requests a second that the driver sent; None without any")
+    ] = None
+    due_per_s: Annotated[
+        float | None,
+        about(
+            "the rate of the arrivals themselves, which in a short Poisson schedule is not quite the target; "
+            "None in a closed loop"
+        ),
+    ] = None
+    possible_per_s: Annotated[
+        float | None,
+        about(
+            "the rate that these and the cluster's answers allowed: what it lacks of due_per_s is the "
+            "cluster's, and what offered_per_s lacks of it the driver's; None in a closed loop"
+        ),
+    ] = None
+    # Quantiles are rounded to a microsecond. In a closed loop, where a request is due when the one before has
+    # ended, they are of the time between the two.
+    lag_p50_ns: Annotated[
+        int | None, about("how late it sent requests that were due while their client was free, median, ns")
+    ] = None
+    lag_p99_ns: Annotated[int | None, about("how late it sent them, p99, ns")] = None
+    lag_max_ns: Annotated[int | None, about("how late it sent them at most, ns")] = None
+    think_share: Annotated[
+        float | None,
+        about(
+            "share of its clients' time between an answer and the next request, 0 to 1; None in an open "
+            "loop, or without any"
+        ),
+    ] = None
+    cpu_share: Annotated[
+        float | None,
+        about(
+            "CPU time over time, for each of its processes; one of Python threads cannot do more than about "
+            "1. In parallel tasks that of all of them. None where no time passed"
+        ),
+    ] = None
+    gap_s: Annotated[
+        float | None,
+        about("end of the task before, or node ready, to the first request, seconds; None where unknown"),
+    ] = None
+    workers: Annotated[int, about("processes that its clients worked in")] = 1
+    window_s: Annotated[
+        float | None,
+        about(
+            "the measured time, from when the first request was sent (or due) to the end of the last, "
+            "seconds; None without any"
+        ),
+    ] = None
+    longest_ns: Annotated[
+        int | None,
+        about(
+            "the longest measured operation, whatever became of it; the very first of every client, which "
+            "may be slow by nature, left out. None without any"
+        ),
+    ] = None
+    stopped_s: Annotated[
+        float,
+        about("how much of the measured time one of its processes did not run: stopped, or not scheduled"),
+    ] = 0.0
+    suspended_s: Annotated[
+        float,
+        about("for how long the host was suspended during the task; no other figure has that in it"),
+    ] = 0.0
 
 
 class HostFigures(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
@@ -116,95 +161,121 @@ class HostFigures(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
 
 
 class TaskSummary(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """One fork's figures for one task. Everything but the counts is about successful measured requests.
+    """One fork's figures for one task. Everything but the counts is about successful measured requests."""
 
-    Attributes:
-        schedule: position of the challenge in the fork.
-        task: position of the task in the challenge.
-        label: the task's name.
-        operation: the operation's name.
-        samples: successful measured operations.
-        warmup_samples: unmeasured operations, successful or not.
-        cancelled: operations that the driver itself ended, measured or not; in no other count.
-        failures: measured operations that failed, by outcome name.
-        failed_share: of the requests, failed and in the figures all the same, 0 to 1: other tools mix them.
-        retries: measured requests that were sent again because the node had rejected them.
-        failure_reasons: the first few distinct reasons, in the words of the engine or the client.
-        throughput_per_s: units completed in the measured window over its seconds; None without samples.
-        unit: of throughput: `docs` for bulk bodies, `queries` for searches, and so on.
-        reported: whether tables show it; administrative operations are there to prepare the others.
-        target_per_s: the offered rate of a throttled task; its throughput gets no verdict.
-        service_time: send to last byte; None without samples.
-        latency: intended start to last byte; None for a closed loop, which has none of its own.
-        took: the engine's own time for the same requests.
-        took_sum: of a batch or composite of searches, the sum of the engine's own times; None for others.
-        took_parts: of these, the engine's own time of each search, in order.
-        processing_time: send until the driver had read the answer; None where that is not known.
-        first_byte: send to first byte; None where that is not known.
-        pages: service time of the single requests of operations that have several; None for all others.
-        mean_ns, sd_ns, min_ns, max_ns: of service time.
-        lag1: lag-1 autocorrelation of service time; None under 3 samples or when it is constant.
-        effective_samples: samples (1 - lag1) / (1 + lag1), at most samples.
-        drift: ln(median of the last third / median of the first third) of service time; None under 6 samples.
-        hits: total hits where every answer said the same; None when unknown.
-        hits_exact: whether the engine counted them all.
-        unsupported: the node's own reason when it cannot do this operation at all; None otherwise.
-        driver: the driver's own part; None where another tool measured.
-        redline_per_s: the highest load that met the objective, where that was searched for: then the other
-            figures are those of the last step at that load; None when there was none.
-        redline_unit: of that load: `queries/s`, `docs/s`, `x` for a factor, `clients`; empty where none was
-            searched for.
-        redline_end: why the search ended; `found` is the only end whose load is more than a lower bound.
-        redline_text: how it ended, in words; empty when found.
-        course: its segments; None under 20 samples.
-        meters: name of a metered figure -> its value; what is not known of a task is left out. Of several
-            nodes it is the sum.
-        node_meters: node -> the same of it alone, for an operation of all; empty for a single node.
-        hosts: the driver's part by host, where its clients worked on hosts that have names.
-    """
-
-    schedule: int
-    task: int
-    label: str
-    operation: str
-    samples: int = 0
-    warmup_samples: int = 0
-    failures: dict[str, int] = {}
-    failure_reasons: tuple[str, ...] = ()
-    throughput_per_s: float | None = None
-    target_per_s: float | None = None
-    service_time: Quantiles | None = None
-    latency: Quantiles | None = None
-    took: Quantiles | None = None
-    processing_time: Quantiles | None = None
-    first_byte: Quantiles | None = None
-    pages: Quantiles | None = None
-    mean_ns: float | None = None
-    sd_ns: float | None = None
-    min_ns: float | None = None
-    max_ns: float | None = None
-    lag1: float | None = None
-    effective_samples: float | None = None
-    drift: float | None = None
-    hits: int | None = None
-    hits_exact: bool = False
-    unsupported: str | None = None
-    cancelled: int = 0
-    retries: int = 0
-    unit: str = "queries"
-    reported: bool = True
-    redline_per_s: float | None = None
-    redline_end: RedlineEnd | None = None
-    redline_text: str = ""
-    driver: DriverFigures | None = None
-    course: Course | None = None
-    failed_share: float = 0.0
-    meters: dict[str, float] = {}
-    hosts: tuple[HostFigures, ...] = ()
-    took_sum: Quantiles | None = None
-    took_parts: tuple[Quantiles, ...] = ()
-    redline_unit: str = ""
-    node_meters: dict[str, dict[str, float]] = {}
+    schedule: Annotated[int, about("position of the challenge in the fork, from 0")]
+    task: Annotated[int, about("position of the task in the challenge, from 0")]
+    label: Annotated[str, about("name of the task")]
+    operation: Annotated[str, about("name of the operation")]
+    samples: Annotated[
+        int, about("successful measured operations; at least so many where another tool measured")
+    ] = 0
+    warmup_samples: Annotated[int, about("unmeasured operations, successful or not")] = 0
+    failures: Annotated[dict[str, int], about("measured operations that failed, by outcome name")] = {}
+    failure_reasons: Annotated[
+        tuple[str, ...],
+        about("the first few distinct reasons, in the words of the engine or the client"),
+    ] = ()
+    throughput_per_s: Annotated[
+        float | None, about("units a second in the measured window; None without samples")
+    ] = None
+    target_per_s: Annotated[
+        float | None,
+        about("offered requests a second, whose throughput gets no verdict; None in a closed loop"),
+    ] = None
+    service_time: Annotated[
+        Quantiles | None, about("service time: send to last byte; None without samples")
+    ] = None
+    latency: Annotated[
+        Quantiles | None, about("latency: intended start to last byte; None in a closed loop")
+    ] = None
+    took: Annotated[Quantiles | None, about("the engine's own time; None where it tells none")] = None
+    processing_time: Annotated[
+        Quantiles | None, about("send until the driver had read the answer; None where that is not known")
+    ] = None
+    first_byte: Annotated[
+        Quantiles | None, about("the time to the first byte; None where that is not known")
+    ] = None
+    pages: Annotated[
+        Quantiles | None,
+        about("service time of the single requests of operations that have several; None for others"),
+    ] = None
+    mean_ns: Annotated[float | None, about("mean service time")] = None
+    sd_ns: Annotated[float | None, about("standard deviation of service time")] = None
+    min_ns: Annotated[float | None, about("least service time")] = None
+    max_ns: Annotated[float | None, about("greatest service time")] = None
+    lag1: Annotated[
+        float | None,
+        about("lag-1 autocorrelation of service time; None under 3 samples or when it is constant"),
+    ] = None
+    effective_samples: Annotated[float | None, about("samples (1 - lag1) / (1 + lag1), at most samples")] = (
+        None
+    )
+    drift: Annotated[
+        float | None,
+        about("ln(median of the last third / of the first) of service time; None under 6 samples"),
+    ] = None
+    hits: Annotated[int | None, about("total hits where all answers agree; None when unknown")] = None
+    hits_exact: Annotated[bool, about("the engine counted them all")] = False
+    unsupported: Annotated[str | None, about("why the node cannot do it; None when it can")] = None
+    cancelled: Annotated[
+        int, about("operations that the driver itself ended, measured or not; in no other count")
+    ] = 0
+    retries: Annotated[
+        int, about("measured requests that were sent again because the node had rejected them")
+    ] = 0
+    unit: Annotated[
+        str, about("what throughput counts: docs for bulk bodies, queries for searches, and so on")
+    ] = "queries"
+    reported: Annotated[
+        bool, about("tables show it; administrative operations are there to prepare the others")
+    ] = True
+    redline_per_s: Annotated[
+        float | None,
+        about(
+            "highest load that met the objective, of a red-line search; None when there was none. The other "
+            "figures are those of the last step at that load"
+        ),
+    ] = None
+    redline_end: Annotated[
+        RedlineEnd | None,
+        about("why the search ended; `found` is the only end whose load is more than a lower bound"),
+    ] = None
+    redline_text: Annotated[str, about("how the search ended, in words; empty when found")] = ""
+    driver: Annotated[
+        DriverFigures | None, about("the driver's own part; None where another tool measured")
+    ] = None
+    course: Annotated[Course | None, about("its segments; None under 20 samples")] = None
+    failed_share: Annotated[
+        float,
+        about("of the requests, failed and in the figures all the same, 0 to 1: other tools mix them"),
+    ] = 0.0
+    meters: Annotated[
+        dict[str, float],
+        about(
+            "name of a metered figure -> its value; what is not known of a task is left out. Of several "
+            "nodes it is the sum"
+        ),
+    ] = {}
+    hosts: Annotated[
+        tuple[HostFigures, ...],
+        about("the driver's part by host, where its clients worked on hosts that have names"),
+    ] = ()
+    took_sum: Annotated[
+        Quantiles | None,
+        about("the sum over the searches of a batch or composite of the engine's own time; None for others"),
+    ] = None
+    took_parts: Annotated[
+        tuple[Quantiles, ...], about("the engine's own time of each search of a batch, in order")
+    ] = ()
+    redline_unit: Annotated[
+        str,
+        about("unit of the load that was searched for: queries/s, docs/s, x or clients; empty elsewhere"),
+    ] = ""
+    node_meters: Annotated[
+        dict[str, dict[str, float]],
+        about("node -> meters of it alone, for an operation of all; empty for a single node"),
+    ] = {}
 
     @property
     def costed(self) -> float | None:
@@ -233,10 +304,10 @@ class Figure(msgspec.Struct, frozen=True):
         title: what tables call it, behind the percentile.
         field: of `TaskSummary`: a number in `unit`, or `Quantiles`; empty for one of its `meters`.
         unit: of a fork's value; of quantiles `ms`.
-        meaning: what it is, for readers.
+        meaning: what it is, for readers; that of the field unless something else is said.
         higher_is_better: which way is faster.
         margin: relative difference that does not matter in practice.
-        quantiles: whether the field holds `Quantiles`.
+        quantiles: whether the field holds `Quantiles`; never given, but taken from its type.
         loop: that of the tasks of which it says something: a throttled task's throughput was asked for, and a
             closed loop has no latency of its own; `micro` is of microbenchmarks only; `cost` is that of an
             operation, at whatever rate they came, and of 1,000 documents where those are counted: bodies may
@@ -275,6 +346,14 @@ class Figure(msgspec.Struct, frozen=True):
     built: str = ""
     named: bool = False
     parted: bool = False
+
+    def __post_init__(self) -> None:
+        """Take the meaning of a field of `TaskSummary`, and whether it is quantiles, from there."""
+        if self.field:
+            kind, text = described_fields(TaskSummary)[self.field]
+            msgspec.structs.force_setattr(self, "quantiles", kind == Quantiles | None)
+            if not self.meaning:
+                msgspec.structs.force_setattr(self, "meaning", text.partition("; None")[0])
 
     @property
     def of_tasks(self) -> bool:
@@ -377,7 +456,6 @@ FIGURES = (
         name="throughput",
         title="throughput",
         field="throughput_per_s",
-        meaning="units a second in the measured window",
         loop="closed",
         usual=True,
         counts=True,
@@ -386,16 +464,12 @@ FIGURES = (
         "service_time",
         "service time",
         "service_time",
-        meaning="service time: send to last byte",
-        quantiles=True,
         usual=True,
     ),
     Figure(
         "latency",
         "latency",
         "latency",
-        meaning="latency: intended start to last byte; none in a closed loop",
-        quantiles=True,
         loop="open",
         usual=True,
     ),
@@ -403,26 +477,20 @@ FIGURES = (
         "took",
         "engine's own time",
         "took",
-        meaning="the engine's own time",
-        quantiles=True,
         resolution=1.0,
     ),
     Figure(
         "took_sum",
         "sum of the searches' own times",
         "took_sum",
-        meaning="the sum over the searches of a batch or composite of the engine's own time",
-        quantiles=True,
         resolution=1.0,
     ),
     Figure(
         "first_byte",
         "time to the first byte",
         "first_byte",
-        meaning="the time to the first byte",
-        quantiles=True,
     ),
-    Figure("mean", "mean service time", "mean_ns", meaning="mean service time", per_unit=1e6),
+    Figure("mean", "mean service time", "mean_ns", per_unit=1e6),
     Figure(
         "op_time",
         "time per operation",
@@ -623,7 +691,6 @@ FIGURES = (
         name="redline",
         title="red-line",
         field="redline_per_s",
-        meaning="highest load that met the objective, of a red-line search",
         loop="search",
         counts=True,
     ),

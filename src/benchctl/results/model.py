@@ -2,11 +2,11 @@
 
 from collections.abc import Collection, Iterable
 from itertools import count, islice
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 
-from benchctl.results.figures import Calibration, CurvePoint, Figure, TaskSummary
+from benchctl.results.figures import Calibration, CurvePoint, Figure, TaskSummary, about
 from benchctl.results.plan import EvidenceKind, Plan, StopSpec
 
 RECORD_VERSION = 2
@@ -171,51 +171,42 @@ class StoredFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename
 
 
 class ForkRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """One pass of one variant.
+    """One pass of one variant."""
 
-    Attributes:
-        variant: the variant's name.
-        block: which block, from 0; also the number of the fork within its variant.
-        position: place within the block, from 0.
-        status: done, or failed with a reason; only done forks are compared.
-        reason: why it failed.
-        started: wall clock, ISO 8601, a label only.
-        wall_s: the whole fork, seconds.
-        requests_s: seconds spent in tasks and their warm-up challenges.
-        overhead_s: wall_s without node start, stop, requests, index copy and host probe.
-        copy_s: copying the prepared index, seconds.
-        probe_s: the two host probes, seconds.
-        boots: the node starts.
-        summaries: one per task.
-        probes: before and after.
-        samples: the Parquet file, relative to the run; None when not kept.
-        curve: the steps of a red-line search, in order; empty for everything else.
-        index_build: which build of the prepared index it ran on, from 0.
-        telemetry: the Parquet file of what its nodes used, relative to the run; None when not kept.
-        evidence: what was collected beside the figures, in the run's `evidence/BLOCK-VARIANT/boot-N`.
-        files: its samples, telemetry and evidence as they were written, by their path relative to the run.
-    """
-
-    variant: str
-    block: int
-    position: int
-    status: ForkStatus
-    reason: str
-    started: str
-    wall_s: float
-    requests_s: float
-    overhead_s: float
-    copy_s: float
-    probe_s: float
+    variant: Annotated[str, about("name of the variant")]
+    block: Annotated[int, about("number of the block, and of the fork within its variant, from 0")]
+    position: Annotated[int, about("place within the block, from 0")]
+    status: Annotated[ForkStatus, about("done, or failed; only forks that are done are compared")]
+    reason: Annotated[str, about("why it failed; empty when done")]
+    started: Annotated[str, about("wall clock, ISO 8601, a label only")]
+    wall_s: Annotated[float, about("the whole fork, seconds")]
+    requests_s: Annotated[float, about("seconds in tasks and their warm-up challenges")]
+    overhead_s: Annotated[
+        float, about("seconds without node start, stop, requests, index copy and host probe")
+    ]
+    copy_s: Annotated[float, about("copying the prepared index, seconds")]
+    probe_s: Annotated[float, about("the two host probes, seconds")]
     boots: tuple[BootRecord, ...]
-    summaries: tuple[TaskSummary, ...]
-    probes: tuple[HostProbe, ...]
-    samples: str | None
-    curve: tuple[CurvePoint, ...] = ()
-    index_build: int = 0
-    telemetry: str | None = None
-    evidence: tuple[EvidenceKind, ...] = ()
-    files: dict[str, StoredFile] = {}
+    summaries: Annotated[tuple[TaskSummary, ...], about("one per task")]
+    probes: Annotated[tuple[HostProbe, ...], about("before and after")]
+    samples: Annotated[str | None, about("the Parquet file, relative to the run; None when not kept")]
+    curve: Annotated[
+        tuple[CurvePoint, ...],
+        about("the steps of a red-line search, in order; empty for everything else"),
+    ] = ()
+    index_build: Annotated[int, about("which build of the prepared index it ran on, from 0")] = 0
+    telemetry: Annotated[
+        str | None,
+        about("the Parquet file of what its nodes used, relative to the run; None when not kept"),
+    ] = None
+    evidence: Annotated[
+        tuple[EvidenceKind, ...],
+        about("collected with its figures, in the run's `evidence/BLOCK-VARIANT/boot-N`"),
+    ] = ()
+    files: Annotated[
+        dict[str, StoredFile],
+        about("its samples, telemetry and evidence as they were written, by their path relative to the run"),
+    ] = {}
 
     @classmethod
     def of_figures(
@@ -350,12 +341,9 @@ class IndexFacts(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename
     """What a prepared index is, or one that was found on a cluster.
 
     Attributes:
-        key: digest of what makes it interchangeable; empty for one that benchctl did not fill.
-        documents: in the primary shards.
         store_bytes: of all segments.
         segments: by shard.
         ingest: how it was filled; with 0 clients for one that benchctl did not fill.
-        cached: whether it was there before the run.
         files: bytes by what they are for, such as `doc values`, the most first; empty where only a cluster
             has the files.
         fields: bytes of every field, the most first; empty where the engine does not tell.
@@ -366,12 +354,14 @@ class IndexFacts(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename
             `content_digest`.
     """
 
-    key: str
-    documents: int
+    key: Annotated[
+        str, about("digest of what makes builds interchangeable; empty for one that benchctl did not fill")
+    ]
+    documents: Annotated[int, about("documents in the primary shards")]
     store_bytes: int
     segments: tuple[SegmentFacts, ...]
     ingest: IngestReport
-    cached: bool = False
+    cached: Annotated[bool, about("it was there before the run")] = False
     files: dict[str, int] = {}
     fields: dict[str, int] = {}
     fields_unknown: str = ""
@@ -433,16 +423,16 @@ class Environment(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
     """Where a run was measured. `fingerprint` covers what must be alike for two runs to be comparable."""
 
     fingerprint: str
-    hostname: str
+    hostname: Annotated[str, about("where it was measured")]
     kernel: str
     distribution: str
-    cpu_model: str
-    cpus: int
+    cpu_model: Annotated[str, about("of the host")]
+    cpus: Annotated[int, about("of the host")]
     governor: str | None
     memory_bytes: int
     virtualization: str | None
     python: str
-    benchctl: str
+    benchctl: Annotated[str, about("version of benchctl")]
     benchctl_commit: str | None
     libcurl: str
     load_before: tuple[float, float, float]
@@ -488,12 +478,14 @@ class Imported(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="
     """Where results come from that another tool measured: there are no samples, and much is unknown.
 
     Attributes:
-        tool: which one.
         version: of it; empty when its file does not say.
         files: absolute paths, one a fork, in the order of the forks.
     """
 
-    tool: Literal["rally", "opensearch-benchmark", "jmh"]
+    tool: Annotated[
+        Literal["rally", "opensearch-benchmark", "jmh"],
+        about("the tool that measured it; None for benchctl itself"),
+    ]
     version: str
     files: tuple[str, ...]
 
@@ -549,7 +541,6 @@ class RunRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=
 
     Attributes:
         indices: variant -> the first build of its prepared index.
-        tags: words that the user gave it, to be found again by.
         builds: variant -> all builds of its prepared index, where there are several.
         stopped: why it ended with fewer forks than planned, as its plan's stop rule said; empty for all.
         pilot: how its counts were found, where they were looked for.
@@ -562,9 +553,9 @@ class RunRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=
     """
 
     record_version: int
-    id: str
-    created: str
-    status: RunStatus
+    id: Annotated[str, about("id of the run")]
+    created: Annotated[str, about("wall clock, ISO 8601")]
+    status: Annotated[RunStatus, about("running, complete, interrupted or failed")]
     plan: Plan
     environment: Environment
     engines: tuple[EngineFacts, ...] = ()
@@ -574,7 +565,7 @@ class RunRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=
     caveats: tuple[str, ...] = ()
     timings: dict[str, float] = {}
     calibration: Calibration | None = None
-    tags: tuple[str, ...] = ()
+    tags: Annotated[tuple[str, ...], about("words that the user gave it, to be found again by")] = ()
     builds: dict[str, tuple[IndexFacts, ...]] = {}
     stopped: str = ""
     pilot: Pilot | None = None

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Final, Literal
 import msgspec
 from msgspec import Meta
 
+from benchctl.results.figures import about
 from benchctl.spec import RunSettings
 from benchctl.track.model import Challenge, GeneratorName
 
@@ -216,7 +217,6 @@ class CorpusSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename
 
     Attributes:
         seed: of generated ones; 0 for files.
-        documents: how many there are.
         generator_version: which generator made them; 0 for files.
         digest: SHA-256 over all documents; empty while it is not known.
         files: that hold them; empty for generated ones.
@@ -224,7 +224,7 @@ class CorpusSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename
     """
 
     seed: int
-    documents: int
+    documents: Annotated[int, about("documents of the corpus")]
     generator_version: int
     digest: str
     files: tuple[CorpusFile, ...] = ()
@@ -452,15 +452,10 @@ class Plan(RunSettings, frozen=True, forbid_unknown_fields=True, rename="kebab",
         variants: in table order; the first is the baseline.
         schedules: the challenges of one fork, in order, fully expanded.
         warmup_challenges: run unmeasured after every boot, before the schedule's own tasks.
-        forks: passes of every variant.
-        seed: of the order of variants within blocks, and of Poisson arrivals.
-        heap_mb: heap of every node, MiB.
-        track: the track's name; operations of it are in the record by the digest only.
         track_digest: SHA-256 over the rendered track.
         corpus: which documents.
         params: values given on the command line for template parameters.
         sources: challenge name -> path, for challenges that were given as files.
-        paired: blocks are analysed as pairs, as declared before the run.
         workers: processes that clients work in, on each of the hosts.
         redline: the search that every fork does instead of running its schedule once.
         pin: CPUs of nodes and driver; None to leave them to the kernel.
@@ -482,15 +477,16 @@ class Plan(RunSettings, frozen=True, forbid_unknown_fields=True, rename="kebab",
     variants: tuple[VariantSpec, ...]
     schedules: tuple[Challenge, ...]
     warmup_challenges: tuple[Challenge, ...]
-    forks: int
-    seed: int
-    heap_mb: int
-    track: str
+    forks: Annotated[int, about("planned forks of every variant")]
+    seed: Annotated[int, about("of the order of variants within blocks, of arrivals and values")]
+    heap_mb: Annotated[int, about("heap of every node, MiB")]
+    # Its operations are in the record by the digest only.
+    track: Annotated[str, about("name of the track")]
     track_digest: str
     corpus: CorpusSpec
     params: dict[str, Any]
     sources: dict[str, str] = msgspec.field(default_factory=dict)
-    paired: bool = False
+    paired: Annotated[bool, about("blocks are analysed as pairs, as declared before the run")] = False
     workers: int = 1
     redline: RedlineSpec | None = None
     pin: PinSpec | None = None

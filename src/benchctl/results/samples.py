@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Annotated, Any, Self, get_type_hints
 
 import numpy as np
 import numpy.typing as npt
@@ -38,53 +38,48 @@ class Outcome(IntEnum):
     CANCELLED = 8  # the driver ended it: it says nothing about the node
 
 
-# All clocks are integer nanoseconds of the driver's monotonic clock, counted from the fork's origin.
-SAMPLE_DTYPES: Mapping[str, np.dtype[Any]] = {
-    "schedule": np.dtype(np.int16),  # which of the fork's schedules, in run order
-    "task": np.dtype(np.int16),  # which task of that schedule
-    "boot": np.dtype(np.int16),  # which node start of the fork
-    "client": np.dtype(np.int16),
-    "warmup": np.dtype(np.bool_),
-    "intended_ns": np.dtype(np.int64),  # when the schedule wanted it sent; equals start_ns in a closed loop
-    "start_ns": np.dtype(np.int64),
-    "connect_ns": np.dtype(np.int64),  # time to connect, as a duration; 0 on a kept-alive connection
-    "first_byte_ns": np.dtype(np.int64),  # first byte of the response, as a duration from start
-    "end_ns": np.dtype(np.int64),  # last byte of the response
-    "status": np.dtype(np.int16),  # HTTP status; 0 when there was no response
-    "outcome": np.dtype(np.int8),
-    "took_ms": np.dtype(np.int32),  # the engine's own time; -1 unknown
-    "hits": np.dtype(np.int64),  # total hits as answered; -1 unknown
-    "hits_exact": np.dtype(np.bool_),  # False when the engine stopped counting
-    "response_bytes": np.dtype(np.int64),
-    "failed_shards": np.dtype(np.int16),
-    # An operation of several requests has a row of its own, part 0, over all of them; they are 1, 2, ...
-    "part": np.dtype(np.int32),  # a scroll over a large index has more pages than an int16 counts
-    "attempt": np.dtype(np.int8),  # 0 the first time, then how often the node had rejected it before
-    "weight": np.dtype(np.int32),  # units of throughput: documents, searches of a batch, else 1
-    "processing_ns": np.dtype(np.int64),  # from start until the driver had read the answer, as a duration
-}
+class Sample:
+    """The columns of samples, one row a request; their types are those of the file.
 
-# What differs from request to request, in the order in which a driver packs it. The other columns are the
-# same for all rows of one client in one task: `Place` has them, and they cost nothing while it runs.
-ROW_FIELDS = (
-    "intended_ns",
-    "start_ns",
-    "connect_ns",
-    "first_byte_ns",
-    "end_ns",
-    "response_bytes",
-    "hits",
-    "took_ms",
-    "status",
-    "failed_shards",
-    "outcome",
-    "hits_exact",
-    "warmup",
-    "part",
-    "attempt",
-    "weight",
-    "processing_ns",
-)
+    Clocks are integer nanoseconds of the driver's monotonic clock, counted from the fork's origin. An
+    operation of several requests has a row, part 0, over all of them, which are parts 1, 2, ...
+    """
+
+    schedule: Annotated[
+        np.int16, "position of the challenge in the fork, from 0; of a red-line search, that of the task"
+    ]
+    task: Annotated[np.int16, "position of the task in the challenge, from 0; of a red-line search, the step"]
+    boot: Annotated[np.int16, "node start within the fork, from 0"]
+    client: Annotated[np.int16, "client within the task, from 0"]
+    # What differs from request to request follows, in the order in which a driver packs it.
+    intended_ns: Annotated[np.int64, "when it was due, ns from the fork's origin; start_ns in a closed loop"]
+    start_ns: Annotated[np.int64, "when it was sent, ns from the fork's origin"]
+    connect_ns: Annotated[np.int64, "time to connect, ns; 0 on a connection that was kept"]
+    first_byte_ns: Annotated[np.int64, "from start to the first byte of the answer, ns"]
+    end_ns: Annotated[np.int64, "last byte of the answer, ns from the fork's origin"]
+    response_bytes: Annotated[np.int64, "size of the answer"]
+    hits: Annotated[np.int64, "total hits; -1 unknown"]
+    took_ms: Annotated[np.int32, "the engine's own time, ms; -1 unknown"]
+    status: Annotated[np.int16, "HTTP status; 0 without an answer"]
+    failed_shards: Annotated[np.int16, "shards that failed"]
+    outcome: Annotated[np.int8, ", ".join(f"{each.value} {each.name.lower()}" for each in Outcome)]
+    hits_exact: Annotated[np.bool_, "the engine counted them all"]
+    warmup: Annotated[np.bool_, "unmeasured"]
+    # A scroll over a large index has more pages than an int16 counts.
+    part: Annotated[
+        np.int32, "0 for an operation, 1, 2, ... for the requests that it consisted of, if several"
+    ]
+    attempt: Annotated[np.int8, "0 the first time, then how often the node had rejected it"]
+    weight: Annotated[np.int32, "units of throughput: documents, searches of a batch, else 1"]
+    processing_ns: Annotated[np.int64, "from start until the driver had read the answer, ns"]
+
+
+SAMPLE_DTYPES: Mapping[str, np.dtype[Any]] = {
+    name: np.dtype(kind) for name, kind in get_type_hints(Sample).items()
+}
+_SAME_FOR_ALL = ("schedule", "task", "boot", "client")
+"""Columns that are the same for all rows of one client in one task: they cost nothing while it runs."""
+ROW_FIELDS = tuple(name for name in SAMPLE_DTYPES if name not in _SAME_FOR_ALL)
 ROW_DTYPE = np.dtype([(name, SAMPLE_DTYPES[name]) for name in ROW_FIELDS])
 
 # The most rows that anything which streams samples holds at a time: 12 MB of columns, a row group of a file.
@@ -97,17 +92,9 @@ Rows = npt.NDArray[np.void]
 
 @dataclass(frozen=True)
 class Place:
-    """Whose rows they are: fills the columns that are the same for all of them.
+    """Whose rows they are: fills the columns that are the same for all of them."""
 
-    Attributes:
-        origin_ns: the fork's origin on the clock of the rows; columns count from it.
-        schedule: which of the fork's schedules.
-        task: which task of that schedule.
-        boot: which node start of the fork.
-        client: which client of the task.
-    """
-
-    origin_ns: int
+    origin_ns: int  # the fork's origin on the clock of the rows; columns count from it
     schedule: int
     task: int
     boot: int
@@ -119,14 +106,8 @@ def columns_of(rows: Rows, place: Place) -> Columns:
 
     The arrays of shape (n,) are copies, in the order and types of SAMPLE_DTYPES.
     """
-    constant = {
-        "schedule": place.schedule,
-        "task": place.task,
-        "boot": place.boot,
-        "client": place.client,
-    }
     columns = {
-        name: np.full(rows.size, constant[name], dtype) if name in constant else rows[name].copy()
+        name: np.full(rows.size, getattr(place, name), dtype) if name in _SAME_FOR_ALL else rows[name].copy()
         for name, dtype in SAMPLE_DTYPES.items()
     }
     for name in _CLOCKS:
