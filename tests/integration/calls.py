@@ -1,52 +1,67 @@
 """What it means to call benchctl as a user does."""
 
-import multiprocessing
 import os
-import pkgutil
+import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
 
-import benchctl
 from benchctl.cli import root
 from benchctl.cli.boundary import guarded
 
 Benchctl = Callable[..., subprocess.CompletedProcess[str]]
 """Runs the command line: arguments, and changes of the environment by keyword."""
 
-# Starting Python and importing benchctl takes longer than most commands do: processes are forked from one
-# that has done both. What is interrupted, killed, or at work beside others is `python -m benchctl`.
-_processes = multiprocessing.get_context("forkserver")
-_processes.set_forkserver_preload(
-    [module.name for module in pkgutil.walk_packages(benchctl.__path__, "benchctl.")]
-)
+_HANDLED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
-def call(
-    arguments: tuple[str, ...], environ: Mapping[str, str], timeout_s: float = 500.0
-) -> subprocess.CompletedProcess[str]:
-    """Call benchctl in a process of its own, and wait for its end."""
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        process = _processes.Process(
-            target=_called, name="MainProcess", args=(arguments, dict(environ), folder)
-        )
-        process.start()
-        process.join(timeout_s)
-        if process.is_alive():
-            process.kill()
-            process.join()
-            raise subprocess.TimeoutExpired(["benchctl", *arguments], timeout_s)
-        said = ((folder / stream).read_text(encoding="utf-8") for stream in ("stdout", "stderr"))
-        return subprocess.CompletedProcess(["benchctl", *arguments], process.exitcode or 0, *said)
+def call(arguments: tuple[str, ...], environ: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
+    """Call benchctl in this process, which is afterwards as it was before.
+
+    Starting Python and importing benchctl takes longer than most commands do. What is interrupted, killed, or
+    at work beside others is `python -m benchctl` instead.
+    """
+    with tempfile.TemporaryDirectory() as name, ExitStack() as stack:
+        texts = [Path(name) / stream for stream in ("stdout", "stderr")]
+        stack.enter_context(_as_it_was(environ))
+        for descriptor, text, redirect in zip((1, 2), texts, (redirect_stdout, redirect_stderr), strict=True):
+            file = stack.enter_context(text.open("w", encoding="utf-8"))
+            stack.enter_context(_descriptor_to(descriptor, file.fileno()))
+            stack.enter_context(redirect(file))
+        status = guarded(root, list(arguments))
+        sys.stdout.flush()
+        sys.stderr.flush()
+        printed = (text.read_text(encoding="utf-8") for text in texts)
+        return subprocess.CompletedProcess(["benchctl", *arguments], int(status), *printed)
 
 
-def _called(arguments: tuple[str, ...], environ: Mapping[str, str], folder: Path) -> None:
+@contextmanager
+def _as_it_was(environ: Mapping[str, str]) -> Iterator[None]:
+    """Set the environment for the block; it, the working directory and handlers of signals are put back."""
+    before, folder = dict(os.environ), Path.cwd()
+    handlers = {number: signal.getsignal(number) for number in _HANDLED}
     os.environ.clear()
     os.environ.update(environ)
-    for number, stream in ((1, "stdout"), (2, "stderr")):
-        with (folder / stream).open("wb") as file:
-            os.dup2(file.fileno(), number)
-    sys.exit(int(guarded(root, list(arguments))))
+    try:
+        yield
+    finally:
+        os.chdir(folder)
+        os.environ.clear()
+        os.environ.update(before)
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+
+
+@contextmanager
+def _descriptor_to(descriptor: int, file: int) -> Iterator[None]:
+    """Let a standard stream of this process, and of children, be a file for the block."""
+    kept = os.dup(descriptor)
+    os.dup2(file, descriptor)
+    try:
+        yield
+    finally:
+        os.dup2(kept, descriptor)
+        os.close(kept)

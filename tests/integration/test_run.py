@@ -381,18 +381,6 @@ def test_a_node_to_play_with(benchctl: Benchctl, home: Home):
     assert "no node is up" in benchctl("node", "status").stdout
 
 
-# Calls benchctl once for every list of arguments; a process for each would import it that often.
-MANY_CALLS = """
-import contextlib, io, json, sys
-from benchctl.cli import root
-from benchctl.cli.boundary import guarded
-for arguments in json.loads(sys.argv[1]):
-    said = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
-    with contextlib.redirect_stderr(said):
-        status = guarded(root, arguments)
-    said.flush()
-    print(json.dumps([status, said.buffer.getvalue().decode()]))
-"""
 MISTAKES = (
     (["run", "--challenge", "rangeonly"], "did you mean 'range-only'"),
     (["run"], "no challenge"),
@@ -405,16 +393,11 @@ MISTAKES = (
 )
 
 
-def test_mistakes_are_told_before_anything_starts(environ: dict[str, str], home: Home):
+def test_mistakes_are_told_before_anything_starts(benchctl: Benchctl, home: Home):
     runs = {path.name for path in Path(home.runs).iterdir()}
-    calls = json.dumps([arguments for arguments, _ in MISTAKES])
-    done = subprocess.run(
-        [sys.executable, "-c", MANY_CALLS, calls], env=environ, capture_output=True, text=True, check=True
-    )
-    assert done.stderr == ""
-    for (arguments, text), line in zip(MISTAKES, done.stdout.splitlines(), strict=True):
-        status, said = json.loads(line)
-        assert status == 2, (arguments, said)
-        assert text in said
-        assert "Traceback" not in said
+    for arguments, text in MISTAKES:
+        done = benchctl(*arguments)
+        assert done.returncode == 2, (arguments, done.stderr)
+        assert text in done.stderr
+        assert "Traceback" not in done.stderr
     assert {path.name for path in Path(home.runs).iterdir()} == runs
