@@ -188,36 +188,19 @@ class TaskAborted(BenchctlError):  # noqa: N818 - what happened, not a kind of m
 
 @dataclass(frozen=True)
 class Assignment:
-    """What one client has to do.
+    """What one client has to do."""
 
-    Attributes:
-        label: the task's name, for messages.
-        client: its number within the task, from 0.
-        measured: False makes every request a warm-up.
-        abort_on_failure: the first failed request ends the task with an error.
-    """
-
-    label: str
-    client: int
+    label: str  # the task's name, for messages
+    client: int  # its number within the task, from 0
     program: Program
-    measured: bool = True
-    abort_on_failure: bool = False
+    measured: bool = True  # False makes every request a warm-up
+    abort_on_failure: bool = False  # the first failed request ends the task with an error
 
 
 class Client:
     """Sends one client's requests over one open connection, one at a time.
 
     `spares` are further open connections, for scripts that run at the same time.
-
-    Attributes:
-        tally: the failures so far.
-        searches_sent: searches that may have reached the node.
-        unsupported: the node's reason when it cannot do the operation at all.
-        ended_ns: when it completed its assignment; 0 before.
-        unit: what its operations' weights count, where they say so; else empty.
-        tooks: of its measured batches of searches, as `recorder.Tooks`.
-        profile_ns: what the profiles of its measured searches add up to, by names as in `Answer`.
-        sent_bytes: bodies of its measured requests that succeeded.
     """
 
     def __init__(
@@ -230,14 +213,15 @@ class Client:
     ) -> None:
         self.assignment = assignment
         self.recorder = recorder
-        self.tally = FailureTally()
-        self.searches_sent = 0
-        self.unsupported: str | None = None
-        self.ended_ns = 0
-        self.unit = ""
-        self.tooks: list[Counter[int]] = []
+        self.tally = FailureTally()  # the failures so far
+        self.searches_sent = 0  # searches that may have reached the node
+        self.unsupported: str | None = None  # the node's reason when it cannot do the operation at all
+        self.ended_ns = 0  # when it completed its assignment; 0 before
+        self.unit = ""  # what its operations' weights count, where they say so; else empty
+        self.tooks: list[Counter[int]] = []  # of its measured batches of searches, as `recorder.Tooks`
+        # What the profiles of its measured searches add up to, by names as in `Answer`.
         self.profile_ns: Counter[str] = Counter()
-        self.sent_bytes = 0
+        self.sent_bytes = 0  # bodies of its measured requests that succeeded
         self._wire = wire
         self._shared = SharedWires((wire, *spares))
         self._pool: ThreadPoolExecutor | None = None

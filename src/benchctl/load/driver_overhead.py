@@ -28,9 +28,6 @@ class Pulse:
     threads held the interpreter. Costs three clock readings per wait. Both clocks count nanoseconds:
     monotonic,
     and CPU time of the process.
-
-    Attributes:
-        stops: so far; each may have begun up to one wait earlier.
     """
 
     def __init__(
@@ -40,7 +37,7 @@ class Pulse:
     ) -> None:
         self._clock = clock
         self._cpu_clock = cpu_clock
-        self.stops: list[Span] = []
+        self.stops: list[Span] = []  # so far; each may have begun up to one wait earlier
 
     @contextmanager
     def wait(self, most_s: float) -> Iterator[None]:

@@ -271,13 +271,9 @@ _END_S = 5.0
 
 
 class Worker(Protocol):
-    """A process that works, on whichever host.
+    """A process that works, on whichever host."""
 
-    Attributes:
-        line: can be waited for: it has something to be received, or has ended.
-    """
-
-    line: Connection
+    line: Connection  # can be waited for: it has something to be received, or has ended
 
     def tell(self, message: Message) -> None:
         """Send a message; that the worker is gone shows by the end of its line."""
@@ -364,10 +360,6 @@ class WorkerPool:
     Args:
         size: how many have clients dealt out to them.
         reader: which of the processes, from 0, reads a corpus; it may be one beyond these.
-
-    Attributes:
-        lead_ns: how long before the common start it has to be told.
-        nodes_at: the address that the processes reach nodes of this host by; empty for loopback.
     """
 
     # A message reaches a process of this host, and all of its clients wake up, well within this.
@@ -562,89 +554,54 @@ class _Step:
 
 @dataclass(frozen=True)
 class Stage:
-    """Where jobs run.
+    """Where jobs run."""
 
-    Attributes:
-        open_wire: makes the connection of a client, by its number.
-        context: what operations need to know of the cluster.
-        origin_ns: the fork's origin on the monotonic clock; samples are counted from it.
-        boot: which node start of the fork, for the samples.
-        spool: takes the samples; without one they stay in memory.
-        workers: processes that the clients work in; None for this one. They need a spool, and all that the
-            stage holds must be fit to be sent to them.
-        abort_on_failure: a failed request ends the step with an error, unless its task says otherwise.
-    """
-
-    open_wire: OpenWire
+    open_wire: OpenWire  # makes the connection of a client, by its number
     context: WorkContext
-    origin_ns: int
-    boot: int
-    spool: SampleSpool | None = None
+    origin_ns: int  # the fork's origin on the monotonic clock; samples are counted from it
+    boot: int  # which node start of the fork, for the samples
+    spool: SampleSpool | None = None  # takes the samples; without one they stay in memory
+    # Processes that the clients work in; None for this one. They need a spool, and all that the stage holds
+    # must be fit to be sent to them.
     workers: WorkerPool | None = None
+    # A failed request ends the step with an error, unless its task says otherwise.
     abort_on_failure: bool = False
 
 
 @dataclass(frozen=True)
 class HostPart:
-    """What one of several hosts did of a task.
-
-    Attributes:
-        clock: of the host.
-        samples: of its clients.
-        processes: that these worked in.
-        cpu_s: CPU time of these processes.
-        start_ns: the common start, on the clock of the samples.
-    """
+    """What one of several hosts did of a task."""
 
     clock: HostClock
-    samples: Iterable[Columns]
-    processes: int
-    cpu_s: float
-    start_ns: int
+    samples: Iterable[Columns]  # of its clients
+    processes: int  # that these worked in
+    cpu_s: float  # CPU time of these processes
+    start_ns: int  # the common start, on the clock of the samples
 
 
 @dataclass(frozen=True)
 class TaskResult:
-    """What came of a task.
+    """What came of a task."""
 
-    Attributes:
-        samples: client after client, each in the order of its requests, in chunks; every iteration reads them
-            anew.
-        unsupported: the node's reason when it cannot do the operation; the task was ended at once.
-        failures: what failed, warm-up included.
-        searches_sent: searches that can have reached the node, those cut off by a stop included.
-        start_ns: the common start on the monotonic clock; 0 when not all clients could connect.
-        ended_ns: when the last client was done; 0 when none began.
-        driver_cpu_s: CPU time of the driver's processes over the step.
-        wall_s: of the step, as that CPU time: from the common start to the end of its last client.
-        disk_waits: how often a client had to wait until its samples were on disk.
-        processes: that its clients worked in.
-        unit: what its operations' weights count, where only they know; else empty.
-        stops: when one of the driver's processes did not run, on the clock of the samples.
-        suspended_ns: for how long the host was suspended during the step.
-        tooks: of batches of searches, successful and measured.
-        profile_ns: of profiled ones, by names as in `Answer`.
-        sent_bytes: bodies of measured requests that succeeded.
-        hosts: by host, where the load came from hosts that have names.
-    """
-
+    # Client after client, each in the order of its requests, in chunks; every iteration reads them anew.
     samples: Iterable[Columns]
-    unsupported: str | None
-    failures: tuple[Failure, ...]
-    searches_sent: int
-    start_ns: int
-    ended_ns: int
-    driver_cpu_s: float
-    wall_s: float
-    disk_waits: int = 0
-    processes: int = 1
-    unit: str = ""
+    unsupported: str | None  # the node's reason when it cannot do the operation; the task was ended at once
+    failures: tuple[Failure, ...]  # what failed, warm-up included
+    searches_sent: int  # searches that can have reached the node, those cut off by a stop included
+    start_ns: int  # the common start on the monotonic clock; 0 when not all clients could connect
+    ended_ns: int  # when the last client was done; 0 when none began
+    driver_cpu_s: float  # CPU time of the driver's processes over the step
+    wall_s: float  # of the step, as that CPU time: from the common start to the end of its last client
+    disk_waits: int = 0  # how often a client had to wait until its samples were on disk
+    processes: int = 1  # that its clients worked in
+    unit: str = ""  # what its operations' weights count, where only they know; else empty
+    # When one of the driver's processes did not run, on the clock of the samples.
     stops: tuple[Span, ...] = ()
-    suspended_ns: int = 0
-    tooks: Tooks = ()
-    profile_ns: Mapping[str, int] = field(default_factory=dict)
-    sent_bytes: int = 0
-    hosts: tuple[HostPart, ...] = ()
+    suspended_ns: int = 0  # for how long the host was suspended during the step
+    tooks: Tooks = ()  # of batches of searches, successful and measured
+    profile_ns: Mapping[str, int] = field(default_factory=dict)  # of profiled ones, by names as in `Answer`
+    sent_bytes: int = 0  # bodies of measured requests that succeeded
+    hosts: tuple[HostPart, ...] = ()  # by host, where the load came from hosts that have names
 
     @property
     def columns(self) -> Columns:

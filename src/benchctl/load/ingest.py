@@ -37,22 +37,15 @@ _ANSWERED = "took,errors,items.*.error"
 
 @dataclass(frozen=True)
 class Body:
-    """A bulk body.
+    """A bulk body."""
 
-    Attributes:
-        target: index or data stream; empty when the action lines name it.
-        ranges: the documents' numbers, when there are checkpoints.
-        took_s: the engine's own time, once it is acknowledged; 0 where it says none.
-        answered_s: the client's.
-        client_s: what the client itself spent beyond that: on framing it, or on encoding and decoding.
-    """
-
-    target: str
+    target: str  # index or data stream; empty when the action lines name it
     documents: int
     payload: bytes
-    ranges: tuple[Range, ...] = ()
-    took_s: float = 0.0
-    answered_s: float = 0.0
+    ranges: tuple[Range, ...] = ()  # the documents' numbers, when there are checkpoints
+    took_s: float = 0.0  # the engine's own time, once it is acknowledged; 0 where it says none
+    answered_s: float = 0.0  # the client's
+    # What the client itself spent beyond that: on framing it, or on encoding and decoding.
     client_s: float = 0.0
 
 
@@ -194,59 +187,37 @@ def _send(client: IngestWire, body: Body) -> Body:
 
 @dataclass(frozen=True)
 class Ingested:
-    """What was sent and acknowledged.
-
-    Attributes:
-        body_bytes: of the bulk requests.
-        seconds: from the first request to the last answer, checkpoints excluded.
-        checkpoint_s: what those took.
-        ranges: numbers of the documents; empty without checkpoints.
-        took_s, answered_s, client_s: of all bodies, see `Body`.
-    """
+    """What was sent and acknowledged."""
 
     documents: int
-    body_bytes: int
-    seconds: float
-    checkpoint_s: float = 0.0
-    ranges: tuple[Range, ...] = ()
-    took_s: float = 0.0
+    body_bytes: int  # of the bulk requests
+    seconds: float  # from the first request to the last answer, checkpoints excluded
+    checkpoint_s: float = 0.0  # what those took
+    ranges: tuple[Range, ...] = ()  # numbers of the documents; empty without checkpoints
+    took_s: float = 0.0  # this and the next two are sums over bodies
     answered_s: float = 0.0
     client_s: float = 0.0
 
 
 @dataclass(frozen=True)
 class Checkpoints:
-    """How acknowledged documents are saved, so that another ingest can resume.
+    """How acknowledged documents are saved, so that another ingest can resume."""
 
-    Attributes:
-        save: saves what is acknowledged, while nothing is in flight. It has to find out whether exactly that
-            is
-            in the index: a body that failed may have got there all the same. Must raise nothing but
-                interrupts.
-        missing: numbers of the documents that this ingest sends, in order.
-        every_bytes: of bodies, between two checkpoints.
-        after_s: an ingest that is stopped earlier is not saved.
-        patience_s: how long a stopped ingest waits for requests in flight.
-    """
-
+    # Saves what is acknowledged, while nothing is in flight. It has to find out whether exactly that is in
+    # the index: a body that failed may have got there all the same. Must raise nothing but interrupts.
     save: Callable[[Ingested], None]
-    missing: Sequence[Range]
-    every_bytes: int
-    after_s: float
-    patience_s: float = PATIENCE_S
+    missing: Sequence[Range]  # numbers of the documents that this ingest sends, in order
+    every_bytes: int  # of bodies, between two checkpoints
+    after_s: float  # an ingest that is stopped earlier is not saved
+    patience_s: float = PATIENCE_S  # how long a stopped ingest waits for requests in flight
 
 
 @dataclass(frozen=True)
 class Cuts:
-    """Something that is done between bodies, always between the same ones.
+    """Something that is done between bodies, always between the same ones."""
 
-    Attributes:
-        do: what is done, while nothing is in flight.
-        documents, body_bytes: after at least so many of one of them.
-    """
-
-    do: Callable[[], None]
-    documents: int
+    do: Callable[[], None]  # what is done, while nothing is in flight
+    documents: int  # after at least so many, or so many bytes
     body_bytes: int
 
 

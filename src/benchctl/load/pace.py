@@ -24,19 +24,13 @@ _BLOCK_PER_CLIENT = 64
 
 @dataclass(frozen=True)
 class Extent:
-    """How long one client of a task runs: a number of requests, or a period.
+    """How long one client of a task runs: a number of requests, or a period."""
 
-    Attributes:
-        requests: of one client, warm-up included; None when something else ends the task.
-        warmup_requests: how many of these are warm-up.
-        period_ns: nanoseconds from the task's start, warm-up included; None when requests bound the task.
-        warmup_ns: what falls before this offset is warm-up.
-    """
-
-    requests: int | None
-    warmup_requests: int
+    requests: int | None  # of one client, warm-up included; None when something else ends the task
+    warmup_requests: int  # how many of these are warm-up
+    # Nanoseconds from the task's start, warm-up included; None when requests bound the task.
     period_ns: int | None
-    warmup_ns: int
+    warmup_ns: int  # what falls before this offset is warm-up
 
     def is_warmup(self, position: int, offset_ns: int) -> bool:
         """Whether a client's request number `position` (from 0), due at `offset_ns`, is warm-up."""

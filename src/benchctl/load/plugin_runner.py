@@ -66,16 +66,12 @@ class Channel:
 
     Args:
         context: of the task.
-
-    Attributes:
-        send: sends a request; None between operations.
-        last: what came back last in the operation.
     """
 
     def __init__(self, context: WorkContext) -> None:
         self._context = context
-        self.send: Send | None = None
-        self.last: Reply | None = None
+        self.send: Send | None = None  # sends a request; None between operations
+        self.last: Reply | None = None  # what came back last in the operation
 
     def open(self, send: Send) -> None:
         """An operation begins."""
@@ -279,17 +275,13 @@ class RawResponse(io.BytesIO):
 
 
 class _Use:
-    """What the clients of one operation share.
-
-    Attributes:
-        raw: whether answers are to be given as they came.
-    """
+    """What the clients of one operation share."""
 
     def __init__(self, engine: Engine, channel: Channel, perform: PerformOperation) -> None:
         self.engine = engine
         self.channel = channel
         self.perform = perform
-        self.raw = False
+        self.raw = False  # whether answers are to be given as they came
 
     def answer(self, decoded: Any) -> Any:
         """A decoded answer, or the one as it came."""
@@ -479,9 +471,6 @@ class RunnerWork:
         order: for whom.
         client: which client.
         open_workload: opens operations of benchctl's own, for runners that call those.
-
-    Attributes:
-        last: what the last operation came to.
     """
 
     def __init__(
@@ -506,7 +495,7 @@ class RunnerWork:
         self._channel = Channel(order.context)
         self._engine: Engine | None = None
         self._own: dict[str, OwnOperations] = {}
-        self.last: Answer | None = None
+        self.last: Answer | None = None  # what the last operation came to
 
     @property
     def completed(self) -> bool:

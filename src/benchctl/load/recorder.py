@@ -16,17 +16,11 @@ _DETAILS_KEPT = 3
 
 @dataclass(frozen=True)
 class Failure:
-    """Requests that ended alike, warm-up included.
-
-    Attributes:
-        outcome: how they ended.
-        count: how many.
-        details: the first few distinct reasons, in the words of the engine or of libcurl.
-    """
+    """Requests that ended alike, warm-up included."""
 
     outcome: Outcome
     count: int
-    details: tuple[str, ...]
+    details: tuple[str, ...]  # the first few distinct reasons, in the words of the engine or of libcurl
 
 
 class FailureTally:

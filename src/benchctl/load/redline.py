@@ -95,17 +95,12 @@ class ClientLadder:
 
 @dataclass(frozen=True)
 class Found:
-    """How a search ended.
+    """How a search ended."""
 
-    Attributes:
-        rung: the highest that met the objective; None when none did, or none is reliable.
-        end: why it ended there.
-        at: the rung that decided it: found, where the driver was the limit, the lowest, or the last tried. It
-            was tried, whatever the end.
-    """
-
-    rung: int | None
+    rung: int | None  # the highest that met the objective; None when none did, or none is reliable
     end: RedlineEnd
+    # The rung that decided it: found, where the driver was the limit, the lowest, or the last tried. It was
+    # tried, whatever the end.
     at: int
 
 

@@ -11,32 +11,22 @@ from benchctl.track.operations.common import UNKNOWN_TYPE, names_unknown
 
 
 class Answer(msgspec.Struct, frozen=True, gc=False):
-    """What a response says.
-
-    Attributes:
-        took_ms: the engine's own time; -1 unknown.
-        hits: total hits; -1 when the engine was told not to count, or did not say.
-        hits_exact: whether it counted them all.
-        reason: the engine's words about a failure, shortened; else empty.
-        lacking: why the operation cannot be sent at all, where the driver knows that without the node; else
-            empty.
-        weight: units of throughput of an operation of several requests, known only at its end.
-        unit: of the weight, where the operation says so; else empty.
-        tooks_ms: the engine's own time of every search of a batch or composite, in order; else empty.
-        profile_ns: of a profiled search, nanoseconds over all shards: its `query`, its `aggs`, and each of
-            these as `aggs.NAME`; else None.
-    """
+    """What a response says."""
 
     outcome: Outcome
-    took_ms: int = -1
-    hits: int = -1
-    hits_exact: bool = False
+    took_ms: int = -1  # the engine's own time; -1 unknown
+    hits: int = -1  # total hits; -1 when the engine was told not to count, or did not say
+    hits_exact: bool = False  # whether it counted them all
     failed_shards: int = 0
-    reason: str = ""
+    reason: str = ""  # the engine's words about a failure, shortened; else empty
+    # Why the operation cannot be sent at all, where the driver knows that without the node; else empty.
     lacking: str = ""
-    weight: int = 1
-    unit: str = ""
+    weight: int = 1  # units of throughput of an operation of several requests, known only at its end
+    unit: str = ""  # of the weight, where the operation says so; else empty
+    # The engine's own time of every search of a batch or composite, in order; else empty.
     tooks_ms: tuple[int, ...] = ()
+    # Of a profiled search, nanoseconds over all shards: its `query`, its `aggs`, and each of these as
+    # `aggs.NAME`; else None.
     profile_ns: Mapping[str, int] | None = None
 
 
@@ -45,53 +35,32 @@ Judge = Callable[[int, bytes], Answer]
 
 
 class Request(msgspec.Struct, frozen=True, gc=False, eq=False):
-    """One request, ready for the wire.
-
-    Attributes:
-        path: path and query, percent-encoded.
-        body: encoded; empty for none.
-        headers: whole header lines.
-        timeout_s: seconds until it counts as timed out.
-        searches: by how much the node's own count of searches grows.
-        weight: units of throughput.
-        retries: how often it is resent when the node rejects it with 429.
-    """
+    """One request, ready for the wire."""
 
     method: str
-    path: str
-    body: bytes
-    headers: tuple[str, ...]
-    timeout_s: float
+    path: str  # path and query, percent-encoded
+    body: bytes  # encoded; empty for none
+    headers: tuple[str, ...]  # whole header lines
+    timeout_s: float  # seconds until it counts as timed out
     judge: Judge
-    searches: int = 0
-    weight: int = 1
-    retries: int = 0
+    searches: int = 0  # by how much the node's own count of searches grows
+    weight: int = 1  # units of throughput
+    retries: int = 0  # how often it is resent when the node rejects it with 429
 
 
 class Exchange(msgspec.Struct, frozen=True, gc=False):
-    """One request on the wire, whatever came of it.
+    """One request on the wire, whatever came of it."""
 
-    Attributes:
-        start_ns: just before it was handed to libcurl, on the monotonic clock.
-        connect_ns: time to connect; 0 on the kept-alive connection.
-        first_byte_ns: from start to the first byte of the response; 0 when there was none.
-        end_ns: the last byte of the body, or the failure.
-        status: HTTP status; 0 when there was no response.
-        body: as far as it came.
-        response_bytes: its length.
-        failure: what went wrong on the wire; None for a complete response, HTTP errors included.
-        detail: libcurl's words about the failure.
-    """
-
-    start_ns: int
-    connect_ns: int
-    first_byte_ns: int
-    end_ns: int
-    status: int
-    body: bytes
+    start_ns: int  # just before it was handed to libcurl, on the monotonic clock
+    connect_ns: int  # time to connect; 0 on the kept-alive connection
+    first_byte_ns: int  # from start to the first byte of the response; 0 when there was none
+    end_ns: int  # the last byte of the body, or the failure
+    status: int  # HTTP status; 0 when there was no response
+    body: bytes  # as far as it came
     response_bytes: int
+    # What went wrong on the wire; None for a complete response, HTTP errors included.
     failure: Outcome | None = None
-    detail: str = ""
+    detail: str = ""  # libcurl's words about the failure
 
 
 # Judges: they decode only what a sample keeps, and never raise.

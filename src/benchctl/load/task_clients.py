@@ -27,17 +27,11 @@ from benchctl.track.operations.common import Operation
 
 
 class Lane(NamedTuple):
-    """What one connection is used for.
-
-    Attributes:
-        number: which lane, from 0.
-        of: how many there are.
-        posts: (task of the step, client of the task), one after the other.
-    """
+    """What one connection is used for."""
 
     number: int
     of: int
-    posts: tuple[tuple[int, int], ...]
+    posts: tuple[tuple[int, int], ...]  # (task of the step, client of the task), one after the other
 
 
 Mark = Callable[[], None]
@@ -99,29 +93,17 @@ def lanes_of(tasks: Sequence[Task]) -> tuple[Lane, ...]:
 
 @dataclass
 class TaskRun:
-    """One task while it runs.
-
-    Attributes:
-        task: the task.
-        workload: what its clients ask.
-        recorders: makes the recorder of a client, for as many rows as it is expected to have.
-        seed: of Poisson arrivals.
-        measured: False makes all of it warm-up.
-        abort_on_failure: the first failed request ends everything with an error.
-        new_pace: makes the pace of a client, where the track's plug-in has a say in that.
-        halt: ends its clients.
-        clients: those that have begun, in any order.
-    """
+    """One task while it runs."""
 
     task: Task
     workload: Workload
-    recorders: "Recorders"
-    seed: int
-    measured: bool
-    abort_on_failure: bool
-    new_pace: NewPace | None = None
-    halt: threading.Event = field(default_factory=threading.Event)
-    clients: list[Client] = field(default_factory=list)
+    recorders: "Recorders"  # makes the recorder of a client, for as many rows as it is expected to have
+    seed: int  # of Poisson arrivals
+    measured: bool  # False makes all of it warm-up
+    abort_on_failure: bool  # the first failed request ends everything with an error
+    new_pace: NewPace | None = None  # makes the pace of a client, where the track's plug-in has a say in that
+    halt: threading.Event = field(default_factory=threading.Event)  # ends its clients
+    clients: list[Client] = field(default_factory=list)  # those that have begun, in any order
     _paces: dict[int, PluginPace] = field(default_factory=dict)
 
     def client(self, number: int, wire: Wire, spares: Sequence[Wire] = ()) -> Client:
@@ -184,19 +166,13 @@ OpenWire = Callable[[int], Wire]
 
 
 class StartLine:
-    """Holds all clients until every one is connected, and gives them one start.
-
-    Attributes:
-        start_ns: the start on the monotonic clock; 0 before.
-        cpu_s: CPU time of this process at the start.
-        suspended_ns: for how long the host had been suspended by then.
-    """
+    """Holds all clients until every one is connected, and gives them one start."""
 
     def __init__(self, clients: int) -> None:
         self._barrier = threading.Barrier(clients, action=self._all_ready)
-        self.start_ns = 0
-        self.cpu_s = 0.0
-        self.suspended_ns = 0
+        self.start_ns = 0  # the start on the monotonic clock; 0 before
+        self.cpu_s = 0.0  # CPU time of this process at the start
+        self.suspended_ns = 0  # for how long the host had been suspended by then
 
     def _all_ready(self) -> None:
         self.cpu_s = time.process_time()
@@ -247,9 +223,6 @@ class Crew:
         lanes: who works where.
         open_wire: makes a lane's wire.
         line: gives the start.
-
-    Attributes:
-        pulse: knows when this process did not run.
     """
 
     def __init__(
@@ -263,7 +236,7 @@ class Crew:
         self._lanes = lanes
         self._wires = [[open_wire(lane.number) for _ in range(_connections(runs, lane))] for lane in lanes]
         self._line = line
-        self.pulse = Pulse()
+        self.pulse = Pulse()  # knows when this process did not run
         self._done = threading.Event()
         self._threads: dict[int, int] = {}  # lane -> thread, while it works
 
@@ -464,109 +437,64 @@ HaltTask = Callable[[int | None], None]
 
 @dataclass(frozen=True)
 class Job:
-    """One task of a step.
+    """One task of a step."""
 
-    Attributes:
-        task: clients, bounds, target.
-        operation: what its clients ask.
-        schedule: which of the fork's schedules it belongs to, for the samples.
-        position: which task of that schedule, for the samples.
-        measured: False marks every sample as warm-up, for warm-up challenges.
-    """
-
-    task: Task
+    task: Task  # clients, bounds, target
     operation: Operation
-    schedule: int
-    position: int
-    measured: bool = True
+    schedule: int  # which of the fork's schedules it belongs to, for the samples
+    position: int  # which task of that schedule, for the samples
+    measured: bool = True  # False marks every sample as warm-up, for warm-up challenges
 
 
 @dataclass(frozen=True)
 class Order:
-    """What one process has to do; can be sent to another.
+    """What one process has to do; can be sent to another."""
 
-    Attributes:
-        jobs: the tasks of the step, all of them.
-        lanes: those of this process.
-        open_wire: makes the connection of a lane.
-        context: what operations need to know of the cluster.
-        origin_ns: the fork's origin on the monotonic clock; samples are counted from it.
-        boot: which node start of the fork, for the samples.
-        abort_on_failure: a failed request ends the step with an error, unless its task says otherwise.
-    """
-
-    jobs: tuple[Job, ...]
-    lanes: tuple[Lane, ...]
+    jobs: tuple[Job, ...]  # the tasks of the step, all of them
+    lanes: tuple[Lane, ...]  # those of this process
     open_wire: OpenWire
     context: WorkContext
-    origin_ns: int
-    boot: int
-    abort_on_failure: bool
+    origin_ns: int  # the fork's origin on the monotonic clock; samples are counted from it
+    boot: int  # which node start of the fork, for the samples
+    abort_on_failure: bool  # a failed request ends the step with an error, unless its task says otherwise
 
 
 @dataclass(frozen=True)
 class Share:
-    """What one process did of one task.
+    """What one process did of one task."""
 
-    Attributes:
-        samples: client after client, in chunks.
-        unsupported: the node's reason when it cannot do the operation.
-        failures: what failed.
-        searches_sent: searches that can have reached the node.
-        ended_ns: when its last client had done all of it; 0 without one.
-        disk_waits: how often a client had to wait until its samples were on disk.
-        unit: what its operations' weights count, where they say so; else empty.
-        tooks: of batches of searches.
-        profile_ns: of profiled searches, by names as in `Answer`.
-        sent_bytes: bodies of measured requests that succeeded.
-    """
-
-    samples: Iterable[Columns]
-    unsupported: str | None
+    samples: Iterable[Columns]  # client after client, in chunks
+    unsupported: str | None  # the node's reason when it cannot do the operation
     failures: tuple[Failure, ...]
-    searches_sent: int
-    ended_ns: int
-    disk_waits: int
-    unit: str = ""
-    tooks: Tooks = ()
+    searches_sent: int  # searches that can have reached the node
+    ended_ns: int  # when its last client had done all of it; 0 without one
+    disk_waits: int  # how often a client had to wait until its samples were on disk
+    unit: str = ""  # what its operations' weights count, where they say so; else empty
+    tooks: Tooks = ()  # of batches of searches
+    # Of profiled searches, by names as in `Answer`.
     profile_ns: Mapping[str, int] = field(default_factory=dict)
-    sent_bytes: int = 0
+    sent_bytes: int = 0  # bodies of measured requests that succeeded
 
 
 @dataclass(frozen=True)
 class HostClock:
-    """One of several hosts that load comes from, and where its monotonic clock stands.
-
-    Attributes:
-        name: of the host.
-        offset_ns: its clock less that of the host that collects samples.
-        error_ns: by how much that may be wrong at any time of the step.
-    """
+    """One of several hosts that load comes from, and where its monotonic clock stands."""
 
     name: str
-    offset_ns: int = 0
-    error_ns: int = 0
+    offset_ns: int = 0  # its clock less that of the host that collects samples
+    error_ns: int = 0  # by how much that may be wrong at any time of the step
 
 
 @dataclass(frozen=True)
 class Done:
-    """What one process did of a step.
+    """What one process did of a step."""
 
-    Attributes:
-        shares: one a job, in order.
-        start_ns: the common start on the monotonic clock; 0 when not all clients could connect.
-        cpu_s: CPU time of the process from the start on.
-        stops: when the process did not run, on the monotonic clock.
-        suspended_ns: for how long the host was suspended meanwhile.
-        host: where it ran, if the load comes from hosts that have names.
-    """
-
-    shares: tuple[Share, ...]
-    start_ns: int
-    cpu_s: float
-    stops: tuple[Span, ...] = ()
-    suspended_ns: int = 0
-    host: HostClock | None = None
+    shares: tuple[Share, ...]  # one a job, in order
+    start_ns: int  # the common start on the monotonic clock; 0 when not all clients could connect
+    cpu_s: float  # CPU time of the process from the start on
+    stops: tuple[Span, ...] = ()  # when the process did not run, on the monotonic clock
+    suspended_ns: int = 0  # for how long the host was suspended meanwhile
+    host: HostClock | None = None  # where it ran, if the load comes from hosts that have names
 
 
 def work(

@@ -72,24 +72,17 @@ class Program(Protocol):
 
 @dataclass(frozen=True)
 class Source:
-    """One file of documents.
+    """One file of documents."""
 
-    Attributes:
-        open: blocks of its bytes, which may end anywhere; from a document on, if that is given, from 0.
-        corpus: the name of its corpus.
-        index: where its documents go; None when their action lines name it, or for a data stream.
-        data_stream: the same for a data stream.
-        type: of its documents, for nodes old enough to have types.
-        has_actions: whether each document is preceded by an action line.
-    """
-
+    # Blocks of its bytes, which may end anywhere; from a document on, if that is given, from 0.
     open: Callable[..., Iterator[bytes]]
     document_count: int
     corpus: str = ""
+    # Where its documents go; None when their action lines name it, or for a data stream.
     index: str | None = None
-    data_stream: str | None = None
-    type: str | None = None
-    has_actions: bool = False
+    data_stream: str | None = None  # the same for a data stream
+    type: str | None = None  # of its documents, for nodes old enough to have types
+    has_actions: bool = False  # whether each document is preceded by an action line
 
 
 Act = Callable[[str, str | None, Callable[[], bool]], None]
@@ -98,54 +91,37 @@ Act = Callable[[str, str | None, Callable[[], bool]], None]
 
 @dataclass(frozen=True)
 class WorkContext:
-    """What an operation needs to know of its environment.
+    """What an operation needs to know of its environment."""
 
-    Attributes:
-        index_name: the track's index, for operations that name none.
-        index_body: its settings and mappings.
-        seed: of the run.
-        documents: opens the corpus, from a document on, if that is given: blocks of bytes, one document per
-            line; None where there is none.
-        document_count: of the corpus.
-        indices: settings and mappings of all the track's indices, by name; empty when there is only one.
-        mark: what the mappings of every index say of it in `_meta`, beside what they say.
-        data_streams: names of the track's.
-        templates: the track's, of all kinds.
-        sources: the corpora's files, if there is more than one stream of documents for one index.
-        assertions: whether to check the operations' assertions.
-        plugin: the track's Python plug-in, where it may be executed.
-        version: of the engine, as its node reports it; empty while none is up.
-        act: does what a `failover` or `check-index` says to the nodes; None where benchctl did not start
-            them. It cannot be sent to other processes.
-    """
-
-    index_name: str
+    index_name: str  # the track's index, for operations that name none
     index_body: Mapping[str, Any] = field(default_factory=dict)
     seed: int = 0
+    # Opens the corpus, from a document on, if that is given: blocks of bytes, one document per line; None
+    # where there is none.
     documents: Callable[..., Iterator[bytes]] | None = None
     document_count: int = 0
     engine: EngineName = "elasticsearch"
+    # Settings and mappings of all the track's indices, by name; empty when there is only one.
     indices: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    # What the mappings of every index say of it in `_meta`, beside what they say.
     mark: Mapping[str, str] = field(default_factory=dict)
     data_streams: tuple[str, ...] = ()
-    templates: tuple[Template, ...] = ()
+    templates: tuple[Template, ...] = ()  # the track's, of all kinds
+    # The corpora's files, if there is more than one stream of documents for one index.
     sources: tuple[Source, ...] = ()
     assertions: bool = False
-    plugin: PluginUse | None = None
-    version: str = ""
+    plugin: PluginUse | None = None  # the track's Python plug-in, where it may be executed
+    version: str = ""  # of the engine, as its node reports it; empty while none is up
+    # Does what a `failover` or `check-index` says to the nodes; None where benchctl did not start them. It
+    # cannot be sent to other processes.
     act: "Act | None" = None
 
 
 class Workload(Protocol):
-    """One task's operation, ready for all its clients.
+    """One task's operation, ready for all its clients."""
 
-    Attributes:
-        endless: whether it can be repeated indefinitely; indexing a corpus ends by itself.
-        connections: how many a client needs.
-    """
-
-    endless: bool
-    connections: int
+    endless: bool  # whether it can be repeated indefinitely; indexing a corpus ends by itself
+    connections: int  # how many a client needs
 
     def program(self, client: int) -> Program:
         """What one client sends; clients are numbered from 0."""
@@ -237,14 +213,10 @@ CANCELLED = Answer(Outcome.CANCELLED)
 
 
 class ScriptTotal:
-    """Combines the replies of a script into one sample.
-
-    Attributes:
-        answer: the first that is not OK, else the last.
-    """
+    """Combines the replies of a script into one sample."""
 
     def __init__(self, began_ns: int) -> None:
-        self.answer = Answer(Outcome.OK)
+        self.answer = Answer(Outcome.OK)  # the first that is not OK, else the last
         self._began_ns = began_ns
         self._replies: list[Reply] = []
         # Supplies status and body: the first that failed, else the last.

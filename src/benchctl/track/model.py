@@ -16,48 +16,28 @@ _PACKED = (".bz2", ".gz", ".zst", ".zip", ".tar", ".tar.gz", ".tgz", ".tar.bz2")
 
 
 class SourcePart(msgspec.Struct, frozen=True, rename="kebab"):
-    """One of the pieces in which a large file is published.
-
-    Attributes:
-        name: of the file.
-        size: bytes.
-    """
+    """One of the pieces in which a large file is published."""
 
     name: str
     size: int
 
 
 class Documents(msgspec.Struct, frozen=True, rename="kebab", omit_defaults=True, kw_only=True):
-    """One file of documents.
+    """One file of documents."""
 
-    Attributes:
-        source_file: its name, as it is published: compressed, if it is.
-        document_count: how many documents it holds; None where a stream has no end.
-        compressed_bytes: of the file as published; None when the track does not say.
-        uncompressed_bytes: of its text; None when the track does not say.
-        base_url: the folder of the published file.
-        source_url: the published file itself, where it has a name of its own.
-        source_file_parts: the pieces that it is published in; empty for one file.
-        source_format: `bulk` is a JSON document a line; the others hold vectors.
-        target_index: where its documents go; None when they say so themselves, or go to a data stream.
-        target_data_stream: the same for a data stream.
-        target_type: of the documents, for engines that had types.
-        includes_action_and_meta_data: whether a line before each document says what to do with it.
-        meta: the user's own notes.
-    """
-
-    source_file: str
-    document_count: int | None = None
-    compressed_bytes: int | None = None
-    uncompressed_bytes: int | None = None
-    base_url: str | None = None
-    source_url: str | None = None
-    source_file_parts: tuple[SourcePart, ...] = ()
-    source_format: SourceFormat = "bulk"
+    source_file: str  # its name, as it is published: compressed, if it is
+    document_count: int | None = None  # how many documents it holds; None where a stream has no end
+    compressed_bytes: int | None = None  # of the file as published; None when the track does not say
+    uncompressed_bytes: int | None = None  # of its text; None when the track does not say
+    base_url: str | None = None  # the folder of the published file
+    source_url: str | None = None  # the published file itself, where it has a name of its own
+    source_file_parts: tuple[SourcePart, ...] = ()  # the pieces that it is published in; empty for one file
+    source_format: SourceFormat = "bulk"  # `bulk` is a JSON document a line; the others hold vectors
+    # Where its documents go; None when they say so themselves, or go to a data stream.
     target_index: str | None = None
-    target_data_stream: str | None = None
-    target_type: str | None = None
-    includes_action_and_meta_data: bool = False
+    target_data_stream: str | None = None  # the same for a data stream
+    target_type: str | None = None  # of the documents, for engines that had types
+    includes_action_and_meta_data: bool = False  # whether a line before each document says what to do with it
     meta: dict[str, Any] = {}
 
     @property
@@ -72,17 +52,11 @@ class Documents(msgspec.Struct, frozen=True, rename="kebab", omit_defaults=True,
 
 
 class Corpus(msgspec.Struct, frozen=True, rename="kebab", omit_defaults=True):
-    """A named set of documents.
-
-    Attributes:
-        name: what operations call it.
-        documents: its files.
-        streaming_ingestion: which source a stream of documents without an end comes from; empty for files.
-        meta: the user's own notes.
-    """
+    """A named set of documents."""
 
     name: str
     documents: tuple[Documents, ...]
+    # Which source a stream of documents without an end comes from; empty for files.
     streaming_ingestion: str = ""
     meta: dict[str, Any] = {}
 
@@ -113,16 +87,10 @@ _INHERITED = (
 
 
 class Targets(NamedTuple):
-    """Where the documents of a track can go; the only index or data stream is the default.
-
-    Attributes:
-        indices: names.
-        types: of the documents of all indices, for engines that had types.
-        data_streams: names.
-    """
+    """Where the documents of a track can go; the only index or data stream is the default."""
 
     indices: tuple[str, ...]
-    types: tuple[str, ...]
+    types: tuple[str, ...]  # of the documents of all indices, for engines that had types
     data_streams: tuple[str, ...]
 
 
@@ -378,53 +346,31 @@ class IndexBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_de
 
 
 class Index(msgspec.Struct, frozen=True, omit_defaults=True):
-    """An index of a track.
-
-    Attributes:
-        name: of the index.
-        body: what it is created with.
-        types: of its documents, for engines that had types.
-    """
+    """An index of a track."""
 
     name: str
     body: IndexBody
-    types: tuple[str, ...] = ()
+    types: tuple[str, ...] = ()  # of its documents, for engines that had types
 
 
 class Template(msgspec.Struct, frozen=True, rename="kebab", omit_defaults=True):
-    """A template of a track.
-
-    Attributes:
-        name: of the template.
-        kind: of the old kind, composable, or a component of those.
-        body: its JSON.
-        index_pattern: of the indices that it is for; None for components.
-        delete_matching_indices: whether those go when the template goes.
-    """
+    """A template of a track."""
 
     name: str
-    kind: TemplateKind
+    kind: TemplateKind  # of the old kind, composable, or a component of those
     body: dict[str, Any]
-    index_pattern: str | None = None
-    delete_matching_indices: bool = True
+    index_pattern: str | None = None  # of the indices that it is for; None for components
+    delete_matching_indices: bool = True  # whether those go when the template goes
 
 
 class Fault(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What is wrong with a part of a track while the rest of it can be used.
+    """What is wrong with a part of a track while the rest of it can be used."""
 
-    Attributes:
-        message: with the place in the file.
-        hint: what to do.
-        challenge: that cannot be run because of it; empty for an operation.
-        default: whether that challenge is the one that the track prefers.
-        operation: that no challenge can name because of it; empty for a challenge.
-    """
-
-    message: str
+    message: str  # with the place in the file
     hint: str = ""
-    challenge: str = ""
-    default: bool = False
-    operation: str = ""
+    challenge: str = ""  # that cannot be run because of it; empty for an operation
+    default: bool = False  # whether that challenge is the one that the track prefers
+    operation: str = ""  # that no challenge can name because of it; empty for a challenge
 
     @property
     def error(self) -> UsageError:
@@ -437,45 +383,26 @@ GeneratorName = Literal["big5", "cluster-metrics"]
 
 
 class Track(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A loaded track.
-
-    Attributes:
-        name: the track's name.
-        operations: by name.
-        digest: SHA-256 over what it means, so that results of different tracks are never compared.
-        indices: that documents go to and searches ask.
-        data_streams: names of them.
-        templates: of all kinds.
-        corpora: which documents there are, and where they come from; empty for generated ones.
-        generator: of those.
-        challenges: the track's own that can be run, by name.
-        description: for listings.
-        meta: the user's own notes.
-        parameters: for its plug-in.
-        dependencies: Python packages that its plug-in needs.
-        plugin: file name of its Python plug-in; None when there is none beside it.
-        known: parameters that its files know.
-        notes: what was passed over when it was read, one line each.
-        faults: what keeps others of its challenges from being run.
-    """
+    """A loaded track."""
 
     name: str
     operations: dict[str, TrackOperation]
-    digest: str
-    indices: tuple[Index, ...] = ()
+    digest: str  # SHA-256 over what it means, so that results of different tracks are never compared
+    indices: tuple[Index, ...] = ()  # that documents go to and searches ask
     data_streams: tuple[str, ...] = ()
     templates: tuple[Template, ...] = ()
+    # Which documents there are, and where they come from; empty for generated ones.
     corpora: tuple[Corpus, ...] = ()
-    generator: GeneratorName = "big5"
-    challenges: dict[str, Challenge] = {}
+    generator: GeneratorName = "big5"  # of those
+    challenges: dict[str, Challenge] = {}  # the track's own that can be run, by name
     description: str = ""
     meta: dict[str, Any] = {}
-    parameters: dict[str, Any] = {}
-    dependencies: tuple[str, ...] = ()
-    plugin: str | None = None
-    known: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
-    faults: tuple[Fault, ...] = ()
+    parameters: dict[str, Any] = {}  # for its plug-in
+    dependencies: tuple[str, ...] = ()  # Python packages that its plug-in needs
+    plugin: str | None = None  # file name of its Python plug-in; None when there is none beside it
+    known: tuple[str, ...] = ()  # parameters that its files know
+    notes: tuple[str, ...] = ()  # what was passed over when it was read, one line each
+    faults: tuple[Fault, ...] = ()  # what keeps others of its challenges from being run
 
     @property
     def index(self) -> Index:

@@ -195,20 +195,13 @@ know(["ramp-down-time-period"])
 
 @dataclass(frozen=True)
 class Context:
-    """What a challenge refers to.
-
-    Attributes:
-        document: that it is part of.
-        track: name of the track, for messages.
-        operations: the track's, by name.
-        plugin: the Python plug-in beside the track.
-        unusable: errors of operations, which only matter to tasks that refer to them.
-    """
+    """What a challenge refers to."""
 
     document: Document
-    track: str
-    operations: Mapping[str, TrackOperation]
-    plugin: Plugin | None = None
+    track: str  # name of the track, for messages
+    operations: Mapping[str, TrackOperation]  # the track's, by name
+    plugin: Plugin | None = None  # the Python plug-in beside the track
+    # Errors of operations, which only matter to tasks that refer to them.
     unusable: Mapping[str, UsageError] = field(default_factory=dict)
 
 

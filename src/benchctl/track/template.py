@@ -142,17 +142,11 @@ OriginOf = Callable[[str | None, int], Origin | None]
 
 @dataclass(frozen=True)
 class Marked:
-    """Rendered text and its origin.
+    """Rendered text and its origin."""
 
-    Attributes:
-        text: without the marks.
-        offsets: of the marks in the text, ascending.
-        origins: of the marks.
-    """
-
-    text: str
-    offsets: tuple[int, ...]
-    origins: tuple[Origin, ...]
+    text: str  # without the marks
+    offsets: tuple[int, ...]  # of the marks in the text, ascending
+    origins: tuple[Origin, ...]  # of the marks
 
     def origin(self, offset: int) -> Origin | None:
         """The line of a file that a character of the text came from."""
@@ -233,18 +227,14 @@ def _read_marks(text: str, marks: LineMarks) -> Marked:
 
 
 class Rendered:
-    """A file's rendered text.
-
-    Attributes:
-        undefined: variables without a value that were printed as nothing.
-    """
+    """A file's rendered text."""
 
     def __init__(
         self, path: Path, text: str, undefined: tuple[str, ...], mark: Callable[[], Marked | None]
     ) -> None:
         self.path = path
         self.text = text
-        self.undefined = undefined
+        self.undefined = undefined  # variables without a value that were printed as nothing
         self._mark = mark
         self._marked: Marked | None = None
         self._tried = False

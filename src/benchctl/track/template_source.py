@@ -169,12 +169,9 @@ class Reach:
     Parts that several tracks of a repository share are beside their folders. Out of reach are files beside
     the
     track's folder, hidden folders there, and everything further up.
-
-    Attributes:
-        folder: of the track, resolved.
     """
 
-    folder: Path
+    folder: Path  # of the track, resolved
 
     def allows(self, path: Path) -> bool:
         """Whether a resolved path may be read."""
@@ -215,16 +212,11 @@ class Reach:
 
 @dataclass
 class Assembled:
-    """A file with its parts.
-
-    Attributes:
-        text: the template.
-        lines: origin of each line.
-        missing: patterns that matched no file; the template calls MISSING_PART with an index into this list.
-    """
+    """A file with its parts."""
 
     text: str
-    lines: list[Origin]
+    lines: list[Origin]  # origin of each line
+    # Patterns that matched no file; the template calls MISSING_PART with an index into this list.
     missing: list[str] = field(default_factory=list)
 
     def origin(self, line: int) -> Origin | None:

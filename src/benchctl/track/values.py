@@ -103,19 +103,12 @@ _FEWEST_DIRECTIVES = 3
 
 
 class Grid(NamedTuple):
-    """The values first, first + step, ... first + steps * step.
+    """The values first, first + step, ... first + steps * step."""
 
-    Attributes:
-        first: the smallest value, in integer units of the source: ones, 10^-decimals, microseconds.
-        step: between neighbours, same unit.
-        steps: from the first to the last.
-        narrowest, widest: minimum and maximum width of a range, in steps; 0 for single values.
-    """
-
-    first: int
-    step: int
-    steps: int
-    narrowest: int = 0
+    first: int  # the smallest value, in integer units of the source: ones, 10^-decimals, microseconds
+    step: int  # between neighbours, same unit
+    steps: int  # from the first to the last
+    narrowest: int = 0  # minimum and maximum width of a range, in steps; 0 for single values
     widest: int = 0
 
     @property
@@ -367,13 +360,9 @@ class Terms(Choice, frozen=True, kw_only=True, tag="terms"):
 
 
 class _Drawn(_Source, frozen=True, kw_only=True):
-    """A source that draws from a grid.
+    """A source that draws from a grid."""
 
-    Attributes:
-        pool: lets values come again; None makes every value a fresh one.
-    """
-
-    pool: Pool | None = None
+    pool: Pool | None = None  # lets values come again; None makes every value a fresh one
 
     @property
     def grid(self) -> Grid:

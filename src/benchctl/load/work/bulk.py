@@ -111,17 +111,11 @@ def _asked(operation: Bulk) -> str:
 
 @dataclass(frozen=True)
 class _Kind:
-    """What the requests for one source have in common.
+    """What the requests for one source have in common."""
 
-    Attributes:
-        request: all but the body and its weight.
-        frame: lines -> body; None where each client has its own.
-        lines: per document.
-    """
-
-    request: Request
-    frame: Frame | None
-    lines: int = 1
+    request: Request  # all but the body and its weight
+    frame: Frame | None  # lines -> body; None where each client has its own
+    lines: int = 1  # per document
 
 
 def open_bulk(operation: Bulk, order: WorkOrder) -> Workload:

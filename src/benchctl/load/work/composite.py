@@ -67,14 +67,11 @@ _decode_progress = msgspec.json.Decoder(_Progress).decode
 
 @dataclass
 class Held:
-    """What the operations of one composite have opened and not closed yet.
+    """What the operations of one composite have opened and not closed yet."""
 
-    Attributes:
-        points: operation name -> id of its point in time, as of the last answer.
-        searches: operation name -> id of its asynchronous search; empty when it was answered at once.
-    """
-
+    # Operation name -> id of its point in time, as of the last answer.
     points: dict[str, str] = field(default_factory=dict)
+    # Operation name -> id of its asynchronous search; empty when it was answered at once.
     searches: dict[str, str] = field(default_factory=dict)
 
 

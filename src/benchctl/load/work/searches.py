@@ -280,22 +280,14 @@ class _Total:
 
 @dataclass(frozen=True)
 class _Paged:
-    """How an operation reads its pages, one after the other, with no clean-up.
+    """How an operation reads its pages, one after the other, with no clean-up."""
 
-    Attributes:
-        request: what all pages have in common.
-        bodies: of the first page, perhaps with marks for what later pages need.
-        pages: the most to read.
-        begin: body -> that of the first page.
-        proceed: body, what `find_next` found -> that of the next page.
-        find_next: body of an answer -> where the next page begins; None when this one was not full.
-    """
-
-    request: Request
-    bodies: Bodies
+    request: Request  # what all pages have in common
+    bodies: Bodies  # of the first page, perhaps with marks for what later pages need
     pages: int
-    begin: Callable[[bytes], bytes]
-    proceed: Callable[[bytes, bytes], bytes]
+    begin: Callable[[bytes], bytes]  # body -> that of the first page
+    proceed: Callable[[bytes, bytes], bytes]  # body, what `find_next` found -> that of the next page
+    # Body of an answer -> where the next page begins; None when this one was not full.
     find_next: Callable[[bytes], bytes | None]
 
     def script(self, number: int) -> Script:
@@ -396,22 +388,14 @@ def open_scroll(operation: Search | ScrollSearch, order: WorkOrder) -> Workload:
 
 @dataclass(frozen=True)
 class _Scroll:
-    """How an operation scrolls.
+    """How an operation scrolls."""
 
-    Attributes:
-        first, more, clear: its three kinds of requests; only the first has a body.
-        bodies: of the first page.
-        keep_alive: how long the node keeps the scroll between pages.
-        size: hits of a full page.
-        pages: the most to read.
-    """
-
-    first: Request
+    first: Request  # alone has a body
     more: Request
     clear: Request
-    bodies: Bodies
-    keep_alive: str
-    size: int
+    bodies: Bodies  # of the first page
+    keep_alive: str  # how long the node keeps the scroll between pages
+    size: int  # hits of a full page
     pages: int
 
     def script(self, number: int) -> Script:

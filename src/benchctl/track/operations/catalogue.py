@@ -157,15 +157,10 @@ _MOST_CHARACTERS = 2**22
 
 @dataclass(frozen=True)
 class Plugin:
-    """The Python plug-in beside a track, which reading the track does not execute.
+    """The Python plug-in beside a track, which reading the track does not execute."""
 
-    Attributes:
-        name: of its main file.
-        text: of all its files; only to see which names occur there.
-    """
-
-    name: str
-    text: str
+    name: str  # of its main file
+    text: str  # of all its files; only to see which names occur there
 
     def mentions(self, name: str) -> bool:
         """Whether a name stands in it as a text, as it does where it is registered."""

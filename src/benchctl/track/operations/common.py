@@ -55,39 +55,28 @@ Progress = Literal["recovered", "snapshot complete", "no snapshot running"]
 
 @dataclass(frozen=True)
 class Form:
-    """The request of an operation that has a single one, in words that do not depend on how it is sent.
-
-    Attributes:
-        method: of HTTP.
-        path: `{key}` is a key of the operation, `{index}` its index or the track's, `{/index}` a further
-            segment where the operation names one.
-        opensearch: the path there, where it is another.
-        query: keys of the operation that go into the query where they say something; the request parameters
-            come before them.
-        flags: those that always do, true or false.
-        params: what else the query has unless the request parameters say otherwise.
-        body: makes it of the operation; None for the operation's own `body`, where it has that key.
-        answer: how what comes back is judged.
-        condition_at: a path in front of that of the operation's `condition`, where it has one.
-        until: what the answer must say; the request is sent again until it does.
-        every: the key of the operation with the seconds between these requests.
-        missing: whether a missing thing is not a failure, or the key of the operation that says so.
-        slow: whether it takes as long as it takes, and its time is what is measured.
-    """
+    """The request of an operation that has a single one, in words that do not depend on how it is sent."""
 
     method: Literal["GET", "POST", "PUT", "DELETE", "HEAD"]
+    # `{key}` is a key of the operation, `{index}` its index or the track's, `{/index}` a further segment
+    # where the operation names one.
     path: str
-    opensearch: str | None = None
+    opensearch: str | None = None  # the path there, where it is another
+    # Keys of the operation that go into the query where they say something; the request parameters come
+    # before them.
     query: tuple[str, ...] = ()
-    flags: tuple[str, ...] = ()
+    flags: tuple[str, ...] = ()  # those that always do, true or false
+    # What else the query has unless the request parameters say otherwise.
     params: Mapping[str, str] = field(default_factory=dict)
+    # Makes it of the operation; None for the operation's own `body`, where it has that key.
     body: "Callable[[Any], Any] | None" = None
-    answer: AnswerKind = "status"
-    condition_at: str = ""
-    until: Progress | None = None
-    every: str = ""
+    answer: AnswerKind = "status"  # how what comes back is judged
+    condition_at: str = ""  # a path in front of that of the operation's `condition`, where it has one
+    until: Progress | None = None  # what the answer must say; the request is sent again until it does
+    every: str = ""  # the key of the operation with the seconds between these requests
+    # Whether a missing thing is not a failure, or the key of the operation that says so.
     missing: bool | str = False
-    slow: bool = False
+    slow: bool = False  # whether it takes as long as it takes, and its time is what is measured
 
 
 class Operation(
@@ -99,23 +88,7 @@ class Operation(
     kw_only=True,
     tag_field="operation-type",
 ):
-    """What all operations have in common.
-
-    Attributes:
-        name: what tasks and tables call it.
-        request_params: query parameters of the URL. Two of them are Rally's client's own, and stay out of it:
-            `request_timeout` (as the key of the operation) and `ignore` (status codes that count as success).
-        request_timeout: seconds until a request counts as timed out; None means the driver's default.
-        headers: further HTTP headers.
-        opaque_id: sent as X-Opaque-Id.
-        retry_on_429: how often a request that the node rejects as too many is sent again.
-        include_in_reporting: whether tables show it; None means as its type usually is.
-        assertions: what its answers have to be like; checked where the run says so, as in Rally.
-        run_on_serverless: taken from Rally's tracks; benchctl runs no serverless projects.
-        meta: the user's own notes. `settles-after` is benchctl's: so many requests warm the JIT up, on a
-            small corpus.
-        tags: names that filters select it by.
-    """
+    """What all operations have in common."""
 
     shown: ClassVar[bool] = False
     """Whether tables show operations of this type unless they say otherwise; else they are administrative."""
@@ -130,14 +103,21 @@ class Operation(
     """The request of this type; None where there are several, or where it depends on more than its keys."""
 
     name: str
+    # Query parameters of the URL. Two of them are Rally's client's own, and stay out of it: `request_timeout`
+    # (as the key of the operation) and `ignore` (status codes that count as success).
     request_params: dict[str, Any] = {}
+    # Seconds until a request counts as timed out; None means the driver's default.
     request_timeout: float | None = None
     headers: dict[str, str] = {}
-    opaque_id: str | None = None
+    opaque_id: str | None = None  # sent as X-Opaque-Id
+    # How often a request that the node rejects as too many is sent again.
     retry_on_429: int = msgspec.field(default=0, name="retry-on-429")
-    include_in_reporting: bool | None = None
+    include_in_reporting: bool | None = None  # whether tables show it; None means as its type usually is
+    # What its answers have to be like; checked where the run says so, as in Rally.
     assertions: tuple[Assertion, ...] = ()
-    run_on_serverless: bool | None = None
+    run_on_serverless: bool | None = None  # taken from Rally's tracks; benchctl runs no serverless projects
+    # The user's own notes. `settles-after` is benchctl's: so many requests warm the JIT up, on a small
+    # corpus.
     meta: dict[str, Any] = {}
     tags: tuple[str, ...] | str = ()
 
@@ -269,32 +249,21 @@ def url_param(value: Any) -> str:
 
 
 class Retried(Operation, frozen=True, kw_only=True):
-    """Operations that may be done again when they did not go well.
+    """Operations that may be done again when they did not go well."""
 
-    Attributes:
-        retries: how often.
-        retry_until_success: as often as it takes, after errors, too.
-        retry_wait_period: seconds before each further try.
-        retry_on_timeout: whether a request that timed out is tried again.
-        retry_on_error: whether an answer that is not a success is.
-    """
-
-    retries: Annotated[int, msgspec.Meta(ge=0)] = 0
-    retry_until_success: bool = False
-    retry_wait_period: PositiveSeconds = 0.5
-    retry_on_timeout: bool = True
-    retry_on_error: bool = False
+    retries: Annotated[int, msgspec.Meta(ge=0)] = 0  # how often
+    retry_until_success: bool = False  # as often as it takes, after errors, too
+    retry_wait_period: PositiveSeconds = 0.5  # seconds before each further try
+    retry_on_timeout: bool = True  # whether a request that timed out is tried again
+    retry_on_error: bool = False  # whether an answer that is not a success is
 
 
 class Varying(Operation, frozen=True, kw_only=True):
-    """Operations whose requests may differ from one to the next.
-
-    Attributes:
-        values: name -> where the values of `${name}` come from, wherever that stands in what is sent.
-    """
+    """Operations whose requests may differ from one to the next."""
 
     shown: ClassVar[bool] = True
 
+    # Name -> where the values of `${name}` come from, wherever that stands in what is sent.
     values: dict[str, ValueSource] = msgspec.field(default_factory=dict)
 
     @property
@@ -304,19 +273,13 @@ class Varying(Operation, frozen=True, kw_only=True):
 
 
 class Asking(Varying, frozen=True, kw_only=True):
-    """Operations that search.
-
-    Attributes:
-        index: what to search; None means the data stream, or else the track's own index.
-        data_stream: the same, for those that are data streams.
-        type: of documents, on nodes old enough to have types.
-    """
+    """Operations that search."""
 
     counts: ClassVar[str] = "queries"
 
-    index: str | None = None
-    data_stream: str | None = None
-    type: str | None = None
+    index: str | None = None  # what to search; None means the data stream, or else the track's own index
+    data_stream: str | None = None  # the same, for those that are data streams
+    type: str | None = None  # of documents, on nodes old enough to have types
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -332,15 +295,10 @@ class Asking(Varying, frozen=True, kw_only=True):
 
 
 class OnIndex(Retried, frozen=True, kw_only=True):
-    """Operations on an index or a data stream; None means the track's own.
+    """Operations on an index or a data stream; None means the track's own."""
 
-    Attributes:
-        index: one, or several with commas.
-        data_stream: the same, for those that are data streams.
-    """
-
-    index: str | None = None
-    data_stream: str | None = None
+    index: str | None = None  # one, or several with commas
+    data_stream: str | None = None  # the same, for those that are data streams
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -156,33 +156,22 @@ class Bulk(Operation, frozen=True, kw_only=True, tag="bulk"):
 
 
 class _WithBody(Asking, frozen=True, kw_only=True):
-    """Operations that ask one thing, perhaps in several pages.
-
-    Attributes:
-        body: the JSON body.
-        with_point_in_time_from: name of the operation whose point in time is searched; within a composite
-            only.
-    """
+    """Operations that ask one thing, perhaps in several pages."""
 
     body: dict[str, Any] = msgspec.field(default_factory=dict)
+    # Name of the operation whose point in time is searched; within a composite only.
     with_point_in_time_from: str | None = None
 
 
 class _Paging(_WithBody, frozen=True, kw_only=True):
-    """Operations that read an answer page by page.
+    """Operations that read an answer page by page."""
 
-    Attributes:
-        pages: how many pages at most; `all` reads to the end.
-        results_per_page: hits or buckets a page; None leaves it to the body.
-        cache: whether the node may answer from its request cache; None leaves it to the index.
-        detailed_results: taken from Rally's tracks; answers are always read in full detail.
-        response_compression_enabled: whether the node may compress its answers; not unless this says so.
-    """
-
-    pages: int | Literal["all"] = "all"
-    results_per_page: int | None = None
+    pages: int | Literal["all"] = "all"  # how many pages at most; `all` reads to the end
+    results_per_page: int | None = None  # hits or buckets a page; None leaves it to the body
+    # Whether the node may answer from its request cache; None leaves it to the index.
     cache: bool | None = None
-    detailed_results: bool = False
+    detailed_results: bool = False  # taken from Rally's tracks; answers are always read in full detail
+    # Whether the node may compress its answers; not unless this says so.
     response_compression_enabled: bool = False
 
     def __post_init__(self) -> None:
