@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from benchctl.load.executor import deal
 from benchctl.load.pace import arrivals
 from benchctl.load.request import Request
-from benchctl.load.task_clients import Completion, Job, Lane, lanes_of
+from benchctl.load.task_clients import ClientDone, Completion, Job, Lane, lanes_of
 from benchctl.load.work.programs import open_workload
 from benchctl.load.workload import WorkContext
 from benchctl.track.model import Task
@@ -100,8 +100,8 @@ def test_several_hosts_send_together_exactly_what_one_would(
 def test_a_task_that_completes_its_group_ends_it_with_its_last_client():
     finished = []
     completion = Completion([Task("a", clients=2, completes=True), Task("b")], lambda: finished.append(True))
-    completion.client_done(1)
-    completion.client_done(0)
+    completion(ClientDone(1))
+    completion(ClientDone(0))
     assert not finished
-    completion.client_done(0)
+    completion(ClientDone(0))
     assert finished == [True]

@@ -24,18 +24,23 @@ from benchctl.load.client import NodeGone, TaskAborted
 from benchctl.load.driver_overhead import Span
 from benchctl.load.recorder import Failure, Tooks, merge_failures, merge_tooks
 from benchctl.load.task_clients import (
+    ClientDone,
     Completion,
     Done,
+    Event,
     HaltTask,
     HostClock,
     Job,
     Lane,
+    Listener,
     Mark,
+    Measured,
     OnProgress,
     OpenWire,
     Order,
     Share,
     StartLine,
+    Unsupported,
     lanes_of,
     work,
 )
@@ -81,27 +86,6 @@ class Ready:
 
 
 @dataclass(frozen=True)
-class Measured:
-    """From a worker: a client of that task is about to send its first measured request."""
-
-    task: int
-
-
-@dataclass(frozen=True)
-class ClientDone:
-    """From a worker: a client of that task has done all of its assignment."""
-
-    task: int
-
-
-@dataclass(frozen=True)
-class Unsupported:
-    """From a worker: the node cannot do that task's operation."""
-
-    task: int
-
-
-@dataclass(frozen=True)
 class Progress:
     """From a worker: how many requests it has made so far."""
 
@@ -129,19 +113,7 @@ class Failed:
         return kinds.get(self.kind, BenchctlError)(self.message, hint=self.hint)
 
 
-Message = (
-    Assigned
-    | Start
-    | Halt
-    | Stop
-    | Ready
-    | Measured
-    | ClientDone
-    | Unsupported
-    | Progress
-    | Finished
-    | Failed
-)
+Message = Assigned | Start | Halt | Stop | Ready | Event | Progress | Finished | Failed
 
 
 def serve(line: Connection) -> None:
@@ -218,7 +190,6 @@ class _Session:
     def run(self, disk: ThreadPoolExecutor) -> None:
         """Do the order, and say what came of it."""
         folder, prefix = self._assigned.folder, self._assigned.prefix
-
         files: list[RowFile] = []
 
         def new_file(place: Place) -> RowFile:
@@ -242,21 +213,9 @@ class _Session:
         else:
             self._tell(Finished(done))
 
-    def measured(self, task: int) -> None:
-        """Pass it on."""
-        self._tell(Measured(task))
-
-    def client_done(self, task: int) -> None:
-        """Pass it on."""
-        self._tell(ClientDone(task))
-
-    def unsupported(self, task: int) -> None:
-        """Pass it on."""
-        self._tell(Unsupported(task))
-
-    def _listen(self, halt_task: HaltTask) -> "_Session":
+    def _listen(self, halt_task: HaltTask) -> Listener:
         self._halt_task = halt_task
-        return self
+        return self._tell
 
     def _tell(self, message: Message) -> None:
         # After a Ctrl-C nobody listens any more, and the end of the line is the end of the order.
@@ -525,10 +484,8 @@ class _Step:
                 if self._ready == len(self._workers):
                     start_ns = monotonic_ns() + self._lead_ns
                     self._tell_all(Start(start_ns))
-            case Measured(task=task):
-                self._completion.measured(task)
-            case ClientDone(task=task):
-                self._completion.client_done(task)
+            case Measured() | ClientDone():
+                self._completion(message)
             case Unsupported(task=task):
                 self._tell_all(Halt(task))
             case Failed():

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 import msgspec
 
@@ -65,6 +65,7 @@ class Exchange(msgspec.Struct, frozen=True, gc=False):
 
 # Judges: they decode only what a sample keeps, and never raise.
 
+_Response = TypeVar("_Response")
 _REASON_LENGTH = 300
 _HTTP_OK = range(200, 300)
 _BAD_REQUEST = 400
@@ -133,19 +134,14 @@ class _Status(msgspec.Struct, gc=False):
 
 
 class _BulkResponse(msgspec.Struct, gc=False):
-    """`items` is only decoded when something failed."""
-
     errors: bool
     took: _Int32 = -1
+    items: msgspec.Raw = msgspec.Raw()  # only decoded when something failed
 
 
 class _Item(msgspec.Struct):
     status: int = 0  # filtered out of an answer that only names what was refused
     error: msgspec.Raw = msgspec.Raw(b"null")
-
-
-class _BulkItems(msgspec.Struct):
-    items: list[dict[str, _Item]]
 
 
 class _Cause(msgspec.Struct):
@@ -186,15 +182,10 @@ class _RowsResponse(msgspec.Struct, gc=False):
 
 _decode_search = msgspec.json.Decoder(_SearchResponse).decode
 _decode_profile = msgspec.json.Decoder(_ProfiledResponse).decode
-_decode_batch = msgspec.json.Decoder(_BatchResponse).decode
 _decode_status = msgspec.json.Decoder(_Status).decode
-_decode_bulk = msgspec.json.Decoder(_BulkResponse).decode
-_decode_items = msgspec.json.Decoder(_BulkItems).decode
+_decode_items = msgspec.json.Decoder(list[dict[str, _Item]]).decode
 _decode_error = msgspec.json.Decoder(_ErrorResponse).decode
-_decode_shards = msgspec.json.Decoder(_ShardsResponse).decode
 _decode_health = msgspec.json.Decoder(_HealthResponse).decode
-_decode_snapshot = msgspec.json.Decoder(_SnapshotResponse).decode
-_decode_rows = msgspec.json.Decoder(_RowsResponse).decode
 # Nesting deeper than the interpreter's stack is as undecodable as broken JSON.
 UNDECODABLE: tuple[type[Exception], ...] = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
@@ -247,15 +238,52 @@ def judge_profiled(status: int, body: bytes) -> Answer:
     return msgspec.structs.replace(answer, profile_ns=spent_ns)
 
 
-def judge_multi_search(status: int, body: bytes) -> Answer:
-    """Judge a batch: the hits of all its searches, and the first outcome that is not OK."""
-    if status not in _HTTP_OK:
+def judge_plain(status: int, body: bytes) -> Answer:
+    """Judge any other request, by its status alone."""
+    return Answer(Outcome.OK) if status in _HTTP_OK else refusal(status, body)
+
+
+def accepting(judge: Judge, statuses: Collection[int]) -> Judge:
+    """A judge that accepts these statuses like 200."""
+    if not statuses:
+        return judge
+
+    def judge_leniently(status: int, body: bytes) -> Answer:
+        return Answer(Outcome.OK) if status in statuses else judge(status, body)
+
+    return judge_leniently
+
+
+def judge_health(status: int, body: bytes) -> Answer:
+    """Judge cluster health: on a timeout, the node still answers with its current state."""
+    if status not in _HTTP_OK and status != _REQUEST_TIMEOUT:
         return refusal(status, body)
     try:
-        found = _decode_batch(body)
+        found = _decode_health(body)
     except UNDECODABLE as err:
-        return Answer(Outcome.BAD_BODY, reason=shorten(f"not a response to several searches: {err}"))
-    answers = [_judge_one(one) for one in found.responses]
+        return Answer(Outcome.BAD_BODY, reason=shorten(f"not a health response: {err}"))
+    if found.timed_out or status == _REQUEST_TIMEOUT:
+        return Answer(Outcome.TIMEOUT, reason=f"what was waited for did not come; health is {found.status}")
+    return Answer(Outcome.OK)
+
+
+def judging(kind: type[_Response], name: str, verdict: Callable[[_Response], Answer]) -> Judge:
+    """Make a judge of answers of one form; one that cannot be decoded, by the verdict neither, is bad."""
+    decode = msgspec.json.Decoder(kind).decode
+
+    def judge(status: int, body: bytes) -> Answer:
+        if status not in _HTTP_OK:
+            return refusal(status, body)
+        try:
+            return verdict(decode(body))
+        except UNDECODABLE as err:
+            return Answer(Outcome.BAD_BODY, reason=shorten(f"not {name}: {err}"))
+
+    return judge
+
+
+def _judge_batch(found: _BatchResponse) -> Answer:
+    answers = [_judge_one(raw) for raw in found.responses]
     failed = next((answer for answer in answers if answer.outcome is not Outcome.OK), None)
     known = all(answer.hits >= 0 for answer in answers)
     hits = sum(answer.hits for answer in answers)
@@ -273,44 +301,20 @@ def judge_multi_search(status: int, body: bytes) -> Answer:
     )
 
 
-def judge_bulk(status: int, body: bytes) -> Answer:
-    """Judge a bulk request: a single refused document makes it partial."""
-    if status not in _HTTP_OK:
-        return refusal(status, body)
-    try:
-        found = _decode_bulk(body)
-        if not found.errors:
-            return Answer(Outcome.OK, found.took)
-        reason = _first_error(body)
-    except UNDECODABLE as err:
-        return Answer(Outcome.BAD_BODY, reason=shorten(f"not a bulk response: {err}"))
+def _judge_documents(found: _BulkResponse) -> Answer:
+    if not found.errors:
+        return Answer(Outcome.OK, found.took)
+    items = (item for outcomes in _decode_items(found.items) for item in outcomes.values())
+    refused = [item for item in items if item.status not in _HTTP_OK]
+    if not refused:
+        reason = "it says that there were errors, and names none"
+    else:
+        first = bytes(refused[0].error)[:_REASON_LENGTH].decode(errors="replace")
+        reason = f"{len(refused)} documents were refused, the first with {first}"
     return Answer(Outcome.PARTIAL, found.took, reason=shorten(reason))
 
 
-def judge_plain(status: int, body: bytes) -> Answer:
-    """Judge any other request, by its status alone."""
-    return Answer(Outcome.OK) if status in _HTTP_OK else refusal(status, body)
-
-
-def accepting(judge: Judge, statuses: Collection[int]) -> Judge:
-    """A judge that accepts these statuses like 200."""
-    if not statuses:
-        return judge
-
-    def judge_leniently(status: int, body: bytes) -> Answer:
-        return Answer(Outcome.OK) if status in statuses else judge(status, body)
-
-    return judge_leniently
-
-
-def judge_shards(status: int, body: bytes) -> Answer:
-    """Judge a request that all shards of an index take part in, such as a refresh."""
-    if status not in _HTTP_OK:
-        return refusal(status, body)
-    try:
-        found = _decode_shards(body)
-    except UNDECODABLE as err:
-        return Answer(Outcome.BAD_BODY, reason=shorten(f"not an answer of shards: {err}"))
+def _judge_shards(found: _ShardsResponse) -> Answer:
     if found.shards is not None:
         return _of_shards(found.shards.failed)
     if found.task:
@@ -318,50 +322,20 @@ def judge_shards(status: int, body: bytes) -> Answer:
     return Answer(Outcome.BAD_BODY, reason="it does not say how the shards fared")
 
 
-def judge_health(status: int, body: bytes) -> Answer:
-    """Judge cluster health: on a timeout, the node still answers with its current state."""
-    if status not in _HTTP_OK and status != _REQUEST_TIMEOUT:
-        return refusal(status, body)
-    try:
-        found = _decode_health(body)
-    except UNDECODABLE as err:
-        return Answer(Outcome.BAD_BODY, reason=shorten(f"not a health response: {err}"))
-    if found.timed_out or status == _REQUEST_TIMEOUT:
-        return Answer(Outcome.TIMEOUT, reason=f"what was waited for did not come; health is {found.status}")
-    return Answer(Outcome.OK)
-
-
-def judge_snapshot(status: int, body: bytes) -> Answer:
-    """Judge taking or restoring a snapshot, whether or not it was waited for."""
-    if status not in _HTTP_OK:
-        return refusal(status, body)
-    try:
-        response = _decode_snapshot(body)
-    except UNDECODABLE as err:
-        return Answer(Outcome.BAD_BODY, reason=shorten(f"not a snapshot response: {err}"))
+def _judge_snapshot(response: _SnapshotResponse) -> Answer:
     found = response.snapshot
     if found is None and response.accepted:
         return Answer(Outcome.OK)
     if found is None:
         return Answer(Outcome.BAD_BODY, reason="it does not say what became of the snapshot")
+    failed = found.shards.failed
     if found.state != "SUCCESS":
-        failed = found.shards.failed
-        return Answer(
-            Outcome.PARTIAL,
-            failed_shards=failed,
-            reason=f"the snapshot is {found.state}, {failed} shards failed",
-        )
-    return _of_shards(found.shards.failed)
+        reason = f"the snapshot is {found.state}, {failed} shards failed"
+        return Answer(Outcome.PARTIAL, failed_shards=failed, reason=reason)
+    return _of_shards(failed)
 
 
-def judge_rows(status: int, body: bytes) -> Answer:
-    """Judge ES|QL: if some shards gave nothing, the answer says so with status 200."""
-    if status not in _HTTP_OK:
-        return refusal(status, body)
-    try:
-        found = _decode_rows(body)
-    except UNDECODABLE as err:
-        return Answer(Outcome.BAD_BODY, reason=shorten(f"not an answer of rows: {err}"))
+def _judge_rows(found: _RowsResponse) -> Answer:
     if found.is_partial:
         return Answer(Outcome.PARTIAL, found.took, reason="the rows are not all (is_partial)")
     return Answer(Outcome.OK, found.took)
@@ -373,24 +347,26 @@ def _of_shards(failed: int) -> Answer:
     return Answer(Outcome.PARTIAL, failed_shards=failed, reason=f"{failed} shards failed")
 
 
+judge_multi_search = judging(_BatchResponse, "a response to several searches", _judge_batch)
+"""Judges a batch: the hits of all its searches, and the first outcome that is not OK."""
+
+judge_bulk = judging(_BulkResponse, "a bulk response", _judge_documents)
+"""Judges a bulk request: a single refused document makes it partial."""
+
+judge_shards = judging(_ShardsResponse, "an answer of shards", _judge_shards)
+"""Judges a request that all shards of an index take part in, such as a refresh."""
+
+judge_snapshot = judging(_SnapshotResponse, "a snapshot response", _judge_snapshot)
+"""Judges taking or restoring a snapshot, whether or not it was waited for."""
+
+judge_rows = judging(_RowsResponse, "an answer of rows", _judge_rows)
+"""Judges ES|QL: if some shards gave nothing, the answer says so with status 200."""
+
+
 def refusal(status: int, body: bytes) -> Answer:
     """The answer for a status outside of 2xx."""
     outcome = Outcome.REJECTED if status == _TOO_MANY_REQUESTS else Outcome.HTTP_ERROR
     return Answer(outcome, reason=_error_reason(status, body))
-
-
-def _first_error(body: bytes) -> str:
-    """The first refused document's reason, and how many were refused."""
-    failed = [
-        status
-        for item in _decode_items(body).items
-        for status in item.values()
-        if status.status not in _HTTP_OK
-    ]
-    if not failed:
-        return "it says that there were errors, and names none"
-    first = bytes(failed[0].error)[:_REASON_LENGTH].decode(errors="replace")
-    return f"{len(failed)} documents were refused, the first with {first}"
 
 
 def _judged(found: _SearchResponse) -> Answer:

@@ -12,7 +12,7 @@ from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from benchctl.load.client import Assignment, Client, Wire, greet
 from benchctl.load.driver_overhead import Pulse, Span, suspended_ns
@@ -38,6 +38,32 @@ Mark = Callable[[], None]
 """Called where a task begins to be measured, and where its last client has ended."""
 
 
+@dataclass(frozen=True)
+class Measured:
+    """A client of that task is about to send its first measured request."""
+
+    task: int
+
+
+@dataclass(frozen=True)
+class ClientDone:
+    """A client of that task has done all of its assignment."""
+
+    task: int
+
+
+@dataclass(frozen=True)
+class Unsupported:
+    """The node cannot do that task's operation; its clients end by themselves."""
+
+    task: int
+
+
+Event = Measured | ClientDone | Unsupported
+Listener = Callable[[Event], None]
+"""Told what happens while the clients work, in their threads."""
+
+
 class Completion:
     """Counts the clients that are done, and knows when that ends the step.
 
@@ -55,25 +81,21 @@ class Completion:
         self._measured = False
         self._lock = threading.Lock()
 
-    def measured(self, _task: int) -> None:
-        """A client is about to send its first measured request."""
+    def __call__(self, event: Event) -> None:
+        """Take note of what happened."""
         with self._lock:
-            first, self._measured = not self._measured, True
-            if first and self._mark is not None:
-                self._mark()
-
-    def client_done(self, task: int) -> None:
-        """One client of that task has ended."""
-        with self._lock:
-            self._left[task] -= 1
-            ended = self._left[task] == 0
+            if isinstance(event, Measured):
+                first, self._measured = not self._measured, True
+                if first and self._mark is not None:
+                    self._mark()
+            if not isinstance(event, ClientDone):
+                return
+            self._left[event.task] -= 1
+            ended = self._left[event.task] == 0
             if ended and self._mark is not None and self._measured:
                 self._mark()
-        if ended and self._tasks[task].completes:
+        if ended and self._tasks[event.task].completes:
             self._finish()
-
-    def unsupported(self, task: int) -> None:
-        """The node cannot do that task's operation; its clients end by themselves."""
 
 
 def lanes_of(tasks: Sequence[Task]) -> tuple[Lane, ...]:
@@ -196,22 +218,6 @@ class StartLine:
         self._barrier.abort()
 
 
-class Listener(Protocol):
-    """Who is told what happens while the clients work; called in their threads."""
-
-    def measured(self, task: int) -> None:
-        """A client of that task is about to send its first measured request."""
-        ...
-
-    def client_done(self, task: int) -> None:
-        """A client of that task has done all of its assignment."""
-        ...
-
-    def unsupported(self, task: int) -> None:
-        """The node cannot do that task's operation."""
-        ...
-
-
 class Crew:
     """Clients of a step of the schedule, each lane of them a thread.
 
@@ -323,7 +329,7 @@ class Crew:
         if start_ns is None:
             return
         steps = [
-            client.steps(_telling(run.turns(number, start_ns, 0), partial(listener.measured, task)))
+            client.steps(_telling(run.turns(number, start_ns, 0), partial(listener, Measured(task))))
             for client, run, (task, number) in zip(clients, runs, lane.posts, strict=True)
         ]
         # One more of each: it sees that there is nothing left.
@@ -338,15 +344,15 @@ class Crew:
             self._ended(task, clients[place], listener)
 
     def _serve(self, task: int, client: Client, turns: Iterator[Turn], listener: Listener) -> None:
-        client.run(_telling(turns, lambda: listener.measured(task)))
+        client.run(_telling(turns, partial(listener, Measured(task))))
         self._ended(task, client, listener)
 
     def _ended(self, task: int, client: Client, listener: Listener) -> None:
         client.ended_ns = time.monotonic_ns()
         if client.unsupported is not None:
             self.halt(task)
-            listener.unsupported(task)
-        listener.client_done(task)
+            listener(Unsupported(task))
+        listener(ClientDone(task))
 
     def _watch(
         self, working: list[Future[None]], stop: threading.Event, on_progress: OnProgress | None

@@ -16,6 +16,7 @@ from benchctl.load.request import (
     accepting,
     is_unsupported,
     judge_plain,
+    judging,
     shorten,
 )
 from benchctl.load.work.common import Envelope, own_query
@@ -53,8 +54,8 @@ from benchctl.track.operations.search import Sleep
 
 _OK = Answer(Outcome.OK)
 
-Verdict = Callable[[int, bytes], Answer | None]
-"""HTTP status and body of a good response -> the operation's answer; None: ask again."""
+Verdict = Callable[[bytes], Answer | None]
+"""Body of a good response -> the operation's answer; None: ask again."""
 
 
 class _Task(msgspec.Struct):
@@ -145,21 +146,15 @@ def _acting(action: str, node: str | None, delay: float, order: WorkOrder) -> Wo
 def judge_condition(condition: Condition, root: str = "") -> Judge:
     """Judges an answer by the value at the condition's path below `root`."""
 
-    def judge(status: int, body: bytes) -> Answer:
-        plain = judge_plain(status, body)
-        if plain.outcome is not Outcome.OK:
-            return plain
-        try:
-            found = at_path(msgspec.json.decode(body), f"{root}{condition.path}")
-        except UNDECODABLE as err:
-            return Answer(Outcome.BAD_BODY, reason=shorten(f"not JSON: {err}"))
-        if found == condition.expected_value:
+    def verdict(answer: object) -> Answer:
+        value = at_path(answer, f"{root}{condition.path}")
+        if value == condition.expected_value:
             return _OK
-        wanted = msgspec.json.encode(condition.expected_value).decode()
-        there = msgspec.json.encode(found).decode()
-        return Answer(Outcome.BAD_BODY, reason=shorten(f"{condition.path} is {there}, not {wanted}"))
+        expected = msgspec.json.encode(condition.expected_value).decode()
+        actual = msgspec.json.encode(value).decode()
+        return Answer(Outcome.BAD_BODY, reason=shorten(f"{condition.path} is {actual}, not {expected}"))
 
-    return judge
+    return judging(object, "JSON", verdict)
 
 
 def at_path(found: Any, path: str) -> Any:
@@ -187,7 +182,7 @@ def open_run_until(operation: RunUntil, order: WorkOrder) -> Workload:
         searches=searches_in(operation.method, operation.path, body, order.context),
     )
 
-    def verdict(_status: int, answer: bytes) -> Answer | None:
+    def verdict(answer: bytes) -> Answer | None:
         found = at_path(msgspec.json.decode(answer), operation.json_path)
         return _OK if _meets(operation.criterion, found) else None
 
@@ -236,7 +231,7 @@ def open_polled_force_merge(operation: ForceMerge, order: WorkOrder) -> Workload
     return Numbered(script, order.clients)
 
 
-def _merge_verdict(_status: int, body: bytes) -> Answer | None:
+def _merge_verdict(body: bytes) -> Answer | None:
     state = _decode_task_state(body)
     if not state.completed:
         return None
@@ -248,7 +243,7 @@ def _merge_verdict(_status: int, body: bytes) -> Answer | None:
     return _OK
 
 
-def _snapshot_verdict(_status: int, body: bytes) -> Answer | None:
+def _snapshot_verdict(body: bytes) -> Answer | None:
     states = {snapshot.state for snapshot in _decode_snapshots(body).snapshots}
     if not states:
         return Answer(Outcome.HTTP_ERROR, reason="there is no such snapshot")
@@ -257,7 +252,7 @@ def _snapshot_verdict(_status: int, body: bytes) -> Answer | None:
     return _OK if states == {"SUCCESS"} else None
 
 
-def _recovery_verdict(_status: int, body: bytes) -> Answer | None:
+def _recovery_verdict(body: bytes) -> Answer | None:
     # There is nothing yet when the question comes before the recovery is planned.
     stages = [shard.stage for index in _decode_stages(body).values() for shard in index.shards]
     return _OK if stages and all(stage == "DONE" for stage in stages) else None
@@ -266,7 +261,7 @@ def _recovery_verdict(_status: int, body: bytes) -> Answer | None:
 PROGRESS: Mapping[Progress, Verdict] = {
     "recovered": _recovery_verdict,
     "snapshot complete": _snapshot_verdict,
-    "no snapshot running": lambda _status, body: None if _decode_snapshots(body).snapshots else _OK,
+    "no snapshot running": lambda body: None if _decode_snapshots(body).snapshots else _OK,
 }
 """What is asked for again and again -> its verdict."""
 
@@ -283,7 +278,7 @@ def poll(question: Request, verdict: Verdict, period_s: float) -> Script:
         if reply.answer.outcome is not Outcome.OK:
             return reply.answer
         try:
-            found = verdict(reply.exchange.status, reply.exchange.body)
+            found = verdict(reply.exchange.body)
         except UNDECODABLE as err:
             return Answer(Outcome.BAD_BODY, reason=shorten(f"it does not say how far it is: {err}"))
         if found is not None:
