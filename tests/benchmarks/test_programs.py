@@ -23,7 +23,6 @@ LOG = """\
 SMALLEST: dict[str, str] = {
     "bench_compare.py": "--runs 2 --samples 2000 --rounds 1",
     "bench_corpus.py": "1k 1",
-    "bench_decode.py": "1k 1",
     "bench_export.py": "--samples 2000 --rounds 1",
     "bench_hosts.py": "--hosts 1 --rounds 1 --rows 100 --idle 0.1",
     "bench_inlining.py": "jvm.log 1",

@@ -4,8 +4,11 @@ import bz2
 import gzip
 import io
 import random
+import tarfile
 import zipfile
 from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Literal
 
 import zstandard
 
@@ -38,6 +41,19 @@ def gzipped(*parts: bytes) -> bytes:
     return b"".join(gzip.compress(part, mtime=0) for part in parts)
 
 
+def tarred(*parts: bytes, mode: Literal["w", "w:gz", "w:bz2"] = "w", files: int = 1) -> bytes:
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode=mode) as archive:
+        folder = tarfile.TarInfo("folder")
+        folder.type = tarfile.DIRTYPE
+        archive.addfile(folder)
+        for number in range(files):
+            member = tarfile.TarInfo(f"folder/documents{number}.json")
+            member.size = sum(map(len, parts))
+            archive.addfile(member, io.BytesIO(b"".join(parts)))
+    return buffer.getvalue()
+
+
 def plain(*parts: bytes) -> bytes:
     return b"".join(parts)
 
@@ -49,6 +65,9 @@ PACKERS: dict[str, Callable[..., bytes]] = {
     "zst": one_frame,
     "gz": gzipped,
     "zip": zipped,
+    "tar": tarred,
+    "tar.gz": partial(tarred, mode="w:gz"),
+    "tar.bz2": partial(tarred, mode="w:bz2"),
 }
 
 

@@ -87,8 +87,8 @@ def fetch_command(
 ) -> None:
     """Fetch published documents: all corpora of a track, or the one called NAME.
 
-    Without a track, NAME is big5, with --size and --from. What was begun and interrupted goes on. Files stay
-    compressed; a run reads them as they are.
+    Without a track, NAME is big5, with --size and --from. Interrupted downloads resume. The first run that
+    needs a packed file makes an indexed copy of it.
     """  # fmt: skip
     values = param_options.read()
     if track_path is None:

@@ -116,22 +116,25 @@ def _read_part(folder: Path, part: CorpusPart, *, block_bytes: int = BLOCK_BYTES
         raise damaged(path, f"{raw_bytes} bytes instead of {part.raw_bytes}")
 
 
-def _slice_lines(blocks: Iterator[bytes], start: int, stop: int) -> Iterator[bytes]:
-    """Lines [start, stop) of blocks of whole lines, counted over all blocks; reads no further."""
+def slice_lines(blocks: Iterator[bytes], start: int, stop: int) -> Iterator[bytes]:
+    """Yield lines [start, stop) of blocks of whole lines, counted over all blocks; read no further."""
     at = 0
     for block in blocks:
         lines = block.count(b"\n")
         if at + lines > start:
             first, last = max(start - at, 0), min(stop - at, lines)
-            yield block[_offset_of_line(block, first) : _offset_of_line(block, last)]
+            if (first, last) == (0, lines):
+                yield block
+            else:
+                begin = _offset_of_line(block, 0, first)
+                yield block[begin : _offset_of_line(block, begin, last - first)]
         at += lines
         if at >= stop:
             return
 
 
-def _offset_of_line(block: bytes, line: int) -> int:
-    offset = 0
-    for _ in range(line):
+def _offset_of_line(block: bytes, offset: int, lines: int) -> int:
+    for _ in range(lines):
         offset = block.index(b"\n", offset) + 1
     return offset
 
@@ -381,7 +384,7 @@ def open_documents(
         if (first, last) == (part.start, part.stop):
             yield from blocks
         else:
-            yield from _slice_lines(blocks, first - part.start, last - part.start)
+            yield from slice_lines(blocks, first - part.start, last - part.start)
 
 
 def _build(

@@ -20,8 +20,8 @@ from benchctl.network import Progress, shown
 from benchctl.track.model import Corpus, Documents, SourcePart
 from benchctl.track.template_source import cut
 
-SUFFIXES = (".zst", ".bz2", ".gz", ".zip")
-"""Extensions of the compressed files that benchctl reads."""
+SUFFIXES = (".zst", ".bz2", ".gz", ".zip", ".tgz", ".tar.gz", ".tar.bz2", ".tar.zst", ".tar")
+"""Extensions of the packed files that benchctl reads."""
 _LONGEST_NAME = 200  # bytes; file systems allow 255, and temporary files have longer names
 
 

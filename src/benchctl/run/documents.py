@@ -190,7 +190,7 @@ class FileReader:
 
     def __call__(self, start: int = 0, stop: int | None = None) -> Iterator[bytes]:
         """Documents [start, stop) of those that are used, by default all."""
-        return open_file(self.file, start=start, stop=stop, home=self.home)
+        return open_file(self.file, self.home, start=start, stop=stop)
 
 
 class Reader(Protocol):
