@@ -6,7 +6,7 @@ python tests/benchmarks/bench_readings.py [--readings 500] [--threads 40 150 600
 import argparse
 import sys
 
-from benchctl.report.calibration import MOST_READING_SHARE, reading_line
+from benchctl.report.facts import MOST_READING_SHARE, reading_line
 from benchctl.run.calibrate import measure_readings
 
 GOAL_THREADS = 150

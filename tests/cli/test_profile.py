@@ -12,7 +12,7 @@ import benchctl.home as boundary_home
 from benchctl.cli import root
 from benchctl.errors import UsageError
 from benchctl.jvm.profile import PROFILE_NAME, Sample, expand, profile_of
-from benchctl.report.profile.stored import profile_grids
+from benchctl.report.profile import profile_grids
 from benchctl.results.model import BootRecord
 from benchctl.results.reading import UnknownTimesError
 from benchctl.results.store import RunFolder

@@ -7,9 +7,8 @@ from pathlib import Path
 
 import msgspec
 
-from benchctl.report.calibration import calibration_lines
 from benchctl.report.details import driver_grid
-from benchctl.report.facts import fact_sections
+from benchctl.report.facts import calibration_lines, fact_sections
 from benchctl.report.formats import Document, document, render
 from benchctl.report.tables import render_text
 from benchctl.results.figures import Calibration, PacedLag, ReadingCost, TaskSummary

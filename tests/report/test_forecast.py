@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from benchctl.report.forecast import forecast_lines
+from benchctl.report.planning import forecast_lines
 from benchctl.results.plan import EvidenceSpec, Plan, StopSpec
 from benchctl.stats.history import History, Match, Noise, kind_of
 from benchctl.stats.metrics import SERVICE_TIME, THROUGHPUT

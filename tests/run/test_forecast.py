@@ -92,7 +92,7 @@ def test_starting_a_run_loads_neither_the_statistics_nor_the_database():
 @pytest.mark.parametrize(
     ("modules", "slow"),
     [
-        ("benchctl.report.forecast, benchctl.cli.show", "scipy.stats"),
+        ("benchctl.report.planning, benchctl.cli.show", "scipy.stats"),
         ("benchctl.cli.show, benchctl.cli.evidence, benchctl.experiment.commands.show", "plotly"),
     ],
 )

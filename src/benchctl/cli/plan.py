@@ -31,8 +31,8 @@ from benchctl.cli.streams import emit, say, text_width
 from benchctl.errors import UsageError
 from benchctl.home import resolve_home
 from benchctl.plugin.code import Consent
-from benchctl.report.calibration import calibration_lines
 from benchctl.report.command_line import command
+from benchctl.report.facts import calibration_lines
 from benchctl.report.fork_plan import render_fork_plan
 from benchctl.report.numbers import json_text
 from benchctl.results.model import DEFAULT_FORKS

@@ -12,7 +12,9 @@ from benchctl.cli.streams import complain, emit, say
 from benchctl.disk import disk_errors, replacing
 from benchctl.errors import UsageError
 from benchctl.home import resolve_home
-from benchctl.report.profile.stored import (
+from benchctl.report.profile import (
+    Form,
+    Mode,
     Side,
     collapsed_text,
     difference_text,
@@ -21,7 +23,6 @@ from benchctl.report.profile.stored import (
     profile_sides,
     profile_text,
 )
-from benchctl.report.profile.text import Form, Mode
 
 # What files that it may replace begin with.
 _START_CHARACTERS = 4096

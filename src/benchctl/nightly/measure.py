@@ -32,7 +32,7 @@ from benchctl.nightly.folder import FigureRow, SuiteFolder
 from benchctl.nightly.model import NightRecord, NightVariant, Role, Shift, TaskProfile
 from benchctl.nightly.suite import Suite
 from benchctl.plugin.code import Consent
-from benchctl.report.profile.text import LEAST_SAMPLES
+from benchctl.report.profile import LEAST_SAMPLES
 from benchctl.results.figures import TaskSummary
 from benchctl.results.model import ForkRecord, RunRecord
 from benchctl.results.plan import CorpusSpec, EngineName, PinSpec, Place, Plan, VariantSpec

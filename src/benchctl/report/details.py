@@ -93,9 +93,6 @@ def _ms(lag_ns: float | None) -> str:
     return f"{lag_ms:.3f}" if lag_ms < _LONG_MS else f"{lag_ms:,.0f}"
 
 
-# What ran before is a factor, not a detail: tables of the same operation in several places of one fork.
-
-
 _ORDER_COLUMNS = (OPERATION, VARIANT, worded("Where"), "Value", "Diff %", INTERVAL, "p", VERDICT)
 
 
@@ -131,9 +128,6 @@ def _grid(effects: Sequence[OrderEffect]) -> Grid:
         )
     title = f"Order: {effects[0].title}, {effects[0].unit}, by what the same node had run before"
     return Grid.of(f"{title} (paired over forks)", _ORDER_COLUMNS, lines)
-
-
-# What evidence cost, as a table: a line a task, a column a variant.
 
 
 def cost_grid(analysis: Analysis) -> Grid | None:
@@ -172,8 +166,6 @@ def _cell(one: TaskCost | None) -> str:
     return f"{signed_percent(one.percent)} ({interval(one.low_percent, one.high_percent)})"
 
 
-# Where the spread comes from when indices were built several times: builds, or forks on one build.
-
 _DETAILS_COLUMNS = (
     OPERATION, worded("Metric"), VARIANT, "Forks on each build", "SD of builds", "SD of forks on a build",
 )  # fmt: skip
@@ -204,9 +196,6 @@ def _counts(figures: Figures) -> str:
     """Forks that have a value, build by build: `5 5 4`."""
     having = [build for build, value in zip(figures.builds, figures.values, strict=True) if value is not None]
     return " ".join(str(having.count(build)) for build in sorted(set(figures.builds)))
-
-
-# All the times of a task side by side, as a compact table.
 
 
 def times_grid(analysis: Analysis) -> Grid | None:
@@ -241,8 +230,6 @@ def _details_cell(row: TimeRow | None) -> str:
         return ""
     return " / ".join(figure(value) for value in (row.p50_ms, row.p90_ms, row.p99_ms) if value is not None)
 
-
-# What the host probe explains: effects and spreads with the host held equal, beside the plain ones.
 
 _TWO = 2
 _EFFECTS = ("Diff %", INTERVAL, "Adjusted", "Its interval")

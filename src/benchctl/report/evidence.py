@@ -39,21 +39,12 @@ COUNTED = tuple(kind for kind, reader in EVIDENCE_READERS.items() if reader.star
 
 
 class RunEvidence(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a run collected.
-
-    Attributes:
-        kinds: of the evidence that is shown.
-        variants: in table order.
-        forks: variant -> blocks of its forks that carry any of it.
-        tasks: in the order in which they ran.
-        folders: of the forks, relative to the run.
-        absent: what cannot be shown, in words.
-    """
+    """What a run collected."""
 
     run: str
     kinds: tuple[EvidenceKind, ...]
     variants: tuple[str, ...]
-    forks: dict[str, tuple[int, ...]]
+    forks: dict[str, tuple[int, ...]]  # variant -> blocks of its forks that carry any of it
     tasks: tuple[TaskEvidence, ...]
     folders: tuple[str, ...]
     absent: tuple[str, ...] = ()
@@ -175,9 +166,6 @@ def _add(found: _Forks, folder: RunFolder, fork: ForkRecord, kinds: Sequence[Evi
             for place, window in windows.items():
                 found.os.setdefault((place, node), []).append(os_activity(events, window))
     return unread
-
-
-# Evidence as tables: a line a task, for every figure a column a variant, means over forks.
 
 
 _MB = 1e6

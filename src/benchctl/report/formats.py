@@ -1,18 +1,18 @@
-"""What `--format json` prints: the analysis, and beside it where its forks come from."""
+"""An analysis as `--format` prints it: text, Markdown, CSV, JSON with its sources, and for build servers."""
 
 import csv
 import io
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal
+from xml.etree import ElementTree as ET
 
 import msgspec
 
 from benchctl.errors import UsageError
-from benchctl.report.ci import junit, step_summary
 from benchctl.report.curve import curve_grids, curve_plot
 from benchctl.report.details import further_grids
-from benchctl.report.grid import escaped, grid_table, note_lists
-from benchctl.report.layout import Command, collect_notes, headline
+from benchctl.report.grid import Grid, escaped, grid_table, note_lists
+from benchctl.report.layout import Command, collect_notes, comparison_text, headline, metric_title
 from benchctl.report.numbers import json_text, visible
 from benchctl.report.planning import planning_lines
 from benchctl.report.sweep import all_results, verdict
@@ -21,7 +21,7 @@ from benchctl.results.model import EngineFacts, Environment, Imported, IndexFact
 from benchctl.results.plan import CorpusSpec, Plan, VariantSpec
 from benchctl.stats.analysis import Analysis, Figures, Row
 from benchctl.stats.compare import Comparison
-from benchctl.stats.decisions import GateResult
+from benchctl.stats.decisions import GateResult, outcomes
 
 
 class Source(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -97,9 +97,6 @@ def _source(record: RunRecord) -> Source:
         indices={name: record.builds_of(name) for name in record.indices},
         imported=record.imported,
     )
-
-
-# One analysis as text, Markdown, CSV or JSON.
 
 
 Format = Literal["text", "markdown", "csv", "json", "html", "junit", "github"]
@@ -214,3 +211,58 @@ def _csv_line(
 
 def _values(side: Figures) -> str:
     return " ".join("nan" if value is None else repr(value) for value in side.values)
+
+
+def junit(analysis: Analysis, gate: GateResult | None = None) -> str:
+    """A test case for every comparison: a regression is a failure.
+
+    What is open, or cannot be judged, is skipped; to a gate, if one was asked for, it is an error. So are
+    forks that failed, whoever asks.
+    """
+    unclear = "skipped" if gate is None else "error"
+    suite = ET.Element("testsuite", name=f"benchctl {headline(analysis)}")
+    counts = dict.fromkeys(("tests", "failures", "errors", "skipped"), 0)
+    for row, one, outcome, reason in outcomes(analysis):
+        case = ET.SubElement(
+            suite,
+            "testcase",
+            classname=f"benchctl.{analysis.sections[row.schedule].challenge}",
+            name=visible(f"{row.label}, {metric_title(row)}: {one.contender} vs {one.baseline}"),
+        )
+        kind = {"regression": "failure", "open": unclear}.get(outcome)
+        if kind is not None:
+            doubt = ", provisional" if one.provisional else ""
+            ET.SubElement(case, kind, message=visible(f"{reason}{doubt}"), type=one.verdict)
+        ET.SubElement(case, "system-out").text = visible(comparison_text(row, one))
+        counts["tests"] += 1
+        if kind is not None:
+            counts[{"failure": "failures", "error": "errors"}.get(kind, kind)] += 1
+    lost = [one.text for one in analysis.caveats if one.code == "failed-forks"]
+    if not any(analysis.forks.values()) and not analysis.build_rows:
+        lost.append("nothing was measured")
+    for text in lost:
+        case = ET.SubElement(suite, "testcase", classname="benchctl.forks", name=visible(text))
+        ET.SubElement(case, "error", message=visible(text), type="failed-forks")
+        counts["tests"] += 1
+        counts["errors"] += 1
+    for name, count in counts.items():
+        suite.set(name, str(count))
+    ET.indent(suite)
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n{ET.tostring(suite, encoding="unicode")}\n'
+
+
+def step_summary(analysis: Analysis, gate: GateResult | None = None) -> str:
+    """Markdown for GitHub's job summary: the answer and its tables, everything else folded away."""
+    notes = collect_notes(analysis)
+    parts = [f"### {escaped(headline(analysis))}"]
+    if gate is not None:
+        reasons = "".join(f"\n- {escaped(reason)}" for reason in gate.reasons)
+        parts.append(f"**Gate: {escaped(gate.text)}**\n{reasons}")
+    parts.append(f"**Verdict:** {escaped(verdict(analysis))}")
+    parts += [
+        grid_table(result) if isinstance(result, Grid) else escaped(result)
+        for result in all_results(analysis, notes)
+    ]
+    parts += ["<details><summary>How to read it, and doubts</summary>", escaped(" ".join(legend(analysis)))]
+    parts += [*note_lists(notes), "</details>"]
+    return "\n\n".join(part for part in parts if part) + "\n"

@@ -12,9 +12,6 @@ if TYPE_CHECKING:
     from benchctl.report.layout import Notes
 
 
-# A table of typed columns and cells: renderers look at these, never at what words say.
-
-
 Kind = Literal["name", "words", "verdict", "figure"]
 """What a column holds: names, which break at their joints alone, words, verdicts, or figures."""
 
@@ -23,16 +20,11 @@ _LOAD_WIDTH = len("saturated,")
 
 
 class Column(msgspec.Struct, frozen=True):
-    """A column.
-
-    Attributes:
-        kind: of its cells; figures are set flush right, all others flush left.
-        fold: characters that its cells are folded to in a narrow table; 0 for as many as there are.
-    """
+    """A column."""
 
     title: str
     kind: Kind = "figure"
-    fold: int = 0
+    fold: int = 0  # characters that its cells are folded to in a narrow table; 0 for as many as there are
 
     @property
     def flush_left(self) -> bool:
@@ -59,23 +51,14 @@ INTERVAL = Column("95 % interval")
 
 
 class Cell(msgspec.Struct, frozen=True):
-    """One cell of a table.
+    """One cell of a table."""
 
-    Attributes:
-        words: pieces that stay whole; in a narrow table they stand one below the other.
-        between: separates them on one line.
-        verdict: that its colour repeats; None without any.
-        notes: numbers of the notes that it refers to, behind its words.
-        aside: what stands in brackets behind its words, or below them.
-        above: it is empty because the cell above stands for its line, too.
-    """
-
-    words: tuple[str, ...]
-    between: str = " "
-    verdict: str | None = None
-    notes: tuple[int, ...] = ()
-    above: bool = False
-    aside: str = ""
+    words: tuple[str, ...]  # pieces that stay whole; in a narrow table they stand one below the other
+    between: str = " "  # separates them on one line
+    verdict: str | None = None  # that its colour repeats; None without any
+    notes: tuple[int, ...] = ()  # numbers of the notes that it refers to, behind its words
+    above: bool = False  # it is empty because the cell above stands for its line, too
+    aside: str = ""  # what stands in brackets behind its words, or below them
 
     @property
     def words_text(self) -> str:
@@ -164,9 +147,6 @@ class Grid(msgspec.Struct, frozen=True):
     def _of(self, places: Sequence[int]) -> "Grid":
         lines = tuple(tuple(line[place] for place in places) for line in self.lines)
         return Grid(self.title, tuple(self.columns[place] for place in places), lines)
-
-
-# Tables and text as Markdown.
 
 
 def escaped(text: str) -> str:

@@ -16,9 +16,6 @@ from benchctl.jvm.inlining_tree import Call, Compilation, CutTree, Fate, Receive
 from benchctl.report.numbers import counted, figure, p_value, visible
 from benchctl.stats.inference import PermutationResult, permutation_p
 
-# What became of calls, in the words of every report.
-
-
 FOUND_WORDS: Mapping[Found, str] = MappingProxyType(
     {
         "inlined": "inlined",
@@ -30,9 +27,6 @@ FOUND_WORDS: Mapping[Found, str] = MappingProxyType(
 )
 PARTLY = "inlined in part: the code of some receivers is there, calls of the others are dispatched"
 """How to read the one that HotSpot has no word for."""
-
-
-# A compilation's tree, cut to what matters.
 
 
 _MS_PER_S = 1000
@@ -180,9 +174,6 @@ def receivers_document(receivers: tuple[Receiver, ...]) -> list[dict[str, Any]]:
     return [{"class": one.name, "count": one.count, "total": one.total} for one in receivers]
 
 
-# Forks of a variant grouped by the fate of a call site: whether that is why they differ.
-
-
 _NS_PER_MS = 1e6
 _LEAST_FORKS = 2
 CAVEAT = (
@@ -193,20 +184,14 @@ CAVEAT = (
 
 @dataclass(frozen=True)
 class GroupedFork:
-    """One fork.
-
-    Attributes:
-        fate: of the call site, in words.
-        throughput_per_s: of the task; None where it has none.
-        p90_ns: of its service time, nanoseconds; None where it has none.
-        given_up_ms: when the JVM stopped using the compilation that the fate is of, milliseconds since it
-            started; None if never.
-    """
+    """One fork."""
 
     block: int
     fate: str
-    throughput_per_s: float | None
-    p90_ns: float | None
+    throughput_per_s: float | None  # of the task; None where it has none
+    p90_ns: float | None  # of its service time, nanoseconds; None where it has none
+    # When the JVM stopped using the compilation that the fate is of, milliseconds since it started; None if
+    # never.
     given_up_ms: int | None = None
 
 
@@ -309,9 +294,6 @@ def _tested(groups: dict[str, list[GroupedFork]], metric: _Metric) -> tuple[floa
 
 def _mean(values: Sequence[float]) -> float:
     return math.exp(fmean(map(math.log, values)))
-
-
-# Call sites that two variants dispatch differently, for readers and for programs.
 
 
 def differences_text(sides: tuple[str, str], labels: tuple[str, str], compared: Compared, scope: str) -> str:

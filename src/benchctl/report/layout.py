@@ -45,8 +45,6 @@ from benchctl.stats.compare import (
 from benchctl.stats.cost import VerdictCost
 from benchctl.stats.metrics import HELD, INDEX_BUILDS, Metric, metric_of
 
-# Numbering of caveats: a row carries numbers, and the words stand once below the tables.
-
 
 class Notes(msgspec.Struct, frozen=True):
     """Notes below the tables: `numbered` ones about some rows, from 1, and `general` ones about every row."""
@@ -73,9 +71,6 @@ def collect_notes(analysis: Analysis) -> Notes:
 def _shared(rows: Sequence[Row]) -> list[Caveat]:
     common = reduce(lambda found, row: found & set(row.caveats), rows[1:], set(rows[0].caveats))
     return [doubt for doubt in rows[0].caveats if doubt in common]
-
-
-# Analysis -> tables of results, which renderers only have to draw.
 
 
 _TWO = 2
@@ -375,9 +370,6 @@ def comparison_text(row: Row, one: Comparison) -> str:
         return f"{values}: {word}"
     reach = "" if one.low_percent is None else f" ({interval(one.low_percent, one.high_percent)})"
     return f"{values}: {signed_percent(one.effect_percent)} %{reach}, p {p_value(one.p_adjusted)}, {word}"
-
-
-# What was compared, and what came of it, in a sentence or two that may be quoted.
 
 
 _MOST_NAMED = 3

@@ -24,17 +24,12 @@ class Share(float):
 
 @dataclass(frozen=True)
 class Listing:
-    """Columns and rows.
-
-    Attributes:
-        rows: one value a column; None where there is none. May be readable once only.
-        numeric: positions of the columns that hold numbers, which are set flush right.
-        grouped: whether readers get the digits of integers in groups of three.
-        title: of the table, where it stands by itself, as on a page.
-    """
+    """Columns and rows."""
 
     columns: tuple[str, ...]
+    # One value a column; None where there is none. May be readable once only.
     rows: Iterable[tuple[object, ...]]
+    # Positions of the columns that hold numbers, which are set flush right.
     numeric: frozenset[int] = frozenset()
     grouped: bool = False
     title: str = ""

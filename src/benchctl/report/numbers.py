@@ -6,9 +6,6 @@ from collections.abc import Callable
 
 import msgspec
 
-# Text that is shown and not obeyed: names and reasons come from engines, files and hosts.
-
-
 _REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 # Unicode's categories Cc but for tabs and line ends, Cf, Cs, Zl and Zp: what moves the cursor, turns the
 # direction of the text around, or has no width.
@@ -24,15 +21,9 @@ def visible(text: str) -> str:
     return _OBEYED.sub(_REPLACEMENT, text)
 
 
-# JSON as benchctl prints it: for programs, and for eyes.
-
-
 def json_text(value: object) -> str:
     """Anything that msgspec can encode, indented, with a line break at its end."""
     return msgspec.json.format(msgspec.json.encode(value), indent=1).decode() + "\n"
-
-
-# Numbers as readers want them: digits that mean something, units that fit.
 
 
 NOT_AVAILABLE = "n/a"

@@ -104,21 +104,13 @@ _OF_CAVEATS = {
 
 
 class _Line(msgspec.Struct, frozen=True):
-    """One task and metric of one contender.
+    """One task and metric of one contender."""
 
-    Attributes:
-        block: the contender and the title of its table.
-        headers: of the figures.
-        figures: cells, as many as headers.
-        verdict: with the row's marks; its first word is the verdict's.
-        mde_percent: minimum detectable effect of a row that is open.
-    """
-
-    block: tuple[str, str]
+    block: tuple[str, str]  # the contender and the title of its table
     headers: tuple[str, ...]
     name: str
     figures: tuple[str, ...]
-    verdict: Cell
+    verdict: Cell  # with the row's marks; its first word is the verdict's
     strength: tuple[int, float]
     mde_percent: float | None = None
 

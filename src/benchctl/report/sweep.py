@@ -56,9 +56,6 @@ def sweep_title(curve: SweepCurve) -> str:
     return f"{where}, {metric_of(curve.metric).title} by {curve.axis.name}{fixed}"
 
 
-# The answer.
-
-
 def sweep_answer(curve: SweepCurve) -> list[str]:
     """Which variant is faster where and by how much, where they cross, and how fast each grows."""
     found = [_pair_text(curve, place, pair) for place, pair in enumerate(curve.pairs)]
@@ -255,9 +252,6 @@ def _counted(curves: Sequence[SweepCurve]) -> Iterator[str]:
         yield f"{contender} against {baseline}: {'; '.join(parts)}."
     if curves and not found:
         yield "One variant: how its figures change along the axis."
-
-
-# The tables.
 
 
 def all_results(analysis: Analysis, notes: Notes) -> Iterator[Grid | str]:

@@ -42,7 +42,7 @@ from benchctl.engine.variant import VARIANT_OPTIONS, check_parts, placed_jar
 from benchctl.errors import BenchctlError, ExitCode, UsageError
 from benchctl.home import Home, resolve_home
 from benchctl.plugin.code import Consent
-from benchctl.report.ci import step_summary
+from benchctl.report.formats import step_summary
 from benchctl.report.grid import escaped
 from benchctl.report.numbers import counted, duration
 from benchctl.results.figures import FIGURES

@@ -290,7 +290,7 @@ def announce(
 ) -> float:
     """Announce a run; returns the expected seconds of a fork, on average over the variants."""
     # Imports scipy for a sixth of a second, too long for `benchctl run --help`.
-    from benchctl.report.forecast import forecast_lines  # noqa: PLC0415 - see above
+    from benchctl.report.planning import forecast_lines  # noqa: PLC0415 - see above
 
     rule = stop_text(plan)
     if rule:

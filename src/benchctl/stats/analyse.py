@@ -96,12 +96,6 @@ def with_imports(analysis: Analysis, imported: Mapping[str, Imported | None]) ->
     return msgspec.structs.replace(analysis, caveats=(*said, *own))
 
 
-# Forks in, analysis out: one value a fork, comparisons adjusted within each metric, doubts beside them.
-
-
-# Red-lines that are not measured loads: lower bounds, objectives that are missed at any load.
-
-
 def redline_doubts(
     search: RedlineSpec, found: Mapping[str, ForkSummaries], done: Mapping[str, Sequence[ForkRecord]]
 ) -> Iterator[Caveat]:
@@ -172,8 +166,6 @@ def _few_samples(search: RedlineSpec, found: Mapping[str, ForkSummaries]) -> Ite
             yield caveat.short_steps(label, percentile_name(search.percentile), min(counts), needed)
 
 
-# All the times of a task side by side: the engine's own, on the wire, and what the driver adds.
-
 LEAST_FOR_P90 = 10
 LEAST_FOR_P99 = SAMPLES_FOR_P90
 _NS_PER_MS = 1e6
@@ -231,8 +223,6 @@ def _times_row(
         search=search,
     )
 
-
-# Forks in, analysis out.
 
 _Curve = tuple[str, int, str, MetricKey, str, str]
 """(challenge, task, label, metric, unit, the other axes) of a curve."""

@@ -128,9 +128,6 @@ def _mean(points: Floats, *, additive: bool) -> float | None:
     return float(points.mean()) if additive else float(np.exp(points.mean()))
 
 
-# Index builds above forks: where indices were built several times, the build is the unit of replication.
-
-
 class Nested(msgspec.Struct, frozen=True):
     """One side's forks by build."""
 
@@ -211,9 +208,6 @@ def _components(
     return float(np.sqrt(max(0.0, (spread - within) / typical))), float(np.sqrt(within))
 
 
-# What the forks of one variant say about their own mean: for plots, where sides stand beside each other.
-
-
 _CONFIDENCE = 0.95
 _LEAST_FOR_SPREAD = 2
 
@@ -244,9 +238,6 @@ def own_interval(
     reach = float(stdtrit(logs.size - 1, 0.5 + _CONFIDENCE / 2) * logs.std(ddof=1) / math.sqrt(logs.size))
     low, high = middle - reach, middle + reach
     return (max(low, 0.0), high) if additive else (math.exp(low), math.exp(high))
-
-
-# Two variants on one task and metric: effect, interval, p, and a verdict that may be read as it stands.
 
 
 Verdict = Literal["equivalent", "faster", "slower", "different", "inconclusive", "insufficient", "n/a"]

@@ -18,10 +18,6 @@ class ValueCounts:
     Nothing is lost up to `most` distinct values, of 16 bytes each: libcurl's times are whole
     microseconds, of which even 100 million requests have few. Clocks of the driver are nanoseconds;
     beyond `most` all values are cut to a microsecond, then to 10, and so on, until they fit.
-
-    Attributes:
-        size: values added.
-        grid: what values are rounded to; 1 while they are exact.
     """
 
     def __init__(self, most: int = _MOST_DISTINCT) -> None:

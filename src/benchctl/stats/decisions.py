@@ -14,9 +14,6 @@ from benchctl.stats.cost import forks_to_verdict
 from benchctl.stats.metrics import metric_of
 from benchctl.stats.multiplicity import FIRST_LOOK, MOST_BLOCKS
 
-# One decision for continuous integration: has anything become slower, and could it have been seen?
-
-
 Outcome = Literal["pass", "regression", "inconclusive"]
 RowOutcome = Literal["regression", "open", "kept"]
 
@@ -173,9 +170,6 @@ def _summary(counts: Counter[str]) -> str:
 def _name(analysis: Analysis, row: Row, comparison: Comparison) -> str:
     """Who in what: the challenge and the contender where there are several."""
     return f"{comparison.contender} in {analysis.where(row)}, {metric_of(row.metric).title}"
-
-
-# Has a run seen enough? Judged by how wide its intervals are, or by whether every row has a verdict.
 
 
 DECIDED = frozenset({"faster", "slower", "equivalent"})

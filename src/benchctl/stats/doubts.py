@@ -331,9 +331,6 @@ def _median(values: Sequence[float | None]) -> float | None:
     return float(median(known)) if known else None
 
 
-# What weakens a comparison, found in the forks themselves.
-
-
 _NOTABLE_SCALE = 10.0
 _MEDIAN = 0.5
 
@@ -342,8 +339,6 @@ WITHHOLDING = frozenset({"coarse", "lower-bound", "offered-rate", "same-builds",
 APART = frozenset({"bimodal", "fork-apart"})
 """With these, and few forks, an interval covers less than it says."""
 
-
-# Do forks fall apart into groups? A JIT that lands in two states is a finding, not an outlier.
 
 _ERRORS = 3.0
 _LEAST_GAP = math.log(1.05)
@@ -389,9 +384,6 @@ def within_fork_error(summaries: Sequence[TaskSummary]) -> float:
         if summary.sd_ns is not None and summary.mean_ns and summary.effective_samples
     ]
     return math.sqrt(math.fsum(squares) / len(squares)) if squares else math.inf
-
-
-# What weakens a comparison, found in the forks themselves.
 
 
 def row_doubts(

@@ -138,9 +138,6 @@ def _percent(log_ratio: float) -> float:
     return 100 * math.expm1(log_ratio)
 
 
-# What a node's compilers, its collector and its process did while one task was measured: evidence, counted.
-
-
 _NS_PER_MS = 1e6
 _NS_PER_S = 1e9
 
@@ -182,7 +179,7 @@ class GcActivity(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     causes: dict[str, Cause]  # in the JVM's words -> pauses for that reason
     safepoints: int
     safepoint_ms: float
-    reach_ms: float
+    reach_ms: float  # of it, until the last thread had stopped: sum, longest
     longest_reach_ms: float
     # By the heap between collections that lie around the task or in it; None where there are none.
     allocated_bytes_per_s: float | None
@@ -201,9 +198,9 @@ class OsActivity(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     major_faults: float | None
     read_bytes: float | None
     write_bytes: float | None
-    voluntary_switches: float | None
+    voluntary_switches: float | None  # of threads: they waited, or another one had the CPU
     involuntary_switches: float | None
-    threads: float | None
+    threads: float | None  # the most of any reading
     rss_bytes: float | None
 
 

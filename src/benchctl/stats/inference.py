@@ -18,9 +18,6 @@ from benchctl.stats.multiplicity import (
     p_in_spite_of_looks,
 )
 
-# Spread of log-normal values: the coefficient of variation of them, and the SD of their logarithms.
-
-
 _MOST_SD = 10.0  # of which the CV is 10^21
 
 
@@ -32,9 +29,6 @@ def cv_of(sd: float) -> float:
 def sd_of(cv: float) -> float:
     """The SD of the natural logarithms of values that have this CV, as a ratio."""
     return math.sqrt(math.log1p(cv**2))
-
-
-# Permutation tests over forks: a cross-check of the t-test that assumes no distribution.
 
 
 # Up to 8 forks a side, or 14 pairs, every arrangement is looked at; above, this many drawn with a fixed seed.
@@ -79,9 +73,6 @@ def permutation_p(baseline: Floats, contender: Floats, *, paired: bool) -> Permu
 
 def _difference_of_means(left: Floats, right: Floats, axis: int) -> Floats:
     return np.asarray(np.mean(left, axis=axis) - np.mean(right, axis=axis))
-
-
-# What a number of forks can see: minimum detectable effects, and forks needed for an effect.
 
 
 # Not scipy.stats: a run forecasts before its first request, and that takes half a second to load, and a
@@ -213,9 +204,6 @@ def _critical(df: float, alpha: float) -> float:
     return float(stdtrit(df, 1 - alpha / 2))
 
 
-# The difference of two variants on the log scale: its t-test, its intervals, and what it could see.
-
-
 _LEAST_FOR_SPREAD = 2
 
 # Logarithms of equal values differ by rounding alone; below this the spread is no measurement.
@@ -277,9 +265,6 @@ def _standard_error(baseline: Floats, contender: Floats, *, paired: bool) -> flo
         return float((contender - baseline).std(ddof=1) / np.sqrt(baseline.size))
     squares = contender.var(ddof=1) / contender.size + baseline.var(ddof=1) / baseline.size
     return float(np.sqrt(squares))
-
-
-# A linear contrast of the means of independent groups, whose variances need not be alike.
 
 
 # Logarithms of equal values differ by rounding alone; below this the spread is no measurement.

@@ -352,9 +352,6 @@ LATENCY = metric("latency")
 REDLINE = metric("redline")
 
 
-# Which number each fork contributes: summaries of one task by variant, and their values in one metric.
-
-
 ForkSummaries = list[tuple[int, TaskSummary]]
 """(block, summary) of one task in every finished fork of a variant."""
 
@@ -393,8 +390,6 @@ def collect(done: Mapping[str, Sequence[ForkRecord]], place: Place, task: Task) 
         for label, group in done.items()
     }
 
-
-# Builds of an index as forks: of a challenge of their own, whose tasks are the build and the index's fields.
 
 INDEX_BUILDS: Final = "index builds"
 """That challenge."""

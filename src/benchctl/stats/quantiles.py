@@ -92,9 +92,6 @@ def _harrell_davis(values: Integers, up_to: Integers, probability: float) -> flo
     return float(weights @ values[carrying])
 
 
-# Quantiles that no summary holds: asked for after the run, computed from the samples of its forks.
-
-
 class MoreQuantiles(Quantiles, frozen=True, forbid_unknown_fields=True):
     """Quantiles with further ones, in nanoseconds; never written to a record."""
 
@@ -163,9 +160,6 @@ def _extended(known: Quantiles | None, counts: ValueCounts, quantiles: Collectio
     return MoreQuantiles(**msgspec.structs.asdict(known), more=more)
 
 
-# Value counts -> the few points that a chart of them needs: shares, quantiles, boxes.
-
-
 TAIL_REQUESTS = 10
 """Requests that must lie beyond a quantile before it is drawn."""
 
@@ -184,7 +178,7 @@ class Box(msgspec.Struct, frozen=True):
 
     magnitude: int  # 0 for none, 1 for 1 to 9 hits, 2 for 10 to 99, and so on
     requests: int
-    least_ns: float
+    least_ns: float  # of their service time
     p25_ns: float
     p50_ns: float
     p75_ns: float

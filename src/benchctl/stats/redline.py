@@ -30,8 +30,6 @@ _BEYOND = 10
 Phase = Literal["search", "retry", "confirm"]
 
 
-# Does the backlog grow while a rate is offered? Judged from how latency goes along the step.
-
 _BATCHES = 10
 _LEAST_BATCHES = 3
 _LEAST_PER_BATCH = 2
@@ -103,9 +101,6 @@ def undelayed_latency(due_ns: Integers, start_ns: Integers, end_ns: Integers, cl
         worked = np.cumsum(took)
         latency[mine] = worked + np.maximum.accumulate(due - (worked - took)) - due
     return latency
-
-
-# Did one step at one load meet the objective? One verdict of latency, failures, rate and backlog.
 
 
 class Offer(msgspec.Struct, frozen=True):
@@ -268,9 +263,6 @@ def hardest(judged: Sequence[tuple[Task, CurvePoint, int]], factor: float) -> Cu
         reason=f"{task.label}: {worst.reason}" if worst.reason else "",
         task=task.label,
     )
-
-
-# Throughput-latency curves: the steps of all forks of a variant, load by load.
 
 
 class Spread(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

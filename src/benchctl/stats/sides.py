@@ -15,8 +15,6 @@ from benchctl.stats.compare import Comparison, Series, as_percent, build_means, 
 from benchctl.stats.inference import cv_of
 from benchctl.stats.metrics import ForkSummaries, Metric, fork_values
 
-# Effects and spreads of forks with the host's own speed taken out: shown beside the plain ones, and no more.
-
 KERNELS = ("cpu", "memory")
 
 # Residual degrees of freedom that so many kernels must leave: five forks a side for both, three for one.
@@ -162,9 +160,6 @@ def _log_mean(times_ns: Sequence[int]) -> float:
     if not times_ns or min(times_ns) <= 0:
         return math.nan
     return math.log(math.fsum(times_ns) / len(times_ns))
-
-
-# Two variants in one task and metric.
 
 
 class Side(msgspec.Struct, frozen=True):

@@ -211,9 +211,6 @@ def _merged(logs: Floats, begins: list[int]) -> list[int]:
     return begins
 
 
-# Had a task settled while it was measured? Judged from the levels of each fork, and from their drift.
-
-
 State = Literal["steady", "not steady", "unknown"]
 Trend = Literal["not warmed up", "drifting"]
 

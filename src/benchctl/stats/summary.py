@@ -202,9 +202,6 @@ def _border(starts: ValueCounts, rank: int) -> tuple[int, int]:
     return int(values[place]), int(up_to[place] - counts[place])
 
 
-# One fork's samples of one task -> the figures that forks are compared by, in bounded memory.
-
-
 _NS_PER_S = 1_000_000_000
 _NS_PER_MS = 1_000_000
 
@@ -302,19 +299,7 @@ def summarise(
 
 
 class _Tally:
-    """The first reading of a task's samples.
-
-    Attributes:
-        throttled: requests had a due time, from which latency and the measured window count.
-        warmup: operations of the warm-up.
-        cancelled: operations that the driver itself ended, warm-up included.
-        retries: measured requests that were sent again after a rejection.
-        failures: measured operations that failed.
-        service, latency, took, processing, first_byte: times of successful measured operations.
-        pages: service times of the successful requests that longer operations consist of.
-        starts: when the successful measured operations began, rounded if they are many.
-        least_ns, most_ns: of service time; None without samples.
-    """
+    """The first reading of a task's samples."""
 
     def __init__(self, *, throttled: bool) -> None:
         self._throttled = throttled

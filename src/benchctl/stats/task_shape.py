@@ -28,9 +28,6 @@ from benchctl.stats.quantiles import (
 )
 from benchctl.stats.summary import START_BINS
 
-# One fork's samples of one task -> how they were distributed and how they went along, in bounded memory.
-
-
 _NS_PER_S = 1_000_000_000
 _MOST_CELLS = 1024
 _ECDF_POINTS = 120
@@ -84,14 +81,7 @@ class TaskShape(msgspec.Struct, frozen=True):
 
 
 class HitTimes:
-    """Service times by order of magnitude of the hits, of as many forks as are added.
-
-    Attributes:
-        service_ns: grouped by `shape.magnitudes`; requests whose hits are not known are not in it.
-        unknown: requests whose hits are not known.
-        bounded: requests whose hits the engine stopped counting: they had as many or more.
-        least, most: hits that were seen; None before any.
-    """
+    """Service times by order of magnitude of the hits, of as many forks as are added."""
 
     def __init__(self) -> None:
         self.service_ns = GroupedCounts()
@@ -275,9 +265,6 @@ def _least(known: int | None, values: Integers) -> int:
     return least if known is None else min(known, least)
 
 
-# A fork's telemetry -> what its node and the driver used while one task ran, in few points.
-
-
 _NS_PER_MS = 1e6
 _MOST_POINTS = 150
 _READ_EVERY_NS = 1_000_000_000
@@ -355,9 +342,6 @@ def _marks(pauses: Columns, begin_ns: int, end_ns: int) -> Integers:
 def _greatest(values: Integers, marks: Integers) -> Floats:
     firsts = np.flatnonzero(np.diff(marks, prepend=-1))
     return np.maximum.reduceat(values, firsts).astype(np.float64) if firsts.size else np.zeros(0)
-
-
-# Samples of a run's forks -> the shapes of every task: what charts that need samples are drawn from.
 
 
 _MOST_TASK_POINTS = 400
@@ -528,9 +512,6 @@ def _hit_boxes(found: Mapping[str, HitTimes]) -> dict[str, HitBoxes]:
     return {label: HitBoxes(boxes(one.service_ns), one.unknown, one.bounded) for label, one in found.items()}
 
 
-# Completions over time -> rates in cells of one length for all forks of a task.
-
-
 _MOST_RATE_CELLS = 120
 _LEAST_CELLS = 5
 _REQUESTS_A_CELL = 5
@@ -573,9 +554,6 @@ def rates(flow: Flow, cell_s: float) -> tuple[Floats, Floats]:
     sums = np.add.reduceat(units, firsts)
     per_s = np.divide(sums, lengths, out=np.zeros(sums.shape), where=lengths > 0)
     return (edges[:-1] + edges[1:]) / 2, per_s
-
-
-# A task of a fork that carried `jit` evidence: its requests over time, and what compilers did meanwhile.
 
 
 _MOST_JIT_POINTS = 300

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchctl.jvm.profile import Counted
-from benchctl.report.profile.stored import FlameData, flame_data, render_flame
+from benchctl.report.profile import FlameData, flame_data, render_flame
 
 STACK = st.lists(st.sampled_from("abc"), min_size=1, max_size=4).map(tuple)
 SIDE = st.dictionaries(STACK, st.integers(1, 9), min_size=1, max_size=6).map(

@@ -1,5 +1,5 @@
 from benchctl.jvm.profile import Counted, differences, shares
-from benchctl.report.profile.text import Form, Heading, difference_lines, frame_words, summary_lines
+from benchctl.report.profile import Form, Heading, difference_lines, frame_words, summary_lines
 
 COLLECT = "org.apache.lucene.search.TopFieldCollector.collect:78"
 READ = "org.apache.lucene.util.bkd.DocIdsWriter.readInts24:305"

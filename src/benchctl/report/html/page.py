@@ -39,7 +39,7 @@ from benchctl.report.html.parts import (
 from benchctl.report.layout import Command, collect_notes, headline
 from benchctl.report.numbers import counted
 from benchctl.report.planning import planning_lines
-from benchctl.report.profile.stored import profile_grids
+from benchctl.report.profile import profile_grids
 from benchctl.report.sweep import all_results, verdict
 from benchctl.report.tables import legend
 from benchctl.results.model import RunRecord
@@ -52,29 +52,18 @@ from benchctl.stats.metrics import INDEX_BUILDS
 from benchctl.stats.order import describe_before, ran_before
 from benchctl.stats.task_shape import run_shapes
 
-# What a page is about: one run, or results that are compared.
-
 
 class Subject(msgspec.Struct, frozen=True):
-    """What a page is about.
-
-    Attributes:
-        plan: None when there are several or it was another tool's: no command is proposed.
-        origins: where each side comes from, in words; empty for a single run.
-        charts: of samples; those of effects and forks are made from the analysis.
-        without_samples: why charts are missing, in words; empty when none is.
-        commands: that print or make this again.
-        profiles: where nodes spent their time, if that was sampled.
-    """
+    """What a page is about."""
 
     title: str
     analysis: Analysis
     records: tuple[RunRecord, ...] = ()
-    plan: Plan | None = None
+    plan: Plan | None = None  # None when there are several or it was another tool's: no command is proposed
     subtitle: tuple[str, ...] = ()
-    origins: tuple[str, ...] = ()
-    charts: tuple[Chart, ...] = ()
-    without_samples: tuple[str, ...] = ()
+    origins: tuple[str, ...] = ()  # where each side comes from, in words; empty for a single run
+    charts: tuple[Chart, ...] = ()  # of samples; those of effects and forks are made from the analysis
+    without_samples: tuple[str, ...] = ()  # why charts are missing, in words; empty when none is
     commands: tuple[Command, ...] = ()
     profiles: tuple[Grid, ...] = ()
 
@@ -146,9 +135,6 @@ def _challenges(analysis: Analysis) -> str:
 def _moment(created: str) -> str:
     """`2026-11-21T13:01:18+00:00` as people write it."""
     return created.replace("T", " ").replace("+00:00", " UTC").replace("Z", " UTC")
-
-
-# A run or a comparison as one page: what it holds and in which order; templates only write it down.
 
 
 # What a reader wants to see of a run at once; everything else is folded away.
@@ -276,9 +262,6 @@ def _setting_grids(analysis: Analysis, plan: Plan | None) -> Iterable[Grid]:
         (analysis.where(rows[place]), describe_before(ran_before(plan, place))) for place in sorted(rows)
     )
     yield Grid.of("What the same node had run before each operation", (OPERATION, worded("Ran")), lines)
-
-
-# Pages from stored runs: their samples read, and the files of a report written.
 
 
 _MARK = "benchctl"

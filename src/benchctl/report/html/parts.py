@@ -21,9 +21,6 @@ from benchctl.report.grid import Grid
 from benchctl.report.layout import Command
 from benchctl.report.numbers import visible
 
-# The files beside a page: its style, its script, and plotly's, which comes with the plotly package.
-
-
 FOLDER = "assets"
 STYLE, SCRIPT, PLOTLY = "style.css", "script.js", "plotly.min.js"
 
@@ -97,24 +94,12 @@ def _plotly_path() -> Path:
     )
 
 
-# What a page shows, as its template wants it: charts with their JSON, names with their joints.
-
-
 _JOINT = re.compile(r"(?<=[-_.@])")
 _NOT_IN_ANCHORS = re.compile(r"[^A-Za-z0-9-]+")
 
 
 class Figure(msgspec.Struct, frozen=True):
-    """A chart for the template.
-
-    Attributes:
-        key: its anchor.
-        title, about: see `Chart`.
-        json: the figure, safe inside a script element.
-        height_px: reserved, so that nothing moves when it is drawn.
-        table: the same in words.
-        explained: a chart of the same title above it already says how to read it.
-    """
+    """A chart for the template."""
 
     key: str
     title: str
@@ -122,7 +107,7 @@ class Figure(msgspec.Struct, frozen=True):
     json: Markup
     height_px: int
     table: Grid | None
-    explained: bool = False
+    explained: bool = False  # a chart of the same title above it already says how to read it
 
 
 class Group(msgspec.Struct, frozen=True):
@@ -195,9 +180,6 @@ def anchor(key: str) -> str:
     return _NOT_IN_ANCHORS.sub("-", key)
 
 
-# The templates of pages, compiled once.
-
-
 @cache
 def templates(*packages: tuple[str, str]) -> jinja2.Environment:
     """A strict, escaping template environment without invisible characters.
@@ -220,9 +202,6 @@ def _shown(value: object) -> object:
     if isinstance(value, Markup):
         return Markup(visible(value))  # noqa: S704 - it was markup before
     return visible(value) if isinstance(value, str) else value
-
-
-# Tables alone as a page in one file, without plots and without a script.
 
 
 def render_tables(title: str, tables: Sequence[Grid], *, lines: Sequence[str | Command] = ()) -> str:

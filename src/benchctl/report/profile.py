@@ -2,10 +2,11 @@
 
 import base64
 import hashlib
+import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from importlib.resources import files
+from typing import Literal
 
 import msgspec
 from markupsafe import Markup
@@ -18,28 +19,21 @@ from benchctl.jvm.profile import (
     Difference,
     ForkProfile,
     Share,
+    Stack,
     collapse,
     count_fork,
     differences,
     engine_neutral,
     fork_profiles,
     merged,
+    method_of,
     shares,
     without_lines,
 )
 from benchctl.nearest import suggestion
 from benchctl.report.grid import Grid, worded
-from benchctl.report.html.parts import embedded, templates
+from benchctl.report.html.parts import embedded, templates, text_of
 from benchctl.report.numbers import counted
-from benchctl.report.numbers import counted as counted_words
-from benchctl.report.profile.text import (
-    Form,
-    Heading,
-    difference_lines,
-    frame_words,
-    heading_lines,
-    summary_lines,
-)
 from benchctl.results.model import RunRecord
 from benchctl.results.places import task_named
 from benchctl.results.plan import Place, Plan
@@ -47,10 +41,193 @@ from benchctl.results.reading import UnknownTimesError
 from benchctl.results.store import RunFolder
 from benchctl.stats.metrics import places
 
+Mode = Literal["cpu", "native"]
+
+# With these a share of 5 % is known to within 4.3 points.
+LEAST_SAMPLES = 100
+_SHARE_FOR_PRECISION = 0.05
+_NORMAL_95 = 1.96
+_CALLER = "  at "
+
+
+@dataclass(frozen=True)
+class Heading:
+    """What a table is about."""
+
+    name: str
+    forks: int
+    samples: int
+    total: int
+    cut: int = 0  # of those counted, how many have a truncated stack
+    unread: int = 0
+    native: int = 0  # samples of threads in native code that did not wait there; in no share of mode `cpu`
+    native_frame: str = ""  # where most of these were; empty without any
+    nodes: int = 1
+
+    @property
+    def shortage(self) -> str:
+        """Warning of too few samples; empty when there are enough."""
+        if self.samples >= LEAST_SAMPLES:
+            return ""
+        return (
+            f"Too few samples of {self.name} to rank methods: {self.samples}, and it takes {LEAST_SAMPLES}. "
+            "Measure for longer, or more forks."
+        )
+
+
+@dataclass(frozen=True)
+class Form:
+    """How samples are counted and shown."""
+
+    # `cpu` for threads that ran Java, `native` for those in native code that did not wait there.
+    mode: Mode = "cpu"
+    size: int = 1
+    lines: bool = False  # whether lines of a method are told apart
+    inclusive: bool = False
+    top: int = 30
+    thread: str = ""  # the regular expression that threads' names match; empty for all
+    task: str = ""  # whose measured window they were taken in; empty for that of any task
+    recorded: bool = False  # whether everything recorded counts, including startup, warm-up and pauses
+    node: str = ""  # whose samples they are; empty for all of a variant's
+
+    @property
+    def when(self) -> str:
+        """When the counted samples were taken, in words."""
+        return "all that was recorded" if self.recorded else self.task or "all, while measured"
+
+
+def summary_lines(heading: Heading, found: Sequence[Share], form: Form) -> list[str]:
+    """A variant's table, what it counts above it, and what it leaves out below."""
+    several = heading.forks > 1
+    shown = found[: form.top]
+    headers = ["PERCENT", "FORKS"] if several else ["PERCENT"]
+    rows = [
+        [
+            _percent(share.share),
+            *([f"{100 * share.least:.2f}-{100 * share.most:.2f}%"] if several else []),
+            f"{share.samples}",
+        ]
+        for share in shown
+    ]
+    table = _table([*headers, "CPU SAMPLES" if form.mode == "cpu" else "NATIVE SAMPLES"], rows,
+                   [share.stack for share in shown])  # fmt: skip
+    return [*heading_lines(heading, form), *_shortages(heading), *table, *_rest(found, shown, heading, form)]
+
+
+def difference_lines(
+    baseline: Heading, contender: Heading, found: Sequence[Difference], form: Form
+) -> list[str]:
+    """Both sides' shares of what differs most, with the least part of that due to chance."""
+    shown = found[: form.top]
+    rows = [
+        [
+            _percent(one.baseline.share),
+            _percent(one.contender.share),
+            f"{100 * one.difference:+.2f}",
+            f"{100 * one.noise:.2f}" + (" " if abs(one.difference) > one.noise else "~"),
+        ]
+        for one in shown
+    ]
+    headers = [baseline.name, contender.name, "POINTS", "CHANCE "]
+    notes = [
+        f"POINTS: {contender.name} minus {baseline.name}, percentage points of each side's own samples.",
+        "CHANCE: 95 % of the differences that sampling alone makes are smaller, at least; ~ is within it.",
+        *_native_note(baseline, form),
+        *(_native_note(contender, form) if form.mode == "cpu" else ()),
+        "Shares say where the time goes, not how much it is: what a side saves makes its other shares grow.",
+    ]
+    if len(found) > len(shown):
+        notes.append(f"{len(shown)} of {counted(len(found), 'frame')} shown.")
+    table = _table(headers, rows, [one.stack for one in shown])
+    heads = [*heading_lines(baseline, form), *heading_lines(contender, form)[:2]]
+    return [*heads, *_shortages(baseline, contender), *table, "", *notes]
+
+
+def heading_lines(heading: Heading, form: Form) -> list[str]:
+    """What the samples are."""
+    words = {
+        "mode": form.mode,
+        "count": form.top,
+        "stacksize": form.size,
+        "linenumbers": str(form.lines).lower(),
+        "inclusive": str(form.inclusive).lower(),
+        "threads": form.thread or "all",
+        "task": form.when,
+    }
+    nodes = form.node or (counted(heading.nodes, "node") if heading.nodes > 1 else "")
+    return [
+        f"Profile of {', '.join(filter(None, (heading.name, counted(heading.forks, 'fork'), nodes)))}:",
+        f"PROFILE SUMMARY from {heading.samples} events (total: {heading.total})",
+        *(f"  profile.{name}={value}" for name, value in words.items()),
+    ]
+
+
+def frame_words(frame: str) -> str:
+    """A frame as luceneutil writes it: `org.apache.lucene.util.BytesRefHash#equals()`, and its line."""
+    method = method_of(frame)
+    owner, dot, name = method.rpartition(".")
+    return f"{owner}#{name}(){frame[len(method) :]}" if dot and not frame.startswith("(") else frame
+
+
+def _shortages(*headings: Heading) -> list[str]:
+    return [one.shortage for one in headings if one.shortage]
+
+
+def _native_note(heading: Heading, form: Form) -> list[str]:
+    """Why native code is not ranked beside Java: the JVM samples one thread in native code at a time."""
+    if form.mode == "native":
+        return ["One thread in native code is looked at at a time, waiting ones too: no shares of time."]
+    if not heading.native:
+        return []
+    where = frame_words(heading.native_frame)
+    samples = counted(heading.native, "sample")
+    return [
+        f"Not in these shares: {samples} of {heading.name} in native code, most in {where}: --mode native."
+    ]
+
+
+def _rest(found: Sequence[Share], shown: Sequence[Share], heading: Heading, form: Form) -> list[str]:
+    """What the table leaves out, and how certain it is."""
+    notes = []
+    hidden = found[len(shown) :]
+    if hidden and not form.inclusive:
+        left = sum(share.share for share in hidden)
+        notes.append(f"{counted(len(hidden), 'more line')} with {_percent(left)} together: see --top.")
+    elif hidden:
+        notes.append(f"{counted(len(hidden), 'more line')}: see --top.")
+    if heading.samples:
+        p = _SHARE_FOR_PRECISION
+        points = 100 * _NORMAL_95 * math.sqrt(p * (1 - p) / heading.samples)
+        notes.append(f"Of so many samples, a share of 5 % is known to within {points:.1f} points at best.")
+    notes += _native_note(heading, form)
+    if heading.cut:
+        notes.append(
+            f"{counted(heading.cut, 'stack')} deeper than what is recorded: outermost callers are missing."
+        )
+    if heading.unread:
+        notes.append(f"{counted(heading.unread, 'line')} of the recordings not understood.")
+    return ["", *notes] if notes else []
+
+
+def _table(headers: Sequence[str], rows: Sequence[Sequence[str]], stacks: Iterable[Stack]) -> list[str]:
+    """Figures flush right in columns, and stacks behind them, callers one below the other."""
+    widths = [max(map(len, column)) for column in zip(headers, *rows, strict=True)]
+    lines = ["  ".join([*(text.rjust(width) for text, width in zip(headers, widths, strict=True)), "STACK"])]
+    indent = " " * (sum(widths) + 2 * len(widths))
+    for row, stack in zip(rows, stacks, strict=True):
+        cells = [text.rjust(width) for text, width in zip(row, widths, strict=True)]
+        first, *callers = map(frame_words, stack)
+        lines.append("  ".join([*cells, first]))
+        lines += [f"{indent}{_CALLER}{caller}" for caller in callers]
+    return lines
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.2f}%"
+
+
 SECTION_LINES = 10
 
-
-# Counted stacks of one side or two -> a flame graph as one HTML file that loads nothing.
 
 _SMALLEST_SHARE = 1 / 4000
 _SMALLER = "(smaller ones)"
@@ -62,18 +239,12 @@ _POLICY = (
 
 
 class FlameData(msgspec.Struct, frozen=True):
-    """What the page's script draws.
-
-    Attributes:
-        names: of the sides, one or two.
-        totals: samples of each.
-        frames: every name once.
-        nodes: (depth, position in frames, samples of each side), parents before their children.
-    """
+    """What the page's script draws."""
 
     names: tuple[str, ...]
     totals: tuple[int, ...]
-    frames: tuple[str, ...]
+    frames: tuple[str, ...]  # every name once
+    # (depth, position in frames, samples of each side), parents before their children.
     nodes: tuple[tuple[int, ...], ...]
 
 
@@ -102,25 +273,27 @@ def flame_data(names: Sequence[str], sides: Sequence[Counted]) -> FlameData:
 
 def render_flame(title: str, lines: Sequence[str], data: FlameData) -> str:
     """Write the page; `lines` say what the samples are."""
-    # Without a loader: the template is read as the style and the script are.
-    template = templates().from_string(_text("flame.html.jinja"))
-    script = _text("flame.js")
+    script = text_of("flame.js")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    return template.render(
-        version=benchctl.__version__,
-        policy=_POLICY.format(digest=digest),
-        title=title,
-        lines=(*lines, _drawn(data)),
-        names=data.names,
-        style=Markup(_text("flame.css")),  # noqa: S704 - our own file
-        script=Markup(script),  # noqa: S704 - our own file
-        profile=embedded(data),
+    return (
+        templates()
+        .get_template("flame.html.jinja")
+        .render(
+            version=benchctl.__version__,
+            policy=_POLICY.format(digest=digest),
+            title=title,
+            lines=(*lines, _drawn(data)),
+            names=data.names,
+            style=Markup(text_of("flame.css")),  # noqa: S704 - our own file
+            script=Markup(script),  # noqa: S704 - our own file
+            profile=embedded(data),
+        )
     )
 
 
 def _drawn(data: FlameData) -> str:
     smaller = next((place for place, name in enumerate(data.frames) if name == _SMALLER), None)
-    text = f"{counted_words(len(data.nodes), 'frame')} drawn"
+    text = f"{counted(len(data.nodes), 'frame')} drawn"
     if smaller is None:
         return f"{text}."
     joint = sum(node[1] == smaller for node in data.nodes)
@@ -156,82 +329,42 @@ def _share(node: _Node, totals: Sequence[int]) -> float:
     return max(count / total if total else 0.0 for count, total in zip(node.samples, totals, strict=True))
 
 
-def _text(name: str) -> str:
-    return files(__package__).joinpath(name).read_text(encoding="utf-8")
-
-
-# What `benchctl profile --format json` prints.
-
-
 class ShareEntry(msgspec.Struct, frozen=True):
-    """One line of a profile.
+    """One line of a profile."""
 
-    Attributes:
-        stack: the frame, then its callers outwards: `Class.method`, or `Class.method:line`.
-        samples: of all forks.
-        share: of the counted samples, 0 to 1.
-        least, most: of the forks' own shares.
-    """
-
-    stack: Sequence[str]
+    stack: Sequence[str]  # the frame, then its callers outwards: `Class.method`, or `Class.method:line`
     samples: int
-    share: float
-    least: float
+    share: float  # of the counted samples, 0 to 1
+    least: float  # of the forks' own shares
     most: float
 
 
 class DifferenceEntry(msgspec.Struct, frozen=True):
-    """One line of a difference.
-
-    Attributes:
-        stack: as in `ShareEntry`.
-        baseline, contender: shares of each side's samples, 0 to 1.
-        difference: contender minus baseline.
-        chance: 95 % of the differences that sampling alone makes are smaller, at least.
-    """
+    """One line of a difference."""
 
     stack: Sequence[str]
-    baseline: float
+    baseline: float  # shares of each side's samples, 0 to 1
     contender: float
     difference: float
-    chance: float
+    chance: float  # 95 % of the differences that sampling alone makes are smaller, at least
 
 
 class VariantProfile(msgspec.Struct, frozen=True):
-    """One variant's samples.
-
-    Attributes:
-        name: the variant.
-        forks: that they come from.
-        samples: that were counted.
-        total: that were recorded.
-        cut: of those counted, how many have a truncated stack.
-        unread: lines of the recordings that were not understood.
-        native: samples of threads in native code that did not wait there.
-        caveat: that there are too few samples to rank methods; empty when there are enough.
-        shares: most first; those that were asked for.
-    """
+    """One variant's samples."""
 
     name: str
     forks: int
     samples: int
     total: int
-    cut: int
+    cut: int  # of those counted, how many have a truncated stack
     unread: int
-    native: int
-    caveat: str = ""
+    native: int  # samples of threads in native code that did not wait there
+    caveat: str = ""  # that there are too few samples to rank methods; empty when there are enough
     shares: tuple[ShareEntry, ...] = ()
 
 
 class ProfileDocument(msgspec.Struct, frozen=True):
-    """All of it.
-
-    Attributes:
-        run: its id.
-        mode, stack_size, line_numbers, inclusive, thread, task, recorded, node: how samples were counted.
-        variants: those that were asked for.
-        differences: of the second variant from the first; None where none was asked for.
-    """
+    """All of it."""
 
     run: str
     mode: str
@@ -242,6 +375,7 @@ class ProfileDocument(msgspec.Struct, frozen=True):
     task: str
     recorded: bool
     variants: tuple[VariantProfile, ...]
+    # Of the second variant from the first; None where none was asked for.
     differences: tuple[DifferenceEntry, ...] | None = None
     node: str = ""
 
@@ -289,9 +423,6 @@ def profile_json(
         form.node,
     )
     return msgspec.json.format(msgspec.json.encode(found), indent=1).decode() + "\n"
-
-
-# A stored run's profiles, counted as they were asked for.
 
 
 @dataclass(frozen=True)
