@@ -30,7 +30,7 @@ FreeBytes = Callable[[Path], int]
 
 
 def free_bytes(folder: Path) -> int:
-    """Bytes free for this user on the file system that holds `folder`."""
+    """Return bytes free for this user on the file system that holds `folder`."""
     return shutil.disk_usage(folder).free
 
 
@@ -47,7 +47,7 @@ def require_space(
         hint: what to do when they don't.
 
     Raises:
-        BenchctlError: they don't.
+        BenchctlError: If they don't.
     """
     if needed + RESERVE_BYTES > available:
         raise BenchctlError(
@@ -61,7 +61,7 @@ def try_writing(folder: Path) -> None:
     """Try to make a file in a folder, or where the folder would be made; nothing is left.
 
     Raises:
-        OSError: nobody can.
+        OSError: If nobody can.
     """
     there = next(one for one in (folder.absolute(), *folder.absolute().parents) if one.exists())
     with tempfile.TemporaryFile(dir=there):
@@ -69,7 +69,7 @@ def try_writing(folder: Path) -> None:
 
 
 def expanded(text: str) -> Path:
-    """A path, with a home for `~` or `~USER` where there is one; else as written, for others to miss."""
+    """Return a path with a home for `~` or `~USER` if there is one; else as written."""
     path = Path(text)
     try:
         return path.expanduser()
@@ -78,7 +78,7 @@ def expanded(text: str) -> Path:
 
 
 def size_bytes(path: Path) -> int:
-    """Of a file, or of all files of a folder."""
+    """Return the size of a file, or of all files of a folder."""
     files = path.rglob("*") if path.is_dir() else [path]
     return sum(file.lstat().st_size for file in files if file.is_file())
 
@@ -90,7 +90,7 @@ def remove_folder(path: Path) -> int:
         Bytes that its files had.
 
     Raises:
-        BenchctlError: the disk refuses.
+        BenchctlError: If the disk refuses.
     """
     with disk_errors(f"remove {path}"):
         freed = size_bytes(path)
@@ -107,7 +107,7 @@ def open_regular(path: Path, *, follow: bool = True) -> BufferedReader:
             neither it nor a folder on the way to it may be one of theirs.
 
     Raises:
-        OSError: it cannot be opened, or is not a regular file.
+        OSError: If it cannot be opened, or is not a regular file.
     """
 
     def open_without_waiting(name: str, flags: int) -> int:
@@ -127,12 +127,12 @@ def open_regular(path: Path, *, follow: bool = True) -> BufferedReader:
 
 @contextlib.contextmanager
 def folder_past_nodes(path: Path) -> Iterator[int]:
-    """A descriptor of a folder, for `dir_fd`; no link that is in a folder of the nodes' user led to it.
+    """Open a folder, for `dir_fd`, to which no link in a folder of the nodes' user led.
 
     What runs as that user can replace whatever is in there, at any moment, and benchctl may be root.
 
     Raises:
-        OSError: it cannot be opened, or there is such a link.
+        OSError: If it cannot be opened, or there is such a link.
     """
     flags = os.O_PATH | os.O_DIRECTORY
     folder = os.open("/", flags)
@@ -149,7 +149,7 @@ def folder_past_nodes(path: Path) -> Iterator[int]:
 
 @functools.cache
 def _nodes_uid() -> int | None:
-    """Of the user that nodes run as; None where benchctl is not root, and nothing is to be protected."""
+    """Return the uid of the user that nodes run as; None if benchctl is not root."""
     if os.geteuid() != 0:
         return None
     with contextlib.suppress(KeyError):
@@ -158,7 +158,7 @@ def _nodes_uid() -> int | None:
 
 
 def read_file(path: Path, most_bytes: int = MOST_BYTES, *, follow: bool = True) -> bytes:
-    """All of a file that fits into memory many times over, such as a record, a manifest or a YAML file.
+    """Read all of a file that fits into memory many times over, such as a record.
 
     Args:
         path: the file.
@@ -166,7 +166,7 @@ def read_file(path: Path, most_bytes: int = MOST_BYTES, *, follow: bool = True) 
         follow: as of `open_regular`.
 
     Raises:
-        OSError: it cannot be read, is not a regular file, or larger than `most_bytes`.
+        OSError: If it cannot be read, is not a regular file, or larger than `most_bytes`.
     """
     with open_regular(path, follow=follow) as file:
         content = file.read(most_bytes + 1)
@@ -179,7 +179,7 @@ def replace_past_nodes(path: Path, content: bytes) -> None:
     """Give a file in a folder of the nodes' user a new content at once, without following a link of theirs.
 
     Raises:
-        OSError: the disk refuses, or there is such a link.
+        OSError: If the disk refuses, or there is such a link.
     """
     partial = f".{path.name}.partial"
     with folder_past_nodes(path.parent) as folder:
@@ -195,7 +195,7 @@ def replace_past_nodes(path: Path, content: bytes) -> None:
 
 @contextlib.contextmanager
 def replacing(target: Path, *, durable: bool = False) -> Iterator[Path]:
-    """A temporary file beside the target that takes its place when the block ends well, else it is gone.
+    """Make a temporary file that takes the target's place if the block ends well, else is gone.
 
     Readers see what was there before, or all of what is new. What the file system refuses is not turned into
     words here: callers know what to advise. What a killed process left of the same file goes, too.
@@ -205,7 +205,7 @@ def replacing(target: Path, *, durable: bool = False) -> Iterator[Path]:
         durable: have the bytes and the name on the disk before going on, so that a power cut loses nothing.
 
     Raises:
-        OSError: the disk is full or cannot be written.
+        OSError: If the disk is full or cannot be written.
     """
     partial = target.with_name(f".{target.name}.{os.getpid()}.partial")
     try:

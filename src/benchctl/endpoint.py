@@ -78,24 +78,18 @@ class Signing:
 
 @dataclass(frozen=True)
 class Auth:
-    """Credentials; their text is in no representation, message or record.
+    """Credentials; their text is in no representation, message or record."""
 
-    Attributes:
-        scheme: how they are sent, such as `basic`; this much may be told.
-        header: the whole header line; empty where requests are only signed.
-        signing: what requests are signed with; None where a header is enough.
-    """
-
-    scheme: str
-    header: str = field(repr=False)
-    signing: Signing | None = None
+    scheme: str  # how they are sent, such as `basic`; this much may be told
+    header: str = field(repr=False)  # the whole header line; empty where requests are only signed
+    signing: Signing | None = None  # what requests are signed with; None where a header is enough
 
     @classmethod
     def basic(cls, user: str, password: str) -> Self:
-        """A user and a password.
+        """Return a user and a password.
 
         Raises:
-            UsageError: the user's name holds a colon, which HTTP takes for its end.
+            UsageError: If the user's name holds a colon, which HTTP takes for its end.
         """
         if ":" in user:
             raise UsageError("a user's name cannot hold a colon")
@@ -103,29 +97,29 @@ class Auth:
 
     @classmethod
     def api_key(cls, key: str) -> Self:
-        """An API key: encoded, as engines hand it out, or as `ID:KEY`.
+        """Return an API key: encoded, as engines hand it out, or as `ID:KEY`.
 
         Raises:
-            UsageError: it cannot be sent in a header.
+            UsageError: If it cannot be sent in a header.
         """
         encoded = _encoded(key) if ":" in key else _one_word(key, "an API key")
         return cls("api key", f"Authorization: ApiKey {encoded}")
 
     @classmethod
     def bearer(cls, token: str) -> Self:
-        """A bearer token.
+        """Return a bearer token.
 
         Raises:
-            UsageError: it cannot be sent in a header.
+            UsageError: If it cannot be sent in a header.
         """
         return cls("bearer token", f"Authorization: Bearer {_one_word(token, 'a bearer token')}")
 
     @classmethod
     def aws(cls, key_id: str, secret: str, region: str, service: str = "es", session_token: str = "") -> Self:
-        """An access key of AWS, with the token of its session if it is a temporary one.
+        """Return an access key of AWS, with the token of its session if it is a temporary one.
 
         Raises:
-            UsageError: it cannot be sent in a header, or region or service is none of AWS's.
+            UsageError: If it cannot be sent in a header, or region or service is none of AWS's.
         """
         for what, name in (("region", region), ("service", service)):
             if not re.fullmatch(r"[a-z0-9-]+", name):
@@ -140,14 +134,9 @@ class Auth:
 
 @dataclass(frozen=True)
 class OptionNames:
-    """What options about a cluster are called by the command that got its address; hints name them.
+    """What options about a cluster are called by the command that got its address; hints name them."""
 
-    Attributes:
-        ca: certificates to trust; `{name}` stands for the cluster's name, here and below.
-        auth: credentials.
-        insecure: not to check its certificate.
-    """
-
+    # Certificates to trust; `{name}` stands for the cluster's name, here and below.
     ca: str = "--target-ca {name}=PATH"
     auth: str = "--target-auth {name}=FILE"
     insecure: str = "--insecure {name}"
@@ -159,30 +148,22 @@ TARGET_OPTIONS = OptionNames()
 
 @dataclass(frozen=True)
 class Endpoint:
-    """A cluster as clients see it.
+    """A cluster as clients see it."""
 
-    Attributes:
-        hosts: scheme, host and port of every address, such as `https://search-1:9200`.
-        auth: credentials, where it asks for any.
-        ca: certificates to trust instead of the system's, PEM.
-        verify: whether its certificate is checked at all.
-        options: for hints.
-        lossy: whether it may go on without some of its hosts: nodes that benchctl itself watches.
-    """
-
-    hosts: tuple[str, ...]
+    hosts: tuple[str, ...]  # scheme, host and port of every address, such as `https://search-1:9200`
     auth: Auth | None = None
     ca: Path | None = None
     verify: bool = True
     options: OptionNames = TARGET_OPTIONS
+    # Whether it may go on without some of its hosts: nodes that benchctl itself watches.
     lossy: bool = False
 
     @classmethod
     def of(cls, hosts: "str | Endpoint") -> "Endpoint":
-        """An endpoint from addresses with commas between them; one that is an endpoint stays as it is.
+        """Return an endpoint for comma-separated addresses; an endpoint stays as it is.
 
         Raises:
-            UsageError: see `read_hosts`.
+            UsageError: If see `read_hosts`.
         """
         return hosts if isinstance(hosts, Endpoint) else cls(read_hosts(hosts))
 
@@ -256,14 +237,14 @@ def tls_context(ca: Path | str | None = None, *, verify: bool = True) -> ssl.SSL
 
 
 def read_hosts(text: str, options: OptionNames = TARGET_OPTIONS) -> tuple[str, ...]:
-    """Addresses of one cluster, as `https://one:9200,https://two:9200`.
+    """Return addresses of one cluster, as `https://one:9200,https://two:9200`.
 
     Args:
         text: as written.
         options: for hints.
 
     Raises:
-        UsageError: one is not an http or https address of a host, is given twice, or holds credentials.
+        UsageError: If one is not an http or https address of a host, is given twice, or holds credentials.
     """
     hosts = tuple(_read_host(part.strip(), options) for part in text.split(","))
     if len(set(hosts)) < len(hosts):
@@ -296,7 +277,7 @@ def _read_host(text: str, options: OptionNames) -> str:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a host's name or address is this host's own."""
+    """Return whether a host's name or address is this host's own."""
     if host == "localhost" or host.endswith(".localhost"):
         return True
     try:
@@ -317,7 +298,7 @@ def _one_word(secret: str, what: str) -> str:
 
 
 def variable(name: str, what: str) -> str:
-    """The environment variable that holds a secret of a target.
+    """Return the environment variable that holds a secret of a target.
 
     Args:
         name: of the target, such as `es-prod`.

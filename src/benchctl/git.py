@@ -15,7 +15,7 @@ _OF_A_REPOSITORY: Final = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OB
 
 
 def environment() -> dict[str, str]:
-    """The environment of this process, without what stands for a repository other than a folder's own."""
+    """Return this process's environment, without what names a repository other than the folder's."""
     return {name: value for name, value in os.environ.items() if name not in _OF_A_REPOSITORY}
 
 
@@ -28,7 +28,7 @@ def git(words: Sequence[str], folder: Path, *, alone: bool = False) -> subproces
         alone: without the user's settings, and outside of any repository that the folder may lie in.
 
     Raises:
-        BenchctlError: there is no git, or it takes too long.
+        BenchctlError: If there is no git, or it takes too long.
     """
     program = shutil.which("git")
     if program is None:
@@ -55,6 +55,6 @@ def git(words: Sequence[str], folder: Path, *, alone: bool = False) -> subproces
 
 
 def said(done: subprocess.CompletedProcess[bytes], most: int = 5) -> str:
-    """The first lines of what git complains of."""
+    """Return the first lines of what git complains of."""
     lines = done.stderr.decode(errors="replace").strip().splitlines()
     return "; ".join(line.removeprefix("error: ").removeprefix("fatal: ") for line in lines[:most])

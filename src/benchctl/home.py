@@ -23,7 +23,7 @@ class Owner:
 
 
 def open_folder(path: Path) -> Path:
-    """Let the user that nodes run as enter a new folder of ours: mkdir's mode is narrowed by the umask."""
+    """Let the user that nodes run as enter a new folder, whatever the umask."""
     path.chmod(0o755)
     return path
 
@@ -135,7 +135,7 @@ class Home:
 
 
 def home_root(environ: Mapping[str, str] | None = None, *, euid: int | None = None) -> Path:
-    """The top folder of this installation's home; it need not be there, and is not made.
+    """Return the top folder of this installation's home; it need not be there, and is not made.
 
     `BENCHCTL_HOME` wins; else root keeps `/var/lib/benchctl`, because nodes then run as another user who
     cannot look into `/root`; everybody else `~/.local/share/benchctl`.
@@ -154,8 +154,8 @@ def resolve_home(environ: Mapping[str, str] | None = None, *, euid: int | None =
     """Find this installation's home, make it, and check that nodes can read it.
 
     Raises:
-        UsageError: its path cannot be written down.
-        BenchctlError: the home cannot be created, or the user that nodes run as cannot reach it.
+        UsageError: If its path cannot be written down.
+        BenchctlError: If the home cannot be created, or the user that nodes run as cannot reach it.
     """
     euid = os.geteuid() if euid is None else euid
     root = home_root(environ, euid=euid)
@@ -193,7 +193,7 @@ def _unprivileged_owner() -> Owner:
 
 
 def _check_reachable(root: Path, owner: Owner) -> None:
-    """Every folder on the way must let the nodes' user pass; otherwise Java dies with an obscure message."""
+    """Check that the nodes' user can enter every folder on the way; Java's message is obscure."""
     # Where a link leads counts, not where it lies.
     real = root.resolve()
     for folder in (real, *real.parents):

@@ -30,15 +30,15 @@ class HostBusy(BenchctlError):  # noqa: N818 - a state that callers wait for or 
 
 
 def shares_host(environ: Mapping[str, str]) -> bool:
-    """Whether to take only the lock of benchctl's home instead of the host's."""
+    """Return whether to take only the lock of benchctl's home instead of the host's."""
     return bool(environ.get(SHARE_VARIABLE))
 
 
 def lock_name(environ: Mapping[str, str]) -> str:
-    """The name of the lock: the host's, or that of this home, which never has two at work.
+    """Return the name of the lock: the host's, or that of this home, which never has two at work.
 
     Raises:
-        BenchctlError: the home cannot be used.
+        BenchctlError: If the home cannot be used.
     """
     if not shares_host(environ):
         return LOCK_NAME
@@ -62,7 +62,7 @@ def host_lock(
     namespace, the host's lock is another one, and whoever measures empties the scratch of its home.
 
     Raises:
-        HostBusy: another benchctl is measuring, and `wait` is False.
+        HostBusy: If another benchctl is measuring, and `wait` is False.
     """
     whole = home and name is None
     name = lock_name(os.environ) if name is None else name
@@ -104,7 +104,7 @@ def host_lock(
 
 
 def _lock_file(descriptor: int) -> bool:
-    """A POSIX lock: of this process alone, no child inherits it, and it ends with the process."""
+    """Take a POSIX lock: no child inherits it, and it ends with the process."""
     try:
         fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as err:
@@ -125,7 +125,7 @@ def _bind(lock: socket.socket, name: str) -> bool:
 
 
 def measuring_pid(name: str | None = None) -> int | None:
-    """The process that holds the host, from the kernel's credentials of the listening socket.
+    """Return the process that holds the host, from the kernel's credentials of the listening socket.
 
     None when nobody does, or it is unknown. `name` is as for `host_lock`.
     """
@@ -142,15 +142,12 @@ def measuring_pid(name: str | None = None) -> int | None:
 
 
 def process_words(pid: int | None) -> str:
-    """A process, its user and start time, as text."""
+    """Return a process, its user and start time, as text."""
     if pid is None:
         return "process unknown"
     try:
         process = psutil.Process(pid)
-        return f"process {pid} of user {process.username()}, since {_clock(process.create_time())}"
+        since = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(process.create_time()))
+        return f"process {pid} of user {process.username()}, since {since}"
     except psutil.Error:
         return f"process {pid}"
-
-
-def _clock(epoch_s: float) -> str:
-    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(epoch_s))

@@ -8,7 +8,7 @@ USUAL = 0.65
 
 
 def nearest(word: str, known: Iterable[str], *, alike: float = USUAL) -> str | None:
-    """The known name that a word is most like; None when it is like none.
+    """Return the known name that a word is most like; None when it is like none.
 
     Args:
         word: as somebody wrote it.
@@ -19,7 +19,7 @@ def nearest(word: str, known: Iterable[str], *, alike: float = USUAL) -> str | N
 
 
 def guess(word: str, known: Iterable[str], *, before: str = "") -> str:
-    """`did you mean 'range'?`, or nothing when the word is like none of the known ones.
+    """Return `did you mean 'range'?`, or nothing if no known name is like the word.
 
     Args:
         word: as somebody wrote it.
@@ -31,6 +31,6 @@ def guess(word: str, known: Iterable[str], *, before: str = "") -> str:
 
 
 def suggestion(word: str, known: Iterable[str], *, before: str = "") -> str:
-    """The guess, or all that is known, once each and in the given order."""
+    """Return the guess, or all that is known, once each and in the given order."""
     names = list(dict.fromkeys(known))
     return guess(word, names, before=before) or f"known: {', '.join(names) or 'none'}"

@@ -18,6 +18,6 @@ Hook = Literal["continuation", "listing", "references", "schemas", "sql_view"]
 
 
 def hooks(name: Hook) -> list[Any]:
-    """What the slices give by that name; those that give nothing are left out."""
+    """Return what the slices give by that name; those that give nothing are left out."""
     modules = [importlib.import_module(f"benchctl.{one}.hooks") for one in SLICES]
     return [getattr(module, name) for module in modules if hasattr(module, name)]

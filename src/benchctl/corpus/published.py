@@ -26,10 +26,10 @@ _LONGEST_NAME = 200  # bytes; file systems allow 255, and temporary files have l
 
 
 def corpus_folder(home: Home, name: str) -> Path:
-    """The folder of a corpus's fetched files.
+    """Return the folder of a corpus's fetched files.
 
     Raises:
-        UsageError: the name of the corpus cannot name a folder.
+        UsageError: If the name of the corpus cannot name a folder.
     """
     if name.startswith(".") or "/" in name or "\0" in name or not name or _is_long(name):
         raise UsageError(
@@ -40,7 +40,7 @@ def corpus_folder(home: Home, name: str) -> Path:
 
 
 def fetched_files(home: Home) -> Iterator[Path]:
-    """Fetched files of corpora, sorted, without unfinished ones and generated corpora."""
+    """Return fetched files of corpora, sorted, without unfinished ones and generated corpora."""
     for path in sorted(home.corpora.glob("*/**/*")):
         inside = path.relative_to(home.corpora).parts
         hidden = any(name.startswith(".") for name in inside)
@@ -49,10 +49,10 @@ def fetched_files(home: Home) -> Iterator[Path]:
 
 
 def inside(name: str) -> str:
-    """A file name that stays within its folder, unchanged.
+    """Return a file name that stays within its folder, unchanged.
 
     Raises:
-        UsageError: it does not, or is none.
+        UsageError: If it does not, or is none.
     """
     parts = PurePosixPath(name).parts
     bad = not parts or "\0" in name or name.startswith("/") or ".." in parts or any(map(_is_long, parts))
@@ -66,7 +66,7 @@ def _is_long(name: str) -> bool:
 
 
 def names_of(documents: Documents) -> tuple[str, ...]:
-    """Possible names of a file of documents: as published, decompressed, or compressed differently."""
+    """Return possible names of documents: as published, decompressed, or compressed otherwise."""
     bare = documents.source_file
     for suffix in SUFFIXES:
         bare = bare.removesuffix(suffix)
@@ -74,10 +74,10 @@ def names_of(documents: Documents) -> tuple[str, ...]:
 
 
 def find_file(documents: Documents, folders: Iterable[Path]) -> Path | None:
-    """The first file in the folders that can be these documents; in each, the published name goes first.
+    """Return the first file in the folders that can be these documents, published names first.
 
     Raises:
-        UsageError: the track names a file outside of them, which it must not read.
+        UsageError: If the track names a file outside of them, which it must not read.
     """
     inside(documents.source_file)
     for folder in folders:
@@ -89,7 +89,7 @@ def find_file(documents: Documents, folders: Iterable[Path]) -> Path | None:
 
 
 def not_found(corpus: Corpus, documents: Documents, folders: Sequence[Path]) -> UsageError:
-    """The error for a missing file that the track gives no source for."""
+    """Return the error for a missing file that the track gives no source for."""
     places = ", ".join(str(folder) for folder in dict.fromkeys(folders))
     return UsageError(
         f"corpus '{corpus.name}': there is no {documents.source_file} in {places}, compressed or not, "
@@ -111,34 +111,26 @@ _ADVICE = Advice(
 
 
 def is_published(documents: Documents) -> bool:
-    """Whether the track tells where a file can be fetched from."""
+    """Return whether the track tells where a file can be fetched from."""
     return documents.base_url is not None or documents.source_url is not None
 
 
 @dataclass(frozen=True)
 class Fetch:
-    """How files are fetched.
+    """How files are fetched."""
 
-    Attributes:
-        home: has them as they are published: compressed.
-        progress: called repeatedly.
-        source: a URL or a folder with the files, overriding the track's.
-        free: bytes that can be written to a folder.
-        pause: waits for so many seconds before another attempt.
-    """
-
-    home: Home
+    home: Home  # has them as they are published: compressed
     progress: Progress
-    source: str | None = None
-    free: FreeBytes = free_bytes
-    pause: Callable[[float], None] = time.sleep
+    source: str | None = None  # a URL or a folder with the files, overriding the track's
+    free: FreeBytes = free_bytes  # bytes that can be written to a folder
+    pause: Callable[[float], None] = time.sleep  # waits for so many seconds before another attempt
 
     def get(self, corpus: Corpus, documents: Documents) -> Path:
-        """A file of a corpus, fetched unless it exists.
+        """Return a file of a corpus, fetched unless it exists.
 
         Raises:
-            UsageError: it cannot be kept under its name, or there is no source.
-            BenchctlError: it cannot be had, or its size differs from the track's.
+            UsageError: If it cannot be kept under its name, or there is no source.
+            BenchctlError: If it cannot be had, or its size differs from the track's.
         """
         target = corpus_folder(self.home, corpus.name) / inside(documents.source_file)
         with disk_errors(f"write to {target.parent}"):
@@ -155,7 +147,7 @@ class Fetch:
         return target
 
     def _folder(self) -> Path | None:
-        """The folder that files are copied from; None for the network."""
+        """Return the folder that files are copied from; None for the network."""
         if self.source is None or _is_url(self.source):
             return None
         folder = Path(self.source)
@@ -216,7 +208,7 @@ def _is_url(text: str) -> bool:
 
 
 def _below(base: str, name: str) -> str:
-    """The URL of a file in a folder, keeping a query such as a signature."""
+    """Return the URL of a file in a folder, keeping a query such as a signature."""
     parts = _split(base)
     return parts._replace(path=f"{parts.path.rstrip('/')}/{quote(name)}").geturl()
 
@@ -275,10 +267,10 @@ _PARTS: Mapping[tuple[int, Packing], tuple[SourcePart, ...]] = {
 
 
 def big5_corpus(size: int, packing: Packing) -> Corpus:
-    """One of the published files, of one of BIG5_SIZES, as a track would declare it, but without a URL.
+    """Return a published file of one of BIG5_SIZES as a track declares it, without a URL.
 
     Raises:
-        UsageError: there is no such size.
+        UsageError: If there is no such size.
     """
     if size not in _FILES:
         raise UsageError(

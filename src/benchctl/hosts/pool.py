@@ -70,37 +70,26 @@ _BUSY_ROUNDS = 4
 
 @dataclass(frozen=True)
 class Distance:
-    """How far away a host is.
-
-    Attributes:
-        clock: where its clock stands.
-        round_trip_ns: the quickest of some, through its Dask worker.
-        bytes_per_s: the quickest transfer of some, from there to here, encrypted.
-    """
+    """How far away a host is."""
 
     clock: HostClock
-    round_trip_ns: int
-    bytes_per_s: float
+    round_trip_ns: int  # the quickest of some, through its Dask worker
+    bytes_per_s: float  # the quickest transfer of some, from there to here, encrypted
 
 
 class Link:
     """The way to one host: calls of its actor, each of which ends in time.
 
-    Attributes:
-        lost: why the host cannot be reached any more; None while it can.
-        clock: where its clock stands, as it was last found out.
-        facts: about it.
-
     Raises:
-        BenchctlError: it does not answer.
+        BenchctlError: If it does not answer.
     """
 
     actor_type: ClassVar[type[HostActor]] = HostActor
 
     def __init__(self, name: str, client: Client, actor: Any) -> None:
         self.name = name
-        self.lost: BenchctlError | None = None
-        self.clock = HostClock(name)
+        self.lost: BenchctlError | None = None  # why the host cannot be reached any more; None while it can
+        self.clock = HostClock(name)  # where its clock stands, as it was last found out
         self._client = client
         self._actor = actor
         self._execution = ""
@@ -110,7 +99,7 @@ class Link:
         """Call a method of the actor.
 
         Raises:
-            BenchctlError: the host is lost, or says so itself.
+            BenchctlError: If the host is lost, or says so itself.
         """
         call = self.begun(method, *arguments)
         try:
@@ -122,7 +111,7 @@ class Link:
         """Begin a call of a method of the actor, for `result`.
 
         Raises:
-            BenchctlError: the host is lost.
+            BenchctlError: If the host is lost.
         """
         if self.lost is not None:
             raise self.lost
@@ -132,11 +121,11 @@ class Link:
             raise self.lose("its Dask worker is gone") from err
 
     def result(self, call: Any, timeout_s: float) -> Any:
-        """What a call led to.
+        """Return what a call led to.
 
         Raises:
-            BenchctlError: the host is lost, or says so itself.
-            TimeoutError: it has not yet led to anything, and may later.
+            BenchctlError: If the host is lost, or says so itself.
+            TimeoutError: If it has not yet led to anything, and may later.
         """
         try:
             return call.result(timeout=timeout_s)
@@ -145,7 +134,9 @@ class Link:
         except TimeoutError:
             raise
         except (OSError, RuntimeError, CancelledError) as err:
-            raise self.lose("its Dask worker is gone" if _is_gone(err) else str(err)) from err
+            # That is how Dask reports it; any other OSError was raised there.
+            is_gone = not isinstance(err, OSError) or "contact Actor's worker" in str(err)
+            raise self.lose("its Dask worker is gone" if is_gone else str(err)) from err
 
     def lose(self, why: str) -> BenchctlError:
         """Give the host up; the lines of its processes end as soon as whoever listens to it notices."""
@@ -157,7 +148,7 @@ class Link:
         return self.lost
 
     def measure_clock(self, rounds: int = _ROUNDS) -> tuple[HostClock, int]:
-        """Where its clock stands, and the round trip that tells, in nanoseconds."""
+        """Return where its clock stands, and the round trip that tells, in nanoseconds."""
 
         async def measure() -> list[tuple[int, int]]:
             found: list[tuple[int, int]] = []
@@ -181,7 +172,7 @@ class Link:
         return HostClock(self.name, offset_ns, round_trip_ns // 2 + 1), round_trip_ns
 
     def distance(self) -> Distance:
-        """How far away it is; takes a moment and moves some data."""
+        """Return how far away it is; takes a moment and moves some data."""
         clock, round_trip_ns = self.measure_clock(2 * _ROUNDS)
         best_s = float("inf")
         for _ in range(_BUSY_ROUNDS):
@@ -192,19 +183,15 @@ class Link:
 
 
 class LoadLink(Link):
-    """The way to a host that load comes from.
-
-    Attributes:
-        failure: why nothing more comes from its processes; None while something may.
-        folder: where the samples of its processes are.
-    """
+    """The way to a host that load comes from."""
 
     actor_type = LoadHost
 
     def __init__(self, name: str, client: Client, actor: Any) -> None:
         super().__init__(name, client, actor)
+        # Why nothing more comes from its processes; None while something may.
         self.failure: BenchctlError | None = None
-        self.folder = Path()
+        self.folder = Path()  # where the samples of its processes are
         self._lines: list[Connection] = []
         self._relay: threading.Thread | None = None
         self._ended = False
@@ -259,11 +246,6 @@ class LoadLink(Link):
         finally:
             for line in self._lines:
                 line.close()
-
-
-def _is_gone(err: Exception) -> bool:
-    """Whether that is how Dask says so; anything else was raised there."""
-    return not isinstance(err, OSError) or "contact Actor's worker" in str(err)
 
 
 class HostWorker:
@@ -330,10 +312,6 @@ class HostSession(Generic[L]):
         hosts: the file.
         link_type: what they are used for.
         names: of hosts that are reached by Dask.
-
-    Attributes:
-        links: to them, by name.
-        missing: of those that cannot be used, why not, and what to do about it.
     """
 
     def __init__(self, hosts: Hosts, link_type: type[L], names: Sequence[str]) -> None:
@@ -342,6 +320,7 @@ class HostSession(Generic[L]):
         self._names = names
         self._held = ExitStack()
         self.links: dict[str, L] = {}
+        # Of those that cannot be used, why not, and what to do about it.
         self.missing: dict[str, BenchctlError] = {}
 
     def __enter__(self) -> Self:
@@ -357,10 +336,10 @@ class HostSession(Generic[L]):
         self._held.close()
 
     def link(self, name: str) -> L:
-        """The way to a host.
+        """Return the way to a host.
 
         Raises:
-            BenchctlError: it is not there, or not fit.
+            BenchctlError: If it is not there, or not fit.
         """
         if why := self.missing.get(name):
             raise BenchctlError(f"host {name} cannot be used: {why.message}", hint=why.hint)
@@ -422,7 +401,7 @@ _OBJECT = re.compile(r"in <[^>]*>: (\w+: )?")
 
 
 def unreached(error: Exception) -> str:
-    """Why Dask does not reach a scheduler; of some errors, the text is empty or has its objects in it."""
+    """Return why Dask does not reach a scheduler; some errors have no text, or objects in it."""
     cause = error.__cause__ or error
     if isinstance(cause, TimeoutError):
         return f"it did not answer within {_CONNECT_S:g} s"
@@ -466,10 +445,10 @@ def _client(hosts: Hosts) -> Iterator[Client]:
 
 
 def calibrate_hosts(hosts: Hosts) -> dict[str, Calibration]:
-    """What a driver costs on each host of load that is not this one, one after the other.
+    """Return what a driver costs on each host of load that is not this one, one after the other.
 
     Raises:
-        BenchctlError: one of them cannot be used.
+        BenchctlError: If one of them cannot be used.
     """
     names = hosts.load_elsewhere
     with HostSession(hosts, LoadLink, names) as session:
@@ -544,7 +523,7 @@ class HostPool(WorkerPool):
 
 
 def facts_of(link: Link) -> LoadHostFacts:
-    """What a record keeps of a host."""
+    """Return what a record keeps of a host."""
     return LoadHostFacts(
         cores=link.facts.cores,
         memory_bytes=link.facts.memory_bytes,
@@ -554,10 +533,10 @@ def facts_of(link: Link) -> LoadHostFacts:
 
 
 def checked_clock(before: HostClock, after: HostClock, elapsed_ns: int) -> HostClock:
-    """A host's clock over a step, from what it was found to be before and after.
+    """Return a host's clock over a step, from what it was found to be before and after.
 
     Raises:
-        BenchctlError: it moved further than a clock does by drifting.
+        BenchctlError: If it moved further than a clock does by drifting.
     """
     moved_ns = abs(after.offset_ns - before.offset_ns)
     if moved_ns > before.error_ns + after.error_ns + _MOST_DRIFT * elapsed_ns:

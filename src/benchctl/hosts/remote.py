@@ -50,27 +50,18 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class HostFacts:
-    """What a host is, and how much of it is free.
+    """What a host is, and how much of it is free."""
 
-    Attributes:
-        versions: those of `VERSIONS`; those of `NEEDED` must be alike on all hosts.
-        cores: CPUs that it may use.
-        memory_bytes, free_memory_bytes: of it.
-        free_disk_bytes: where samples are written.
-        load: runnable processes of the last minute.
-        busy: the benchctl that measures there, in words; empty for none.
-        memory_maps: how many a process may have (vm.max_map_count); None where the kernel does not say.
-        open_files: how many one may have that is started here (ulimit -Hn); None for any number.
-    """
-
-    versions: dict[str, str]
-    cores: int
+    versions: dict[str, str]  # those of `VERSIONS`; those of `NEEDED` must be alike on all hosts
+    cores: int  # CPUs that it may use
     memory_bytes: int
     free_memory_bytes: int
-    free_disk_bytes: int
-    load: float
-    busy: str
+    free_disk_bytes: int  # where samples are written
+    load: float  # runnable processes of the last minute
+    busy: str  # the benchctl that measures there, in words; empty for none
+    # How many a process may have (vm.max_map_count); None where the kernel does not say.
     memory_maps: int | None = None
+    # How many one may have that is started here (ulimit -Hn); None for any number.
     open_files: int | None = None
 
 
@@ -79,7 +70,7 @@ NEEDED = VERSIONS[:4]
 
 
 def versions() -> dict[str, str]:
-    """Of what takes part in making load, on this host."""
+    """Return the versions of what makes load on this host."""
     try:
         dask = version("distributed")
     except PackageNotFoundError:
@@ -96,7 +87,7 @@ def versions() -> dict[str, str]:
 
 
 def describe(folder: Path) -> HostFacts:
-    """What this host is; `folder` is where it would write samples."""
+    """Return what this host is; `folder` is where it would write samples."""
     memory = psutil.virtual_memory()
     pid = measuring_pid(lock_name(os.environ))
     _, files = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -126,7 +117,7 @@ _LEAST_OPEN_FILES = 65_535
 
 
 def lacking(facts: HostFacts, addresses: Iterable[str]) -> str:
-    """What to do on a host before nodes of one cluster at these addresses would start; empty for nothing.
+    """Return what to do on a host so that nodes at these addresses start; empty for nothing.
 
     The engines' bootstrap checks, which they make as soon as an address is none of loopback.
     """
@@ -142,19 +133,14 @@ def lacking(facts: HostFacts, addresses: Iterable[str]) -> str:
 
 @dataclass(frozen=True)
 class SiteRoom:
-    """Whether a host may carry nodes.
+    """Whether a host may carry nodes."""
 
-    Attributes:
-        free_disk_bytes: of its own home; None where that cannot be used.
-        unfit: why it cannot, in words; empty where it can.
-    """
-
-    free_disk_bytes: int | None
-    unfit: str
+    free_disk_bytes: int | None  # of its own home; None where that cannot be used
+    unfit: str  # why it cannot, in words; empty where it can
 
 
 def describe_site(address: str) -> SiteRoom:
-    """Whether nodes can be on this host, and take requests at an address; loopback without one."""
+    """Return whether nodes can be on this host, at an address; at loopback without one."""
     try:
         home = resolve_home()
         check_usable(home.root)
@@ -179,7 +165,7 @@ class _Holding:
         """Hold it for a benchctl.
 
         Raises:
-            HostBusy: another one has the host.
+            HostBusy: If another one has the host.
         """
         with self._guard:
             if not self._count or owner != self._owner:
@@ -199,7 +185,7 @@ _HOLDING = _Holding()
 
 
 def _room() -> Path:
-    """Where the Dask worker that runs this may write; what is left there it removes when it starts again."""
+    """Return where this Dask worker may write; it empties that when it starts again."""
     # Not where only hosts are described: Dask takes a second to load.
     from distributed import get_worker  # noqa: PLC0415 - see above
 
@@ -207,7 +193,7 @@ def _room() -> Path:
 
 
 def _ignore(_holder: str) -> None:
-    """Nobody waits here."""
+    """Do nothing: nobody waits here."""
 
 
 class HostActor:
@@ -225,23 +211,23 @@ class HostActor:
         self._ending = threading.Lock()
 
     async def clock(self) -> int:
-        """Nanoseconds of this host's monotonic clock."""
+        """Return nanoseconds of this host's monotonic clock."""
         return time.monotonic_ns()
 
     def facts(self) -> HostFacts:
-        """What this host is."""
+        """Return what this host is."""
         return describe(_room())
 
     def site(self, address: str) -> SiteRoom:
-        """Whether nodes can be here."""
+        """Return whether nodes can be here."""
         return describe_site(address)
 
     def bytes_of(self, count: int) -> bytes:
-        """So many bytes that nothing can compress, to find out how fast they come."""
+        """Return so many bytes that nothing can compress, to find out how fast they come."""
         return os.urandom(count)
 
     def read(self, execution: str, path: Path, offset: int, count: int) -> bytes:
-        """A piece of a file; with its last piece it is removed."""
+        """Return a piece of a file; with its last piece it is removed."""
         self._check(execution)
         try:
             with path.open("rb") as file:
@@ -291,10 +277,10 @@ class LoadHost(HostActor):
         self._deaf: set[int] = set()
 
     def calibrate(self) -> Calibration:
-        """What a driver on this host costs at least, in about three seconds.
+        """Return what a driver on this host costs at least, in about three seconds.
 
         Raises:
-            BenchctlError: somebody measures there, or a request failed.
+            BenchctlError: If somebody measures there, or a request failed.
         """
         with host_lock(wait=False, on_wait=_ignore, home=False), floor_stub() as url:
             return measure_floor(url, stop=threading.Event())
@@ -303,7 +289,7 @@ class LoadHost(HostActor):
         """Take the host, and start processes of clients; where their samples will be.
 
         Raises:
-            BenchctlError: somebody else than `owner` measures on this host.
+            BenchctlError: If somebody else than `owner` measures on this host.
         """
         if self._execution:
             raise BenchctlError(f"it was begun already, as {self._execution}")
@@ -327,7 +313,7 @@ class LoadHost(HostActor):
             return
 
     async def hear(self, execution: str, wait_s: float) -> list[tuple[int, bytes | int | None]]:
-        """What processes say, as soon as they say something; nothing when nobody does for that long.
+        """Return what processes sent, as soon as one does; nothing if none does for that long.
 
         Returns:
             (process, message), or (process, exit status) of one that has ended.
@@ -379,8 +365,8 @@ class NodeHost(HostActor):
             address: that nodes are to take requests at.
 
         Raises:
-            BenchctlError: somebody else measures on this host, it has no such address, or another host of the
-                session has the same home.
+            BenchctlError: If another benchctl measures on this host, it has no such address, or another host
+                of the session has the same home.
         """
         return await self._in_thread(self._begin, execution, owner, session, address)
 
@@ -395,11 +381,11 @@ class NodeHost(HostActor):
         return await self._in_thread(getattr(self._checked(execution), method), *arguments)
 
     async def piece(self, execution: str, path: Path, offset: int, count: int) -> bytes:
-        """As `read`, which the worker's one thread for actors does."""
+        """Read as `read`, not in the worker's one thread for actors."""
         return await self._in_thread(self.read, execution, path, offset, count)
 
     async def finish(self, execution: str) -> None:
-        """As `end`."""
+        """End as `end`, not in the worker's one thread for actors."""
         return await self._in_thread(self.end, execution)
 
     def _begin(self, execution: str, owner: str, session: str, address: str) -> SiteFacts:

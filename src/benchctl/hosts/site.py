@@ -35,38 +35,25 @@ _NOT_FETCHED = "tmp"
 
 @dataclass(frozen=True)
 class SiteFacts:
-    """What the other side has to know of a site.
+    """What the other side has to know of a site."""
 
-    Attributes:
-        root: its folder; nodes' data and starts are below.
-        memory_bytes: of the host.
-        epoch_ns: its monotonic clock minus its wall clock.
-        kernel: which start of a kernel it is; containers of one machine share it.
-    """
-
-    root: Path
+    root: Path  # its folder; nodes' data and starts are below
     memory_bytes: int
-    epoch_ns: int
-    kernel: str
+    epoch_ns: int  # its monotonic clock minus its wall clock
+    kernel: str  # which start of a kernel it is; containers of one machine share it
 
 
 @dataclass(frozen=True)
 class Kit:
-    """What a variant's nodes run on a host.
-
-    Attributes:
-        equipment: of the variant.
-        starts: of what is measured; None where its nodes are started by the engine's script.
-        notes: what made nodes start slowly, or by the script.
-    """
+    """What a variant's nodes run on a host."""
 
     equipment: Equipment
-    starts: Starts | None
-    notes: tuple[str, ...]
+    starts: Starts | None  # of what is measured; None where its nodes are started by the engine's script
+    notes: tuple[str, ...]  # what made nodes start slowly, or by the script
 
 
 def kernel_start() -> str:
-    """Which start of a kernel this host is; empty where that cannot be told."""
+    """Return which start of a kernel this host is; empty if unknown."""
     with suppress(OSError):
         return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
     return ""
@@ -121,14 +108,14 @@ class Site:
         return SiteFacts(self._root, psutil.virtual_memory().total, epoch_ns, kernel_start())
 
     def running(self) -> dict[str, bool]:
-        """Whether each node runs that should."""
+        """Return whether each node runs that should."""
         return {name: not self._nodes[name].lost for name in tuple(self._up)}
 
     def equip(self, spec: VariantSpec, evidence: Sequence[EvidenceKind]) -> Kit:
         """Install a variant's engine and runtime, unless that was done before.
 
         Raises:
-            BenchctlError: one of them cannot be had, or the runtime cannot provide the evidence.
+            BenchctlError: If one of them cannot be had, or the runtime cannot provide the evidence.
         """
         equipment = equip(self._home, spec, lambda *_: None)
         check_runtime(evidence, equipment.jdk.home)
@@ -144,19 +131,19 @@ class Site:
         return Kit(equipment, starts, tuple(notes))
 
     def find(self, name: str, nodes: Sequence[str]) -> IndexFacts | None:
-        """A prepared index, if the part of these nodes is here; see `find_prepared`."""
+        """Return a prepared index, if the part of these nodes is here; see `find_prepared`."""
         found = find_prepared(self._home, name, nodes)
         return None if found is None else found.facts
 
     def damage(self, name: str) -> str:
-        """What is wrong with what is here of a prepared index; empty for nothing."""
+        """Return what is wrong with what is here of a prepared index; empty for nothing."""
         return part_damage(self._home, name)
 
     def take(self, name: str, nodes: Sequence[str]) -> None:
         """Give the nodes their private copies of a prepared index.
 
         Raises:
-            BenchctlError: it is gone, or there is no space.
+            BenchctlError: If it is gone, or there is no space.
         """
         found = find_prepared(self._home, name, nodes)
         if found is None:
@@ -167,7 +154,7 @@ class Site:
         """Refuse what needs more space.
 
         Raises:
-            BenchctlError: there is too little.
+            BenchctlError: If there is too little.
         """
         require_space(self._home.scratch, needed_bytes, purpose, available=free_bytes(self._home.scratch))
 
@@ -175,7 +162,7 @@ class Site:
         """Make the collectors of a node that is not configured yet; their JVM flags.
 
         Raises:
-            BenchctlError: the disk refuses.
+            BenchctlError: If the disk refuses.
         """
         jdk = kit.equipment.jdk
         scene = Scene(place_of(self._root / folder, name) / "evidence", jdk.home, jdk.major)
@@ -184,15 +171,15 @@ class Site:
         return tuple(flag for one in self._collectors[name] for flag in one.flags())
 
     def collect_from(self, name: str, step: Literal["begin", "measured"]) -> None:
-        """See `Collector`."""
+        """Do a step of `Collector`."""
         for one in self._collectors[name]:
             getattr(one, step)(self._nodes[name])
 
     def check_collected(self, name: str) -> None:
-        """Whether the collectors of a node, which has ended, did so in peace.
+        """Return whether the collectors of a node, which has ended, did so in peace.
 
         Raises:
-            BenchctlError: the first that one of them raised.
+            BenchctlError: If the first that one of them raised.
         """
         if name in self._uncollected:
             raise self._uncollected[name]
@@ -207,7 +194,7 @@ class Site:
             building: whether it is to build an index.
 
         Raises:
-            BenchctlError: it cannot be made.
+            BenchctlError: If it cannot be made.
         """
         installation = kit.equipment.builder if building else kit.equipment.installation
         ground = Ground(
@@ -225,28 +212,28 @@ class Site:
         """Start a node.
 
         Raises:
-            BenchctlError: it cannot be.
+            BenchctlError: If it cannot be.
         """
         self._nodes[name].__enter__()
         self._up.add(name)
 
     def wait_address(self, name: str) -> str:
-        """See `Member`."""
+        """Do as `Member`."""
         return self._nodes[name].wait_address(lambda: name not in self._up)
 
     def wait_listening(self, name: str) -> dict[str, Any]:
-        """See `Member`; what it is then."""
+        """Do as `Member`, and return what the node is then."""
         node = self._nodes[name]
         node.wait_listening(lambda: name not in self._up)
         return _told(node)
 
     def take_down(self, name: str, at_once: bool) -> None:  # noqa: FBT001 - called from afar
-        """See `Member`."""
+        """Do as `Member`."""
         self._up.discard(name)
         self._nodes[name].take_down(at_once=at_once)
 
     def start_again(self, name: str) -> dict[str, Any]:
-        """See `Member`; what it is then."""
+        """Do as `Member`, and return what the node is then."""
         node = self._nodes[name]
         self._up.add(name)
         node.start_again(lambda: name not in self._up)
@@ -257,11 +244,11 @@ class Site:
         return getattr(self._nodes[name], method)(*arguments)
 
     def usage(self, name: str) -> Usage:
-        """What a node's process has used."""
+        """Return what a node's process has used."""
         return self._nodes[name].gauge.read()
 
     def stop(self, name: str, at_once: bool) -> float:  # noqa: FBT001 - called from afar
-        """See `Member`."""
+        """Do as `Member`."""
         self._up.discard(name)
         return self._nodes[name].stop(at_once=at_once)
 
@@ -282,10 +269,10 @@ class Site:
                 self._uncollected.setdefault(name, err)
 
     def pack(self, name: str, folder: str) -> Path:
-        """Everything in the folder of a node's start but its temporary files, as one file.
+        """Pack the folder of a node's start, without its temporary files, into one file.
 
         Raises:
-            BenchctlError: the disk refuses.
+            BenchctlError: If the disk refuses.
         """
         root, packed = place_of(self._root / folder, name), self._root / f"{folder}-{name}.tar.gz"
         with (
@@ -306,14 +293,14 @@ class Site:
         return packed
 
     def files(self) -> dict[str, int]:
-        """See `bytes_by_kind`; of nodes that are stopped."""
+        """Return bytes by kind of nodes that are stopped; see `bytes_by_kind`."""
         return bytes_by_kind(self._root / "data")
 
     def keep(self, name: str, facts: IndexFacts, nodes: Sequence[str]) -> None:
         """Keep what the nodes here have of an index; they are stopped.
 
         Raises:
-            BenchctlError: the disk refuses.
+            BenchctlError: If the disk refuses.
         """
         built = self._root / "built"
         with disk_errors(f"keep a prepared index in {built}"):
@@ -324,7 +311,7 @@ class Site:
 
 
 def _told(node: Node) -> dict[str, Any]:
-    """What the other side has to know of a node that listens."""
+    """Return what the other side has to know of a node that listens."""
     node.reading()  # opens what later ones need
     told = {word: getattr(node, word) for word in ("http_port", "start_s", "command", "manner")}
     return told | {"life": node.lives[-1]}
