@@ -29,8 +29,7 @@ challenges: [range-only-short]
 """
 NOTIFY = """\
 notify:
-  - kind: webhook
-    url-env: CHAT_WEBHOOK
+  - webhook-env: CHAT_WEBHOOK
 """
 TESTS = Path(__file__).parents[2]
 # Benchctl itself, with runs that are made up: what a night prints and how it exits is real.
