@@ -11,10 +11,10 @@ import pytest
 
 from benchctl.home import Home
 from benchctl.results.figures import FILES
+from benchctl.results.parquet import gc_events, read_telemetry
 from benchctl.results.plan import PinSpec
 from benchctl.results.samples import Columns
 from benchctl.results.store import RunFolder, RunStore
-from benchctl.results.telemetry import gc_events, read_telemetry
 from integration.calls import Benchctl
 
 NODE, DRIVER = (*sorted(os.sched_getaffinity(0)), 0, 0)[:2]

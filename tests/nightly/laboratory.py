@@ -15,8 +15,7 @@ from benchctl.nightly.folder import SuiteFolder
 from benchctl.nightly.measure import Laboratory
 from benchctl.nightly.night import Ended, Shift, run_night
 from benchctl.nightly.suite import load_suite
-from benchctl.results.answers import ANSWERS_VERSION, KeptAnswer, VariantAnswers
-from benchctl.results.model import EngineFacts, RunRecord
+from benchctl.results.model import ANSWERS_VERSION, EngineFacts, KeptAnswer, RunRecord, VariantAnswers
 from benchctl.results.plan import Plan, VariantSpec
 from benchctl.results.store import RunFolder, RunStore
 from benchctl.run.bench import Bench

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from benchctl.engine.answers import cut, digested
 from benchctl.errors import BenchctlError
 from benchctl.nightly.changes import changed, comparable, noted, recalled
-from benchctl.results.answers import ANSWERS_VERSION, KeptAnswer, TopHits, VariantAnswers
+from benchctl.results.model import ANSWERS_VERSION, KeptAnswer, TopHits, VariantAnswers
 
 SINCE = "00041-20261120-0300"
 

@@ -10,9 +10,9 @@ import pytest
 from benchctl.errors import BenchctlError
 from benchctl.results.evidence import JIT_DTYPES, write_evidence
 from benchctl.results.model import RunRecord, StoredFile
+from benchctl.results.parquet import GC_DTYPES, SERIES_DTYPES, empty_telemetry
 from benchctl.results.reading import UnknownTimesError, fork_sources, task_windows
 from benchctl.results.sql import StoredRun, answered
-from benchctl.results.telemetry import GC_DTYPES, SERIES_DTYPES, empty_telemetry
 from stored import ROWS, described
 
 SAMPLES = "forks/000-es.parquet"

@@ -1,18 +1,29 @@
 """Packed rows become columns, and small pieces become chunks."""
 
+import pickle
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from benchctl.errors import BenchctlError
+from benchctl.results import samples as samples_module
 from benchctl.results.samples import (
     ROW_DTYPE,
     ROW_FIELDS,
     SAMPLE_DTYPES,
     Columns,
     Place,
+    RowFile,
+    SampleSpool,
     columns_of,
     concatenate,
     empty_columns,
@@ -70,3 +81,195 @@ def test_pieces_are_joined_in_order_and_no_chunk_is_too_large_or_empty(sizes: li
     assert all(0 < count <= most for count in counts)
     assert all(left + right > most for left, right in pairwise(counts))
     assert concatenate(chunks)["took_ms"].tolist() == concatenate(pieces)["took_ms"].tolist()
+
+
+def rows(*takes: int) -> bytearray:
+    made = np.zeros(len(takes), ROW_DTYPE)
+    made["took_ms"] = takes
+    return bytearray(made.tobytes())
+
+
+def place(client: int = 0, *, schedule: int = 0, task: int = 0) -> Place:
+    return Place(origin_ns=0, schedule=schedule, task=task, boot=0, client=client)
+
+
+@pytest.fixture
+def spool(tmp_path: Path) -> Iterator[SampleSpool]:
+    with SampleSpool(tmp_path / "spool") as made:
+        yield made
+
+
+def takes(chunks: samples_module.Chunks) -> list[int]:
+    return concatenate(list(chunks))["took_ms"].tolist()
+
+
+def test_buffers_and_the_rest_come_back_in_order_as_often_as_they_are_read(spool: SampleSpool):
+    file = spool.file(place())
+    for number in range(5):
+        file.hand_over(rows(2 * number, 2 * number + 1))
+    file.finish(rows(10))
+    chunks = spool.task_chunks(0, 0)
+    assert takes(chunks) == list(range(11))
+    assert takes(chunks) == list(range(11))
+
+
+def test_the_buffer_handed_over_before_comes_back_free(spool: SampleSpool):
+    file = spool.file(place())
+    first, second = rows(1), rows(2)
+    assert file.hand_over(first) is None
+    assert file.hand_over(second) is first
+    file.finish(bytearray())
+    assert takes(spool.all_chunks()) == [1, 2]
+
+
+def test_a_task_is_read_client_after_client_and_the_fork_task_after_task(spool: SampleSpool):
+    for number, where in enumerate((place(0), place(1), place(0, task=1), place(0, schedule=-1))):
+        spool.file(where).finish(rows(number))
+    found = concatenate(list(spool.task_chunks(0, 0)))
+    assert (found["took_ms"].tolist(), found["client"].tolist()) == ([0, 1], [0, 1])
+    assert takes(spool.task_chunks(-1, 0)) == [3]
+    assert takes(spool.all_chunks()) == [0, 1, 2, 3]
+    assert takes(spool.task_chunks(7, 0)) == []
+
+
+def test_chunks_are_small_whatever_the_files_are(spool: SampleSpool, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(samples_module, "CHUNK_ROWS", 4)
+    spool.file(place(0)).finish(rows(*range(10)))
+    spool.file(place(1)).finish(rows(10))
+    chunks = list(samples_module.Chunks((*spool.all_chunks().files,)))
+    assert max(piece["took_ms"].size for piece in spool.all_chunks().files[0].pieces()) == 4
+    assert sum(chunk["took_ms"].size for chunk in chunks) == 11
+    assert samples_module.CHUNK_ROWS <= 250_000
+
+
+def test_a_client_without_a_request_leaves_nothing(spool: SampleSpool):
+    spool.file(place()).finish(bytearray())
+    assert list(spool.all_chunks()) == []
+
+
+def test_rows_that_may_still_come_are_not_left_out_silently(spool: SampleSpool):
+    spool.file(place()).hand_over(rows(1))
+    with pytest.raises(RuntimeError, match="still being written"):
+        list(spool.all_chunks())
+
+
+def test_files_of_another_process_are_counted_in(spool: SampleSpool, tmp_path: Path):
+    with SampleSpool(tmp_path / "other") as other:
+        file = other.file(place(3))
+        file.hand_over(rows(1, 2))
+        with pytest.raises(RuntimeError, match="still being written"):
+            pickle.dumps(file)
+        file.finish(rows(3))
+        spool.adopt(pickle.loads(pickle.dumps(other.all_chunks())))  # noqa: S301 - our own
+        assert takes(spool.task_chunks(0, 0)) == [1, 2, 3]
+    with pytest.raises(TypeError, match="in files"):
+        spool.adopt([empty_columns(1)])
+
+
+def test_a_slow_disk_makes_the_client_wait_and_the_wait_is_counted(tmp_path: Path):
+    disk_goes = threading.Event()
+    with ThreadPoolExecutor(1) as disk, ThreadPoolExecutor(1) as client:
+        disk.submit(disk_goes.wait)
+        file = RowFile(tmp_path / "x.rows", place(), disk)
+        assert file.hand_over(rows(1)) is None
+        waiting = client.submit(file.hand_over, rows(2))
+        assert not waiting.done()
+        disk_goes.set()
+        assert waiting.result() == rows(1)
+        file.finish(rows(3))
+    assert file.waits == 1
+    assert file.waited_ns > 0
+    assert [piece["took_ms"].tolist() for piece in file.pieces()] == [[1, 2, 3]]
+
+
+def test_a_full_disk_is_said_with_the_folder_and_what_to_do(tmp_path: Path):
+    # The device that is always full; linked to, since a spool names its files itself.
+    (tmp_path / "full.rows").symlink_to("/dev/full")
+    with ThreadPoolExecutor(1) as disk:
+        file = RowFile(tmp_path / "full.rows", place(), disk)
+        file.hand_over(rows(1))
+        with pytest.raises(BenchctlError, match="No space left on device") as caught:
+            file.hand_over(rows(2))
+        file.close()
+        late = RowFile(tmp_path / "full.rows", place(), disk)
+        with pytest.raises(BenchctlError):
+            late.finish(rows(1))
+        late.close()
+    assert str(tmp_path) in caught.value.message
+    assert "free some space" in caught.value.hint
+
+
+def test_a_spool_that_cannot_be_is_said_before_anything_is_measured(tmp_path: Path):
+    (tmp_path / "file").touch()
+    with pytest.raises(BenchctlError, match="cannot create"), SampleSpool(tmp_path / "file" / "spool"):
+        pass
+
+
+def open_files() -> set[str]:
+    return {path.name for path in Path("/proc/self/fd").iterdir()}
+
+
+def fail_half_way(folder: Path) -> None:
+    with SampleSpool(folder) as spool:
+        spool.file(place()).hand_over(rows(1))
+        raise KeyError
+
+
+def test_nothing_stays_behind_not_even_after_an_error(tmp_path: Path):
+    before = open_files()
+    threads = threading.active_count()
+    with pytest.raises(KeyError):
+        fail_half_way(tmp_path / "spool")
+    assert not (tmp_path / "spool").exists()
+    assert open_files() == before
+    assert threading.active_count() == threads
+
+
+# Run in a process of its own: the largest size that a process ever had cannot be taken back.
+SCRIPT = """
+import resource, sys
+from pathlib import Path
+
+import numpy as np
+
+from benchctl.results.samples import ROW_DTYPE, Place
+from benchctl.results.samples import SampleSpool
+from benchctl.results.store import RunFolder
+from benchctl.stats.summary import summarise
+from benchctl.track.model import Task
+
+folder, buffers = Path(sys.argv[1]), int(sys.argv[2])
+random = np.random.default_rng(1)
+task = Task("range", time_period=60, target_throughput=1000)
+with SampleSpool(folder / "spool") as spool:
+    for client in range(4):
+        file = spool.file(Place(0, 0, 0, 0, client))
+        for number in range(buffers):
+            rows = np.zeros(62_500, ROW_DTYPE)
+            rows["intended_ns"] = (np.arange(rows.size) + number * rows.size) * 1_000_000
+            rows["start_ns"] = rows["intended_ns"] + random.integers(0, 3_000_000, rows.size)
+            rows["end_ns"] = rows["start_ns"] + random.integers(500, 5_000, rows.size) * 1_000
+            rows["processing_ns"] = rows["end_ns"] - rows["start_ns"] + random.integers(0, 1_000, rows.size)
+            file.hand_over(bytearray(rows.tobytes()))
+        file.finish(bytearray())
+    found = summarise(spool.task_chunks(0, 0), schedule=0, task_index=0, task=task)
+    RunFolder(folder).write_samples(spool.all_chunks(), "es", 0)
+# What getrusage says includes the process that started this one.
+status = Path("/proc/self/status").read_text()
+print(found.samples, int(status.split("VmHWM:")[1].split()[0]) // 1024)
+"""
+
+
+def samples_and_peak_mb(folder: Path, buffers: int) -> tuple[int, int]:
+    folder.mkdir()
+    command = [sys.executable, "-c", SCRIPT, str(folder), str(buffers)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    samples, peak_mb = done.stdout.split()
+    return int(samples), int(peak_mb)
+
+
+def test_three_million_samples_fit_into_the_memory_of_a_few_chunks(tmp_path: Path):
+    samples, peak_mb = samples_and_peak_mb(tmp_path / "run", buffers=12)
+    assert samples == 3_000_000
+    # They are 250 MB packed and 290 MB as columns; benchctl itself is 70 MB, and a million takes 180.
+    assert peak_mb < 300

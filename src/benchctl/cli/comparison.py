@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 import msgspec
 
 from benchctl.errors import BenchctlError, UsageError
-from benchctl.results.differences import resolved, variant_differences
 from benchctl.results.foreign import aligned
+from benchctl.results.likeness import resolved, variant_differences
 from benchctl.results.model import AnswerCheck, ForkRecord
 from benchctl.results.plan import Plan
 from benchctl.results.reading import fork_sources

@@ -34,7 +34,7 @@ from benchctl.report.inlining import (
     tree_text,
 )
 from benchctl.results.model import RunRecord
-from benchctl.results.places import task_named
+from benchctl.results.plan import task_named
 
 Format = Literal["text", "json"]
 

@@ -12,8 +12,8 @@ from benchctl.engine.variant import BUILT_IN_VERSIONS, parse_variant
 from benchctl.engine.variant_file import load_variants
 from benchctl.home import resolve_home
 from benchctl.report.listing import Listing, Share
-from benchctl.results.differences import beyond
 from benchctl.results.figures import FIGURES
+from benchctl.results.likeness import beyond
 from benchctl.slices import hooks
 from benchctl.stats.metrics import used_by
 from benchctl.track.library import challenge_names, find_challenge, track_names

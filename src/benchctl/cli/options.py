@@ -19,7 +19,7 @@ from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Home, home_root
 from benchctl.report.listing import Listing, pieces
 from benchctl.results.figures import FIGURES
-from benchctl.results.finding import LATEST
+from benchctl.results.folders import LATEST
 from benchctl.results.model import RunRecord
 from benchctl.results.store import RunStore
 from benchctl.spec import Heading, run_settings

@@ -13,8 +13,15 @@ import msgspec
 
 from benchctl.disk import disk_errors, read_file, replacing
 from benchctl.engine.client import NodeRequestError, SearchClient
-from benchctl.results.answers import ANSWERS_VERSION, Cut, KeptAnswer, TopHits, VariantAnswers
-from benchctl.results.model import AnswerCheck, AnswerFinding
+from benchctl.results.model import (
+    ANSWERS_VERSION,
+    AnswerCheck,
+    AnswerFinding,
+    Cut,
+    KeptAnswer,
+    TopHits,
+    VariantAnswers,
+)
 from benchctl.track.operations.common import Asking, Operation, Varying, names_unknown
 from benchctl.track.operations.search import (
     CompositeAgg,

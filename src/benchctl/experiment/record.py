@@ -12,11 +12,17 @@ from msgspec import Meta
 from benchctl.disk import disk_errors
 from benchctl.errors import BenchctlError
 from benchctl.jvm.call_sites import Found
-from benchctl.results.finding import Shelf, readable
-from benchctl.results.places import task_of_challenge
-from benchctl.results.plan import EvidenceSpec, MicroSpec, Place, Plan, RedlineSpec, VariantSpec
+from benchctl.results.folders import Shelf, read_versioned, readable, write_versioned
+from benchctl.results.plan import (
+    EvidenceSpec,
+    MicroSpec,
+    Place,
+    Plan,
+    RedlineSpec,
+    VariantSpec,
+    task_of_challenge,
+)
 from benchctl.results.store import new_run_id
-from benchctl.results.versioned import read_versioned, write_versioned
 from benchctl.spec import MAX_SEED, MOST_WORKERS, ComparedAs, RestartPolicy, RunSettings
 
 # What the JVM did at a call site of interest, fork by fork, as its inlining logs say it.

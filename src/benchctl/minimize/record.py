@@ -9,11 +9,10 @@ from typing import Literal
 import msgspec
 
 from benchctl.errors import BenchctlError, UsageError
-from benchctl.results.finding import Shelf, readable
+from benchctl.results.folders import Shelf, read_versioned, readable, write_versioned
 from benchctl.results.model import RunRecord
 from benchctl.results.plan import Plan
 from benchctl.results.store import RunStore
-from benchctl.results.versioned import read_versioned, write_versioned
 from benchctl.stats.metrics import Metric, block_values, collect, metric_of, task_at
 from benchctl.stats.sequential import (
     Judgement,

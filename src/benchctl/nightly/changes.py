@@ -13,10 +13,16 @@ from benchctl.nightly.detection import number_of
 from benchctl.nightly.folder import SuiteFolder
 from benchctl.nightly.model import Alarm, AnswerChange, Change, NightRecord, NightVariant, Recovered
 from benchctl.report.numbers import counted
-from benchctl.results.answers import ANSWERS_VERSION, Cut, KeptAnswer, TopHits, VariantAnswers
-from benchctl.results.differences import nodes_text
-from benchctl.results.likeness import deciding
-from benchctl.results.model import EngineFacts, Environment
+from benchctl.results.likeness import deciding, nodes_text
+from benchctl.results.model import (
+    ANSWERS_VERSION,
+    Cut,
+    EngineFacts,
+    Environment,
+    KeptAnswer,
+    TopHits,
+    VariantAnswers,
+)
 from benchctl.results.plan import Plan, TargetSpec, VariantSpec
 from benchctl.results.store import RunFolder
 from benchctl.track.model import Challenge, Track, TrackOperation

@@ -25,8 +25,8 @@ from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Home
 from benchctl.nightly.model import NIGHT_VERSION, Event, NightRecord, Series, SeriesKey, TaskProfile
 from benchctl.results.figures import FIGURES
+from benchctl.results.folders import read_versioned
 from benchctl.results.parquet import DuckDiskError, DuckError, database, quoted
-from benchctl.results.versioned import read_versioned
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection

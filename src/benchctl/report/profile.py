@@ -35,8 +35,7 @@ from benchctl.report.grid import Grid, worded
 from benchctl.report.html.parts import embedded, templates, text_of
 from benchctl.report.numbers import counted
 from benchctl.results.model import RunRecord
-from benchctl.results.places import task_named
-from benchctl.results.plan import Place, Plan
+from benchctl.results.plan import Place, Plan, task_named
 from benchctl.results.reading import UnknownTimesError
 from benchctl.results.store import RunFolder
 from benchctl.stats.metrics import places

@@ -10,11 +10,10 @@ import numpy as np
 from benchctl.errors import BenchctlError
 from benchctl.results.figures import TaskSummary
 from benchctl.results.model import ForkRecord
-from benchctl.results.parquet import DuckError, database
+from benchctl.results.parquet import DuckError, database, gc_events, read_telemetry
 from benchctl.results.plan import Place
 from benchctl.results.samples import CHUNK_ROWS, SAMPLE_DTYPES, Columns, Outcome
 from benchctl.results.store import RunFolder
-from benchctl.results.telemetry import gc_events, read_telemetry
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection

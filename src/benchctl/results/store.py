@@ -18,15 +18,19 @@ import msgspec
 
 from benchctl.disk import disk_errors, open_regular, replacing, try_writing
 from benchctl.errors import BenchctlError, UsageError
-from benchctl.results.answers import ANSWERS_VERSION, VariantAnswers
 from benchctl.results.figures import Course, TaskSummary
-from benchctl.results.finding import LATEST, Shelf, readable
-from benchctl.results.model import RECORD_VERSION, ForkRecord, RunRecord, StoredFile
-from benchctl.results.parquet import DuckDiskError, parquet_rows, read_parquet, write_parquet
+from benchctl.results.folders import LATEST, Shelf, read_versioned, readable
+from benchctl.results.model import (
+    ANSWERS_VERSION,
+    RECORD_VERSION,
+    ForkRecord,
+    RunRecord,
+    StoredFile,
+    VariantAnswers,
+)
+from benchctl.results.parquet import DuckDiskError, parquet_rows, read_parquet, write_parquet, write_telemetry
 from benchctl.results.plan import Plan
 from benchctl.results.samples import Columns
-from benchctl.results.telemetry import write_telemetry
-from benchctl.results.versioned import read_versioned
 
 RECORD_NAME = "run.json"
 _TIME, _TIME_FORMAT = re.compile(r"\d{8}-\d{6}"), "%Y%m%d-%H%M%S"

@@ -22,8 +22,8 @@ from typing import Final, Literal
 
 import msgspec
 
+from benchctl.results.folders import read_versioned, write_versioned
 from benchctl.results.store import RunStore
-from benchctl.results.versioned import read_versioned, write_versioned
 from benchctl.stats.sequential import (
     Judgement,
     Rule,

@@ -27,8 +27,7 @@ from benchctl.engine.target import explained
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Home
 from benchctl.hosts.file import Spread
-from benchctl.results.answers import VariantAnswers
-from benchctl.results.model import AnswerCheck
+from benchctl.results.model import AnswerCheck, VariantAnswers
 from benchctl.results.plan import Plan, VariantSpec
 from benchctl.run.bench import Observer
 from benchctl.run.building import USUAL, Keeping, Workshop, build_index, logs_kept_of_failure

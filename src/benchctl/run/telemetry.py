@@ -16,8 +16,8 @@ from benchctl.engine.client import MergeStats, NodeRequestError
 from benchctl.engine.readings import ClusterReading
 from benchctl.engine.telemetry import Gauge
 from benchctl.jvm.unified_log import GcPause
+from benchctl.results.parquet import GC_DTYPES, SERIES_DTYPES
 from benchctl.results.samples import Columns
-from benchctl.results.telemetry import GC_DTYPES, SERIES_DTYPES
 
 INTERVAL_S = 1.0
 # Every request costs the node something.

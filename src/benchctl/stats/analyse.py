@@ -10,9 +10,9 @@ from types import MappingProxyType
 
 import msgspec
 
-from benchctl.results.differences import resolved, variant_differences
 from benchctl.results.figures import Calibration, Quantiles, TaskSummary
 from benchctl.results.foreign import TITLES
+from benchctl.results.likeness import resolved, variant_differences
 from benchctl.results.model import AnswerCheck, ForkRecord, Imported, IndexFacts, RunRecord
 from benchctl.results.plan import Axis, Place, Plan, RedlineSpec, SweepSpec, Swept
 from benchctl.stats import caveat

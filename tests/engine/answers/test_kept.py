@@ -19,7 +19,7 @@ from benchctl.engine.answers import (
     unlike,
     unsteady,
 )
-from benchctl.results.answers import TopHits, VariantAnswers
+from benchctl.results.model import TopHits, VariantAnswers
 from benchctl.track.operations.search import MultiSearch, OneSearch, Search, Sleep
 
 RANGE = Search(name="range", body={"query": {}})

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchctl.engine.answers import scores, sort_values, top_hits
-from benchctl.results.answers import TopHits
+from benchctl.results.model import TopHits
 
 BY_N: dict[str, Any] = {"sort": [{"n": "asc"}]}
 

@@ -7,7 +7,7 @@ import pytest
 from benchctl.errors import BenchctlError
 from benchctl.jvm.profile import PROFILE_NAME, Choice, Sample, count_fork, fork_profiles, profile_of
 from benchctl.results.model import BootRecord, ForkRecord, NodeRecord
-from benchctl.results.places import task_named
+from benchctl.results.plan import task_named
 from benchctl.results.samples import empty_columns
 from benchctl.results.store import RunFolder
 from benchctl.track.model import Challenge, Task

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from benchctl.errors import UsageError
-from benchctl.results.finding import Shelf
+from benchctl.results.folders import Shelf
 
 RECORD = "thing.json"
 NAMES = ("2026-a", "2026-a-b", "2026-c", "2027-d")

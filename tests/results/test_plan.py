@@ -5,8 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchctl.errors import UsageError
-from benchctl.results.places import task_named, task_of_challenge
-from benchctl.results.plan import Place, Plan
+from benchctl.results.plan import Place, Plan, cpu_list, parse_cpus, task_named, task_of_challenge
 from benchctl.track.model import Challenge, Task
 from builders import make_plan
 
@@ -106,3 +105,25 @@ def test_every_way_that_a_refusal_offers_means_another_task(schedules: list[tupl
         assert [task_named(made, way) for way in ways] == wanted
     elif wanted:
         assert task_named(made, "p") == wanted[0]
+
+
+@given(st.sets(st.integers(0, 300), min_size=1))
+def test_what_is_written_is_read_back(cpus: set[int]):
+    assert parse_cpus(cpu_list(cpus)) == tuple(sorted(cpus))
+
+
+@pytest.mark.parametrize(
+    ("cpus", "text"), [((3,), "3"), ((0, 1, 2), "0-2"), ((5, 0, 1, 5), "0-1,5"), ((0, 2, 4), "0,2,4")]
+)
+def test_neighbours_are_a_range(cpus: tuple[int, ...], text: str):
+    assert cpu_list(cpus) == text
+
+
+def test_a_file_of_the_kernel_ends_with_a_newline():
+    assert parse_cpus("0-1,8\n") == (0, 1, 8)
+
+
+@pytest.mark.parametrize("text", ["", "a", "1-", "-1", "2-1", "1,,2", "0x1", "0-99999999", "1;2"])
+def test_anything_else_is_refused(text: str):
+    with pytest.raises(ValueError, match="range of CPUs"):
+        parse_cpus(text)
