@@ -175,10 +175,7 @@ def _refused(err: OSError) -> str:
 
 
 class _Interrupt:
-    """SIGTERM and SIGHUP end a run like Ctrl-C does: nodes stopped, finished forks kept.
-
-    Further ones that follow at once are ignored: they would cut off the cleanup that the first has begun.
-    """
+    """SIGTERM and SIGHUP end a run like Ctrl-C; further ones at once would cut off the cleanup: ignored."""
 
     def __init__(self) -> None:
         self._deaf_until = -math.inf

@@ -70,11 +70,7 @@ def evidence_command(
 def _check(
     record: RunRecord, kinds: tuple[EvidenceKind, ...], variants: tuple[str, ...], block: int | None
 ) -> None:
-    """Refuse options that would print nothing.
-
-    Raises:
-        UsageError: there is no such evidence.
-    """
+    """Refuse options that would print nothing."""
     carrying = [fork for fork in record.forks if fork.evidence and fork.status == "done"]
     if not carrying:
         raise UsageError(

@@ -49,15 +49,11 @@ def under(heading: Heading, option: Callable[[F], F]) -> Callable[[F], F]:
 
 
 class SectionedCommand(click.Command):
-    """A command with so many options that its help has sections.
-
-    Attributes:
-        instead: option that it does not have -> what to do instead.
-    """
+    """A command with so many options that its help has sections."""
 
     def __init__(self, *args: Any, instead: Mapping[str, str] | None = None, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.instead = instead or {}
+        self.instead = instead or {}  # an option that it does not have -> what to do instead
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the options, section by section."""

@@ -243,11 +243,7 @@ def run_command(
 
 
 def _refuse_measurement(record: RunRecord, home: Home, option: str) -> None:
-    """Refuse to resume a run that is part of something larger, which continues by the same option.
-
-    Raises:
-        UsageError: it is one.
-    """
+    """Refuse to resume a run that is part of something larger, which continues by the same option."""
     for whole, going_on in filter(None, (found(home, record.tags) for found in hooks("continuation"))):
         raise UsageError(
             f"run {record.id} is a measurement of {whole}: its forks are interleaved with "
@@ -259,11 +255,7 @@ def _refuse_measurement(record: RunRecord, home: Home, option: str) -> None:
 def _calibrated(
     plan: Plan, bench: Bench, subject_options: SubjectOptions, *, forced: bool, choosing: bool
 ) -> tuple[Plan, Calibration | None]:
-    """A plan with as many processes as the driver needs on this host, and the driver's cost, if measured.
-
-    Other numbers of processes get other CPUs. `forced` measures in any case; `choosing` means that the
-    number of processes was left to benchctl.
-    """
+    """Return the plan with as many processes as the driver needs here, and its cost, if measured."""
     choosing = choosing and needs_calibration(plan)
     if not (forced or choosing):
         return plan, None

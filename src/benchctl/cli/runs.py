@@ -59,11 +59,7 @@ def rm_command(names: tuple[str, ...], runs_folder: Path | None, *, force: bool)
 
 
 def _named(store: RunStore, name: str) -> RunFolder:
-    """The run of an unambiguous name: that `2` begins only one id today does not make it a choice.
-
-    Raises:
-        UsageError: there is none, or the name is too short a beginning.
-    """
+    """Return the run of an unambiguous name; that `2` begins only one id today makes it no choice."""
     folder = store.find(name)
     if name != folder.path.name and folder.path.name.startswith(name) and len(name) < len(_DATE_AND_TIME):
         raise UsageError(

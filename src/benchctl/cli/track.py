@@ -353,11 +353,7 @@ def _echo_lacking(track: Track, challenges: Collection[Challenge]) -> None:
 
 
 def _raise_faults(track: Track) -> None:
-    """Name everything wrong with parts of the track; the other challenges can still be run.
-
-    Raises:
-        UsageError: there is something.
-    """
+    """Raise everything wrong with parts of the track; the other challenges can still be run."""
     if not track.faults:
         return
     lines = []

@@ -130,10 +130,7 @@ class Candidates:
         return msgspec.structs.replace(self.target, **_NO_RATE)
 
     def _shortened(self, task: Task) -> Task:
-        """A task with few requests, no warm-up and no waiting.
-
-        What prepares the others, takes its work from the corpus, or asks less often already, stays as it is.
-        """
+        """Return a task with few requests, no warm-up and no waits, unless others depend on it."""
         operation = self.operations[task.operation]
         if (
             self.iterations is None

@@ -238,10 +238,7 @@ def _alone(output: Path) -> Path:
 
 
 def _begun(home: Home, asked: RunSpec, spec: MinimizeSpec) -> _Search:
-    """A new search, checked; it is written when it is carried out.
-
-    `asked` is the run of the whole schedule; an empty metric in `spec` means the usual one.
-    """
+    """Return a new search, checked; it is written when it is carried out."""
     plan, track = plan_run(asked)
     candidates = check_search(plan, track, spec)
     spec = msgspec.structs.replace(spec, metric=spec.metric or default_metric(candidates.target))

@@ -271,11 +271,7 @@ class _Search:
         self._save(status="complete", minimal=True)
 
     def _first(self) -> Decision | None:
-        """The decision that found the effect.
-
-        With counts cut first: that takes minutes where the whole schedule may take an hour, and if the effect
-        is there, the rest is not needed.
-        """
+        """Return the decision that found the effect; counts are cut first, which saves hours."""
         every = self._context.candidates.every
         if self._context.candidates.can_shorten:
             short = self._asked("shorten", every, (), short=True)

@@ -143,12 +143,7 @@ class _Bisecting:
         return answer
 
     def _check(self, question: Question, records: Sequence[RunRecord]) -> None:
-        """Why there is no answer, unless it is a matter of time or luck.
-
-        Raises:
-            _SkippedError: it is the point's fault.
-            BenchctlError: it is the other's, or that of the task.
-        """
+        """Raise the reason for no answer, unless it is time or luck; `_SkippedError` if the point's."""
         (record,) = records
         reason, other = failure(records), record.plan.variants[0].name
         if reason and question.phase in _CAN_BE_SKIPPED:

@@ -198,20 +198,10 @@ class OutdatedError(Exception):
 
 
 class Resumption:
-    """The checkpoint of one index, before and while it is built.
-
-    Args:
-        home: has the checkpoints.
-        key: of the index.
-        keeping: when it is saved.
-        title: the index's name in progress messages.
-        observer: told what happens.
-
-    Attributes:
-        before: progress of earlier attempts.
+    """The checkpoint of one index, before and while it is built; `before` is earlier progress.
 
     Raises:
-        BenchctlError: the checkpoint is damaged.
+        BenchctlError: If the checkpoint is damaged.
     """
 
     def __init__(

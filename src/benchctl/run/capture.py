@@ -144,11 +144,7 @@ def check_free(folder: Path) -> None:
 
 @contextmanager
 def _construction(folder: Path) -> Iterator[Path]:
-    """A folder beside the given one that replaces it on success and is removed otherwise.
-
-    Raises:
-        UsageError: the target exists, or cannot be written.
-    """
+    """Make a directory beside this one that replaces it on success and is removed otherwise."""
     check_free(folder)
     building = folder.with_name(f".{folder.name}.{os.getpid()}")
     try:

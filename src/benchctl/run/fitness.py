@@ -84,15 +84,7 @@ def snapshot(
     now: Callable[[], datetime] = lambda: datetime.now(UTC).astimezone(),
     free: FreeBytes = free_bytes,
 ) -> Snapshot:
-    """Observe the host.
-
-    Args:
-        home: whose disk matters.
-        sample_s: how long its CPUs are observed, seconds.
-        pause: waits for so many seconds.
-        now: the wall clock.
-        free: free bytes of a disk.
-    """
+    """Observe the host: its CPUs for `sample_s` seconds, the disk of the home, its memory and load."""
     busy, steal = _cpu_shares(pause, sample_s)
     return Snapshot(
         now=now(),
@@ -113,18 +105,9 @@ def settle(
     clock: Callable[[], float] = time.monotonic,
     pause: Callable[[float], None] = time.sleep,
 ) -> float:
-    """Wait until the host is quiet, or for as long as the limits allow.
+    """Wait until the host is quiet, or for as long as the limits allow, and return the seconds waited.
 
-    Args:
-        limits: of the suite.
-        note: called once if it waits.
-        cpus: of the host; None to ask it.
-        look: returns (load, busy share), after a moment; None for the host's own.
-        clock: monotonic seconds.
-        pause: waits for so many seconds.
-
-    Returns:
-        Seconds waited; `examine` tells whether that was enough.
+    `look` returns (load, busy share); None for the host's own. `note` is called once if it waits.
     """
     look = look or (lambda: (psutil.getloadavg()[0], _cpu_shares(pause)[0]))
     cpus = cpus or psutil.cpu_count() or 1
@@ -151,13 +134,7 @@ def examine(
 ) -> Fitness:
     """Check a host against a suite's limits.
 
-    Args:
-        environment: the host.
-        seen: its state.
-        limits: of the suite.
-        heap_mb: of a node, MiB.
-        last: number and start, ISO 8601, of the last measured night; None when there is none.
-        nodes: that are up at a time.
+    `last` is number and start, ISO 8601, of the last measured night; `heap_mb` is of each of `nodes`.
     """
     refused = _lacks(seen, limits, heap_mb, nodes)
     noise: list[str] = []

@@ -120,14 +120,11 @@ def collecting(
 ) -> Iterator[Collection]:
     """Collect and keep evidence of the nodes that run within the block, even if either fails.
 
-    Args:
-        kinds: of evidence.
-        scenes: by node.
-        kept: where their content stays, in a folder for each node that has a name; replaced.
-        elsewhere: of nodes of other hosts, which leave what they collected in their scene's folder here.
+    Evidence of a node stays in its own directory below `kept`, which is replaced. Nodes of other hosts leave
+    what they collected in their scene's folder here.
 
     Raises:
-        BenchctlError: the block's; else a collector failed, or the disk is full or cannot be written.
+        BenchctlError: If a collector fails, or the disk is full or cannot be written; else the block's.
     """
     own = {node: collectors(kinds, scene) for node, scene in scenes.items() if node not in elsewhere}
     collection = Collection({**own, **{node: [one] for node, one in elsewhere.items()}})
@@ -249,17 +246,7 @@ def build_of(block: int, builds: Sequence[IndexFacts]) -> int:
 
 
 class ForkRunner:
-    """Runs forks of one run, one at a time.
-
-    Args:
-        plan: of the run.
-        track: of the plan.
-        folder: of the run.
-        home: where scratch copies go.
-        observer: told what happens.
-        stop: set from outside to end a task early.
-        workers: processes that clients work in; None for this one.
-    """
+    """Runs forks of one run, one at a time; setting `stop` ends a task early."""
 
     def __init__(
         self,
@@ -359,10 +346,7 @@ class ForkRunner:
         return build_of(job.block, job.subject.builds)
 
     def _probe(self, progress: _Progress) -> None:
-        """Where the node runs, if that is elsewhere: its CPUs are what the figures come from.
-
-        The probe after a fork is that before the next one, where it follows at once.
-        """
+        """Where the node runs, if that is elsewhere; the probe after a fork is that before the next one."""
         clock = time.monotonic()
         if progress.probes or clock - self._probed > _PROBE_HOLDS_S:
             with thread_on(self._node_cpus):

@@ -190,10 +190,7 @@ def pin_of(text: str, *, workers: int, allowed: Sequence[int], cores: Sequence[S
 
 
 def _choose(workers: int, allowed: Sequence[int], cores: Sequence[Sequence[int]]) -> PinSpec:
-    """The last cores for the driver, as many as it has processes, but at most half of the CPUs.
-
-    Whole cores, since hardware threads slow their siblings down. A single core has to be split.
-    """
+    """Choose the last cores for the driver, one per process, but at most half; a single core is split."""
     units = cores if len(cores) > 1 else [(cpu,) for cpu in allowed]
     wanted = min(workers, len(allowed) // 2)
     driver: set[int] = set()

@@ -214,14 +214,7 @@ def micro_caveats(plan: Plan) -> tuple[str, ...]:
 
 
 class MicroRunner:
-    """Runs forks of a plan of microbenchmarks: each of its benchmarks once, in a JVM of its own.
-
-    Args:
-        plan: of the run.
-        folder: of the run.
-        home: where they work.
-        stop: set from outside to end early.
-    """
+    """Runs forks of a plan of microbenchmarks: each of its benchmarks once, in a separate JVM."""
 
     def __init__(self, plan: Plan, folder: RunFolder, home: Home, stop: threading.Event) -> None:
         self._plan = plan

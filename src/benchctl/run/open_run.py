@@ -118,16 +118,7 @@ class OpenRun:
     """A prepared run with its folder.
 
     `execute` does everything. Interleaved runs are each held open with `going`, and asked for one fork at a
-    time.
-
-    Args:
-        bench: shared facilities.
-        folder: of the run, with its record.
-        record: its current state.
-        track: of its plan.
-        subjects: its variants, ready to boot.
-        ask_anew: ask all searches, even those with known answers.
-        fork_s: expected seconds of a fork, until the first is known.
+    time. `fork_s` are the expected seconds of a fork, until the first is known.
     """
 
     def __init__(
@@ -276,17 +267,11 @@ class OpenRun:
             self.fork(jobs.pop(0), total - left + 1, total, remaining_s(self._record, expected))
 
     def fork(self, job: ForkJob, number: int, total: int, left_s: float | None) -> None:
-        """Run one fork and put it on disk, while the run is held open.
-
-        Args:
-            job: one of `jobs`.
-            number: its number, from 1, for the observer.
-            total: how many there are.
-            left_s: expected seconds until the last is done; None while unknown.
+        """Run one fork and put it on disk; `left_s` are expected until the last is done.
 
         Raises:
-            Hopeless: its variant failed too often.
-            BenchctlError: there is no space, or results cannot be written.
+            Hopeless: If its variant failed too often.
+            BenchctlError: If there is no space, or results cannot be written.
         """
         runner = self._fork_runner()
         scratch = self._bench.home.scratch
@@ -367,19 +352,16 @@ def interleave(
     """Check all runs' answers, then run their missing forks block by block, in one random order per block.
 
     So time affects all of them alike. A variant that fails repeatedly is given up in its run; the others go
-    on. Forks
-    for evidence run in any case, even if the rest ends early.
+    on. Forks for evidence run in any case, even if the rest ends early.
 
     Args:
         runs: open ones; blocks of the same number are interleaved.
         seed: of the order within blocks, which does not depend on what is missing.
-        observer: told what happens.
-        numbers: of the runs in that order, in which complete runs have numbers, too; empty for their
-            positions.
+        observer: notified.
+        numbers: of the runs in that order, counting complete runs; empty for their positions.
         left_s: seconds that are left; a block that is not expected to fit, with the forks for evidence after
             it, is not started, except the first. None for no limit.
-        enough: called before every block; why no more are needed, which all runs then record as their reason,
-            or empty to go on. None never to ask.
+        enough: called before every block: why no more are needed, which all runs then record, or empty.
         prepared: for every run, the seconds that preparing it took, for its record.
         clock: seconds, by which forks are timed.
 
@@ -387,8 +369,7 @@ def interleave(
         Why it ended before all forks were there; empty when nothing is missing.
 
     Raises:
-        BenchctlError: it was interrupted, or nothing can be measured any more; every record tells how it
-            ended.
+        BenchctlError: If it is interrupted, or nothing can be measured any more.
     """
     timings: list[dict[str, float]] = [dict(one) for one in prepared] or [{} for _ in runs]
     with ExitStack() as stack:

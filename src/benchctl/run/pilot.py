@@ -119,28 +119,17 @@ def choose_counts(
 ) -> tuple[Plan, Pilot]:
     """Measure every task from its first request, longer and longer, until all have settled.
 
-    `stats.steady.settling` decides, for the practical margin of throughput. Every attempt is one fork of
-    every
+    `stats.steady.settling` decides, for the practical margin of throughput. Every attempt is one fork of each
     variant, in an order of its own; if a task has not settled, all tasks of its challenge get twice as many
-    requests
-    in the next attempt, for all variants alike. In the end every challenge warms up for as long as its
-    slowest task
-    took on the slowest variant, rounded up to tens, and at least as long as the user said. Measured
-    iterations
-    stay as the user gave them.
-
-    Args:
-        plan: as the user gave it.
-        run_fork: runs a fork.
-        observer: told what happens.
-        clock: seconds.
-        tags: of the run, for the command that repeats it.
+    requests in the next attempt, for all variants. In the end every challenge warms up for as long as its
+    slowest task took on the slowest variant, rounded up to tens, and at least as long as the user specified.
+    Measured iterations stay as the user specified them.
 
     Returns:
         The plan with these counts, and how they were found.
 
     Raises:
-        BenchctlError: a pilot fork failed.
+        BenchctlError: If a pilot fork fails.
     """
     for challenge in plan.schedules:
         if not _counted(challenge):

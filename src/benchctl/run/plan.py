@@ -341,11 +341,7 @@ def _swept_options(options: RunSpec, sweep: Sweep) -> RunSpec:
 
 
 def _check_metrics(plan: Plan, track: Track) -> None:
-    """Refuse to leave out a metric that was asked for, because no task that is shown, or index, has it.
-
-    Raises:
-        UsageError: there is one.
-    """
+    """Refuse a requested metric that no task that is shown, or index, has."""
     tasks = [task for one in plan.schedules for task in one.schedule]
     shown = [task for task in tasks if track.operations[task.operation].reported] or tasks
     for one in map(metric, figure_names(plan.metrics)):
@@ -369,11 +365,7 @@ def _check_metrics(plan: Plan, track: Track) -> None:
 
 
 def _check_sweep(plan: Plan, swept: SweepSpec) -> None:
-    """Refuse what would be measured several times over, and called a sweep.
-
-    Raises:
-        UsageError: documents are swept that are not generated, or challenges are the same at several points.
-    """
+    """Refuse what would be measured several times, and called a sweep."""
     if DOCS in (axis.name for axis in swept.axes) and not is_generated(plan):
         raise UsageError(
             "--sweep docs: only generated documents come in any number",
@@ -573,11 +565,7 @@ def checked_hosts(plan: RunSpec | Plan) -> tuple[Hosts, dict[str, tuple[str, ...
 
 
 def _check_away(options: RunSpec, placed: Mapping[str, Sequence[str]]) -> None:
-    """Refuse what benchctl cannot do yet with nodes on other hosts.
-
-    Raises:
-        UsageError: it is asked for.
-    """
+    """Refuse what cannot be done yet with nodes on other hosts."""
     away = ", ".join(dict.fromkeys(filter(None, itertools.chain(*placed.values()))))
     rules = (
         (options.pin is not None, "--pin", "it names CPUs of this host"),
@@ -650,10 +638,7 @@ def _load(
     used: set[str],
     sources: dict[str, str],
 ) -> tuple[Challenge, ...]:
-    """Load challenges; notes the parameters they used, and the paths of those given as files.
-
-    `common` are parameters besides their own; None for warm-up challenges, which take no others.
-    """
+    """Load challenges; notes the parameters they used, and the paths of files. Warm-ups take no `common`."""
     challenges = []
     for name in names:
         prefix = param_prefix(name)
@@ -672,11 +657,7 @@ def _load(
 
 
 def _note_source(name: str, path: str, sources: dict[str, str]) -> None:
-    """Note a challenge's file; names must be unique in a run, since results are found by them.
-
-    Raises:
-        UsageError: a shipped challenge or another file has the name.
-    """
+    """Note a challenge's file; names must be unique in a run, since results are found by them."""
     if name in challenge_names() or sources.get(name, path) != path:
         other = sources.get(name, "a challenge that comes with benchctl")
         raise UsageError(
@@ -762,11 +743,7 @@ def check_options(options: RunSpec) -> None:
 
 
 def _check_stop(options: RunSpec, stop: StopSpec) -> None:
-    """Refuse a stop rule that cannot be met.
-
-    Raises:
-        UsageError: it cannot.
-    """
+    """Refuse a stop rule that cannot be met."""
     name = "--until-decided" if stop.decided else "--precision"
     rules = (
         (stop.budget_s is not None and stop.budget_s <= 0, "--budget must be more than no time", ""),

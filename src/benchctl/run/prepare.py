@@ -139,11 +139,7 @@ def prepare_subject(
 def _equipped_elsewhere(
     spec: VariantSpec, plan: Plan, equipment: Equipment, home: Home, observer: Observer
 ) -> Spread | None:
-    """Install the same on the other hosts that nodes are on; None for none.
-
-    Raises:
-        BenchctlError: one of them has something else, or too little memory for the heaps of its nodes.
-    """
+    """Install the same on the other hosts that nodes are on; None for none."""
     if not plan.hosts:
         return None
     hosts, placed = checked_hosts(plan)

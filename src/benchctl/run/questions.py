@@ -109,16 +109,12 @@ class Nodes:
 
 
 class _CalmObserver:
-    """An observer without what every run says before its first fork.
-
-    Attributes:
-        prepared: what runs need was fetched and built once: from then on it is only looked up.
-    """
+    """An observer without what every run reports before its first fork."""
 
     def __init__(self, inner: Observer) -> None:
         self._inner = inner
         self._in_fork = False
-        self.prepared = False
+        self.prepared = False  # what runs need was fetched and built once: it is only looked up
 
     def note(self, text: str) -> None:
         """Ignore it: it is about runs that are read by themselves."""

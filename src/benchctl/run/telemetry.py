@@ -58,13 +58,7 @@ class NodeWatch:
 
 
 class Telemetry:
-    """The readings of one fork.
-
-    Args:
-        origin_ns: the fork's origin on the monotonic clock.
-        driver: CPU seconds that the driver has used.
-        clock: the monotonic clock, nanoseconds.
-    """
+    """The readings of one fork, which began at `origin_ns`; `driver` are CPU seconds that the driver used."""
 
     def __init__(
         self,
