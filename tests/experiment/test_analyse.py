@@ -332,16 +332,16 @@ class TestExpectations:
         assert len({one.p for one in result.judged}) == 2
 
     def test_what_it_is_held_against_has_to_be_judged_and_can_weaken_it(self):
-        """The other comparison lacks forks, and has wrong answers."""
+        """The other comparison lacks forks, and its answers differ."""
         times = TIMES | {"after": {"es": TIMES["after"]["es"][:2], "os": SLOW}}
-        finding = AnswerFinding("range", "es", "", "wrong", "hits.total 1 and 2")
+        finding = AnswerFinding("range", "es", "os", "different", "hits.total 1 and 2")
         runs = made_runs(times, answers=AnswerCheck(("range",), {}, (finding,)))
-        es = comparison("es", "fresh/es/range", "after/es/range")
+        es = comparison("es", "after/es/range", "fresh/os/range")
         record = made_record([SLOWER, es], [expect("os slows more", "slower", "slower", than="es")])
         result = analyse_experiment(record, runs).expectations[0]
         assert result.outcome == "inconclusive"
         assert result.judged[0].reason == "2 forks a side: a verdict needs 3"
-        assert "an engine answers wrongly" in result.doubts
+        assert "the variants do not answer alike" in result.doubts
 
 
 NEAR = {"fresh": {"es": (4.0, 4.3, 3.8, 4.1, 3.9), "os": (4.1, 4.1, 4.0, 4.3, 3.7)}, "after": TIMES["after"]}

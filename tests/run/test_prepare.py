@@ -9,7 +9,7 @@ import pytest
 
 from benchctl.corpus.big5 import GENERATOR_VERSION
 from benchctl.endpoint import Endpoint
-from benchctl.engine.answers import Answer, AnswerBook
+from benchctl.engine.answers import Answer
 from benchctl.engine.distribution import Installation
 from benchctl.engine.jdk import Jdk
 from benchctl.engine.prepared_index import PreparedIndex
@@ -23,7 +23,6 @@ from benchctl.run.plan import RunSpec, operations_used, plan_run
 from benchctl.run.prepare import (
     Preparation,
     _book,
-    _generators_book,
     building_heap_mb,
     check_answers,
     check_memory,
@@ -68,36 +67,6 @@ def planned() -> tuple[Plan, Track]:
             params={},
         )
     )
-
-
-def known(home: Home, observer: Stages, **changes: Any) -> AnswerBook | None:
-    plan, track = planned()
-    plan = msgspec.structs.replace(plan, **changes)
-    return _generators_book(operations_used(plan, track), plan, home, observer)
-
-
-def test_the_generator_is_asked_once(home: Home):
-    observer = Stages()
-    (operation,) = operations_used(*planned())
-    for _ in range(2):
-        book = known(home, observer)
-        assert book is not None
-        answer = book.get(operation)
-        assert answer is not None
-        assert answer.total == pytest.approx(552, abs=2)
-    assert len(observer.told) == 1
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"corpus": msgspec.structs.replace(CORPUS, generator_version=GENERATOR_VERSION + 1)},
-        {"corpus": msgspec.structs.replace(CORPUS, generator_version=0)},
-        {"track": "/somewhere/else"},
-    ],
-)
-def test_of_other_documents_and_other_tracks_the_generator_knows_nothing(home: Home, changes: dict[str, Any]):
-    assert known(home, Stages(), **changes) is None
 
 
 INDEX = IndexFacts("", 2000, 1, (), IngestReport(1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1))
@@ -186,21 +155,6 @@ def test_what_is_remembered_is_kept_with_the_run_and_said_to_be_old(asked: Subje
     assert [(kept.variant, kept.anew) for kept in answered.kept] == [("es", False), ("os", False)]
     assert answered.check.exact_hits == {"range": {"es": 7, "os": 7}}
     assert observer.told == []
-
-
-@pytest.mark.parametrize(
-    ("settings", "told"),
-    [({}, ["what the generator knows of the answers"]), ({"index.number_of_shards": "3"}, [])],
-)
-def test_only_an_index_of_one_shard_is_held_against_the_generator(
-    asked: Subject, home: Home, settings: dict[str, str], told: list[str]
-):
-    assert asked.index is not None
-    filled = PreparedIndex(asked.index.root, msgspec.structs.replace(INDEX, key="k"))
-    subject = dataclasses.replace(changed(asked, index_settings=settings), index=filled)
-    observer = Stages()
-    check_answers([subject], *planned(), home, observer)
-    assert observer.told == told
 
 
 def test_the_largest_heap_of_all_variants_has_to_fit():

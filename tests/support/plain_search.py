@@ -1,10 +1,8 @@
-"""A search engine in plain Python, as slow as it is simple: what truths and expectations are held against."""
+"""A search engine in plain Python, as slow as it is simple: what operations must find is held against it."""
 
 import json
 import re
-from collections import Counter
 from collections.abc import Callable, Iterable
-from datetime import datetime
 from typing import Any
 
 from benchctl.corpus.big5 import generate
@@ -18,7 +16,6 @@ COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
     "lte": lambda value, bound: value <= bound,
     "lt": lambda value, bound: value < bound,
 }
-STEPS = {"minute": 16, "hour": 13, "day": 10}
 
 
 def documents(size: int, seed: int = 1) -> list[Document]:
@@ -96,66 +93,3 @@ def behind(body: dict[str, Any], found: Iterable[Document]) -> list[Document]:
     ((field, order),) = body["sort"][0].items()
     check = _range({field: {"lt" if order == "desc" else "gt": body["search_after"][0]}})
     return [document for document in found if check(document)]
-
-
-def sort_values(body: dict[str, Any], found: Iterable[Document]) -> list[list[Any]]:
-    """Sort values of the hits that a sorted search returns."""
-    ((field, order),) = body["sort"][0].items()
-    falling = "desc" in (order, order["order"] if isinstance(order, dict) else "")
-    values = sorted((document[field] for document in behind(body, found)), reverse=falling)
-    return [[_millis(value) if field == "@timestamp" else value] for value in values[: body.get("size", 10)]]
-
-
-def _millis(text: str) -> int:
-    return round(datetime.fromisoformat(text).timestamp() * 1000)
-
-
-def buckets(aggregation: dict[str, Any], found: list[Document]) -> list[tuple[Any, int]]:
-    """Keys and counts of an aggregation's buckets, in order; sub-aggregations are not looked at."""
-    ((kind, body),) = ((kind, body) for kind, body in aggregation.items() if kind != "aggs")
-    match kind:
-        case "date_histogram":
-            counts = Counter(_key(document, aggregation) for document in found)
-            step = {"minute": 60_000, "hour": 3_600_000, "day": 86_400_000}[body["calendar_interval"]]
-            return [(key, counts[key]) for key in range(min(counts), max(counts) + 1, step)]
-        case "terms":
-            return _frequent(Counter(document[body["field"]] for document in found), body)
-        case "multi_terms":
-            names = [one["field"] for one in body["terms"]]
-            return _frequent(Counter(tuple(document[name] for name in names) for document in found), body)
-        case "composite":
-            return _composite(body, found)
-        case "range":
-            sizes = [document[body["field"]] for document in found]
-            return [
-                (
-                    None,
-                    sum(one.get("from", size) <= size < one.get("to", size + 1) for size in sizes),
-                )
-                for one in body["ranges"]
-            ]
-    raise AssertionError(f"unknown aggregation {kind}")
-
-
-def _frequent(counts: Counter[Any], body: dict[str, Any]) -> list[tuple[Any, int]]:
-    return sorted(counts.items(), key=lambda item: (-item[1], item[0]))[: body.get("size", 10)]
-
-
-def _composite(body: dict[str, Any], found: list[Document]) -> list[tuple[Any, int]]:
-    definitions = [next(iter(one.values())) for one in body["sources"]]
-    counts = Counter(tuple(_key(document, one) for one in definitions) for document in found)
-    ordered = list(counts.items())
-    for place, definition in reversed(list(enumerate(definitions))):
-        falling = next(iter(definition.values())).get("order") == "desc"
-        ordered.sort(key=lambda item: item[0][place], reverse=falling)
-    return ordered[: body.get("size", 10)]
-
-
-def _key(document: Document, definition: dict[str, Any]) -> Any:
-    ((kind, body),) = definition.items()
-    value = document[body["field"]]
-    if kind == "terms":
-        return value
-    whole = "0000-00-00T00:00:00.000Z"
-    length = STEPS[body["calendar_interval"]]
-    return _millis(value[:length] + whole[length:])

@@ -17,18 +17,16 @@ A document takes 0.93 kB on average, including its newline.
 """
 
 import datetime as dt
-from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntEnum, auto
-from functools import cache
 
 import numpy as np
 
 from benchctl.corpus import random_bits, tables
 from benchctl.corpus.random_bits import Indices, Words
-from benchctl.corpus.rows import Flags, Numbers, RowLayout, Slice, Span
-from benchctl.corpus.tables import MODIFIERS, NAMES, NOUN_PAIRS, NOUNS, PROCESSES, Texts
+from benchctl.corpus.rows import RowLayout, Slice, Span
+from benchctl.corpus.tables import NAMES, NOUN_PAIRS, Texts
 
 # Days and part files: pure arithmetic on the size of the corpus.
 #
@@ -88,7 +86,7 @@ def spans(documents: int, most: int = PART_DOCUMENTS) -> Iterator[Span]:
             yield Span(f"day-{day.number:02d}-part-{part:04d}.ndjson.zst", cuts[part], cuts[part + 1])
 
 
-# The random draws of every document, as numbers, for both the generator and the expected answers.
+# The random draws of every document, as numbers.
 #
 # Nothing here may change without a new `GENERATOR_VERSION`: these draws decide the corpus.
 
@@ -355,149 +353,3 @@ def generate(seed: int, documents: int, start: int, stop: int) -> Iterator[bytes
         generator = _DayGenerator(seed, day)
         for block in range(first, last, BLOCK_DOCUMENTS):
             yield generator.lines(block, min(block + BLOCK_DOCUMENTS, last))
-
-
-# The documents' values as columns, without writing them out.
-#
-# The columns use the engines' terms (`@timestamp` in milliseconds, keywords as indices into a table of
-# texts), so that an engine's answers about the corpus can be checked against them.
-
-NUMBERS = ("@timestamp", "metrics.size", "metrics.tmin")
-KEYWORDS = (
-    "process.name",
-    "cloud.region",
-    "agent.id",
-    "aws.cloudwatch.log_stream",
-    "log.file.path",
-    "meta.file",
-)
-
-_BLOCK_DOCUMENTS = 1 << 18
-_MS = 1000
-
-FIRST_MS = int(dt.datetime.combine(FIRST_DATE, dt.time(), dt.UTC).timestamp()) * _MS
-"""The earliest possible `@timestamp`."""
-
-LONGEST_MS = 8 * 86_400 * _MS
-"""Upper bound of an `@timestamp` after that, exclusive."""
-
-
-class Block:
-    """Documents [start, stop) of one day, numbered within the corpus, as lazy columns of shape (n,)."""
-
-    def __init__(self, seed: int, day: Day, start: int, stop: int) -> None:
-        self.documents = stop - start
-        self._numbers: Words = np.arange(start, stop, dtype=np.uint64)
-        self._draws = DayDraws(seed, day)
-        self._day = day
-        self._cache: dict[str, Numbers] = {}
-
-    def numbers(self, field: str) -> Numbers:
-        """The values of one of NUMBERS, dates in milliseconds since 1970.
-
-        Raises:
-            KeyError: it is another field.
-        """
-        return self._cached(field, self._compute_numbers)
-
-    def keywords(self, field: str) -> Numbers:
-        """The values of one of KEYWORDS, as indices into `keyword_texts(field)`.
-
-        Raises:
-            KeyError: it is another field.
-        """
-        return self._cached(field, self._compute_keywords)
-
-    def _cached(self, field: str, compute: Callable[[str], Indices]) -> Numbers:
-        if field not in self._cache:
-            self._cache[field] = compute(field).astype(np.int64, copy=False)
-        return self._cache[field]
-
-    def _compute_numbers(self, field: str) -> Indices:
-        match field:
-            case "@timestamp":
-                midnight = dt.datetime.combine(self._day.date, dt.time(), dt.UTC)
-                return (int(midnight.timestamp()) + self._draws.second(self._numbers)) * _MS
-            case "metrics.size":
-                return self._draws.size(self._numbers)
-            case "metrics.tmin":
-                return self._draws.tmin(self._numbers)
-        raise KeyError(field)
-
-    def _compute_keywords(self, field: str) -> Indices:
-        match field:
-            case "process.name":
-                return self._draws.process(self._numbers)
-            case "cloud.region":
-                return self._draws.region(self._numbers)
-            case "agent.id":
-                return self._draws.below(Field.AGENT, self._numbers, len(tables.agents()))
-            case "aws.cloudwatch.log_stream" | "log.file.path":
-                return self._draws.stream(self._numbers)
-            case "meta.file":
-                return self._day.number * FILES_A_DAY + self._draws.file(self._numbers)
-        raise KeyError(field)
-
-    def with_words(self, words: tuple[str, ...]) -> Flags:
-        """Which messages contain at least one of these words, which `knows_word` must accept."""
-        wanted = [NOUNS.index(word) for word in words]
-        pairs = self._draws.word_count(self._numbers) // 2
-        found = np.zeros(self.documents, dtype=np.bool_)
-        for slot in range(PAIRS):
-            first, second = np.divmod(self._draws.pair(slot, self._numbers), len(NOUNS))
-            found |= (slot < pairs) & (np.isin(first, wanted) | np.isin(second, wanted))
-        return found
-
-
-@cache
-def keyword_texts(field: str) -> tuple[str, ...]:
-    """The texts of one of KEYWORDS, by index; a text may occur more than once.
-
-    Raises:
-        KeyError: it is another field.
-    """
-    names: dict[str, Callable[[], tables.Texts]] = {
-        "process.name": tables.processes,
-        "cloud.region": tables.regions,
-        "agent.id": tables.agents,
-        "aws.cloudwatch.log_stream": tables.streams,
-        "log.file.path": tables.streams,
-        # Every corpus has the same days, whatever its size.
-        "meta.file": lambda: np.concatenate([file_names(day) for day in days(1)]),
-    }
-    before = "/var/log/messages/" if field == "log.file.path" else ""
-    return tuple(before + text.decode() for text in names[field]().tolist())
-
-
-def knows_word(word: str) -> bool:
-    """Whether a word in a message can only be a noun: no process, no prefix of a name."""
-    return word in NOUNS and word not in PROCESSES and not word.startswith(MODIFIERS)
-
-
-def blocks(part: Slice) -> Iterator[Block]:
-    """The documents of a slice, in order, in blocks that keep memory at some megabytes.
-
-    Raises:
-        ValueError: the slice is not within the corpus.
-    """
-    part.check()
-    for day in days(part.documents):
-        first, last = max(part.start, day.start), min(part.stop, day.stop)
-        for start in range(first, last, _BLOCK_DOCUMENTS):
-            yield Block(part.seed, day, start, min(start + _BLOCK_DOCUMENTS, last))
-
-
-def counts(part: Slice, field: str) -> dict[str, int]:
-    """Number of documents of a slice for each occurring value of one of KEYWORDS.
-
-    Raises:
-        KeyError: it is another field.
-        ValueError: the slice is not within the corpus.
-    """
-    texts = keyword_texts(field)
-    found: Counter[str] = Counter()
-    for block in blocks(part):
-        places, numbers = np.unique(block.keywords(field), return_counts=True)
-        for place, number in zip(places.tolist(), numbers.tolist(), strict=True):
-            found[texts[place]] += number
-    return dict(found)

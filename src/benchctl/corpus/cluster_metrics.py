@@ -15,7 +15,7 @@ import numpy as np
 
 from benchctl.corpus import random_bits
 from benchctl.corpus.random_bits import Indices, Words
-from benchctl.corpus.rows import Flags, Numbers, RowLayout, Slice, Span
+from benchctl.corpus.rows import RowLayout, Slice, Span
 from benchctl.corpus.tables import Texts, integers, thousandths
 
 GENERATOR_VERSION = 1
@@ -25,12 +25,8 @@ EPOCHS = 5
 NODES = 30
 TASKS = 200
 
-NUMBERS = ("epoch",)
-KEYWORDS = ("node", "task")
-
 _PART_DOCUMENTS = 500_000
 _BLOCK_DOCUMENTS = 1 << 14
-_COLUMN_DOCUMENTS = 1 << 18
 _WHOLE = 100
 _TEMPLATE = (
     '{"epoch":<epoch>,"node":"<node>","task":"<task>",'
@@ -71,84 +67,31 @@ def generate(seed: int, documents: int, start: int, stop: int) -> Iterator[bytes
     Raises:
         ValueError: the slice is not within the corpus.
     """
+    Slice(seed, documents, start, stop).check()
     layout = RowLayout(_TEMPLATE)
-    for block in _blocks(Slice(seed, documents, start, stop), _BLOCK_DOCUMENTS):
-        yield layout.lines(block.documents, block.texts())
+    for first in range(start, stop, _BLOCK_DOCUMENTS):
+        numbers: Words = np.arange(first, min(first + _BLOCK_DOCUMENTS, stop), dtype=np.uint64)
+        yield layout.lines(len(numbers), _texts(seed, documents, numbers))
 
 
-class Block:
-    """Documents [start, stop) as columns of shape (n,)."""
+def _texts(seed: int, documents: int, numbers: Words) -> dict[str, Texts]:
+    """The texts of every gap of documents, by their numbers."""
 
-    def __init__(self, part: Slice) -> None:
-        self.documents = part.stop - part.start
-        self._part = part
-        self._numbers: Words = np.arange(part.start, part.stop, dtype=np.uint64)
+    def draw(field: Field, bound: int) -> Indices:
+        return random_bits.below(random_bits.key(seed, field), numbers, bound)
 
-    def numbers(self, field: str) -> Numbers:
-        """The values of one of NUMBERS.
-
-        Raises:
-            KeyError: it is another field.
-        """
-        if field not in NUMBERS:
-            raise KeyError(field)
-        return (1 + self._numbers.astype(np.int64) * EPOCHS // self._part.documents).astype(np.int64)
-
-    def keywords(self, field: str) -> Numbers:
-        """The values of one of KEYWORDS, as indices into `keyword_texts(field)`.
-
-        Raises:
-            KeyError: it is another field.
-        """
-        drawn = {"node": Field.NODE, "task": Field.TASK}[field]
-        return self._below(drawn, len(_names(field))).astype(np.int64, copy=False)
-
-    def with_words(self, _words: tuple[str, ...], /) -> Flags:
-        """No document has text."""
-        return np.zeros(self.documents, dtype=np.bool_)
-
-    def texts(self) -> dict[str, Texts]:
-        """The texts of every gap of a document."""
-        found = {
-            "epoch": integers(EPOCHS + 1)[self.numbers("epoch")],
-            "node": _names("node")[self.keywords("node")],
-            "task": _names("task")[self.keywords("task")],
-        }
-        wholes, decimals = integers(_WHOLE), thousandths()
-        for name, field in (("cpu", Field.CPU), ("mem", Field.MEM), ("net", Field.NET)):
-            whole, decimal = np.divmod(self._below(field, _WHOLE * len(decimals)), len(decimals))
-            found |= {name: wholes[whole], f"{name}-decimals": decimals[decimal]}
-        return found
-
-    def _below(self, field: Field, bound: int) -> Indices:
-        return random_bits.below(random_bits.key(self._part.seed, field), self._numbers, bound)
+    texts = {
+        "epoch": integers(EPOCHS + 1)[1 + numbers.astype(np.int64) * EPOCHS // documents],
+        "node": _names("N", NODES)[draw(Field.NODE, NODES)],
+        "task": _names("T", TASKS)[draw(Field.TASK, TASKS)],
+    }
+    wholes, decimals = integers(_WHOLE), thousandths()
+    for name, field in (("cpu", Field.CPU), ("mem", Field.MEM), ("net", Field.NET)):
+        whole, decimal = np.divmod(draw(field, _WHOLE * len(decimals)), len(decimals))
+        texts |= {name: wholes[whole], f"{name}-decimals": decimals[decimal]}
+    return texts
 
 
 @cache
-def _names(field: str) -> Texts:
-    letter, count = {"node": ("N", NODES), "task": ("T", TASKS)}[field]
+def _names(letter: str, count: int) -> Texts:
     return np.array([f"{letter}{number:03d}".encode("ascii") for number in range(1, count + 1)])
-
-
-def keyword_texts(field: str) -> tuple[str, ...]:
-    """The texts of one of KEYWORDS, by index.
-
-    Raises:
-        KeyError: it is another field.
-    """
-    return tuple(text.decode() for text in _names(field).tolist())
-
-
-def blocks(part: Slice) -> Iterator[Block]:
-    """The documents of a slice, in order, in blocks that keep memory at some megabytes.
-
-    Raises:
-        ValueError: the slice is not within the corpus.
-    """
-    return _blocks(part, _COLUMN_DOCUMENTS)
-
-
-def _blocks(part: Slice, most: int) -> Iterator[Block]:
-    part.check()
-    for first in range(part.start, part.stop, most):
-        yield Block(Slice(part.seed, part.documents, first, min(first + most, part.stop)))

@@ -486,8 +486,6 @@ def _answer_doubts(side: _TaskSide, others: Collection[str], run: RunRecord) -> 
     for finding in findings:
         if side.task is None or finding.operation != side.task.operation:
             continue
-        if finding.kind == "wrong" and finding.variant == own:
-            yield caveat.answers_wrong(side.label, finding.detail)
         pair = {finding.variant, finding.baseline}
         if finding.kind == "different" and own in pair and pair - {own} <= set(others):
             yield caveat.answers_differ(finding.variant, finding.baseline, finding.detail)

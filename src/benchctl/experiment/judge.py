@@ -79,7 +79,6 @@ _WITHHOLDING: tuple[CaveatCode, ...] = (
 )  # fmt: skip
 _WEAKENING: Mapping[CaveatCode, str] = MappingProxyType(
     {
-        "answers-wrong": "an engine answers wrongly",
         "answers-differ": "the variants do not answer alike",
         "failures": "requests failed",
         "stalled": "a single wait took much of the time of a task",

@@ -501,11 +501,6 @@ def _answer_lines(record: RunRecord) -> Iterator[str]:
             yield f"{finding.operation}: {finding.variant} cannot do it: {finding.detail}"
         elif finding.kind == "failed":
             yield f"{finding.operation}: {finding.variant} refuses it: {finding.detail}"
-        elif finding.kind == "wrong":
-            yield (
-                f"{finding.operation}: {finding.variant} answers wrongly, as the corpus's own generator "
-                f"knows: {finding.detail}"
-            )
         else:
             yield f"{finding.operation}: {finding.variant} differs from {finding.baseline}: {finding.detail}"
 

@@ -567,7 +567,7 @@ def _unsound(analysis: Analysis) -> Iterator[str]:
     yield from (text for code, text in _DESIGNS.items() if code in general)
     for codes, text in (
         ({"failures"}, "Requests failed on {}."),
-        ({"answers-differ", "answers-wrong"}, "Answers are not alike on {}."),
+        ({"answers-differ"}, "Answers are not alike on {}."),
     ):
         rows = [row for row in analysis.rows if any(doubt.code in codes for doubt in row.caveats)]
         names = list(dict.fromkeys(analysis.where(row) for row in rows))

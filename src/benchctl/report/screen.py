@@ -80,7 +80,6 @@ _MARKS = {
 _OF_CAVEATS = {
     "failures": "fails",
     "answers-differ": "unlike",
-    "answers-wrong": "unlike",
     "unsupported": "cannot",
     "saturated": "saturated",
     "driver-limited": "driver",

@@ -440,20 +440,19 @@ class Environment(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
 
 
 class AnswerFinding(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """One operation on which two variants do not answer alike, or one answers wrongly, cannot or does not.
+    """One operation on which two variants return different results, or one cannot do it or refuses it.
 
     Attributes:
         operation: the operation's name.
         variant: whose answer it is.
-        baseline: the variant that it was held against; empty where it is `wrong`.
-        kind: `wrong` contradicts the documents themselves, as the generator knows them.
+        baseline: the variant that it was held against.
         detail: what is expected against what was found, or the node's reason.
     """
 
     operation: str
     variant: str
     baseline: str
-    kind: Literal["different", "unsupported", "failed", "wrong"]
+    kind: Literal["different", "unsupported", "failed"]
     detail: str
 
 

@@ -10,15 +10,12 @@ import msgspec
 import psutil
 
 from benchctl.corpus.generated import Corpus, ensure_corpus
-from benchctl.corpus.generators import GENERATORS
-from benchctl.corpus.rows import Slice
 from benchctl.engine.answers import AnswerBook, ask, compare_answers, keep_answers
 from benchctl.engine.client import connect
 from benchctl.engine.cluster import archive_classes
 from benchctl.engine.declared import places, with_settings
 from benchctl.engine.distribution import Installation
 from benchctl.engine.evidence import check_runtime
-from benchctl.engine.expected_answers import EXPECTED_VERSION, expect_answers
 from benchctl.engine.launch import starts_of
 from benchctl.engine.plugins_and_jars import Equipment, check_asked, equip
 from benchctl.engine.prepared_index import IndexKey, PreparedIndex, find_prepared
@@ -35,9 +32,8 @@ from benchctl.run.documents import Parcel
 from benchctl.run.plan import MIN_HEAP_MB, checked_hosts, operations_used
 from benchctl.run.session import AnySubject, Start, Subject, TargetSubject, reaching
 from benchctl.run.steps import default_target
-from benchctl.track.library import track_names
 from benchctl.track.model import GeneratorName, Track
-from benchctl.track.operations.common import Asking, Operation
+from benchctl.track.operations.common import Asking
 
 # The rest is for the JVMs themselves and the page cache.
 _MOST_OF_MEMORY = 0.75
@@ -261,19 +257,12 @@ def check_answers(
         books[name] = book
         anew = len(missing) == len(operations)
         kept.append(keep_answers(name, operations, book, shards=shards[name], anew=anew))
-    expected = {}
     checks = []
     for count in dict.fromkeys(plan.of(one.spec).corpus.documents for one in subjects):
         group = [one for one in subjects if plan.of(one.spec).corpus.documents == count]
         own = {one.spec.name: books[one.spec.name] for one in group}
-        # An index filled by somebody else need not hold the corpus; with several shards, the most frequent
-        # terms are estimates.
-        filled = [one.spec.name for one in group if one.index_facts is not None and one.index_facts.key]
-        single = [name for name in filled if shards[name] == 1]
-        known = _generators_book(operations, plan.of(group[0].spec), home, observer) if single else None
-        expected = dict.fromkeys(single, known) if known is not None else {}
         most = max(shards[name] for name in own)
-        checks.append(compare_answers(operations, own, group[0].spec.name, expected, most))
+        checks.append(compare_answers(operations, own, group[0].spec.name, most))
     check = AnswerCheck(
         tuple(one.name for one in operations),
         {
@@ -303,27 +292,6 @@ def _book(subject: AnySubject, *, ask_anew: bool) -> AnswerBook:
         parts = (*parts, *more)
     digest = hashlib.sha256(msgspec.json.encode(parts, order="sorted")).hexdigest()[:12]
     return AnswerBook(subject.index.root / f"answers-{digest}.json")
-
-
-def _generators_book(
-    operations: Sequence[Operation], plan: Plan, home: Home, observer: Observer
-) -> AnswerBook | None:
-    """The correct answers according to the generator; None if it does not know the index's content."""
-    corpus = plan.corpus
-    known = GENERATORS[corpus.generator]
-    if corpus.generator_version != known.version or plan.track not in track_names():
-        return None
-    digest = corpus.digest
-    if not digest:
-        made = ensure_corpus(home, corpus.documents, generator=corpus.generator, seed=corpus.seed)
-        digest = made.digest
-    book = AnswerBook(home.corpora / f".truth-v{EXPECTED_VERSION}-{digest[:16]}.json")
-    if book.missing(operations):
-        observer.stage("what the generator knows of the answers")
-        whole = Slice(corpus.seed, corpus.documents, 0, corpus.documents)
-        expect_answers(operations, whole, book, known=known)
-        book.save()
-    return book
 
 
 def _ask_target(subject: TargetSubject, operations: Iterable[Asking], book: AnswerBook, target: str) -> None:

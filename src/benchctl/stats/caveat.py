@@ -8,7 +8,6 @@ import msgspec
 
 CaveatCode = Literal[
     "answers-differ",
-    "answers-wrong",
     "bimodal",
     "builds",
     "builds-differ",
@@ -359,13 +358,6 @@ def short_steps(variant: str, percentile: str, fewest: int, needed: int) -> Cave
 def answers_differ(variant: str, baseline: str, detail: str) -> Caveat:
     """A timing beside which the answers are not the same."""
     return Caveat("answers-differ", f"{variant} and {baseline} do not answer alike: {detail}")
-
-
-def answers_wrong(variant: str, detail: str) -> Caveat:
-    """A timing of something else than what was asked for."""
-    return Caveat(
-        "answers-wrong", f"{variant} answers wrongly, as the corpus's own generator knows: {detail}"
-    )
 
 
 def cached_builds() -> Caveat:

@@ -666,5 +666,3 @@ def _answer_doubts(
             continue
         if finding.kind == "different":
             yield caveat.answers_differ(label, finding.baseline or baseline, finding.detail)
-        elif finding.kind == "wrong":
-            yield caveat.answers_wrong(label, finding.detail)

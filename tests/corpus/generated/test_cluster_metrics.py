@@ -1,4 +1,4 @@
-"""The cluster-metrics generator: any slice on its own, and columns that are the documents'."""
+"""The cluster-metrics generator: any slice on its own."""
 
 import hashlib
 import json
@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from pathlib import Path
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -14,21 +15,15 @@ from benchctl.corpus.cluster_metrics import (
     EPOCHS,
     FILE_BYTES_A_DOCUMENT,
     GENERATOR_VERSION,
-    KEYWORDS,
     NODES,
     TASKS,
-    blocks,
     generate,
-    keyword_texts,
     spans,
 )
 from benchctl.corpus.generated import ensure_corpus, list_corpora, open_documents
-from benchctl.corpus.generators import GENERATORS
-from benchctl.corpus.rows import Slice
-from benchctl.engine.answers import AnswerBook
-from benchctl.engine.expected_answers import expect_answers
 from benchctl.home import Home
 from benchctl.track.load import load_track
+from benchctl.track.operations.search import Search
 
 DOCUMENT = re.compile(
     rb'\{"epoch":[1-5],"node":"N0([0-2]\d|30)","task":"T([01]\d\d|200)",'
@@ -72,20 +67,6 @@ def test_a_slice_equals_that_part_of_the_whole(seed: int, documents: int, cuts: 
     assert b"".join(generate(seed, documents, start, stop)) == b"".join(lines[start:stop])
 
 
-@settings(deadline=None, max_examples=25)
-@given(documents=st.integers(1, 3000), cuts=st.tuples(st.floats(0, 1), st.floats(0, 1)))
-def test_columns_are_those_of_the_documents(documents: int, cuts: tuple[float, float]):
-    start, stop = sorted(int(cut * documents) for cut in cuts)
-    wanted = [json.loads(line) for line in _whole(5, documents).splitlines()][start:stop]
-    found = list(blocks(Slice(5, documents, start, stop)))
-    epochs = [value for block in found for value in block.numbers("epoch").tolist()]
-    assert epochs == [one["epoch"] for one in wanted]
-    for field in KEYWORDS:
-        texts = keyword_texts(field)
-        named = [texts[place] for block in found for place in block.keywords(field).tolist()]
-        assert named == [one[field] for one in wanted]
-
-
 @given(documents=st.integers(0, 10_000_000))
 def test_part_files_cover_everything_within_epochs(documents: int):
     parts = list(spans(documents))
@@ -117,13 +98,12 @@ def test_the_estimate_of_its_files_is_somewhat_above_them(tmp_path: Path):
     assert made.file_bytes < 50_000 * FILE_BYTES_A_DOCUMENT < 1.3 * made.file_bytes
 
 
-def test_the_hits_of_every_search_of_the_track_are_known():
+def test_every_search_of_the_track_asks_for_one_node_in_one_epoch():
     track, _ = load_track("cluster-metrics", {})
     assert track.generator == "cluster-metrics"
-    book = AnswerBook()
     searches = [track.operations[name] for name in ("A", "B", "C_td", "C_hdr", "D_td", "D_hdr")]
-    expect_answers(searches, Slice(1, 6000, 0, 6000), book, known=GENERATORS["cluster-metrics"])
-    wanted = [json.loads(line) for line in _whole(1, 6000).splitlines()]
-    hits = sum(one["node"] == "N001" and one["epoch"] == 1 for one in wanted)
-    assert hits
-    assert {answer.total for one in searches if (answer := book.get(one))} == {hits}
+    assert {
+        b"N001" in msgspec.json.encode(search.body) for search in searches if isinstance(search, Search)
+    } == {True}
+    documents = [json.loads(line) for line in _whole(1, 6000).splitlines()]
+    assert any(document["node"] == "N001" and document["epoch"] == 1 for document in documents)
