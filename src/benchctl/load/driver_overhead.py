@@ -26,8 +26,7 @@ class Pulse:
 
     A wait that ends much later than planned is a stop, unless the process used CPU meanwhile: then other
     threads held the interpreter. Costs three clock readings per wait. Both clocks count nanoseconds:
-    monotonic,
-    and CPU time of the process.
+    monotonic, and CPU time of the process.
     """
 
     def __init__(
@@ -133,9 +132,8 @@ class LagMeter:
 
     A request can be sent once it is due and its client's previous request has ended; in a closed loop it is
     always due. The time from then until it is sent is lag, for which no node is to blame. Waiting behind a
-    slow
-    answer is not lag but latency. Nor is the back-off before a rejected request is resent: the operation asks
-    for that.
+    slow answer is not lag but latency. Nor is the back-off before a rejected request is resent: the operation
+    asks for that.
 
     Args:
         rate_per_s: of an open loop, over all clients; None for a closed one.
@@ -227,8 +225,7 @@ class LagMeter:
         """Requests per second of the window, which begins when the first was due or sent.
 
         An open loop's window extends one interval beyond the last request, so that n requests on time have
-        exactly
-        the target rate, however few they are.
+        exactly the target rate, however few they are.
         """
         if self._opens_ns is None or closes_ns is None:
             return None
@@ -260,8 +257,7 @@ class _Course:
 
         Returns:
             Lag in nanoseconds, and when each could have been sent; both of shape (n,), meaningless for
-            retries. The
-            lag of a first request in a closed loop is -1: it follows none.
+            retries. The lag of a first request in a closed loop is -1: it follows none.
         """
         starts, ends = mine["start_ns"], mine["end_ns"]
         again = mine["attempt"] > 0

@@ -238,8 +238,7 @@ def ingest(
     that.
 
     One reader feeds all clients, which start at once: it frames several times as fast as an engine indexes,
-    and
-    one reader per client, each in another part of the corpus, would fill the index in a different order.
+    and one reader per client, each in another part of the corpus, would fill the index in a different order.
 
     Args:
         streams: sent one after the other.

@@ -141,10 +141,9 @@ class Waiter:
     """Waits until a given moment, as precisely as the host wakes a thread.
 
     A sleeping thread wakes late, by 0.1 ms on a busy core and more on an idle one. The waiter learns by how
-    much
-    and sleeps that much less. It spins only for what remains when it wakes earlier than usual, some
-    microseconds:
-    a driver that spins takes the core from the node it measures. Setting `halt` ends every wait at once.
+    much and sleeps that much less. It spins only for what remains when it wakes earlier than usual, some
+    microseconds: a driver that spins takes the core from the node it measures. Setting `halt` ends every wait
+    at once.
     """
 
     def __init__(self, halt: threading.Event, clock: Clock = time.monotonic_ns) -> None:

@@ -4,7 +4,7 @@ import asyncio
 import io
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
-from typing import Any, Protocol
+from typing import Any
 
 import elasticsearch
 import opensearchpy
@@ -125,68 +125,44 @@ def _plain_headers(headers: Mapping[str, str]) -> dict[str, str]:
     return kept
 
 
-class Engine(Protocol):
-    """An official client, in what the two differ."""
+class Engine:
+    """An official client that sends over a channel, in what the two differ."""
 
     title: str
-    client: Any
 
-    def options(self, given: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
-        """The client with options for the next request, and what has to go into its arguments instead."""
-        ...
-
-    def ask(
-        self,
-        client: Any,
-        method: str,
-        path: str,
-        params: Mapping[str, Any],
-        *,
-        headers: Mapping[str, str],
-        body: object,
-    ) -> Any:
-        """Any request, by the client or one with other options."""
-        ...
+    def __init__(self, client: Any) -> None:
+        self.client = client
+        # What all parts of a client derive from, such as the one for indices.
+        self._part: type = type(client.indices).__bases__[0]
 
     def is_part(self, value: object) -> bool:
         """Whether something is a part of the client with methods of its own."""
-        ...
+        return isinstance(value, self._part)
+
+    def options(self, given: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
+        """The client with options for the next request, and what has to go into its arguments instead."""
+        raise NotImplementedError
+
+    def ask(self, client: Any, method: str, path: str, params: Mapping[str, Any], **sent: Any) -> Any:
+        """Any request, with `headers` and `body`, by the client or one with other options."""
+        raise NotImplementedError
 
 
-class _Elasticsearch:
+class _Elasticsearch(Engine):
     title = "elasticsearch-py"
-
-    def __init__(self, channel: Channel) -> None:
-        self.client: Any = elasticsearch_over(channel.carry)
-        self._part = _base_of_parts(self.client)
 
     def options(self, given: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
         named = {_TO_OPTIONS.get(name, name): value for name, value in given.items() if value is not None}
         return (self.client.options(**named) if named else self.client), {}
 
-    def ask(
-        self,
-        client: Any,
-        method: str,
-        path: str,
-        params: Mapping[str, Any],
-        *,
-        headers: Mapping[str, str],
-        body: object,
-    ) -> Any:
-        said = {"accept": JSON, **({} if body is None else {"content-type": JSON}), **headers}
-        return client.perform_request(method, path, params=params or None, headers=said, body=body)
-
-    def is_part(self, value: object) -> bool:
-        return isinstance(value, self._part)
+    def ask(self, client: Any, method: str, path: str, params: Mapping[str, Any], **sent: Any) -> Any:
+        kind = {} if sent["body"] is None else {"content-type": JSON}
+        sent["headers"] = {"accept": JSON, **kind, **sent["headers"]}
+        return client.perform_request(method, path, params=params or None, **sent)
 
 
-class _OpenSearch:
+class _OpenSearch(Engine):
     title = "opensearch-py"
-
-    def __init__(self, channel: Channel) -> None:
-        self.client: Any = opensearch_over(channel.carry)
-        self._part = _base_of_parts(self.client)
 
     def options(self, given: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
         back = {other: name for name, other in _TO_OPTIONS.items()}
@@ -194,42 +170,17 @@ class _OpenSearch:
             back.get(name, name): value for name, value in given.items() if value is not None
         }
 
-    def ask(
-        self,
-        client: Any,
-        method: str,
-        path: str,
-        params: Mapping[str, Any],
-        *,
-        headers: Mapping[str, str],
-        body: object,
-    ) -> Any:
+    def ask(self, client: Any, method: str, path: str, params: Mapping[str, Any], **sent: Any) -> Any:
         target = path if path.startswith("/") else f"/{path}"
-        return client.transport.perform_request(
-            method, target, params=dict(params), headers=dict(headers), body=body
-        )
-
-    def is_part(self, value: object) -> bool:
-        return isinstance(value, self._part)
-
-
-_ENGINES: Mapping[EngineName, Callable[[Channel], Engine]] = {
-    "elasticsearch": _Elasticsearch,
-    "opensearch": _OpenSearch,
-}
+        return client.transport.perform_request(method, target, params=dict(params), **sent)
 
 
 def _open_engine(engine: EngineName, channel: Channel) -> Engine:
-    """An engine's official client that sends over a channel."""
     for name in _CHATTY:
         logging.getLogger(name).setLevel(logging.CRITICAL)
-    return _ENGINES[engine](channel)
-
-
-def _base_of_parts(client: Any) -> type:
-    """The class that all parts of a client derive from, such as the one for indices."""
-    found: type = type(client.indices).__bases__[0]
-    return found
+    if engine == "elasticsearch":
+        return _Elasticsearch(elasticsearch_over(channel.carry))
+    return _OpenSearch(opensearch_over(channel.carry))
 
 
 def _content_type(body: bytes) -> str:

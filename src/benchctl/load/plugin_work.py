@@ -44,9 +44,8 @@ class OwnOperations:
     """Builds requests of a built-in operation type from dictionaries, for one client.
 
     As in Rally, keys that the type does not know are ignored, and None counts as absent. A dictionary equal
-    to
-    the previous one yields the same request object, which the wire need not load again; one that differs only
-    in its body yields the same request with that body.
+    to the previous one yields the same request object, which the wire need not load again; one that differs
+    only in its body yields the same request with that body.
 
     Raises:
         PluginError: there is no such type.
@@ -544,10 +543,8 @@ class PluginPace:
     """When one client sends.
 
     A scheduler is asked before the parameters of a request are made, and is notified of the request before
-    that
-    one, as in Rally: schedulers and parameter sources look at each other. `unit` is the operation's, for
-    answers
-    that name none.
+    that one, as in Rally: schedulers and parameter sources look at each other. `unit` is the operation's, for
+    answers that name none.
     """
 
     def __init__(

@@ -108,10 +108,9 @@ class Search:
     """Bisection over the rungs between the highest that passed and the lowest that failed.
 
     It differs from bisecting a function: a step is a measurement and can be wrong, and the node may still
-    warm
-    up. So a failed neighbour is retried before it is believed, and the search goes on above it if it passes;
-    and
-    a load counts as found only when it passes twice more in a row, one rung lower after each failure.
+    warm up. So a failed neighbour is retried before it is believed, and the search goes on above it if it
+    passes; and a load counts as found only when it passes twice more in a row, one rung lower after each
+    failure.
 
     Args:
         attempt: tries a rung.

@@ -73,10 +73,8 @@ class WireClient(_Closing):
     """One connection to one host, for one thread at a time; a context manager.
 
     libcurl silently repeats a request when a kept-alive connection breaks before the first byte of the
-    answer. A
-    benchmark must not: the node may have worked on both, and the sample would hide the failure. So a
-    connection
-    that died while idle is replaced before a request, and none is opened in the middle of one.
+    answer. A benchmark must not: the node may have worked on both, and the sample would hide the failure. So
+    a connection that died while idle is replaced before a request, and none is opened in the middle of one.
 
     Args:
         endpoint: the cluster, or its URL.

@@ -182,8 +182,7 @@ def zipf_table(size: int, alpha: float) -> list[int]:
     """Cumulative probabilities of Zipf's law for ranks 1 to `size`, in units of 2^-64; the last is 2^64.
 
     Rank k has weight k^-alpha (alpha 0 is uniform), by decimal arithmetic, whose ln and exp are correctly
-    rounded
-    by definition, unlike a C library's.
+    rounded by definition, unlike a C library's.
     """
     decimal = Context(prec=_ZIPF_DIGITS, traps=[])  # no traps: a hopeless rank's weight may underflow to 0
     exponent = Decimal(repr(-alpha))

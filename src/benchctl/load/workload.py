@@ -43,8 +43,7 @@ class Driven:
     """Code that sends its requests itself, one at a time, and cannot yield them.
 
     `run` gets a function that sends a request, and one that tells whether the client is to stop. It judges
-    its own
-    requests; the outcome of the operation is up to the script that yielded it.
+    its own requests; the outcome of the operation is up to the script that yielded it.
     """
 
     run: Callable[[Send, Callable[[], bool]], None]

@@ -342,8 +342,7 @@ def load_challenge(name: str, track: Track, params: Mapping[str, Any]) -> tuple[
     """Load a challenge, set its parameters and check it against the track.
 
     A parameter named like a key in TASK_PARAMETERS sets that key of every task, unless the file uses a
-    template
-    variable of that name itself.
+    template variable of that name itself.
 
     Args:
         name: of one of the track's own challenges, or of a shipped one, or the path of a file.

@@ -494,8 +494,7 @@ def as_plain_template(body: Mapping[str, Any], templates: Iterable[Template]) ->
     """A composable template of plain indices that otherwise equal those of its data stream.
 
     A node maps a data stream's timestamp as a date unless a template maps it; so does this. Other templates
-    are
-    unchanged. `templates` include the components that it may be composed of.
+    are unchanged. `templates` include the components that it may be composed of.
     """
     if DATA_STREAM not in body:
         return dict(body)

@@ -54,8 +54,7 @@ def read_operation(
     """Parse one operation; the name defaults to the type, and the type to a search.
 
     In a lenient document, an operation whose type or parameter source is not built in becomes a
-    PluginOperation,
-    unless its type looks like a typo and no plug-in mentions it.
+    PluginOperation, unless its type looks like a typo and no plug-in mentions it.
 
     Args:
         raw: its JSON.

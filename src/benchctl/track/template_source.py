@@ -167,8 +167,7 @@ class Reach:
     """What a track may read: its own folder, and the folders beside it.
 
     Parts that several tracks of a repository share are beside their folders. Out of reach are files beside
-    the
-    track's folder, hidden folders there, and everything further up.
+    the track's folder, hidden folders there, and everything further up.
     """
 
     folder: Path  # of the track, resolved

@@ -174,8 +174,7 @@ def _framing(operation: Bulk, order: WorkOrder, document_count: int, client: int
     """How a client's bodies are framed.
 
     Every client repeats only its own ids: one that another client still has in flight could be updated before
-    it
-    is indexed.
+    it is indexed.
     """
     if operation.conflicts is None:
         return frame

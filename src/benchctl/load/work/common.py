@@ -61,8 +61,7 @@ class Envelope:
         """One request.
 
         `path` is percent-encoded and may have a query, to which `params` are added. `searches` is by how much
-        the node's
-        own count of searches grows, `weight` the units of throughput.
+        the node's own count of searches grows, `weight` the units of throughput.
         """
         if params:
             path = f"{path}{'&' if '?' in path else '?'}{urlencode(params)}"

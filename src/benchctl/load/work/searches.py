@@ -138,8 +138,7 @@ def searches_of(body: Mapping[str, Any], context: WorkContext) -> int:
     """By how much the engine's count of searches grows with a search of this body.
 
     For a top-level `knn`, Elasticsearch looks for the neighbours of all its clauses before the query, and
-    counts
-    that as a query of its own since 9.2. A `knn` within the query is part of it in both engines.
+    counts that as a query of its own since 9.2. A `knn` within the query is part of it in both engines.
     """
     retriever = body.get("retriever")
     asks_first = "knn" in body or (isinstance(retriever, Mapping) and "knn" in retriever)

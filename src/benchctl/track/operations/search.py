@@ -409,8 +409,8 @@ class VectorSearch(Varying, frozen=True, kw_only=True, rename=_key, tag="vector-
         data_set_format, data_set_path, data_set_corpus: where the vectors of a data set come from.
         neighbors_data_set_format, neighbors_data_set_path, neighbors_data_set_corpus: and what is nearest.
         num_vectors, repetitions: how much of it is asked.
-        id_field_name: what stands for the id of a hit.
-        filter, filter_type, filter_body, space_type, oversample_factor, min_score, max_distance,
+        id_field_name: what stands for the id of a hit. filter, filter_type, filter_body, space_type,
+        oversample_factor, min_score, max_distance,
             radial_search_type, radial_engine: further parts of the queries that a data set makes.
     """
 
