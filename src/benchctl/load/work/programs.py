@@ -24,10 +24,14 @@ from benchctl.load.work.admin import (
     asked_until,
     judge_condition,
     open_check,
+    open_downsample,
     open_failover,
     open_polled_force_merge,
     open_run_until,
+    open_shrink,
     open_sleep,
+    open_train_model,
+    open_wait_for_transform,
 )
 from benchctl.load.work.bulk import open_bulk
 from benchctl.load.work.common import (
@@ -41,12 +45,6 @@ from benchctl.load.work.common import (
     with_retries,
 )
 from benchctl.load.work.composite import POINTS, open_composite, open_standalone
-from benchctl.load.work.jobs import (
-    open_downsample,
-    open_shrink,
-    open_train_model,
-    open_wait_for_transform,
-)
 from benchctl.load.work.searches import (
     filled,
     open_composite_agg,
