@@ -15,7 +15,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Literal
+from typing import IO, Final, Literal
 
 from benchctl.disk import FreeBytes, disk_errors, free_bytes, require_space
 from benchctl.errors import BenchctlError
@@ -86,63 +86,64 @@ def _lock(folder: Path, operation: int) -> Iterator[bool]:
         os.close(handle)
 
 
-# Unpacking: nothing outside the target, nothing but files, folders and links.
-
-_COPY_BYTES = 1024 * 1024
+_COPY_BYTES: Final = 1024 * 1024
+_MOST_ENTRIES: Final = 100_000  # full distributions have less than 10,000
+_MOST_BYTES: Final = 16 * 1024**3
+_MOST_LINK_BYTES: Final = 4096
 
 
 def unpack(archive: Path, target: Path, *, free: FreeBytes = free_bytes) -> Path:
-    """Unpack a `.zip`, `.whl`, `.tar.gz` or `.tgz` into a folder of its own.
+    """Unpack a `.zip`, `.whl`, `.tar.gz` or `.tgz` into a directory of its own: files, directories and links.
 
-    Files become readable by everybody and writable by their owner alone; executable bits are kept. After an
-    error
-    the caller removes `target`, which holds what had been unpacked until then.
+    Files become readable by everybody and writable by their owner alone; executable bits are kept. Hard links
+    become copies. After an error the caller removes `target`, which holds what had been unpacked until then.
+
+    zipfile checks neither links nor modes, and tarfile's filters exist since Python 3.11.4 only: one place
+    checks the entries of both.
 
     Args:
         archive: what to unpack.
-        target: a folder that is missing or empty.
-        free: bytes that can be written to a folder.
+        target: a directory that is missing or empty.
+        free: bytes that can be written to a directory.
 
     Returns:
-        The archive's single top folder; `target` when there are several entries at the top.
+        The archive's single top directory; `target` when there are several entries at the top.
 
     Raises:
-        BenchctlError: the archive is corrupt, would write outside `target`, does not fit on the disk, or
-            the disk refuses.
+        BenchctlError: If the archive is corrupt or too large, would write outside `target` or does not fit on
+            the disk, or if the disk refuses.
     """
     with disk_errors(f"unpack {archive} into {target}"):
         target.mkdir(mode=0o755, parents=True, exist_ok=True)
         available = free(target)
-        placer = _Placer(archive, target)
         purpose = f"unpack {archive.name}"
         require_space(target, archive.stat().st_size, purpose, available=available)
-        with _corruption(archive):
-            unpacked = 0
-            for entry in _entries(archive):
+        unpacked = 0
+        links: set[tuple[str, ...]] = set()
+        with _damage(archive):
+            for number, entry in enumerate(_entries(archive)):
                 unpacked += entry.size
                 require_space(target, unpacked, purpose, available=available)
-                placer.place(entry)
+                if number >= _MOST_ENTRIES or unpacked > _MOST_BYTES:
+                    raise _UnsafeError("it is larger than any distribution")
+                _place(entry, target, links)
         top = list(target.iterdir())
     return top[0] if len(top) == 1 and not top[0].is_symlink() and top[0].is_dir() else target
 
 
-@dataclass(frozen=True)
-class _Entry:
-    """One member of either kind of archive; `link` is where a link points, `size` is unpacked bytes."""
-
-    name: str
-    kind: Literal["file", "folder", "link"]
-    size: int
-    executable: bool
-    link: str
-    content: Callable[[], IO[bytes]]
+class _UnsafeError(Exception):
+    """What an entry would do."""
 
 
 @contextlib.contextmanager
-def _corruption(archive: Path) -> Iterator[None]:
+def _damage(archive: Path) -> Iterator[None]:
     again = "remove it and get it again"
     try:
         yield
+    except _UnsafeError as err:
+        raise BenchctlError(
+            f"{archive} is not safe to unpack: {err}", hint="get it from a source that you trust"
+        ) from err
     except FileExistsError as err:
         raise BenchctlError(
             f"{archive} is damaged: two entries claim {err.filename2 or err.filename}", hint=again
@@ -159,6 +160,19 @@ def _corruption(archive: Path) -> Iterator[None]:
         raise BenchctlError(f"{archive} is damaged, or no archive: {err}", hint=again) from err
 
 
+@dataclass(frozen=True)
+class _Entry:
+    """One member of either kind of archive."""
+
+    name: str
+    kind: Literal["file", "directory", "link"]
+    size: int
+    executable: bool
+    link: str
+    """Where a link points."""
+    content: Callable[[], IO[bytes] | None]
+
+
 def _entries(archive: Path) -> Iterator[_Entry]:
     """Every member in stored order; the format is detected from the content, not the name."""
     with archive.open("rb") as raw:
@@ -172,121 +186,89 @@ def _entries(archive: Path) -> Iterator[_Entry]:
             with gzip.open(raw) as unzipped, tarfile.open(fileobj=unzipped, mode="r:") as tar:
                 for member in tar:
                     yield _tar_entry(tar, member)
+                # The checksum follows the padding, which tarfile does not read.
                 while unzipped.read(_COPY_BYTES):
-                    pass  # the checksum follows the padding, which tarfile does not read
+                    if unzipped.tell() > 2 * _MOST_BYTES:
+                        raise _UnsafeError("it does not end")
 
 
 def _zip_entry(zipped: zipfile.ZipFile, info: zipfile.ZipInfo) -> _Entry:
     mode = info.external_attr >> 16
-    kind: Literal["file", "folder", "link"] = "file"
+    kind: Literal["file", "directory", "link"] = "directory" if info.filename.endswith("/") else "file"
     link = ""
     if info.flag_bits & 0x1:
         raise zipfile.BadZipFile(f"'{info.filename}' is encrypted")
     if stat.S_ISLNK(mode):
-        kind, link = "link", zipped.read(info).decode()
-    elif info.filename.endswith("/"):
-        kind = "folder"
-    elif stat.S_IFMT(mode) not in (0, stat.S_IFREG):
-        raise zipfile.BadZipFile(f"'{info.filename}' is neither file, folder nor link")
+        with zipped.open(info) as content:
+            kind, link = "link", content.read(_MOST_LINK_BYTES).decode()
+    elif kind == "file" and stat.S_IFMT(mode) not in (0, stat.S_IFREG):
+        raise zipfile.BadZipFile(f"'{info.filename}' is neither file, directory nor link")
     # Non-Unix archivers store no mode, but scripts must be executable.
     executable = bool(mode & 0o111) if mode else "bin" in info.filename.split("/")[:-1]
     return _Entry(info.filename, kind, info.file_size, executable, link, lambda: zipped.open(info))
 
 
 def _tar_entry(tar: tarfile.TarFile, member: tarfile.TarInfo) -> _Entry:
-    kind: Literal["file", "folder", "link"] = "file"
-    link, source = "", member
-    if member.issym():
-        kind, link = "link", member.linkname
-    elif member.isdir():
-        kind = "folder"
-    elif member.islnk():
-        source = _hard_linked(tar, member)
-    elif not member.isreg():
-        raise tarfile.ReadError(f"'{member.name}' is neither file, folder nor link")
-    executable = bool(source.mode & 0o111)
-    return _Entry(member.name, kind, source.size, executable, link, lambda: _content(tar, source))
+    source = member
+    if member.islnk():
+        # A copy of the bytes in the archive is safe, whatever is on the disk.
+        source = next((one for one in tar.getmembers() if one.name == member.linkname), member)
+        if not source.isreg():
+            raise tarfile.ReadError(
+                f"'{member.name}' is a hard link to '{member.linkname}', which is no file in the archive"
+            )
+    elif not (member.issym() or member.isdir() or member.isreg()):
+        raise tarfile.ReadError(f"'{member.name}' is neither file, directory nor link")
+    return _Entry(
+        member.name,
+        "link" if member.issym() else "directory" if member.isdir() else "file",
+        source.size,
+        bool(source.mode & 0o111),
+        member.linkname,
+        lambda: tar.extractfile(source),
+    )
 
 
-def _hard_linked(tar: tarfile.TarFile, member: tarfile.TarInfo) -> tarfile.TarInfo:
-    """The member that a hard link repeats: a copy of its bytes is safe, whatever is on the disk."""
-    try:
-        source = tar.getmember(member.linkname)
-    except KeyError as err:
-        raise tarfile.ReadError(
-            f"'{member.name}' is a hard link to '{member.linkname}', which is not in the archive"
-        ) from err
-    if not source.isreg():
-        raise tarfile.ReadError(f"'{member.name}' is a hard link to '{member.linkname}', which is not a file")
-    return source
+def _place(entry: _Entry, target: Path, links: set[tuple[str, ...]]) -> None:
+    """Put an entry below the target; nothing is written through one of the links before it."""
+    name = entry.name
+    parts = tuple(part for part in name.split("/") if part not in ("", "."))
+    if name.startswith("/") or ".." in parts or "\\" in name or "\0" in name:
+        raise _UnsafeError(f"'{name}' would be written outside of the target directory")
+    if any(parts[:depth] in links for depth in range(1, len(parts) + 1)):
+        raise _UnsafeError(f"'{name}' would be written through a link")
+    if not parts and entry.kind != "directory":
+        raise _UnsafeError(f"'{name}' would replace the target directory")
+    path = target
+    for part in parts if entry.kind == "directory" else parts[:-1]:
+        path /= part
+        if not path.is_dir():
+            path.mkdir()
+            path.chmod(0o755)  # whatever the umask
+    if entry.kind == "directory":
+        return
+    path = target.joinpath(*parts)
+    if entry.kind == "link":
+        _check_link(entry, len(parts))
+        path.symlink_to(entry.link)
+        links.add(parts)
+        return
+    source = entry.content()
+    if source is None:
+        raise tarfile.ReadError(f"'{name}' has no content")
+    with source, path.open("xb") as sink:
+        shutil.copyfileobj(source, sink, _COPY_BYTES)
+    path.chmod(0o755 if entry.executable else 0o644)
 
 
-def _content(tar: tarfile.TarFile, member: tarfile.TarInfo) -> IO[bytes]:
-    content = tar.extractfile(member)
-    if content is None:
-        raise tarfile.ReadError(f"'{member.name}' has no content")
-    return content
+def _check_link(entry: _Entry, depth: int) -> None:
+    """Refuse a link that leaves its top directory.
 
-
-class _Placer:
-    """Puts entries below one folder; remembers links, since nothing may be written through one."""
-
-    def __init__(self, archive: Path, target: Path) -> None:
-        self._archive = archive
-        self._target = target
-        self._links: set[tuple[str, ...]] = set()
-
-    def place(self, entry: _Entry) -> None:
-        parts = self._parts(entry.name)
-        if not parts and entry.kind != "folder":
-            raise self._unsafe(f"'{entry.name}' would replace the target folder")
-        if entry.kind == "folder":
-            self._make_folders(parts)
-            return
-        self._make_folders(parts[:-1])
-        path = self._target.joinpath(*parts)
-        if entry.kind == "link":
-            self._check_link(entry, parts)
-            path.symlink_to(entry.link)
-            self._links.add(parts)
-            return
-        with entry.content() as source, path.open("xb") as sink:
-            shutil.copyfileobj(source, sink, _COPY_BYTES)
-        path.chmod(0o755 if entry.executable else 0o644)
-
-    def _parts(self, name: str) -> tuple[str, ...]:
-        """The components of an entry's name, below the target; empty for the target itself."""
-        parts = tuple(part for part in name.split("/") if part not in ("", "."))
-        if name.startswith("/") or ".." in parts or "\\" in name or "\0" in name:
-            raise self._unsafe(f"'{name}' would be written outside of the target folder")
-        if any(parts[:depth] in self._links for depth in range(1, len(parts) + 1)):
-            raise self._unsafe(f"'{name}' would be written through a link")
-        return parts
-
-    def _make_folders(self, parts: tuple[str, ...]) -> None:
-        """Create them one by one, with a mode that no umask narrows."""
-        path = self._target
-        for part in parts:
-            path /= part
-            if not path.is_dir():
-                path.mkdir()
-                path.chmod(0o755)
-
-    def _check_link(self, entry: _Entry, parts: tuple[str, ...]) -> None:
-        """Refuse a link that leaves its top folder.
-
-        `..` is allowed at the start only, where it leaves a real folder: after another name it could climb
-        from
-        wherever a second link leads.
-        """
-        steps = [step for step in entry.link.split("/") if step not in ("", ".")]
-        climbs = len(list(itertools.takewhile(lambda step: step == "..", steps)))
-        folders_to_climb = max(0, len(parts) - 2)
-        leaves = climbs > folders_to_climb or ".." in steps[climbs:] or entry.link.startswith("/")
-        if leaves or not steps or "\0" in entry.link:
-            raise self._unsafe(f"the link '{entry.name}' points to '{entry.link}', outside of the archive")
-
-    def _unsafe(self, what: str) -> BenchctlError:
-        return BenchctlError(
-            f"{self._archive} is not safe to unpack: {what}", hint="get it from a source that you trust"
-        )
+    `..` is allowed at the start only, where it leaves a real directory: after another name it could climb
+    from wherever a second link leads.
+    """
+    steps = [step for step in entry.link.split("/") if step not in ("", ".")]
+    climbs = len(list(itertools.takewhile(lambda step: step == "..", steps)))
+    leaves = climbs > max(0, depth - 2) or ".." in steps[climbs:] or entry.link.startswith("/")
+    if leaves or not steps or "\0" in entry.link:
+        raise _UnsafeError(f"the link '{entry.name}' points to '{entry.link}', outside of the archive")

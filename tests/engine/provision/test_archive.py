@@ -2,6 +2,7 @@
 
 import contextlib
 import errno
+import gzip
 import io
 import os
 import stat
@@ -16,6 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchctl.disk import RESERVE_BYTES, disk_errors, free_bytes
+from benchctl.engine import unpacking
 from benchctl.engine.unpacking import unpack
 from benchctl.errors import BenchctlError
 
@@ -160,7 +162,7 @@ def test_nothing_leaves_the_target(pack: Pack, members: list[Member], tmp_path: 
 
 @both
 def test_what_is_neither_file_folder_nor_link_is_refused(pack: Pack, tmp_path: Path):
-    with pytest.raises(BenchctlError, match="'top/pipe' is neither file, folder nor link"):
+    with pytest.raises(BenchctlError, match="'top/pipe' is neither file, directory nor link"):
         unpack(pack(tmp_path, [("top/pipe", FIFO, b"")]), tmp_path / "out")
 
 
@@ -211,6 +213,30 @@ def test_a_bomb_stops_at_the_free_space(pack: Pack, tmp_path: Path):
     assert "BENCHCTL_HOME" in caught.value.hint
     assert not (tmp_path / "out/top/b").exists()
     unpack(archive, tmp_path / "again", free=lambda _: RESERVE_BYTES + 4 * mebibyte)
+
+
+@both
+@pytest.mark.parametrize(("bound", "most"), [("_MOST_ENTRIES", 2), ("_MOST_BYTES", 2)])
+def test_an_archive_of_too_many_entries_or_bytes_is_refused(
+    pack: Pack, bound: str, most: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    archive = pack(tmp_path, [(f"top/{number}", FILE, b"x") for number in range(3)])
+    unpack(archive, tmp_path / "out")
+    monkeypatch.setattr(unpacking, bound, most)
+    with pytest.raises(BenchctlError, match="is not safe to unpack"):
+        unpack(archive, tmp_path / "again")
+    assert len(everything_in(tmp_path / "again")) == 3
+
+
+def test_a_compressed_stream_that_goes_on_behind_the_archive_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    archive = pack_tar(tmp_path, [("top/a", FILE, b"x")])
+    with archive.open("ab") as longer:
+        longer.write(gzip.compress(bytes(1 << 22)))
+    monkeypatch.setattr(unpacking, "_MOST_BYTES", 1 << 20)
+    with pytest.raises(BenchctlError, match="does not end"):
+        unpack(archive, tmp_path / "out")
 
 
 @pytest.mark.parametrize(
