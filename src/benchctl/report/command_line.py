@@ -10,7 +10,6 @@ import msgspec
 
 from benchctl.report.numbers import documents
 from benchctl.results.plan import (
-    CorpusSpec,
     EvidenceSpec,
     MicroSpec,
     NodeSpec,
@@ -63,7 +62,9 @@ def command(
     wanted = plan.corpus.documents if corpus_documents is None else corpus_documents
     filled = any(spec.target is None or spec.target.fill or spec.target.writes for spec in plan.variants)
     filled &= all(spec.documents is None for spec in plan.variants)
-    if filled and _says_documents(plan.corpus, wanted):
+    held = sum(file.held for file in plan.corpus.files)
+    # Without --docs, all documents of the files are taken.
+    if filled and wanted > 0 and (not held or wanted < held):
         words += ["--docs", documents(wanted)]
     words += _evidence_words(plan.evidence)
     words += _repeated("--tag", tags)
@@ -111,12 +112,6 @@ def _stop_words(stop: StopSpec | None) -> list[str]:
         "--budget",
         f"{_exact(minutes)}m" if minutes.is_integer() else f"{_exact(stop.budget_s)}s",
     ]
-
-
-def _says_documents(corpus: CorpusSpec, wanted: int) -> bool:
-    """Whether `--docs` is needed: without it, all documents of the files are taken."""
-    held = sum(file.held for file in corpus.files)
-    return wanted > 0 and (not held or wanted < held)
 
 
 def _file_words(plan: Plan) -> list[str]:

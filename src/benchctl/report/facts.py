@@ -4,7 +4,6 @@ import re
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from statistics import fmean
-from typing import Any
 
 import msgspec
 
@@ -18,15 +17,13 @@ from benchctl.results.foreign import TITLES, UNKNOWN
 from benchctl.results.model import (
     EngineFacts,
     Environment,
-    ForkRecord,
     Imported,
     IndexFacts,
     LoadHostFacts,
-    Pilot,
     RunRecord,
     stray_boots,
 )
-from benchctl.results.plan import CorpusSpec, MicroSpec, Plan, RedlineSpec, VariantSpec, cpu_list
+from benchctl.results.plan import CorpusSpec, Plan, RedlineSpec, VariantSpec, cpu_list
 from benchctl.stats.analyse import analyse_run
 from benchctl.stats.disturbed import disturbances
 from benchctl.stats.metrics import LEAST_SHARE, metric
@@ -126,15 +123,16 @@ def fact_lines(record: RunRecord, *, width: int | None = None) -> list[str]:
 def fact_markdown(record: RunRecord) -> str:
     """Facts as Markdown: a heading a section, and a list below it."""
     return "\n\n".join(
-        "\n".join([f"### {section.heading}", "", *(_item(line) for line in section.lines)])
+        "\n".join(
+            [
+                f"### {section.heading}",
+                "",
+                # An indented line belongs to the one before it.
+                *(f"{'  ' if line.startswith(' ') else ''}- {escaped(line)}" for line in section.lines),
+            ]
+        )
         for section in fact_sections(record)
     )
-
-
-def _item(line: str) -> str:
-    """An indented line belongs to the one before it."""
-    indent = "  " if line.startswith(" ") else ""
-    return f"{indent}- {escaped(line)}"
 
 
 def _wrapped(line: str, width: int | None) -> list[str]:
@@ -176,21 +174,18 @@ def _run_lines(record: RunRecord) -> Iterator[str]:
 def _measured_lines(plan: Plan) -> Iterator[str]:
     names = ", at ".join(filter(None, (", ".join(plan.challenges), " x ".join(plan.sweep))))
     if plan.micro is not None:
-        yield from _micro_lines(plan.micro)
+        micro = plan.micro
+        yield f"microbenchmarks of {micro.source}, SHA-256 {micro.digest[:12]}; a JVM for each in every fork"
+        if micro.dependencies:
+            yield f"standing on {', '.join(micro.dependencies)}"
+        if micro.arguments:
+            yield f"JMH's arguments: {' '.join(micro.arguments)}"
     elif plan.redline is not None:
         yield from redline_lines(plan, plan.redline)
     else:
         restart = "once a fork" if plan.restart == "never" else f"for every {plan.restart}"
         what = f"challenges: {names}; fresh node: {restart}"
         yield what if names else f"{counted(plan.index_builds, 'index build')} of every variant, and no forks"
-
-
-def _micro_lines(micro: MicroSpec) -> Iterator[str]:
-    yield f"microbenchmarks of {micro.source}, SHA-256 {micro.digest[:12]}; a JVM for each in every fork"
-    if micro.dependencies:
-        yield f"standing on {', '.join(micro.dependencies)}"
-    if micro.arguments:
-        yield f"JMH's arguments: {' '.join(micro.arguments)}"
 
 
 def _load_lines(record: RunRecord) -> Iterator[str]:
@@ -238,13 +233,10 @@ def _beside_lines(record: RunRecord) -> Iterator[str]:
         forks = extra if evidence.extra_forks else "all forks"
         yield f"evidence: {', '.join(evidence.kinds)}, in {forks}"
     if record.pilot is not None:
-        yield _pilot_line(record.pilot)
-
-
-def _pilot_line(pilot: Pilot) -> str:
-    chosen = ", ".join(f"{name}={count}" for name, count in pilot.params.items()) or "nothing"
-    text = f"{counted(len(pilot.forks), 'pilot fork')} chose {chosen}"
-    return f"{text}; not settled in them: {', '.join(pilot.unsettled)}" if pilot.unsettled else text
+        pilot = record.pilot
+        chosen = ", ".join(f"{name}={count}" for name, count in pilot.params.items()) or "nothing"
+        unsettled = f"; not settled in them: {', '.join(pilot.unsettled)}" if pilot.unsettled else ""
+        yield f"{counted(len(pilot.forks), 'pilot fork')} chose {chosen}{unsettled}"
 
 
 def redline_lines(plan: Plan, search: RedlineSpec) -> Iterator[str]:
@@ -334,7 +326,9 @@ def _difference_lines(record: RunRecord) -> Iterator[str]:
             yield from _engine_differences(baseline, other, engines)
         else:
             yield from _flag_difference(baseline, other, baseline.jvm_flags, other.jvm_flags)
-        settings = [_assignments(spec.settings) for spec in (baseline, other)]
+        settings = [
+            [f"{key}={value}" for key, value in sorted(spec.settings.items())] for spec in (baseline, other)
+        ]
         yield from _set_difference("settings", baseline, other, *settings)
         yield from _index_difference(baseline.name, other.name, record.indices)
 
@@ -382,10 +376,6 @@ def _geometry(facts: IndexFacts) -> str:
         return f"{counted(segments, 'compound segment')}, {size}"
     some = f" ({compound:,} compound)" if compound else ""
     return f"{counted(segments, 'segment')}{some}, {size}"
-
-
-def _assignments(settings: dict[str, Any]) -> list[str]:
-    return [f"{key}={value}" for key, value in sorted(settings.items())]
 
 
 def _index_lines(record: RunRecord) -> Iterator[str]:
@@ -515,28 +505,19 @@ def _fork_lines(record: RunRecord) -> Iterator[str]:
     for fork in record.forks:
         if fork.status == "failed":
             yield f"fork {fork.block} of {fork.variant} failed: {fork.reason}"
-        yield from _stray_searches(fork)
-        yield from _fates(fork)
+        # One search that benchctl did not send can change what the JIT learns.
+        for boot in stray_boots(fork):
+            yield (
+                f"fork {fork.block} of {fork.variant}: the node counted {boot.searches_counted or 0:,} "
+                f"searches where {boot.searches_sent:,} were sent"
+            )
+        for boot in fork.boots:
+            fates = [f"{fate.node} {fate.what} at {fate.at_ns / 1e9:.1f} s" for fate in boot.fates]
+            if fates:
+                yield f"fork {fork.block} of {fork.variant}: {', '.join(fates)}"
     variants = [spec.name for spec in record.plan.variants]
     for one in disturbances({name: record.compared(name) for name in variants}):
         yield f"noisy host around fork {one.block} of {one.variant}: {one.text}"
-
-
-def _stray_searches(fork: ForkRecord) -> Iterator[str]:
-    """One search that benchctl did not send can change what the JIT learns."""
-    for boot in stray_boots(fork):
-        yield (
-            f"fork {fork.block} of {fork.variant}: the node counted {boot.searches_counted or 0:,} searches "
-            f"where {boot.searches_sent:,} were sent"
-        )
-
-
-def _fates(fork: ForkRecord) -> Iterator[str]:
-    """What became of single nodes, on the clock of the samples."""
-    for boot in fork.boots:
-        told = [f"{fate.node} {fate.what} at {fate.at_ns / 1e9:.1f} s" for fate in boot.fates]
-        if told:
-            yield f"fork {fork.block} of {fork.variant}: {', '.join(told)}"
 
 
 def _node_lines(record: RunRecord) -> Iterator[str]:

@@ -46,7 +46,10 @@ def tree_text(label: str, found: FoundCompilation, cut: CutTree, account: Accoun
         lines.append("(never compiled by itself there: only its calls, and the way to them)")
     if found.others:
         lines.append(f"(the newest of {found.others + 1} of its compilations at that level)")
-    lines += _site_lines(_by_parent(cut), -1)
+    by_parent: dict[int, list[tuple[int, Call]]] = {}
+    for at, call in cut.calls:
+        by_parent.setdefault(call.parent, []).append((at, call))
+    lines += _site_lines(by_parent, -1)
     if cut.cut:
         lines.append(f"{counted(cut.cut, 'call')} not shown: {_CUT}, or too deep; --all shows them")
     lines += [f"not understood: {line.strip()}" for line in found.tree.unread]
@@ -107,14 +110,6 @@ def receivers_text(receivers: tuple[Receiver, ...]) -> str:
     ordered = sorted(receivers, key=lambda one: (-one.count, one.name))
     seen = ", ".join(f"{simple(one.name)} {one.count:,}" for one in ordered)
     return f"{seen} of {ordered[0].total:,}"
-
-
-def _by_parent(cut: CutTree) -> dict[int, list[tuple[int, Call]]]:
-    """Calls with their positions, by the position of the call that inlined their caller."""
-    found: dict[int, list[tuple[int, Call]]] = {}
-    for at, call in cut.calls:
-        found.setdefault(call.parent, []).append((at, call))
-    return found
 
 
 def _site_lines(children: dict[int, list[tuple[int, Call]]], parent: int) -> list[str]:

@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import reduce
 
 import msgspec
 
@@ -63,14 +62,10 @@ class Notes(msgspec.Struct, frozen=True):
 def collect_notes(analysis: Analysis) -> Notes:
     """Number the caveats in the order in which a reader meets them; those of every row get no number."""
     rows = analysis.rows
-    shared = _shared(rows) if len(rows) > 1 else []
+    common = set.intersection(*(set(row.caveats) for row in rows)) if len(rows) > 1 else set()
+    shared = [doubt for doubt in rows[0].caveats if doubt in common] if common else []
     met = dict.fromkeys(doubt for row in rows for doubt in row.caveats if doubt not in shared)
     return Notes(tuple(met), (*shared, *analysis.caveats))
-
-
-def _shared(rows: Sequence[Row]) -> list[Caveat]:
-    common = reduce(lambda found, row: found & set(row.caveats), rows[1:], set(rows[0].caveats))
-    return [doubt for doubt in rows[0].caveats if doubt in common]
 
 
 _TWO = 2
@@ -145,7 +140,8 @@ def precision_grid(analysis: Analysis) -> Grid | None:
     if any(one.open for one in analysis.costs):
         title += "; minutes to go until open rows have a verdict, if all stays as it is"
     grid = Grid.of(title, columns, lines).without_empty("To go")
-    return _without_variant(grid if analysis.costs else grid.without("Forks", "Minutes"), analysis)
+    grid = grid if analysis.costs else grid.without("Forks", "Minutes")
+    return grid if len(analysis.variants) > _TWO else grid.without("Variant")
 
 
 def _to_go(cost: VerdictCost | None) -> str:
@@ -235,7 +231,15 @@ def _result_grid(analysis: Analysis, title: str, rows: Sequence[Row], notes: Not
     columns: tuple[Column | str, ...]
     if len(variants) == 1:
         columns = (head, variants[0], f"CV of {'builds' if of_builds else 'forks'}", NOTES)
-        grid = Grid.of(title, columns, (_alone(row, notes) for row in rows))
+        grid = Grid.of(
+            title,
+            columns,
+            (
+                (line_name(row), value_text(only), cv_text(only), notes.cell(row.caveats, *only.load))
+                for row in rows
+                for only in row.figures[:1]
+            ),
+        )
         return grid.without_empty(columns[2], NOTES.title)
     if len(variants) == _TWO:
         columns = (head, *variants, *tested)
@@ -243,11 +247,6 @@ def _result_grid(analysis: Analysis, title: str, rows: Sequence[Row], notes: Not
     columns = (head, VARIANT, "Value", *tested)
     lines = (line for row in rows for line in _one_below_the_other(row, notes))
     return Grid.of(title, columns, lines).without_empty(NOTES.title)
-
-
-def _alone(row: Row, notes: Notes) -> tuple[Cell | str, ...]:
-    only = row.figures[0]
-    return (line_name(row), value_text(only), cv_text(only), notes.cell(row.caveats, *only.load))
 
 
 def _side_by_side(row: Row, notes: Notes) -> tuple[Cell | str, ...]:
@@ -356,11 +355,6 @@ def line_name(row: Row) -> str:
     return title if title == row.unit else f"{title}, {row.unit}"
 
 
-def _without_variant(grid: Grid, analysis: Analysis) -> Grid:
-    """Two variants need no column to tell them apart."""
-    return grid if len(analysis.variants) > _TWO else grid.without("Variant")
-
-
 def comparison_text(row: Row, one: Comparison) -> str:
     """`es 15,601, os 14,949 docs/s: -4.2 % (-8.1 to +0.2), p 0.051, inconclusive`."""
     means = f"{one.baseline} {figure(one.baseline_value)}, {one.contender} {figure(one.contender_value)}"
@@ -405,7 +399,10 @@ def headline(analysis: Analysis) -> str:
     if analysis.curves:
         names = list(dict.fromkeys(curve.challenge for curve in analysis.curves))
         variants = dict.fromkeys(line.variant for curve in analysis.curves for line in curve.lines)
-    baseline, *others = (_versioned(name, analysis) for name in variants)
+    versions = {name: analysis.versions.get(name, "") for name in variants}
+    baseline, *others = (
+        name if not version or version in name else f"{name} {version}" for name, version in versions.items()
+    )
     who = f"{_listed(others)} vs {baseline} (baseline)" if others else baseline
     on = {len({*side.builds}) for row in analysis.task_rows for side in row.figures if side.builds}
     found = [_each(analysis, analysis.forks, "fork")] if names else []
@@ -438,13 +435,12 @@ def verdict_sentence(
     found = found or ["One variant: there is nothing to compare it with."]
     reasons = [*doubts, *_reservations(analysis)]
     found += [f"Not to be quoted: {'; '.join(reasons)}."] if reasons else []
-    found += [*_order(analysis), *_unsound(analysis)]
+    ordered = dict.fromkeys(
+        one.operation for one in analysis.order_effects if one.comparison.verdict in DECIDED - {"equivalent"}
+    )
+    found += [f"What had run before mattered on {_listed(list(ordered))}."] if ordered else []
+    found += _unsound(analysis)
     return f"{'provisional: ' if reasons else ''}{' '.join(found)}"
-
-
-def _versioned(name: str, analysis: Analysis) -> str:
-    version = analysis.versions.get(name, "")
-    return name if not version or version in name else f"{name} {version}"
 
 
 def _about(contender: str, analysis: Analysis) -> str:
@@ -526,17 +522,15 @@ def _outcome(comparisons: Sequence[Comparison]) -> str:
     return next((verdict for verdict in ("inconclusive", "equivalent") if verdict in found), "n/a")
 
 
-def _doubtful(analysis: Analysis) -> Iterator[tuple[Row, Comparison]]:
-    """Verdicts that are not to be quoted; that it is open is one, too, and more forks may change it."""
-    for row in analysis.rows:
-        for one in row.comparisons:
-            if one.provisional or (one.verdict == "inconclusive" and not quotable(one, row.figures)):
-                yield row, one
-
-
 def _reservations(analysis: Analysis) -> Iterator[str]:
     """Why verdicts are provisional."""
-    doubtful = list(_doubtful(analysis))
+    # An open row is one, too: more forks may change it.
+    doubtful = [
+        (row, one)
+        for row in analysis.rows
+        for one in row.comparisons
+        if one.provisional or (one.verdict == "inconclusive" and not quotable(one, row.figures))
+    ]
     tasks = {analysis.where(row) for row in analysis.task_rows}
     for trend in ("not warmed up", "drifting"):
         rows = [row for row, _ in doubtful if any(side.steady.trend == trend for side in row.figures)]
@@ -548,14 +542,6 @@ def _reservations(analysis: Analysis) -> Iterator[str]:
     for kind in dict.fromkeys(few):
         unit = "index builds" if kind == "build" else "forks"
         yield f"fewer than {FORKS_FOR_QUOTING} {unit} a side"
-
-
-def _order(analysis: Analysis) -> Iterator[str]:
-    found = [
-        one.operation for one in analysis.order_effects if one.comparison.verdict in DECIDED - {"equivalent"}
-    ]
-    if found:
-        yield f"What had run before mattered on {_listed(list(dict.fromkeys(found)))}."
 
 
 def _unsound(analysis: Analysis) -> Iterator[str]:

@@ -40,7 +40,13 @@ def planning_lines(analysis: Analysis, plan: Plan | None) -> list[str | Command]
     """A sentence and a command for below the tables; without `plan` there is no command to propose."""
     lines: list[str | Command] = []
     forks = proposed_forks(analysis)
-    noisiest = _noisiest(analysis)
+    # More forks do not make the slowest request of a fork more precise.
+    precise = [
+        one
+        for one in _comparisons(analysis)
+        if one.judged and one.mde_percent and not any(doubt.code == "few-samples" for doubt in one.caveats)
+    ]
+    noisiest = max(precise, key=lambda one: one.mde_percent or 0.0, default=None)
     if noisiest is not None:
         lines.append(_precision_text(noisiest, forks))
     if plan is not None and plan.schedules:
@@ -165,14 +171,6 @@ def _proposal(purpose: str, analysis: Analysis, plan: Plan) -> Command | None:
     return Command(f"{purpose} ({'; '.join(reasons)})" if reasons else purpose, line)
 
 
-def _metrics(analysis: Analysis, plan: Plan) -> str:
-    """Those of a plan, and those that its results were shown by besides."""
-    own = figure_names(plan.metrics) or tuple(one.figure.name for one in METRICS)
-    shown = dict.fromkeys(metric_of(row.metric).figure.name for row in analysis.task_rows)
-    more = [] if plan.redline is not None else [name for name in shown if name not in own]
-    return ",".join([*own, *more]) if more else plan.metrics
-
-
 def _comparisons(analysis: Analysis) -> list[Comparison]:
     return [one for row in analysis.task_rows or analysis.rows for one in row.comparisons]
 
@@ -224,6 +222,14 @@ def _proposed_iterations(analysis: Analysis, plan: Plan, *, until_steady: bool) 
     return None
 
 
+def _metrics(analysis: Analysis, plan: Plan) -> str:
+    """Those of a plan, and those that its results were shown by besides."""
+    own = figure_names(plan.metrics) or tuple(one.figure.name for one in METRICS)
+    shown = dict.fromkeys(metric_of(row.metric).figure.name for row in analysis.task_rows)
+    more = [] if plan.redline is not None else [name for name in shown if name not in own]
+    return ",".join([*own, *more]) if more else plan.metrics
+
+
 def _proposed_documents(analysis: Analysis, plan: Plan) -> int:
     """More of a small corpus, up to what a desktop builds in minutes; a running cluster has what it has."""
     size = analysis.documents
@@ -236,16 +242,6 @@ def _proposed_documents(analysis: Analysis, plan: Plan) -> int:
 def _codes(analysis: Analysis) -> set[str]:
     in_rows = {doubt.code for row in analysis.rows for doubt in row.caveats}
     return in_rows | {doubt.code for doubt in analysis.caveats}
-
-
-def _noisiest(analysis: Analysis) -> Comparison | None:
-    known = [one for one in _comparisons(analysis) if one.judged and one.mde_percent and not _extreme(one)]
-    return max(known, key=lambda one: one.mde_percent or 0.0, default=None)
-
-
-def _extreme(comparison: Comparison) -> bool:
-    """Whether a side's figure is its fork's slowest request: more forks make that no more precise."""
-    return any(doubt.code == "few-samples" for doubt in comparison.caveats)
 
 
 def _precision_text(noisiest: Comparison, forks: int) -> str:

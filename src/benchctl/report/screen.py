@@ -132,7 +132,9 @@ def render_screen(
     top, bottom = _top(analysis, plan, width), _bottom(analysis, plan, width, more, runs)
     curves = [_curve_text(curve, width) for curve in analysis.curves]
     rows = [line for row in analysis.rows if not row.swept for line in _lines(row, analysis)]
-    shared, marks = _shared(rows), _meanings(analysis)
+    # Marks that every row has are explained once, below.
+    shared = set.intersection(*(set(line.verdict.words[1:]) for line in rows)) if len(rows) > 1 else set()
+    marks = _meanings(analysis)
     width = max(width, _LEAST_WIDTH)
     kept, flowing = list(rows), False
     while True:
@@ -305,11 +307,6 @@ def _row(
 
 def _judged(cell: Cell, shared: Collection[str]) -> str:
     return " ".join(word for word in cell.words if word and word not in shared)
-
-
-def _shared(lines: Sequence[_Line]) -> set[str]:
-    """Marks that every row has: they are said once, below."""
-    return set.intersection(*(set(line.verdict.words[1:]) for line in lines)) if len(lines) > 1 else set()
 
 
 def _meanings(analysis: Analysis) -> Mapping[str, tuple[str, str]]:

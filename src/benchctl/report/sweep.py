@@ -58,14 +58,12 @@ def sweep_title(curve: SweepCurve) -> str:
 
 def sweep_answer(curve: SweepCurve) -> list[str]:
     """Which variant is faster where and by how much, where they cross, and how fast each grows."""
-    found = [_pair_text(curve, place, pair) for place, pair in enumerate(curve.pairs)]
-    return [*filter(None, found), *_growth_sentences(curve)]
-
-
-def _pair_text(curve: SweepCurve, place: int, pair: SweepPair) -> str:
-    """`os against es by clients: slower at 1 (+20.1 %), inconclusive at 2. A crossing is ...`."""
-    told = " ".join(filter(None, (_where(curve, place), _crossing_text(curve, place, pair))))
-    return f"{pair.contender} against {pair.baseline} by {curve.axis.name}: {told}" if told else ""
+    sentences = []
+    for place, pair in enumerate(curve.pairs):
+        answers = " ".join(filter(None, (_where(curve, place), _crossing_text(curve, place, pair))))
+        if answers:
+            sentences.append(f"{pair.contender} against {pair.baseline} by {curve.axis.name}: {answers}")
+    return [*sentences, *_growth_sentences(curve)]
 
 
 def _where(curve: SweepCurve, place: int) -> str:
@@ -87,7 +85,8 @@ def _where(curve: SweepCurve, place: int) -> str:
             low, high, shown = min(known), max(known), signed_figure if in_unit else signed_percent
             reach = shown(low) if low == high else f"{shown(low)} to {shown(high)}"
             size = f" ({reach} {curve.unit if in_unit else '%'})"
-        parts.append(f"{word} {_stretch(labels)}{size}{why and f' ({why})'}")
+        stretch = f"at {labels[0]}" if len(labels) == 1 else f"from {labels[0]} to {labels[-1]}"
+        parts.append(f"{word} {stretch}{size}{why and f' ({why})'}")
     return f"{', '.join(parts)}." if parts else ""
 
 
@@ -105,10 +104,6 @@ def _word(comparison: Comparison) -> str:
     if comparison.verdict == "different":
         return f"{said(comparison, comparison.direction or '')}{doubt}, perhaps by too little to matter,"
     return {"insufficient": "without a verdict", "n/a": "without a verdict"}.get(word, f"{word}{doubt}")
-
-
-def _stretch(labels: Sequence[str]) -> str:
-    return f"at {labels[0]}" if len(labels) == 1 else f"from {labels[0]} to {labels[-1]}"
 
 
 def _crossing_text(curve: SweepCurve, place: int, pair: SweepPair) -> str:
@@ -184,10 +179,6 @@ def _growth_sentences(curve: SweepCurve) -> Iterator[str]:
                 f"{name} is no power law{doubt} (p {p_value(law.misfit_p)}): its exponent {law.misfit}, "
                 f"{_bounded(low)} from {first} to {after}, {_bounded(high)} from {before} to {last}."
             )
-
-
-def _difference(pair: SweepPair) -> str:
-    return f"{pair.contender} - {pair.baseline}"
 
 
 def _bounded(found: Bounded, *, signed: bool = False) -> str:
@@ -287,8 +278,15 @@ def _points(curve: SweepCurve, notes: Notes | None) -> Grid:
             (
                 label,
                 *_values(curve, place),
-                _forks(curve, place),
-                *(_tested(curve, place, 0, notes) if shown == tested else _told(curve, place, notes)),
+                ", ".join(str(line.forks[place]) for line in curve.lines),
+                *(
+                    _tested(curve, place, 0, notes)
+                    if shown == tested
+                    else (
+                        judged(None, *_remarks(curve, place, *range(len(curve.lines)))),
+                        _notes(curve, place, notes),
+                    )
+                ),
             )
             for place, label in enumerate(curve.axis.labels)
         ]
@@ -324,20 +322,10 @@ def _end(value: float | None) -> str:
     return f"{rounded:,.0f}" if not rounded or abs(rounded) >= _WHOLE else f"{rounded:#.3g}"
 
 
-def _forks(curve: SweepCurve, place: int) -> str:
-    return ", ".join(str(line.forks[place]) for line in curve.lines)
-
-
 def _remarks(curve: SweepCurve, place: int, *lines: int) -> tuple[str, ...]:
     """What must be said beside these lines at a point."""
     said_of = [curve.lines[line].remarks for line in lines]
     return tuple(dict.fromkeys(remark for told in said_of if told for remark in told[place]))
-
-
-def _told(curve: SweepCurve, place: int, notes: Notes | None) -> tuple[Cell | str, ...]:
-    """What is said of a point where nothing is compared."""
-    remarks = _remarks(curve, place, *range(len(curve.lines)))
-    return judged(None, *remarks), _notes(curve, place, notes)
 
 
 def _notes(curve: SweepCurve, place: int, notes: Notes | None, *further: Caveat) -> Cell | str:
@@ -387,7 +375,7 @@ def _growth(curve: SweepCurve) -> Grid:
         for place, line in enumerate(curve.lines)
     ]
     fitted += [
-        (_difference(pair), pair.growth, _doubt(curve, pair.growth, 0, place), True)
+        (f"{pair.contender} - {pair.baseline}", pair.growth, _doubt(curve, pair.growth, 0, place), True)
         for place, pair in enumerate(curve.pairs, 1)
     ]
     columns = (VARIANT, named(axis), "Exponent", INTERVAL, worded("Constant exponent?"))

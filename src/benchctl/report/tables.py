@@ -30,7 +30,6 @@ from benchctl.stats.analysis import Analysis
 from benchctl.stats.compare import Comparison
 from benchctl.stats.metrics import metric_of
 from benchctl.stats.multiplicity import after_every_block, strictest
-from benchctl.stats.redline import RedlineCurves
 
 WIDE = 100
 _TITLE_WIDTH = 20
@@ -118,7 +117,10 @@ def terminal_report(
     for grid in further_grids(analysis, details=details):
         parts += [Text(), paragraph(grid.title, width, style="bold"), _table(grid, width)]
     if analysis.redline is not None:
-        parts += _curve_parts(analysis.redline, width)
+        for grid in curve_grids(analysis.redline):
+            parts += [Text(), paragraph(grid.title, width, style="bold"), _table(grid, width)]
+        if plot := curve_plot(analysis.redline, width):
+            parts += [Text(), Text(visible("\n".join(plot)), no_wrap=True)]
     parts.append(Text())
     parts += [_planning_paragraph(line, width) for line in planning_lines(analysis, plan)]
     return Group(*parts)
@@ -199,7 +201,9 @@ def _table(grid: Grid, width: int) -> Table:
     """Narrow tables have thinner gaps, and names and intervals on two lines; no column is left out."""
     narrow = width < WIDE
     # Breaks of our own keep words whole where the library would fold the widest columns anywhere.
-    broken = narrow or _natural_width(grid) > width
+    columns = zip(grid.titles, *grid.texts, strict=True)
+    unbroken = sum(max(len(text) for text in column) + 2 for column in columns)
+    broken = narrow or unbroken > width
     table = Table(
         box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 0) if narrow else (0, 1, 0, 0)
     )
@@ -217,25 +221,11 @@ def _table(grid: Grid, width: int) -> Table:
     return table
 
 
-def _natural_width(grid: Grid) -> int:
-    """Columns that a table takes unbroken."""
-    columns = zip(grid.titles, *grid.texts, strict=True)
-    return sum(max(len(text) for text in column) + 2 for column in columns)
-
-
 def _cell(cell: Cell, column: Column, *, narrow: bool, broken: bool) -> Text:
     text = "\n".join(map(visible, cell.stacked.split("\n"))) if broken else visible(cell.text)
     if narrow and column.fold:
         text = break_name(text, column.fold)
     return Text(text, style=VERDICT_STYLES.get(cell.verdict, ""))
-
-
-def _curve_parts(curves: RedlineCurves, width: int) -> Iterable[RenderableType]:
-    for grid in curve_grids(curves):
-        yield from (Text(), paragraph(grid.title, width, style="bold"), _table(grid, width))
-    plot = curve_plot(curves, width)
-    if plot:
-        yield from (Text(), Text(visible("\n".join(plot)), no_wrap=True))
 
 
 def _note_paragraphs(notes: Notes, width: int) -> Iterable[Text]:

@@ -82,7 +82,11 @@ def _chart(analysis: Analysis, rows: Sequence[Row]) -> Chart:
         xaxis={"range": ends, "tickmode": "array", **_ticks(reach)},
         yaxis={"range": [height, 0], "visible": False},
         shapes=[shaded(-_log(margin), _log(margin)), upright(0)],
-        annotations=[*labels, *_directions(*words)],
+        annotations=[
+            *labels,
+            _label(f"\u2190 {words[0]}", 0),
+            _label(f"{words[1]} \u2192", 0, right=True),
+        ],
     )
     return Chart(
         key=f"effects-{rows[0].metric.replace('_', '-').replace('.', '-')}",
@@ -121,11 +125,6 @@ def _label(text: str, y: int, *, right: bool = False) -> go.layout.Annotation:
         text=text, x=int(right), xref="paper", xanchor="right" if right else "left",
         y=y, yref="y", yanchor="top", showarrow=False, align="left",
     )  # fmt: skip
-
-
-def _directions(worse: str, good: str) -> list[go.layout.Annotation]:
-    """Good news for a variant is on the right, whichever way the metric counts."""
-    return [_label(f"\u2190 {worse}", 0), _label(f"{good} \u2192", 0, right=True)]
 
 
 def _traces(analysis: Analysis, marks: Sequence[_Mark]) -> list[go.Scatter]:
@@ -297,6 +296,7 @@ def _fork_traces(place: int, row: Row, side: Figures) -> list[go.Scatter]:
 def _mean(place: int, row: Row, side: Figures, value: float) -> go.Scatter:
     colour = variant_style(place).colour
     found = _own_interval(row, side)
+    ends = "" if found is None else f"{figure(found[0])} to {figure(found[1])}"
     return go.Scatter(
         mode="markers",
         name=f"{plain(side.variant)}, mean",
@@ -304,23 +304,18 @@ def _mean(place: int, row: Row, side: Figures, value: float) -> go.Scatter:
         y=[place],
         error_x=None if found is None else _errors([value - found[0]], [found[1] - value], colour, 2.5, 8),
         marker={"color": colour, "symbol": "line-ns", "size": 34, "line": {"color": colour, "width": 3}},
-        text=[f"{plain(side.variant)}: {_in_words(row, side)}"],
+        text=[f"{plain(side.variant)}: mean {figure(value)}{f' ({ends})' if ends else ''}"],
         hovertemplate="%{text}<extra></extra>",
     )
 
 
-def _in_words(row: Row, side: Figures) -> str:
-    found = _own_interval(row, side)
-    bounds = "" if found is None else f" ({figure(found[0])} to {figure(found[1])})"
-    return f"mean {figure(side.value)}{bounds}"
-
-
-def _additive(row: Row) -> bool:
-    return metric_of(row.metric).additive or any(one.compared_as == "difference" for one in row.comparisons)
-
-
 def _own_interval(row: Row, side: Figures) -> tuple[float, float] | None:
-    return own_interval(side.values, side.builds, additive=_additive(row))
+    return own_interval(
+        side.values,
+        side.builds,
+        additive=metric_of(row.metric).additive
+        or any(one.compared_as == "difference" for one in row.comparisons),
+    )
 
 
 def _fork_table(row: Row) -> Grid:
@@ -329,7 +324,9 @@ def _fork_table(row: Row) -> Grid:
         (
             side.variant,
             figure(side.value),
-            _interval_text(row, side),
+            NOT_AVAILABLE
+            if (ends := _own_interval(row, side)) is None
+            else f"{figure(ends[0])} to {figure(ends[1])}",
             ", ".join(
                 f"{block}: {figure(value)}" for block, value in zip(side.blocks, side.values, strict=True)
             ),
@@ -338,11 +335,6 @@ def _fork_table(row: Row) -> Grid:
     )
     columns = (VARIANT, "Mean", "95 % interval of it", worded("Forks by number"))
     return Grid.of(f"{row.label}: {metric_title(row)} of every fork, {row.unit}", columns, lines)
-
-
-def _interval_text(row: Row, side: Figures) -> str:
-    found = _own_interval(row, side)
-    return NOT_AVAILABLE if found is None else f"{figure(found[0])} to {figure(found[1])}"
 
 
 def redline_charts(found: RedlineCurves | None) -> list[Chart]:

@@ -45,7 +45,9 @@ def jit_chart(courses: Sequence[JitCourse], frame: Frame) -> Chart | None:
             _events(course, values, frame, axis=axis_name(number), title=title)
             for course, values in zip(drawn, counts, strict=True)
         ]
-    layout = stacked("Seconds since measuring began", panels, shapes=_warm_up(drawn))
+    begin = min(float(course.edges[0]) for course in drawn)
+    warm_up = [shaded(begin, 0)] if begin < 0 else []
+    layout = stacked("Seconds since measuring began", panels, shapes=warm_up)
     return frame.chart(
         "jit",
         "Service time and the JIT compilers",
@@ -82,12 +84,6 @@ def _trace(course: JitCourse, frame: Frame, **more: Any) -> go.Scatter:
         line={"color": tint(style.colour, _ALPHA), "width": 1.2, "dash": style.dash},
         **more,
     )
-
-
-def _warm_up(courses: Sequence[JitCourse]) -> list[go.layout.Shape]:
-    """Shaded; nothing without warm-up."""
-    begin = min(float(course.edges[0]) for course in courses)
-    return [shaded(begin, 0)] if begin < 0 else []
 
 
 def _about(courses: Sequence[JitCourse]) -> list[str]:

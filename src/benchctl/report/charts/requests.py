@@ -98,11 +98,16 @@ def course_chart(shapes: TaskShapes, frame: Frame) -> Chart | None:
     lines = [line for forks in found.values() for _, line in forks]
     unit = "Seconds" if shapes.timed else "Requests"
     begin = min(float(_places(line, timed=shapes.timed)[0]) for line in lines)
+    start = 0.0 if shapes.timed else 0.5
+    axis = time_axis(np.concatenate([times for line in lines for times in (line.p10_ns, line.p90_ns)]))
     layout = stacked(
         f"{unit} since measuring began",
-        [Panel("Service time, ms", _PANEL_PX, _axis(lines, number)) for number in range(1, len(found) + 1)],
+        [
+            Panel("Service time, ms", _PANEL_PX, axis if number == 1 else {**axis, "matches": "y"})
+            for number in range(1, len(found) + 1)
+        ],
         showlegend=False,
-        shapes=_window(begin, 0.0 if shapes.timed else 0.5),
+        shapes=[shaded(begin, start), upright(start)] if begin < start else [],
         annotations=[heading(f"<b>{plain(label)}</b>", number) for number, label in enumerate(found, 1)],
     )
     data = [
@@ -204,17 +209,6 @@ def _at(ranks: npt.NDArray[np.int64], line: CourseLine, *, timed: bool) -> npt.N
     return np.interp(ranks, line.ranks, line.seconds) if timed else ranks.astype(np.float64) + 0.5
 
 
-def _axis(lines: Sequence[CourseLine], number: int) -> dict[str, Any]:
-    """All panels share one scale, to be compared."""
-    drawn = np.concatenate([times for line in lines for times in (line.p10_ns, line.p90_ns)])
-    return time_axis(drawn) | ({} if number == 1 else {"matches": "y"})
-
-
-def _window(begin: float, start: float) -> list[go.layout.Shape]:
-    """Warm-up shaded, and a line where measuring begins; nothing without warm-up."""
-    return [shaded(begin, start), upright(start)] if begin < start else []
-
-
 def _about(lines: Sequence[CourseLine], found: Mapping[str, _Forks]) -> list[str]:
     each = [int(line.requests.max()) for line in lines]
     parts = ["Each thin line is a fork, in the order of its requests."]
@@ -301,7 +295,9 @@ def flow_chart(shapes: TaskShapes, frame: Frame) -> Chart | None:
         for trace in traces:
             trace.yaxis = axis_name(len(panels))
         data += traces
-    layout = stacked("Seconds since measuring began", panels, shapes=_flow_window(forks))
+    warmed_up = min(fork.shape.flow.begin_s for fork in forks) < 0
+    window = [shaded(0, max(fork.shape.flow.end_s for fork in forks))] if warmed_up else []
+    layout = stacked("Seconds since measuring began", panels, shapes=window)
     telemetry = len(panels) > 1
     return frame.chart(
         "throughput",
@@ -390,13 +386,6 @@ def _line(fork: ForkShape, position: int, **more: Any) -> go.Scatter:
         line={"color": tint(style.colour, _LINE_ALPHA), "width": 1.2, "dash": style.dash},
         **more,
     )
-
-
-def _flow_window(forks: Sequence[ForkShape]) -> list[go.layout.Shape]:
-    """The measured window, shaded up to where the last fork ends; nothing where there was no other time."""
-    if min(fork.shape.flow.begin_s for fork in forks) >= 0:
-        return []
-    return [shaded(0, max(fork.shape.flow.end_s for fork in forks))]
 
 
 def _flow_about(forks: Sequence[ForkShape], cell_s: float, *, telemetry: bool) -> list[str]:
@@ -551,9 +540,12 @@ def _layout(kind: str, times: Sequence[Distribution], *, curved: bool) -> go.Lay
     kind = kind[0].upper() + kind[1:]
     below: dict[str, Any] = {}
     if curved:
+        # Up to the first marked quantile beyond which nothing is drawn.
+        most = max(ODDS[carries(one.requests)].max(initial=1.0) for one in times)
+        reach = float(np.log10(next(odd for odd in _MARKED if odd >= most)))
         below["xaxis2"] = {
             "title": {"text": "Percentile (one request in 2, 10, 100, 1,000 takes longer)"},
-            "type": "log", "anchor": "y2", "range": [0, 1.01 * _reach(times)], "tickmode": "array",
+            "type": "log", "anchor": "y2", "range": [0, 1.01 * reach], "tickmode": "array",
             "tickvals": [1, *_MARKED], "ticktext": ["least", *_NAMES],
         }  # fmt: skip
         below["yaxis2"] = {
@@ -584,12 +576,6 @@ def _distribution_about(kind: str, found: Mapping[str, _DistributionForks], *, c
         forks = "Thin lines are forks; thick ones are the median over forks of each quantile: "
         parts.append(forks + "requests of different forks are never pooled.")
     return parts
-
-
-def _reach(times: Sequence[Distribution]) -> float:
-    """Decades from the least to the first marked quantile beyond which nothing is drawn."""
-    most = max(ODDS[carries(one.requests)].max(initial=1.0) for one in times)
-    return float(np.log10(next(odd for odd in _MARKED if odd >= most)))
 
 
 def _limits(times: Sequence[Distribution], *, curved: bool) -> str:

@@ -24,7 +24,7 @@ _LABEL_SHARE = 0.07
 def sweep_chart(curve: SweepCurve, key: str) -> Chart:
     """Return the chart of one metric of one task along its axis; `key` is unique on its page."""
     known = metric_of(curve.metric)
-    places = _places(curve)
+    places = curve.axis.numbers or [float(place) for place in range(len(curve.axis.labels))]
     means = [mean for line in curve.lines for mean in line.means if mean is not None]
     ends = [end for mean in means for end in (mean.value, mean.low, mean.high) if end is not None]
     # What may be 0 has no place on a logarithmic axis.
@@ -60,11 +60,6 @@ _ABOUT_CROSSINGS = (
     " An upright line is where the mean of the variant of its colour crosses that of the first one; the grey "
     "stretch around it is the 95 % interval of where they do, as far as there are points."
 )
-
-
-def _places(curve: SweepCurve) -> Sequence[float]:
-    """Of the points along the axis: their numbers, or where there are none, one after the other."""
-    return curve.axis.numbers or [float(place) for place in range(len(curve.axis.labels))]
 
 
 def _x_axis(curve: SweepCurve, places: Sequence[float]) -> dict[str, Any]:

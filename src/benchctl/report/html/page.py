@@ -116,7 +116,10 @@ def comparison_subject(
         analysis=analysis,
         records=tuple(records.values()),
         plan=first.plan if len(records) == 1 and first.imported is None else None,
-        subtitle=(_challenges(analysis), f"from run{'s' if len(records) > 1 else ''} {', '.join(records)}"),
+        subtitle=(
+            ", ".join(dict.fromkeys(section.challenge for section in analysis.sections)),
+            f"from run{'s' if len(records) > 1 else ''} {', '.join(records)}",
+        ),
         origins=tuple(
             f"{label}: {counted(count, 'fork')} of run {record.id}, {_moment(record.created)}, on host "
             f"{record.environment.hostname}"
@@ -126,10 +129,6 @@ def comparison_subject(
         without_samples=without_samples,
         commands=commands,
     )
-
-
-def _challenges(analysis: Analysis) -> str:
-    return ", ".join(dict.fromkeys(section.challenge for section in analysis.sections))
 
 
 def _moment(created: str) -> str:
@@ -181,7 +180,7 @@ def render_page(subject: Subject, *, inline: bool = False, folder: str = FOLDER)
         title=subject.title,
         subtitle=subject.subtitle,
         headline=headline(analysis),
-        verdict=_unbroken(verdict(analysis)),
+        verdict=verdict(analysis).replace(" %", "\u00a0%").replace(", p ", ", p\u00a0"),
         results=[*(one for one in all_results(analysis, notes) if isinstance(one, Grid)), *orders],
         curves=curves,
         legend=legend(analysis),
@@ -238,11 +237,6 @@ def _rendered(template: str, *, inline: bool, **context: object) -> str:
             palette=embedded(dark_palette()),
         )
     )
-
-
-def _unbroken(text: str) -> str:
-    """A number stays on the line of its percent sign, and a p on that of its number."""
-    return text.replace(" %", "\u00a0%").replace(", p ", ", p\u00a0")
 
 
 def _part(record: RunRecord) -> _Part:
