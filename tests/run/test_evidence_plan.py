@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from benchctl.errors import UsageError
-from benchctl.results.likeness import deciding, unlike
+from benchctl.results.likeness import unlike
 from benchctl.results.plan import EvidenceKind, EvidenceSpec, Plan, TargetSpec
 from benchctl.run.pilot import _without_extra_forks
 from benchctl.run.plan import EVIDENCE_KINDS, check_evidence
@@ -76,11 +76,6 @@ def test_forks_that_carry_evidence_are_unlike_plain_ones_and_extra_forks_change_
     assert said == "evidence differs (none, gc+jit)"
     assert not _same(plain.plan, everywhere.plan)
     assert _same(plain.plan, extra.plan)
-
-
-def test_digests_of_plans_without_evidence_are_what_they_were():
-    assert "evidence" not in deciding(make_plan(evidence=EXTRA))
-    assert deciding(make_plan(evidence=EVERYWHERE))["evidence"] == "gc+jit"
 
 
 @pytest.mark.parametrize(("evidence", "kinds"), [(EXTRA, ()), (EVERYWHERE, ("gc", "jit"))])
