@@ -298,7 +298,12 @@ def record_of(
     first = races[0]
     spec = msgspec.structs.replace(variant, version=first.engine_version or variant.version)
     tasks = tuple(Task(one.task if one.operation is None else one.operation, one.task) for one in first.tasks)
-    forks = tuple(_fork(race, spec.name, block) for block, race in enumerate(races))
+    forks = tuple(
+        ForkRecord.of_figures(
+            spec.name, block, tuple(_summary(*placed) for placed in enumerate(race.tasks)), race.created
+        )
+        for block, race in enumerate(races)
+    )
     return RunRecord(
         record_version=RECORD_VERSION,
         id=run_id,
@@ -367,11 +372,6 @@ def unknown_engine(spec: VariantSpec, build: str = "") -> EngineFacts:
     )
 
 
-def _fork(race: Race, variant: str, block: int) -> ForkRecord:
-    summaries = tuple(_summary(place, task) for place, task in enumerate(race.tasks))
-    return ForkRecord.of_figures(variant, block, summaries, race.created)
-
-
 def _summary(place: int, task: TaskResult) -> TaskSummary:
     blank = TaskSummary(0, place, task.task, task.task if task.operation is None else task.operation)
     if _all_failed(task):
@@ -411,16 +411,14 @@ def _all_failed(task: TaskResult) -> bool:
 
 def _quantiles(found: Statistics) -> Quantiles | None:
     """By the tool's own definition; the next greater percentile stands in for a missing one."""
-    p50, p90, p99 = (_at_least(found, percentile) for percentile in (50, 90, 99))
+    known = {float(name.replace("_", ".")): name for name in found if _PERCENTILE.fullmatch(name)}
+    p50, p90, p99 = (
+        next((_ns(found, known[key]) for key in sorted(known) if key >= percentile), None)
+        for percentile in (50, 90, 99)
+    )
     if p50 is None or p90 is None or p99 is None:
         return None
     return Quantiles(p50, p90, p99, p50, p90, p99)
-
-
-def _at_least(found: Statistics, percentile: float) -> float | None:
-    """The value of the least percentile that is not below, nanoseconds."""
-    known = {float(name.replace("_", ".")): name for name in found if _PERCENTILE.fullmatch(name)}
-    return next((_ns(found, known[key]) for key in sorted(known) if key >= percentile), None)
 
 
 def _ns(found: Statistics, name: str) -> float | None:

@@ -1,7 +1,7 @@
 """What a result of JMH's (`-rf json`) says: figures of its forks, its own table, and a run made of one."""
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -175,7 +175,7 @@ class OwnRow:
 
 def own_row(label: str, entries: Sequence[JmhEntry]) -> OwnRow:
     """As JMH would print the same forks: its `Score ± Error` (`AbstractResult`, `ListStatistics`)."""
-    values = list(_pooled(entries))
+    values = [value for entry in entries for fork in range(entry.forks) for value in entry.values(fork)]
     count = sum(times for _, times in values)
     mean, error = sum(value * times for value, times in values) / count, None
     if count > 2:  # noqa: PLR2004 - as JMH does
@@ -186,12 +186,6 @@ def own_row(label: str, entries: Sequence[JmhEntry]) -> OwnRow:
         t = float(stats.t.ppf(1 - (1 - _CONFIDENCE) / 2, count - 1))
         error = t * spread / math.sqrt(count)
     return OwnRow(label, entries[0].mode, count, mean, error, entries[0].primary_metric.score_unit)
-
-
-def _pooled(entries: Sequence[JmhEntry]) -> Iterator[tuple[float, int]]:
-    for entry in entries:
-        for fork in range(entry.forks):
-            yield from entry.values(fork)
 
 
 # A result that somebody else's call of JMH left, as a run without samples.

@@ -65,7 +65,10 @@ def imported_reasons(one: RunRecord, other: RunRecord) -> Iterator[str]:
         yield f"track differs ({one.plan.track}, {other.plan.track})"
     if one.imported and other.imported and one.plan.params != other.plan.params:
         yield f"track parameters differ ({_assignments(one.plan)}, {_assignments(other.plan)})"
-    tasks = [_tasks(record.plan) for record in (one, other)]
+    tasks = [
+        [task.label for challenge in record.plan.schedules for task in challenge.schedule]
+        for record in (one, other)
+    ]
     if tasks[0] != tasks[1]:
         yield f"the tasks differ ({'; '.join(' '.join(names) for names in tasks)})"
 
@@ -84,11 +87,6 @@ def _measured_by(record: RunRecord) -> str:
 
 def _assignments(plan: Plan) -> str:
     return " ".join(f"{key}={value}" for key, value in sorted(plan.params.items())) or "none"
-
-
-def _tasks(plan: Plan) -> tuple[str, ...]:
-    """Their names in order, challenge by challenge."""
-    return tuple(task.label for challenge in plan.schedules for task in challenge.schedule)
 
 
 # Whether results of two runs may stand side by side, and if not, in what they differ.
@@ -118,7 +116,10 @@ def alike_variants(one: Variant, other: Variant) -> bool:
 def _variant_reasons(one: Variant, other: Variant) -> Iterator[str]:
     if one[1].id == other[1].id:
         return
-    runtimes = [_runtime(variant, record) for variant, record in (one, other)]
+    runtimes = [
+        next((facts.jdk for facts in record.engines if facts.variant == variant), "unknown")
+        for variant, record in (one, other)
+    ]
     yield from _reasons(one[1], other[1])
     if runtimes[0] != runtimes[1]:
         yield f"the Java runtimes differ ({runtimes[0]}, {runtimes[1]})"
@@ -157,10 +158,6 @@ def _parts(variant: str, record: RunRecord) -> dict[str, object]:
         "nodes": [msgspec.to_builtins(node) for node in spec.nodes],
         "hosts": [host or "that of benchctl" for host in record.plan.node_hosts.get(variant, ())],
     }
-
-
-def _runtime(variant: str, record: RunRecord) -> str:
-    return next((facts.jdk for facts in record.engines if facts.variant == variant), "unknown")
 
 
 def _reasons(one: RunRecord, other: RunRecord) -> Iterator[str]:
@@ -343,17 +340,13 @@ def _line(one: Resolved, variants: Sequence[Resolved]) -> str:
 
 def _base(one: Resolved, variants: Sequence[Resolved]) -> Resolved | None:
     """The variant that one is compared with; None for the base of all others."""
-    if _is_plain(one.spec) and not _versionless(one.spec):
+    # A runtime or distribution is given by an option, and no name says it.
+    if _is_plain(one.spec) and one.spec.jdk is None and one.spec.distribution is None:
         return None
     akin = [other for other in variants if other.spec.engine == one.spec.engine and other.spec.target is None]
     same = [other for other in akin if other.spec.version == one.spec.version]
     first = next((other for other in (*same, *akin) if _is_plain(other.spec)), (same or akin)[0])
     return None if first is one else first
-
-
-def _versionless(spec: VariantSpec) -> bool:
-    """Whether the name says less than what is measured: a runtime or distribution is given by an option."""
-    return spec.jdk is not None or spec.distribution is not None
 
 
 def _is_plain(spec: VariantSpec) -> bool:
@@ -366,7 +359,9 @@ def _own(one: Resolved) -> Iterator[str]:
     """What a variant adds to its engine and version."""
     if one.spec.jdk is not None:
         yield f"JDK {_jdk(one)}"
-    yield from _against(one, Resolved("", _bare_spec(one.spec), _bare_facts(one.facts)))
+    spec = VariantSpec(one.spec.name, one.spec.engine, one.spec.version, jdk=one.spec.jdk)
+    facts = None if one.facts is None else msgspec.structs.replace(one.facts, jars={}, plugins={})
+    yield from _against(one, Resolved("", spec, facts))
 
 
 def _against(one: Resolved, other: Resolved) -> Iterator[str]:
@@ -468,11 +463,3 @@ def _short(text: str) -> str:
 def _bare_url(text: str) -> str:
     """A URL by its file's name: the rest may hold credentials, and reports are passed on."""
     return PurePath(urlsplit(text).path).name if text.startswith(("http://", "https://")) else text
-
-
-def _bare_spec(spec: VariantSpec) -> VariantSpec:
-    return VariantSpec(spec.name, spec.engine, spec.version, jdk=spec.jdk)
-
-
-def _bare_facts(facts: EngineFacts | None) -> EngineFacts | None:
-    return None if facts is None else msgspec.structs.replace(facts, jars={}, plugins={})

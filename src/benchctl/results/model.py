@@ -25,10 +25,7 @@ class HostProbe(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=
     """How fast two fixed kernels ran just then, and what else the host was doing.
 
     Attributes:
-        cpu_ns: a CPU-bound kernel, nanoseconds.
-        memory_ns: a memory-bound kernel, nanoseconds.
         steal_percent: time the hypervisor took, over the probe; None where the kernel does not say.
-        load1: one-minute load average.
         frequency_mhz: mean of the cores; None where unknown.
     """
 
@@ -43,9 +40,7 @@ class NodeRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename
     """One of several nodes of a node start.
 
     Attributes:
-        name: of the node.
         start_s: process start to listening, seconds.
-        command: the command line.
         logs: its folder, as of `BootRecord`.
         origin_ns: when its process was started, as of `BootRecord`.
         host: that it was on; empty for that of benchctl.
@@ -64,7 +59,6 @@ class NodeFate(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="
 
     Attributes:
         at_ns: when, on the clock of the fork's samples.
-        node: its name.
         what: became of it: `lost` is what nobody asked for.
     """
 
@@ -77,11 +71,8 @@ class Asked(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="keb
     """What it cost to ask a running cluster for one thing, again and again, while it was measured.
 
     Attributes:
-        calls: how often.
         total_ns: from sending to the answer, over all calls, nanoseconds; that of hot threads has the half
             second in it for which every node looks at them.
-        longest_ns: of one call.
-        total_bytes: of the answers.
         failed: calls without an answer.
     """
 
@@ -99,10 +90,8 @@ class BootRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename
         schedules: positions of the schedules that ran on it.
         start_s: process start to ready, seconds; 0 for a cluster that was not restarted.
         idle_s: waiting for the node to calm down, seconds.
-        stop_s: seconds until the process was gone.
         searches_sent: by the driver, warm-up included.
         searches_counted: by the node's own statistics; None when it could not say.
-        command: the command line.
         logs: folder with stdout, stderr, GC log and settings, relative to the run; empty for a cluster.
         origin_ns: when its process was started, on the clock of the fork's samples: what times in evidence
             count from. Uptimes in a JVM's logs count from somewhat later, for OpenSearch by a second or two,
@@ -160,8 +149,6 @@ class StoredFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename
     """A file of a fork as it was written: what is missing, damaged, or another file, is told by it.
 
     Attributes:
-        size_bytes: of the file.
-        sha256: of its bytes, in hexadecimal digits.
         rows: of a Parquet file; None for all others.
     """
 
@@ -254,7 +241,6 @@ class IngestReport(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rena
 
     Attributes:
         documents, body_bytes: what was sent.
-        clients: concurrent senders.
         ingest_s: first bulk request to last answer, seconds.
         refresh_s, force_merge_s, flush_s: the client's seconds for the steps that follow.
         engine_indexing_s, engine_refresh_s, engine_merge_s, engine_flush_s: from the index statistics.
@@ -325,8 +311,6 @@ class SegmentFacts(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rena
     """One segment, as the engine's Lucene sees it.
 
     Attributes:
-        documents: live documents.
-        size_bytes: on disk.
         lucene: the version that wrote it.
         compound: whether its files are packed into one; engines differ in when they do that.
     """
@@ -390,14 +374,8 @@ class EngineFacts(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
     """What a variant resolved to: asked of the node itself where possible.
 
     Attributes:
-        variant: the variant's name.
-        version: as the node says.
-        build: the node's build hash.
-        lucene: Lucene's version.
         archive_sha256: of the distribution's archive; of the file listing for a folder.
-        jdk: vendor and full version.
         jvm_flags: what the node's JVM was really started with.
-        modules: what the distribution carries.
         verified_by: the published checksum that the archive was compared with, such as `sha512`; `none` when
             its source publishes none; empty for a running cluster.
         jars: file name in `lib/` -> SHA-256 of what took its place.
@@ -443,7 +421,6 @@ class AnswerFinding(msgspec.Struct, frozen=True, forbid_unknown_fields=True, ren
     """One operation on which two variants return different results, or one cannot do it or refuses it.
 
     Attributes:
-        operation: the operation's name.
         variant: whose answer it is.
         baseline: the variant that it was held against.
         detail: what is expected against what was found, or the node's reason.
@@ -460,9 +437,7 @@ class AnswerCheck(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
     """The unmeasured comparison of answers.
 
     Attributes:
-        operations: names of the operations that were asked.
         exact_hits: operation -> variant -> documents matched, counted exactly.
-        findings: what differed.
     """
 
     operations: tuple[str, ...]
@@ -495,8 +470,6 @@ class PilotFork(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=
     Attributes:
         variant: whose.
         attempt: from 1; every attempt doubles what was not enough.
-        wall_s: seconds.
-        summaries: of its tasks.
     """
 
     variant: str
@@ -524,7 +497,6 @@ class LoadHostFacts(msgspec.Struct, frozen=True, forbid_unknown_fields=True, ren
 
     Attributes:
         cores: CPUs that its processes may use.
-        memory_bytes: of it.
         versions: name -> version, of what makes the load there, or has the nodes.
         round_trip_ns: the quickest of some, from the host of benchctl through the host's Dask worker.
     """
@@ -775,7 +747,6 @@ class KeptAnswer(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename
     """What a variant answered to one operation.
 
     Attributes:
-        operation: its name.
         question: digest of what was asked: answers to different questions are not compared.
         total: documents matched, counted exactly; None when the engine gave none.
         returned: number of hits in the answer.
@@ -811,8 +782,6 @@ class VariantAnswers(msgspec.Struct, frozen=True, forbid_unknown_fields=True, re
     """What one variant answered. Written as `answers/<variant>.json` in the folder of a run.
 
     Attributes:
-        answers_version: of this format.
-        variant: its label.
         anew: whether it was asked for this run, on a node start of its own; else answers may be those that an
             earlier run got of the same index, JVM flags and settings.
         answers: one an operation, in order of first use.

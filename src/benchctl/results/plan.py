@@ -97,7 +97,6 @@ class NodeSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="
     """A node of a cluster that benchctl starts.
 
     Attributes:
-        name: of the node, and of its folders.
         settings: over those of its variant; its roles and attributes are among them.
         host: of `hosts.yml` that it is to be on; empty for the next one that carries nodes.
     """
@@ -122,7 +121,6 @@ class VariantSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
 
     Attributes:
         name: how tables call it, such as `es` or `es@8.19.0`.
-        engine: which engine.
         version: the version to fetch; what a given distribution really is, is checked at its first start.
         distribution: path or URL of an archive or folder instead of Maven Central; None for Central.
         jdk: path of a Java home, or a major version; None for the bundled runtime.

@@ -43,18 +43,15 @@ class Layout:
         """Yield (path, name of the template, body) of the template of every kind of records."""
         for kind in _KINDS:
             name = f"rally-{kind}"
+            settings = {"mapping.total_fields.limit": _METRIC_FIELDS} if kind == "metrics" else {}
             body: dict[str, Any] = {
                 "index_patterns": [f"{name}-v*" if self.streams else f"{name}-*"],
-                "template": {"settings": _settings(kind), "mappings": _mappings(kind)},
+                "template": {"settings": {"index": settings}, "mappings": _mappings(kind)},
             }
             if self.streams:
                 body |= {"data_stream": {}, "priority": _STREAM_PRIORITY}
                 name += f"-{_STREAM}"
             yield f"/_index_template/{name}", name, body
-
-
-def _settings(kind: Kind) -> dict[str, Any]:
-    return {"index": {"mapping.total_fields.limit": _METRIC_FIELDS} if kind == "metrics" else {}}
 
 
 def _mappings(kind: Kind) -> dict[str, Any]:
@@ -189,7 +186,11 @@ class Race:
             "car": self.fork.variant,
         }
         if plan.params:
-            fields["track-params"] = {name: _word(value) for name, value in plan.params.items()}
+            # As text: the type may be another one in the next run, and an index keeps that of the first.
+            fields["track-params"] = {
+                name: value if isinstance(value, str) else msgspec.json.encode(value).decode()
+                for name, value in plan.params.items()
+            }
         return fields
 
     def document(self) -> dict[str, Any]:
@@ -308,11 +309,6 @@ def races_of(record: RunRecord, fork: ForkRecord, layout: Layout) -> list[Race]:
     """The races that a fork is: one a challenge with figures, in order."""
     schedules = dict.fromkeys(one.schedule for one in fork.summaries)
     return [Race(layout, record, fork, schedule) for schedule in sorted(schedules)]
-
-
-def _word(value: object) -> str:
-    """Of a parameter, whose type may be another one in the next run: an index keeps that of the first."""
-    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
 
 
 def _loop(task: TaskSummary) -> dict[str, str]:

@@ -426,7 +426,10 @@ def choose_sides(
         UsageError: a text fits nothing, or several things; or there are fewer than two sides.
         BenchctlError: there are only unlike results and `force` was not given.
     """
-    texts = _over_runs(texts, archive.only)
+    if len(archive.only) >= _LEAST_SIDES and len(texts) <= 1:
+        # One side stands for its results in each of the named runs.
+        texts = [f"run:{run}:{texts[0]}" if texts else f"run:{run}" for run in archive.only]
+    texts = list(texts)
     if len(texts) < _LEAST_SIDES:
         raise UsageError(
             "a comparison needs two variants or more",
@@ -464,13 +467,6 @@ def parse_side(text: str, archive: Archive) -> Wanted:
     if version is not None and version["engine"] in _ENGINES:
         return Wanted(text, version=(_ENGINES[version["engine"]], version["version"]))
     return _of_run(text, text, archive) if colon or "/" in text else _bare(text, archive)
-
-
-def _over_runs(texts: Sequence[str], runs: Sequence[str]) -> list[str]:
-    """Sides of the named runs, unless they are named one by one."""
-    if len(runs) >= _LEAST_SIDES and len(texts) <= 1:
-        return [f"run:{run}:{texts[0]}" if texts else f"run:{run}" for run in runs]
-    return list(texts)
 
 
 def _bare(text: str, archive: Archive) -> Wanted:

@@ -287,8 +287,10 @@ def answered(query: str, runs: Sequence[StoredRun], views: Sequence[FileView] = 
                 numbers = (place for place, column in enumerate(described) if _NUMBER.match(str(column[1])))
                 yield Answer(tuple(column[0] for column in described), frozenset(numbers), _batches(result))
         except duckdb.Error as err:
+            # Without the excerpt of the query and the arrow below it.
+            reason = " ".join(str(err).split("\n\n", 1)[0].split())
             raise UsageError(
-                f"DuckDB: {_one_line(err)}", hint="tables and columns are listed by: benchctl sql --views"
+                f"DuckDB: {reason}", hint="tables and columns are listed by: benchctl sql --views"
             ) from err
 
 
@@ -314,17 +316,14 @@ def _executed(connection: duckdb.DuckDBPyConnection, query: str) -> duckdb.DuckD
     if not any(_ZONED in str(column[1]) for column in described):
         return result
     # Its columns get names of ours within, where two of its own may be alike.
-    chosen = ", ".join(
-        f"c{place}{'::VARCHAR' if _ZONED in str(kind) else ''} AS {_identifier(name)}"
+    columns = [
+        (f"c{place}{'::VARCHAR' if _ZONED in str(kind) else ''}", name.replace('"', '""'))
         for place, (name, kind, *_) in enumerate(described)
-    )
+    ]
+    chosen = ", ".join(f'{expression} AS "{name}"' for expression, name in columns)
     inner = ", ".join(f"c{place}" for place in range(len(described)))
     # The line break ends a comment that the query may end with.
     return connection.execute(f"SELECT {chosen} FROM ({query}\n) t({inner})")  # noqa: S608 - it was checked
-
-
-def _identifier(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
 
 
 def _lock(connection: duckdb.DuckDBPyConnection, paths: Sequence[str]) -> None:
@@ -339,11 +338,6 @@ def _lock(connection: duckdb.DuckDBPyConnection, paths: Sequence[str]) -> None:
 def _batches(result: duckdb.DuckDBPyConnection) -> Iterator[tuple[object, ...]]:
     while rows := result.fetchmany(_BATCH):
         yield from rows
-
-
-def _one_line(err: duckdb.Error) -> str:
-    """Without the excerpt of the query and the arrow below it."""
-    return " ".join(str(err).split("\n\n", 1)[0].split())
 
 
 # Runs as Parquet files, one a view, for other tools.
@@ -374,8 +368,10 @@ def export_parquet(runs: Sequence[StoredRun], folder: Path) -> dict[Path, int]:
     with contextlib.ExitStack() as rubbish:
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            for view in VIEWS:
-                _refuse_foreign(folder / f"{view}.parquet")
+            for path in (folder / f"{view}.parquet" for view in VIEWS):
+                # Somebody else's `tasks.parquet` is never replaced.
+                if path.exists() and not (path.is_file() and _is_export(path)):
+                    raise UsageError(f"{path} was not written by benchctl", hint="name another directory")
             for path in partial.values():
                 rubbish.callback(path.unlink, missing_ok=True)
             rows = _write(runs, partial)
@@ -398,12 +394,6 @@ def _write(runs: Sequence[StoredRun], paths: dict[ViewName, Path]) -> dict[ViewN
             written = connection.execute(f"COPY {view} TO {quoted(path)} ({_FORMAT})").fetchone()
             rows[view] = int(written[0]) if written else 0
     return rows
-
-
-def _refuse_foreign(path: Path) -> None:
-    """Never overwrite somebody else's `tasks.parquet`."""
-    if path.exists() and not (path.is_file() and _is_export(path)):
-        raise UsageError(f"{path} is there and was not written by benchctl", hint="name another folder")
 
 
 def _is_export(path: Path) -> bool:

@@ -290,20 +290,13 @@ def reference(folder: RunFolder, usual: Path) -> str:
     return path.name if path.parent == usual.absolute() else shlex.quote(str(path))
 
 
-def _unsaid(_text: str) -> None:
-    """Whoever looks for a run by its id has nothing to be told."""
-
-
 @dataclass(frozen=True)
 class RunStore:
-    """A folder of runs.
-
-    Attributes:
-        note: called with what a reader should know of which run was found.
-    """
+    """A folder of runs."""
 
     root: Path
-    note: Callable[[str], None] = _unsaid
+    note: Callable[[str], None] = lambda _text: None
+    """Called with what a reader should know of which run was found."""
 
     def open(self, *, make: bool = True) -> None:
         """Check that runs can be kept here, before hours are spent; `make` the folder unless it is there.
