@@ -44,16 +44,12 @@ _SECONDS_A_DAY = 86_400
 
 @dataclass(frozen=True)
 class Day:
-    """The documents [start, stop) of one day; `number` is 0 for the first date.
-
-    Attributes:
-        seconds: how much of the day is covered, from midnight on.
-    """
+    """The documents [start, stop) of one day; `number` is 0 for the first date."""
 
     number: int
     start: int
     stop: int
-    seconds: int
+    seconds: int  # how much of the day is covered, from midnight on
 
     @property
     def documents(self) -> int:
@@ -67,7 +63,7 @@ class Day:
 
 
 def days(documents: int) -> tuple[Day, ...]:
-    """The days of a corpus of that many documents, in order and without gaps."""
+    """Return the days of a corpus of that many documents, in order and without gaps."""
     found = []
     for number in range(_DAYS):
         first = number * _QUARTERS_A_DAY
@@ -137,7 +133,7 @@ class DayDraws:
         self._pool = min(max(1, day.documents // _DOCUMENTS_A_POOL_ENTRY), NAMES)
 
     def below(self, field: int, numbers: Words, bound: int) -> Indices:
-        """A uniform integer of [0, bound) for a field."""
+        """Return a uniform integer of [0, bound) for a field."""
         return random_bits.below(random_bits.key(self._seed, field), numbers, bound)
 
     def second(self, numbers: Words) -> Indices:
@@ -145,7 +141,7 @@ class DayDraws:
         return self.below(Field.TIME, numbers, self._day.seconds)
 
     def file(self, numbers: Words) -> Indices:
-        """Which file of the day, from 0: in document order."""
+        """Return which file of the day, from 0: in document order."""
         within = (numbers - np.uint64(self._day.start)).astype(np.intp)
         return within * FILES_A_DAY // self._day.documents
 
@@ -188,13 +184,13 @@ class DayDraws:
         return 1 + self.below(Field.TMIN, numbers, 2000)
 
     def word_count(self, numbers: Words) -> Indices:
-        """How many words a message has."""
+        """Return how many words a message has."""
         return 1 + np.minimum(
             self.below(Field.WORDS, numbers, MOST_WORDS), self.below(Field.WORDS_AGAIN, numbers, MOST_WORDS)
         )
 
     def pair(self, slot: int, numbers: Words) -> Indices:
-        """The nouns of pair number `slot` < PAIRS of a message, if it is long enough.
+        """Return the nouns of pair number `slot` < PAIRS of a message, if it is long enough.
 
         The first noun's index times the number of nouns, plus the second's.
         """
@@ -231,9 +227,6 @@ _TEMPLATE = (
 ).replace("<words>", "".join(f"<pair-{slot}>" for slot in range(PAIRS)) + "<closing-word>")
 
 
-# The big5 generator.
-
-
 class _DayGenerator:
     """Generates documents of one day; constant text and lookup tables are laid out once."""
 
@@ -243,7 +236,7 @@ class _DayGenerator:
         self._file_names = file_names(day)
 
     def lines(self, start: int, stop: int) -> bytes:
-        """The documents [start, stop), one per line; they must belong to this day."""
+        """Return the documents [start, stop), one per line; they must belong to this day."""
         numbers = np.arange(start, stop, dtype=np.uint64)
         columns = (
             self._clocks(numbers) | self._sources(numbers) | self._values(numbers) | self._message(numbers)
@@ -304,7 +297,7 @@ def _ingestion_date(day: Day) -> dt.date:
 
 
 def file_names(day: Day) -> Texts:
-    """The values of `meta.file` on a day, in document order, shape (FILES_A_DAY,)."""
+    """Return the values of `meta.file` on a day, in document order, shape (FILES_A_DAY,)."""
     midnight = dt.datetime.combine(_ingestion_date(day), dt.time(), dt.UTC)
     first_second = int(midnight.timestamp())
     return np.array(
@@ -316,7 +309,7 @@ def file_names(day: Day) -> Texts:
 
 
 def _template_of(day: Day) -> str:
-    """The template with everything that all documents of a day share."""
+    """Return the template with everything that all documents of a day share."""
     ingestion = _ingestion_date(day)
     run = _FIRST_PIPELINE_RUN + dt.timedelta(days=day.number)
     month = ("Apr", "May")[ingestion.month - 4]  # strftime would follow the user's locale
@@ -333,17 +326,16 @@ def _template_of(day: Day) -> str:
 
 
 def generate(seed: int, documents: int, start: int, stop: int) -> Iterator[bytes]:
-    r"""The documents [start, stop), numbered from 0, of the corpus (seed, documents).
+    r"""Yield the documents [start, stop), numbered from 0, of the corpus (seed, documents).
 
     Memory stays at a few blocks. A document depends only on the seed (taken modulo 2^64), the size of the
-    corpus and
-    its own number.
+    corpus and its own number.
 
     Yields:
         Whole lines with newlines, at most BLOCK_DOCUMENTS of them.
 
     Raises:
-        ValueError: the slice is not within the corpus.
+        ValueError: If the slice is not within the corpus.
     """
     Slice(seed, documents, start, stop).check()
     for day in days(documents):

@@ -19,19 +19,12 @@ Flags = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class ConflictPlan:
-    """How ids repeat.
+    """How ids repeat."""
 
-    Attributes:
-        documents: number of different ids, at least one; after them all repeat.
-        probability: of a document to get an earlier id, 0 to 1.
-        shuffled: new ids come in random order; otherwise they count up.
-        recency: 0 to 1; 0 repeats all earlier ids with equal probability, more prefers recent ones.
-    """
-
-    documents: int
-    probability: float
-    shuffled: bool = False
-    recency: float = 0.0
+    documents: int  # number of different ids, at least one; after them all repeat
+    probability: float  # of a document to get an earlier id, 0 to 1
+    shuffled: bool = False  # new ids come in random order; otherwise they count up
+    recency: float = 0.0  # 0 to 1; 0 repeats all earlier ids with equal probability, more prefers recent ones
 
 
 class ConflictingIds:
@@ -46,7 +39,7 @@ class ConflictingIds:
         self._new = 0
 
     def take(self, count: int) -> tuple[Indices, Flags]:
-        """The ids of the next `count` documents, and whether each is repeated; shape (count,) both."""
+        """Return the ids of the next `count` documents, and whether each is repeated; shape (count,) both."""
         numbers = np.arange(self._taken, self._taken + count, dtype=np.uint64)
         self._taken += count
         repeated = words(self._chances, numbers) / _WORD < self._plan.probability
@@ -62,7 +55,7 @@ class ConflictingIds:
         return (self._shuffle(places) if self._plan.shuffled else places), repeated
 
     def _choose(self, numbers: Words, given: Indices) -> Indices:
-        """Which of the earlier ids to repeat."""
+        """Return which of the earlier ids to repeat."""
         chance = words(self._choices, numbers) / _WORD
         if self._plan.recency:
             # How far back, as a share of all: an exponential distribution truncated at the oldest id. Rally
@@ -72,11 +65,10 @@ class ConflictingIds:
         return np.clip((chance * given).astype(np.intp), 0, given - 1)
 
     def _shuffle(self, places: Indices) -> Indices:
-        """A permutation of [0, documents), without a table.
+        """Return a permutation of [0, documents), without a table.
 
         A Feistel network permutes the next even power of two; values outside go through it again until they
-        are inside
-        ("cycle walking", Black and Rogaway: Ciphers with Arbitrary Finite Domains, 2002).
+        are inside ("cycle walking", Black and Rogaway: Ciphers with Arbitrary Finite Domains, 2002).
         """
         half = np.uint64((max(self._plan.documents, 2) - 1).bit_length() + 1) // np.uint64(2)
         found = places.astype(np.uint64)
@@ -93,8 +85,6 @@ class ConflictingIds:
             left, right = right, left ^ (words(stream, right) & mask)
         return (left << half) | right
 
-
-# Framing.
 
 _ACTION = b'{"index":{}}\n'
 _NEXT = b"\n" + _ACTION
@@ -144,7 +134,7 @@ def batches(blocks: Iterable[bytes], documents_per_body: int) -> Iterator[list[b
 
 
 def _lines(blocks: Iterable[bytes]) -> Iterator[list[bytes]]:
-    """The lines that end in each block, without newlines; then an unfinished one."""
+    """Yield the lines that end in each block, without newlines; then an unfinished one."""
     unfinished: list[bytes] = []
     for block in blocks:
         lines = block.split(b"\n")
@@ -158,12 +148,12 @@ def _lines(blocks: Iterable[bytes]) -> Iterator[list[bytes]]:
 
 
 def frame(documents: Sequence[bytes]) -> bytes:
-    """A body whose documents get their ids from the engine."""
+    """Return a body whose documents get their ids from the engine."""
     return b"".join([_ACTION, _NEXT.join(documents), b"\n"])
 
 
 def frame_created(documents: Sequence[bytes]) -> bytes:
-    """A body of create actions, as data streams require."""
+    """Return a body of create actions, as data streams require."""
     return b"".join([_CREATE, _NEXT_CREATED.join(documents), b"\n"])
 
 
@@ -176,7 +166,7 @@ def frame_numbered(documents: Sequence[bytes], first: int, action: Literal["inde
 
 
 def frame_lines(lines: Sequence[bytes]) -> bytes:
-    """A body of lines that include the actions."""
+    """Return a body of lines that include the actions."""
     return b"".join([b"\n".join(lines), b"\n"])
 
 
@@ -186,7 +176,7 @@ def frame_with_ids(
     repeated: Iterable[bool],
     on_conflict: Literal["index", "update"],
 ) -> bytes:
-    """A body of documents with ids.
+    """Return a body of documents with ids.
 
     Args:
         documents: one line each.

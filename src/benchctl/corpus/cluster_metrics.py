@@ -45,7 +45,7 @@ class Field(IntEnum):
 
 
 def spans(documents: int) -> Iterator[Span]:
-    """The part files of a corpus in document order, each within an epoch."""
+    """Yield the part files of a corpus in document order, each within an epoch."""
     for epoch in range(EPOCHS):
         first, last = _first_of(epoch, documents), _first_of(epoch + 1, documents)
         parts = -(-(last - first) // _PART_DOCUMENTS)
@@ -65,7 +65,7 @@ def generate(seed: int, documents: int, start: int, stop: int) -> Iterator[bytes
         Whole lines with newlines.
 
     Raises:
-        ValueError: the slice is not within the corpus.
+        ValueError: If the slice is not within the corpus.
     """
     Slice(seed, documents, start, stop).check()
     layout = RowLayout(_TEMPLATE)
@@ -75,7 +75,7 @@ def generate(seed: int, documents: int, start: int, stop: int) -> Iterator[bytes
 
 
 def _texts(seed: int, documents: int, numbers: Words) -> dict[str, Texts]:
-    """The texts of every gap of documents, by their numbers."""
+    """Return the texts of every gap of documents, by their numbers."""
 
     def draw(field: Field, bound: int) -> Indices:
         return random_bits.below(random_bits.key(seed, field), numbers, bound)

@@ -14,7 +14,7 @@ def parse_documents(text: str) -> int:
     """Parse a number of documents: digits, `_` between them, a decimal fraction, and k, m or b.
 
     Raises:
-        UsageError: it is invalid, or not a whole number of at least one document.
+        UsageError: If it is invalid, or not a whole number of at least one document.
     """
     match = _SIZE.fullmatch(text.strip())
     if match is None:
@@ -41,7 +41,7 @@ Range = tuple[int, int]
 
 
 def merged(ranges: Iterable[Range]) -> tuple[Range, ...]:
-    """The same documents in the fewest ranges, in order, none of them empty."""
+    """Return the same documents in the fewest ranges, in order, none of them empty."""
     found: list[Range] = []
     for start, stop in sorted(one for one in ranges if one[0] < one[1]):
         if found and start <= found[-1][1]:
@@ -52,12 +52,12 @@ def merged(ranges: Iterable[Range]) -> tuple[Range, ...]:
 
 
 def count(ranges: Iterable[Range]) -> int:
-    """How many documents are in at least one of the ranges."""
+    """Return how many documents are in at least one of the ranges."""
     return sum(stop - start for start, stop in merged(ranges))
 
 
 def missing(ranges: Iterable[Range], documents: int) -> tuple[Range, ...]:
-    """The documents of a corpus of `documents` that are in none of the ranges, in order."""
+    """Return the documents of a corpus of `documents` that are in none of the ranges, in order."""
     gaps: list[Range] = []
     at = 0
     for start, stop in merged(ranges):
@@ -67,7 +67,7 @@ def missing(ranges: Iterable[Range], documents: int) -> tuple[Range, ...]:
 
 
 def within(ranges: Iterable[Range], start: int, stop: int) -> tuple[Range, ...]:
-    """The ranges clipped to [start, stop)."""
+    """Return the ranges clipped to [start, stop)."""
     return merged((max(first, start), min(last, stop)) for first, last in ranges)
 
 
@@ -78,10 +78,10 @@ class Numbering:
         self._left = list(reversed(merged(ranges)))
 
     def take(self, documents: int) -> tuple[Range, ...]:
-        """The numbers of the next documents.
+        """Return the numbers of the next documents.
 
         Raises:
-            ValueError: fewer are left.
+            ValueError: If fewer are left.
         """
         taken: list[Range] = []
         while documents > 0:

@@ -36,7 +36,7 @@ def locked(path: Path) -> Iterator[None]:
     """Hold a lock, represented by a file, until the block or this process ends; waits for it indefinitely.
 
     Raises:
-        BenchctlError: the file cannot be created.
+        BenchctlError: If the file cannot be created.
     """
     with ExitStack() as stack:
         with disk_errors(f"make {path}"):
@@ -55,25 +55,18 @@ _COMPRESSION_LEVEL = 1
 
 @dataclass(frozen=True)
 class CorpusPart:
-    """A part file with documents [start, stop) of the corpus.
+    """A part file with documents [start, stop) of the corpus."""
 
-    Attributes:
-        name: of the file, within the corpus folder.
-        raw_bytes: size of the documents, newlines included.
-        sha256: of the raw bytes, hexadecimal.
-        file_bytes: size of the compressed file.
-    """
-
-    name: str
+    name: str  # of the file, within the corpus folder
     start: int
     stop: int
-    raw_bytes: int
-    sha256: str
-    file_bytes: int
+    raw_bytes: int  # size of the documents, newlines included
+    sha256: str  # of the raw bytes, hexadecimal
+    file_bytes: int  # size of the compressed file
 
 
 def damaged(path: Path, reason: str) -> BenchctlError:
-    """The error for a corpus file that is not as it was written."""
+    """Return the error for a corpus file that is not as it was written."""
     return BenchctlError(
         f"corpus file {path} is damaged: {reason}",
         hint=f"delete the corpus: rm -r {shlex.quote(str(path.parent))}; it is made anew when next needed",
@@ -95,7 +88,7 @@ def _write_part(folder: Path, generator: GeneratorName, seed: int, documents: in
 
 
 def _read_part(folder: Path, part: CorpusPart, *, block_bytes: int = BLOCK_BYTES) -> Iterator[bytes]:
-    r"""All documents of a part file, decompressed."""
+    r"""Yield all documents of a part file, decompressed."""
     path = folder / part.name
     raw_bytes = 0
     unfinished = b""
@@ -149,20 +142,16 @@ MANIFEST = "manifest.json"
 
 @dataclass(frozen=True)
 class Corpus:
-    """A complete corpus on disk.
-
-    Attributes:
-        digest: SHA-256 of the documents and their division into parts, whatever the compression; hexadecimal.
-        parts: its files, in document order.
-    """
+    """A complete corpus on disk."""
 
     root: Path
     generator: GeneratorName
     seed: int
     documents: int
     generator_version: int
+    # SHA-256 of the documents and their division into parts, whatever the compression; hexadecimal.
     digest: str
-    parts: tuple[CorpusPart, ...]
+    parts: tuple[CorpusPart, ...]  # its files, in document order
 
     @property
     def raw_bytes(self) -> int:
@@ -211,7 +200,7 @@ def load_corpus(folder: Path) -> Corpus:
     """Read a corpus's manifest and check that its files exist with their sizes.
 
     Raises:
-        BenchctlError: they do not, or the manifest is damaged.
+        BenchctlError: If they do not, or the manifest is damaged.
     """
     path = folder / MANIFEST
     try:
@@ -305,10 +294,9 @@ def ensure_corpus(
         free: bytes that can be written to a folder.
 
     Raises:
-        UsageError: the size or the seed is out of range.
-        BenchctlError: there is too little space, writing failed, or the existing corpus is damaged. A failed
-            or
-            interrupted attempt leaves nothing behind.
+        UsageError: If the size or the seed is out of range.
+        BenchctlError: If there is too little space, writing failed, or the existing corpus is damaged. A
+            failed or interrupted attempt leaves nothing behind.
     """
     if documents < 1 or not 0 <= seed < _SEEDS:
         raise UsageError(
@@ -336,7 +324,7 @@ def ensure_corpus(
 
 
 def corpus_name(generator: GeneratorName, documents: int, seed: int) -> str:
-    """The name of its folder."""
+    """Return the name of its folder."""
     return f"{generator}-v{GENERATORS[generator].version}-seed{seed}-{documents}"
 
 
@@ -346,10 +334,10 @@ def needed_bytes(generator: GeneratorName, documents: int) -> int:
 
 
 def list_corpora(home: Home) -> tuple[Corpus, ...]:
-    """All complete corpora, smallest first.
+    """Return all complete corpora, smallest first.
 
     Raises:
-        BenchctlError: a corpus is damaged.
+        BenchctlError: If a corpus is damaged.
     """
     folders = [folder for name in GENERATORS for folder in home.corpora.glob(f"{name}-v*-seed*-*")]
     found = [load_corpus(folder) for folder in folders if folder.is_dir()]
@@ -364,14 +352,15 @@ def list_corpora(home: Home) -> tuple[Corpus, ...]:
 def open_documents(
     corpus: Corpus, *, start: int = 0, stop: int | None = None, block_bytes: int = BLOCK_BYTES
 ) -> Iterator[bytes]:
-    r"""The documents [start, stop), from 0, by default all, in order, decompressed, in bounded memory.
+    r"""Yield the documents [start, stop), from 0, by default all, in order, decompressed, in bounded memory.
 
     Yields:
         Whole lines with newlines: about `block_bytes`, less at the ends of parts.
 
     Raises:
-        ValueError: the slice is not within the corpus.
-        BenchctlError: a file is missing, unreadable or damaged; blocks before the damage have been yielded.
+        ValueError: If the slice is not within the corpus.
+        BenchctlError: If a file is missing, unreadable or damaged; blocks before the damage have been
+            yielded.
     """
     stop = corpus.documents if stop is None else stop
     if not 0 <= start <= stop <= corpus.documents:

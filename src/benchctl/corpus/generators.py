@@ -10,19 +10,13 @@ from benchctl.track.model import GeneratorName
 
 @dataclass(frozen=True)
 class Generator:
-    """What makes documents.
+    """What makes documents."""
 
-    Attributes:
-        version: raised whenever a document changes.
-        file_bytes_a_document: an upper estimate, compressed.
-        generate: (seed, documents, start, stop) -> the documents [start, stop) of a corpus, as blocks of
-            whole lines.
-        spans: the part files of a corpus of so many documents, in document order.
-    """
-
-    version: int
-    file_bytes_a_document: int
+    version: int  # raised whenever a document changes
+    file_bytes_a_document: int  # an upper estimate, compressed
+    # (seed, documents, start, stop) -> the documents [start, stop) of a corpus, as blocks of whole lines.
     generate: Callable[[int, int, int, int], Iterator[bytes]]
+    # The part files of a corpus of so many documents, in document order.
     spans: Callable[[int], Iterator[Span]]
 
 

@@ -104,7 +104,7 @@ def _opener(head: bytes) -> Callable[[IO[bytes]], Iterator[bytes]]:
     if head[:4] == _ZSTANDARD[0] or head[1:4] == _ZSTANDARD[1]:
         return partial(_streams, _zstandard)
     if head.startswith(_GZIP):
-        return _gzip
+        return lambda file: _plain(cast("IO[bytes]", gzip.open(file)))
     return _zip if head.startswith(_ZIP) else _plain
 
 
@@ -114,10 +114,6 @@ def _is_tar(head: bytes) -> bool:
 
 def _plain(file: IO[bytes]) -> Iterator[bytes]:
     return iter(partial(file.read, _READ_BYTES), b"")
-
-
-def _gzip(file: IO[bytes]) -> Iterator[bytes]:
-    return _plain(cast("IO[bytes]", gzip.open(file)))
 
 
 def _zstandard() -> _Decompressor:
@@ -197,17 +193,11 @@ _COPY_RATIO = 3
 
 
 class Block(msgspec.Struct, frozen=True, array_like=True):
-    """Whole lines that can be read alone: where they begin.
+    """Whole lines that can be read alone: where they begin."""
 
-    Attributes:
-        at: position in the plain file, or in the copy.
-        raw_bytes: unpacked bytes before them.
-        lines: lines before them.
-    """
-
-    at: int
-    raw_bytes: int
-    lines: int
+    at: int  # position in the plain file, or in the copy
+    raw_bytes: int  # unpacked bytes before them
+    lines: int  # lines before them
 
 
 class FileIndex(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_only=True):

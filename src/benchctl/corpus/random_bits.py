@@ -54,8 +54,7 @@ def below(stream: int, numbers: Words, bound: int) -> Indices:
     """A uniform integer of [0, bound), bound from 1 to 2^32, for every counter of a stream; shape (n,).
 
     The upper 32 bits are scaled by multiplication; the bias of at most bound / 2^32 is far below what a
-    corpus can
-    reveal.
+    corpus can reveal.
     """
     state = words(stream, numbers)
     state >>= np.uint64(32)

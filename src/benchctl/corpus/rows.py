@@ -41,7 +41,7 @@ class Slice:
         """Check that there are such documents.
 
         Raises:
-            ValueError: the slice is not within the corpus.
+            ValueError: If the slice is not within the corpus.
         """
         if not 0 <= self.start <= self.stop <= self.documents:
             raise ValueError(f"[{self.start}, {self.stop}) is not a slice of a corpus of {self.documents}")
@@ -51,8 +51,7 @@ class RowLayout:
     """Rows of one template as a structured array whose fields are constant pieces and gaps.
 
     The array is reused by the next call, so a layout must not be shared between threads. In the template,
-    gaps are
-    written `<name>`; all gaps of a name get the same text.
+    gaps are written `<name>`; all gaps of a name get the same text.
     """
 
     def __init__(self, template: str) -> None:

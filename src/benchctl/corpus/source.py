@@ -32,17 +32,16 @@ class Stretch(NamedTuple):
 
 
 def stretches(documents: int, held: int, start: int = 0, stop: int | None = None) -> Iterator[Stretch]:
-    """Where documents [start, stop) of an even share of `documents` are in a file that holds `held`.
+    """Yield where documents [start, stop) of an even share of `documents` are in a file that holds `held`.
 
     Before the kth of n blocks, (2k + 1) / 2n of the skipped documents have been skipped. `stop` defaults to
-    the end
-    of the share.
+    the end of the share.
 
     Yields:
         In order, non-empty stretches that do not touch; a single one when nothing is skipped.
 
     Raises:
-        ValueError: the share is larger than the file, or the slice is not within the share.
+        ValueError: If the share is larger than the file, or the slice is not within the share.
     """
     stop = documents if stop is None else stop
     if not 0 <= start <= stop <= documents <= held:
@@ -119,9 +118,13 @@ def require_file(path: Path) -> None:
     """Check that a file of the command line exists, without reading it.
 
     Raises:
-        UsageError: it does not.
+        UsageError: If it does not.
     """
-    if not _is_file(path):
+    try:
+        is_file = path.is_file()
+    except OSError:  # an impossible name, or a folder without permission
+        is_file = False
+    if not is_file:
         raise UsageError(
             f"there is no file {cut(str(path))}", hint="give the path of a file with one JSON document a line"
         )
@@ -136,7 +139,7 @@ def local_file(
     has_actions: bool = False,
     progress: Callable[[int], None] | None = None,
 ) -> CorpusFile:
-    """A file of the command line, read in full the first time.
+    """Return a file of the command line, read in full the first time.
 
     Args:
         path: of the file, compressed or not.
@@ -147,8 +150,8 @@ def local_file(
         progress: called with the number of lines newly read, while the file is read for the first time.
 
     Raises:
-        UsageError: there is no such file, it holds fewer documents, or something else than documents.
-        BenchctlError: it is damaged.
+        UsageError: If there is no such file, it holds fewer documents, or something else than documents.
+        BenchctlError: If it is damaged.
     """
     require_file(path)
     file_index = index_file(path, home, progress)
@@ -178,13 +181,6 @@ def local_file(
     )
 
 
-def _is_file(path: Path) -> bool:
-    try:
-        return path.is_file()
-    except OSError:  # an impossible name, or a folder without permission
-        return False
-
-
 def _check_first_line(index: FileIndex, home: Home, *, has_actions: bool) -> None:
     """Refuse other files by their first line, before a node refuses the last one."""
     path, first = index.path, b"".join(read_lines(index, home, [(0, 1)]))
@@ -204,7 +200,7 @@ def _check_first_line(index: FileIndex, home: Home, *, has_actions: bool) -> Non
 
 
 def _possible_kinds(line: bytes) -> tuple[bool, bool]:
-    """Whether a line can be an action, and whether it can be a document."""
+    """Return whether a line can be an action, and whether it can be a document."""
     try:
         said = msgspec.json.decode(line, type=dict[str, dict[str, Any]])
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
@@ -224,7 +220,7 @@ def find_documents(
     progress: Callable[[int], None] | None = None,
     downloading: Progress | None = None,
 ) -> tuple[CorpusFile, ...]:
-    """The files of a track's corpora: found or fetched, read in full the first time, and checked.
+    """Return the files of a track's corpora: found or fetched, read in full the first time, and checked.
 
     Corpora without files (endless streams) and files of vectors have no documents, and are skipped.
 
@@ -238,9 +234,9 @@ def find_documents(
         downloading: called with the progress of a download.
 
     Raises:
-        UsageError: a file is missing and cannot be fetched; sizes or counts differ from the track's;
-            or there are fewer documents than wanted.
-        BenchctlError: a file is damaged, or cannot be fetched.
+        UsageError: If a file is missing and cannot be fetched; sizes or counts differ from the track's; or
+            there are fewer documents than wanted.
+        BenchctlError: If a file is damaged, or cannot be fetched.
     """
     found = []
     for corpus in corpora:
@@ -264,7 +260,7 @@ def _declared_file(
     home: Home,
     progress: Callable[[int], None] | None,
 ) -> CorpusFile:
-    """A file that a track declares, checked against the declaration."""
+    """Return a file that a track declares, checked against the declaration."""
     if path.name == Path(documents.source_file).name:
         # Before reading it, which may take long.
         _check(corpus, path, "bytes", path.stat().st_size, documents.published_bytes)

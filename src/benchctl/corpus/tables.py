@@ -1,8 +1,7 @@
 """The words that documents consist of, and lookup tables of ready-made bytes.
 
 Names are a modifier and a noun joined (`luckcrafter`); messages are nouns and such names. A change of any
-list
-changes the corpus, so it needs a new `GENERATOR_VERSION`.
+list changes the corpus, so it needs a new `GENERATOR_VERSION`.
 """
 
 from collections.abc import Iterable
@@ -133,26 +132,26 @@ def _table(texts: Iterable[str]) -> Texts:
 
 
 def _joined(first: Iterable[str], second: Iterable[str]) -> Texts:
-    """All concatenations of two lists, the second changing faster; shape (n * m,)."""
+    """Return all concatenations of two lists, the second changing faster; shape (n * m,)."""
     return np.strings.add(_table(first)[:, np.newaxis], _table(second)).ravel()
 
 
 @cache
 def streams() -> Texts:
-    """Every name (modifier and noun joined), then the rare streams; shape (NAMES + 3,)."""
+    """Return every name (modifier and noun joined), then the rare streams; shape (NAMES + 3,)."""
     return _read_only(np.concatenate([_joined(MODIFIERS, NOUNS), _table(RARE_STREAMS)]))
 
 
 @cache
 def noun_pairs() -> Texts:
-    """The empty string, then " noun noun" for all pairs of nouns; shape (1 + NOUN_PAIRS,)."""
+    """Return the empty string, then " noun noun" for all pairs of nouns; shape (1 + NOUN_PAIRS,)."""
     words = [f" {noun}" for noun in NOUNS]
     return _read_only(np.concatenate([_table([""]), _joined(words, words)]))
 
 
 @cache
 def closing_words() -> Texts:
-    """The empty string, then " name" for every name; shape (1 + NAMES,)."""
+    """Return the empty string, then " name" for every name; shape (1 + NAMES,)."""
     return _read_only(
         np.concatenate([_table([""]), _joined([f" {modifier}" for modifier in MODIFIERS], NOUNS)])
     )
@@ -160,7 +159,7 @@ def closing_words() -> Texts:
 
 @cache
 def optional_nouns() -> Texts:
-    """Every noun, then as many empty strings; shape (2 * nouns,)."""
+    """Return every noun, then as many empty strings; shape (2 * nouns,)."""
     return _table([*NOUNS, *([""] * len(NOUNS))])
 
 

@@ -28,22 +28,14 @@ class Code:
     """A plug-in's source text.
 
     As in Rally, a plug-in is the package formed by its track's folder, and may import packages and modules
-    beside that
-    folder. Only what is in here is ever executed as part of it.
-
-    Attributes:
-        root: the folder that has its package.
-        package: name of the track's folder.
-        main: name of its main module, `track` or `workload`.
-        files: path relative to the root, with slashes -> content.
-        digest: SHA-256 over names and contents of all files.
+    beside that folder. Only what is in here is ever executed as part of it.
     """
 
-    root: Path
-    package: str
-    main: str
-    files: Mapping[str, bytes]
-    digest: str
+    root: Path  # the folder that has its package
+    package: str  # name of the track's folder
+    main: str  # name of its main module, `track` or `workload`
+    files: Mapping[str, bytes]  # path relative to the root, with slashes -> content
+    digest: str  # SHA-256 over names and contents of all files
 
     @property
     def path(self) -> Path:
@@ -61,7 +53,7 @@ class Code:
         return any(b"_processor(" in content for content in self.files.values())
 
     def describe(self) -> str:
-        """A summary of its files, for deciding whether to trust them."""
+        """Return a summary of its files, for deciding whether to trust them."""
         names = sorted(self.files, key=lambda name: (PurePosixPath(name).name != f"{self.main}.py", name))
         shown = ", ".join(names[:_SHOWN])
         more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
@@ -72,10 +64,10 @@ _SHOWN = 6
 
 
 def read_code(folder: Path) -> Code | None:
-    """The plug-in in a track's folder, without executing it; None when there is none.
+    """Return the plug-in in a track's folder, without executing it; None when there is none.
 
     Raises:
-        UsageError: a file cannot be read, or there are too many.
+        UsageError: If a file cannot be read, or there are too many.
     """
     folder = folder.resolve()
     main = next((name for name in FILE_NAMES if (folder / name).is_file()), None)
@@ -96,7 +88,7 @@ def read_code(folder: Path) -> Code | None:
 
 
 def _python_files(root: Path, name: str) -> Iterator[Path]:
-    """The files of a package or module, without hidden folders."""
+    """Yield the files of a package or module, without hidden folders."""
     if (root / f"{name}.py").is_file() and not (root / name).is_dir():
         yield root / f"{name}.py"
     for folder, inner, names in os.walk(root / name):
@@ -151,26 +143,25 @@ class Consent:
     """Which plug-ins may be executed.
 
     Consent is remembered for the digest of all files: any change revokes it. `given` is consent for this
-    command
-    only.
+    command only.
     """
 
     home: Home
     given: bool = False
 
     def covers(self, code: Code) -> bool:
-        """Whether a plug-in may be executed."""
+        """Return whether a plug-in may be executed."""
         return self.given or self.is_remembered(code)
 
     def is_remembered(self, code: Code) -> bool:
-        """Whether consent to it is remembered."""
+        """Return whether consent to it is remembered."""
         return (self.home.trusted / f"{code.digest}.json").is_file()
 
     def remember(self, code: Code) -> None:
         """Remember consent.
 
         Raises:
-            BenchctlError: the home cannot be written to.
+            BenchctlError: If the home cannot be written to.
         """
         path = self.home.trusted / f"{code.digest}.json"
         said = {
@@ -206,7 +197,7 @@ def _main_file(text: str) -> str | None:
 
 
 def refusal(problem: str, code: Code | None) -> UsageError:
-    """The error when something needs a plug-in, None if there is none, that may not be executed."""
+    """Return the error when something needs a plug-in, None if there is none, that may not be executed."""
     if code is None:
         return UsageError(problem)
     return UsageError(

@@ -13,8 +13,6 @@ from typing import Any, Protocol, Self, TypeVar
 
 from benchctl.track.operations.catalogue import OPERATION_TYPES
 
-# Exceptions.
-
 
 class RallyError(Exception):
     """Root of the exceptions."""
@@ -86,9 +84,6 @@ WorkloadConfigError = TrackConfigError
 WorkloadSyntaxError = TrackSyntaxError
 
 
-# Schedulers.
-
-
 class Scheduler(ABC):
     """Spaces the requests of one client, and is notified of each."""
 
@@ -102,7 +97,7 @@ class Scheduler(ABC):
 
     @abstractmethod
     def next(self, current: float) -> float:
-        """When the next request is due, in seconds from the task's start; 0 for immediately.
+        """Return when the next request is due, in seconds from the task's start; 0 for immediately.
 
         `current` is the previous result; 0 at first.
         """
@@ -141,9 +136,6 @@ class Unthrottled(Scheduler):
         return 0
 
 
-# Parameter sources.
-
-
 class ParamSource:
     """Makes the parameters of requests from those of the operation."""
 
@@ -154,7 +146,7 @@ class ParamSource:
         self.kwargs = kwargs
 
     def partition(self, partition_index: int, total_partitions: int) -> "ParamSource":
-        """The source of one client; by default all share it."""
+        """Return the source of one client; by default all share it."""
         del partition_index, total_partitions
         return self
 
@@ -164,11 +156,11 @@ class ParamSource:
         return self.size() is None
 
     def size(self) -> int | None:
-        """How many parameters there are; None for no end."""
+        """Return how many parameters there are; None for no end."""
         return None
 
     def params(self) -> dict[str, Any]:
-        """The next parameters."""
+        """Return the next parameters."""
         return self._params
 
 
@@ -186,7 +178,7 @@ class DelegatingParamSource(ParamSource):
         self.delegate = delegate
 
     def params(self) -> dict[str, Any]:
-        """The function's result."""
+        """Return the function's result."""
         return self.delegate(self.track, self._params, **self.kwargs)
 
 
@@ -198,7 +190,7 @@ class SearchParamSource(ParamSource):
         self.query_params = dict(params)
 
     def params(self) -> dict[str, Any]:
-        """The search's parameters."""
+        """Return the search's parameters."""
         return self.query_params
 
 
@@ -303,10 +295,8 @@ class BulkIndexParamSource(ParamSource):
     """Documents of the track's corpora, in bulk.
 
     benchctl reads them itself: an operation with such a source becomes its own `bulk` with these parameters,
-    which
-    plug-ins may change when the source is created. A class that derives each request's parameters from
-    Rally's is
-    unsupported.
+    which plug-ins may change when the source is created. A class that derives each request's parameters from
+    Rally's is unsupported.
     """
 
     def __init__(self, track: Any, params: dict[str, Any], **kwargs: Any) -> None:
@@ -334,7 +324,7 @@ class BulkIndexParamSource(ParamSource):
 
     @classmethod
     def is_plain(cls) -> bool:
-        """Whether a class leaves the requests to benchctl."""
+        """Return whether a class leaves the requests to benchctl."""
         return cls.params is BulkIndexParamSource.params and cls.partition is ParamSource.partition
 
     @property
@@ -360,8 +350,6 @@ class BulkIndexParamSource(ParamSource):
             "them by itself"
         )
 
-
-# Runners.
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -400,7 +388,7 @@ class Runner:
         return False
 
     def _default_kw_params(self, params: Mapping[str, Any]) -> dict[str, Any]:
-        """The given ones among the arguments that most client methods accept."""
+        """Return the given ones among the arguments that most client methods accept."""
         names = {
             "body": "body",
             "headers": "headers",
@@ -448,7 +436,7 @@ class Delegator:
 
 
 def unwrap(runner: Any) -> Any:
-    """The innermost wrapped runner."""
+    """Return the innermost wrapped runner."""
     while (inner := getattr(runner, "delegate", None)) is not None:
         runner = inner
     return runner
@@ -532,7 +520,7 @@ class BulkIndex(Runner):
         }
 
     def detailed_stats(self, params: Mapping[str, Any], response: Mapping[str, Any]) -> dict[str, Any]:
-        """The same; plug-ins extend it."""
+        """Return the same; plug-ins extend it."""
         return self.simple_stats(mandatory(params, "bulk-size", self), params.get("unit", "docs"), response)
 
     def __repr__(self) -> str:
@@ -561,7 +549,7 @@ class BuiltIn(Runner):
 
 
 def built_in(kind: str) -> type[BuiltIn]:
-    """The runner class of a type."""
+    """Return the runner class of a type."""
     return type(class_name(kind), (BuiltIn,), {"kind": kind})
 
 
@@ -579,7 +567,7 @@ BUILT_IN = {class_name(kind): built_in(kind) for kind in OPERATION_TYPES} | {
 
 
 def mandatory(params: Mapping[str, Any], key: str, op: object) -> Any:
-    """A mandatory parameter."""
+    """Return a mandatory parameter."""
     try:
         return params[key]
     except KeyError:
@@ -590,15 +578,13 @@ def mandatory(params: Mapping[str, Any], key: str, op: object) -> Any:
 
 
 def escape(value: object) -> str | None:
-    """A value of a URL parameter."""
+    """Return a value of a URL parameter."""
     if value is None:
         return None
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def remove_prefix(string: str, prefix: str) -> str:
-    """Like `str.removeprefix`."""
-    return string.removeprefix(prefix)
+remove_prefix = str.removeprefix
 
 
 def time_func(function: F) -> F:

@@ -9,6 +9,11 @@ from benchctl.plugin.rally_classes import DataError, InvalidSyntax, Unsupported
 from benchctl.track.parameters import parse_rally_params
 from benchctl.track.template import Renderer
 
+# Plug-ins give texts and want texts.
+basename = os.path.basename
+dirname = os.path.dirname
+splitext = os.path.splitext
+
 _TRUE = frozenset({"true", "yes", "t", "y", "1"})
 _FALSE = frozenset({"false", "no", "f", "n", "0"})
 
@@ -17,7 +22,7 @@ def to_bool(value: object) -> bool:
     """Parse a boolean.
 
     Raises:
-        ValueError: it is none.
+        ValueError: If it is none.
     """
     text = str(value).lower()
     if text in _TRUE or text in _FALSE:
@@ -25,24 +30,9 @@ def to_bool(value: object) -> bool:
     raise ValueError(f"Cannot convert [{value}] to bool.")
 
 
-def basename(path: str) -> str:
-    """Like `os.path.basename`."""
-    return os.path.basename(path)  # noqa: PTH119 - plug-ins give texts and want texts
-
-
-def dirname(path: str) -> str:
-    """Like `os.path.dirname`."""
-    return os.path.dirname(path)  # noqa: PTH120 - plug-ins give texts and want texts
-
-
 def ensure_dir(directory: str, mode: int = 0o777) -> None:
     """Create a folder unless it exists."""
     os.makedirs(directory, mode, exist_ok=True)  # noqa: PTH103 - plug-ins give texts
-
-
-def splitext(file_name: str) -> tuple[str, str]:
-    """Like `os.path.splitext`."""
-    return os.path.splitext(file_name)  # noqa: PTH122 - plug-ins give texts and want texts
 
 
 class FileSource:
@@ -69,15 +59,15 @@ class FileSource:
         self._open_file.seek(offset)
 
     def read(self) -> bytes:
-        """The rest."""
+        """Return the rest."""
         return self._open_file.read()
 
     def readline(self) -> bytes:
-        """The next line; empty at the end."""
+        """Return the next line; empty at the end."""
         return self._open_file.readline()
 
     def readlines(self, num_lines: int) -> list[bytes]:
-        """The next lines, fewer at the end."""
+        """Return the next lines, fewer at the end."""
         lines = (self._open_file.readline() for _ in range(num_lines))
         return [line for line in lines if line]
 
@@ -101,7 +91,7 @@ def to_dict(text: str) -> dict[str, Any]:
 
 
 def confdir(name: str) -> Callable[[], str]:
-    """The folder of a driver's settings and data: hidden in the home folder, or from a variable."""
+    """Return the folder of a driver's settings and data: hidden in the home folder, or from a variable."""
 
     def found() -> str:
         home = os.environ.get(f"{name.upper()}_HOME") or os.path.expanduser("~")  # noqa: PTH111 - a text
@@ -110,40 +100,24 @@ def confdir(name: str) -> Callable[[], str]:
     return found
 
 
-def parse_int_parameter(key: str, params: Mapping[str, Any], default: int | None = None) -> int:
-    """An integer parameter."""
-    found: int = _parsed(key, params, default, int)
-    return found
+def _parser(kind: type) -> Callable[..., Any]:
+    """Return a function that returns a parameter of a type, or the default, which must not be None."""
+
+    def parsed(key: str, params: Mapping[str, Any], default: Any = None) -> Any:
+        value = params.get(key, default)
+        if value is None:
+            raise InvalidSyntax(f"Value cannot be None for param {key}")
+        if not isinstance(value, (int, float) if kind is float else kind):
+            raise InvalidSyntax(f"Value must be a {kind.__name__} for param {key}")
+        return value
+
+    return parsed
 
 
-def parse_float_parameter(key: str, params: Mapping[str, Any], default: float | None = None) -> float:
-    """A number parameter."""
-    found: float = _parsed(key, params, default, float)
-    return found
-
-
-def parse_string_parameter(key: str, params: Mapping[str, Any], default: str | None = None) -> str:
-    """A string parameter."""
-    found: str = _parsed(key, params, default, str)
-    return found
-
-
-def parse_bool_parameter(key: str, params: Mapping[str, Any], default: bool | None = None) -> bool:  # noqa: FBT001 - theirs
-    """A boolean parameter."""
-    found: bool = _parsed(key, params, default, bool)
-    return found
-
-
-def _parsed(key: str, params: Mapping[str, Any], default: Any, kind: type) -> Any:
-    value = params.get(key, default)
-    if value is None:
-        raise InvalidSyntax(f"Value cannot be None for param {key}")
-    if not isinstance(value, (int, float) if kind is float else kind):
-        raise InvalidSyntax(f"Value must be a {kind.__name__} for param {key}")
-    return value
-
-
-# Preparation of a track's files, and rendering of its templates.
+parse_int_parameter = _parser(int)
+parse_float_parameter = _parser(float)
+parse_string_parameter = _parser(str)
+parse_bool_parameter = _parser(bool)
 
 
 class TrackProcessor:
@@ -187,7 +161,7 @@ def download(url: str, local_path: str, *_: object, **__: object) -> None:
     """Use an existing file; nothing is downloaded while something is measured.
 
     Raises:
-        Unsupported: it is missing; the message tells where to put it.
+        Unsupported: If it is missing; the message tells where to put it.
     """
     if not os.path.exists(local_path):  # noqa: PTH110 - plug-ins give texts
         raise Unsupported(
@@ -220,7 +194,7 @@ class Decompressor:
         """Use an already decompressed file.
 
         Raises:
-            Unsupported: it is missing.
+            Unsupported: If it is missing.
         """
         del uncompressed_size
         if not os.path.exists(documents_path):  # noqa: PTH110 - plug-ins give texts
@@ -239,14 +213,14 @@ class DocumentSetPreparator:
         self.decompressor = decompressor
 
     def is_locally_available(self, file_name: str) -> bool:
-        """Whether a file exists."""
+        """Return whether a file exists."""
         return os.path.isfile(file_name)  # noqa: PTH113 - plug-ins give texts
 
     def prepare_document_set(self, document_set: Any, data_root: str) -> None:
         """Make sure the decompressed file exists.
 
         Raises:
-            Unsupported: it would have to be downloaded or decompressed.
+            Unsupported: If it would have to be downloaded or decompressed.
         """
         name = document_set.document_file or document_set.document_archive
         path = os.path.join(data_root, name)  # noqa: PTH118 - plug-ins give texts
@@ -254,7 +228,7 @@ class DocumentSetPreparator:
             self.downloader.download(document_set.base_url, path, document_set.uncompressed_size_in_bytes)
 
     def prepare_bundled_document_set(self, document_set: Any, data_root: str) -> bool:
-        """Whether the decompressed file is in a folder."""
+        """Return whether the decompressed file is in a folder."""
         return self.is_locally_available(os.path.join(data_root, document_set.document_file or ""))  # noqa: PTH118 - texts
 
 

@@ -24,15 +24,15 @@ class _OperationType(Enum):
         return not OPERATION_TYPES[self.value].shown
 
     def to_hyphenated_string(self) -> str:
-        """The type's name in tracks."""
+        """Return the type's name in tracks."""
         return str(self.value)
 
     @classmethod
     def from_hyphenated_string(cls, v: str) -> "_OperationType":
-        """The member of that name.
+        """Return the member of that name.
 
         Raises:
-            KeyError: there is none.
+            KeyError: If there is none.
         """
         try:
             return cls(v)
@@ -132,11 +132,11 @@ class Documents:
                 setattr(self, name, value)
 
     def has_compressed_corpus(self) -> bool:
-        """Whether its compressed file is known."""
+        """Return whether its compressed file is known."""
         return self.document_archive is not None  # type: ignore[attr-defined]
 
     def has_uncompressed_corpus(self) -> bool:
-        """Whether its uncompressed file is known."""
+        """Return whether its uncompressed file is known."""
         return self.document_file is not None  # type: ignore[attr-defined]
 
     @property
@@ -173,7 +173,7 @@ class DocumentCorpus:
         target_indices: Sequence[str] | None = None,
         target_data_streams: Sequence[str] | None = None,
     ) -> "DocumentCorpus":
-        """The corpus with only the documents for these targets."""
+        """Return the corpus with only the documents for these targets."""
         wanted = {
             "source_format": [source_format] if source_format else None,
             "target_index": target_indices,
@@ -288,10 +288,10 @@ class Track:
         return self.challenges
 
     def find_challenge_or_default(self, name: str) -> Challenge | None:
-        """A challenge by name, or the default.
+        """Return a challenge by name, or the default.
 
         Raises:
-            InvalidName: there is none of that name.
+            InvalidName: If there is none of that name.
         """
         if not name:
             return self.default_challenge
@@ -315,7 +315,7 @@ class Track:
 
 
 def track_of(track: model.Track, challenge: model.Challenge | None, root: Path) -> Track:
-    """A track for plug-ins to change, with the challenge being run; benchctl's own is not affected."""
+    """Return a track for plug-ins to change, with the challenge being run; benchctl's own is not affected."""
     known = dict(track.challenges)
     if challenge is not None:
         known[challenge.name] = challenge
@@ -344,7 +344,7 @@ def track_of(track: model.Track, challenge: model.Challenge | None, root: Path) 
 
 
 def task_of(task: model.Task, operation: AnyOperation) -> Task:
-    """A task for plug-ins."""
+    """Return a task for plug-ins."""
     throttle = {
         "clients": task.clients,
         "target-throughput": task.target_throughput,

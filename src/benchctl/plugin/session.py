@@ -42,7 +42,7 @@ def blaming(code: Code, doing: str, *, may_end: bool = False) -> Iterator[None]:
         may_end: whether StopIteration is part of the protocol, and passes.
 
     Raises:
-        PluginError: it raised anything but KeyboardInterrupt.
+        PluginError: If it raised anything but KeyboardInterrupt.
     """
     try:
         yield
@@ -55,7 +55,7 @@ def blaming(code: Code, doing: str, *, may_end: bool = False) -> Iterator[None]:
 
 
 def blamed(err: BaseException, code: Code, doing: str) -> PluginError:
-    """The one-line error for an exception from a plug-in's code."""
+    """Return the one-line error for an exception from a plug-in's code."""
     if isinstance(err, SystemExit):
         return PluginError(f"{doing} of the plug-in {code.path} wanted to end benchctl ({err.code})")
     if isinstance(err, Unsupported):
@@ -70,7 +70,7 @@ def blamed(err: BaseException, code: Code, doing: str) -> PluginError:
 
 
 def _words(err: BaseException) -> str:
-    """An exception's message, whose code may fail, too."""
+    """Return an exception's message, whose code may fail, too."""
     try:
         return str(err)
     except Exception as second:  # noqa: BLE001 - foreign code
@@ -100,8 +100,7 @@ class Importer:
     """The modules of one plug-in.
 
     Until they are closed, they are in `sys.modules` under their private names, where Python's libraries look
-    up a
-    class's module.
+    up a class's module.
 
     Args:
         code: the plug-in.
@@ -126,7 +125,7 @@ class Importer:
         """One of the plug-in's modules by its natural name, such as `geonames.track`; executed once.
 
         Raises:
-            ModuleNotFoundError: there is none of that name.
+            ModuleNotFoundError: If there is none of that name.
         """
         known = self._loaded.get(name)
         if known is not None:
@@ -147,7 +146,7 @@ class Importer:
         self._loaded.clear()
 
     def _execute(self, name: str, path: str | None) -> ModuleType:
-        """A module from its text; a folder without `__init__.py` is an empty package."""
+        """Return a module from its text; a folder without `__init__.py` is an empty package."""
         module = ModuleType(f"{self.prefix}.{name}")
         is_package = path is None or path.endswith("__init__.py")
         module.__package__ = module.__name__ if is_package else module.__name__.rpartition(".")[0]
@@ -190,7 +189,7 @@ class Importer:
         return module if fromlist else self.load(top)
 
     def _natural(self, name: str, globals_: Mapping[str, Any], level: int) -> str:
-        """The name without the private part, relative ones resolved."""
+        """Return the name without the private part, relative ones resolved."""
         if not level:
             return name
         package = str(globals_.get("__package__", "")).removeprefix(f"{self.prefix}.").split(".")
@@ -200,10 +199,10 @@ class Importer:
         return ".".join([*base, name] if name else base)
 
     def _serve(self, name: str, top: str, fromlist: tuple[str, ...] | None) -> ModuleType:
-        """A module that benchctl provides.
+        """Return a module that benchctl provides.
 
         Raises:
-            ImportError: it lacks what is asked for, which is named.
+            ImportError: If it lacks what is asked for, which is named.
         """
         module = self._served.get(name)
         if module is None:
@@ -240,20 +239,14 @@ _META_DATA: Mapping[str, Any] = {
 
 @dataclass
 class Registry:
-    """What a plug-in registers; methods are named as in Rally and OpenSearch Benchmark.
+    """What a plug-in registers; methods are named as in Rally and OpenSearch Benchmark."""
 
-    Attributes:
-        param_sources: name -> function or class.
-        runners: operation type -> coroutine function, or object with `async __call__`.
-        schedulers: name -> function or class.
-        processors: of the track, before it is run.
-        meta_data: about the driver, for plug-ins.
-    """
-
-    param_sources: dict[str, Any] = field(default_factory=dict)
+    param_sources: dict[str, Any] = field(default_factory=dict)  # name -> function or class
+    # Operation type -> coroutine function, or object with `async __call__`.
     runners: dict[str, Any] = field(default_factory=dict)
-    schedulers: dict[str, Any] = field(default_factory=dict)
-    processors: list[Any] = field(default_factory=list)
+    schedulers: dict[str, Any] = field(default_factory=dict)  # name -> function or class
+    processors: list[Any] = field(default_factory=list)  # of the track, before it is run
+    # About the driver, for plug-ins.
     meta_data: Mapping[str, Any] = field(default_factory=lambda: dict(_META_DATA))
 
     def register_param_source(self, name: str, param_source: Any) -> None:
@@ -306,7 +299,7 @@ class _Blocking:
 
 
 def named(name: object) -> str:
-    """A name as in tracks; plug-ins may also use Rally's enumeration."""
+    """Return a name as in tracks; plug-ins may also use Rally's enumeration."""
     hyphenated = getattr(name, "to_hyphenated_string", None)
     return str(hyphenated() if callable(hyphenated) else name)
 
@@ -339,7 +332,7 @@ _PARSE = ("parse_bool_parameter", "parse_float_parameter", "parse_int_parameter"
 
 
 def served_modules(registry: Registry) -> Mapping[str, ModuleType]:
-    """All modules of the two that plug-ins can import, by full name; `registry` is the plug-in's."""
+    """Return all modules of the two that plug-ins can import, by full name; `registry` is the plug-in's."""
     found: dict[str, ModuleType] = {}
 
     def runner_for(operation_type: object) -> Any:
@@ -414,28 +407,20 @@ def _of(module: ModuleType, names: tuple[str, ...]) -> dict[str, Callable[..., A
 
 @dataclass(frozen=True)
 class PluginUse:
-    """How the load finds a plug-in, in any process; its digest has been consented to.
+    """How the load finds a plug-in, in any process; its digest has been consented to."""
 
-    Attributes:
-        folder: of the track.
-        digest: of the files that may be executed.
-        track: for the plug-in to read.
-        challenge: being run.
-        session: one fork's tasks share its modules' state, the next fork's do not.
-    """
-
-    folder: Path
-    digest: str
-    track: model.Track
-    challenge: model.Challenge | None = None
-    session: int = 0
+    folder: Path  # of the track
+    digest: str  # of the files that may be executed
+    track: model.Track  # for the plug-in to read
+    challenge: model.Challenge | None = None  # being run
+    session: int = 0  # one fork's tasks share its modules' state, the next fork's do not
 
 
 class Loaded:
     """A plug-in whose code has been executed, with the user's consent; `tag` makes its modules' names unique.
 
     Raises:
-        PluginError: its code failed; the message has file and line.
+        PluginError: If its code failed; the message has file and line.
     """
 
     def __init__(self, code: Code, tag: str) -> None:
@@ -451,10 +436,10 @@ class Loaded:
             raise
 
     def track(self, track: model.Track, challenge: model.Challenge | None) -> Track:
-        """The track for a challenge, after the plug-in's processors.
+        """Return the track for a challenge, after the plug-in's processors.
 
         Raises:
-            PluginError: a processor failed, or needs something unsupported.
+            PluginError: If a processor failed, or needs something unsupported.
         """
         name = "" if challenge is None else challenge.name
         with self._lock:
@@ -527,10 +512,10 @@ _sessions = _Sessions()
 
 
 def loaded_plugin(use: PluginUse) -> Loaded:
-    """The plug-in of a use, loaded if necessary.
+    """Return the plug-in of a use, loaded if necessary.
 
     Raises:
-        BenchctlError: it has changed since consent was given, or its code failed.
+        BenchctlError: If it has changed since consent was given, or its code failed.
     """
     return _sessions.get(use)
 
@@ -544,8 +529,8 @@ def check_registered(
         What it does not register of `needed`, for each challenge; see `missing_names`.
 
     Raises:
-        PluginError: its code failed.
-        BenchctlError: it ended the process, or took longer than `within_s`.
+        PluginError: If its code failed.
+        BenchctlError: If it ended the process, or took longer than `within_s`.
     """
     # Spawned, not forked: the caller may have threads.
     context = get_context("spawn")
@@ -585,7 +570,7 @@ def _check(line: Connection, code: Code, needed: Sequence[Mapping[str, frozenset
 
 
 def missing_names(loaded: Loaded, needed: Mapping[str, frozenset[str]]) -> list[str]:
-    """The names that a track needs and a plug-in does not register, one phrase each.
+    """Return the names that a track needs and a plug-in does not register, one phrase each.
 
     `needed` maps `param source`, `operation type` and `scheduler` to names.
     """
