@@ -114,23 +114,23 @@ def test_without_ranges_and_always_cut_short_it_ends(files: FileServer, tmp_path
     assert not wanted.target.exists()
 
 
-@pytest.mark.parametrize("body", [BODY[::-1], BODY + b"more"])
-def test_another_version_on_the_server_begins_anew(body: bytes, files: FileServer, tmp_path: Path):
-    files.files["/file"] = Served(BODY, cuts=[HALF, *[0] * 10])
+@pytest.mark.parametrize(
+    ("body", "versions"),
+    [
+        (BODY[::-1], ('"1"', '"2"')),
+        (BODY + b"more", ('"1"', '"2"')),
+        (BODY[::-1] + b"x", ("", "")),  # the size alone shows that it changed
+    ],
+)
+def test_another_version_on_the_server_begins_anew(
+    body: bytes, versions: tuple[str, str], files: FileServer, tmp_path: Path
+):
+    files.files["/file"] = Served(BODY, cuts=[HALF, *[0] * 10], version=versions[0])
     wanted = Piece(f"{files.url}/file")
     with pytest.raises(BenchctlError):
         download(files, tmp_path, wanted).run()
-    files.files["/file"] = Served(body, version='"2"')
+    files.files["/file"] = Served(body, version=versions[1])
     assert download(files, tmp_path, wanted).run().read_bytes() == body
-
-
-def test_without_versions_the_size_tells_that_it_changed(files: FileServer, tmp_path: Path):
-    files.files["/file"] = Served(BODY, cuts=[HALF, *[0] * 10], version="")
-    wanted = Piece(f"{files.url}/file")
-    with pytest.raises(BenchctlError):
-        download(files, tmp_path, wanted).run()
-    files.files["/file"] = Served(BODY[::-1] + b"x", version="")
-    assert download(files, tmp_path, wanted).run().read_bytes() == BODY[::-1] + b"x"
 
 
 def test_pieces_are_joined_and_taken_up_in_the_middle_of_one(files: FileServer, tmp_path: Path):
@@ -201,18 +201,14 @@ def test_an_address_that_nobody_answers_at_is_told_at_once(tmp_path: Path, files
     assert not wanted.pause.paused
 
 
-def test_space_is_checked_before_anything_is_written(files: FileServer, tmp_path: Path):
+@pytest.mark.parametrize("count", [1, 2])
+def test_space_is_checked_for_all_pieces_together(count: int, files: FileServer, tmp_path: Path):
     files.files["/file"] = Served(BODY)
+    pieces = [Piece(f"{files.url}/file", len(BODY))] * count
     with pytest.raises(BenchctlError, match=r"not enough space .* to download file"):
-        download(files, tmp_path, free=RESERVE_BYTES + len(BODY) - 1).run()
-    assert download(files, tmp_path, free=RESERVE_BYTES + len(BODY)).run().read_bytes() == BODY
-
-
-def test_space_is_checked_for_all_pieces_together(files: FileServer, tmp_path: Path):
-    files.files["/file"] = Served(BODY)
-    pieces = [Piece(f"{files.url}/file", len(BODY))] * 2
-    with pytest.raises(BenchctlError, match="not enough space"):
-        download(files, tmp_path, *pieces, free=RESERVE_BYTES + 2 * len(BODY) - 1).run()
+        download(files, tmp_path, *pieces, free=RESERVE_BYTES + count * len(BODY) - 1).run()
+    enough = download(files, tmp_path, *pieces, free=RESERVE_BYTES + count * len(BODY))
+    assert enough.run().read_bytes() == BODY * count
 
 
 def test_a_damaged_note_of_the_last_attempt_begins_anew(files: FileServer, tmp_path: Path):

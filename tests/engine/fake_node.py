@@ -86,3 +86,14 @@ def fake_node(tls: ssl.SSLContext | None = None) -> Iterator[FakeNode]:
         server.shutdown()
         thread.join()
         server.server_close()
+
+
+@contextmanager
+def closed_port() -> Iterator[int]:
+    """A port that is bound but refuses connections, so that nobody else can take it meanwhile."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler, bind_and_activate=False)
+    server.server_bind()
+    try:
+        yield server.server_address[1]
+    finally:
+        server.server_close()

@@ -5,7 +5,6 @@ import socketserver
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -16,7 +15,7 @@ from benchctl.engine.client import NodeRequestError, loopback
 from benchctl.engine.target import Address, explained, identify
 from benchctl.errors import BenchctlError, ExitCode
 from benchctl.network import Trouble
-from engine.fake_node import FakeNode, fake_node
+from engine.fake_node import FakeNode, closed_port, fake_node
 from load.hostile_acts import LARGE
 from load.hostile_server import HostileServer
 
@@ -156,17 +155,6 @@ def test_the_wrong_scheme_names_the_right_one(node: FakeNode, shielded: FakeNode
     plain = refusal(loopback(shielded.port))
     assert "breaks the connection" in plain.message
     assert f"https://127.0.0.1:{shielded.port}" in plain.hint
-
-
-@contextmanager
-def closed_port() -> Iterator[int]:
-    """A port that is bound but refuses connections, so that nobody else can take it meanwhile."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler, bind_and_activate=False)
-    server.server_bind()
-    try:
-        yield server.server_address[1]
-    finally:
-        server.server_close()
 
 
 def test_nobody_there_and_no_such_name():

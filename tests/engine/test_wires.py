@@ -5,8 +5,7 @@ import signal
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from contextlib import closing
 from pathlib import Path
 from typing import get_args
 
@@ -18,7 +17,7 @@ from benchctl.endpoint import Auth, Endpoint
 from benchctl.engine.client import ClientWire, NodeRequestError
 from benchctl.network import Trouble
 from benchctl.results.plan import EngineName
-from engine.fake_node import FakeNode, fake_node
+from engine.fake_node import FakeNode, closed_port, fake_node
 from load.hostile_acts import BOMB, BROKEN, HEADS, LARGE, SLOW
 from load.hostile_server import PLAIN, Act, HostileServer
 from waiting import eventually
@@ -45,17 +44,6 @@ def test_refusals_are_answers_and_nothing_is_retried(wire: ClientWire, node: Fak
     node.answers["POST", "/big5/_search"] = (status, {"error": "busy"})
     assert wire.send("POST", "/big5/_search", {}, {}, PATIENCE_S) == (status, {"error": "busy"})
     assert len(node.seen) == 1
-
-
-@contextmanager
-def closed_port() -> Iterator[int]:
-    """A port that is bound but refuses connections, so that nobody else can take it meanwhile."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler, bind_and_activate=False)
-    server.server_bind()
-    try:
-        yield server.server_address[1]
-    finally:
-        server.server_close()
 
 
 @pytest.mark.parametrize("engine", ENGINES)

@@ -164,13 +164,6 @@ def test_messages_hide_credentials(server: Server, home: Home):
     assert "secret" not in str(caught.value)
 
 
-def test_space_is_checked_before_a_url_is_written(server: Server, home: Home):
-    server.replies["/dist.zip"] = Reply(zipped())
-    with pytest.raises(BenchctlError, match="not enough space"):
-        download_archive(home, f"{server.url}/dist.zip", ignore, free=lambda _: RESERVE_BYTES)
-    assert kept(home) == []
-
-
 def test_a_local_archive_is_used_where_it_is(tmp_path: Path):
     path = tmp_path / "mine.zip"
     path.write_bytes(zipped())
