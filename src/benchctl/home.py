@@ -28,20 +28,14 @@ def open_folder(path: Path) -> Path:
     return path
 
 
-@dataclass(frozen=True)
-class Home:
-    """The folder tree of one benchctl installation; every folder is created on first use.
+class _Folder:
+    """A folder of a home, of its attribute's name, made on first use."""
 
-    Args:
-        root: the top folder.
-        node_owner: whom nodes run as and who owns their files; None when benchctl is not root.
-    """
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
 
-    root: Path
-    node_owner: Owner | None = None
-
-    def _folder(self, name: str) -> Path:
-        path = self.root / name
+    def __get__(self, home: "Home", owner: type) -> Path:
+        path = home.root / self._name
         if path.is_dir():
             return path
         try:
@@ -53,85 +47,35 @@ class Home:
                 hint="set BENCHCTL_HOME to a folder that you can write to",
             ) from err
 
-    @property
-    def artifacts(self) -> Path:
-        """Downloaded archives, by engine and version."""
-        return self._folder("artifacts")
 
-    @property
-    def engines(self) -> Path:
-        """Unpacked distributions, by digest of their archive."""
-        return self._folder("engines")
+@dataclass(frozen=True)
+class Home:
+    """The folder tree of one benchctl installation."""
 
-    @property
-    def jdks(self) -> Path:
-        """Java runtimes."""
-        return self._folder("jdks")
+    root: Path
+    # Whom nodes run as and who owns their files; None if benchctl is not root.
+    node_owner: Owner | None = None
 
-    @property
-    def corpora(self) -> Path:
-        """Generated corpora, and files of documents that were fetched."""
-        return self._folder("corpora")
-
-    @property
-    def indices(self) -> Path:
-        """Prepared indices, by key."""
-        return self._folder("indices")
-
-    @property
-    def partial(self) -> Path:
-        """Half-built indices of interrupted preparations, by key: the next one goes on from there."""
-        return self._folder("partial")
-
-    @property
-    def nodes(self) -> Path:
-        """Nodes started by `benchctl node`."""
-        return self._folder("nodes")
-
-    @property
-    def runs(self) -> Path:
-        """Runs: samples, summaries, logs."""
-        return self._folder("runs")
-
-    @property
-    def nightly(self) -> Path:
-        """Suites that run unattended: nights, alarms, pages."""
-        return self._folder("nightly")
-
-    @property
-    def experiments(self) -> Path:
-        """Executions of experiments; their runs are among the runs."""
-        return self._folder("experiments")
-
-    @property
-    def minimize(self) -> Path:
-        """Searches for the smallest schedule that shows an effect, each with the runs behind it."""
-        return self._folder("minimize")
-
-    @property
-    def bisections(self) -> Path:
-        """Searches for the first revision that behaves otherwise, each with the runs behind it."""
-        return self._folder("bisections")
-
-    @property
-    def builds(self) -> Path:
-        """What was built of commits, and copies of remote repositories."""
-        return self._folder("builds")
-
-    @property
-    def logs(self) -> Path:
-        """Logs of node starts that failed before there was a run to keep them."""
-        return self._folder("logs")
-
-    @property
-    def trusted(self) -> Path:
-        """Consents to execute tracks' Python plug-ins, by digest."""
-        return self._folder("trusted")
-
-    @property
-    def scratch(self) -> Path:
-        """Private copies of indices and half-finished work; whatever is here after a crash is rubbish."""
-        return self._folder("scratch")
+    artifacts = _Folder()  # downloaded archives, by engine and version
+    engines = _Folder()  # unpacked distributions, by digest of their archive
+    jdks = _Folder()  # Java runtimes
+    corpora = _Folder()  # generated corpora, and files of documents that were fetched
+    indices = _Folder()  # prepared indices, by key
+    # Half-built indices of interrupted preparations, by key: the next one goes on from there.
+    partial = _Folder()
+    nodes = _Folder()  # nodes started by `benchctl node`
+    runs = _Folder()  # runs: samples, summaries, logs
+    nightly = _Folder()  # suites that run unattended: nights, alarms, pages
+    experiments = _Folder()  # executions of experiments; their runs are among the runs
+    # Searches for the smallest schedule that shows an effect, each with the runs behind it.
+    minimize = _Folder()
+    # Searches for the first revision that behaves otherwise, each with the runs behind it.
+    bisections = _Folder()
+    builds = _Folder()  # what was built of commits, and copies of remote repositories
+    logs = _Folder()  # logs of node starts that failed before there was a run to keep them
+    trusted = _Folder()  # consents to execute tracks' Python plug-ins, by digest
+    # Private copies of indices and half-finished work; whatever is here after a crash is rubbish.
+    scratch = _Folder()
 
 
 def home_root(environ: Mapping[str, str] | None = None, *, euid: int | None = None) -> Path:
