@@ -8,14 +8,12 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import click
 import msgspec
 import pytest
 
-import benchctl.home as boundary_home
 from authority import certificate_file, server_context
 from benchctl.cli import root
 from benchctl.cli.boundary import guarded
@@ -34,18 +32,7 @@ from stub_cluster import stub_cluster
 
 @pytest.fixture(autouse=True)
 def own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    home = tmp_path / "home"
-    monkeypatch.setattr(boundary_home, "_check_reachable", lambda *_: None)
-    monkeypatch.setenv("BENCHCTL_HOME", str(home))
-
-
-@pytest.fixture(autouse=True)
-def own_signals() -> Iterator[None]:
-    """The boundary installs handlers; other tests keep theirs."""
-    kept = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
-    yield
-    for number, handler in kept.items():
-        signal.signal(number, handler)
+    monkeypatch.setenv("BENCHCTL_HOME", str(tmp_path / "home"))
 
 
 # Without the fixtures of this process.

@@ -17,11 +17,8 @@ RUN = "20260101-000000-c-0001"
 
 
 @pytest.fixture(autouse=True)
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr("benchctl.home._check_reachable", lambda *_: None)
-    monkeypatch.setenv("BENCHCTL_HOME", str(tmp_path))
-    RunStore(tmp_path / "runs").create(RUN).save(make_record(RUN))
-    return tmp_path
+def stored_run(home: Path) -> None:
+    RunStore(home / "runs").create(RUN).save(make_record(RUN))
 
 
 def offered(*words: str) -> list[str]:

@@ -5,7 +5,6 @@ import os
 import pty
 import select
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
@@ -54,15 +53,6 @@ class Held:
         if number >= self.number:
             self.reached.set()
             self.released.wait(60)
-
-
-@pytest.fixture(autouse=True)
-def own_signals() -> Iterator[None]:
-    """The boundary installs handlers; other tests keep theirs."""
-    kept = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
-    yield
-    for number, handler in kept.items():
-        signal.signal(number, handler)
 
 
 @pytest.fixture

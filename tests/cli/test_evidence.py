@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
-import benchctl.home as boundary_home
 from benchctl.cli import root
 from benchctl.errors import UsageError
 from benchctl.results.evidence import (
@@ -42,11 +41,8 @@ OS = [(0, *[0.0] * 8, 9.0, 2e6), (10 * S, *[10.0] * 8, 9.0, 2e6)]
 
 
 @pytest.fixture(autouse=True)
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(boundary_home, "_check_reachable", lambda *_: None)
-    monkeypatch.setenv("BENCHCTL_HOME", str(tmp_path))
+def width(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "120")
-    return tmp_path
 
 
 def evident(runs: Path) -> Path:

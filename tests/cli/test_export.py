@@ -6,7 +6,6 @@ from urllib.parse import urlsplit
 import pytest
 from click.testing import CliRunner, Result
 
-import benchctl.home as boundary_home
 from benchctl.cli import root
 from benchctl.errors import BenchctlError, UsageError
 from fake_store import fake_store
@@ -17,12 +16,9 @@ FORKS = 4
 
 
 @pytest.fixture(autouse=True)
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(boundary_home, "_check_reachable", lambda *_: None)
-    monkeypatch.setenv("BENCHCTL_HOME", str(tmp_path))
+def stored_runs(home: Path) -> None:
     for run in (RUN, LATER):
-        stored(tmp_path / "runs", run)
-    return tmp_path
+        stored(home / "runs", run)
 
 
 def call(*arguments: object) -> Result:

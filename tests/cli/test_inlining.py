@@ -7,7 +7,6 @@ import pytest
 import zstandard
 from click.testing import CliRunner, Result
 
-import benchctl.home as boundary_home
 from benchctl.cli import root
 from benchctl.results.model import BootRecord
 from benchctl.results.store import RunFolder
@@ -39,11 +38,8 @@ def logged(runs: Path) -> None:
 
 
 @pytest.fixture(autouse=True)
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(boundary_home, "_check_reachable", lambda *_: None)
-    monkeypatch.setenv("BENCHCTL_HOME", str(tmp_path))
-    logged(tmp_path / "runs")
-    return tmp_path
+def logged_run(home: Path) -> None:
+    logged(home / "runs")
 
 
 def call(*arguments: object) -> Result:

@@ -8,7 +8,6 @@ import psutil
 import pytest
 from click.testing import CliRunner, Result
 
-import benchctl.home as boundary_home
 from benchctl.cli import root
 from benchctl.errors import UsageError
 from benchctl.home import Home
@@ -16,10 +15,8 @@ from benchctl.run.standalone import STATE_NAME, NodeState, node_folder
 
 
 @pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
-    monkeypatch.setattr(boundary_home, "_check_reachable", lambda *_: None)
-    monkeypatch.setenv("BENCHCTL_HOME", str(tmp_path))
-    return Home(tmp_path)
+def home(home: Path) -> Home:
+    return Home(home)
 
 
 @pytest.fixture

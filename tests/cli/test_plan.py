@@ -4,10 +4,8 @@ import json
 from pathlib import Path
 
 import msgspec
-import pytest
 from click.testing import CliRunner, Result
 
-import benchctl.home as boundary_home
 from benchctl.cli import root
 from benchctl.results.model import RunRecord
 from benchctl.results.plan import Plan, StopSpec
@@ -15,13 +13,6 @@ from benchctl.results.store import RunStore
 from benchctl.run.host import describe_host
 from benchctl.run.plan import RunSpec, plan_run
 from builders import CORPUS, ES, OS, make_environment, make_fork, make_record, make_summary
-
-
-@pytest.fixture(autouse=True)
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(boundary_home, "_check_reachable", lambda *_: None)
-    monkeypatch.setenv("BENCHCTL_HOME", str(tmp_path))
-    return tmp_path
 
 
 def call(*arguments: str) -> Result:

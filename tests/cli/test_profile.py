@@ -8,7 +8,6 @@ import msgspec
 import pytest
 from click.testing import CliRunner, Result
 
-import benchctl.home as boundary_home
 from benchctl.cli import root
 from benchctl.errors import UsageError
 from benchctl.jvm.profile import PROFILE_NAME, Sample, expand, profile_of
@@ -52,10 +51,8 @@ def profiled(runs: Path) -> RunFolder:
 
 
 @pytest.fixture(autouse=True)
-def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunFolder:
-    monkeypatch.setattr(boundary_home, "_check_reachable", lambda *_: None)
-    monkeypatch.setenv("BENCHCTL_HOME", str(tmp_path))
-    return profiled(tmp_path / "runs")
+def run(home: Path) -> RunFolder:
+    return profiled(home / "runs")
 
 
 def call(*arguments: object) -> Result:

@@ -121,7 +121,7 @@ RUN: Final[Mapping[str, tuple[Words, ...]]] = {
 REDLINE: Final[Mapping[str, tuple[Words, ...]]] = {
     **SUBJECT,
     "track": (("--track", "big5"),),
-    "names": ((), ("--operation", "bulk")),
+    "names": ((), ("--operation", "term")),
     "challenge": (("--challenge", "mixed.json"), ("--challenge", "mixed.json", "--task", "range")),
     "objective": ((),),
     "forks": (("--forks", "4"),),

@@ -24,12 +24,10 @@ DAY = timedelta(days=1)
 
 
 @pytest.fixture(autouse=True)
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
-    monkeypatch.setattr("benchctl.home._check_reachable", lambda *_: None)
-    monkeypatch.setenv("BENCHCTL_HOME", str(tmp_path))
+def home(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
     # The lock of this home alone: others may measure on this host meanwhile.
     monkeypatch.setattr("benchctl.cli.runs.LOCK_NAME", f"\0{tmp_path}")
-    return Home(tmp_path)
+    return Home(home)
 
 
 def call(*arguments: object) -> Result:

@@ -11,7 +11,6 @@ import msgspec
 import pytest
 from click.testing import CliRunner, Result
 
-import benchctl.home as boundary_home
 from benchctl.cli import root
 from benchctl.errors import BenchctlError, ExitCode, UsageError
 from benchctl.nightly.hooks import nights_view
@@ -23,13 +22,6 @@ from made_builds import builds, built_record
 from races import race, run_of_osb, task_of, times, write
 from report.html.outline import outline
 from stored import ROWS, described, stored
-
-
-@pytest.fixture(autouse=True)
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(boundary_home, "_check_reachable", lambda *_: None)
-    monkeypatch.setenv("BENCHCTL_HOME", str(tmp_path))
-    return tmp_path
 
 
 def call(*arguments: object) -> Result:
