@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchctl.report.layout import _listed, headline, said, verdict_sentence
+from benchctl.report.layout import _listed, collect_notes, headline, said, verdict_sentence
 from benchctl.results.figures import TaskSummary
 from benchctl.results.model import HostProbe, RunRecord
 from benchctl.stats.analyse import analyse_run
@@ -249,3 +249,24 @@ def test_what_few_forks_leave_open_is_provisional_too_and_says_by_which_metrics(
         f"{'provisional: ' if few else ''}os vs es on desc_sort_timestamp: inconclusive by throughput and "
         f"p90 service time.{few}"
     )
+
+
+def test_what_every_row_shares_is_said_once_without_a_number(build: Callable[..., RunRecord]):
+    notes = collect_notes(analyse_run(build(forks=1)))
+    assert [doubt.code for doubt in notes.numbered] == ["answers-differ"]
+    assert [doubt.code for doubt in notes.general] == ["single-fork", "small-scale", "one-index-build"]
+
+
+def test_numbers_follow_the_order_of_the_rows(build: Callable[..., RunRecord]):
+    def failing(summary: TaskSummary, _variant: str, _block: int) -> TaskSummary:
+        failures = {"rejected": 1} if summary.label == "desc_sort_timestamp" else {}
+        return msgspec.structs.replace(summary, failures=failures)
+
+    analysis = analyse_run(build(edit=failing))
+    notes = collect_notes(analysis)
+    assert [notes.cell(row.caveats).text for row in analysis.rows[:3]] == ["1 2", "", "3"]
+
+
+def test_notes_of_the_run_come_along(build: Callable[..., RunRecord]):
+    analysis = analyse_run(build(caveats=("the governor is powersave",)))
+    assert collect_notes(analysis).general[0].text == "the governor is powersave"

@@ -1,0 +1,228 @@
+"""The tables below the results: every kind of time, what probes and builds explain, order, cost."""
+
+from collections.abc import Callable
+
+import msgspec
+import pytest
+
+from benchctl.report.command_line import command
+from benchctl.report.details import (
+    adjusted_grids,
+    builds_grid,
+    cost_grid,
+    further_grids,
+    order_grids,
+    times_grid,
+)
+from benchctl.report.grid import judged
+from benchctl.report.tables import render_text
+from benchctl.results.figures import Quantiles, TaskSummary
+from benchctl.results.model import HostProbe, RunRecord
+from benchctl.results.plan import EvidenceSpec
+from benchctl.stats.analyse import analyse, analyse_run
+from benchctl.stats.analysis import Analysis
+from benchctl.track.model import Challenge, Task
+from builders import make_fork, make_plan, make_record, make_summary
+
+MS = 1e6
+TOOK = Quantiles(2 * MS, 3 * MS, 4 * MS, 0, 0, 0)
+
+
+def analysed(build: Callable[..., RunRecord], **changes: object) -> Analysis:
+    def changed(summary: TaskSummary, _variant: str, _block: int) -> TaskSummary:
+        return msgspec.structs.replace(summary, **changes)
+
+    return analyse_run(build(edit=changed))
+
+
+def test_there_is_a_column_for_every_time_that_is_known(build: Callable[..., RunRecord]):
+    grid = times_grid(analysed(build, took=TOOK, pages=TOOK))
+    assert grid is not None
+    assert grid.titles == ("Operation", "Variant", "took", "service", "page")
+    assert all(line[2] == "2.000 / 3.000 / 4.000" for line in grid.texts)
+
+
+def test_few_requests_have_no_high_quantiles(build: Callable[..., RunRecord]):
+    for samples, cell in (
+        (9, "2.000"),
+        (10, "2.000 / 3.000"),
+        (99, "2.000 / 3.000"),
+        (100, "2.000 / 3.000 / 4.000"),
+    ):
+        grid = times_grid(analysed(build, took=TOOK, samples=samples))
+        assert grid is not None
+        assert {line[2] for line in grid.texts} == {cell}
+
+
+def test_a_task_without_times_has_no_line(build: Callable[..., RunRecord]):
+    assert times_grid(analysed(build, service_time=None, latency=None)) is None
+
+
+def test_only_details_show_them(build: Callable[..., RunRecord]):
+    found = analysed(build, took=TOOK)
+    assert "Times: p50" in render_text(found, details=True)
+    assert "Times: p50" not in render_text(found)
+
+
+def test_a_batch_has_a_line_for_every_search(build: Callable[..., RunRecord]):
+    half = Quantiles(MS, 1.5 * MS, 2 * MS, 0, 0, 0)
+    grid = times_grid(analysed(build, took=TOOK, took_sum=TOOK, took_parts=(half, TOOK)))
+    assert grid is not None
+    assert grid.titles == ("Operation", "Variant", "took", "took sum", "service")
+    searches = [line[2:] for line in grid.texts if line[0].endswith("range, search 1")]
+    assert searches == [("1.000 / 1.500 / 2.000", "", "")] * 2
+
+
+def probed(record: RunRecord, *, builds: int = 1) -> RunRecord:
+    """Every fork on a host of its own speed, and on the builds in turn."""
+    forks = tuple(
+        msgspec.structs.replace(
+            fork,
+            index_build=fork.block % builds,
+            probes=(HostProbe(100 + fork.block**2 + fork.position, 100, 0.0, 0.1, None),) * 2,
+        )
+        for fork in record.forks
+    )
+    return msgspec.structs.replace(record, forks=forks)
+
+
+def test_a_grid_a_metric_with_plain_and_adjusted_side_by_side(build: Callable[..., RunRecord]):
+    throughput, service_time = adjusted_grids(analyse_run(probed(build())))
+    assert throughput.title == (
+        "With the host's probes (cpu) held equal, beside the plain effect (the plain one decides): "
+        "throughput; CV of es and of the variant"
+    )
+    assert "(the plain one decides): p90 service time;" in service_time.title
+    name, effect, interval, adjusted, its_interval, plain_cv, adjusted_cv = throughput.texts[2]
+    assert (name, effect, plain_cv) == ("range", "-21.4", "1.9, 1.9")
+    assert adjusted.startswith("-21.")
+    assert interval != its_interval
+    assert adjusted_cv.count(",") == 1
+
+
+def test_where_there_is_no_adjusting_the_reason_stands_in_its_place(build: Callable[..., RunRecord]):
+    """One variant of three has two forks only."""
+    record = probed(build(("es", "os", "noinline")))
+    forks = tuple(fork for fork in record.forks if fork.variant == "os" or fork.block < 2)
+    lines = adjusted_grids(analyse_run(msgspec.structs.replace(record, forks=forks)))[0].texts
+    assert lines[0][4] != "n/a"
+    assert lines[1][4:6] == ("n/a", "too few values (4) to adjust")
+
+
+@pytest.mark.parametrize("forks", [1, 2])
+def test_nothing_to_adjust_is_no_table(build: Callable[..., RunRecord], forks: int):
+    assert adjusted_grids(analyse_run(build())) == []
+    assert adjusted_grids(analyse_run(probed(build(forks=forks)))) == []
+
+
+def test_several_contenders_are_named(build: Callable[..., RunRecord]):
+    grid = adjusted_grids(analyse_run(probed(build(("es", "os", "noinline")))))[0]
+    assert grid.titles[:2] == ("Operation", "Variant")
+    assert [line[1] for line in grid.texts[:2]] == ["os", "noinline"]
+
+
+def test_one_variant_alone_has_spreads_only(build: Callable[..., RunRecord]):
+    grid = adjusted_grids(analyse_run(probed(build(("es",), 10))))[0]
+    assert grid.titles == ("Operation", "CV %", "Adjusted CV")
+    assert grid.title.endswith("held equal, beside the plain spread: throughput")
+    assert adjusted_grids(analyse_run(build(("es",), 1))) == []
+
+
+def test_builds_have_their_part_of_the_spread(build: Callable[..., RunRecord]):
+    grid = builds_grid(analyse_run(probed(build(), builds=2)))
+    assert grid is not None
+    assert grid.texts[0][:4] == ("desc_sort_timestamp", "throughput", "es", "3 2")
+    assert builds_grid(analyse_run(build())) is None
+
+
+def test_texts_name_builds_where_they_are_the_unit(build: Callable[..., RunRecord]):
+    record = probed(build(), builds=3)
+    words = " ".join(render_text(analyse_run(record), plan=record.plan).split())
+    assert "Interval and p: Welch's t over index builds, on logarithms" in words
+    assert "Precision of the noisiest row: minimum detectable effect" in words
+    assert "with 3 index builds, " in words
+    assert " with 6; " in words
+    assert "index builds a side (80 % power)" in words
+    assert "every build counts alike all the same" in words
+
+
+SORT, RANGE = Task("sort", iterations=9), Task("range", iterations=9)
+PLAN = make_plan(schedules=(Challenge("fresh", (RANGE,)), Challenge("debug", (SORT, RANGE))))
+TIMES = ((1.0, 2.0), (1.1, 2.3), (0.9, 1.9))
+
+
+def test_a_line_for_the_fresh_node_and_one_for_each_other_place():
+    forks = [
+        make_fork(
+            "es",
+            block,
+            make_summary("range", fresh),
+            msgspec.structs.replace(make_summary("sort", 5.0), schedule=1, task=0),
+            msgspec.structs.replace(make_summary("range", later), schedule=1, task=1),
+        )
+        for block, (fresh, later) in enumerate(TIMES)
+    ]
+    throughput, service_time = order_grids(analyse({"es": forks}, PLAN))
+    assert throughput.title == (
+        "Order: throughput, queries/s, by what the same node had run before (paired over forks)"
+    )
+    first, second = throughput.texts
+    assert first == ("range", "es", "on a fresh node", "1,003.4", "", "", "", "baseline")
+    assert second[2:5] == ("after sort", "485.5", "-51.6")
+    assert second[-1] == "slower"
+    assert service_time.lines[1][-1] == judged("slower", "slower")
+
+
+def test_without_a_second_place_there_is_no_table():
+    forks = [make_fork("es", block, make_summary("range", 1.0)) for block in range(3)]
+    assert order_grids(analyse({"es": forks}, make_plan())) == []
+
+
+def analysis(extra: int, forks: int = 2) -> Analysis:
+    plan = make_plan(forks=forks, evidence=EvidenceSpec(("gc", "jit"), extra))
+    found = [
+        make_fork(
+            name, block, make_summary("range", mean * (1.2 if plan.is_extra(block) else 1) + block / 10)
+        )
+        for name, mean in (("es", 10.0), ("os", 20.0))
+        for block in range(forks + extra)
+    ]
+    return analyse_run(make_record(plan=plan, forks=tuple(found)))
+
+
+def test_one_fork_has_no_interval():
+    grid = cost_grid(analysis(1))
+    assert grid is not None
+    assert grid.title == (
+        "What evidence (gc, jit) cost: mean service time of 1 fork with it over plain ones - 1; one fork: no "
+        "interval; such forks run behind all others and enter no comparison"
+    )
+    assert (grid.titles, grid.texts) == (("Operation", "es %", "os %"), (("range", "+21.4", "+20.7"),))
+
+
+def test_several_have_one():
+    found = analysis(3, forks=3)
+    grid = cost_grid(found)
+    assert grid is not None
+    assert "of 3 forks with it over plain ones - 1, with 95 % intervals" in grid.title
+    assert grid.texts[0][1].startswith("+22.8 (+20.")
+    assert grid in further_grids(found, details=False)
+
+
+def test_without_extra_forks_there_is_no_table():
+    assert cost_grid(analysis(0)) is None
+
+
+@pytest.mark.parametrize(
+    ("evidence", "words"),
+    [
+        (None, ""),
+        (EvidenceSpec(("gc", "jit"), 1), "--evidence gc,jit --forks"),
+        (EvidenceSpec(("os",), 3), "--evidence os --evidence-forks 3 --forks"),
+        (EvidenceSpec(("os",), 0), "--evidence os --evidence-forks all --forks"),
+    ],
+)
+def test_a_command_that_repeats_a_run_collects_the_same(evidence: EvidenceSpec | None, words: str):
+    text = command(make_plan(evidence=evidence), forks=2, corpus_documents=1000, iterations=None)
+    assert words in text
+    assert ("--evidence" in text) == bool(words)
