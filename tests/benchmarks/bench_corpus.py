@@ -26,8 +26,7 @@ from rich.table import Table
 from benchctl.corpus.bulk import frame_bodies
 from benchctl.corpus.cluster_metrics import EPOCHS, NODES, TASKS
 from benchctl.corpus.documents import parse_documents
-from benchctl.corpus.generated import Corpus, ensure_corpus, open_documents
-from benchctl.corpus.generators import GENERATORS
+from benchctl.corpus.generated import GENERATORS, Corpus, ensure_corpus, open_documents
 from benchctl.corpus.tables import AGENT_IDS, MODIFIERS, NOUNS, PROCESSES, REGIONS
 from benchctl.home import Home
 from benchctl.track.model import GeneratorName

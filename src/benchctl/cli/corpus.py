@@ -10,8 +10,7 @@ from benchctl.cli.measuring import measuring, measuring_options
 from benchctl.cli.options import DocumentsType, ParamOptions, param_options
 from benchctl.cli.streams import say
 from benchctl.cli.watch import watching
-from benchctl.corpus.generated import list_corpora
-from benchctl.corpus.generators import GENERATORS
+from benchctl.corpus.generated import GENERATORS, list_corpora
 from benchctl.corpus.published import BIG5, BIG5_SIZES, Fetch, Packing, big5_corpus, fetched_files
 from benchctl.errors import UsageError
 from benchctl.home import resolve_home

@@ -10,7 +10,7 @@ import hashlib
 import os
 import shlex
 import shutil
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import ExitStack, closing, contextmanager
@@ -23,12 +23,41 @@ import msgspec
 import zstandard
 
 from benchctl.child import follow_parent
-from benchctl.corpus.generators import GENERATORS
+from benchctl.corpus import big5, cluster_metrics
 from benchctl.corpus.rows import Span
 from benchctl.disk import FreeBytes, disk_errors, free_bytes, read_file, require_space
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Home
 from benchctl.track.model import GeneratorName
+
+
+@dataclass(frozen=True)
+class CorpusGenerator:
+    """A module that makes documents."""
+
+    version: int  # raised whenever a document changes
+    file_bytes_a_document: int  # an upper estimate, compressed
+    # (seed, documents, start, stop) -> the documents [start, stop) of a corpus, as blocks of whole lines.
+    generate: Callable[[int, int, int, int], Iterator[bytes]]
+    # The part files of a corpus of so many documents, in document order.
+    spans: Callable[[int], Iterator[Span]]
+
+
+GENERATORS: Mapping[GeneratorName, CorpusGenerator] = {
+    "big5": CorpusGenerator(
+        big5.GENERATOR_VERSION,
+        big5.FILE_BYTES_A_DOCUMENT,
+        big5.generate,
+        big5.spans,
+    ),
+    "cluster-metrics": CorpusGenerator(
+        cluster_metrics.GENERATOR_VERSION,
+        cluster_metrics.FILE_BYTES_A_DOCUMENT,
+        cluster_metrics.generate,
+        cluster_metrics.spans,
+    ),
+}
+"""The generators, by the names that tracks call them: each is a module."""
 
 
 @contextmanager
