@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 from benchctl.errors import BenchctlError
 from benchctl.home import Home
 from benchctl.nightly.folder import SuiteFolder, suites
-from benchctl.nightly.model import Finding, NightRecord, SeriesKey
+from benchctl.nightly.model import Finding, SeriesKey
 from full_disk import nearly_full
-from three_years import make_store
 
 NOW = datetime(2026, 11, 21, 3, 0, tzinfo=UTC)
 
@@ -112,14 +111,6 @@ def test_nights_that_cannot_be_read_are_told_and_counted(suite: SuiteFolder):
     assert suite.begin("big5", NOW).number == 78
 
 
-def test_a_record_of_a_newer_benchctl_says_who_can_read_it(suite: SuiteFolder):
-    night = suite.begin("big5", NOW)
-    suite.save(msgspec.structs.replace(night, night_version=2))
-    with pytest.raises(BenchctlError, match="version 2") as caught:
-        suite.load(night.id)
-    assert "benchctl that wrote it" in caught.value.hint
-
-
 def test_a_full_disk_leaves_the_record_as_it_was(suite: SuiteFolder):
     night = suite.begin("big5", NOW)
     long = msgspec.structs.replace(night, status="done", reason="x" * 5000)
@@ -210,11 +201,3 @@ def test_files_are_on_the_disk_before_their_names_are(suite: SuiteFolder, monkey
     monkeypatch.setattr(os, "replace", replaced)
     suite.save(night)
     assert order == [f".night.json.{os.getpid()}.partial", "replace", night.id]
-
-
-def test_nights_and_figures_of_a_made_up_store_are_those_that_were_asked_for(tmp_path: Path):
-    suite = make_store(tmp_path / "s", nights=3, tasks=2, variants=3, forks=2)
-    records: list[NightRecord] = suite.nights(refused)
-    assert [one.label for one in records[0].variants] == ["es", "es1", "canary"]
-    assert len(suite.figure_files()) == 3
-    assert suite.figure_files([2, 9]) == [suite.night_path(records[1].id) / "figures.parquet"]

@@ -280,16 +280,6 @@ def test_what_cannot_be_gone_on_with_is_measured_anew(usual: World) -> None:
     assert record.run == usual.runs[-1].id
 
 
-def test_a_night_that_was_interrupted_says_so(usual: World) -> None:
-    def interrupt(_plan: Plan) -> None:
-        raise BenchctlError("interrupted", exit_code=ExitCode.INTERRUPTED)
-
-    usual.fail = interrupt
-    with pytest.raises(BenchctlError, match="interrupted"):
-        usual.night()
-    assert usual.folder.nights(str)[-1].status == "interrupted"
-
-
 def test_a_night_that_was_interrupted_is_gone_on_with_and_watches_as_others(usual: World) -> None:
     def interrupt(_plan: Plan) -> None:
         raise BenchctlError("interrupted", exit_code=ExitCode.INTERRUPTED)
@@ -297,6 +287,7 @@ def test_a_night_that_was_interrupted_is_gone_on_with_and_watches_as_others(usua
     usual.fail = interrupt
     with pytest.raises(BenchctlError, match="interrupted"):
         usual.night(flags=SLOW_FLAG)
+    assert usual.folder.nights(str)[-1].status == "interrupted"
     usual.fail = lambda _plan: None
     usual.now -= timedelta(days=1, hours=-1)
     ended = usual.night(flags=SLOW_FLAG)

@@ -125,7 +125,7 @@ _SECTIONS: Mapping[str, Mapping[str, LazyCommand]] = {
         "nightly": (
             "benchctl.nightly.commands",
             "nightly_group",
-            "Run suites unattended, and alert only on confirmed changes.",
+            "Run suites on a schedule and alert on confirmed changes.",
         ),
     },
     "Tracks, corpora, nodes and hosts": {

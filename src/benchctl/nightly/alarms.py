@@ -130,11 +130,12 @@ class Desk:
 
     def of_host(self, first: int) -> list[Raised]:
         """An alarm that the canary has been off so long that findings are held every night; raised once."""
-        if not self._blind or any(
+        moved = self._moved_in_a_row
+        if len(moved) < NIGHTS_UNTIL_BLIND or any(
             alarm.raised.kind == "host" for alarm in self._alarms if alarm.recovered is None
         ):
             return []
-        since = self._moved_in_a_row[-1]
+        since = moved[-1]
         return [
             Raised(
                 alarm=first,
@@ -196,10 +197,6 @@ class Desk:
                 break
             found.append(night)
         return found
-
-    @property
-    def _blind(self) -> bool:
-        return len(self._moved_in_a_row) >= NIGHTS_UNTIL_BLIND
 
     @property
     def _earlier(self) -> list[NightRecord]:

@@ -138,9 +138,6 @@ def _null(size: int) -> _Null:
     return _Null(size)
 
 
-# E-divisive.
-
-
 class ChangePoint(msgspec.Struct, frozen=True):
     """Where a level ends and another begins."""
 

@@ -27,9 +27,6 @@ from benchctl.results.plan import Plan, TargetSpec, VariantSpec
 from benchctl.results.store import RunFolder
 from benchctl.track.model import Challenge, Track, TrackOperation
 
-# What is not what it was in the night before, and what makes nights comparable at all.
-
-
 _GIB: Final = 2**30
 _HOST: Final[Mapping[str, str]] = {
     "hostname": "host name",
@@ -246,8 +243,6 @@ def _words(value: object) -> str:
     return "" if value is None else str(value)
 
 
-# Searches that are answered otherwise than in an earlier night, although the documents are the same.
-
 _MOST_CHARACTERS = 100
 
 _BeforeAfter = tuple[str, str]
@@ -428,9 +423,6 @@ def _documents(old: TopHits, new: TopHits) -> _BeforeAfter:
 
 def _place(place: int) -> str:
     return "top hit" if place == 1 else f"hit {place}"
-
-
-# Answers kept with their night, held against the last night's, and against those before an alarm.
 
 
 def keep_answers(folder: SuiteFolder, night: NightRecord, run: RunFolder) -> None:

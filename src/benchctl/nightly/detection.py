@@ -5,7 +5,6 @@ from dataclasses import dataclass
 
 from benchctl.nightly.model import (
     Alarm,
-    Annotated,
     Event,
     Finding,
     FindingStatus,
@@ -26,9 +25,6 @@ from benchctl.nightly.screening import (
     screen,
     too_rare,
 )
-
-# Which nights a series is held against: all earlier ones that nobody and nothing has ruled out.
-
 
 # A figure that was off for a reason that has gone, or that nobody could look into, must not become usual; nor
 # one that was back for a night, beside those of the alarm that it was back from.
@@ -53,7 +49,10 @@ class Baselines:
     @classmethod
     def of(cls, nights: Sequence[NightRecord], events: Sequence[Event], tonight: NightRecord) -> "Baselines":
         """From all nights, in any order, and all events, in theirs."""
-        first = _first_night(annotations_of(events), tonight.number)
+        rebased = (
+            one.number for one in annotations_of(events) if one.rebase and one.number <= tonight.number
+        )
+        first = max(rebased, default=0)
         earlier = [
             night
             for night in nights
@@ -111,14 +110,6 @@ def number_of(night: str) -> int:
 def night_of(nights: Iterable[NightRecord], number: int) -> NightRecord | None:
     """The night of a number; None when it is not there."""
     return next((night for night in nights if night.number == number), None)
-
-
-def _first_night(annotations: Iterable[Annotated], tonight: int) -> int:
-    """The first night of the current levels: the newest declaration that tonight is not before."""
-    return max((one.number for one in annotations if one.rebase and one.number <= tonight), default=0)
-
-
-# What is unusual tonight: every series screened, and the canary asked whether it was the host.
 
 
 @dataclass(frozen=True)

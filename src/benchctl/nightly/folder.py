@@ -1,4 +1,7 @@
-"""A suite on disk: nights, their figures as Parquet, the log of findings, a lock for one night at a time."""
+"""A suite on disk: nights, their figures as Parquet, the log of findings, a lock for one night at a time.
+
+What writes raises `BenchctlError` if the disk is full or cannot be written.
+"""
 
 import contextlib
 import errno
@@ -32,16 +35,9 @@ if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
 
-# Files of a suite: there as a whole or not at all, also after a power cut.
-
-
 @contextlib.contextmanager
 def replacing(target: Path) -> Iterator[Path]:
-    """A temporary file that replaces the target when the block succeeds and is removed otherwise.
-
-    Raises:
-        BenchctlError: the disk is full or cannot be written.
-    """
+    """A temporary file that replaces the target when the block succeeds and is removed otherwise."""
     doing = f"write {target}"
     with disk.disk_errors(doing):
         try:
@@ -52,11 +48,7 @@ def replacing(target: Path) -> Iterator[Path]:
 
 
 def write_whole(target: Path, content: bytes) -> None:
-    """Replace a file.
-
-    Raises:
-        BenchctlError: the disk is full or cannot be written.
-    """
+    """Replace a file."""
     with replacing(target) as partial:
         partial.write_bytes(content)
 
@@ -115,11 +107,7 @@ _NAMES: Final = ", ".join(COLUMNS)
 
 
 def write_figures(rows: Iterable[FigureRow], path: Path) -> None:
-    """Replace a file of figures, atomically; without rows, it has columns only.
-
-    Raises:
-        BenchctlError: the disk is full or cannot be written.
-    """
+    """Replace a file of figures, atomically; without rows, it has columns only."""
     columns = list(zip(*rows, strict=True)) or [()] * len(COLUMNS)
     types = ", ".join(f"unnest(?::{sql_type}[]) AS {name}" for name, (sql_type, _) in COLUMNS.items())
     with replacing(path) as partial, database(threads=1) as connection:
@@ -339,9 +327,6 @@ def _holder(descriptor: int) -> str:
         return "process unknown"
 
 
-# A suite on disk: its nights, their figures and answers, and what became of what they found.
-
-
 NIGHT_NAME: Final = "night.json"
 ANSWERS_NAME: Final = "answers.json"
 KNOWN_NAME: Final = "suite.json"
@@ -362,9 +347,6 @@ def append_event(path: Path, event: Event) -> None:
 
     Alarms may be acknowledged while a night runs: the file is locked meanwhile. An event that did not fit
     on the disk leaves nothing behind.
-
-    Raises:
-        BenchctlError: the disk is full or cannot be written.
     """
     with disk_errors(f"add to {path}"), _opened(path) as descriptor:
         end = os.fstat(descriptor).st_size
@@ -421,16 +403,17 @@ def _write(descriptor: int, content: bytes) -> None:
         content = content[os.write(descriptor, content) :]
 
 
-# A suite on disk.
-
-
 def _ignored(_message: str) -> None:
     """For callers that reported it already, or do not care."""
 
 
 @dataclass(frozen=True)
 class SuiteFolder:
-    """The folder of one suite, which can be moved and copied. Nothing here ever removes anything."""
+    """The folder of one suite, which can be moved and copied. Nothing here ever removes anything.
+
+    Raises:
+        BenchctlError: If a file is damaged or cannot be read, or the disk is full or cannot be written.
+    """
 
     root: Path  # the folder; its name is the suite's
 
@@ -465,11 +448,7 @@ class SuiteFolder:
         return locked(self.root / "lock", wait=wait, on_wait=on_wait, pause=pause)
 
     def nights(self, unreadable: Callable[[str], None]) -> list[NightRecord]:
-        """Every readable night, by number; `unreadable` is called with the reason for each that is skipped.
-
-        Raises:
-            BenchctlError: the suite cannot be looked into.
-        """
+        """Return the readable nights, by number; `unreadable` is called with why one is skipped."""
         found = []
         for _, path in self._folders(unreadable):
             try:
@@ -483,9 +462,6 @@ class SuiteFolder:
 
         The number decides the order, so that a clock that went back changes nothing but the label. `now` has
         a time zone.
-
-        Raises:
-            BenchctlError: the disk is full or cannot be written.
         """
         self._make()
         # Damaged nights count: their numbers may stand in figures, alarms and annotations.
@@ -505,11 +481,7 @@ class SuiteFolder:
         return record
 
     def load(self, night_id: str) -> NightRecord:
-        """Read the record of a night.
-
-        Raises:
-            BenchctlError: it is missing, damaged, at odds with its folder, or of another version.
-        """
+        """Read the record of a night."""
         path = self.night_path(night_id) / NIGHT_NAME
         record = read_versioned(path, NightRecord, "night", NIGHT_VERSION)
         if record is None:
@@ -522,20 +494,12 @@ class SuiteFolder:
         return record
 
     def save(self, record: NightRecord) -> None:
-        """Replace the record of a night, atomically.
-
-        Raises:
-            BenchctlError: the disk is full or cannot be written.
-        """
+        """Replace the record of a night, atomically."""
         text = msgspec.json.format(msgspec.json.encode(record), indent=1)
         write_whole(self.night_path(record.id) / NIGHT_NAME, text + b"\n")
 
     def write_figures(self, night_id: str, rows: Iterable[FigureRow]) -> None:
-        """Replace the figures of a night, atomically.
-
-        Raises:
-            BenchctlError: the disk is full or cannot be written.
-        """
+        """Replace the figures of a night, atomically."""
         write_figures(rows, self.night_path(night_id) / FIGURES_NAME)
 
     def figure_files(self, numbers: Collection[int] | None = None) -> list[Path]:
@@ -561,54 +525,30 @@ class SuiteFolder:
         return read_series(self.figure_files(numbers), labels, unreadable)
 
     def events(self, unreadable: Callable[[str], None]) -> list[Event]:
-        """All events, in order; `unreadable` is called with the reason for each that is skipped.
-
-        Raises:
-            BenchctlError: the log cannot be read at all.
-        """
+        """All events, in order; `unreadable` is called with the reason for each that is skipped."""
         return read_events(self.events_path, unreadable)
 
     def append(self, event: Event) -> None:
-        """Add an event; needs no lock.
-
-        Raises:
-            BenchctlError: the disk is full or cannot be written.
-        """
+        """Add an event; needs no lock."""
         self._make()
         append_event(self.events_path, event)
 
     def answers(self, night_id: str) -> dict[str, dict[str, Any]] | None:
-        """The answers of a night; None when nobody asked.
-
-        Raises:
-            BenchctlError: they cannot be read.
-        """
+        """The answers of a night; None when nobody asked."""
         found: dict[str, dict[str, Any]] | None
         found = self._read(self.night_path(night_id) / ANSWERS_NAME, dict[str, dict[str, Any]])
         return found
 
     def write_answers(self, night_id: str, answers: Answers) -> None:
-        """Replace the answers of a night, atomically.
-
-        Raises:
-            BenchctlError: the disk is full or cannot be written.
-        """
+        """Replace the answers of a night, atomically."""
         write_whole(self.night_path(night_id) / ANSWERS_NAME, msgspec.json.encode(answers) + b"\n")
 
     def profiles(self, night_id: str) -> tuple[TaskProfile, ...]:
-        """Where the nodes of a night spent their time; empty when nobody looked.
-
-        Raises:
-            BenchctlError: they cannot be read.
-        """
+        """Where the nodes of a night spent their time; empty when nobody looked."""
         return self._read(self.night_path(night_id) / PROFILES_NAME, tuple[TaskProfile, ...]) or ()
 
     def write_profiles(self, night_id: str, profiles: Sequence[TaskProfile]) -> None:
-        """Replace the profiles of a night, atomically.
-
-        Raises:
-            BenchctlError: the disk is full or cannot be written.
-        """
+        """Replace the profiles of a night, atomically."""
         write_whole(self.night_path(night_id) / PROFILES_NAME, msgspec.json.encode(profiles) + b"\n")
 
     def _read(self, path: Path, form: Any) -> Any:
@@ -669,11 +609,7 @@ class Known(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="keb
 
 
 def remember(folder: SuiteFolder, known: Known) -> None:
-    """Save it.
-
-    Raises:
-        BenchctlError: the disk is full or cannot be written.
-    """
+    """Save it."""
     write_whole(folder.root / KNOWN_NAME, msgspec.json.encode(known) + b"\n")
 
 
@@ -729,7 +665,7 @@ def find_suite(home: Home, name: str) -> SuiteFolder:
             return folder
     known = ", ".join(folder.root.name for folder in found)
     raise UsageError(
-        f"there is no suite '{name}' in {home.nightly}",
+        f"no such suite '{name}' in {home.nightly}",
         hint=f"known: {known}" if known else "run one: benchctl nightly run SUITE.yml",
     )
 

@@ -51,8 +51,6 @@ from benchctl.stats.history import metrics_of
 from benchctl.stats.metrics import Metric, challenge_title, places, task_at
 from benchctl.track.model import Track
 
-# What is kept of a night's run for years: one figure a fork, task and metric that forks are judged by.
-
 
 def figure_rows(
     record: RunRecord, *, night: int, night_id: str, labels: Mapping[str, str]
@@ -137,8 +135,6 @@ RESUME_WITHIN_H = 12.0
 _SECONDS_PER_HOUR = 3600
 
 
-# A suite into the options of a night's plan: the same every night but for what moves, and the order.
-
 _SEED_BYTES = 7  # less than 2^63, the most that a seed may be
 
 
@@ -218,9 +214,6 @@ def _pin(suite: Suite) -> PinSpec | None:
         return None
     allowed = allowed_cpus()
     return pin_of(suite.pin, workers=suite.workers, allowed=allowed, cores=cores_of(allowed))
-
-
-# A night's own run.
 
 
 @dataclass(frozen=True)

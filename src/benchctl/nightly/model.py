@@ -363,8 +363,6 @@ def annotations_of(events: Iterable[Event]) -> tuple[Annotated, ...]:
     return tuple(event for event in events if isinstance(event, Annotated))
 
 
-# What is told about a night.
-
 MESSAGE_VERSION: Final = 1
 
 MessageStatus = Literal["quiet", "alarm", "broken"]

@@ -146,7 +146,10 @@ class Notifying:
             is_tried = key not in self._down
             if is_tried:
                 try:
-                    self._deliver(notifier, message)
+                    if notifier.command:
+                        _run(notifier, msgspec.json.encode(message), self.environ, self.folder)
+                    else:
+                        _post(notifier, message, self.environ)
                     continue
                 except NotifyError as err:
                     self._down[key] = str(err)
@@ -158,12 +161,6 @@ class Notifying:
                     f"{notifier.title} did not get the message{night}: {self._down[key]}; {then}"
                 )
         return missing
-
-    def _deliver(self, notifier: Notifier, message: Message) -> None:
-        if notifier.command:
-            _run(notifier, msgspec.json.encode(message), self.environ, self.folder)
-        else:
-            _post(notifier, message, self.environ)
 
 
 def undelivered(nights: Iterable[NightRecord], tonight: int) -> list[NightRecord]:

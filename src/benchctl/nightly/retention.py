@@ -19,9 +19,6 @@ from benchctl.report.numbers import mebibytes
 from benchctl.results.model import ForkRecord
 from benchctl.results.store import RunFolder, RunStore
 
-# Which nights are old, and whose a run is.
-
-
 _ENGINES = 2
 
 
@@ -73,8 +70,6 @@ Nights = Annotated[int, msgspec.Meta(ge=1)]
 _RAW_FOLDERS: Final = ("forks", "telemetry", "boots", "evidence")
 """What of a run's folder is raw: samples, what nodes used, their logs, and what was collected beside them."""
 
-
-# Engines and prepared indices that only old nights used: found, and removed when nobody else needs them.
 
 _MANIFEST: Final = "manifest.json"
 
@@ -244,9 +239,6 @@ def _leftover(manifest: Path, *paths: Path) -> Iterator[Leftover]:
         return
     if key := made.archive_sha256 or made.key or made.sha256:
         yield Leftover(key, made_s, paths)
-
-
-# Figures and records are kept for ever, samples, logs and engines for some time.
 
 
 class Retention(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):

@@ -412,9 +412,6 @@ def _exists(path: Path) -> bool:
         return False
 
 
-# Names of challenges in a suite, looked up before anybody waits for a lock.
-
-
 Named = tuple[str, tuple[Step, ...]]
 """(challenge, place in the file)."""
 

@@ -24,9 +24,6 @@ from benchctl.nightly.model import (
 from benchctl.report.numbers import counted, duration, interval, p_value, signed_percent, visible
 from benchctl.stats.metrics import metric_of
 
-# How a night stands, in the words that its page, its message and the feed share.
-
-
 Standing = Literal["quiet", "alarm", "broken", "running"]
 """`quiet`: measured, and nothing to be woken for; `alarm`: it raised one; `broken`: it lacks figures."""
 
@@ -430,9 +427,6 @@ def _shorter(line: str) -> str:
     if not line[len(kept)].isspace() and kept.split()[1:]:
         kept = kept.rpartition(" ")[0]
     return kept.rstrip()
-
-
-# What is told about a night: the JSON that notifiers get, and that `benchctl nightly run` prints.
 
 
 def message_of(

@@ -23,7 +23,7 @@ def test_the_template_is_printed_or_written_and_can_be_loaded(tmp_path: Path):
 def test_a_file_that_is_there_is_left_alone(tmp_path: Path):
     path = tmp_path / "search.yml"
     path.write_text("mine", encoding="utf-8")
-    with pytest.raises(UsageError, match="is there already"):
+    with pytest.raises(UsageError, match=r"search\.yml"):
         CliRunner().invoke(init_command, [str(path)], catch_exceptions=False)
     assert path.read_text(encoding="utf-8") == "mine"
 

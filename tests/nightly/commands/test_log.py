@@ -50,13 +50,13 @@ def test_an_alarm_is_acknowledged_by_its_number_once(world: World) -> None:
     ("arguments", "complaint"),
     [
         (("ack", "suite", "7"), "suite has no alarm 7"),
-        (("ack", "suite"), "which alarms"),
-        (("ack", "suite", "1", "--all"), "which alarms"),
-        (("ack", "other", "1"), "there is no suite 'other'"),
+        (("ack", "suite"), "--all"),
+        (("ack", "suite", "1", "--all"), "--all"),
+        (("ack", "other", "1"), "'other' in"),
         (("annotate", "suite", " "), "nothing to write down"),
         (("annotate", "suite", "disk", "--night", "9"), "suite has no night 9"),
-        (("status", "other"), "there is no suite 'other'"),
-        (("report", "other"), "there is no suite 'other'"),
+        (("status", "other"), "'other' in"),
+        (("report", "other"), "'other' in"),
     ],
 )
 def test_what_is_not_there_is_told(world: World, arguments: tuple[str, ...], complaint: str) -> None:

@@ -10,12 +10,12 @@ _COMMANDS = {
     "init": (
         "benchctl.nightly.commands.suites",
         "init_command",
-        "Write a suite file to begin with.",
+        "Create a starter suite file.",
     ),
     "run": (
         "benchctl.nightly.commands.run",
         "run_command",
-        "Measure a suite, look for changes, confirm them, tell somebody.",
+        "Run a suite once, confirm changes and send alerts.",
     ),
     "status": (
         "benchctl.nightly.commands.suites",
@@ -25,22 +25,22 @@ _COMMANDS = {
     "ack": (
         "benchctl.nightly.commands.suites",
         "ack_command",
-        "Acknowledge an alarm: its level is the usual one from then on.",
+        "Acknowledge alarms and accept their level as the baseline.",
     ),
     "bisect": (
         "benchctl.nightly.commands.bisect",
         "bisect_command",
-        "Find which of several changes an alarm is due to.",
+        "Find which of several changes caused an alarm.",
     ),
     "annotate": (
         "benchctl.nightly.commands.suites",
         "annotate_command",
-        "Write down what happened, for everybody who looks at the figures.",
+        "Add a note to a suite's history and charts.",
     ),
     "report": (
         "benchctl.nightly.commands.suites",
         "report_command",
-        "Write the pages of suites anew.",
+        "Regenerate the HTML reports of suites.",
     ),
     "install": (
         "benchctl.nightly.commands.install",
@@ -58,8 +58,8 @@ class Commands(LazyGroup):
 
 @click.group("nightly", cls=Commands)
 def nightly_group() -> None:
-    """Run suites unattended, and alert only on confirmed changes.
+    """Run suites on a schedule and alert on confirmed changes.
 
-    A suite file says what is measured. Every night it is measured again and held against earlier nights; what
-    looks different is confirmed by running last-good against tonight before anybody is told.
+    A suite is measured every night and compared with earlier nights. Suspected changes are confirmed by
+    rerunning the last good version against tonight's before an alert is sent.
     """

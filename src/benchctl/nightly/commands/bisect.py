@@ -22,8 +22,6 @@ from benchctl.revisions.commands import Bisected, BisectionOptions, bisection_op
 from benchctl.revisions.search import Point
 from benchctl.run.plan import reload_track
 
-# From the last good night's variant to tonight's, one change after the other.
-
 _WHOLE: Mapping[str, tuple[str, ...]] = {
     "version": ("engine", "version", "distribution"),
     "JDK": ("jdk",),
@@ -82,7 +80,8 @@ def _changes(good: VariantSpec, tonight: VariantSpec) -> Iterator[tuple[str, dic
     for what, names in _WHOLE.items():
         now = {name: getattr(tonight, name) for name in names}
         if any(getattr(good, name) != value for name, value in now.items()):
-            yield f"{what} {_words(now.values())}", now
+            shown = (str(value) for value in now.values() if value not in (None, (), ""))
+            yield f"{what} {' '.join(shown) or 'as usual'}", now
     for what, (name, key) in _LISTS.items():
         for told, values in _list_changes(getattr(good, name), getattr(tonight, name), key):
             yield f"{what} {told}", {name: values}
@@ -94,10 +93,6 @@ def _changes(good: VariantSpec, tonight: VariantSpec) -> Iterator[tuple[str, dic
                 current.pop(key, None)
                 current |= {key: after[key]} if key in after else {}
                 yield f"{what} {key}={after.get(key, 'as usual')}", {name: dict(current)}
-
-
-def _words(values: Any) -> str:
-    return " ".join(str(value) for value in values if value not in (None, (), "")) or "as usual"
 
 
 def _list_changes(
@@ -113,9 +108,6 @@ def _list_changes(
         yield "order", tuple(after)
 
 
-# The command.
-
-
 @click.command("bisect")
 @click.argument("suite", metavar="SUITE")
 @click.argument("alarm", type=int, metavar="ALARM")
@@ -124,10 +116,10 @@ def _list_changes(
 def bisect_command(
     suite: str, alarm: int, *, bisection_options: BisectionOptions, wait: bool, quiet: bool
 ) -> None:
-    """Find which of several changes an alarm of SUITE is due to: a version, JDK, flag, jar or setting.
+    """Find which of several changes caused an alarm.
 
-    They are added one after the other to the engine of the last good night, as benchctl bisect does with
-    commits. Exits with 4 when it stays open.
+    A version, JDK, flag, jar or setting: they are added one after the other to the engine of the last good
+    night, as benchctl bisect does with commits. Exits with 4 if the result is inconclusive.
     """
     home = resolve_home()
     folder = find_suite(home, suite)

@@ -1,4 +1,4 @@
-"""`benchctl nightly run`: a night, and whoever has to be told of it."""
+"""`benchctl nightly run`: a night, its message, and how it exits."""
 
 import contextlib
 import os
@@ -25,7 +25,7 @@ from benchctl.nightly.night import Ended, Shift, run_night
 from benchctl.nightly.notify import NIGHTS_TO_RETRY, Notifying, undelivered
 from benchctl.nightly.suite import Suite, check_challenges, load_suite
 from benchctl.nightly.text import message_of
-from benchctl.report.numbers import counted
+from benchctl.report.numbers import counted, json_text
 from benchctl.results.store import RunStore
 from benchctl.run.bench import Bench, Observer
 
@@ -35,14 +35,16 @@ LONGEST_NIGHT_H = 24
 
 @click.command("run")
 @click.argument("path", type=click.Path(path_type=Path), metavar="SUITE.yml")
-@click.option("--wait", is_flag=True, help="Wait while somebody else measures, whatever the suite says.")
-@click.option("-q", "--quiet", is_flag=True, help="Print nothing unless there is something to tell.")
-@printed_as("text", "json", about="How the night is printed: for people, or as notifiers get it.")
+@click.option(
+    "--wait", is_flag=True, help="Wait while another benchctl measures; takes precedence over the suite."
+)
+@click.option("-q", "--quiet", is_flag=True, help="Print nothing about a quiet night.")
+@printed_as("text", "json", about="Output: text for people, json as notifiers get it.")
 def run_command(path: Path, output_format: Literal["text", "json"], *, wait: bool, quiet: bool) -> None:
-    """Measure SUITE.yml once, hold it against earlier nights, confirm what looks different, tell somebody.
+    """Run a suite once, confirm changes and send alerts.
 
-    Exit codes: 0 quiet, 3 an alarm was raised tonight, 1 the night is broken. Where another benchctl is
-    measuring, the suite decides: exit with 0 and say who (`on-busy: exit`), or wait.
+    Exit codes: 0 quiet, 3 an alarm was raised, 1 the night is broken. While another benchctl is measuring,
+    the suite's `on-busy` decides: exit with 0, or wait.
     """
     suite = load_suite(path)
     check_challenges(path, suite)
@@ -77,7 +79,10 @@ def run_command(path: Path, output_format: Literal["text", "json"], *, wait: boo
         note(f"night {missed.night} ended before its message was sent")
         complain(missed.text.rstrip("\n"))
     if not quiet or message.status != "quiet" or message.recovered or trouble:
-        _print(message, output_format)
+        if output_format == "json":
+            emit(json_text(message))
+        else:
+            say(message.text, nl=False)
     if ended.bug is not None:
         raise ended.bug
     _conclude(ended, message, trouble, late)
@@ -134,7 +139,8 @@ def _night(
         wait=waiting, on_wait=lambda holder: observer.note(f"waiting for another benchctl: {holder}")
     ):
         try:
-            _check_site(site, home)
+            if site.resolve() == home.nightly.resolve():  # both have files of the same names
+                raise UsageError(f"{site} is where nights are kept", hint="name another `report` folder")
             remember(folder, known)
             ended = run_night(
                 Shift(suite, path, folder, Bench(home, store, observer, threading.Event()), site)
@@ -145,16 +151,6 @@ def _night(
             ended = _not_begun(suite, err)
     index = "" if ended.index is None else str(ended.index)
     return ended, message_of(ended.record, ended.events, site=index)
-
-
-def _check_site(site: Path, home: Home) -> None:
-    """Refuse pages in the folder of records, which have files of the same names.
-
-    Raises:
-        UsageError: both are to lie in one folder.
-    """
-    if site.resolve() == home.nightly.resolve():
-        raise UsageError(f"{site} is where nights are kept", hint="name another `report` folder")
 
 
 def _not_begun(suite: Suite, err: BenchctlError) -> Ended:
@@ -169,13 +165,6 @@ def _not_begun(suite: Suite, err: BenchctlError) -> Ended:
         reason=f"it could not begin: {err.message}",
     )
     return Ended(record, (), None)
-
-
-def _print(message: Message, output_format: Literal["text", "json"]) -> None:
-    if output_format == "json":
-        emit(msgspec.json.format(msgspec.json.encode(message), indent=2).decode() + "\n")
-    else:
-        say(message.text, nl=False)
 
 
 def _conclude(ended: Ended, message: Message, trouble: list[str], late: Sequence[Message]) -> None:

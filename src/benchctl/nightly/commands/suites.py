@@ -22,7 +22,10 @@ from benchctl.results.store import RunStore
 @click.command("init")
 @click.argument("path", required=False, type=click.Path(path_type=Path), metavar="[FILE]")
 def init_command(path: Path | None) -> None:
-    """Write a suite file to begin with to FILE, which must not be there yet; without FILE, print it."""
+    """Create a starter suite file.
+
+    FILE must not exist; without FILE, the suite is printed.
+    """
     text = resources.files("benchctl.nightly").joinpath("template.yml").read_text(encoding="utf-8")
     if path is None:
         emit(text)
@@ -31,16 +34,19 @@ def init_command(path: Path | None) -> None:
         with path.open("x", encoding="utf-8") as file:
             file.write(text)
     except FileExistsError as err:
-        raise UsageError(f"{path} is there already", hint="give another name") from err
+        raise UsageError(f"{path} already exists", hint="choose another file name") from err
     except OSError as err:
         raise BenchctlError(f"cannot write {path}: {err.strerror or err}") from err
-    note(f"{path} is written; change it to your needs, then: benchctl nightly run {path}")
+    note(f"wrote {path}; adapt it, then: benchctl nightly run {path}")
 
 
 @click.command("status")
 @click.argument("names", nargs=-1, metavar="[SUITE]...")
 def status_command(names: tuple[str, ...]) -> None:
-    """Say how SUITEs stand, all of them if none is named: by name, or by the path of a suite file."""
+    """Show last run and open alarms of suites.
+
+    A SUITE is a name or the path of a suite file (default: all suites).
+    """
     home = resolve_home()
     folders = [find_suite(home, name) for name in names] or suites(home)
     if not folders:
@@ -77,14 +83,14 @@ _SUITE = click.argument("suite", metavar="SUITE")
 @_SUITE
 @click.argument("numbers", nargs=-1, type=int, metavar="[ALARM]...")
 @click.option("--all", "all_open", is_flag=True, help="All open alarms.")
-@click.option("--text", default="", help="Why it is fine, or who is looking into it.")
+@click.option("--text", default="", help="Reason, or who is looking into it.")
 def ack_command(suite: str, numbers: tuple[int, ...], text: str, *, all_open: bool) -> None:
-    """Acknowledge alarms of SUITE by their numbers: somebody knows, and they are open no longer.
+    """Acknowledge alarms and accept their level as the baseline.
 
-    SUITE is a suite's name or the path of its file.
+    SUITE is a suite's name or the path of its file; alarms are given by number.
     """
     if bool(numbers) == all_open:
-        raise UsageError("which alarms?", hint="give their numbers, or --all")
+        raise UsageError("missing argument ALARM, or --all")
     folder = find_suite(resolve_home(), suite)
     known = {alarm.raised.alarm: alarm for alarm in alarms_of(folder.events(note))}
     if all_open:
@@ -116,11 +122,11 @@ def ack_command(suite: str, numbers: tuple[int, ...], text: str, *, all_open: bo
     metavar="NUMBER",
     help="First night that it applies to  [default: the next one]",
 )
-@click.option("--rebase", is_flag=True, help="Learn the usual level of every series anew from that night on.")
+@click.option("--rebase", is_flag=True, help="Start new baselines with that night.")
 def annotate_command(suite: str, text: str, night: int | None, *, rebase: bool) -> None:
-    """Write down something that bears on the figures of SUITE, such as a new power supply.
+    """Add a note to a suite's history and charts.
 
-    It stands in the charts, and beside alarms that begin there.
+    Such as a new power supply: alarms that begin in that night show it.
     """
     if not text.strip():
         raise UsageError("there is nothing to write down", hint="give a text")
@@ -173,13 +179,13 @@ def _user() -> str:
     "target",
     type=click.Path(path_type=Path, file_okay=False),
     metavar="DIR",
-    help="Folder for the pages  [default: where the suite has them]",
+    help="Directory of the pages  [default: that of the suite]",
 )
 @click.option("--runs", "with_runs", is_flag=True, help="Also write the pages of runs that have none yet.")
 def report_command(names: tuple[str, ...], target: Path | None, *, with_runs: bool) -> None:
-    """Write the pages of SUITEs anew, of all of them if none is named; no node is started.
+    """Regenerate the HTML reports of suites.
 
-    A SUITE is a name, or the path of a suite file.
+    No node is started. A SUITE is a name or the path of a suite file (default: all suites).
     """
     home = resolve_home()
     folders = [find_suite(home, name) for name in names] or suites(home)

@@ -21,8 +21,6 @@ from benchctl.nightly.model import (
 )
 from benchctl.nightly.screening import nights_of
 
-# A series as its charts want it: one value a night, with the range of its forks.
-
 
 @dataclass(frozen=True, eq=False)
 class History:
@@ -76,20 +74,13 @@ def tasks_of(every: Iterable[Series], variants: Sequence[str]) -> list[Task]:
         task = found.setdefault((key.challenge, key.task), Task(key.challenge, key.task, {}))
         task.metrics.setdefault(key.metric, []).append(history_of(series))
     for task in found.values():
-        _put_in_order(task.metrics)
+        # Rates before times; else as they came.
+        ordered = sorted(task.metrics.items(), key=lambda one: not one[1][0].higher_is_better)
+        task.metrics.clear()
+        task.metrics.update(ordered)
         for histories in task.metrics.values():
             histories.sort(key=lambda one: (places.get(one.key.variant, len(places)), one.key.variant))
     return list(found.values())
-
-
-def _put_in_order(metrics: dict[str, list[History]]) -> None:
-    """Rates before times; else as they came."""
-    ordered = sorted(metrics.items(), key=lambda one: not one[1][0].higher_is_better)
-    metrics.clear()
-    metrics.update(ordered)
-
-
-# Everything that the pages of a suite are made from, and what all of them look up in it.
 
 
 # Of the styles of charts, grey is the canaries': what never changes should look like it.

@@ -171,7 +171,12 @@ def night_page(suite: SuitePages, place: int, pages: Collection[str]) -> str:
         neighbours={
             word: suite.nights[other].id for word, other in around.items() if 0 <= other < len(suite.nights)
         },
-        alarms=[_alarm(alarm, pages) for alarm in suite.alarms if _is_of(alarm, night)],
+        alarms=[
+            _alarm(alarm, pages)
+            for alarm in suite.alarms
+            if alarm.raised.night == night.id
+            or (alarm.recovered is not None and alarm.recovered.night == night.id)
+        ],
         findings=[_finding(one, pages) for one in night.findings],
         answers=night.answers,
         changes=[change_text(change) for change in night.changes],
@@ -195,12 +200,6 @@ def alarms_page(suite: SuitePages, pages: Collection[str]) -> str:
             for state in _STATES
             if any(one.state == state for one in ordered)
         ],
-    )
-
-
-def _is_of(alarm: Alarm, night: NightRecord) -> bool:
-    return alarm.raised.night == night.id or (
-        alarm.recovered is not None and alarm.recovered.night == night.id
     )
 
 

@@ -46,9 +46,6 @@ from benchctl.report.numbers import visible
 from benchctl.results.store import RunStore
 from benchctl.stats.analyse import analyse_run
 
-# Files of a site: written whole or not at all, left alone when they have not changed, removed when stale.
-
-
 MARK = '<meta name="generator" content="benchctl '
 """Near the beginning of every page that benchctl made: no other file is ever removed."""
 
@@ -117,16 +114,11 @@ def _is_ours(path: Path) -> bool:
         return False
 
 
-# The static site of a suite: its pages need no network, no server and no script to be read.
-
-
 _CARD = "suite.json"
 INDEX = "index.html"
 _FEED = "feed.xml"
 RUNS, TASKS, NIGHTS = "runs", "tasks", "nights"
 
-
-# What became true, as an Atom feed: alarms raised, acknowledged, recovered, and broken nights.
 
 _ATOM: Final = "http://www.w3.org/2005/Atom"
 _MOST_ENTRIES: Final = 200
@@ -296,9 +288,6 @@ def _write_tasks(folder: Path, suite: SuitePages, pages: Collection[str], locate
     remove_stale(folder, names)
 
 
-# The pages of a suite, and those of the runs that they link to.
-
-
 @dataclass(frozen=True)
 class Publisher:
     """Writes the pages of a suite."""
@@ -322,7 +311,10 @@ class Publisher:
         """
         pages = self.site / self.folder.root.name / "runs"
         for run in new_runs:
-            self._write_run(pages, run)
+            folder = self.store.find(run)
+            record = folder.load()
+            page = run_page(folder, record, analyse_run(record), usual=self.store.root)
+            write_changed(pages / f"{run}.html", render_page(page, folder="../../assets"))
         there = {path.stem for path in pages.glob("*.html")}
         series = self.folder.series(None, None, self.note)
         return write_site(
@@ -338,12 +330,6 @@ class Publisher:
             ),
             pages=there,
         )
-
-    def _write_run(self, pages: Path, run: str) -> None:
-        folder = self.store.find(run)
-        record = folder.load()
-        subject = run_page(folder, record, analyse_run(record), usual=self.store.root)
-        write_changed(pages / f"{run}.html", render_page(subject, folder="../../assets"))
 
 
 def without_page(site: Path, suite: str, nights: Sequence[NightRecord], store: RunStore) -> list[str]:
