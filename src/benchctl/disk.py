@@ -63,8 +63,8 @@ def try_writing(folder: Path) -> None:
     Raises:
         OSError: If nobody can.
     """
-    there = next(one for one in (folder.absolute(), *folder.absolute().parents) if one.exists())
-    with tempfile.TemporaryFile(dir=there):
+    existing = next(one for one in (folder.absolute(), *folder.absolute().parents) if one.exists())
+    with tempfile.TemporaryFile(dir=existing):
         pass
 
 

@@ -19,11 +19,11 @@ def environment() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if name not in _OF_A_REPOSITORY}
 
 
-def git(words: Sequence[str], folder: Path, *, alone: bool = False) -> subprocess.CompletedProcess[bytes]:
+def git(arguments: Sequence[str], folder: Path, *, alone: bool = False) -> subprocess.CompletedProcess[bytes]:
     """Run git in a folder, to its end, whatever its status; it asks nothing.
 
     Args:
-        words: after `git`.
+        arguments: after `git`.
         folder: where.
         alone: without the user's settings, and outside of any repository that the folder may lie in.
 
@@ -42,7 +42,7 @@ def git(words: Sequence[str], folder: Path, *, alone: bool = False) -> subproces
         }
     try:
         return subprocess.run(
-            [program, *words],
+            [program, *arguments],
             cwd=folder,
             env=around,
             stdin=subprocess.DEVNULL,
@@ -51,7 +51,7 @@ def git(words: Sequence[str], folder: Path, *, alone: bool = False) -> subproces
             timeout=_TIMEOUT_S,
         )
     except subprocess.TimeoutExpired as err:
-        raise BenchctlError(f"git {words[0]} did not end within {_TIMEOUT_S} s in {folder}") from err
+        raise BenchctlError(f"git {arguments[0]} did not end within {_TIMEOUT_S} s in {folder}") from err
 
 
 def said(done: subprocess.CompletedProcess[bytes], most: int = 5) -> str:

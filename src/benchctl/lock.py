@@ -68,13 +68,13 @@ def host_lock(
     name = lock_name(os.environ) if name is None else name
 
     def hold(taken: Callable[[], bool], busy: Callable[[], HostBusy], who: Callable[[], str]) -> None:
-        told = False
+        has_waited = False
         while not taken():
             if not wait:
                 raise busy()
-            if not told:
+            if not has_waited:
                 on_wait(who())
-                told = True
+                has_waited = True
             pause(POLL_S)
 
     def host_busy() -> HostBusy:

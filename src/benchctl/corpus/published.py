@@ -161,24 +161,24 @@ class Fetch:
     def _pieces(self, corpus: Corpus, documents: Documents) -> Sequence[Piece]:
         base = self.source or documents.base_url
         if documents.source_url is not None and self.source is None:
-            found = [Piece(documents.source_url, documents.published_bytes)]
+            pieces = [Piece(documents.source_url, documents.published_bytes)]
         elif base is None:
             raise UsageError(
                 f"nobody says where corpus '{corpus.name}' is published",
                 hint="name a track that does, by --track PATH, or give --from URL or a folder",
             )
         elif documents.source_file_parts:
-            found = [Piece(_below(base, part.name), part.size) for part in documents.source_file_parts]
+            pieces = [Piece(_below(base, part.name), part.size) for part in documents.source_file_parts]
         else:
-            found = [Piece(_below(base, documents.source_file), documents.published_bytes)]
-        for piece in found:
+            pieces = [Piece(_below(base, documents.source_file), documents.published_bytes)]
+        for piece in pieces:
             if not _is_url(piece.url):
                 raise UsageError(
                     f"corpus '{corpus.name}' is published at '{shown(_split(piece.url))}', "
                     "and benchctl reads http and https only",
                     hint="copy the files by other means and give their folder by --from",
                 )
-        return found
+        return pieces
 
     def _copy(self, folder: Path, documents: Documents, target: Path) -> None:
         names = [part.name for part in documents.source_file_parts]

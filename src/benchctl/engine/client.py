@@ -237,14 +237,14 @@ class SearchClient:
             }
         # On 408 the body has the current state; versions differ in whether it is an error body.
         status, answer = self._wire.send("GET", path, params, None, timeout_s + REQUEST_TIMEOUT_S)
-        known = answer if isinstance(answer, dict) else {}
-        found = str(known.get("status", ""))
-        late = found == "red" or (nodes > 1 and bool(known.get("timed_out")))
-        if late or found not in {"yellow", "green"}:
-            there = f" with {known.get('number_of_nodes')} of {nodes} nodes" if nodes > 1 else ""
-            reason = f"health is still {found}{there} after {timeout_s:g} s" if late else node_reason(answer)
+        response = answer if isinstance(answer, dict) else {}
+        state = str(response.get("status", ""))
+        late = state == "red" or (nodes > 1 and bool(response.get("timed_out")))
+        if late or state not in {"yellow", "green"}:
+            there = f" with {response.get('number_of_nodes')} of {nodes} nodes" if nodes > 1 else ""
+            reason = f"health is still {state}{there} after {timeout_s:g} s" if late else node_reason(answer)
             raise NodeRequestError(f"GET {path}", status, reason)
-        return found
+        return state
 
     def cluster_uuid(self) -> str:
         """Return the cluster's identity, kept as long as one of its masters' folders is."""
@@ -252,10 +252,10 @@ class SearchClient:
 
     def recovered_bytes(self, name: str) -> int:
         """Return bytes that were copied from other nodes to recover the shards of one or several indices."""
-        found = self.request("GET", f"/{_part(name)}/_recovery")
+        recoveries = self.request("GET", f"/{_part(name)}/_recovery")
         return sum(
             shard["index"]["size"]["recovered_in_bytes"]
-            for index in found.values()
+            for index in recoveries.values()
             for shard in index["shards"]
             if shard["type"] == "PEER"
         )
@@ -321,14 +321,14 @@ class SearchClient:
     def index_stats(self, name: str) -> IndexStats:
         """Return counters of an index, or the sum over several."""
         metrics = "indexing,refresh,merge,flush,docs,store"
-        found = self.request("GET", f"/{_part(name)}/_stats/{metrics}")["_all"]["primaries"]
+        counters = self.request("GET", f"/{_part(name)}/_stats/{metrics}")["_all"]["primaries"]
         return IndexStats(
-            documents=found["docs"]["count"],
-            store_bytes=found["store"]["size_in_bytes"],
-            indexing_ms=found["indexing"]["index_time_in_millis"],
-            refresh_ms=found["refresh"]["total_time_in_millis"],
-            merge_ms=found["merges"]["total_time_in_millis"],
-            flush_ms=found["flush"]["total_time_in_millis"],
+            documents=counters["docs"]["count"],
+            store_bytes=counters["store"]["size_in_bytes"],
+            indexing_ms=counters["indexing"]["index_time_in_millis"],
+            refresh_ms=counters["refresh"]["total_time_in_millis"],
+            merge_ms=counters["merges"]["total_time_in_millis"],
+            flush_ms=counters["flush"]["total_time_in_millis"],
         )
 
     def count(self, name: str) -> int:
@@ -345,30 +345,32 @@ class SearchClient:
 
         Data streams answer with their backing indices.
         """
-        found = self.request("GET", f"/{_part(name)}/_settings", params={"flat_settings": "true"})
-        return {index: one["settings"].get(setting) for index, one in found.items()}
+        by_index = self.request("GET", f"/{_part(name)}/_settings", params={"flat_settings": "true"})
+        return {index: one["settings"].get(setting) for index, one in by_index.items()}
 
     def translog_operations(self, name: str) -> int:
         """Return operations in the translogs of all copies of shards, committed ones included."""
-        found = self.request("GET", f"/{_part(name)}/_stats/translog")["_all"]["total"]
-        return int(found["translog"]["operations"])
+        all_copies = self.request("GET", f"/{_part(name)}/_stats/translog")["_all"]["total"]
+        return int(all_copies["translog"]["operations"])
 
     def segments(self, name: str) -> list[SegmentFacts]:
         """Return the segments of the primary shards, by index, shard and segment name.
 
         Indices come in the order of the names, those behind a data stream by their own names.
         """
-        found = self.request("GET", f"/{_part(name)}/_segments")["indices"]
+        by_index = self.request("GET", f"/{_part(name)}/_segments")["indices"]
         named = name.split(",")
-        order = sorted(found, key=lambda index: (named.index(index) if index in named else len(named), index))
-        return [segment for index in order for segment in _segments_of(found[index]["shards"])]
+        order = sorted(
+            by_index, key=lambda index: (named.index(index) if index in named else len(named), index)
+        )
+        return [segment for index in order for segment in _segments_of(by_index[index]["shards"])]
 
     def field_bytes(self, name: str) -> dict[str, int]:
         """Return bytes of every field of indices, the most first; the node reads all of them.
 
         Only Elasticsearch from 7.15 on does it.
         """
-        found = self.request(
+        usages = self.request(
             "POST",
             f"/{_part(name)}/_disk_usage",
             # A flush would write another commit.
@@ -376,7 +378,7 @@ class SearchClient:
             timeout_s=FORCE_MERGE_TIMEOUT_S,
         )
         sizes: Counter[str] = Counter()
-        for index, usage in found.items():
+        for index, usage in usages.items():
             if index != "_shards":
                 sizes.update({field: size["total_in_bytes"] for field, size in usage["fields"].items()})
         return dict(sizes.most_common())
@@ -389,10 +391,10 @@ class SearchClient:
         timeout_s: float = REQUEST_TIMEOUT_S,
     ) -> dict[str, Any]:
         """Search, and return the answer as the node gives it."""
-        found: dict[str, Any] = self.request(
+        answer: dict[str, Any] = self.request(
             "POST", f"/{_part(index)}/_search", params=params, body=body, timeout_s=timeout_s
         )
-        return found
+        return answer
 
     def node_search_count(self) -> int:
         """Return how many query phases the nodes ran since they started: one for every search and shard."""
@@ -414,10 +416,10 @@ class SearchClient:
                 for name, key in (("refresh", "refresh"), ("merge", "merges"), ("flush", "flush"))
             },
         }
-        found = self._sums(
+        sums = self._sums(
             "indices/indexing,refresh,merge,flush", [f"indices.{path}" for path in clocks.values()]
         )
-        return dict(zip(clocks, found, strict=True))
+        return dict(zip(clocks, sums, strict=True))
 
     def direct_buffers(self) -> dict[str, int]:
         """Return bytes of the JVMs' direct buffers, now, by node."""
@@ -490,10 +492,10 @@ def _deeper_cause(cause: dict[str, Any]) -> object:
     return cause.get("caused_by")
 
 
-def _exceptions(found: Any) -> Iterator[str]:
-    if isinstance(found, dict):
-        if isinstance(found.get("type"), str) and isinstance(found.get("reason"), str):
-            yield f"{found['type']}: {found['reason']}"
-        yield from (text for value in found.values() for text in _exceptions(value))
-    elif isinstance(found, list):
-        yield from (text for value in found for text in _exceptions(value))
+def _exceptions(value: Any) -> Iterator[str]:
+    if isinstance(value, dict):
+        if isinstance(value.get("type"), str) and isinstance(value.get("reason"), str):
+            yield f"{value['type']}: {value['reason']}"
+        yield from (text for inner in value.values() for text in _exceptions(inner))
+    elif isinstance(value, list):
+        yield from (text for inner in value for text in _exceptions(inner))

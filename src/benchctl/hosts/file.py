@@ -66,8 +66,8 @@ class Hosts:
     @property
     def load(self) -> tuple[str, ...]:
         """Names of those that load comes from; empty where that is this one alone, named or not."""
-        found = tuple(name for name, host in self.hosts.items() if "load" in host.carries)
-        return found if any(not self.hosts[name].local for name in found) else ()
+        names = tuple(name for name, host in self.hosts.items() if "load" in host.carries)
+        return names if any(not self.hosts[name].local for name in names) else ()
 
     @property
     def load_elsewhere(self) -> tuple[str, ...]:
@@ -98,7 +98,7 @@ class Hosts:
             UsageError: If a node is to be on a host that carries none.
         """
         turns = itertools.cycle(self.nodes or ("",))
-        found = []
+        chosen = []
         for node in nodes or (NodeSpec(""),):
             if node.host and node.host not in self.nodes:
                 raise UsageError(
@@ -106,8 +106,8 @@ class Hosts:
                     f"that name carries nodes in {self.path}",
                     hint=f"those that do: {', '.join(self.nodes) or 'none'}",
                 )
-            found.append(node.host or next(turns))
-        return tuple("" if not name or self.hosts[name].local else name for name in found)
+            chosen.append(node.host or next(turns))
+        return tuple("" if not name or self.hosts[name].local else name for name in chosen)
 
     def check_nodes(self, spreads: Sequence[Sequence[str]] | None = None) -> None:
         """Check that nodes of this host can be reached from wherever load and their other nodes are.
@@ -155,11 +155,11 @@ class Spread:
     @classmethod
     def of(cls, hosts: Hosts, names: Sequence[str], placed: Sequence[str]) -> "Spread | None":
         """Return that of a variant's placed nodes; None if all are on benchctl's host."""
-        found: dict[str, tuple[str, ...]] = {}
+        by_host: dict[str, tuple[str, ...]] = {}
         for name, host in zip(names, placed, strict=True):
-            found[host] = (*found.get(host, ()), name)
-        own = found.pop("", ())
-        return cls(hosts, found, own) if found else None
+            by_host[host] = (*by_host.get(host, ()), name)
+        own = by_host.pop("", ())
+        return cls(hosts, by_host, own) if by_host else None
 
 
 def require_address(address: str) -> None:
@@ -190,7 +190,7 @@ def load_hosts(path: Path) -> Hosts:
     tls, folder = form.tls, path.absolute().parent
     if tls is not None:
         tls = TlsFiles(*(str(folder / file) for file in (tls.ca, tls.certificate, tls.key)))
-    found = Hosts(path.absolute(), form.hosts, form.scheduler, tls)
+    loaded = Hosts(path.absolute(), form.hosts, form.scheduler, tls)
     by_address: dict[str, str] = {}
     for name, host in form.hosts.items():
         _check_host(name, host, document)
@@ -207,14 +207,14 @@ def load_hosts(path: Path) -> Hosts:
             f"'{locals_[1]}' and '{locals_[0]}' are both local, and there is one host that benchctl runs on",
             hint="leave one of them out",
         )
-    if found.remote:
-        _check_way(found, document)
+    if loaded.remote:
+        _check_way(loaded, document)
         if find_spec("distributed") is None:
             raise UsageError(
                 "other hosts are reached by Dask distributed, which is not installed",
                 hint="pip install 'benchctl[hosts]', here and on all of them",
             )
-    return found
+    return loaded
 
 
 def _check_host(name: str, host: Host, document: Document) -> None:
@@ -244,38 +244,38 @@ def _check_host(name: str, host: Host, document: Document) -> None:
         )
 
 
-def _check_way(found: Hosts, document: Document) -> None:
-    away = ", ".join(found.remote)
-    if not found.scheduler:
+def _check_way(loaded: Hosts, document: Document) -> None:
+    away = ", ".join(loaded.remote)
+    if not loaded.scheduler:
         raise document.refuse(
             (), f"nothing says how {away} can be reached", hint=f"write scheduler: {_TLS}HOST:8786"
         )
-    if not found.scheduler.startswith(_TLS):
+    if not loaded.scheduler.startswith(_TLS):
         raise document.refuse(
             ("scheduler",),
-            f"'{found.scheduler}' is not a {_TLS} address: without TLS, whoever reaches the port could run "
+            f"'{loaded.scheduler}' is not a {_TLS} address: without TLS, whoever reaches the port could run "
             "code on all hosts",
             hint="start scheduler and workers with --tls-ca-file, --tls-cert and --tls-key",
         )
-    if not _PORT.search(found.scheduler):
+    if not _PORT.search(loaded.scheduler):
         raise document.refuse(
-            ("scheduler",), f"'{found.scheduler}' has no port", hint=f"write scheduler: {_TLS}HOST:8786"
+            ("scheduler",), f"'{loaded.scheduler}' has no port", hint=f"write scheduler: {_TLS}HOST:8786"
         )
-    if found.tls is None:
+    if loaded.tls is None:
         raise document.refuse(
             ("scheduler",),
             "its tls files are missing",
             hint="write tls: {ca: ca.pem, certificate: me.pem, key: me.key}",
         )
     for step in ("ca", "certificate", "key"):
-        path: str = getattr(found.tls, step)
+        path: str = getattr(loaded.tls, step)
         if not Path(path).is_file():
             raise document.refuse(
                 ("tls", step),
                 f"there is no file {path}",
-                hint=f"paths are relative to the folder of {found.path.name}",
+                hint=f"paths are relative to the folder of {loaded.path.name}",
             )
-    _check_tls(found.tls, document)
+    _check_tls(loaded.tls, document)
 
 
 def _check_tls(tls: TlsFiles, document: Document) -> None:

@@ -198,10 +198,10 @@ class NodeHosts:
 
     def files(self) -> Counter[str]:
         """Return bytes by what they are for, of all nodes there; see `bytes_by_kind`."""
-        found: Counter[str] = Counter()
+        sizes: Counter[str] = Counter()
         for files in self.on_all("files").values():
-            found.update(files)
-        return found
+            sizes.update(files)
+        return sizes
 
     @property
     def sites(self) -> dict[str, SiteFacts]:
@@ -211,10 +211,10 @@ class NodeHosts:
     @property
     def machines(self) -> tuple[tuple[str, ...], ...]:
         """Hosts that are one machine, as containers are; empty for this one, if nodes are here, too."""
-        found: dict[str, tuple[str, ...]] = {kernel_start(): ("",)} if self._spread.own else {}
+        by_kernel: dict[str, tuple[str, ...]] = {kernel_start(): ("",)} if self._spread.own else {}
         for name, site in self.sites.items():
-            found[site.kernel] = (*found.get(site.kernel, ()), name)
-        return tuple(names for kernel, names in found.items() if kernel and len(names) > 1)
+            by_kernel[site.kernel] = (*by_kernel.get(site.kernel, ()), name)
+        return tuple(names for kernel, names in by_kernel.items() if kernel and len(names) > 1)
 
     @property
     def facts(self) -> dict[str, LoadHostFacts]:
@@ -228,12 +228,12 @@ class NodeHosts:
             BenchctlError: If not on one of them, and what to do there.
         """
         addresses = self._spread.hosts.hosts
-        found = {name: (link.facts, addresses[name].address) for name, link in self._links.items()}
+        by_name = {name: (link.facts, addresses[name].address) for name, link in self._links.items()}
         if self._spread.own:
             local = next((one.address for one in addresses.values() if one.local), "")
-            found["of benchctl"] = (describe(Path.cwd()), local)
-        for name, (facts, _) in found.items():
-            if lacks := lacking(facts, [address for _, address in found.values()]):
+            by_name["of benchctl"] = (describe(Path.cwd()), local)
+        for name, (facts, _) in by_name.items():
+            if lacks := lacking(facts, [address for _, address in by_name.values()]):
                 raise BenchctlError(
                     f"no node that others reach would start on host {name}", hint=f"there: {lacks}"
                 )
@@ -372,10 +372,10 @@ class RemoteNode(Member):
         """Do as any member."""
         self._listens(self._do("wait_listening", self.name, halted=halted))
 
-    def _listens(self, told: dict[str, Any]) -> None:
-        self.http_port, self.start_s = told["http_port"], told["start_s"]
-        self.command, self.manner = told["command"], told["manner"]
-        pid, started_ns = told["life"]
+    def _listens(self, facts: dict[str, Any]) -> None:
+        self.http_port, self.start_s = facts["http_port"], facts["start_s"]
+        self.command, self.manner = facts["command"], facts["manner"]
+        pid, started_ns = facts["life"]
         self.pid = self._link.number * _PIDS + pid
         self.lives.append((self.pid, started_ns - self._link.clock.offset_ns))
         self._connect()
@@ -402,8 +402,8 @@ class RemoteNode(Member):
 
     def thread_kinds(self) -> Mapping[int, str]:
         """Do as any member."""
-        found: Mapping[int, str] = self._ask("thread_kinds")
-        return found
+        kinds: Mapping[int, str] = self._ask("thread_kinds")
+        return kinds
 
     def own_pid(self, pid: int) -> int:
         """Do as any member."""
@@ -457,17 +457,17 @@ class RemoteNode(Member):
     def start_again(self, halted: Callable[[], bool]) -> None:
         """Do as any member."""
         self._started = time.monotonic()
-        told = self._do("start_again", self.name, halted=halted)
+        facts = self._do("start_again", self.name, halted=halted)
         self.down = False
-        self._listens(told)
+        self._listens(facts)
 
     def failure(self, what: str, said: Sequence[str] = ()) -> BenchctlError:
         """Do as any member."""
         try:
-            found: BenchctlError = self._ask("failure", what, list(said))
+            error: BenchctlError = self._ask("failure", what, list(said))
         except BenchctlError as err:
             return err
-        return BenchctlError(f"host {self.host}: {self.here(found.message)}", hint=found.hint)
+        return BenchctlError(f"host {self.host}: {self.here(error.message)}", hint=error.hint)
 
     def _ask(self, method: str, *arguments: Any) -> Any:
         return self._do("ask", self.name, method, arguments)
@@ -524,12 +524,12 @@ class _RemoteGauge:
 
 
 def _together(do: Callable[[NodeLink], Any], links: Iterable[NodeLink]) -> list[Any]:
-    found = list(links)
-    with ThreadPoolExecutor(max(len(found), 1), thread_name_prefix="hosts") as pool:
+    all_links = list(links)
+    with ThreadPoolExecutor(max(len(all_links), 1), thread_name_prefix="hosts") as pool:
         try:
-            return list(pool.map(do, found))
+            return list(pool.map(do, all_links))
         except BaseException:
             # One failed, or was interrupted: the others need not go on for as long as they would.
-            for link in found:
+            for link in all_links:
                 link.given_up = True
             raise

@@ -151,16 +151,16 @@ class Link:
         """Return where its clock stands, and the round trip that tells, in nanoseconds."""
 
         async def measure() -> list[tuple[int, int]]:
-            found: list[tuple[int, int]] = []
+            trips_ns: list[tuple[int, int]] = []
             begun_ns = time.monotonic_ns()
-            while len(found) < rounds:
+            while len(trips_ns) < rounds:
                 sent_ns = time.monotonic_ns()
-                if len(found) >= _LEAST_ROUNDS and sent_ns - begun_ns > _MOST_CLOCK_NS:
+                if len(trips_ns) >= _LEAST_ROUNDS and sent_ns - begun_ns > _MOST_CLOCK_NS:
                     break
                 there_ns = await self._actor.clock()
                 back_ns = time.monotonic_ns()
-                found.append((back_ns - sent_ns, there_ns - (sent_ns + back_ns) // 2))
-            return found
+                trips_ns.append((back_ns - sent_ns, there_ns - (sent_ns + back_ns) // 2))
+            return trips_ns
 
         if self.lost is not None:
             raise self.lost
@@ -356,8 +356,8 @@ class HostSession(Generic[L]):
         )
         for name in self._names:
             if name not in there:
-                known = ", ".join(there) or "none"
-                text = f"no Dask worker of that name is connected to the scheduler (there: {known})"
+                names = ", ".join(there) or "none"
+                text = f"no Dask worker of that name is connected to the scheduler (there: {names})"
                 self.missing[name] = BenchctlError(text, hint=start)
             elif there[name].get("nanny"):
                 text = "its Dask worker has a nanny, which lets it start no processes"

@@ -75,7 +75,7 @@ def versions() -> dict[str, str]:
         dask = version("distributed")
     except PackageNotFoundError:
         dask = "none"
-    found = (
+    values = (
         benchctl.__version__,
         platform.python_version(),
         dask,
@@ -83,7 +83,7 @@ def versions() -> dict[str, str]:
         pycurl.version_info()[1],
         platform.release(),
     )
-    return dict(zip(VERSIONS, found, strict=True))
+    return dict(zip(VERSIONS, values, strict=True))
 
 
 def describe(folder: Path) -> HostFacts:

@@ -132,8 +132,8 @@ class Site:
 
     def find(self, name: str, nodes: Sequence[str]) -> IndexFacts | None:
         """Return a prepared index, if the part of these nodes is here; see `find_prepared`."""
-        found = find_prepared(self._home, name, nodes)
-        return None if found is None else found.facts
+        prepared = find_prepared(self._home, name, nodes)
+        return None if prepared is None else prepared.facts
 
     def damage(self, name: str) -> str:
         """Return what is wrong with what is here of a prepared index; empty for nothing."""
@@ -313,5 +313,5 @@ class Site:
 def _told(node: Node) -> dict[str, Any]:
     """Return what the other side has to know of a node that listens."""
     node.reading()  # opens what later ones need
-    told = {word: getattr(node, word) for word in ("http_port", "start_s", "command", "manner")}
-    return told | {"life": node.lives[-1]}
+    facts = {word: getattr(node, word) for word in ("http_port", "start_s", "command", "manner")}
+    return facts | {"life": node.lives[-1]}
