@@ -165,31 +165,6 @@ def test_time_periods_bound_a_task(serve: Serve, run: Run, target: float | None)
         assert np.count_nonzero(columns["warmup"]) == 50
 
 
-@pytest.mark.parametrize(
-    ("reply", "outcome"),
-    [
-        (Reply(status=429, body=b"{}"), Outcome.REJECTED),
-        (Reply(status=503, body=b"{}"), Outcome.HTTP_ERROR),
-        (Reply(body=b'{"took":1,"timed_out":true,"hits":{}}'), Outcome.TIMEOUT),
-        (Reply(body=b'{"took":1,"_shards":{"failed":1},"hits":{}}'), Outcome.PARTIAL),
-        (Reply(body=b"<html>"), Outcome.BAD_BODY),
-        (Reply(fault="reset"), Outcome.RESET),
-        (Reply(fault="partial"), Outcome.RESET),
-        (Reply(fault="hang"), Outcome.TIMEOUT),
-    ],
-)
-def test_failures_are_samples_of_their_own_kind(serve: Serve, run: Run, reply: Reply, outcome: Outcome):
-    server = serve(Reply(), reply, Reply(), reply)
-    operation = Search(name="x", request_timeout=0.2)
-    result = run(server, ask=operation, iterations=6)
-    kinds = [Outcome.OK, outcome, Outcome.OK, outcome, Outcome.OK, Outcome.OK]
-    assert result.columns["outcome"].tolist() == kinds
-    (failure,) = result.failures
-    assert (failure.outcome, failure.count) == (outcome, 2)
-    assert failure.details
-    assert result.searches_sent == 6
-
-
 def test_an_operation_that_the_node_does_not_know_ends_the_task_at_once(serve: Serve, run: Run):
     server = serve(default=Reply(status=400, body=UNKNOWN))
     result = run(server, clients=4, warmup_iterations=50, iterations=1000)
@@ -225,19 +200,6 @@ def test_a_node_that_dies_in_the_middle_is_gone(serve: Serve, run: Run):
         run(server, clients=2, iterations=10**6, on_progress=die_once)
     assert "log" in caught.value.hint
     assert deaths
-
-
-def test_two_lost_connections_are_survived(serve: Serve, run: Run):
-    lost = Reply(fault="reset")
-    result = run(serve(lost, lost, Reply(), lost, lost), iterations=7)
-    assert np.count_nonzero(result.columns["outcome"] == Outcome.RESET) == 4
-
-
-def test_lost_connections_are_survived_however_many_while_the_node_is_there(serve: Serve, run: Run):
-    server = serve(default=Reply(fault="reset"))
-    result = run(server, iterations=20)
-    assert (result.columns["outcome"] == Outcome.RESET).all()
-    assert len(server.searches) == 20
 
 
 def wait_and_stop(stop: threading.Event, ready: Callable[[], object]) -> threading.Thread:

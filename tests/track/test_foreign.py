@@ -7,8 +7,6 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from benchctl.errors import UsageError
 from benchctl.track.library import find_track
@@ -505,55 +503,3 @@ def test_a_time_period_counts_beside_iterations_as_in_rally(tmp_path: Path):
     track = small(tmp_path, with_schedule({**SOUND, "iterations": 5, "time-period": 9}))
     (task,) = track.challenges["default"].schedule
     assert (task.iterations, task.time_period) == (None, 9)
-
-
-@st.composite
-def mutated(draw: st.DrawFn) -> dict[str, str]:
-    """The files of a track with a few changes, as typing and merging make them."""
-    files = dict(draw(st.sampled_from([BOOKS, SHOP])))
-    for _ in range(draw(st.integers(1, 3))):
-        name = draw(st.sampled_from(sorted(files)))
-        text = files[name]
-        start = draw(st.integers(0, len(text)))
-        end = draw(st.integers(start, min(len(text), start + 40)))
-        change = draw(
-            st.sampled_from(
-                ["", ",", "}", "{", '"', "[", "{{", "}}", "{% ", " %}", "null", "-1", "1e99", "true"]
-            )
-            | st.sampled_from(['"x"', "[]", "{}", "\\", "\n", "| int", "| tojson", "now", "0", "é", '"name"'])
-            | st.sampled_from(['{{ r.collect(parts="*") }}', '"operation": "x"', "loop.index", "range(3)"])
-        )
-        files[name] = text[:start] + change + text[end:]
-    if draw(st.booleans()):
-        files.pop(draw(st.sampled_from(sorted(files))))
-    return files
-
-
-params = st.dictionaries(
-    st.sampled_from(
-        ["bulk_size", "clients", "rate", "size", "index_settings", "year", "distribution_version"]
-    ),
-    st.none()
-    | st.booleans()
-    | st.integers()
-    | st.floats(allow_nan=False)
-    | st.text(max_size=5)
-    | st.just([]),
-    max_size=2,
-)
-
-
-@settings(max_examples=300, deadline=None)
-@given(mutated(), params)
-def test_no_change_to_a_track_ends_in_a_traceback(
-    tmp_path_factory: pytest.TempPathFactory, files: dict[str, str], params: dict[str, Any]
-):
-    folder = write_files(tmp_path_factory.mktemp("mutated") / "track", files)
-    main = folder / "shop" if any(name.startswith("shop/") for name in files) else folder
-    try:
-        track, _ = load_track(str(main), params)
-        for name in track.challenges:
-            challenge, _ = load_challenge(name, track, {})
-            track.lacking(challenge)
-    except UsageError as err:
-        assert err.message  # noqa: PT017 - either outcome is right, a traceback is not

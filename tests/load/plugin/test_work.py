@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from textwrap import dedent
 from typing import Any
 
 import msgspec
@@ -93,19 +94,22 @@ def bodies(server: StubServer) -> list[Any]:
     return [msgspec.json.decode(one.body) for one in asked(server)]
 
 
+def source(text: str, made_by: str = "s") -> str:
+    """A plug-in that registers a parameter source of that name."""
+    register = f'def register(registry):\n    registry.register_param_source("s", {made_by})\n'
+    return f"{dedent(text)}\n{register}"
+
+
 SEARCH = {"operation_type": "search", "param_source": "s"}
 BULK = {"operation_type": "bulk", "param_source": "s"}
 RUN = {"operation_type": "r"}
 
-FUNCTION = """
+FUNCTION = source("""
     def s(track, params, **kwargs):
         names = [index.name for index in track.indices]
         return {"body": {"size": params["size"], "names": names}, "index": None, "type": "", "cache": "true",
                 "use_request_cache": False, "request-params": {"a": True}, "request-timeout": 9}
-
-    def register(registry):
-        registry.register_param_source("s", s)
-"""
+""")
 
 
 def test_a_function_gives_the_parameters_of_every_request(serve: Serve, play: Play):
@@ -116,7 +120,8 @@ def test_a_function_gives_the_parameters_of_every_request(serve: Serve, play: Pl
     assert bodies(server) == [{"size": 7, "names": ["books"]}] * 3
 
 
-COUNTING = """
+COUNTING = source(
+    """
     class Source:
         def __init__(self, track, params, **kwargs):
             self.client, self.count = None, 0
@@ -130,10 +135,9 @@ COUNTING = """
         def params(self):
             self.count += 1
             return {"body": {"n": self.count, "client": self.client, "task": self.name}}
-
-    def register(registry):
-        registry.register_param_source("s", Source)
-"""
+""",
+    "Source",
+)
 
 
 def test_every_client_has_its_part_of_a_source(serve: Serve, play: Play):
@@ -161,7 +165,8 @@ def test_clients_of_several_processes_have_their_parts_too(serve: Serve, play: P
     ]
 
 
-FINITE = """
+FINITE = source(
+    """
     class Source:
         def __init__(self, track, params, **kwargs):
             self.left, self.infinite = 5, False
@@ -174,10 +179,9 @@ FINITE = """
                 raise StopIteration
             self.left -= 1
             return {"body": {"left": self.left}}
-
-    def register(registry):
-        registry.register_param_source("s", Source)
-"""
+""",
+    "Source",
+)
 
 
 @pytest.mark.parametrize(("task", "count"), [({}, 5), ({"iterations": 3}, 3), ({"iterations": 9}, 5)])
@@ -194,7 +198,8 @@ def test_clients_that_share_a_source_take_turns(serve: Serve, play: Play):
 
 
 def test_a_generator_that_clients_share_is_asked_by_one_at_a_time(serve: Serve, play: Play):
-    plugin = """
+    plugin = source(
+        """
         import time
 
         def numbers():
@@ -211,57 +216,47 @@ def test_a_generator_that_clients_share_is_asked_by_one_at_a_time(serve: Serve, 
 
             def params(self):
                 return {"body": {"n": next(self.numbers)}}
-
-        def register(registry):
-            registry.register_param_source("s", Source)
-    """
+    """,
+        "Source",
+    )
     server = serve()
     play(server, plugin, SEARCH, clients=4)
     assert sorted(body["n"] for body in bodies(server)) == list(range(12))
 
 
 def test_a_source_that_changes_the_dictionary_it_gave_before_makes_another_request(serve: Serve, play: Play):
-    plugin = """
+    plugin = source("""
         kept = {"body": {"n": 0}}
 
         def s(track, params, **kwargs):
             kept["body"]["n"] += 1
             return kept
-
-        def register(registry):
-            registry.register_param_source("s", s)
-    """
+    """)
     server = serve()
     play(server, plugin, SEARCH, iterations=3)
     assert bodies(server) == [{"n": 1}, {"n": 2}, {"n": 3}]
 
 
 def test_numbers_of_numpy_are_numbers(serve: Serve, play: Play):
-    plugin = """
+    plugin = source("""
         import numpy as np
 
         def s(track, params, **kwargs):
             return {"body": {"n": np.int64(3), "v": np.arange(2.0)}}
-
-        def register(registry):
-            registry.register_param_source("s", s)
-    """
+    """)
     server = serve()
     play(server, plugin, SEARCH, iterations=1)
     assert bodies(server) == [{"n": 3, "v": [0.0, 1.0]}]
 
 
 def test_what_a_plug_in_draws_is_the_same_in_every_fork(serve: Serve, play: Play):
-    plugin = """
+    plugin = source("""
         import random
         import numpy as np
 
         def s(track, params, **kwargs):
             return {"body": {"n": random.random(), "m": np.random.rand()}}
-
-        def register(registry):
-            registry.register_param_source("s", s)
-    """
+    """)
     server = serve()
     play(server, plugin, SEARCH, iterations=3)
     play(server, plugin, SEARCH, iterations=3, name="y")
@@ -281,14 +276,11 @@ def test_what_a_plug_in_draws_is_the_same_in_every_fork(serve: Serve, play: Play
     ],
 )
 def test_a_bulk_body_of_any_form_goes_out_as_lines(serve: Serve, play: Play, body: str, sent: bytes):
-    plugin = f"""
+    plugin = source(f"""
         def s(track, params, **kwargs):
             return {{"body": {body}, "bulk-size": 4, "unit": "docs", "action-metadata-present": True,
                     "index": "passed over", "pipeline": "p"}}
-
-        def register(registry):
-            registry.register_param_source("s", s)
-    """
+    """)
     server = serve()
     result = play(server, plugin, BULK, iterations=2)
     assert [(one.method, one.target) for one in asked(server)] == [("POST", "/_bulk?pipeline=p")] * 2
@@ -298,13 +290,10 @@ def test_a_bulk_body_of_any_form_goes_out_as_lines(serve: Serve, play: Play, bod
 
 
 def test_a_bulk_body_without_actions_names_its_index_in_the_path(serve: Serve, play: Play):
-    plugin = """
+    plugin = source("""
         def s(track, params, **kwargs):
             return {"body": "{}\\n{}\\n", "action-metadata-present": False, "index": "loans"}
-
-        def register(registry):
-            registry.register_param_source("s", s)
-    """
+    """)
     server = serve()
     result = play(server, plugin, BULK, iterations=1)
     assert asked(server)[0].target == "/loans/_bulk"
@@ -582,13 +571,7 @@ await es.search(index="books", body={"n": params["seen"], "type": params["operat
 
 
 def giving(value: str) -> str:
-    return f"""
-    def s(track, params, **kwargs):
-        return {value}
-
-    def register(registry):
-        registry.register_param_source("s", s)
-    """
+    return source(f"def s(track, params, **kwargs):\n    return {value}\n")
 
 
 NOT_FINITE = giving("{'body': {'query': {'range': {'n': {'gte': [None, float('nan')]}}}}}")
@@ -683,15 +666,12 @@ def test_a_plug_in_can_see_what_a_client_has(serve: Serve, play: Play):
     assert play(serve(), plugin, RUN, iterations=1).failures == ()
 
 
-COMPOSITE = """
+COMPOSITE = source("""
     def s(track, params, **kwargs):
         one = {"operation-type": "search", "body": {"n": 1}, "cache": "false", "odd": 1, "index": ["a", "b"]}
         two = {"name": "two", "operation-type": "search", "index": "c", "body": {"n": 2}, "id": 3}
         return {"id": "flow", "requests": [{"stream": [one]}, {"stream": [two]}]}
-
-    def register(registry):
-        registry.register_param_source("s", s)
-"""
+""")
 
 
 def test_a_source_gives_a_composite_with_its_streams(serve: Serve, play: Play):
@@ -758,7 +738,8 @@ await es.search(index='books')
     assert len(asked(server)) == 1
 
 
-TEMPLATE_SOURCE = """
+TEMPLATE_SOURCE = source(
+    """
     from esrally.track.params import CreateComponentTemplateParamSource
 
     class Source(CreateComponentTemplateParamSource):
@@ -769,10 +750,9 @@ TEMPLATE_SOURCE = """
                 body["version"] = 3
 
     from esrally.track import ComponentTemplate
-
-    def register(registry):
-        registry.register_param_source("s", Source)
-"""
+""",
+    "Source",
+)
 
 
 def test_templates_that_a_source_lists_are_created_in_turn_as_it_changed_them(serve: Serve, play: Play):
