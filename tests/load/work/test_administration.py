@@ -237,6 +237,23 @@ def test_deleting_what_is_not_there_is_a_failure_only_on_demand(kind: str, keys:
     assert strict.judge(404, b"{}").outcome is Outcome.HTTP_ERROR
 
 
+@pytest.mark.parametrize(("ignore", "is_fine"), [(True, True), (False, False)])
+def test_a_missing_model_is_a_failure_unless_the_operation_says_otherwise(*, ignore: bool, is_fine: bool):
+    keys = {"model__id": "m", "ignore_if_model_does_not_exist": ignore}
+    answer = request_of(operation_type="delete-knn-model", **keys).judge(404, b"{}")
+    assert (answer.outcome is Outcome.OK) == is_fine
+
+
+def test_a_lifecycle_without_a_policy_is_refused():
+    with pytest.raises(msgspec.ValidationError, match="'policy' is missing"):
+        decode_operation({"operation-type": "create-ilm-policy", "name": "x", "policy-name": "p", "body": {}})
+
+
+@pytest.mark.parametrize(("kind", "shown"), [("proto-bulk", True), ("deploy-ml-model", False)])
+def test_tables_show_what_stands_for_work_on_documents(kind: str, *, shown: bool):
+    assert decode_operation({"operation-type": kind, "name": "x"}).reported == shown
+
+
 def test_creating_judges_by_status_alone():
     judge = request_of(operation_type="create-index").judge
     assert judge(200, b"not JSON").outcome is Outcome.OK
