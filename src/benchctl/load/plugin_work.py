@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import cache
 from multiprocessing import current_process
 from types import FunctionType, SimpleNamespace
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
@@ -31,6 +31,9 @@ from benchctl.track.model import Task
 from benchctl.track.operations.catalogue import OPERATION_TYPES, PluginOperation, decode_operation
 from benchctl.track.operations.common import Operation, url_param
 from benchctl.track.operations.search import Bulk
+
+if TYPE_CHECKING:
+    from benchctl.load.plugin_runner import RunnerWork
 
 # Keys that identify the operation; all others come from the plug-in.
 _OURS = frozenset({"name", "operation-type"})
@@ -113,17 +116,8 @@ class OwnOperations:
         template = self._template
         size = params.get("bulk-size")
         lines_each = 2 if params.get("action-metadata-present", True) else 1
-        return Request(
-            template.method,
-            template.path,
-            body,
-            template.headers,
-            template.timeout_s,
-            template.judge,
-            template.searches,
-            int(size) if isinstance(size, int | float) and size > 0 else max(documents // lines_each, 1),
-            template.retries,
-        )
+        given = int(size) if isinstance(size, int | float) and size > 0 else 0
+        return with_body(template, body, given or max(documents // lines_each, 1))
 
     def _bulk_template(self, params: Mapping[str, Any]) -> Request:
         operation = _own_operation(self._kind, self._name, {**params, "bulk-size": 1})
@@ -272,20 +266,6 @@ def _plain(value: object) -> object:
 _COMPOSITE_CONNECTIONS = 8
 
 
-class _Runs(Protocol):
-    """Makes scripts from parameters, for one client."""
-
-    @property
-    def completed(self) -> bool: ...
-
-    @property
-    def last(self) -> Answer | None: ...
-
-    def script(self, params: Mapping[str, Any]) -> Script: ...
-
-    def close(self) -> None: ...
-
-
 def open_plugin(operation: PluginOperation, order: WorkOrder, open_workload: OpenWorkload) -> Workload:
     """An operation whose parameters, or whose requests, come from the track's plug-in.
 
@@ -418,7 +398,7 @@ class PluginWork:
         operation = self._operation
         return OwnOperations(operation.type, operation.name, self._order, client, self._open)
 
-    def _runs(self, client: int) -> "_Runs | None":
+    def _runs(self, client: int) -> "RunnerWork | None":
         if self._runner is None:
             return None
         # Both official clients are slow to import, and parameter sources do not need them.
@@ -446,7 +426,7 @@ class PluginProgram:
         source: Any,
         lock: threading.Lock,
         own: OwnOperations | None,
-        runs: _Runs | None,
+        runs: "RunnerWork | None",
     ) -> None:
         self.source = source
         self._operation = operation

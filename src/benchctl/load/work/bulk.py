@@ -20,7 +20,7 @@ from benchctl.corpus.bulk import (
 from benchctl.corpus.random_bits import key as mix_key
 from benchctl.errors import BenchctlError
 from benchctl.load.request import Request, judge_bulk
-from benchctl.load.work.common import NDJSON, Envelope
+from benchctl.load.work.common import NDJSON, Envelope, with_body
 from benchctl.load.workload import Program, Source, WorkContext, Workload, WorkOrder
 from benchctl.track.operations.admin import Names, names_of
 from benchctl.track.operations.common import url_param
@@ -219,17 +219,7 @@ class BulkWork:
                 return None
             source, lines = taken
             request, frame_body, lines_each = kinds[source]
-            return Request(
-                request.method,
-                request.path,
-                frame_body(lines),
-                request.headers,
-                request.timeout_s,
-                request.judge,
-                request.searches,
-                len(lines) // lines_each,
-                request.retries,
-            )
+            return with_body(request, frame_body(lines), len(lines) // lines_each)
 
         return next_body
 

@@ -78,8 +78,8 @@ class Envelope:
         )
 
 
-def with_body(request: Request, body: bytes) -> Request:
-    """The same request with another body; spelt out, since it runs for every request sent."""
+def with_body(request: Request, body: bytes, weight: int | None = None) -> Request:
+    """The same request with another body, and weight; spelt out, since it runs for every request sent."""
     return Request(
         request.method,
         request.path,
@@ -88,7 +88,7 @@ def with_body(request: Request, body: bytes) -> Request:
         request.timeout_s,
         request.judge,
         request.searches,
-        request.weight,
+        request.weight if weight is None else weight,
         request.retries,
     )
 
