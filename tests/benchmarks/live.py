@@ -37,7 +37,7 @@ def without_node(_setting: Setting) -> list[Line]:
 def real_node(setting: Setting) -> list[Line]:
     """Both rows on a fresh OpenSearch node: bulk by two clients, then a run on it as on any live cluster."""
     home = resolve_home()
-    spec = resolve_variants(("os",), (), ())[0]
+    spec = resolve_variants(("os",))[0]
     with (
         ExitStack() as host,
         tempfile.TemporaryDirectory(prefix="bench-real-", dir=home.scratch) as folder,

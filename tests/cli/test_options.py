@@ -29,8 +29,8 @@ def test_documents_are_read_and_refused():
 
 def test_values_are_for_one_variant_or_for_all():
     assert keyed(["es=/a", "/b"], "--jdk") == {"es": "/a", "": "/b"}
-    assert keyed(["es=https://host/x?a=b"], "--distribution") == {"es": "https://host/x?a=b"}
-    assert keyed(["https://host/x?a=b", "es=/a=b"], "--distribution") == {
+    assert keyed(["es=https://host/x?a=b"], "--target") == {"es": "https://host/x?a=b"}
+    assert keyed(["https://host/x?a=b", "es=/a=b"], "--target") == {
         "": "https://host/x?a=b",
         "es": "/a=b",
     }

@@ -13,7 +13,7 @@ from benchctl.engine.variant import (
     LATEST,
     canonical_engine,
     check_filler,
-    check_overrides,
+    check_jdks,
     parse_variant,
     with_option,
 )
@@ -26,10 +26,8 @@ KEYS = st.from_regex(r"[a-z]{1,8}(\.[a-z_]{1,8}){0,3}", fullmatch=True)
 VALUES = st.text(string.ascii_letters + string.digits + "%.-=", max_size=12)
 
 
-def parse(
-    text: str, distributions: dict[str, str] | None = None, jdks: dict[str, str] | None = None
-) -> VariantSpec:
-    return parse_variant(text, distributions=distributions or {}, jdks=jdks or {})
+def parse(text: str, jdks: dict[str, str] | None = None) -> VariantSpec:
+    return parse_variant(text, jdks=jdks or {})
 
 
 @pytest.mark.parametrize(
@@ -60,11 +58,22 @@ def test_options_follow_the_label():
     )
 
 
+@pytest.mark.parametrize("name", ["es", "es@8.19.0"])
+def test_an_engine_from_elsewhere_or_started_otherwise_keeps_its_plain_name(name: str):
+    spec = parse(f"{name},distribution:es.zip,start:script,jdk:17")
+    assert (spec.name, spec.distribution, spec.start, spec.jdk) == (name, "es.zip", "script", "17")
+    assert parse(f"{name}={name},distribution:es.zip").name == name
+    with pytest.raises(UsageError, match="no label"):
+        parse(f"{name},distribution:es.zip,jvm:-Xint")
+    with pytest.raises(UsageError, match="plain engine"):
+        parse(f"{name}={name},distribution:es.zip,jvm:-Xint")
+
+
 def test_a_label_stands_on_what_a_file_defines():
     defined = {"slow": VariantSpec("slow", "elasticsearch", "8.19.0", jvm_flags=("-Xint",), jdk="17")}
 
     def read(text: str, jdks: dict[str, str] | None = None) -> VariantSpec:
-        return parse_variant(text, distributions={}, jdks=jdks or {}, defined=defined)
+        return parse_variant(text, jdks=jdks or {}, defined=defined)
 
     assert read("slow", {"": "21"}) == defined["slow"]
     assert read("x=slow,jvm:-Xbatch").jvm_flags == ("-Xint", "-Xbatch")
@@ -186,9 +195,8 @@ def test_a_mistake_is_told(text: str, said: str):
         ("os", "es", False),
     ],
 )
-def test_distributions_and_jdks_go_by_variant_or_engine(key: str, text: str, *, applies: bool):
-    spec = parse(text, {key: "dist.zip"}, {key: "17"})
-    assert (spec.distribution, spec.jdk) == (("dist.zip", "17") if applies else (None, None))
+def test_jdks_go_by_variant_or_engine(key: str, text: str, *, applies: bool):
+    assert parse(text, {key: "17"}).jdk == ("17" if applies else None)
 
 
 def test_the_most_particular_override_wins():
@@ -199,9 +207,9 @@ def test_the_most_particular_override_wins():
 
 def test_an_override_of_nothing_measured_is_refused():
     variants = [parse("mine=es@8.19.0"), parse("os")]
-    check_overrides("--jdk", {"": "17", "mine": "17", "os": "17", "es@8.19.0": "17"}, variants)
+    check_jdks({"": "17", "mine": "17", "os": "17", "es@8.19.0": "17"}, variants)
     with pytest.raises(UsageError, match="--jdk is given for 'mien', which is not measured") as caught:
-        check_overrides("--jdk", {"mien": "17"}, variants)
+        check_jdks({"mien": "17"}, variants)
     assert caught.value.hint == "did you mean 'mine'?"
 
 
@@ -220,7 +228,7 @@ def test_a_cluster_is_how_many_nodes_it_has_and_how_its_index_is_spread():
     single = parse("one=es,nodes:1,shards:2")
     assert (single.nodes, single.node_count) == ((), 1)
     assert with_option(spec, "nodes", "2").node_count == 2
-    more = parse_variant("x=es3,nodes:5", distributions={}, jdks={}, defined={"es3": spec})
+    more = parse_variant("x=es3,nodes:5", defined={"es3": spec})
     assert more.node_count == 5
 
 

@@ -152,4 +152,4 @@ def test_a_mapping_that_a_node_refuses_is_said_with_its_reason(benchctl: Benchct
     said = done.stderr.splitlines()[-2:]
     assert "the node refuses the track's index 'loans'" in said[0]
     assert "No handler for type [constant_keyword] declared on field [shelf]" in said[0]
-    assert "--distribution" in said[1]
+    assert "distribution:" in said[1]

@@ -54,8 +54,11 @@ def test_command_names_whatever_is_not_ordinary(replan: Callable[..., Plan]):
     assert words == [
         *("benchctl", "run", "--challenge", "big5rangedebug"),
         *("--variant", "es@8.19.0"),
-        *("--variant", "tuned=os@2.11.0,jvm:-XX:-Inline,setting:a.b=true,setting:c=x y"),
-        *("--distribution", "tuned=/d/os.zip", "--jdk", "tuned=17", "--warmup-challenge", "warmup"),
+        *(
+            "--variant",
+            "tuned=os@2.11.0,distribution:/d/os.zip,jvm:-XX:-Inline,setting:a.b=true,setting:c=x y",
+        ),
+        *("--jdk", "tuned=17", "--warmup-challenge", "warmup"),
         *("--restart", "never", "--segments", "4", "--heap", "1024m"),
         *("--param", "query=a b", "--param", "iterations=100", "--docs", "1", "--forks", "5"),
     ]
@@ -77,7 +80,7 @@ def test_command_says_all_that_a_variant_adds(replan: Callable[..., Plan]):
     )
     plan = msgspec.structs.replace(replan(), variants=(spec,))
     words = shlex.split(command(plan, forks=5, corpus_documents=1, iterations=100))
-    again = parse_variant(words[words.index("--variant") + 1], distributions={}, jdks={})
+    again = parse_variant(words[words.index("--variant") + 1])
     assert msgspec.structs.replace(again, index_settings=spec.index_settings) == spec
     assert again.index_settings == {"index.sort.field": "x,y"}
 

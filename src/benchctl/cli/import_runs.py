@@ -84,7 +84,7 @@ def import_command(
 
 def _variant(text: str, race: Race) -> VariantSpec:
     """The variant that the user names; it must not contradict the version in the file."""
-    spec = parse_variant(text, distributions={}, jdks={})
+    spec = parse_variant(text)
     found = race.engine_version
     major = found.partition(".")[0]
     if spec.engine == "elasticsearch" and major.isdecimal() and int(major) <= _LAST_ONLY_OF_OPENSEARCH:

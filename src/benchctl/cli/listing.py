@@ -122,7 +122,7 @@ def metrics_listing() -> Listing:
 @table_format_option
 def variants_command(variants_file: Path | None, output_format: TableFormat) -> None:
     """Built-in variants, and those of a file; any other version is NAME@VERSION."""
-    specs = [parse_variant(engine, distributions={}, jdks={}) for engine in BUILT_IN_VERSIONS]
+    specs = [parse_variant(engine) for engine in BUILT_IN_VERSIONS]
     if variants_file is None:
         rows: list[tuple[object, ...]] = [(spec.name, spec.engine, spec.version) for spec in specs]
         columns: tuple[str, ...] = ("variant", "engine", "version")

@@ -33,7 +33,6 @@ def lucene_group() -> None:
     show_default=True,
     help="Variant whose Lucene to patch, such as es@8.11.0.",
 )
-@click.option("--distribution", metavar="PATH|URL", help="Instead of Maven Central.")
 @click.option(
     "--name",
     type=click.Choice(sorted(SHIPPED_DIFFS)),
@@ -51,9 +50,7 @@ def lucene_group() -> None:
     "--output", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="Copy the jar there."
 )
 @click.option("-q", "--quiet", is_flag=True, help="Print the result only.")
-def patch_command(
-    variant: str, distribution: str | None, name: str, diff: Path | None, output: Path | None, *, quiet: bool
-) -> None:
+def patch_command(variant: str, name: str, diff: Path | None, output: Path | None, *, quiet: bool) -> None:
     """Build the Lucene of a variant's engine with a diff, and its control.
 
     The sources are those that Lucene publishes for the engine's own version; the control is the same classes
@@ -62,7 +59,7 @@ def patch_command(
     if output is not None:
         check_new_file("--output", output)
     home = resolve_home()
-    spec = resolve_variants((variant,), (distribution,) if distribution else (), ())[0]
+    spec = resolve_variants((variant,))[0]
     if spec.jars:
         raise UsageError(f"variant '{spec.name}' has replaced jars already", hint="name a plain one")
     path = SHIPPED_DIFFS[name] if diff is None else diff

@@ -36,9 +36,6 @@ _PORT = click.option(
 _JDK = click.option(
     "--jdk", default=None, metavar="PATH|MAJOR", help="Java home, or a major version to fetch."
 )
-_DISTRIBUTION = click.option(
-    "--distribution", default=None, metavar="PATH|URL", help="Instead of Maven Central."
-)
 
 
 @click.group("node")
@@ -51,7 +48,6 @@ def node_group() -> None:
 @_HEAP
 @_PORT
 @_JDK
-@_DISTRIBUTION
 @variants_option
 @click.option("--wait", is_flag=True, help="Wait while another benchctl is measuring on this host.")
 def start_command(
@@ -59,7 +55,6 @@ def start_command(
     heap_mb: int | None,
     port: int | None,
     jdk: str | None,
-    distribution: str | None,
     variants_file: Path | None,
     *,
     wait: bool,
@@ -68,7 +63,7 @@ def start_command(
 
     Its index settings and warm-up challenges mean nothing here: there is no index, and nothing is run.
     """
-    spec = _resolve(variant, distribution, jdk, variants_file)
+    spec = resolve_variants((variant,), (jdk,) if jdk else (), variants_file)[0]
     home = resolve_home()
     check_heap(_heap(spec, heap_mb), psutil.virtual_memory().total, spec.node_count)
     if port is not None and len(spec.nodes) > 1:
@@ -81,7 +76,6 @@ def start_command(
         check_port(port)
     arguments = [variant]
     for option, value in (("--heap", heap_mb and f"{heap_mb}m"), ("--port", port), ("--jdk", jdk),
-                          ("--distribution", distribution),
                           ("--variants", variants_file and variants_file.absolute())):  # fmt: skip
         arguments += [option, str(value)] if value else []
     # A node that starts in the middle of a measurement would be measured, too.
@@ -90,30 +84,21 @@ def start_command(
     say(f"{state.variant} {state.version} listens on {state.url} (pid {state.node_pid})")
 
 
-def _resolve(
-    variant: str, distribution: str | None, jdk: str | None, variants_file: Path | None
-) -> VariantSpec:
-    distributions, jdks = (distribution,) if distribution else (), (jdk,) if jdk else ()
-    return resolve_variants((variant,), distributions, jdks, variants_file)[0]
-
-
 @node_group.command("serve", hidden=True)
 @_VARIANT
 @_HEAP
 @_PORT
 @_JDK
-@_DISTRIBUTION
 @variants_option
 def serve_command(
     variant: str,
     heap_mb: int | None,
     port: int | None,
     jdk: str | None,
-    distribution: str | None,
     variants_file: Path | None,
 ) -> None:
     """Run a node in the foreground until told to end."""
-    spec = _resolve(variant, distribution, jdk, variants_file)
+    spec = resolve_variants((variant,), (jdk,) if jdk else (), variants_file)[0]
     with watching(quiet=False) as observer:
         serve(resolve_home(), spec, _heap(spec, heap_mb), port, observer)
 

@@ -4,7 +4,7 @@ import functools
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar, cast, get_args
+from typing import Any, TypeVar, cast
 
 import click
 import msgspec
@@ -23,7 +23,7 @@ from benchctl.cli.options import (
     under,
 )
 from benchctl.cli.streams import say
-from benchctl.engine.variant import check_overrides, parse_variant
+from benchctl.engine.variant import check_jdks, parse_variant
 from benchctl.engine.variant_file import check_spec, load_variants, with_newest
 from benchctl.errors import UsageError
 from benchctl.home import resolve_home
@@ -35,7 +35,6 @@ from benchctl.results.plan import (
     EvidenceKind,
     EvidenceSpec,
     PinSpec,
-    StartMode,
     StopSpec,
     VariantSpec,
 )
@@ -60,8 +59,7 @@ variants_option = click.option(
 
 def resolve_variants(
     texts: tuple[str, ...],
-    distributions: tuple[str, ...],
-    jdks: tuple[str, ...],
+    jdks: tuple[str, ...] = (),
     file: Path | None = None,
 ) -> tuple[VariantSpec, ...]:
     """Read variants, and ask for the newest version where one says `latest`.
@@ -72,15 +70,10 @@ def resolve_variants(
         UsageError: a text is not a variant or asks for what no node can be given, an option names none, or
             something is wrong in the file.
     """
-    by_distribution = keyed(distributions, "--distribution")
     by_jdk = keyed(jdks, "--jdk")
     defined = {} if file is None else load_variants(file)
-    specs = [
-        parse_variant(text, distributions=by_distribution, jdks=by_jdk, defined=defined)
-        for text in texts or defined
-    ]
-    check_overrides("--distribution", by_distribution, specs)
-    check_overrides("--jdk", by_jdk, specs)
+    specs = [parse_variant(text, jdks=by_jdk, defined=defined) for text in texts or defined]
+    check_jdks(by_jdk, specs)
     return with_newest(check_spec(spec) for spec in specs)
 
 
@@ -153,12 +146,10 @@ class SubjectOptions:
     track: str
     heap: int | None  # MiB
     jdks: tuple[str, ...]
-    distributions: tuple[str, ...]
     seed: int
     corpus_seed: int
     paired: bool
     pin: str | None  # as written; empty to let the kernel assign CPUs
-    start: StartMode | None  # None for as the variants declare
 
     def specs(self, default: tuple[str, ...] = BUILT_IN) -> tuple[VariantSpec, ...]:
         """The variants; when none was named, all of the file, or the default.
@@ -167,10 +158,7 @@ class SubjectOptions:
             UsageError: one cannot be understood.
         """
         texts = self.variants if self.variants_file is not None else self.variants or default
-        found = resolve_variants(texts, self.distributions, self.jdks, self.variants_file)
-        if self.start is None:
-            return found
-        return tuple(msgspec.structs.replace(spec, start=self.start) for spec in found)
+        return resolve_variants(texts, self.jdks, self.variants_file)
 
     def pin_spec(self, workers: int) -> PinSpec | None:
         """The CPUs of node and driver on this host; the driver's clients work in that many processes.
@@ -275,13 +263,6 @@ subject_options = grouped(
         metavar="[VARIANT=]PATH|MAJOR",
         help="Java home, or a major version to fetch  [default: the bundled 21]",
     ),
-    click.option(
-        "--distribution",
-        "distributions",
-        multiple=True,
-        metavar="VARIANT=PATH|URL",
-        help="A .tar.gz, .zip or folder instead of Maven Central.",
-    ),
     "How much",
     click.option(
         "--seed", type=int, default=1, show_default=True, help="Seed of block order, arrivals and values."
@@ -295,12 +276,6 @@ subject_options = grouped(
         default=None,
         metavar="[node=CPUS,driver=CPUS]",
         help="Give nodes and benchctl CPUs of their own; chosen when none are named.",
-    ),
-    click.option(
-        "--start",
-        type=click.Choice(get_args(StartMode)),
-        default=None,
-        help="Start servers by their own command line, or by the engine's script  [default: direct]",
     ),
     "How much",
     click.option(

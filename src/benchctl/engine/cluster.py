@@ -418,9 +418,7 @@ def boot(  # noqa: PLR0913 - what is started, on what and for whom; all by keywo
         except BenchctlError as err:
             # Of all: which one it was about, its text alone says.
             if err.hint == UNKNOWN_HINT and [node for node in found if node.forget_start()]:
-                hint = (
-                    f"{UNKNOWN_HINT}; how it is started is learnt anew, so try again, or with --start script"
-                )
+                hint = f"{UNKNOWN_HINT}; try again: how it starts is learnt again; or use start:script"
                 raise BenchctlError(err.message, hint=hint) from err
             raise
         _wait_healthy(found, expect_index)

@@ -44,8 +44,8 @@ def refusal(what: str, reason: str, given: Mapping[str, Any]) -> BenchctlError:
         )
     return BenchctlError(
         f"the node refuses {what}: {reason}",
-        hint="measure a distribution that has what it asks for (--distribution VARIANT=PATH|URL; the usual "
-        "ones carry the core modules only), or change the track",
+        hint="measure a distribution that has what it asks for (distribution:PATH|URL of its variant; the "
+        "usual ones carry the core modules only), or change the track",
     )
 
 

@@ -568,6 +568,8 @@ _SCALARS: Final = {
     "index-from": "engine",
     **{count: f"number of {count}" for count in _COUNTS},
 }
+_PROVISIONING: Final = frozenset({"distribution", "start", "jdk"})
+"""What leaves a plain engine what it is: where it comes from, and how it starts."""
 _OPTIONS = (*_LISTS, *_MAPPINGS, *_SCALARS)
 VARIANT_OPTIONS: Final = (*_OPTIONS, "version")
 """What `with_option` knows."""
@@ -605,8 +607,7 @@ def base_variant(text: str) -> VariantSpec:
 def parse_variant(
     text: str,
     *,
-    distributions: Mapping[str, str],
-    jdks: Mapping[str, str],
+    jdks: Mapping[str, str] = MappingProxyType({}),
     defined: Mapping[str, VariantSpec] = _NOTHING_DEFINED,
 ) -> VariantSpec:
     """Parse one variant.
@@ -616,9 +617,8 @@ def parse_variant(
     `VariantEntry`. The version `latest` is left for the caller to resolve.
 
     Args:
-        text: `NAME[@VERSION]`, or `LABEL=NAME[@VERSION]` followed by options, separated by commas.
-        distributions: paths or URLs of archives or folders, by variant or engine; the key "" is for all. The
-            variant's `distribution:` wins.
+        text: `NAME[@VERSION]`, or `LABEL=NAME[@VERSION]` followed by options, separated by commas. What only
+            says where a plain engine comes from and how it starts needs no label.
         jdks: paths or major versions, by variant or engine; the key "" is for all. The variant's `jdk:` wins.
         defined: variants of a file, which can be named like the built-in ones.
 
@@ -627,22 +627,20 @@ def parse_variant(
     """
     head, pieces = _split(text)
     label, labelled, wanted = head.rpartition("=")
-    if pieces and not labelled:
+    changed = any(option not in _PROVISIONING for option, _ in pieces)
+    if changed and not labelled:
         raise UsageError(f"variant '{text}' has options but no label", hint=f"write LABEL={text}")
     base = _parse_base(wanted, defined)
     name = _check_label(label, base.engine, defined) if labelled else base.name
     entry = _entry(pieces, name)
-    _check_plain(name, base.name, changed=bool(pieces))
+    _check_plain(name, base.name, changed=changed)
     try:
         spec = applied(entry, base, name, None)
     except EntryError as err:
         raise UsageError(f"variant '{name}': {err.message}", hint=err.hint) from err
     keys = (name, base.name, _SHORT_NAMES[base.engine], base.engine, "")
-    return msgspec.structs.replace(
-        spec,
-        distribution=spec.distribution or _first(distributions, keys),
-        jdk=spec.jdk or _first(jdks, keys),
-    )
+    jdk = next((jdks[key] for key in keys if key in jdks), None)
+    return msgspec.structs.replace(spec, jdk=spec.jdk or jdk)
 
 
 def with_option(base: VariantSpec, option: str, value: str) -> VariantSpec:
@@ -673,12 +671,11 @@ def placed_variant(text: str, folder: Path) -> str:
     return ",".join(found)
 
 
-def check_overrides(option: str, overrides: Mapping[str, str], variants: Sequence[VariantSpec]) -> None:
-    """Refuse a distribution or JDK for something that is not measured.
+def check_jdks(jdks: Mapping[str, str], variants: Sequence[VariantSpec]) -> None:
+    """Refuse a JDK of `--jdk` for something that is not measured.
 
     Args:
-        option: the command line option, for the message.
-        overrides: as for `parse_variant`.
+        jdks: as for `parse_variant`.
         variants: all that are measured.
 
     Raises:
@@ -686,10 +683,10 @@ def check_overrides(option: str, overrides: Mapping[str, str], variants: Sequenc
     """
     exact = [f"{_SHORT_NAMES[variant.engine]}@{variant.version}" for variant in variants]
     known = [*(variant.name for variant in variants), *exact, *ENGINE_WORDS]
-    for key in overrides:
+    for key in jdks:
         if key and key not in known:
             raise UsageError(
-                f"{option} is given for '{key}', which is not measured", hint=suggestion(key, known)
+                f"--jdk is given for '{key}', which is not measured", hint=suggestion(key, known)
             )
 
 
@@ -850,8 +847,3 @@ _EXAMPLES: Final = {
     "replicas": "replicas:1",
     "index-from": "index-from:es@7.17.29",
 }
-
-
-def _first(overrides: Mapping[str, str], keys: Iterable[str]) -> str | None:
-    """The override of the most specific key that has one."""
-    return next((overrides[key] for key in keys if key in overrides), None)

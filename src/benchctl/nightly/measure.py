@@ -155,9 +155,7 @@ def resolve(suite: Suite, newest: Callable[[EngineName], str] = latest_version) 
     """
     members = [(role, variant) for role, variant, _ in suite.members()]
     specs = with_newest((suite.spec_of(variant) for _, variant in members), newest)
-    return tuple(
-        Resolved(role, variant.asked, spec) for (role, variant), spec in zip(members, specs, strict=True)
-    )
+    return tuple(Resolved(role, variant, spec) for (role, variant), spec in zip(members, specs, strict=True))
 
 
 def night_seed(suite: Suite, night: int) -> int:

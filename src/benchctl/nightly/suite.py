@@ -62,38 +62,6 @@ class ConfirmLimits(msgspec.Struct, frozen=True, forbid_unknown_fields=True, ren
     share_of_budget: float = 0.4
 
 
-class Variant(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """A variant that takes more than one line."""
-
-    variant: Text
-    # Path or URL of an archive or folder to measure instead of Maven Central's.
-    distribution: Text | None = None
-    jdk: Text | int | None = None  # path of a Java home, or a major version
-
-    @property
-    def asked(self) -> str:
-        """All of it in a line."""
-        more = {"distribution": self.distribution, "jdk": self.jdk}
-        return "".join([self.variant, *(f", {key} {value}" for key, value in more.items() if value)])
-
-    def spec(self) -> VariantSpec:
-        """What it asks for; `latest` is left to be resolved.
-
-        Raises:
-            UsageError: it is none.
-        """
-        return check_spec(
-            parse_variant(
-                self.variant,
-                distributions={} if self.distribution is None else {"": self.distribution},
-                jdks={} if self.jdk is None else {"": str(self.jdk)},
-            )
-        )
-
-
-AnyVariant = Text | Variant
-
-
 class Suite(RunSettings, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_only=True):
     """A suite file, with the settings of its runs.
 
@@ -103,9 +71,9 @@ class Suite(RunSettings, frozen=True, forbid_unknown_fields=True, rename="kebab"
     name: str = ""  # of its folder; the file's name without its ending if it is not given
     title: str = ""
     # The watched ones, as on the command line; `es@latest` is what is newest in a night.
-    variants: Annotated[tuple[AnyVariant, ...], _VARIANTS]
+    variants: Annotated[tuple[Text, ...], _VARIANTS]
     # One or several variants that never change; when they get slower, the host did.
-    canary: AnyVariant | tuple[AnyVariant, ...] = ()
+    canary: Text | tuple[Text, ...] = ()
     challenges: Annotated[tuple[Text, ...], _CHALLENGES] = ()
     # Microbenchmarks instead of challenges; then variants are as `benchctl micro run` takes them.
     micro: MicroEntry | None = None
@@ -140,7 +108,7 @@ class Suite(RunSettings, frozen=True, forbid_unknown_fields=True, rename="kebab"
     notify: tuple[Notifier, ...] = ()
 
     @property
-    def canaries(self) -> tuple[AnyVariant, ...]:
+    def canaries(self) -> tuple[Text, ...]:
         """The canaries, however many."""
         return self.canary if isinstance(self.canary, tuple) else (self.canary,)
 
@@ -166,25 +134,23 @@ class Suite(RunSettings, frozen=True, forbid_unknown_fields=True, rename="kebab"
         """Metric -> relative change that nobody is to be woken for."""
         return {kept_metric_of(name).key: fraction(text) for name, text in self.margins_text.items()}
 
-    def spec_of(self, variant: Variant) -> VariantSpec:
+    def spec_of(self, variant: str) -> VariantSpec:
         """What a variant of the suite asks for; `latest` is left to be resolved.
 
         Raises:
             UsageError: it is none.
         """
-        if self.micro is None:
-            return variant.spec()
-        if variant.distribution is not None or variant.jdk is not None:
-            raise UsageError(f"'{variant.asked}' is no variant of microbenchmarks", hint="write NAME=jdk:JDK")
-        return parse_micro_variant(variant.variant)
+        if self.micro is not None:
+            return parse_micro_variant(variant)
+        return check_spec(parse_variant(variant))
 
-    def members(self) -> Iterator[tuple[Role, Variant, tuple[Step, ...]]]:
+    def members(self) -> Iterator[tuple[Role, str, tuple[Step, ...]]]:
         """(role, variant, place in the file): what a night measures, in order."""
         listed = isinstance(self.canary, tuple)
         for place, one in enumerate(self.variants):
-            yield "watched", _whole(one), ("variants", place)
+            yield "watched", one, ("variants", place)
         for place, one in enumerate(self.canaries):
-            yield "canary", _whole(one), ("canary", place) if listed else ("canary",)
+            yield "canary", one, ("canary", place) if listed else ("canary",)
 
 
 def load_suite(path: Path) -> Suite:
@@ -205,10 +171,6 @@ def load_suite(path: Path) -> Suite:
         except UsageError as err:
             raise typed.document.refuse(("micro",), err.message, hint=err.hint) from err
     return _absolute(suite, folder)
-
-
-def _whole(variant: AnyVariant) -> Variant:
-    return Variant(variant) if isinstance(variant, str) else variant
 
 
 def _check_name(name: str, typed: Typed[Suite]) -> None:
@@ -241,13 +203,13 @@ def _check_members(typed: Typed[Suite], folder: Path) -> None:
             raise typed.document.refuse(
                 steps,
                 f"variant '{spec.name}' is there twice",
-                hint=f"give one a label, such as again={variant.variant}",
+                hint=f"give one a label, such as again={variant}",
             )
         if role == "canary" and spec.version == LATEST:
             raise typed.document.refuse(
                 steps,
-                f"a canary must stay what it is, and {variant.variant} changes with the next release",
-                hint=f"name a version, such as {variant.variant.replace(LATEST, '8.11.0')}: what moves a "
+                f"a canary must stay what it is, and {variant} changes with the next release",
+                hint=f"name a version, such as {variant.replace(LATEST, '8.11.0')}: what moves a "
                 "canary is the host",
             )
         seen.add(spec.name)
@@ -368,9 +330,8 @@ def _absolute(suite: Suite, folder: Path) -> Suite:
         is_file = _exists(folder / _expanded(text)) or "/" in text or text.endswith(".json")
         return path(text) if text not in known and is_file else text
 
-    def variant(one: AnyVariant) -> AnyVariant:
-        found = _placed(_whole(one), folder, suite.micro)
-        return found.variant if isinstance(one, str) else found
+    def variant(text: str) -> str:
+        return _placed(text, folder, suite.micro)
 
     return msgspec.structs.replace(
         suite,
@@ -388,14 +349,8 @@ def _absolute(suite: Suite, folder: Path) -> Suite:
     )
 
 
-def _placed(variant: Variant, folder: Path, micro: MicroEntry | None) -> Variant:
-    place, jdk = variant.distribution, variant.jdk
-    text = variant.variant
-    return Variant(
-        placed_variant(text, folder) if micro is None else placed_micro_variant(text, folder),
-        place if place is None or "://" in place else str(folder / _expanded(place)),
-        str(folder / _expanded(jdk)) if isinstance(jdk, str) and not jdk.isdigit() else jdk,
-    )
+def _placed(text: str, folder: Path, micro: MicroEntry | None) -> str:
+    return placed_variant(text, folder) if micro is None else placed_micro_variant(text, folder)
 
 
 def _expanded(text: str) -> Path:

@@ -174,20 +174,15 @@ def _setting_words(plan: Plan) -> list[str]:
 def _variant_words(variants: Sequence[VariantSpec]) -> list[str]:
     words = []
     own = [spec for spec in variants if spec.target is None]
-    if own and all(spec.start == "script" for spec in own):
-        words += ["--start", "script"]
-        own = [msgspec.structs.replace(spec, start="direct") for spec in own]
-    if tuple(spec.name for spec in own) != _ORDINARY_VARIANTS or len(own) < len(variants):
-        words += _repeated("--variant", [_variant_text(spec) for spec in own])
+    texts = [_variant_text(spec) for spec in own]
+    if texts != [*_ORDINARY_VARIANTS] or len(own) < len(variants):
+        words += _repeated("--variant", texts)
     for spec in variants:
         words += _target_words(spec)
     words += ["--fill-target"] if any(spec.target and spec.target.fill for spec in variants) else []
     kinds = {spec.target.writes for spec in variants if spec.target}
     words += ["--allow-writes"] if kinds - {None} else []
     words += ["--keep"] if "kept" in kinds else []
-    words += _repeated(
-        "--distribution", [f"{one.name}={one.distribution}" for one in variants if one.distribution]
-    )
     return words + _repeated("--jdk", [f"{one.name}={one.jdk}" for one in variants if one.jdk])
 
 
@@ -218,8 +213,9 @@ def _variant_text(spec: VariantSpec) -> str:
     """As the command line takes it: a name that says all, or a label with what it stands for."""
     base = f"{_SHORT_NAMES[spec.engine]}@{spec.version}"
     options = list(_variant_options(spec))
-    if spec.name in (_SHORT_NAMES[spec.engine], base) and not options:
-        return spec.name
+    # An engine by its own name is a plain one, wherever it comes from.
+    if spec.name in (_SHORT_NAMES[spec.engine], base):
+        return ",".join([spec.name, *options])
     return f"{spec.name}={','.join([base, *options])}"
 
 
@@ -242,6 +238,8 @@ def _variant_options(spec: VariantSpec) -> Iterator[str]:
         told = {node.name: _node_entry(node) for node in spec.nodes}
         same = len(plain) > 1 and told == {name: {} for name in plain}
         yield f"nodes:{len(plain) if same else msgspec.json.encode(told).decode()}"
+    if spec.distribution is not None:
+        yield f"distribution:{spec.distribution}"
     if spec.start != "direct":
         yield f"start:{spec.start}"
     if spec.index_from is not None:

@@ -67,7 +67,7 @@ def as_flags(name: str, entry: dict[str, object]) -> str:
 
 @given(ENTRIES)
 def test_a_file_says_the_same_as_the_command_line(entry: dict[str, object]):
-    flags = parse_variant(as_flags("mine", entry), distributions={}, jdks={})
+    flags = parse_variant(as_flags("mine", entry))
     assert resolved({"mine": entry})["mine"] == flags
 
 

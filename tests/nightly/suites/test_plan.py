@@ -14,7 +14,7 @@ from benchctl.run.plan import plan_run
 from benchctl.spec import MAX_SEED
 
 TEXT = """
-variants: [es@latest, {variant: mine=es@9.1.0, distribution: build}]
+variants: [es@latest, 'mine=es@9.1.0,distribution:build']
 canary: old=es@8.11.0
 challenges: [range-only, big5rangedebug]
 warmup-challenges: [warmup]
@@ -51,7 +51,7 @@ def test_variants_are_called_as_in_the_suite_whatever_version_that_is(suite: Sui
         Resolved("watched", "es@latest", VariantSpec("es@latest", "elasticsearch", "9.9.9")),
         Resolved(
             "watched",
-            f"mine=es@9.1.0, distribution {tmp_path / 'build'}",
+            f"mine=es@9.1.0,distribution:{tmp_path / 'build'}",
             VariantSpec("mine", "elasticsearch", "9.1.0", distribution=str(tmp_path / "build")),
         ),
         Resolved("canary", "old=es@8.11.0", VariantSpec("old", "elasticsearch", "8.11.0")),
