@@ -151,19 +151,12 @@ class RunSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
 
 
 class Setting(msgspec.Struct, frozen=True):
-    """A field of `RunSettings`, as its declaration has it.
-
-    Attributes:
-        name: of the field.
-        default: its usual value.
-        choices: all values that it may have; empty for any of the default's type.
-        meta: what else is said of it.
-    """
+    """A field of `RunSettings`, as its declaration has it."""
 
     name: str
     default: str | int | bool | tuple[str, ...]
-    choices: tuple[str, ...]
-    meta: Meta
+    choices: tuple[str, ...]  # all values that it may have; empty for any of the default's type
+    meta: Meta  # what else is said of it
 
     @property
     def option(self) -> str:

@@ -160,15 +160,10 @@ class References:
 
 @dataclass(frozen=True)
 class Age:
-    """Which runs are old: those that meet all given conditions.
+    """Which runs are old: those that meet all given conditions."""
 
-    Attributes:
-        keep: so many of the newest are not; None for no such number.
-        before: only those that began before this are; None for any.
-    """
-
-    keep: int | None = None
-    before: datetime | None = None
+    keep: int | None = None  # so many of the newest are not; None for no such number
+    before: datetime | None = None  # only those that began before this are; None for any
 
     def old(self, runs: Iterable[tuple[RunFolder, RunRecord]]) -> list[tuple[RunFolder, RunRecord]]:
         """The old ones among runs from oldest to newest, in that order."""

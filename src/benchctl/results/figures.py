@@ -297,55 +297,37 @@ building of a prepared index."""
 
 
 class Figure(msgspec.Struct, frozen=True):
-    """A figure of a task in a fork; whatever compares, shows, gates or stores figures knows it from here.
+    """A figure of a task in a fork; whatever compares, shows, gates or stores figures knows it from here."""
 
-    Attributes:
-        name: machine name; that of quantiles goes on with a percentile, as in `latency_p90`.
-        title: what tables call it, behind the percentile.
-        field: of `TaskSummary`: a number in `unit`, or `Quantiles`; empty for one of its `meters`.
-        unit: of a fork's value; of quantiles `ms`.
-        meaning: what it is, for readers; that of the field unless something else is said.
-        higher_is_better: which way is faster.
-        margin: relative difference that does not matter in practice.
-        quantiles: whether the field holds `Quantiles`; never given, but taken from its type.
-        loop: that of the tasks of which it says something: a throttled task's throughput was asked for, and a
-            closed loop has no latency of its own; `micro` is of microbenchmarks only; `cost` is that of an
-            operation, at whatever rate they came, and of 1,000 documents where those are counted: bodies may
-            be of any size.
-        usual: whether tasks are compared by it unless something else is asked for.
-        counts: whether the unit follows what the task counts, such as documents.
-        resolution: step in which it is counted, in `unit`; 0 for none that matters.
-        per_unit: what the field holds for 1 `unit`.
-        additive: whether it may be 0, so that means over forks are arithmetic; all others' are geometric.
-        level: what it is of.
-        own_nodes: what it is read from of a node that benchctl starts, if a target does not have that.
-        target: whose clocks in the node statistics of a target tell it, over all its nodes and whoever works
-            on them; a target cannot tell what has `own_nodes` alone.
-        built: where `IndexFacts` of an index build have it; empty for what only tasks have.
-        named: whether these have several values of it by name.
-        parted: whether tasks have it of parts as well, each a figure `NAME.PART`.
-    """
-
-    name: str
-    title: str
+    name: str  # machine name; that of quantiles goes on with a percentile, as in `latency_p90`
+    title: str  # what tables call it, behind the percentile
+    # Of `TaskSummary`: a number in `unit`, or `Quantiles`; empty for one of its `meters`.
     field: str
-    unit: str = "ms"
-    meaning: str = ""
-    higher_is_better: bool = False
-    margin: float = 0.05
+    unit: str = "ms"  # of a fork's value; of quantiles `ms`
+    meaning: str = ""  # what it is, for readers; that of the field unless something else is said
+    higher_is_better: bool = False  # which way is faster
+    margin: float = 0.05  # relative difference that does not matter in practice
+    # Whether the field holds `Quantiles`; never given, but taken from its type.
     quantiles: bool = False
+    # That of the tasks of which it says something: a throttled task's throughput was asked for, and a closed
+    # loop has no latency of its own; `micro` is of microbenchmarks only; `cost` is that of an operation, at
+    # whatever rate they came, and of 1,000 documents where those are counted: bodies may be of any size.
     loop: Literal["any", "open", "closed", "search", "cost", "micro"] = "any"
-    usual: bool = False
-    counts: bool = False
-    resolution: float = 0.0
-    per_unit: float = 1.0
+    usual: bool = False  # whether tasks are compared by it unless something else is asked for
+    counts: bool = False  # whether the unit follows what the task counts, such as documents
+    resolution: float = 0.0  # step in which it is counted, in `unit`; 0 for none that matters
+    per_unit: float = 1.0  # what the field holds for 1 `unit`
+    # Whether it may be 0, so that means over forks are arithmetic; all others' are geometric.
     additive: bool = False
     level: Level = "request"
+    # What it is read from of a node that benchctl starts, if a target does not have that.
     own_nodes: str = ""
+    # Whose clocks in the node statistics of a target tell it, over all its nodes and whoever works on them; a
+    # target cannot tell what has `own_nodes` alone.
     target: str = ""
-    built: str = ""
-    named: bool = False
-    parted: bool = False
+    built: str = ""  # where `IndexFacts` of an index build have it; empty for what only tasks have
+    named: bool = False  # whether these have several values of it by name
+    parted: bool = False  # whether tasks have it of parts as well, each a figure `NAME.PART`
 
     def __post_init__(self) -> None:
         """Take the meaning of a field of `TaskSummary`, and whether it is quantiles, from there."""

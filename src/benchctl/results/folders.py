@@ -36,20 +36,13 @@ def readable(
 
 @dataclass(frozen=True)
 class Shelf:
-    """Folders of one kind, whose names are their ids and sort by time.
+    """Folders of one kind, whose names are their ids and sort by time."""
 
-    Attributes:
-        root: the folder above; may be missing.
-        record: name of the file that makes a folder one of them.
-        one, several: what messages call them.
-        hint: what to do when nothing fits.
-    """
-
-    root: Path
-    record: str
-    one: str
+    root: Path  # the folder above; may be missing
+    record: str  # name of the file that makes a folder one of them
+    one: str  # what messages call them
     several: str
-    hint: str
+    hint: str  # what to do when nothing fits
 
     def folders(self) -> list[Path]:
         """All of them, oldest first, without reading any; those without permission are skipped.

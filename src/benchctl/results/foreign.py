@@ -37,55 +37,33 @@ Statistics = dict[str, float | str | None]
 
 
 class TaskResult(msgspec.Struct, frozen=True):
-    """What both tools keep of one task.
-
-    Attributes:
-        operation: the operation's name; empty if the file has none.
-        throughput: min, mean, median and max over one-second buckets.
-        latency, service_time, processing_time: percentiles by name (`90_0`), and the mean.
-        error_rate: share of the measured requests that failed, 0 to 1.
-    """
+    """What both tools keep of one task."""
 
     task: str
-    operation: str | None = None
-    throughput: Statistics | None = None
-    latency: Statistics | None = None
+    operation: str | None = None  # the operation's name; empty if the file has none
+    throughput: Statistics | None = None  # min, mean, median and max over one-second buckets
+    latency: Statistics | None = None  # percentiles by name (`90_0`), and the mean
     service_time: Statistics | None = None
     processing_time: Statistics | None = None
-    error_rate: float | None = None
+    error_rate: float | None = None  # share of the measured requests that failed, 0 to 1
 
 
 class Race(msgspec.Struct, frozen=True):
-    """One race: a pass of one variant, according to its file.
-
-    Attributes:
-        path: of the file.
-        tool_version: empty when unknown, as all that follows.
-        id: the tool's own.
-        created: when it began, ISO 8601 in UTC.
-        environment: the tool's name for where it ran.
-        engine_version: of what was measured.
-        revision: of its build.
-        track: or workload.
-        challenge: or test procedure.
-        car: the tool's name for the configuration of the nodes.
-        params: of the track.
-        tasks: in the order of the schedule.
-    """
+    """One race: a pass of one variant, according to its file."""
 
     path: Path
     tool: Tool
-    tool_version: str
+    tool_version: str  # empty when unknown, as all that follows
     id: str
     created: str
-    environment: str
+    environment: str  # the tool's name for where it ran
     engine_version: str
-    revision: str
+    revision: str  # of its build
     track: str
     challenge: str
-    car: str
+    car: str  # the tool's name for the configuration of the nodes
     params: dict[str, Any]
-    tasks: tuple[TaskResult, ...]
+    tasks: tuple[TaskResult, ...]  # in the order of the schedule
 
 
 class _Cluster(msgspec.Struct, frozen=True, rename="kebab"):

@@ -154,23 +154,14 @@ def _ranked(values: Sequence[tuple[float, int]], rank: float) -> float:
 
 @dataclass(frozen=True)
 class OwnRow:
-    """A line of it: all iterations of all forks in one pot.
-
-    Attributes:
-        label: of the task.
-        mode: JMH's word.
-        count: iterations, or sampled operations.
-        score: their mean.
-        error: half the width of a 99.9 % interval by Student's t; None of fewer than 3.
-        unit: of both.
-    """
+    """A line of it: all iterations of all forks in one pot."""
 
     label: str
-    mode: str
-    count: int
+    mode: str  # JMH's word
+    count: int  # iterations, or sampled operations
     score: float
-    error: float | None
-    unit: str
+    error: float | None  # half the width of a 99.9 % interval by Student's t; None of fewer than 3
+    unit: str  # of both
 
 
 def own_row(label: str, entries: Sequence[JmhEntry]) -> OwnRow:

@@ -290,17 +290,11 @@ _DIGEST: Final = 12
 
 @dataclass(frozen=True)
 class Resolved:
-    """A variant and what it resolved to.
-
-    Attributes:
-        label: its name in tables.
-        spec: as it was asked for.
-        facts: what it resolved to; None while no node of it was up.
-    """
+    """A variant and what it resolved to."""
 
     label: str
     spec: VariantSpec
-    facts: EngineFacts | None
+    facts: EngineFacts | None  # what it resolved to; None while no node of it was up
 
 
 def resolved(record: RunRecord) -> tuple[Resolved, ...]:

@@ -34,19 +34,12 @@ class UnknownTimesError(BenchctlError):
 
 @dataclass(frozen=True)
 class TaskWindow:
-    """When a task ran, in nanoseconds from the origin of the fork's samples.
+    """When a task ran, in nanoseconds from the origin of the fork's samples."""
 
-    Attributes:
-        begin_ns: its first request was sent, warm-up included.
-        measured_ns: its first measured request was.
-        end_ns: its last answer was there.
-        boot: on which node start of the fork it ran, all of it.
-    """
-
-    begin_ns: int
-    measured_ns: int
-    end_ns: int
-    boot: int = 0
+    begin_ns: int  # its first request was sent, warm-up included
+    measured_ns: int  # its first measured request was
+    end_ns: int  # its last answer was there
+    boot: int = 0  # on which node start of the fork it ran, all of it
 
     @property
     def seconds(self) -> float:
@@ -147,34 +140,23 @@ class SampleFile:
 
 @dataclass(frozen=True)
 class Telemetry:
-    """Resource use of a fork's nodes and the driver.
+    """Resource use of a fork's nodes and the driver."""
 
-    Attributes:
-        series: readings, with the columns of `telemetry.SERIES_DTYPES`.
-        pauses: garbage collections, with those of `telemetry.GC_DTYPES`.
-    """
-
-    series: Columns
-    pauses: Columns
+    series: Columns  # readings, with the columns of `telemetry.SERIES_DTYPES`
+    pauses: Columns  # garbage collections, with those of `telemetry.GC_DTYPES`
 
 
 @dataclass(frozen=True)
 class ForkSource:
-    """One finished fork and its files.
+    """One finished fork and its files."""
 
-    Attributes:
-        label: what tables call its variant.
-        samples: chunks of CHART_COLUMNS, to be read as often as needed; None when there are none.
-        absent: what of it is missing or unreadable; empty when nothing is.
-        telemetry: of its nodes; None when none was kept or it cannot be read.
-    """
-
-    label: str
+    label: str  # what tables call its variant
     block: int
+    # Chunks of CHART_COLUMNS, to be read as often as needed; None when there are none.
     samples: Iterable[Columns] | None
-    absent: str
+    absent: str  # what of it is missing or unreadable; empty when nothing is
     summaries: tuple[TaskSummary, ...]
-    telemetry: Telemetry | None
+    telemetry: Telemetry | None  # of its nodes; None when none was kept or it cannot be read
 
 
 def fork_sources(

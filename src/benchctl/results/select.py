@@ -86,16 +86,9 @@ class Archive:
 
 @dataclass(frozen=True)
 class Side:
-    """One variant's results.
+    """One variant's results."""
 
-    Attributes:
-        label: the column's name; no two sides of a selection have the same.
-        run: the record they come from.
-        forks: the finished forks.
-        variant: its name in the run.
-    """
-
-    label: str
+    label: str  # the column's name; no two sides of a selection have the same
     run: RunRecord
     forks: tuple[ForkRecord, ...]
     variant: str
@@ -103,36 +96,24 @@ class Side:
 
 @dataclass(frozen=True)
 class Selection:
-    """Sides that were chosen for one comparison.
+    """Sides that were chosen for one comparison."""
 
-    Attributes:
-        sides: in table order; the first is the baseline.
-        differences: why these are unlike; empty unless the user insisted.
-        remarks: what else the user should know about the choice.
-    """
-
-    sides: tuple[Side, ...]
-    differences: tuple[str, ...]
-    remarks: tuple[str, ...] = ()
+    sides: tuple[Side, ...]  # in table order; the first is the baseline
+    differences: tuple[str, ...]  # why these are unlike; empty unless the user insisted
+    remarks: tuple[str, ...] = ()  # what else the user should know about the choice
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """One side as it is asked for.
-
-    Attributes:
-        text: in the user's words.
-        variant: its name in runs; empty for a version, and for the only variant of a run.
-        version: engine and version, whatever the variant is called; None for a name.
-        run: the only run that it may come from; None for the newest one that fits.
-        tag: the word by which that run was found; empty when by anything else.
-    """
+    """One side as it is asked for."""
 
     text: str
-    variant: str = ""
+    variant: str = ""  # its name in runs; empty for a version, and for the only variant of a run
+    # Engine and version, whatever the variant is called; None for a name.
     version: tuple[EngineName, str] | None = None
+    # The only run that it may come from; None for the newest one that fits.
     run: RunRecord | None = None
-    tag: str = ""
+    tag: str = ""  # the word by which that run was found; empty when by anything else
 
     def variant_in(self, record: RunRecord) -> str | None:
         """Its name in a run, if that has results of it; else None.

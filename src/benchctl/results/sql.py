@@ -89,21 +89,14 @@ class StoredRun:
 
 @dataclass(frozen=True)
 class FileView:
-    """A view over Parquet files of a slice.
-
-    Attributes:
-        name: of the view.
-        one_row: what a row is.
-        owner: name -> (type, meaning) of the one column that is not in the files.
-        columns: name -> (type, meaning) of those that are.
-        files: gives (absolute path, owner) of each.
-    """
+    """A view over Parquet files of a slice."""
 
     name: str
     one_row: str
+    # Name -> (type, meaning) of the one column that is not in the files.
     owner: Mapping[str, tuple[str, str]]
-    columns: Mapping[str, tuple[str, str]]
-    files: Callable[[], Sequence[tuple[str, str]]]
+    columns: Mapping[str, tuple[str, str]]  # name -> (type, meaning) of those that are
+    files: Callable[[], Sequence[tuple[str, str]]]  # gives (absolute path, owner) of each
 
 
 def view_columns(view: ViewName | FileView) -> tuple[tuple[str, str, str], ...]:
@@ -251,16 +244,11 @@ _ZONED = "WITH TIME ZONE"
 
 @dataclass(frozen=True)
 class Answer:
-    """The result of a query.
-
-    Attributes:
-        columns: their names.
-        numeric: which of them hold numbers.
-        rows: values in the order of the columns; can be read once, while the query is open.
-    """
+    """The result of a query."""
 
     columns: tuple[str, ...]
-    numeric: frozenset[int]
+    numeric: frozenset[int]  # which of them hold numbers
+    # Values in the order of the columns; can be read once, while the query is open.
     rows: Iterator[tuple[object, ...]]
 
 

@@ -48,19 +48,12 @@ class StoreDownError(BenchctlError):
 
 @dataclass
 class Exported:
-    """What became of an export.
+    """What became of an export."""
 
-    Attributes:
-        sent: races that were not complete in the store.
-        there: races that were.
-        records: that were sent.
-        notes: what was left out, and why.
-    """
-
-    sent: int = 0
-    there: int = 0
+    sent: int = 0  # races that were not complete in the store
+    there: int = 0  # races that were
     records: int = 0
-    notes: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)  # what was left out, and why
 
 
 def export(
