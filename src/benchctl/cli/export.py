@@ -105,8 +105,6 @@ def export_command(
         _send(to, to.url, stored, store)
 
 
-# To a store. A run is marked before it is sent, so that what fails or is cut off is sent by the next export.
-
 _WAITING = "export-waiting.json"
 
 
@@ -119,6 +117,7 @@ class _Order(msgspec.Struct, frozen=True, rename="kebab"):
 
 
 def _send(to: StoreOptions, url: str, stored: list[StoredRun], store: RunStore) -> None:
+    """Send runs, each marked before, so that the next export sends what failed or was interrupted."""
     target = TargetSpec(
         hosts=read_hosts(url, _OPTIONS),
         ca=None if to.ca is None else certificates(to.ca, "--ca"),

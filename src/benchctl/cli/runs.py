@@ -128,9 +128,6 @@ def _measurer() -> int | None:
     return next(filter(None, map(measuring_pid, names)), None)
 
 
-# Who refers to runs, which are old, and their removal.
-
-
 _ASIDE: Final = ".removed-"
 
 

@@ -288,9 +288,6 @@ class TaskSummary(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
         return _COSTED_DOCUMENTS * self.samples / (self.throughput_per_s * window_s)
 
 
-# What variants can be compared by: the one place that says so, beside the summaries that hold the figures.
-
-
 Level = Literal["request", "task", "ingest", "index", "node", "build"]
 """What a figure is of: requests, all that a task did, writing, the index at rest, a node after a task, or the
 building of a prepared index."""

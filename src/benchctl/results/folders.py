@@ -100,9 +100,6 @@ class Shelf:
         return os.access(path / self.record, os.R_OK)
 
 
-# JSON files with a version: another one is refused, not misread.
-
-
 T = TypeVar("T")
 
 

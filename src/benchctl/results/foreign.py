@@ -253,9 +253,6 @@ def _first(*texts: str | None) -> str:
     return next((text for text in texts if text), "")
 
 
-# Races of another tool -> the record of a run: every race a fork, and what nobody knows left unknown.
-
-
 _PERCENTILE = re.compile(r"[0-9]+(_[0-9]+)?", re.ASCII)
 _NOTICED = 1e-9  # relative; Rally copies the service time of unthrottled tasks, digit for digit
 

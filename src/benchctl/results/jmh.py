@@ -149,9 +149,6 @@ def _ranked(values: Sequence[tuple[float, int]], rank: float) -> float:
     return values[-1][0]
 
 
-# JMH's own table.
-
-
 @dataclass(frozen=True)
 class OwnRow:
     """A line of it: all iterations of all forks in one pot."""
@@ -177,9 +174,6 @@ def own_row(label: str, entries: Sequence[JmhEntry]) -> OwnRow:
         t = float(stats.t.ppf(1 - (1 - _CONFIDENCE) / 2, count - 1))
         error = t * spread / math.sqrt(count)
     return OwnRow(label, entries[0].mode, count, mean, error, entries[0].primary_metric.score_unit)
-
-
-# A result that somebody else's call of JMH left, as a run without samples.
 
 
 def record_of_jmh(paths: Sequence[Path], variant: str, run_id: str, *, tags: Sequence[str] = ()) -> RunRecord:

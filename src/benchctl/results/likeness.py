@@ -43,9 +43,6 @@ Variant = tuple[str, RunRecord]
 """(name, record): one variant's results in one run."""
 
 
-# Why results that another tool measured may not stand beside others, as far as anybody can know.
-
-
 def imported_reasons(one: RunRecord, other: RunRecord) -> Iterator[str]:
     """Reasons why results of two runs, at least one of them imported, cannot be compared.
 
@@ -87,9 +84,6 @@ def _measured_by(record: RunRecord) -> str:
 
 def _assignments(plan: Plan) -> str:
     return " ".join(f"{key}={value}" for key, value in sorted(plan.params.items())) or "none"
-
-
-# Whether results of two runs may stand side by side, and if not, in what they differ.
 
 
 def unlike(one: RunRecord, other: RunRecord) -> tuple[str, ...]:
@@ -279,9 +273,6 @@ def _excerpts(one: str, other: str) -> tuple[str, str]:
 def _cut(text: str, start: int) -> str:
     before, after = "..." if start else "", "..." if len(text) > start + _EXCERPT else ""
     return f"{before}{text[start : start + _EXCERPT]}{after}"
-
-
-# How variants differ beyond engine and version: a line for each whose name does not say it.
 
 
 _SHORT_NAMES: Final = {"elasticsearch": "es", "opensearch": "os", "jvm": "Java"}

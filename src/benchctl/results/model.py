@@ -665,9 +665,6 @@ class RunRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=
         ]
 
 
-# What a record gives away that its figures do not: searches nobody sent, tasks nobody answered.
-
-
 def stray_boots(fork: ForkRecord) -> tuple[BootRecord, ...]:
     """Node starts whose node counted other searches than it was sent.
 
@@ -699,9 +696,6 @@ def unanswered(record: RunRecord) -> tuple[str, ...]:
         if fork.status == "done" and summary.samples == 0 and summary.failures and summary.unsupported is None
     ]
     return tuple(dict.fromkeys(found))
-
-
-# Answers of variants, which a later run can be compared with.
 
 
 ANSWERS_VERSION: Final = 1

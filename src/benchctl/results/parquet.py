@@ -23,9 +23,6 @@ _opened: dict[int | None, "DuckDBPyConnection"] = {}
 _numbers = itertools.count()
 
 
-# DuckDB as benchctl uses it: in memory, silent, loaded when needed, and told of files by quoted names.
-
-
 class DuckError(Exception):
     """DuckDB failed; the text is its own."""
 
@@ -114,9 +111,6 @@ def typed(
 def quoted(path: Path | str) -> str:
     """A path as a literal, where a query takes no parameter."""
     return "'" + str(path).replace("'", "''") + "'"
-
-
-# Sample columns as one Parquet file, written chunk by chunk.
 
 
 _FORMAT = f"FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE {CHUNK_ROWS}"

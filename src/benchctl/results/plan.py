@@ -50,9 +50,6 @@ def cpu_list(cpus: Iterable[int]) -> str:
     return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in ranges)
 
 
-# What a run is going to do, decided and validated before any node starts.
-
-
 EngineName = Literal["elasticsearch", "opensearch", "jvm"]
 """What nodes run; `jvm` is no engine: microbenchmarks have a JVM of their own."""
 DataOrigin = Literal["prepared", "empty"]

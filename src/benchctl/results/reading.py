@@ -19,9 +19,6 @@ if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
 
-# When each task of a fork ran, by its samples.
-
-
 _QUERY = """
 SELECT schedule, task, min(start_ns), min(start_ns) FILTER (NOT warmup), max(end_ns), any_value(boot)
 FROM read_parquet(?) WHERE schedule >= 0 GROUP BY ALL ORDER BY ALL
@@ -71,9 +68,6 @@ def task_windows(folder: RunFolder, fork: ForkRecord) -> dict[Place, TaskWindow]
         for schedule, task, begin_ns, measured_ns, end_ns, boot in rows
         if measured_ns is not None
     }
-
-
-# A run's samples as charts and further quantiles need them: fork after fork, a row group at a time.
 
 
 _LONGEST_FORK_NS = 10**17  # three years

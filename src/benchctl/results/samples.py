@@ -156,9 +156,6 @@ def select(columns: Columns, rows: npt.NDArray[np.bool_]) -> Columns:
     return columns if rows.all() else {name: values[rows] for name, values in columns.items()}
 
 
-# A fork's samples while it runs: packed rows in files that grow by whole buffers, gone when it ends.
-
-
 class RowFile:
     """The rows of one client in one task.
 

@@ -81,9 +81,6 @@ class Archive:
         return self._read[folder.path]
 
 
-# Which stored results stand side by side: the newest ones that are alike, or those that are named.
-
-
 @dataclass(frozen=True)
 class Side:
     """One variant's results."""
@@ -366,9 +363,6 @@ def _by_beginning(_side: Wanted, record: RunRecord, chosen: Sequence[Variant]) -
     return next(
         (text for text in beginnings if not any(other.startswith(text) for other in others)), record.id
     )
-
-
-# What users write to say what is compared: `es`, `es@8.11.0`, `RUN`, `RUN:os`, `tag:now`, `tag:now:es`.
 
 
 _ENGINES: Mapping[str, EngineName] = {

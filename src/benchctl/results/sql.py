@@ -233,9 +233,6 @@ def _turned(rows: Sequence[tuple[object, ...]], width: int) -> list[list[object]
     return [[row[place] for row in rows] for place in range(width)]
 
 
-# One SQL query over stored runs, in a database that can read their samples and touch nothing else.
-
-
 _BATCH = 10_000
 _NUMBER = re.compile(r"U?(TINY|SMALL|BIG|HUGE)?INT(EGER)?$|FLOAT|DOUBLE|DECIMAL|NUMBER")
 # DuckDB makes Python values of such times with a package that is not needed for anything else.
@@ -326,9 +323,6 @@ def _lock(connection: duckdb.DuckDBPyConnection, paths: Sequence[str]) -> None:
 def _batches(result: duckdb.DuckDBPyConnection) -> Iterator[tuple[object, ...]]:
     while rows := result.fetchmany(_BATCH):
         yield from rows
-
-
-# Runs as Parquet files, one a view, for other tools.
 
 
 _MARK = "benchctl_export"

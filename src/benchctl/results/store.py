@@ -38,9 +38,6 @@ _MOST_OF_LABEL_BYTES = 60
 _MOST_NAMED = 5
 
 
-# What no record of a run can say, though every field of it is of the right type.
-
-
 def contradiction(record: RunRecord) -> str:
     """Why no figure of a record can be relied on, in words; empty for every record that benchctl writes."""
     if not record.plan.variants:
@@ -73,9 +70,6 @@ def _sound(course: Course) -> bool:
         and all(first < second for first, second in pairwise((*course.bounds, course.of)))
         and all(level > 0 for level in course.levels_ns)
     )
-
-
-# Runs on disk.
 
 
 def new_run_id(label: str, now_text: str) -> str:

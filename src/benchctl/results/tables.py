@@ -82,9 +82,6 @@ def moment(text: str) -> str | None:
     return utc.isoformat(" ")
 
 
-# Columns from fields.
-
-
 def _required(kind: Any) -> Any:
     """A type without None."""
     if get_origin(kind) not in (Union, types.UnionType):
@@ -147,9 +144,6 @@ def _field(row: type[T], path: str, name: str = "", *, zero_unknown: bool = Fals
 
 def _fields(row: type[T], owner: str, names: str) -> Iterator[Column[T]]:
     return (_field(row, f"{owner}.{name}") for name in names.split())
-
-
-# Runs, forks and index builds.
 
 
 def _unless_imported(path: str) -> Column[RunRow]:
@@ -278,8 +272,6 @@ BUILDS: tuple[Column[BuildRow], ...] = (
 )
 
 
-# Tasks: what a summary has, then what is metered.
-
 _PREFIXES = {"service_time": "", "processing_time": "processing_", "pages": "page_"}
 """Of quantiles that are not called as their field."""
 
@@ -382,8 +374,6 @@ TASKS: tuple[Column[TaskRow], ...] = (
     ),
 )
 
-
-# Samples, whose columns are in files.
 
 SAMPLES: Mapping[str, tuple[str, str]] = {
     name: (_DTYPES[SAMPLE_DTYPES[name]], description)
