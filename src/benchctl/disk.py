@@ -39,15 +39,8 @@ def require_space(
 ) -> None:
     """Check that `needed` of the `available` bytes leave `RESERVE_BYTES` to spare.
 
-    Args:
-        folder: where to, for the message.
-        needed: bytes to be written.
-        purpose: what for, for the message.
-        available: bytes free in `folder`.
-        hint: what to do when they don't.
-
     Raises:
-        BenchctlError: If they don't.
+        BenchctlError: If they don't, with `folder`, `purpose` and `hint`.
     """
     if needed + RESERVE_BYTES > available:
         raise BenchctlError(
@@ -160,11 +153,6 @@ def _nodes_uid() -> int | None:
 def read_file(path: Path, most_bytes: int = MOST_BYTES, *, follow: bool = True) -> bytes:
     """Read all of a file that fits into memory many times over, such as a record.
 
-    Args:
-        path: the file.
-        most_bytes: that it may have.
-        follow: as of `open_regular`.
-
     Raises:
         OSError: If it cannot be read, is not a regular file, or larger than `most_bytes`.
     """
@@ -237,8 +225,7 @@ def _sync(path: Path) -> None:
 def disk_errors(doing: str) -> Iterator[None]:
     """Turn what the file system refuses inside the block into a BenchctlError.
 
-    Args:
-        doing: what is being done and where, for "cannot ...".
+    `doing` is what is being done and where, for "cannot ...".
     """
     try:
         yield

@@ -41,11 +41,7 @@ class Signing:
     def headers(self, method: str, url: str, sent: Mapping[str, str], body: bytes) -> dict[str, str]:
         """Return the headers that sign a request at this moment.
 
-        Args:
-            method: of HTTP.
-            url: absolute, encoded as it is sent.
-            sent: the other headers; those of AWS are signed, too.
-            body: of the request.
+        `url` is absolute and encoded as it is sent; of the other headers `sent`, those of AWS are signed.
         """
         parts = urlsplit(url)
         stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
@@ -238,10 +234,6 @@ def tls_context(ca: Path | str | None = None, *, verify: bool = True) -> ssl.SSL
 
 def read_hosts(text: str, options: OptionNames = TARGET_OPTIONS) -> tuple[str, ...]:
     """Return addresses of one cluster, as `https://one:9200,https://two:9200`.
-
-    Args:
-        text: as written.
-        options: for hints.
 
     Raises:
         UsageError: If one is not an http or https address of a host, is given twice, or holds credentials.

@@ -22,10 +22,7 @@ def environment() -> dict[str, str]:
 def git(arguments: Sequence[str], folder: Path, *, alone: bool = False) -> subprocess.CompletedProcess[bytes]:
     """Run git in a folder, to its end, whatever its status; it asks nothing.
 
-    Args:
-        arguments: after `git`.
-        folder: where.
-        alone: without the user's settings, and outside of any repository that the folder may lie in.
+    `alone`: without the user's settings, and outside of any repository that the folder may lie in.
 
     Raises:
         BenchctlError: If there is no git, or it takes too long.

@@ -10,10 +10,7 @@ USUAL = 0.65
 def nearest(word: str, known: Iterable[str], *, alike: float = USUAL) -> str | None:
     """Return the known name that a word is most like; None when it is like none.
 
-    Args:
-        word: as somebody wrote it.
-        known: the names that there are.
-        alike: how much so at least, from 0 to 1.
+    `alike` is the least likeness, from 0 to 1.
     """
     return next(iter(difflib.get_close_matches(word, list(known), n=1, cutoff=alike)), None)
 
@@ -21,10 +18,7 @@ def nearest(word: str, known: Iterable[str], *, alike: float = USUAL) -> str | N
 def guess(word: str, known: Iterable[str], *, before: str = "") -> str:
     """Return `did you mean 'range'?`, or nothing if no known name is like the word.
 
-    Args:
-        word: as somebody wrote it.
-        known: the names that there are.
-        before: what has to be written before a name.
+    `before` is what has to be written before a name.
     """
     near = nearest(word, known)
     return "" if near is None else f"did you mean '{before}{near}'?"

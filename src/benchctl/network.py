@@ -433,9 +433,7 @@ def outside() -> Courier:
 def network_errors(doing: str, *, hint: str) -> Iterator[None]:
     """Turn what the network does inside the block into a BenchctlError.
 
-    Args:
-        doing: what is being done, for "cannot ...".
-        hint: what to do about it.
+    `doing` is what is being done, for "cannot ...".
     """
     try:
         yield

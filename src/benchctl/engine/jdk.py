@@ -55,10 +55,8 @@ def provide_jdk(home: Home, wanted: str | None, *, fetch: FetchWheel | None = No
     """Prepare a Java runtime for nodes.
 
     The bundled runtime and downloaded ones are copied into the home, once: the nodes' user may have no access
-    to a
-    virtual environment. The copy gets a class-data-sharing archive, which the wheels lack. Half-finished work
-    of
-    killed processes in the home is removed first.
+    to a virtual environment. The copy gets a class-data-sharing archive, which the wheels lack. Half-finished
+    work of killed processes in the home is removed first.
 
     Args:
         home: has the copies, and tells as whom nodes run.

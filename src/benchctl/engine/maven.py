@@ -103,8 +103,7 @@ def latest_version(engine: EngineName, *, environ: Mapping[str, str] | None = No
     """Return the newest release that the Maven repository serves.
 
     Its listing can lack versions that it does serve, so probing starts at the newest listed one: the next
-    majors,
-    minors and patches, one HEAD request each.
+    majors, minors and patches, one HEAD request each.
 
     Raises:
         BenchctlError: If the repository cannot be reached or lists no release.

@@ -37,21 +37,13 @@ _PIDS = 1 << 22
 
 
 class NodeLink(Link):
-    """The way to a host that carries nodes.
-
-    Attributes:
-        site: what is begun there.
-        number: of the host among those of the session, from 1.
-        address: that its nodes take requests at.
-        given_up: nobody waits any more for what is being done there.
-        dead: nodes that do not run and should.
-    """
+    """The way to a host that carries nodes."""
 
     actor_type = NodeHost
     site: SiteFacts
-    number = 0
-    address = ""
-    given_up = False
+    number = 0  # of the host among those of the session, from 1
+    address = ""  # that its nodes take requests at
+    given_up = False  # nothing waits any more for what is being done there
 
     def begin_nodes(self, session: str, address: str) -> None:
         """Take the host, and make room there; from now on it is told every second that somebody is there.
@@ -61,7 +53,7 @@ class NodeLink(Link):
         """
         execution = uuid.uuid4().hex
         self.address = address
-        self.dead: set[str] = set()
+        self.dead: set[str] = set()  # nodes that do not run and should
         self.clock, _ = self.measure_clock()
         self._begun_ns = time.monotonic_ns()
         self.site = self.call("begin", execution, OWNER, session, address, timeout_s=END_S)
@@ -72,10 +64,7 @@ class NodeLink(Link):
     def do(self, method: str, *arguments: Any, halted: Callable[[], bool] = lambda: False) -> Any:
         """Have a method of the site done, however long it takes while the host is there.
 
-        Args:
-            method: of `Site`.
-            arguments: of the method.
-            halted: asked now and then whether to give up.
+        `halted` is asked now and then whether to give up.
 
         Raises:
             BenchctlError: If the host is lost, or says so itself; or it was given up.
@@ -181,10 +170,7 @@ class NodeHosts:
     def on_all(self, method: str, *arguments: Any, of_nodes: bool = False) -> dict[str, Any]:
         """Have a method of the site done on all hosts at the same time; what each says, by name.
 
-        Args:
-            method: of `Site`.
-            arguments: of the method.
-            of_nodes: whether its last argument is the names of the host's nodes, which come behind these.
+        With `of_nodes`, the names of the host's nodes are its last argument, after the given ones.
 
         Raises:
             BenchctlError: If one of them is lost, or says so itself.
@@ -240,10 +226,6 @@ class NodeHosts:
 
     def collectors(self, kinds: Sequence[EvidenceKind], folder: str) -> dict[str, "RemoteCollector"]:
         """Make the collectors of each node there, by its name.
-
-        Args:
-            kinds: of evidence.
-            folder: name of the folder of the start.
 
         Raises:
             BenchctlError: If a host is lost, or cannot make room.

@@ -187,11 +187,7 @@ class Site:
     def configure(self, kit: Kit, folder: str, wanted: Wanted, building: bool) -> None:  # noqa: FBT001 - called from afar
         """Make a node, which is not started yet.
 
-        Args:
-            kit: of this host.
-            folder: name of the folder of its start.
-            wanted: what it is.
-            building: whether it is to build an index.
+        `folder` is the name of its start's; `building`: whether it is to build an index.
 
         Raises:
             BenchctlError: If it cannot be made.
