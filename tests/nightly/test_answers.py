@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchctl.engine.answers import cut, digested
-from benchctl.errors import BenchctlError
-from benchctl.nightly.changes import changed, comparable, noted, recalled
+from benchctl.nightly.changes import changed, comparable
 from benchctl.results.model import ANSWERS_VERSION, KeptAnswer, TopHits, VariantAnswers
 
 SINCE = "00041-20261120-0300"
@@ -175,14 +174,6 @@ def test_only_what_is_asked_alike_and_stays_can_be_held_against_each_other():
     moving = kept(operation="moving", question="3", unsteady="random scores")
     before, now = answers(one, other, moving), answers(one, kept(operation="other", question="9"), moving)
     assert comparable(before, now) == {"one"}
-
-
-def test_what_a_night_noted_is_recalled():
-    full = answers(kept(top=(ONE,), aggregations=days(1)), kept(operation="b", **large(many(2000))))
-    plain = msgspec.json.decode(msgspec.json.encode(noted(full)))
-    assert recalled("es@latest", plain) == full
-    with pytest.raises(BenchctlError, match="answers of es are in a form that"):
-        recalled("es", {"range": {"operation": "range", "question": "q", "invented": 1}})
 
 
 @given(

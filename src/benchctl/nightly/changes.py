@@ -15,7 +15,6 @@ from benchctl.nightly.model import Alarm, AnswerChange, Change, NightRecord, Nig
 from benchctl.report.numbers import counted
 from benchctl.results.likeness import deciding, nodes_text
 from benchctl.results.model import (
-    ANSWERS_VERSION,
     Cut,
     EngineFacts,
     Environment,
@@ -249,26 +248,6 @@ _BeforeAfter = tuple[str, str]
 """What it was and what it is, in words."""
 
 
-def noted(answers: VariantAnswers) -> dict[str, KeptAnswer]:
-    """A variant's answers as a night keeps them: by the operation's name."""
-    return {answer.operation: answer for answer in answers.answers}
-
-
-def recalled(variant: str, answers: Mapping[str, Any]) -> VariantAnswers:
-    """A variant's answers, from plain JSON that a night kept by operation.
-
-    Raises:
-        BenchctlError: another benchctl wrote them, in another form.
-    """
-    try:
-        known = msgspec.convert(list(answers.values()), type=tuple[KeptAnswer, ...])
-    except msgspec.ValidationError as err:
-        raise BenchctlError(
-            f"answers of {variant} are in a form that this benchctl does not read: {err}"
-        ) from err
-    return VariantAnswers(ANSWERS_VERSION, variant, anew=True, answers=known)
-
-
 def changed(before: VariantAnswers, now: VariantAnswers, since: str) -> tuple[AnswerChange, ...]:
     """What a variant answers differently than `since`: of every operation the first difference, in words.
 
@@ -432,7 +411,7 @@ def keep_answers(folder: SuiteFolder, night: NightRecord, run: RunFolder) -> Non
         BenchctlError: the disk is full or cannot be written, or the answers cannot be read.
     """
     found = {one.label: run.read_answers(one.label) for one in night.variants}
-    kept = {label: noted(answers) for label, answers in found.items() if answers is not None}
+    kept = {label: answers for label, answers in found.items() if answers is not None}
     if kept:
         folder.write_answers(night.id, kept)
 
@@ -487,11 +466,7 @@ def answers_recovered(
 
 
 def _answers(folder: SuiteFolder, night: str) -> dict[str, VariantAnswers]:
-    """Label -> its answers of a night; empty if none are kept, or in a form of another version."""
-    found = {}
-    # What another version of benchctl kept, or a damaged file, is as good as never asked.
+    """Label -> its answers of a night; a damaged file is as good as never asked."""
     with contextlib.suppress(BenchctlError):
-        for label, answers in ((folder.answers(night) if night else None) or {}).items():
-            with contextlib.suppress(BenchctlError):
-                found[label] = recalled(label, answers)
-    return found
+        return folder.answers(night) if night else {}
+    return {}

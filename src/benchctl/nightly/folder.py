@@ -29,6 +29,7 @@ from benchctl.home import Home
 from benchctl.nightly.model import NIGHT_VERSION, Event, NightRecord, Series, SeriesKey, TaskProfile
 from benchctl.results.figures import FIGURES
 from benchctl.results.folders import read_versioned
+from benchctl.results.model import VariantAnswers
 from benchctl.results.parquet import DuckDiskError, DuckError, database, quoted
 
 if TYPE_CHECKING:
@@ -333,10 +334,6 @@ KNOWN_NAME: Final = "suite.json"
 PROFILES_NAME: Final = "profiles.json"
 _NIGHT_ID: Final = re.compile(r"(?P<number>[0-9]{5,})-[0-9]{8}-[0-9]{4}")
 
-Answers = Mapping[str, Mapping[str, Any]]
-"""Variant label -> operation -> its answer, in whatever form."""
-
-
 # The log of a suite's events: a line each, only ever added to; a line that was torn is passed over.
 
 _NEWLINE = b"\n"
@@ -533,13 +530,11 @@ class SuiteFolder:
         self._make()
         append_event(self.events_path, event)
 
-    def answers(self, night_id: str) -> dict[str, dict[str, Any]] | None:
-        """The answers of a night; None when nobody asked."""
-        found: dict[str, dict[str, Any]] | None
-        found = self._read(self.night_path(night_id) / ANSWERS_NAME, dict[str, dict[str, Any]])
-        return found
+    def answers(self, night_id: str) -> dict[str, VariantAnswers]:
+        """Return the answers of a night by variant label; empty when nobody asked."""
+        return self._read(self.night_path(night_id) / ANSWERS_NAME, dict[str, VariantAnswers]) or {}
 
-    def write_answers(self, night_id: str, answers: Answers) -> None:
+    def write_answers(self, night_id: str, answers: Mapping[str, VariantAnswers]) -> None:
         """Replace the answers of a night, atomically."""
         write_whole(self.night_path(night_id) / ANSWERS_NAME, msgspec.json.encode(answers) + b"\n")
 
