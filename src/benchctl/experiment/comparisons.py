@@ -254,8 +254,8 @@ class _TaskSide(msgspec.Struct, frozen=True):
         """Find it.
 
         Raises:
-            UsageError: its measurement has no such task.
-            BenchctlError: a fork's tasks are not those of the plan.
+            UsageError: If its measurement has no such task.
+            BenchctlError: If a fork's tasks are not those of the plan.
         """
         label = f"{reference.measurement}/{reference.variant}"
         run = runs.get(reference.measurement)
@@ -372,8 +372,8 @@ def compare_row(spec: ComparisonSpec, runs: Mapping[str, RunRecord]) -> Experime
     were declared to be unpaired. Two tasks of the same forks are pairs in any case.
 
     Raises:
-        UsageError: a measurement has no such task.
-        BenchctlError: a fork's tasks are not those of its plan.
+        UsageError: If a measurement has no such task.
+        BenchctlError: If a fork's tasks are not those of its plan.
     """
     sides = (_Sum.of(spec.baseline, runs), _Sum.of(spec.contender, runs))
     tasks = [task for side in sides for task in side.tasks]
@@ -426,12 +426,12 @@ def compare_row(spec: ComparisonSpec, runs: Mapping[str, RunRecord]) -> Experime
 
 
 def same_forks(baseline: SideRef, contender: SideRef) -> bool:
-    """Whether values of both sides come from the same node starts: then they are pairs."""
+    """Return whether values of both sides come from the same node starts: then they are pairs."""
     return bool(forks_of(baseline) & forks_of(contender))
 
 
 def _published_change(published: Published | None) -> float | None:
-    """The change in percent that a source printed, or that follows from its figures."""
+    """Return the change in percent that a source printed, or that follows from its figures."""
     if published is None:
         return None
     if published.change_percent is not None:
@@ -440,13 +440,13 @@ def _published_change(published: Published | None) -> float | None:
 
 
 def finished(row: ExperimentRow, comparison: Comparison) -> ExperimentRow:
-    """The row with its comparison's verdict and doubts."""
+    """Return the row with its comparison's verdict and doubts."""
     caveats = tuple(dict.fromkeys((*row.caveats, *comparison.caveats)))
     return msgspec.structs.replace(row, comparison=comparison, caveats=caveats)
 
 
 def _judged(metric: Metric, tasks: Sequence[_TaskSide], doubts: list[Caveat]) -> bool:
-    """Whether a verdict would be about the engines, not about the load."""
+    """Return whether a verdict would be about the engines, not about the load."""
     if any(doubt.code in WITHHOLDING for doubt in doubts):
         return False
     checks = [check for task in tasks if (check := task.doubts_of_load) is not None]
@@ -454,7 +454,7 @@ def _judged(metric: Metric, tasks: Sequence[_TaskSide], doubts: list[Caveat]) ->
 
 
 def _with_extremes(comparison: Comparison, metric: Metric, tasks: Sequence[_TaskSide]) -> Comparison:
-    """A quantile that is a fork's slowest request gets no verdict."""
+    """Add the doubt that withholds the verdict on a quantile that is a fork's slowest request."""
     doubts = [doubt for task in tasks for doubt in extreme_doubts(metric, {task.label: task.found}).values()]
     return msgspec.structs.replace(comparison, caveats=(*comparison.caveats, *dict.fromkeys(doubts)))
 
@@ -492,6 +492,6 @@ def _answer_doubts(side: _TaskSide, others: Collection[str], run: RunRecord) -> 
 
 
 def _furthest(tasks: Sequence[_TaskSide], runs: Mapping[str, RunRecord]) -> ScaleNote | None:
-    """The scale of the task that visited fewest documents for what the blog did."""
+    """Return the scale of the task that visited fewest documents for what the blog did."""
     notes = [task.scale(runs.get(task.reference.measurement)) for task in tasks]
     return max((note for note in notes if note is not None), key=attrgetter("ratio"), default=None)

@@ -92,8 +92,8 @@ def plans_to_open(record: ExperimentRecord, home: Home) -> Plans:
     """Plans of the measurements that an interrupted execution had not opened.
 
     Raises:
-        UsageError: what they need is not there any more.
-        NotResumable: one would do something else than was planned when the execution began.
+        UsageError: If what they need is not there any more.
+        NotResumable: If one would do something else than was planned when the execution began.
     """
     plans = {}
     for measurement in record.spec.measurements:
@@ -133,8 +133,8 @@ def conduct(
         The record. What failed is in it, and in those of the runs.
 
     Raises:
-        NotResumable: what is measured, or where, has changed; the record stays as it is.
-        BenchctlError: it was interrupted, or cannot go on; the record says so.
+        NotResumable: If what is measured, or where, has changed; the record stays as it is.
+        BenchctlError: If it was interrupted, or cannot go on; the record says so.
     """
     return _Conduct(folder, bench, plans, laboratory or Laboratory()).all(budget_s, more)
 
@@ -223,7 +223,7 @@ class _Conduct:
             yield (measurement, variant), self._open[measurement]
 
     def _can_grow(self, lack: Lack) -> bool:
-        """Whether more forks are possible: not of sides that fail, or have as many as they may."""
+        """Return whether more forks are possible: not of sides that fail, or have as many as they may."""
         failing = any(self._failures.get(side, 0) >= MAX_FAILURES_IN_A_ROW for side, _ in self._sides(lack))
         return not failing and not self._full(lack)
 
@@ -290,8 +290,11 @@ class _Conduct:
             bench = self._named(name)
             bench.observer.stage("preparing")
             self._reopened.append((run_folder, record))
-            folder = run_folder if more is not None else _going_on(run_folder, record)
-            self._open[name] = self._laboratory.reopen(bench, folder, reload_track(record.plan))
+            if more is None and record.stopped:
+                # The blocks that there was no time for are added again.
+                caveats = tuple(text for text in record.caveats if text != record.stopped)
+                run_folder.save(msgspec.structs.replace(record, stopped="", caveats=caveats, status="failed"))
+            self._open[name] = self._laboratory.reopen(bench, run_folder, reload_track(record.plan))
 
     def _find(self, name: str, run_id: str) -> RunFolder:
         try:
@@ -398,7 +401,7 @@ class _Conduct:
 
 
 def _blocks(runs: Iterable[RunRecord]) -> int:
-    """The first number after all blocks."""
+    """Return the first number after all blocks."""
     return 1 + max((block for run in runs for block in run.block_numbers), default=-1)
 
 
@@ -414,11 +417,3 @@ def _end_early(run: OpenRun, reason: str) -> None:
     ended = msgspec.structs.replace(record, stopped=reason, caveats=(*record.caveats, reason))
     status = "failed" if ended.missing() else "complete"
     run.folder.save(msgspec.structs.replace(ended, status=status))
-
-
-def _going_on(folder: RunFolder, record: RunRecord) -> RunFolder:
-    """A run's folder, with the blocks added again that there was no time for."""
-    if record.stopped:
-        caveats = tuple(one for one in record.caveats if one != record.stopped)
-        folder.save(msgspec.structs.replace(record, stopped="", caveats=caveats, status="failed"))
-    return folder

@@ -61,7 +61,7 @@ class ForkCost(msgspec.Struct, frozen=True):
     most: int = 0  # of those that count, if open expectations may get further ones; else as many as `forks`
 
     def forks_within(self, blocks: int) -> int:
-        """How many are run if the experiment ends after so many blocks."""
+        """Return how many are run if the experiment ends after so many blocks."""
         return min(blocks, self.forks) + self.extra
 
 
@@ -140,8 +140,7 @@ def estimate(
     """Work out duration and precision of an experiment from earlier runs, newest first.
 
     `fingerprint` is of this host: runs of others do not count. `indexing` says how fast its engines index;
-    `budget_s` is for the forks; None for as
-    long as they take.
+    `budget_s` is for the forks; None for as long as they take.
     """
     past = _Past(records, fingerprint, indexing)
     growing = spec.expected_sides if spec.until_decided else frozenset()
@@ -232,15 +231,16 @@ class _Past:
 
     def _history(self, measurement: str, plan: Plan) -> History:
         if measurement not in self._known:
-            related = (record for record in self._records if _related(record.plan, plan))
+            # Without a challenge in common, neither plan predicts the other.
+            names = {challenge.name for challenge in plan.schedules}
+            related = (
+                record
+                for record in self._records
+                if record.plan.track == plan.track
+                and any(challenge.name in names for challenge in record.plan.schedules)
+            )
             self._known[measurement] = collect_history(related, plan, self._fingerprint)
         return self._known[measurement]
-
-
-def _related(plan: Plan, other: Plan) -> bool:
-    """Whether two plans have a challenge in common: otherwise neither predicts the other."""
-    names = {challenge.name for challenge in other.schedules}
-    return plan.track == other.track and any(challenge.name in names for challenge in plan.schedules)
 
 
 class _Requests:
@@ -345,7 +345,7 @@ def content_listings(spec: ExperimentSpec) -> Iterator[Listing]:
 
 
 def variant_text(spec: VariantSpec) -> str:
-    """A variant in a line: `opensearch 2.11.0, JDK 17, JVM -XX:-Inline`."""
+    """Return a variant in a line: `opensearch 2.11.0, JDK 17, JVM -XX:-Inline`."""
     parts = [
         f"{spec.engine} {spec.version}".rstrip(),
         spec.distribution and f"distribution {spec.distribution}",
@@ -401,7 +401,7 @@ def cost_lines(found: Estimate) -> Iterator[str]:
 
 
 def estimate_lines(found: Estimate) -> Iterator[str]:
-    """An estimate for whoever watches the run begin; of unknowns, only the number."""
+    """Yield an estimate for whoever watches the run begin; of unknowns, only the number."""
     yield from cost_lines(found)
     known = [one for one in found.sights if _is_known(one)]
     if known:
@@ -413,7 +413,7 @@ def estimate_lines(found: Estimate) -> Iterator[str]:
 
 
 def cost_listing(found: Estimate) -> Listing:
-    """A fork of every variant."""
+    """Return what forks of each variant cost, as a table."""
 
     def row(one: ForkCost) -> tuple[str, str, str, str]:
         return one.measurement, one.variant, f"{one.seconds:.1f} s", _BASES[one.basis]
@@ -423,7 +423,7 @@ def cost_listing(found: Estimate) -> Listing:
 
 
 def sight_listing(found: Estimate) -> Listing:
-    """The least difference that every comparison will detect."""
+    """Return the least difference that every comparison will detect."""
     rows = [
         (one.comparison, metric_of(one.metric).title, _least_text(one.least), _marks(one))
         for one in found.sights

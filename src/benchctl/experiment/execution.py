@@ -19,7 +19,6 @@ from benchctl.experiment.record import (
 from benchctl.jvm.call_sites import RunLog, logs_of, read_called
 from benchctl.jvm.inlining_log import InliningLog
 from benchctl.results.model import RunRecord
-from benchctl.results.plan import Place, Plan
 from benchctl.results.store import RunStore
 from benchctl.run.plan import boots
 
@@ -35,7 +34,7 @@ def begin(
     `expected_s` is the expected duration of its forks, None if unknown; `now` has a time zone.
 
     Raises:
-        BenchctlError: it cannot be written.
+        BenchctlError: If it cannot be written.
     """
     folder = store.create(spec.name, now.strftime("%Y%m%d-%H%M%S"))
     folder.save(
@@ -73,7 +72,7 @@ def adopted(record: ExperimentRecord, store: RunStore) -> ExperimentRecord:
 
 
 def forks_missing(record: ExperimentRecord, runs: Mapping[str, RunRecord]) -> bool:
-    """Whether anything is left to measure or decide, including blocks that a budget cut off."""
+    """Return whether anything is left to measure or decide, including blocks that a budget cut off."""
     whole = (runs.get(one.name) for one in record.spec.measurements)
     undecided = record.spec.until_decided and bool(record.stopped)
     return undecided or any(run is None or run.missing() or run.stopped for run in whole)
@@ -92,14 +91,11 @@ def runs_of(
     return found
 
 
-# What the JVMs did at its call sites, read from the inlining logs of its runs.
-
-
 def seen_calls(spec: ExperimentSpec, runs: Mapping[str, RunRecord], store: RunStore) -> tuple[SeenCall, ...]:
     """Look at every call site in every finished fork that was to keep a log.
 
     Raises:
-        BenchctlError: a run cannot be found, or its tasks are not those that the experiment names.
+        BenchctlError: If a run cannot be found, or its tasks are not those that the experiment names.
     """
     found: list[SeenCall] = []
     for name in dict.fromkeys(site.measurement for site in spec.call_sites):
@@ -115,15 +111,11 @@ def _of_site(site: CallSite, run: RunRecord, logs: Sequence[RunLog]) -> Iterator
         place = site.task_of(variant).place_in(run.plan)
         for fork in run.done(variant):
             if "inlining" in run.plan.evidence_in(fork.block):
-                boot = _boot_of(run.plan, place, fork.block)
+                starts = enumerate(boots(run.plan, fork.block))
+                boot = next(number for number, steps in starts if any(place in step for step in steps))
                 which = (variant, fork.block, boot)
                 log = next((one for one in logs if (one.variant, one.block, one.boot) == which), None)
                 yield _of_fork(site, variant, fork.block, log)
-
-
-def _boot_of(plan: Plan, place: Place, block: int) -> int:
-    starts = enumerate(boots(plan, block))
-    return next(number for number, steps in starts if any(place in step for step in steps))
 
 
 def _of_fork(site: CallSite, variant: str, block: int, log: RunLog | None) -> SeenCall:

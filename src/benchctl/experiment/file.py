@@ -91,7 +91,7 @@ def parse_ref(text: str) -> TaskRef:
     """Read a reference; `TaskRef.place_in` checks that there is such a task.
 
     Raises:
-        UsageError: it has too few parts, or an empty one.
+        UsageError: If it has too few parts, or an empty one.
     """
     parts = text.split("/")
     if len(parts) < _SHORT or not all(parts):
@@ -128,18 +128,18 @@ class _Part:
 
 class _TableReader(_Part):
     def tables(self) -> tuple[TableSpec, ...]:
-        """The tables, in order.
+        """Return the tables, in order.
 
         Raises:
-            UsageError: a metric or measurement is unknown, or a row compares nothing.
+            UsageError: If a metric or measurement is unknown, or a row compares nothing.
         """
         return tuple(self._table(place, entry) for place, entry in enumerate(self._file.tables))
 
     def expectations(self, tables: tuple[TableSpec, ...]) -> tuple[Expectation, ...]:
-        """The expectations that are about comparisons of these tables, in order.
+        """Return the expectations that are about comparisons of these tables, in order.
 
         Raises:
-            UsageError: two comparisons share a name, or an expectation is about none, or cannot be judged.
+            UsageError: If two comparisons share a name, or an expectation is about none, or cannot be judged.
         """
         known = self._by_name(tables)
         return tuple(
@@ -258,7 +258,7 @@ class _TableReader(_Part):
         )
 
     def _margin(self, rows: Sequence[ComparisonSpec], margin: str | None, steps: _Steps) -> tuple[float, str]:
-        """A fraction without a unit, or what the differences of the rows are measured in."""
+        """Return a fraction without a unit, or what the differences of the rows are measured in."""
         steps = (*steps, "margin")
         metrics = {row.metric if row.compared_as == "difference" else "" for row in rows}
         if len(metrics) > 1:
@@ -325,7 +325,7 @@ class _TableReader(_Part):
 
 
 def _metric_hint(metric: str) -> str:
-    """What was probably meant: Rally's order of words is different."""
+    """Return what was probably meant: Rally's order of words is different."""
     known = [key for one in FIGURES for key in ([one.name] if one.built else kept_keys(one))]
     if metric in known:
         return f"index_size is that of all of them; benchctl run and compare take {metric}"
@@ -342,10 +342,10 @@ def _metric_hint(metric: str) -> str:
 
 class _FateReader(_Part):
     def call_sites(self) -> tuple[CallSite, ...]:
-        """The call sites, in order.
+        """Return the call sites, in order.
 
         Raises:
-            UsageError: two share a name, a measurement or variant is unknown, or no log will tell of one.
+            UsageError: If two share a name, a measurement or variant is unknown, or no log will tell of one.
         """
         found: dict[str, CallSite] = {}
         for place, entry in enumerate(self._file.call_sites):
@@ -356,10 +356,11 @@ class _FateReader(_Part):
         return tuple(found.values())
 
     def fates(self, sites: tuple[CallSite, ...]) -> tuple[FateExpectation, ...]:
-        """The expectations that are about call sites, in order.
+        """Return the expectations that are about call sites, in order.
 
         Raises:
-            UsageError: one is about a call site or variant that there is not, or about comparisons as well.
+            UsageError: If one is about a call site or variant that there is not, or about comparisons as
+                well.
         """
         known = {one.name: one for one in sites}
         return tuple(
@@ -481,7 +482,7 @@ class Source:
         """A context whose errors are reported at a place of the file; see `Document.refuse`.
 
         Raises:
-            UsageError: for any other of them.
+            UsageError: If for any other of them.
         """
         try:
             yield
@@ -493,7 +494,7 @@ def read_experiment(path: Path) -> Source:
     """Read and check an experiment file.
 
     Raises:
-        UsageError: it cannot be read, or something in it is wrong: with file, line and column.
+        UsageError: If it cannot be read, or something in it is wrong: with file, line and column.
     """
     typed = read_typed(path, ExperimentFile)
     return Source(_Reader(typed.value, typed.document, path).spec(), typed.document)
@@ -536,7 +537,7 @@ class _Reader(_Part):
         )
 
     def _amounts(self, entry: CommonEntry, steps: _Steps) -> dict[str, Any]:
-        """What of an entry is not kept as it is written: paths, documents and heap."""
+        """Return what of an entry is not kept as it is written: paths, documents and heap."""
         found: dict[str, Any] = {
             "track": entry.track if entry.track in track_names() else placed(entry.track, self._folder),
             "corpus": str(self._folder / entry.corpus) if entry.corpus else "",
@@ -559,7 +560,7 @@ class _Reader(_Part):
         return found
 
     def _own(self, entry: MeasurementEntry, steps: _Steps) -> dict[str, Any]:
-        """What a measurement says of its own, by field."""
+        """Return what a measurement says of its own, by field."""
         said = self._document.value["measurements"][steps[-1]]
         names = {one.encode_name: one.name for one in msgspec.structs.fields(CommonEntry)}
         given = {names[key] for key in said if key in names}
@@ -771,10 +772,10 @@ def experiment_names() -> tuple[str, ...]:
 
 
 def find_experiment(name: str) -> Path:
-    """The file of an experiment: a shipped name, or a path.
+    """Return the file of an experiment: a shipped name, or a path.
 
     Raises:
-        UsageError: there is no such experiment.
+        UsageError: If there is no such experiment.
     """
     known = experiment_names()
     if name in known:

@@ -96,7 +96,7 @@ Effect = Contrast | Ratio
 
 
 def speed_of(row: ExperimentRow) -> Effect | None:
-    """How much faster the contender is than the baseline; None without a spread.
+    """Return how much faster the contender is than the baseline; None without a spread.
 
     A natural logarithm, except that differences are in the row's unit. It is the effect that its table tells.
     """
@@ -107,7 +107,7 @@ def speed_of(row: ExperimentRow) -> Effect | None:
 
 
 def _speed_over(row: ExperimentRow, than: ExperimentRow) -> Contrast | None:
-    """How much more one contender is faster than the other: a difference of differences."""
+    """Return how much more one contender is faster than the other: a difference of differences."""
     return _combined([(row, 1.0), (than, -1.0)])
 
 
@@ -124,7 +124,7 @@ def _ratio(row: ExperimentRow) -> Ratio | None:
 
 
 def _combined(terms: Iterable[tuple[ExperimentRow, float]]) -> Contrast | None:
-    """The weighted sum of changes in speed.
+    """Return the weighted sum of changes in speed.
 
     Tasks of the same forks are not independent groups, and neither are forks of one block: their values are
     added up first. So what two comparisons have in common cancels, the speed of the host in a block as well.
@@ -185,7 +185,7 @@ def _aligned(values: Sequence[_Values], builds: Mapping[int, int]) -> list[Float
 
 
 def judge_relation(relation: Toward, speed: Effect, limit: float, comparisons: int = 1) -> Outcome:
-    """What an estimate says about a relation.
+    """Return what an estimate says about a relation.
 
     Args:
         relation: what the contender should be.
@@ -230,7 +230,7 @@ def support(relation: Toward, speed: Effect, limit: float) -> float:
 
 
 def together(outcomes: Sequence[Outcome]) -> Outcome:
-    """The outcome of several comparisons that all have to show it, each judged as one of so many."""
+    """Return the outcome of several comparisons that all have to show it, each judged as one of so many."""
     if "refuted" in outcomes:
         return "refuted"
     return "confirmed" if outcomes and set(outcomes) == {"confirmed"} else "inconclusive"
@@ -298,7 +298,7 @@ def _lack(
     judged: Sequence[Judged],
     fork_s: Mapping[str, float],
 ) -> Lack | None:
-    """What would decide it, predicted fork by fork: intervals narrow by degrees of freedom, too."""
+    """Return what would decide it, predicted fork by fork: intervals narrow by degrees of freedom, too."""
     outcomes = [one.outcome for one in judged]
     able = {
         place: row
@@ -434,12 +434,12 @@ _OPPOSITE: Mapping[Dispatch, Dispatch] = {"inlined": "virtual", "virtual": "inli
 def site_results(
     sites: Sequence[CallSite], runs: Mapping[str, RunRecord], seen: Sequence[SeenCall]
 ) -> tuple[SiteResult, ...]:
-    """The fate of every call site, variant by variant, with the throughput of forks of the same fate.
+    """Return the fate of every call site, variant by variant, with the throughput of forks of the same fate.
 
     `seen` is from all forks that were to keep a log.
 
     Raises:
-        BenchctlError: a run's tasks are not those that the experiment names.
+        BenchctlError: If a run's tasks are not those that the experiment names.
     """
     return tuple(_site(site, runs.get(site.measurement), seen) for site in sites)
 
@@ -569,7 +569,7 @@ def analyse_experiment(
     Measurements without a run are shown as not measured; `seen` is from the forks that kept inlining logs.
 
     Raises:
-        BenchctlError: a run's tasks are not those that the experiment compares.
+        BenchctlError: If a run's tasks are not those that the experiment compares.
     """
     tables = tuple(ExperimentTable(table.title, _rows(table, runs)) for table in record.spec.tables)
     rows = {row.name: row for table in tables for row in table.rows}

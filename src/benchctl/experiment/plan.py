@@ -14,7 +14,6 @@ from benchctl.errors import UsageError
 from benchctl.experiment.file import Source, read_experiment
 from benchctl.experiment.record import (
     ComparisonSpec,
-    Expectation,
     ExperimentSpec,
     Measurement,
     SideRef,
@@ -68,7 +67,7 @@ def plan_measurement(spec: ExperimentSpec, measurement: Measurement, home: Home)
     execute tracks' plug-ins are remembered in `home`.
 
     Raises:
-        UsageError: something is wrong; nothing has been started.
+        UsageError: If something is wrong; nothing has been started.
     """
     if measurement.micro is not None:
         return _plan_micro(spec.of(measurement), measurement, measurement.micro, home)
@@ -114,7 +113,7 @@ def _plan_micro(spec: ExperimentSpec, measurement: Measurement, micro: MicroSpec
 
 
 def cut(spec: ExperimentSpec, planned: Planned) -> Planned:
-    """A measurement as it is made: in test mode, what its tasks are compared by may be gone."""
+    """Return a measurement as it is made: in test mode, what its tasks are compared by may be gone."""
     return replace(planned, plan=in_test_mode(planned.plan)) if spec.test_mode else planned
 
 
@@ -187,21 +186,23 @@ class Changes:
 
 
 def change(spec: ExperimentSpec, changes: Changes) -> ExperimentSpec:
-    """The experiment with these changes; comparisons without both measurements are left out.
+    """Return the experiment with these changes; comparisons without both measurements are left out.
 
     Raises:
-        UsageError: a measurement does not exist, or there would be no fork, or more than can be.
+        UsageError: If a measurement does not exist, or there would be no fork, or more than can be.
     """
     decided = changes.until_decided
     fewest, most = (FIRST_LOOK, MOST_BLOCKS) if decided else (1, MOST_FORKS_IN_FILE)
     if changes.forks is not None and not fewest <= changes.forks <= most:
         bound = f"at least {fewest}" if changes.forks < fewest else f"at most {most:,}"
         raise UsageError(f"--forks must be {bound}{' with --until-decided' if decided else ''}")
+    # Intervals pay for every further look that there may be, so no more than make sense.
+    usual_most = min(2 * max(spec.forks, BLOCKS_FOR_EQUIVALENCE), MOST_BLOCKS)
     sizes = {
         name: value
         for name, value in (
             ("forks", FIRST_LOOK if decided else changes.forks),
-            ("most_forks", (changes.forks or _usual_most(spec)) if decided else None),
+            ("most_forks", (changes.forks or usual_most) if decided else None),
             ("docs", changes.docs),
             ("heap_mb", changes.heap_mb),
             ("seed", changes.seed),
@@ -219,13 +220,8 @@ def change(spec: ExperimentSpec, changes: Changes) -> ExperimentSpec:
     return _narrowed(changed, changes.only) if changes.only else changed
 
 
-def _usual_most(spec: ExperimentSpec) -> int:
-    """Intervals pay for every further look that there may be, so no more than make sense."""
-    return min(2 * max(spec.forks, BLOCKS_FOR_EQUIVALENCE), MOST_BLOCKS)
-
-
 def left_out(before: ExperimentSpec, after: ExperimentSpec) -> str:
-    """What a narrower experiment no longer asks, for readers; empty for nothing."""
+    """Return what a narrower experiment no longer asks, for readers; empty for nothing."""
     pairs = (
         ("measurement", len(before.measurements) - len(after.measurements)),
         ("comparison", len(before.comparisons) - len(after.comparisons)),
@@ -270,14 +266,12 @@ def _narrowed(spec: ExperimentSpec, only: Iterable[str]) -> ExperimentSpec:
         variants=tuple(one for one in spec.variants if one.name in used),
         measurements=measurements,
         tables=tables,
-        expectations=tuple(one for one in spec.expectations if _answerable(one, compared)),
+        expectations=tuple(
+            one for one in spec.expectations if {*one.comparisons, *filter(None, (one.than,))} <= compared
+        ),
         call_sites=tuple(one for one in spec.call_sites if one.measurement in wanted),
         fates=tuple(one for one in spec.fates if sites[one.call_site].measurement in wanted),
     )
-
-
-def _answerable(expectation: Expectation, compared: set[str]) -> bool:
-    return {*expectation.comparisons, *filter(None, (expectation.than,))} <= compared
 
 
 # The whole, with every comparison resolved to tasks of its plans.
@@ -296,7 +290,7 @@ def load_experiment(path: Path, changes: Changes, home: Home) -> Experiment:
     """Read an experiment file, and plan and check all of it; consents are remembered in `home`.
 
     Raises:
-        UsageError: something is wrong, in the file with line and column; nothing has been started.
+        UsageError: If something is wrong, in the file with line and column; nothing has been started.
     """
     source = read_experiment(path)
     spec = change(source.spec, changes)
@@ -366,10 +360,10 @@ def _rows(whole: ExperimentSpec, spec: ExperimentSpec) -> Iterator[tuple[Compari
 
 
 def _check_side(ref: TaskRef, metric: Metric, plans: Plans) -> Place | None:
-    """The place of the only such task, which will have a figure in the metric; None for an index.
+    """Return the place of the only such task, which will have a figure in the metric; None for an index.
 
     Raises:
-        UsageError: there is none, several fit, or it cannot have one.
+        UsageError: If there is none, several fit, or it cannot have one.
     """
     plan = plans[ref.measurement].plan
     variants = [spec.name for spec in plan.variants]
@@ -404,7 +398,7 @@ def _check_alike(row: ComparisonSpec, plans: Plans) -> None:
     """Refuse to compare forks that bear the cost of evidence with others, or builds with forks on one.
 
     Raises:
-        UsageError: one task's do, and another's do not.
+        UsageError: If one task's do, and another's do not.
     """
     compared = [plans[ref.measurement].plan for ref in row.refs]
     searched = list(dict.fromkeys(plan.redline.by for plan in compared if plan.redline is not None))
@@ -430,7 +424,7 @@ def _check_call_sites(spec: ExperimentSpec, plans: Plans, source: Source) -> Non
     """Check that each task whose figure is shown beside exists, and will have one.
 
     Raises:
-        UsageError: one has none, or the variant has several nodes, of whose logs none is the one.
+        UsageError: If one has none, or the variant has several nodes, of whose logs none is the one.
     """
     nodes = {one.name: len(one.node_names) for one in spec.variants}
     asked = {one.name for one in spec.call_sites}

@@ -58,7 +58,7 @@ Relation = Literal["slower", "faster", "alike", "different", "less", "more"]
 
 
 def toward(relation: Relation, *, higher_is_better: bool) -> Toward:
-    """The same by speed: more of what takes time, or room, is slower."""
+    """Return the same by speed: more of what takes time, or room, is slower."""
     match relation:
         case "more":
             return "faster" if higher_is_better else "slower"
@@ -140,10 +140,10 @@ class TaskRef(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="k
         return "/".join(part for part in parts if part)
 
     def place_in(self, plan: Plan) -> Place:
-        """The one task of its measurement's plan that it means.
+        """Return the one task of its measurement's plan that it means.
 
         Raises:
-            UsageError: there is none, or there are several.
+            UsageError: If there is none, or there are several.
         """
         return task_of_challenge(plan, self.challenge, self.task, str(self))
 
@@ -165,7 +165,7 @@ SideRef = TaskRef | tuple[Term, ...]
 
 
 def terms_of(side: SideRef) -> tuple[Term, ...]:
-    """What a side is made of."""
+    """Return what a side is made of."""
     return (Term(side),) if isinstance(side, TaskRef) else side
 
 
@@ -317,7 +317,7 @@ class ExperimentSpec(Conditions, frozen=True, forbid_unknown_fields=True, rename
         return frozenset((ref.measurement, ref.variant) for ref in refs)
 
     def of(self, measurement: Measurement) -> "ExperimentSpec":
-        """The experiment as a measurement has it, with what it has otherwise."""
+        """Return the experiment as a measurement has it, with what it has otherwise."""
         own = {
             name: tuple(value) if isinstance(value, list) else value
             for name, value in measurement.own.items()
@@ -384,7 +384,7 @@ class ExperimentFolder:
         """Replace the record; see `write_versioned`.
 
         Raises:
-            BenchctlError: the disk is full or cannot be written.
+            BenchctlError: If the disk is full or cannot be written.
         """
         write_versioned(self.record_path, record)
 
@@ -392,7 +392,7 @@ class ExperimentFolder:
         """Read the record.
 
         Raises:
-            BenchctlError: it is missing, damaged, or of another version.
+            BenchctlError: If it is missing, damaged, or of another version.
         """
         record = read_versioned(self.record_path, ExperimentRecord, "record", EXPERIMENT_VERSION)
         if record is None:
@@ -410,7 +410,7 @@ class ExperimentStore:
         """Make the folder of a new execution; its name, the id, is made of the experiment's and the time.
 
         Raises:
-            BenchctlError: it cannot be made.
+            BenchctlError: If it cannot be made.
         """
         path = self.root / new_run_id(name[:_MOST_OF_NAME], now_text)
         with disk_errors(f"create {path}"):
@@ -418,13 +418,13 @@ class ExperimentStore:
         return ExperimentFolder(path)
 
     def find(self, name: str, unreadable: Callable[[str], None]) -> ExperimentFolder:
-        """An execution by path, id or a part of it; by an experiment's name its newest; `latest`.
+        """Return an execution by path, id or a part of it; by an experiment's name its newest; `latest`.
 
         `unreadable` is called with the reason for each that is skipped.
 
         Raises:
-            UsageError: none fits, or several do.
-            BenchctlError: they cannot be looked into.
+            UsageError: If none fits, or several do.
+            BenchctlError: If they cannot be looked into.
         """
         if len(self._shelf.fitting(name)) != 1:
             named = [folder for folder, record in self.records(unreadable) if record.spec.name == name]
@@ -439,10 +439,10 @@ class ExperimentStore:
         return readable(self.folders(), ExperimentFolder.load, unreadable)
 
     def folders(self) -> list[ExperimentFolder]:
-        """The folders of all executions, oldest first.
+        """Return the folders of all executions, oldest first.
 
         Raises:
-            BenchctlError: they cannot be looked into.
+            BenchctlError: If they cannot be looked into.
         """
         return [ExperimentFolder(path) for path in self._shelf.folders()]
 

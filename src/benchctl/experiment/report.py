@@ -20,7 +20,6 @@ from benchctl.experiment.comparisons import (
     Judged,
     Outcome,
     SiteResult,
-    SiteVariant,
     same_forks,
 )
 from benchctl.experiment.judge import FORKS_FOR_OUTCOME, NOTABLE_SCALE, OPEN
@@ -86,7 +85,7 @@ _AFTER_THE_FACT = (
 
 
 def _fate_grid(spec: ExperimentSpec, analysis: ExperimentAnalysis) -> Grid | None:
-    """A line for every fate of every call site and variant; None without call sites."""
+    """Return a line for every fate of every call site and variant; None without call sites."""
     if not spec.call_sites:
         return None
     results = {one.name: one for one in analysis.call_sites}
@@ -147,14 +146,10 @@ def _lines(site: CallSite, result: SiteResult) -> Iterator[tuple[Cell | str, ...
 
 
 def _receivers(group: FateGroup) -> str:
-    named = ", ".join(f"{_short(one.name)} {one.calls:,}" for one in group.receivers)
+    # Without packages, and a nested class without its outer class, unless it is numbered.
+    named = ", ".join(f"{_AROUND.sub('', one.name)} {one.calls:,}" for one in group.receivers)
     others = group.calls - sum(one.calls for one in group.receivers)
     return f"{named}, others {others:,}" if named and others > 0 else named
-
-
-def _short(name: str) -> str:
-    """A class without its package, and a nested one without its outer class, unless it is numbered."""
-    return _AROUND.sub("", name)
 
 
 def _missing(site: CallSite, result: SiteResult) -> Iterator[str]:
@@ -164,14 +159,10 @@ def _missing(site: CallSite, result: SiteResult) -> Iterator[str]:
             yield f"No inlining log of {name}, block {block}: {words}."
         if not one.groups and not one.unread:
             yield f"No fork of {name} with an inlining log has finished."
-        yield from _given_up(name, one)
-
-
-def _given_up(name: str, one: SiteVariant) -> Iterator[str]:
-    blocks = sorted(each.block for group in one.groups for each in group.forks if each.given_up)
-    if blocks:
-        listed = ", ".join(map(str, blocks))
-        yield f"{name}: the JVM stopped using that compilation later on, in block {listed}."
+        blocks = sorted(each.block for group in one.groups for each in group.forks if each.given_up)
+        if blocks:
+            listed = ", ".join(map(str, blocks))
+            yield f"{name}: the JVM stopped using that compilation later on, in block {listed}."
 
 
 # Expectations and comparisons as grids, narrow for a terminal and wide for a page.
@@ -217,12 +208,12 @@ def _names(one: ExpectationResult) -> list[str]:
 
 
 def _doubted(one: ExpectationResult | FateResult) -> bool:
-    """Whether a decided outcome is not to be quoted."""
+    """Return whether a decided outcome is not to be quoted."""
     return isinstance(one, ExpectationResult) and one.provisional and one.outcome != "inconclusive"
 
 
 def _of_speed(one: ExpectationResult, row: ExperimentRow) -> bool:
-    """Whether its change is told as one in speed: of a ratio, and not of more or less of something."""
+    """Return whether its change is told as one in speed: of a ratio, and not of more or less of something."""
     return not one.unit and one.relation not in {"less", "more"} and row.metric not in HELD
 
 
@@ -269,7 +260,7 @@ def _expectation_remarks(record: ExperimentRecord, analysis: ExperimentAnalysis)
 
 
 def _next(record: ExperimentRecord, analysis: ExperimentAnalysis) -> Iterator[str]:
-    """The command that adds what open expectations lack, or the forks that make the others quotable."""
+    """Yield the command that adds what open expectations lack, or the forks that make the others quotable."""
     if record.status != "complete":
         return
     lacking = [one.lacks for one in analysis.expectations if one.lacks is not None and one.lacks.forks]
@@ -324,7 +315,7 @@ def _wide_grid(table: ExperimentTable, spec: TableSpec, notes: Notes) -> Grid:
 
 
 def _grid_title(table: ExperimentTable) -> str:
-    """The table's title, with the metric if all rows share it."""
+    """Return the table's title, with the metric if all rows share it."""
     metrics = dict.fromkeys((row.metric, row.unit) for row in table.rows)
     if len(metrics) != 1:
         return table.title
@@ -423,7 +414,7 @@ def _estimate(estimate: _Estimate, shown: Callable[[float | None], str], unit: s
 
 
 def _reasons(one: ExpectationResult, labels: Mapping[str, str]) -> Iterator[str]:
-    """Why comparisons are open or what they refute, if the outcome of all does not say so."""
+    """Yield why comparisons are open or what they refute, if the outcome of all does not say so."""
     grouped: dict[str, list[str]] = {}
     for each in one.judged:
         if each.outcome == "refuted" and len(one.judged) > 1:
@@ -667,7 +658,7 @@ def render(
     Text (of `width` columns) and Markdown are for readers, JSON for programs, in full precision.
 
     Raises:
-        UsageError: there is no such format.
+        UsageError: If there is no such format.
     """
     match output_format:
         case "text":
@@ -675,7 +666,11 @@ def render(
         case "markdown":
             return _markdown(record, runs, analysis)
         case "json":
-            return json_text(_document(record, runs, analysis))
+            sources = {
+                name: ExperimentSource(run.id, run.status, run.environment, run.engines)
+                for name, run in runs.items()
+            }
+            return json_text(ExperimentDocument(record, analysis, sources))
         case _:
             raise UsageError(f"no output format '{output_format}'", hint="one of text, markdown, json")
 
@@ -740,13 +735,6 @@ def _items(lines: Iterator[str]) -> str:
     return "\n".join(f"- {escaped(line)}" for line in lines)
 
 
-def _document(record: ExperimentRecord, runs: _Runs, analysis: ExperimentAnalysis) -> ExperimentDocument:
-    sources = {
-        name: ExperimentSource(run.id, run.status, run.environment, run.engines) for name, run in runs.items()
-    }
-    return ExperimentDocument(record, analysis, sources)
-
-
 # As a page: the frame, style and tables of the pages of runs.
 
 
@@ -767,8 +755,8 @@ def write(
     The folder is made if missing. `pages` are those of its runs, by measurement, which it links to.
 
     Raises:
-        UsageError: the folder holds a page that benchctl did not write.
-        BenchctlError: it cannot be written.
+        UsageError: If the folder holds a page that benchctl did not write.
+        BenchctlError: If it cannot be written.
     """
     links = {name: f"{anchor(runs[name].id)}.html" for name in pages or {}}
     texts = {links[name]: text for name, text in (pages or {}).items()}

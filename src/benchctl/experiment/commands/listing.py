@@ -20,17 +20,15 @@ def list_command(output_format: TableFormat) -> None:
     """Shipped experiments, then those that were run here, oldest first."""
     home = resolve_home()
     runs = RunStore(home.root / "runs")
-    rows = [_shipped(name) for name in experiment_names()]
+    rows: list[Row] = []
+    for name in experiment_names():
+        spec = read_experiment(find_experiment(name)).spec
+        rows.append((name, None, "shipped", len(spec.measurements), None, spec.title))
     # Whoever only looks makes no folder.
     for _, record in ExperimentStore(home.root / "experiments").records(note):
         rows.append(_executed(record, runs))
     columns = ("experiment", "id", "status", "measurements", "forks", "title")
     print_listing(Listing(columns, rows, frozenset({3}), title="Experiments"), output_format)
-
-
-def _shipped(name: str) -> Row:
-    spec = read_experiment(find_experiment(name)).spec
-    return name, None, "shipped", len(spec.measurements), None, spec.title
 
 
 def _executed(record: ExperimentRecord, store: RunStore) -> Row:

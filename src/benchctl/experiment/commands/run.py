@@ -162,10 +162,10 @@ def _begun(
 
 
 def _added(record: ExperimentRecord, size: SizeOptions) -> More:
-    """What `--more` adds.
+    """Return what `--more` adds.
 
     Raises:
-        UsageError: it is not complete.
+        UsageError: If it is not complete.
     """
     if record.status != "complete":
         raise UsageError(
@@ -195,7 +195,7 @@ def _conclude(record: ExperimentRecord, runs: Mapping[str, RunRecord]) -> None:
     """Fail if the report does not show all that was asked.
 
     Raises:
-        BenchctlError: forks failed, or all requests of a task did.
+        BenchctlError: If forks failed, or all requests of a task did.
     """
     missing = {run.id: len(run.missing()) for run in runs.values() if run.missing()}
     if missing:

@@ -72,7 +72,7 @@ class SizeOptions:
         """As the loader of experiments takes them.
 
         Raises:
-            UsageError: a parameter cannot be read, or the budget is not a time.
+            UsageError: If a parameter cannot be read, or the budget is not a time.
         """
         if self.budget_s is not None and self.budget_s <= 0:
             raise UsageError("--budget must be more than no time")
@@ -154,7 +154,7 @@ def estimated(
 
 
 def left_out_text(experiment: Experiment) -> str:
-    """What `--measurement` leaves out, for readers; empty for nothing."""
+    """Return what `--measurement` leaves out, for readers; empty for nothing."""
     what = left_out(experiment.whole, experiment.spec)
     return what and f"left out by --measurement: {what}"
 
@@ -179,8 +179,8 @@ def check_page_folder(folder: Path) -> None:
     """Refuse, before hours of measuring, a folder that cannot take the page.
 
     Raises:
-        UsageError: it is none, or holds somebody else's files of the page's names.
-        BenchctlError: the file system does not let us look, or write.
+        UsageError: If it is none, or holds somebody else's files of the page's names.
+        BenchctlError: If the file system does not let us look, or write.
     """
     with disk_errors(f"look into {folder}"):
         refuse_foreign(folder, ["index.html"])
