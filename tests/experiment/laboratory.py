@@ -81,7 +81,9 @@ class MadeRun(OpenRun):
         ]
         changes = {"status": "failed", "reason": "no node"} if self._world.fails(one) else {}
         fork = make_fork(variant, job.block, *summaries, wall_s=2.0, **changes)
-        self._keep(fork, None)
+        self._seconds.append(fork.wall_s)
+        others = [old for old in self.record.forks if (old.block, old.variant) != (fork.block, variant)]
+        self._update(forks=(*others, fork), caveats=self._caveats_after(fork))
         self._bench.observer.fork_done(fork)
         self._give_up_when_hopeless(fork)
 
