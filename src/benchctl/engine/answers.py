@@ -168,28 +168,20 @@ ANSWER_TIMEOUT_S = 600.0
 
 
 class Answer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What one engine answers to one operation, without what may legitimately differ.
+    """What one engine answers to one operation, without what may legitimately differ."""
 
-    Attributes:
-        total: documents matched, counted exactly; None when the engine gave none.
-        returned: number of hits in the answer.
-        sort_values: of the returned hits, in order. Ids are left out: documents with equal sort values may
-            come in any order.
-        scores: of the first hits, unless a sort orders them. Scoring is up to the engine, so these are
-            compared only between answers of the same engine; so is `top`.
-        top: the first hits by their content, as far as their order is determined.
-        unsupported: the node's reason when it cannot do the operation.
-        failed: the node's reason when it refuses the request for another cause.
-    """
-
-    total: int | None = None
-    returned: int = 0
+    total: int | None = None  # documents matched, counted exactly; None when the engine gave none
+    returned: int = 0  # number of hits in the answer
+    # of the returned hits, in order. Ids are left out: documents with equal sort values may come in any
+    # order.
     sort_values: list[Any] = []
     aggregations: Any = None
+    # of the first hits, unless a sort orders them. Scoring is up to the engine, so these are compared only
+    # between answers of the same engine; so is `top`.
     scores: tuple[float, ...] = ()
-    top: tuple[TopHits, ...] = ()
-    unsupported: str | None = None
-    failed: str | None = None
+    top: tuple[TopHits, ...] = ()  # the first hits by their content, as far as their order is determined
+    unsupported: str | None = None  # the node's reason when it cannot do the operation
+    failed: str | None = None  # the node's reason when it refuses the request for another cause
 
 
 def _operation_digest(operation: Operation) -> str:
@@ -421,18 +413,12 @@ def _judge(
 
 @dataclass(frozen=True)
 class Unlike:
-    """The first difference between two pieces of answers.
+    """The first difference between two pieces of answers."""
 
-    Attributes:
-        where: its path, such as `aggregations.days.buckets[3].doc_count`.
-        expected, found: what is there, as text; for different keys, those that only one side has.
-        how: whether values, numbers of entries, or keys differ.
-    """
-
-    where: str
-    expected: str
+    where: str  # its path, such as `aggregations.days.buckets[3].doc_count`
+    expected: str  # what is there, as text; for different keys, those that only one side has
     found: str
-    how: Literal["values", "entries", "keys"] = "values"
+    how: Literal["values", "entries", "keys"] = "values"  # whether values, numbers of entries, or keys differ
 
     @property
     def text(self) -> str:

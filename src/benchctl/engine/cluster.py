@@ -231,27 +231,16 @@ class Cluster:
 
 @dataclass(frozen=True)
 class Wanted:
-    """A node that is to be started, whichever host that is on.
+    """A node that is to be started, whichever host that is on."""
 
-    Attributes:
-        name: empty for a single node.
-        heap_mb: of it, MiB.
-        jvm_flags: behind all other flags.
-        settings: over benchctl's own.
-        joining: settings by which it finds the others.
-        variables: of its environment, over benchctl's own.
-        timeout_s: how long it may take to get ready.
-        spread: whether nodes of other hosts have to reach it.
-    """
-
-    name: str
-    heap_mb: int
-    jvm_flags: tuple[str, ...]
-    settings: Mapping[str, Any]
-    joining: Mapping[str, Any]
-    variables: Mapping[str, str]
-    timeout_s: float
-    spread: bool
+    name: str  # empty for a single node
+    heap_mb: int  # of it, MiB
+    jvm_flags: tuple[str, ...]  # behind all other flags
+    settings: Mapping[str, Any]  # over benchctl's own
+    joining: Mapping[str, Any]  # settings by which it finds the others
+    variables: Mapping[str, str]  # of its environment, over benchctl's own
+    timeout_s: float  # how long it may take to get ready
+    spread: bool  # whether nodes of other hosts have to reach it
 
 
 class Elsewhere(Protocol):

@@ -39,16 +39,11 @@ _ADVICE = Advice(unreachable=_NETWORK_HINT, refused="check the URL", unfinished=
 
 @dataclass(frozen=True)
 class Archive:
-    """A distribution's archive on this machine.
-
-    Attributes:
-        sha256: of its bytes, hexadecimal.
-        verified_by: the published checksum it was compared with; `none` when there is none.
-    """
+    """A distribution's archive on this machine."""
 
     path: Path
-    sha256: str
-    verified_by: Checksum = "none"
+    sha256: str  # of its bytes, hexadecimal
+    verified_by: Checksum = "none"  # the published checksum it was compared with; `none` when there is none
 
 
 def fetch_archive(
@@ -226,42 +221,27 @@ _OTHER: dict[EngineName, EngineName] = {"elasticsearch": "opensearch", "opensear
 
 @dataclass(frozen=True)
 class PluginFacts:
-    """A plug-in installed in addition to what the distribution carries.
+    """A plug-in installed in addition to what the distribution carries."""
 
-    Attributes:
-        name: from its descriptor, and of its folder in `plugins`.
-        version: its own.
-        sha256: of its zip file.
-    """
-
-    name: str
-    version: str
-    sha256: str
+    name: str  # from its descriptor, and of its folder in `plugins`
+    version: str  # its own
+    sha256: str  # of its zip file
 
 
 @dataclass(frozen=True)
 class Installation:
-    """An unpacked distribution; nodes never write to it.
-
-    Attributes:
-        version: according to the engine's own core library.
-        root: the folder with `bin`, `config`, `lib` and `modules`.
-        archive_sha256: of the archive; of the file listing for a distribution given as a folder.
-        modules: what the distribution carries, sorted.
-        lucene: Lucene's version.
-        verified_by: the published checksum the archive was compared with; `none` when there is none.
-        plugins: installed in addition.
-        jars: (file name in `lib`, SHA-256 of its replacement) of replaced jars, sorted.
-    """
+    """An unpacked distribution; nodes never write to it."""
 
     engine: EngineName
-    version: str
-    root: Path
-    archive_sha256: str
-    modules: tuple[str, ...]
-    lucene: str
+    version: str  # according to the engine's own core library
+    root: Path  # the folder with `bin`, `config`, `lib` and `modules`
+    archive_sha256: str  # of the archive; of the file listing for a distribution given as a folder
+    modules: tuple[str, ...]  # what the distribution carries, sorted
+    lucene: str  # Lucene's version
+    # the published checksum the archive was compared with; `none` when there is none
     verified_by: Checksum = "none"
-    plugins: tuple[PluginFacts, ...] = ()
+    plugins: tuple[PluginFacts, ...] = ()  # installed in addition
+    # (file name in `lib`, SHA-256 of its replacement) of replaced jars, sorted
     jars: tuple[tuple[str, str], ...] = ()
 
 

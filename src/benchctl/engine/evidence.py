@@ -58,20 +58,13 @@ from benchctl.results.plan import EvidenceKind
 
 @dataclass(frozen=True)
 class Scene:
-    """Where evidence of one node start goes while it runs.
+    """Where evidence of one node start goes while it runs."""
 
-    Attributes:
-        folder: empty, and writable for the node's user; what is in it when the node is gone is kept with the
-            run.
-        java_home: of the node's runtime, whose `bin` may have jcmd and jfr.
-        java_major: its feature release, such as 21.
-        cpus: that helpers may use; None for all.
-    """
-
+    # empty, and writable for the node's user; what is in it when the node is gone is kept with the run
     folder: Path
-    java_home: Path
-    java_major: int
-    cpus: tuple[int, ...] | None = None
+    java_home: Path  # of the node's runtime, whose `bin` may have jcmd and jfr
+    java_major: int  # its feature release, such as 21
+    cpus: tuple[int, ...] | None = None  # that helpers may use; None for all
 
 
 class Collector(Protocol):

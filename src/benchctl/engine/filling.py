@@ -145,23 +145,15 @@ NO_CLOCKS = EngineClocks()
 
 
 class Progress(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """How far an ingest is, over all its attempts.
+    """How far an ingest is, over all its attempts."""
 
-    Attributes:
-        ranges: numbers of the acknowledged documents, [start, stop).
-        body_bytes: of the bulk requests.
-        seconds: that they took.
-        checkpoint_s: that checkpoints took.
-        goes: how often it was started or resumed.
-        declared: of each index, the settings that are others during an ingest; None for the default.
-    """
-
-    ranges: tuple[Range, ...] = ()
-    body_bytes: int = 0
-    seconds: float = 0.0
-    checkpoint_s: float = 0.0
+    ranges: tuple[Range, ...] = ()  # numbers of the acknowledged documents, [start, stop)
+    body_bytes: int = 0  # of the bulk requests
+    seconds: float = 0.0  # that they took
+    checkpoint_s: float = 0.0  # that checkpoints took
     clocks: EngineClocks = NO_CLOCKS
-    goes: int = 0
+    goes: int = 0  # how often it was started or resumed
+    # of each index, the settings that are others during an ingest; None for the default
     declared: dict[str, dict[str, str | None]] = {}
 
     @property
@@ -187,19 +179,12 @@ class Progress(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="
 
 
 class _Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """Makes a folder a partial index.
+    """Makes a folder a partial index."""
 
-    Attributes:
-        format: of this file and what is beside it.
-        key: digest of the index that is being built.
-        data: name of the folder with the node's data.
-        progress: what is in it.
-    """
-
-    format: int
-    key: str
-    data: str
-    progress: Progress
+    format: int  # of this file and what is beside it
+    key: str  # digest of the index that is being built
+    data: str  # name of the folder with the node's data
+    progress: Progress  # what is in it
 
 
 @dataclass(frozen=True)
@@ -341,25 +326,15 @@ _NO_OTHER_CUTS = {
 
 @dataclass(frozen=True)
 class Sent:
-    """What a sender did.
+    """What a sender did."""
 
-    Attributes:
-        documents: acknowledged by the node.
-        body_bytes: of the bulk requests.
-        seconds: first request to last answer, without checkpoints.
-        checkpoint_s: what checkpoints took.
-        resumed: how often it was interrupted and resumed.
-        clocks: the engine's clocks of earlier node starts.
-        costs: of all of it; None where they are not known.
-    """
-
-    documents: int
-    body_bytes: int
-    seconds: float
-    checkpoint_s: float = 0.0
-    resumed: int = 0
-    clocks: EngineClocks = NO_CLOCKS
-    costs: IngestCosts | None = None
+    documents: int  # acknowledged by the node
+    body_bytes: int  # of the bulk requests
+    seconds: float  # first request to last answer, without checkpoints
+    checkpoint_s: float = 0.0  # what checkpoints took
+    resumed: int = 0  # how often it was interrupted and resumed
+    clocks: EngineClocks = NO_CLOCKS  # the engine's clocks of earlier node starts
+    costs: IngestCosts | None = None  # of all of it; None where they are not known
 
 
 Sender = Callable[[], Sent]

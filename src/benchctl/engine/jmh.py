@@ -120,21 +120,14 @@ def check_arguments(words: Sequence[str]) -> None:
 
 @dataclass(frozen=True)
 class MicroSubject:
-    """A variant of microbenchmarks that is ready to run.
+    """A variant of microbenchmarks that is ready to run."""
 
-    Attributes:
-        spec: what was asked for.
-        jdk: that its JVMs are.
-        class_path: JMH, the benchmarks, and what they stand on, in order.
-        properties: of its JVMs, by name.
-        jars: name -> SHA-256 of what a variant has otherwise than the others.
-    """
-
-    spec: VariantSpec
-    jdk: Jdk
-    class_path: tuple[Path, ...]
+    spec: VariantSpec  # what was asked for
+    jdk: Jdk  # that its JVMs are
+    class_path: tuple[Path, ...]  # JMH, the benchmarks, and what they stand on, in order
+    # name -> SHA-256 of what a variant has otherwise than the others
     jars: Mapping[str, str] = field(default_factory=dict)
-    properties: Mapping[str, str] = field(default_factory=dict)
+    properties: Mapping[str, str] = field(default_factory=dict)  # of its JVMs, by name
     builds: tuple[IndexFacts, ...] = ()
     index_facts: IndexFacts | None = None
 
@@ -378,20 +371,13 @@ class Trial:
 
     JMH starts that JVM, one for each trial: benchctl starts JMH anew every time, so that it decides what
     comes after what.
-
-    Attributes:
-        task: see `tasks_of`.
-        arguments: further ones of JMH's.
-        flags: further ones of the JVM's.
-        folder: a new one, for what it leaves.
-        timeout_s: how long it may take.
     """
 
-    task: Task
-    arguments: tuple[str, ...]
-    flags: tuple[str, ...]
-    folder: Path
-    timeout_s: float
+    task: Task  # see `tasks_of`
+    arguments: tuple[str, ...]  # further ones of JMH's
+    flags: tuple[str, ...]  # further ones of the JVM's
+    folder: Path  # a new one, for what it leaves
+    timeout_s: float  # how long it may take
 
 
 def run_trial(subject: MicroSubject, trial: Trial, stopped: Callable[[], bool]) -> msgspec.Raw:

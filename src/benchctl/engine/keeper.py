@@ -94,11 +94,7 @@ def _become_node(spec: dict[str, Any], stdin: int, keeper_pid: int) -> None:
 
 
 def _start(spec: dict[str, Any]) -> int:
-    """Start the node in its own process group, whose id is the returned process id.
-
-    Raises:
-        OSError: it could not be started; the child is gone.
-    """
+    """Start the node in its own process group, whose id is the returned process id."""
     keeper_pid = os.getpid()
     # Both ends close on exec, so that the reader sees end of file exactly when the node's program runs.
     stdin = _input(spec)

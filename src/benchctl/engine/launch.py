@@ -71,39 +71,25 @@ class UnlearnableError(BenchctlError):
 
 
 class _Recipe(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How the server is started; folders of a start are placeholders.
+    """How the server is started; folders of a start are placeholders."""
 
-    Attributes:
-        argv: arguments, without the program.
-        env: variables.
-        cwd: working folder.
-        stdin: what is written to standard input, in pieces: base64 of bytes, or a path as a string that the
-            engine's wire format prefixes with its length.
-        stdin_open: whether standard input stays open for as long as the node runs.
-        files: name -> base64 of what the script left in the configuration folder.
-    """
-
-    argv: tuple[str, ...]
-    env: dict[str, str]
-    cwd: str
+    argv: tuple[str, ...]  # arguments, without the program
+    env: dict[str, str]  # variables
+    cwd: str  # working folder
+    # what is written to standard input, in pieces: base64 of bytes, or a path as a string that the engine's
+    # wire format prefixes with its length
     stdin: tuple[tuple[str, str], ...]
-    stdin_open: bool
-    files: dict[str, str]
+    stdin_open: bool  # whether standard input stays open for as long as the node runs
+    files: dict[str, str]  # name -> base64 of what the script left in the configuration folder
 
 
 @dataclass(frozen=True)
 class Starts:
-    """Where the recipes of an installation's starts are kept.
+    """Where the recipes of an installation's starts are kept."""
 
-    Attributes:
-        folder: beside the installation.
-        scratch: where scripts are run to learn from them, in folders that only benchctl can replace.
-        refused: starts that were found to need the script -> why.
-    """
-
-    folder: Path
-    scratch: Path
-    refused: dict[str, str] = field(default_factory=dict)
+    folder: Path  # beside the installation
+    scratch: Path  # where scripts are run to learn from them, in folders that only benchctl can replace
+    refused: dict[str, str] = field(default_factory=dict)  # starts that were found to need the script -> why
 
     def archive(self, installation: Installation, jdk: Jdk) -> Path:
         """The class-data-sharing archive of nodes on a runtime; it may not exist.
@@ -316,11 +302,7 @@ def _key(script: Command, places: _Places, installation: Installation, jdk: Jdk)
 
 
 def _learn(script: Command, places: _Places, installation: Installation, jdk: Jdk, scratch: Path) -> _Recipe:
-    """Run an engine's script with a stand-in for `java`.
-
-    Raises:
-        UnlearnableError: it started no server, or in an unknown way.
-    """
+    """Run an engine's script with a stand-in for `java`."""
     if not str(places.folders.root).isascii() or not str(places.data).isascii():
         raise UnlearnableError("the path of its folders is not ASCII")
     before = {path.name for path in places.folders.config.iterdir()}
@@ -366,11 +348,7 @@ def _learn(script: Command, places: _Places, installation: Installation, jdk: Jd
 
 
 def _noted(path: Path) -> bytes:
-    """A file that a script wrote.
-
-    Raises:
-        UnlearnableError: it is not a file, or is missing.
-    """
+    """A file that a script wrote."""
     try:
         return read_file(path, follow=False)
     except OSError as err:
@@ -394,15 +372,7 @@ def _link(source: str, target: str) -> None:
 
 
 def _watch(learning: Command, notes: Path, launcher_wait_s: float) -> tuple[bytes, bool] | None:
-    """Run the script until its server would run.
-
-    Returns:
-        The server's standard input, and whether it stays open; None if a launcher was not yet able to mark
-        its end.
-
-    Raises:
-        UnlearnableError: it did not get there.
-    """
+    """Run the script until its server would run."""
     stdin, pid = notes / "stdin", notes / "pid"
     stdin.unlink(missing_ok=True)
     deadline = time.monotonic() + _LEARN_TIMEOUT_S

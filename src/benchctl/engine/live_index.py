@@ -37,21 +37,13 @@ class _Described(msgspec.Struct):
 
 @dataclass(frozen=True)
 class LiveIndex:
-    """What an index is made of.
+    """What an index is made of."""
 
-    Attributes:
-        name: as it was asked for, which may be an alias or a data stream.
-        settings: those that it can be created with, flat: `index.codec` and so on.
-        mappings: as they are.
-        aliases: without one of its own name.
-        left_out: settings that depend on something another cluster may lack.
-    """
-
-    name: str
-    settings: Mapping[str, Any]
-    mappings: Mapping[str, Any]
-    aliases: Mapping[str, Any]
-    left_out: tuple[str, ...]
+    name: str  # as it was asked for, which may be an alias or a data stream
+    settings: Mapping[str, Any]  # those that it can be created with, flat: `index.codec` and so on
+    mappings: Mapping[str, Any]  # as they are
+    aliases: Mapping[str, Any]  # without one of its own name
+    left_out: tuple[str, ...]  # settings that depend on something another cluster may lack
 
     @property
     def is_routed(self) -> bool:
@@ -216,19 +208,12 @@ def read_page(answer: object) -> Page:
 
 @dataclass(frozen=True)
 class Draw:
-    """Which documents are read.
+    """Which documents are read."""
 
-    Attributes:
-        held: documents in the index.
-        wanted: size of the sample.
-        body: of the search that finds the sample, or slightly more.
-        seed: of the choice.
-    """
-
-    held: int
-    wanted: int
-    body: Mapping[str, Any]
-    seed: int
+    held: int  # documents in the index
+    wanted: int  # size of the sample
+    body: Mapping[str, Any]  # of the search that finds the sample, or slightly more
+    seed: int  # of the choice
 
 
 def plan_draw(client: SearchClient, index: str, *, docs: int | None, seed: int) -> Draw:

@@ -44,27 +44,17 @@ _COMPILATIONS, _COMPILING_NS = "sun.ci.totalCompiles", "java.ci.totalTime"
 
 @dataclass(frozen=True)
 class Reading:
-    """What a process has used since it started.
+    """What a process has used since it started."""
 
-    Attributes:
-        at_ns: when, on the monotonic clock.
-        cpu_ns: CPU time, those of threads that have ended included.
-        threads: kernel's number of a thread -> its CPU time in nanoseconds; that of a running one is up to a
-            tick old.
-        read_bytes: read from storage; None where the kernel does not say.
-        major_faults: page faults that had to read from storage.
-        compiled: methods that a JVM has compiled, and the nanoseconds that this took; None where it keeps no
-            counters.
-        open_files: that it has now, sockets included; None where the kernel does not say.
-    """
-
-    at_ns: int
-    cpu_ns: int
+    at_ns: int  # when, on the monotonic clock
+    cpu_ns: int  # CPU time, those of threads that have ended included
+    # kernel's number of a thread -> its CPU time in nanoseconds; that of a running one is up to a tick old
     threads: Mapping[int, int]
-    read_bytes: int | None
-    major_faults: int
+    read_bytes: int | None  # read from storage; None where the kernel does not say
+    major_faults: int  # page faults that had to read from storage
+    # methods that a JVM has compiled, and the nanoseconds that this took; None where it keeps no counters
     compiled: tuple[int, int] | None = None
-    open_files: int | None = None
+    open_files: int | None = None  # that it has now, sockets included; None where the kernel does not say
 
 
 @dataclass
@@ -147,12 +137,7 @@ class Meter:
 
 
 def _open_counters(pid: int) -> BufferedReader:
-    """The file of counters that a JVM has mapped: another one of its name may be an earlier process's.
-
-    Raises:
-        OSError: it cannot be opened.
-        KeyError: there is none.
-    """
+    """The file of counters that a JVM has mapped: another one of its name may be an earlier process's."""
     mapped = _COUNTERS_FILE.search(Path(f"/proc/{pid}/maps").read_text(encoding="utf-8", errors="replace"))
     if mapped is None:
         raise KeyError(pid)

@@ -164,33 +164,19 @@ StartManner = Literal["script", "direct", "direct, classes archived"]
 
 @dataclass(frozen=True)
 class Setup:
-    """A node that is configured and may be started.
+    """A node that is configured and may be started."""
 
-    Attributes:
-        name: of the node; empty when it is the only one.
-        installation: what it runs.
-        folders: of its start.
-        data: its data folder.
-        command: what starts it first.
-        script: the engine's own start script, for when it is started again.
-        manner: how `command` starts it.
-        timeout_s: how long it may take to get ready.
-        vmstat: where the kernel counts whom it killed.
-        listen: the address that it takes requests at; empty for loopback.
-        starts: where the recipe of `command` is kept; None where it is the script.
-    """
-
-    name: str
-    installation: Installation
-    folders: BootFolders
-    data: Path
-    command: Command
-    script: Command
-    manner: StartManner
-    timeout_s: float
-    vmstat: Path
-    listen: str = ""
-    starts: Starts | None = None
+    name: str  # of the node; empty when it is the only one
+    installation: Installation  # what it runs
+    folders: BootFolders  # of its start
+    data: Path  # its data folder
+    command: Command  # what starts it first
+    script: Command  # the engine's own start script, for when it is started again
+    manner: StartManner  # how `command` starts it
+    timeout_s: float  # how long it may take to get ready
+    vmstat: Path  # where the kernel counts whom it killed
+    listen: str = ""  # the address that it takes requests at; empty for loopback
+    starts: Starts | None = None  # where the recipe of `command` is kept; None where it is the script
 
 
 class Member(ABC):

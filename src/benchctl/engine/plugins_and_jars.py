@@ -257,16 +257,11 @@ _LUCENE: Final = "lucene-core"
 
 @dataclass(frozen=True)
 class Jar:
-    """A replacement jar.
-
-    Attributes:
-        asked: the user's name for it.
-        artifact: such as `lucene-core`; None to find it out.
-    """
+    """A replacement jar."""
 
     path: Path
-    asked: str
-    artifact: str | None = None
+    asked: str  # the user's name for it
+    artifact: str | None = None  # such as `lucene-core`; None to find it out
 
 
 def with_jars(home: Home, original: Installation, jars: Sequence[Jar]) -> Installation:
@@ -398,17 +393,11 @@ def _version(stem: str, artifact: str) -> str | None:
 
 @dataclass(frozen=True)
 class Equipment:
-    """What a variant's nodes run.
+    """What a variant's nodes run."""
 
-    Attributes:
-        installation: what is measured.
-        builder: what builds its index: the same, without replaced jars, or an older engine.
-        jdk: the runtime of both.
-    """
-
-    installation: Installation
-    builder: Installation
-    jdk: Jdk
+    installation: Installation  # what is measured
+    builder: Installation  # what builds its index: the same, without replaced jars, or an older engine
+    jdk: Jdk  # the runtime of both
 
 
 def equip(home: Home, spec: VariantSpec, progress: Progress) -> Equipment:

@@ -45,17 +45,12 @@ _PIECE_BYTES = 2**20
 
 
 class Entry(NamedTuple):
-    """A folder or file of a data folder, and where its copy goes.
-
-    Attributes:
-        target: folders come before what is in them.
-        write_once: whether it is one of Lucene's files, which are written once and may be linked.
-    """
+    """A folder or file of a data folder, and where its copy goes."""
 
     source: Path
-    target: Path
+    target: Path  # folders come before what is in them
     is_folder: bool
-    write_once: bool = False
+    write_once: bool = False  # whether it is one of Lucene's files, which are written once and may be linked
 
 
 def entries(source: Path, target: Path) -> Iterator[Entry]:
@@ -173,31 +168,22 @@ class IndexKey:
     Plug-ins of the installation count, since analysis may need them. Replaced jars do not: an index is always
     built
     by the installation without them, so that both read the same bytes.
-
-    Attributes:
-        installation: the engine that builds it.
-        corpus: the documents.
-        track: indices with their bodies, data streams and templates.
-        segments: of every shard, once it is force-merged.
-        clients: concurrent senders that fill it.
-        build: which of several builds of the same, from 0; they differ by chance alone.
-        index_settings: override those of the track's indices; names begin with `index.`.
-        nodes: of the cluster that has it, with the settings that say where its shards are; empty for one.
-        spread: whether nodes are on other hosts than that of benchctl: each host keeps those of its own.
-        deterministic: every build is the same; `clients` is 1.
-        transport: what the senders are; it decides how long the filling takes, not what is in the index.
     """
 
-    installation: Installation
-    corpus: CorpusSpec
-    track: Track
-    segments: int
-    clients: int
-    build: int = 0
+    installation: Installation  # the engine that builds it
+    corpus: CorpusSpec  # the documents
+    track: Track  # indices with their bodies, data streams and templates
+    segments: int  # of every shard, once it is force-merged
+    clients: int  # concurrent senders that fill it
+    build: int = 0  # which of several builds of the same, from 0; they differ by chance alone
+    # override those of the track's indices; names begin with `index.`
     index_settings: Mapping[str, Any] = field(default_factory=dict)
+    # of the cluster that has it, with the settings that say where its shards are; empty for one
     nodes: tuple[NodeSpec, ...] = ()
+    # whether nodes are on other hosts than that of benchctl: each host keeps those of its own
     spread: bool = False
-    deterministic: bool = False
+    deterministic: bool = False  # every build is the same; `clients` is 1
+    # what the senders are; it decides how long the filling takes, not what is in the index
     transport: TransportName = "wire"
 
     @property
@@ -254,17 +240,11 @@ class IndexKey:
 
 @dataclass(frozen=True)
 class PreparedIndex:
-    """A finished prepared index, or the part of it that is here.
+    """A finished prepared index, or the part of it that is here."""
 
-    Attributes:
-        root: its folder.
-        facts: about all of it.
-        held_bytes: of its segments here; None for all of them.
-    """
-
-    root: Path
-    facts: IndexFacts
-    held_bytes: int | None = None
+    root: Path  # its folder
+    facts: IndexFacts  # about all of it
+    held_bytes: int | None = None  # of its segments here; None for all of them
 
     @property
     def data(self) -> Path:

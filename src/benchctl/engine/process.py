@@ -29,27 +29,18 @@ _TAIL_BYTES = 65536
 
 @dataclass(frozen=True)
 class Command:
-    """What to run.
+    """What to run."""
 
-    Attributes:
-        argv: program, as an absolute path, and arguments.
-        env: the whole environment; nothing is inherited.
-        stdout, stderr: files to append to.
-        owner: whom to run as; None means the current user.
-        cpus: the CPUs that it and its children run on; None for those that benchctl may use.
-        stdin: its standard input, at most 32 KiB.
-        stdin_open: whether standard input stays open after that for as long as it runs.
-    """
-
-    argv: tuple[str, ...]
-    env: Mapping[str, str]
+    argv: tuple[str, ...]  # program, as an absolute path, and arguments
+    env: Mapping[str, str]  # the whole environment; nothing is inherited
     cwd: Path
-    stdout: Path
+    stdout: Path  # files to append to
     stderr: Path
-    owner: Owner | None = None
+    owner: Owner | None = None  # whom to run as; None means the current user
+    # the CPUs that it and its children run on; None for those that benchctl may use
     cpus: tuple[int, ...] | None = None
-    stdin: bytes = b""
-    stdin_open: bool = False
+    stdin: bytes = b""  # its standard input, at most 32 KiB
+    stdin_open: bool = False  # whether standard input stays open after that for as long as it runs
 
 
 def describe_exit(status: int) -> str:

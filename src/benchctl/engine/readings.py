@@ -57,19 +57,13 @@ _FILTER = ",".join(
 
 @dataclass(frozen=True)
 class ClusterReading:
-    """What the nodes of a cluster said at a time.
+    """What the nodes of a cluster said at a time."""
 
-    Attributes:
-        asked_ns: when they were asked, on the monotonic clock.
-        at_ns: when they looked at their processes, on the mean: they do so once a second, and say when.
-        unsure_ns: by how much that may be off: nobody knows when within the call they answered.
-        nodes: name of a node -> name of a value -> the value; what a node does not say is missing. Times and
-            counts are since it was started.
-    """
-
-    asked_ns: int
-    at_ns: int
-    unsure_ns: int
+    asked_ns: int  # when they were asked, on the monotonic clock
+    at_ns: int  # when they looked at their processes, on the mean: they do so once a second, and say when
+    unsure_ns: int  # by how much that may be off: nobody knows when within the call they answered
+    # name of a node -> name of a value -> the value; what a node does not say is missing. Times and counts
+    # are since it was started.
     nodes: Mapping[str, Mapping[str, float]]
 
     def total(self, name: str) -> float | None:

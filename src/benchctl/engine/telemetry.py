@@ -135,11 +135,7 @@ def _switches_of(task: str) -> tuple[int, int]:
 
 
 def _faults(pid: int) -> tuple[int, int]:
-    """Minor and major page faults of a process.
-
-    Raises:
-        OSError: it is gone.
-    """
+    """Minor and major page faults of a process."""
     with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:  # noqa: PTH123 - once a second
         # After the program's name, which may contain anything.
         fields = file.read().rpartition(")")[2].split()
@@ -161,19 +157,14 @@ _WALL = re.compile(r"\d{4}-\d\d-\d\dT\S+")
 
 @dataclass(frozen=True)
 class LogClock:
-    """Offsets from a log's clocks to the clock that pauses are wanted on.
+    """Offsets from a log's clocks to the clock that pauses are wanted on."""
 
-    Attributes:
-        zero_ns: its value at zero of the monotonic clock, whose nanoseconds benchctl makes nodes log.
-        epoch_ns: its value at the Unix epoch, for logs with wall times only; that clock may be set while a
-            node runs.
-        started_ns: its value at the start of the process. Uptimes count from when the JVM was loaded, for
-            OpenSearch a second or two later, since its start script becomes the JVM: a pause without a wall
-            time is placed that much too early.
-    """
-
-    zero_ns: int
+    zero_ns: int  # its value at zero of the monotonic clock, whose nanoseconds benchctl makes nodes log
+    # its value at the Unix epoch, for logs with wall times only; that clock may be set while a node runs
     epoch_ns: int
+    # its value at the start of the process. Uptimes count from when the JVM was loaded, for OpenSearch a
+    # second or two later, since its start script becomes the JVM: a pause without a wall time is placed that
+    # much too early.
     started_ns: int
 
 

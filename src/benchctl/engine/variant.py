@@ -227,67 +227,46 @@ EngineWord = Literal["es", "os", "elasticsearch", "opensearch"]
 class NodeEntry(
     msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_only=True, omit_defaults=True
 ):
-    """A node of a cluster as it is written.
+    """A node of a cluster as it is written."""
 
-    Attributes:
-        roles: such as `master` and `data`; all without, none for a node that only coordinates.
-        attributes: that shards are allocated by, such as `zone: a`.
-        settings: of this node, over those of its variant; may be nested.
-        host: of the file of `--hosts` that it is to be on; without, the next one that carries nodes.
-    """
-
+    # such as `master` and `data`; all without, none for a node that only coordinates
     roles: tuple[Text, ...] | None = None
-    attributes: dict[str, Word] = {}
-    settings: dict[str, Any] = {}
-    host: Text = ""
+    attributes: dict[str, Word] = {}  # that shards are allocated by, such as `zone: a`
+    settings: dict[str, Any] = {}  # of this node, over those of its variant; may be nested
+    host: Text = ""  # of the file of `--hosts` that it is to be on; without, the next one that carries nodes
 
 
 class VariantEntry(
     msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_only=True, omit_defaults=True
 ):
-    """A variant as it is written; everything may be left out but what it stands on.
+    """A variant as it is written; everything may be left out but what it stands on."""
 
-    Attributes:
-        extends: the variant that it is like, but for what follows: `es`, `os`, `es@8.19.0`, or another of
-            the same file. Lists go behind its own, mappings over its own, and all else takes its place.
-        engine: instead of `extends`; the version is then the built-in one unless there is another.
-        version: to be fetched, or `latest`; a distribution of the base gives way to it.
-        distribution: path or URL of an archive or folder.
-        jdk: a major version, which is fetched, or the path of a Java home.
-        heap: of its nodes, such as `1g`.
-        jvm: flags; of those of one kind, a virtual machine obeys the last.
-        settings: of its nodes; may be nested. One without a value takes the base's away.
-        index_settings: of its prepared index; the same holds for them.
-        environment: variables of its nodes' processes; the same holds for them.
-        jars: that take the place of those in `lib/`: paths, `group:artifact:version`, or `patched:FILE.diff`
-            for Lucene with a diff, or the name of a shipped one.
-        plugins: to install: paths or URLs of zip files, or `group:artifact:version`.
-        warmups: challenges that run unmeasured after every boot.
-        start: `script` to start nodes by the engine's own script instead of the server's command line.
-        nodes: how many nodes form its cluster, called node-1 and so on; or each by its name.
-        shards: primary shards of its prepared index.
-        replicas: further copies of each.
-        index_from: an older engine that fills its prepared index, such as `es@7.17.29`.
-    """
-
+    # the variant that it is like, but for what follows: `es`, `os`, `es@8.19.0`, or another of the same file.
+    # Lists go behind its own, mappings over its own, and all else takes its place.
     extends: Text | None = None
+    # instead of `extends`; the version is then the built-in one unless there is another
     engine: EngineWord | None = None
-    version: Text | None = None
-    distribution: Text | None = None
+    version: Text | None = None  # to be fetched, or `latest`; a distribution of the base gives way to it
+    distribution: Text | None = None  # path or URL of an archive or folder
+    # a major version, which is fetched, or the path of a Java home
     jdk: Annotated[int, Meta(ge=1)] | Text | None = None
-    heap: Text | None = None
-    jvm: tuple[Text, ...] = ()
-    settings: dict[str, Any] = {}
-    index_settings: dict[str, Any] = {}
-    environment: dict[str, Word | None] = {}
+    heap: Text | None = None  # of its nodes, such as `1g`
+    jvm: tuple[Text, ...] = ()  # flags; of those of one kind, a virtual machine obeys the last
+    settings: dict[str, Any] = {}  # of its nodes; may be nested. One without a value takes the base's away.
+    index_settings: dict[str, Any] = {}  # of its prepared index; the same holds for them
+    environment: dict[str, Word | None] = {}  # variables of its nodes' processes; the same holds for them
+    # that take the place of those in `lib/`: paths, `group:artifact:version`, or `patched:FILE.diff` for
+    # Lucene with a diff, or the name of a shipped one
     jars: tuple[Text, ...] = ()
-    plugins: tuple[Text, ...] = ()
-    warmups: tuple[Text, ...] = ()
+    plugins: tuple[Text, ...] = ()  # to install: paths or URLs of zip files, or `group:artifact:version`
+    warmups: tuple[Text, ...] = ()  # challenges that run unmeasured after every boot
+    # `script` to start nodes by the engine's own script instead of the server's command line
     start: StartMode | None = None
+    # how many nodes form its cluster, called node-1 and so on; or each by its name
     nodes: Annotated[int, Meta(ge=1, le=_MOST_NODES)] | dict[str, NodeEntry] | None = None
-    shards: Annotated[int, Meta(ge=1)] | None = None
-    replicas: Annotated[int, Meta(ge=0)] | None = None
-    index_from: Text | None = None
+    shards: Annotated[int, Meta(ge=1)] | None = None  # primary shards of its prepared index
+    replicas: Annotated[int, Meta(ge=0)] | None = None  # further copies of each
+    index_from: Text | None = None  # an older engine that fills its prepared index, such as `es@7.17.29`
 
 
 class EntryError(UsageError):
@@ -344,11 +323,7 @@ def applied(entry: VariantEntry, base: VariantSpec, name: str, folder: Path | No
 
 
 def _filler(text: str) -> str:
-    """An engine that fills an index for another, with its version.
-
-    Raises:
-        UsageError: it is none.
-    """
+    """An engine that fills an index for another, with its version."""
     spec = base_variant(text)
     if "@" not in text or spec.version == LATEST:
         raise UsageError(

@@ -31,34 +31,24 @@ dispatched; neither (too big, for example); or no C2 compilation has the site.""
 
 
 class SiteKey(NamedTuple):
-    """A call site, identified across JVMs.
+    """A call site, identified across JVMs."""
 
-    Attributes:
-        caller: method that has the call.
-        bci: of the call.
-        name: of the called method, without its class, which depends on how the call was dispatched.
-    """
-
-    caller: str
-    bci: int
-    name: str
+    caller: str  # method that has the call
+    bci: int  # of the call
+    name: str  # of the called method, without its class, which depends on how the call was dispatched
 
 
 class Site(msgspec.Struct, frozen=True):
-    """What became of a call site in one compilation.
-
-    Attributes:
-        callees: (method, fate, HotSpot's words) that were tried, without repetition.
-        receivers: of its type profile, the most frequent first; HotSpot prints none for a virtual call.
-        copies: how many copies of the caller the compilation has.
-        given_up_ms: when the JVM stopped using the compilation, milliseconds since it started; None if never.
-    """
+    """What became of a call site in one compilation."""
 
     key: SiteKey
     compilation: Compilation
+    # (method, fate, HotSpot's words) that were tried, without repetition
     callees: tuple[tuple[str, Fate, str], ...]
+    # of its type profile, the most frequent first; HotSpot prints none for a virtual call
     receivers: tuple[Receiver, ...]
-    copies: int
+    copies: int  # how many copies of the caller the compilation has
+    # when the JVM stopped using the compilation, milliseconds since it started; None if never
     given_up_ms: int | None = None
 
     @property
@@ -158,17 +148,11 @@ class Difference:
 
 @dataclass(frozen=True)
 class Compared:
-    """Two logs, site by site.
+    """Two logs, site by site."""
 
-    Attributes:
-        differences: the most called first.
-        matched: number of sites on both sides.
-        baseline_only, contender_only: number of the others.
-    """
-
-    differences: tuple[Difference, ...]
-    matched: int
-    baseline_only: int
+    differences: tuple[Difference, ...]  # the most called first
+    matched: int  # number of sites on both sides
+    baseline_only: int  # number of the others
     contender_only: int
 
 
@@ -226,23 +210,15 @@ def _by_name(sites: Iterable[Site]) -> dict[tuple[str, str], list[Site]]:
 
 @dataclass(frozen=True)
 class Called:
-    """All calls of one name in one method, in the newest C2 compilation that shows how they are made.
+    """All calls of one name in one method, in the newest C2 compilation that shows how they are made."""
 
-    Attributes:
-        found: what became of them.
-        words: HotSpot's own, by callee; empty if no compilation has such a call.
-        receivers: of the call with the largest type profile, the most frequent first; HotSpot prints none for
-            a
-            virtual call.
-        calls: in this profile, over all receivers; 0 if none is printed.
-        given_up_ms: when the JVM stopped using that compilation, milliseconds since it started; None if
-            never.
-    """
-
-    found: Found
-    words: str = ""
+    found: Found  # what became of them
+    words: str = ""  # HotSpot's own, by callee; empty if no compilation has such a call
+    # of the call with the largest type profile, the most frequent first; HotSpot prints none for a virtual
+    # call
     receivers: tuple[Receiver, ...] = ()
-    calls: int = 0
+    calls: int = 0  # in this profile, over all receivers; 0 if none is printed
+    # when the JVM stopped using that compilation, milliseconds since it started; None if never
     given_up_ms: int | None = None
 
 
@@ -302,20 +278,13 @@ _MOST_NAMES = 5
 
 @dataclass(frozen=True)
 class FoundCompilation:
-    """A compilation, reduced to what was asked for.
+    """A compilation, reduced to what was asked for."""
 
-    Attributes:
-        compilation: the newest that matches.
-        tree: all of it; if the method is not the root, only its calls and what is inside them.
-        as_root: whether the method is the compiled one, rather than called in it.
-        others: number of older compilations that match.
-        given_up_ms: when the JVM stopped using it, milliseconds since it started; None if never.
-    """
-
-    compilation: Compilation
-    tree: Tree
-    as_root: bool
-    others: int
+    compilation: Compilation  # the newest that matches
+    tree: Tree  # all of it; if the method is not the root, only its calls and what is inside them
+    as_root: bool  # whether the method is the compiled one, rather than called in it
+    others: int  # number of older compilations that match
+    # when the JVM stopped using it, milliseconds since it started; None if never
     given_up_ms: int | None = None
 
 
@@ -391,21 +360,14 @@ _HOW = "benchctl run --evidence inlining keeps one of every node start"
 
 @dataclass(frozen=True)
 class RunLog:
-    """The log of one node start.
-
-    Attributes:
-        variant: its name; empty for a file that belongs to no run.
-        block, boot: which node start.
-        schedules: positions of the challenges that ran on it.
-        node: which of several; empty for a single one.
-    """
+    """The log of one node start."""
 
     path: Path
-    variant: str = ""
-    block: int = 0
+    variant: str = ""  # its name; empty for a file that belongs to no run
+    block: int = 0  # which node start
     boot: int = 0
-    schedules: tuple[int, ...] = ()
-    node: str = ""
+    schedules: tuple[int, ...] = ()  # positions of the challenges that ran on it
+    node: str = ""  # which of several; empty for a single one
 
     @property
     def label(self) -> str:

@@ -53,53 +53,31 @@ _C2_WORDS = (
 
 
 class Callee(msgspec.Struct, frozen=True, gc=False):
-    """A method that was tried at a call site.
+    """A method that was tried at a call site."""
 
-    Attributes:
-        method: its name.
-        size: of its bytecode, bytes; None if its class was not loaded.
-        fate: what became of it.
-        words: the same in HotSpot's words.
-    """
-
-    method: str
-    size: int | None
-    fate: Fate
-    words: str
+    method: str  # its name
+    size: int | None  # of its bytecode, bytes; None if its class was not loaded
+    fate: Fate  # what became of it
+    words: str  # the same in HotSpot's words
 
 
 class CallLine(msgspec.Struct, frozen=True, gc=False):
-    """A call's line.
+    """A call's line."""
 
-    Attributes:
-        raw: the line.
-        column: of its `@`, which determines the depth.
-        bci: of the call.
-        callees: one, or since JDK 25 all that were tried at the site.
-        receivers: on the same line, since JDK 25.
-        by_c2: whether only C2 prints this.
-    """
-
-    raw: bytes
-    column: int
-    bci: int
-    callees: tuple[Callee, ...]
-    receivers: tuple[Receiver, ...]
-    by_c2: bool
+    raw: bytes  # the line
+    column: int  # of its `@`, which determines the depth
+    bci: int  # of the call
+    callees: tuple[Callee, ...]  # one, or since JDK 25 all that were tried at the site
+    receivers: tuple[Receiver, ...]  # on the same line, since JDK 25
+    by_c2: bool  # whether only C2 prints this
 
 
 class TextLine(msgspec.Struct, frozen=True, gc=False):
-    """A line of a type profile, or any other.
+    """A line of a type profile, or any other."""
 
-    Attributes:
-        raw: the line.
-        receivers: that it names; none if it is not a type profile.
-        of_tree: whether it looks like part of a tree.
-    """
-
-    raw: bytes
-    receivers: tuple[Receiver, ...]
-    of_tree: bool
+    raw: bytes  # the line
+    receivers: tuple[Receiver, ...]  # that it names; none if it is not a type profile
+    of_tree: bool  # whether it looks like part of a tree
 
     @property
     def by_c2(self) -> bool:
@@ -114,17 +92,11 @@ class ThreadLine(msgspec.Struct, frozen=True, gc=False):
 
 
 class GivenUpLine(msgspec.Struct, frozen=True, gc=False):
-    """A compilation failed, or is no longer entered.
+    """A compilation failed, or is no longer entered."""
 
-    Attributes:
-        key: which.
-        stamp_ms: when, milliseconds since the JVM started.
-        entered_before: whether it was in use until then; False when it was skipped.
-    """
-
-    key: CompilationKey
-    stamp_ms: int
-    entered_before: bool
+    key: CompilationKey  # which
+    stamp_ms: int  # when, milliseconds since the JVM started
+    entered_before: bool  # whether it was in use until then; False when it was skipped
 
 
 TreeLine = CallLine | TextLine
@@ -336,19 +308,12 @@ def _add_receivers(calls: list[Call], more: tuple[Receiver, ...]) -> None:
 
 
 class Entry(msgspec.Struct):
-    """A compilation with the lines of its tree.
+    """A compilation with the lines of its tree."""
 
-    Attributes:
-        number: position among the compilations of its log, from 0.
-        thread: that compiled it; None if the log does not tell.
-        compilation: its head.
-        lines: in order, parsed but not nested.
-    """
-
-    number: int
-    thread: int | None
-    compilation: Compilation
-    lines: list[TreeLine]
+    number: int  # position among the compilations of its log, from 0
+    thread: int | None  # that compiled it; None if the log does not tell
+    compilation: Compilation  # its head
+    lines: list[TreeLine]  # in order, parsed but not nested
 
     def tree(self) -> Tree:
         """What was inlined into it."""
@@ -361,30 +326,18 @@ class Entry(msgspec.Struct):
 
 @dataclass
 class Account:
-    """Statistics of a log's lines.
+    """Statistics of a log's lines."""
 
-    Attributes:
-        lines: all.
-        of_trees: lines of trees.
-        compilations: started ones, including fragments; a retry counts once.
-        heads: lines that begin a compilation.
-        given_up: lines that report that a compilation was made not entrant, was skipped, and so on.
-        markup: lines of the XML around the log.
-        foreign: lines that are not the log's, such as an engine's own on standard output.
-        samples: the first few of these.
-        names_threads: whether it tells which thread wrote what.
-        given_up_ms: when compilations were made not entrant, milliseconds since the JVM started.
-    """
-
-    lines: int = 0
-    of_trees: int = 0
-    compilations: int = 0
-    heads: int = 0
-    given_up: int = 0
-    markup: int = 0
-    foreign: int = 0
-    samples: list[str] = field(default_factory=list)
-    names_threads: bool = False
+    lines: int = 0  # all
+    of_trees: int = 0  # lines of trees
+    compilations: int = 0  # started ones, including fragments; a retry counts once
+    heads: int = 0  # lines that begin a compilation
+    given_up: int = 0  # lines that report that a compilation was made not entrant, was skipped, and so on
+    markup: int = 0  # lines of the XML around the log
+    foreign: int = 0  # lines that are not the log's, such as an engine's own on standard output
+    samples: list[str] = field(default_factory=list)  # the first few of these
+    names_threads: bool = False  # whether it tells which thread wrote what
+    # when compilations were made not entrant, milliseconds since the JVM started
     given_up_ms: dict[CompilationKey, int] = field(default_factory=dict)
 
 
@@ -512,15 +465,10 @@ _CHUNK_BYTES = 1 << 18
 
 @dataclass(frozen=True)
 class Mentions:
-    """Compilations that involve a method, oldest first.
+    """Compilations that involve a method, oldest first."""
 
-    Attributes:
-        rooted: compilations of the method.
-        calling: those that call it, inlined or not.
-    """
-
-    rooted: tuple[Entry, ...]
-    calling: tuple[Entry, ...]
+    rooted: tuple[Entry, ...]  # compilations of the method
+    calling: tuple[Entry, ...]  # those that call it, inlined or not
 
     def all(self) -> list[Entry]:
         """Both, without duplicates, oldest first."""
@@ -594,11 +542,7 @@ class InliningLog:
 
 
 def _unpacked(packed: Iterable[bytes]) -> Iterator[bytes]:
-    """Decompress frame after frame; a stream reader would silently accept a truncated one.
-
-    Raises:
-        zstandard.ZstdError: it is not a frame, or a truncated one.
-    """
+    """Decompress frame after frame; a stream reader would silently accept a truncated one."""
     frame = zstandard.ZstdDecompressor().decompressobj()
     for piece in packed:
         rest = piece

@@ -140,76 +140,45 @@ C2_LEVEL = 4
 
 
 class Receiver(msgspec.Struct, frozen=True):
-    """A class in a call site's type profile.
+    """A class in a call site's type profile."""
 
-    Attributes:
-        name: of the class, with dots.
-        count: its calls.
-        total: calls in the profile, over all classes.
-    """
-
-    name: str
-    count: int
-    total: int
+    name: str  # of the class, with dots
+    count: int  # its calls
+    total: int  # calls in the profile, over all classes
 
 
 class Call(msgspec.Struct, frozen=True, gc=False):
-    """A line of a compilation's tree: one callee at one call site.
+    """A line of a compilation's tree: one callee at one call site."""
 
-    Attributes:
-        depth: 0 for calls in the compiled method itself.
-        caller: method that has the call; empty if a fragment does not tell.
-        parent: position of the call that inlined the caller, in the same tree; -1 at depth 0.
-        bci: of the call in the caller's bytecode.
-        callee: `package.Class::method`.
-        size: of the callee's bytecode, bytes; None if its class was not loaded.
-        fate: what became of it.
-        text: HotSpot's complete words about it.
-        receivers: of the site's type profile, which HotSpot prints once per site, after its last callee.
-    """
-
-    depth: int
-    caller: str
-    parent: int
-    bci: int
-    callee: str
-    size: int | None
-    fate: Fate
-    text: str
+    depth: int  # 0 for calls in the compiled method itself
+    caller: str  # method that has the call; empty if a fragment does not tell
+    parent: int  # position of the call that inlined the caller, in the same tree; -1 at depth 0
+    bci: int  # of the call in the caller's bytecode
+    callee: str  # `package.Class::method`
+    size: int | None  # of the callee's bytecode, bytes; None if its class was not loaded
+    fate: Fate  # what became of it
+    text: str  # HotSpot's complete words about it
+    # of the site's type profile, which HotSpot prints once per site, after its last callee
     receivers: tuple[Receiver, ...] = ()
 
 
 class Tree(msgspec.Struct, frozen=True):
-    """What was inlined into a compilation.
+    """What was inlined into a compilation."""
 
-    Attributes:
-        calls: in HotSpot's order, callers before the calls in them.
-        unread: lines that should have been part of it and could not be parsed.
-    """
-
-    calls: tuple[Call, ...]
-    unread: tuple[str, ...] = ()
+    calls: tuple[Call, ...]  # in HotSpot's order, callers before the calls in them
+    unread: tuple[str, ...] = ()  # lines that should have been part of it and could not be parsed
 
 
 class Compilation(msgspec.Struct, frozen=True, gc=False):
-    """The head of a compilation; all None or empty for a fragment, which has none.
+    """The head of a compilation; all None or empty for a fragment, which has none."""
 
-    Attributes:
-        id: HotSpot's; on-stack replacements may share ids with methods.
-        stamp_ms: when it began, milliseconds since the JVM started.
-        level: 1 to 3 are C1, 4 is C2; 0 for wrappers of native methods.
-        method: the compiled one, root of the tree.
-        size: of its bytecode, bytes.
-        osr_bci: where a loop is entered by on-stack replacement.
-        flags: as printed: % on-stack replacement, s synchronized, ! exception handlers, b blocking, n native.
-    """
-
-    id: int | None = None
-    stamp_ms: int | None = None
-    level: int | None = None
-    method: str = ""
-    size: int | None = None
-    osr_bci: int | None = None
+    id: int | None = None  # HotSpot's; on-stack replacements may share ids with methods
+    stamp_ms: int | None = None  # when it began, milliseconds since the JVM started
+    level: int | None = None  # 1 to 3 are C1, 4 is C2; 0 for wrappers of native methods
+    method: str = ""  # the compiled one, root of the tree
+    size: int | None = None  # of its bytecode, bytes
+    osr_bci: int | None = None  # where a loop is entered by on-stack replacement
+    # as printed: % on-stack replacement, s synchronized, ! exception handlers, b blocking, n native
     flags: str = ""
 
     @property

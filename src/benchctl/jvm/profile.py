@@ -26,47 +26,28 @@ Stack = tuple[str, ...]
 
 @dataclass(frozen=True)
 class Sample:
-    """A thread at one moment.
+    """A thread at one moment."""
 
-    Attributes:
-        uptime_ns: when, since the JVM started; with millisecond resolution.
-        thread: its name.
-        stack: empty if the JVM could not walk it.
-        native: it was in native code, where it may have been waiting; else it ran Java.
-        cut: the stack continues towards the thread's first method.
-    """
-
-    uptime_ns: int
-    thread: str
-    stack: Stack
-    native: bool = False
-    cut: bool = False
+    uptime_ns: int  # when, since the JVM started; with millisecond resolution
+    thread: str  # its name
+    stack: Stack  # empty if the JVM could not walk it
+    native: bool = False  # it was in native code, where it may have been waiting; else it ran Java
+    cut: bool = False  # the stack continues towards the thread's first method
 
 
 class Profile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """All samples of one node start as columns, in order of time.
+    """All samples of one node start as columns, in order of time."""
 
-    Attributes:
-        profile_version: of this form.
-        frames: every frame once.
-        threads: every thread's name once.
-        stacks: every stack once, as indices into frames.
-        uptime_ns, native, cut: of each sample, see `Sample`.
-        thread: of each sample, index into threads.
-        stack: of each sample, index into stacks.
-        unread: lines of the recording that could not be parsed.
-    """
-
-    profile_version: int
-    frames: tuple[str, ...]
-    threads: tuple[str, ...]
-    stacks: tuple[tuple[int, ...], ...]
-    uptime_ns: tuple[int, ...]
+    profile_version: int  # of this form
+    frames: tuple[str, ...]  # every frame once
+    threads: tuple[str, ...]  # every thread's name once
+    stacks: tuple[tuple[int, ...], ...]  # every stack once, as indices into frames
+    uptime_ns: tuple[int, ...]  # of each sample, see `Sample`
     native: tuple[bool, ...]
     cut: tuple[bool, ...]
-    thread: tuple[int, ...]
-    stack: tuple[int, ...]
-    unread: int = 0
+    thread: tuple[int, ...]  # of each sample, index into threads
+    stack: tuple[int, ...]  # of each sample, index into stacks
+    unread: int = 0  # lines of the recording that could not be parsed
 
     def samples(self) -> Iterator[Sample]:
         """All samples, in order of time."""
@@ -161,14 +142,10 @@ class RecordingClock:
     A recording is printed in the time zone of its JVM, which it does not name; and what it calls the JVM's
     start is
     the end of the JVM's own startup, seconds later.
-
-    Attributes:
-        started: the JVM's process.
-        begun: the recording, within minutes.
     """
 
-    started: datetime
-    begun: datetime
+    started: datetime  # the JVM's process
+    begun: datetime  # the recording, within minutes
 
 
 class RecordingText:
@@ -323,17 +300,11 @@ _NUMBER = re.compile(r"[-#\s]*\d+$")
 
 @dataclass(frozen=True)
 class Choice:
-    """Which samples are counted.
+    """Which samples are counted."""
 
-    Attributes:
-        native: those in native code that were not waiting; else those that ran Java.
-        thread: must match somewhere in the thread's name; None for all.
-        windows: must include the sample; None for any time.
-    """
-
-    native: bool = False
-    thread: re.Pattern[str] | None = None
-    windows: tuple[Window, ...] | None = None
+    native: bool = False  # those in native code that were not waiting; else those that ran Java
+    thread: re.Pattern[str] | None = None  # must match somewhere in the thread's name; None for all
+    windows: tuple[Window, ...] | None = None  # must include the sample; None for any time
 
     def takes(self, sample: Sample) -> bool:
         """Whether a sample is counted."""
@@ -346,17 +317,11 @@ class Choice:
 
 @dataclass(frozen=True)
 class Counted:
-    """The samples of one or several node starts.
+    """The samples of one or several node starts."""
 
-    Attributes:
-        stacks: stack -> samples.
-        total: recorded samples, counted or not.
-        cut: counted samples whose stacks continue.
-    """
-
-    stacks: Mapping[Stack, int]
-    total: int
-    cut: int
+    stacks: Mapping[Stack, int]  # stack -> samples
+    total: int  # recorded samples, counted or not
+    cut: int  # counted samples whose stacks continue
 
     @property
     def samples(self) -> int:
@@ -428,36 +393,24 @@ _NORMAL_95 = 1.96
 
 @dataclass(frozen=True)
 class Share:
-    """The share of one frame, with some of its callers.
+    """The share of one frame, with some of its callers."""
 
-    Attributes:
-        stack: the frame itself, then its callers outwards.
-        samples: of all forks.
-        share: of all forks' counted samples, 0 to 1.
-        least, most: of the forks' own shares; the share itself for a single fork.
-    """
-
-    stack: Stack
-    samples: int
-    share: float
-    least: float
+    stack: Stack  # the frame itself, then its callers outwards
+    samples: int  # of all forks
+    share: float  # of all forks' counted samples, 0 to 1
+    least: float  # of the forks' own shares; the share itself for a single fork
     most: float
 
 
 @dataclass(frozen=True)
 class Difference:
-    """The shares of one frame, with some of its callers, on two sides.
+    """The shares of one frame, with some of its callers, on two sides."""
 
-    Attributes:
-        stack: see `Share`.
-        baseline, contender: of each side; with 0 samples if it was never seen.
-        noise: 95 % of differences due to sampling alone are smaller, as a share: binomial, and so a lower
-            bound, because the samples of one request are alike, and forks differ.
-    """
-
-    stack: Stack
-    baseline: Share
+    stack: Stack  # see `Share`
+    baseline: Share  # of each side; with 0 samples if it was never seen
     contender: Share
+    # 95 % of differences due to sampling alone are smaller, as a share: binomial, and so a lower bound,
+    # because the samples of one request are alike, and forks differ
     noise: float
 
     @property

@@ -65,28 +65,19 @@ _MESSAGES: dict[str, JitWhat] = {
 
 @dataclass(frozen=True)
 class JitEvent:
-    """One line of the log.
+    """One line of the log."""
 
-    Attributes:
-        uptime_ns: since the process started.
-        what: `compiled` when a compilation begins; `failed` when it is impossible; `invalidated` when no
-            thread enters the code any more, which below C2 usually follows the next level's compilation;
-            `removed` when the code is gone; `deoptimised` when a thread left compiled code because an
-            assumption of the compiler was wrong; `unread` for a line of another form, whose text is `reason`.
-        compile_id: of the compilation; -1 for an unread line.
-        level: of the compilation, 0 to 4; -1 if the JVM does not tell.
-        osr: whether it is entered in the middle of a loop.
-        method: `package.Class::method`.
-        reason: why, if the JVM tells.
-    """
-
-    uptime_ns: int
+    uptime_ns: int  # since the process started
+    # `compiled` when a compilation begins; `failed` when it is impossible; `invalidated` when no thread
+    # enters the code any more, which below C2 usually follows the next level's compilation; `removed` when
+    # the code is gone; `deoptimised` when a thread left compiled code because an assumption of the compiler
+    # was wrong; `unread` for a line of another form, whose text is `reason`
     what: JitWhat
-    compile_id: int = -1
-    level: int = -1
-    osr: bool = False
-    method: str = ""
-    reason: str = ""
+    compile_id: int = -1  # of the compilation; -1 for an unread line
+    level: int = -1  # of the compilation, 0 to 4; -1 if the JVM does not tell
+    osr: bool = False  # whether it is entered in the middle of a loop
+    method: str = ""  # `package.Class::method`
+    reason: str = ""  # why, if the JVM tells
 
 
 def read_events(lines: Iterable[str], pid: int, started_ns: int) -> Iterator[JitEvent]:
@@ -136,37 +127,23 @@ _PART = re.compile(r"(?P<name>[A-Z][A-Za-z ]+): (?P<ns>\d{1,18}) ns")
 
 @dataclass(frozen=True)
 class GcPause:
-    """The collector stopped all threads.
+    """The collector stopped all threads."""
 
-    Attributes:
-        start_ns: when it began, on the clock of its end.
-        pause_ns: its length.
-        what: the kind and cause, as the JVM names it: `Young (Normal) (G1 Evacuation Pause)`.
-        before_bytes, after_bytes: heap in use, rounded by the JVM; None if it does not tell.
-    """
-
-    start_ns: int
-    pause_ns: int
-    what: str
-    before_bytes: int | None = None
+    start_ns: int  # when it began, on the clock of its end
+    pause_ns: int  # its length
+    what: str  # the kind and cause, as the JVM names it: `Young (Normal) (G1 Evacuation Pause)`
+    before_bytes: int | None = None  # heap in use, rounded by the JVM; None if it does not tell
     after_bytes: int | None = None
 
 
 @dataclass(frozen=True)
 class Safepoint:
-    """All threads were stopped for an operation of the JVM.
+    """All threads were stopped for an operation of the JVM."""
 
-    Attributes:
-        uptime_ns: when it was requested, since the process started.
-        reach_ns: until the last thread had stopped.
-        total_ns: until they resumed, reaching included.
-        what: the JVM's name of the operation.
-    """
-
-    uptime_ns: int
-    reach_ns: int
-    total_ns: int
-    what: str
+    uptime_ns: int  # when it was requested, since the process started
+    reach_ns: int  # until the last thread had stopped
+    total_ns: int  # until they resumed, reaching included
+    what: str  # the JVM's name of the operation
 
 
 def parse_pause(text: str, end_ns: int) -> GcPause | None:
