@@ -149,12 +149,11 @@ def _alike(one: object, other: object) -> bool:
     return one == other
 
 
-def _content(hit: Hit) -> bytes:
-    return msgspec.json.encode({key: hit[key] for key in _CONTENT if key in hit}, order="sorted")
-
-
 def _digest(group: Sequence[Hit]) -> str:
-    parts = sorted(hashlib.sha256(_content(hit)).digest() for hit in group)
+    contents = ({key: hit[key] for key in _CONTENT if key in hit} for hit in group)
+    parts = sorted(
+        hashlib.sha256(msgspec.json.encode(content, order="sorted")).digest() for content in contents
+    )
     return hashlib.sha256(b"".join(parts)).hexdigest()[:DIGEST_LENGTH]
 
 
@@ -304,8 +303,6 @@ class AnswerBook:
         with disk_errors(f"write {self._path}"), replacing(self._path) as partial:
             partial.write_bytes(msgspec.json.encode(self._answers))
 
-
-# Aggregations that estimate: two correct engines may differ.
 
 _SUB_AGGREGATIONS = ("aggs", "aggregations")
 
@@ -489,8 +486,6 @@ def same(expected: object, found: object, tolerance: float = RELATIVE_TOLERANCE)
         return math.isclose(expected, found, rel_tol=tolerance)
     return expected == found
 
-
-# Answers as a run keeps them: small, and without what may differ between two correct answers.
 
 WHOLE_BYTES = 32 * 1024
 """Larger sort values and aggregations are kept as a digest."""

@@ -211,8 +211,6 @@ def _cache_path(home: Home, name: str) -> Path:
         return home.artifacts / name
 
 
-# Unpacked distributions.
-
 _MANIFEST_NAME = "manifest.json"
 _ROOT_NAME = "distribution"
 _INCOMPLETE = "the distribution is incomplete or a mixture: get it afresh"

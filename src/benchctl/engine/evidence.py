@@ -88,8 +88,6 @@ class Collector(Protocol):
         """The node is gone: bring what it left into the form that is kept."""
 
 
-# Evidence that the JVM writes to a log of its own, converted to columns when the node is gone.
-
 Row = tuple[Any, ...]
 
 
@@ -154,8 +152,6 @@ class LoggedCollector(ABC):
         return self._scene.folder / f"{self.kind}.log"
 
 
-# Evidence `gc`: why and for how long the node's threads were stopped, and how fast it allocated.
-
 _UNKNOWN = -1
 
 
@@ -187,9 +183,6 @@ def _row(stop: GcPause | Safepoint) -> Row:
         return stop.uptime_ns, "safepoint", stop.what, stop.total_ns, stop.reach_ns, _UNKNOWN, _UNKNOWN
     before, after = (_UNKNOWN if size is None else size for size in (stop.before_bytes, stop.after_bytes))
     return stop.start_ns, "pause", stop.what, stop.pause_ns, _UNKNOWN, before, after
-
-
-# Evidence `jit`: when the JVM compiled, discarded compiled code, and deoptimised.
 
 
 class JitCollector(LoggedCollector):
@@ -285,8 +278,6 @@ class InliningCollector:
                 own.writelines(foreign_lines(everything))
             partial.replace(self._stdout)
 
-
-# Evidence `os`: the kernel's counters of the node's process, read several times a second.
 
 INTERVAL_S = 0.25
 """Short enough to tell short tasks apart; reading takes about 1 % of a CPU."""

@@ -115,9 +115,6 @@ def _link_tree(source: Path, target: Path) -> None:
             continue
 
 
-# Half-built indices.
-
-
 class EngineClocks(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
     """Milliseconds an engine spent on an index, by its own count, which restarts with every node start."""
 

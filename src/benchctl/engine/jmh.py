@@ -48,9 +48,6 @@ _SHOWN_LINES = 6
 _LEAST_MAJOR = 8
 
 
-# What there is to be measured: sources, compiled, or a jar, and what it stands on.
-
-
 class _Beside(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
     """A YAML file beside the sources; see `MicroSpec`."""
 
@@ -291,9 +288,6 @@ class Workbench:
         return {f"{GROUP}:{artifact}": jar for artifact, jar in built.jars.items()}
 
 
-# Which benchmarks there are.
-
-
 @dataclass(frozen=True)
 class Benchmark:
     """A benchmark: its method's full name, and its parameters with the values that its source gives them."""
@@ -312,7 +306,9 @@ def list_benchmarks(jdk: Jdk, class_path: Sequence[Path], include: str) -> list[
     words = ["-cp", joined(class_path), _MAIN, "-lp", *([include] if include else [])]
     done = run_java(jdk.home, words, None)
     if done.returncode != 0:
-        raise BenchctlError(f"JMH cannot list the benchmarks: {_first_words(done.stderr or done.stdout)}")
+        lines = (done.stderr or done.stdout).strip().splitlines()[:_SHOWN_LINES]
+        shown = "; ".join(line.strip() for line in lines)
+        raise BenchctlError(f"JMH cannot list the benchmarks: {shown}")
     found = parse_listing(done.stdout)
     if not found:
         matching = f" that matches '{include}'" if include else ""
@@ -360,9 +356,6 @@ def tasks_of(
                 # Each is an operation of its own: nothing says that two of them do the same.
                 found.append(Task(label, clients=max(count, 1), meta=meta))
     return tuple(found)
-
-
-# One benchmark in one JVM.
 
 
 @dataclass(frozen=True)
@@ -458,10 +451,6 @@ _RAISED = re.compile(
     r"|.*A fatal error has been detected"
 )
 _JDK_FRAME = re.compile(r"at (java\.|jdk\.|sun\.|org\.openjdk\.jmh|.*_jmhType|.*_jmhTest|.*jmh_generated)")
-
-
-def _first_words(text: str) -> str:
-    return "; ".join(line.strip() for line in text.strip().splitlines()[:_SHOWN_LINES])
 
 
 def least_release(jdks: Iterable[Jdk]) -> int:

@@ -326,8 +326,6 @@ def _readable(hit: Hit) -> Hit:
     return hit
 
 
-# Searches that suit an index, by its mappings and its documents.
-
 _KEYWORDS = frozenset({"keyword", "ip"})
 _DATES = frozenset({"date", "date_nanos"})
 _NUMBERS = frozenset(

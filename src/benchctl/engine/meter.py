@@ -200,17 +200,16 @@ def thread_kinds(pid: int, stdout: Path) -> dict[int, str]:
     if _END_OF_DUMP not in text:
         return {}
     names |= {int(found["number"], 0): found["name"] for found in _THREAD.finditer(text)}
-    return {thread: _kind(name) for thread, name in names.items()}
+    return {
+        thread: next((kind for kind, pattern in _KINDS.items() if pattern.search(name)), "other")
+        for thread, name in names.items()
+    }
 
 
 def _catches(pid: int, wanted: signal.Signals) -> bool:
     """Whether a process has a handler; a JVM with -Xrs has none, and SIGQUIT would end it."""
     status = Path(f"/proc/{pid}/status").read_text(encoding="utf-8", errors="replace")
     return bool(int(status.partition("\nSigCgt:")[2].split(maxsplit=1)[0], 16) >> (wanted - 1) & 1)
-
-
-def _kind(name: str) -> str:
-    return next((kind for kind, pattern in _KINDS.items() if pattern.search(name)), "other")
 
 
 def cpu_by_kind(begin: Reading, end: Reading, kinds: Mapping[int, str]) -> dict[str, int]:

@@ -142,8 +142,6 @@ def diagnose(log: Sequence[str]) -> tuple[str, str]:
     return "; ".join(line[:_LINE_LENGTH] for line in telling[-_SHOWN_LINES:]), UNKNOWN_HINT
 
 
-# The node.
-
 START_TIMEOUT_S = 120.0
 POLL_S = 0.02
 EXIT_STATUS_WAIT_S = 2.0

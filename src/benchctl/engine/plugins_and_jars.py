@@ -134,8 +134,6 @@ def _link(source: Path, target: Path) -> None:
         target.chmod(0o755 if source.stat().st_mode & 0o111 else 0o644)
 
 
-# Plug-ins, unpacked where the engine's installer would put them.
-
 _DESCRIPTOR: Final = "plugin-descriptor.properties"
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*", re.ASCII)
 _PROPERTY: Final = re.compile(r"^\s*(?P<key>[^#!\s=:]+)\s*[=:]\s*(?P<value>.*?)\s*$", re.MULTILINE)
@@ -238,8 +236,6 @@ def _replace(source: str, target: str) -> str:
     Path(target).unlink(missing_ok=True)
     return shutil.copy2(source, target)
 
-
-# Jars that replace those in an installation's `lib/`, by artifact.
 
 _VERSIONED: Final = re.compile(r"(?P<artifact>.+)-(?P<version>[0-9][^/]*)", re.ASCII)
 _VERSION_START: Final = re.compile(r"-(?=[0-9])", re.ASCII)

@@ -142,8 +142,6 @@ def _faults(pid: int) -> tuple[int, int]:
     return int(fields[7]), int(fields[9])
 
 
-# Pauses from a node's garbage collection log.
-
 _NS_PER_S = 1_000_000_000
 _NS_PER_US = 1_000
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

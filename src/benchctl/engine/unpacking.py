@@ -58,14 +58,9 @@ def sweep(home: Home) -> None:
     """
     with contextlib.suppress(OSError):
         for folder in {leftover.parent for leftover in home.root.glob(f"*/{_PREFIX}*")}:
-            _sweep(folder)
-
-
-def _sweep(folder: Path) -> None:
-    with _lock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB) as locked:
-        if locked:
-            for leftover in folder.glob(f"{_PREFIX}*"):
-                shutil.rmtree(leftover, ignore_errors=True)
+            with _lock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB) as locked:
+                for leftover in folder.glob(f"{_PREFIX}*") if locked else ():
+                    shutil.rmtree(leftover, ignore_errors=True)
 
 
 @contextlib.contextmanager

@@ -216,8 +216,6 @@ def check_parts(spec: VariantSpec) -> None:
                 raise UsageError(f"variant '{spec.name}': there is no {told}", hint="check the path")
 
 
-# A variant as written in a file or on the command line, and its effect on its base.
-
 T = TypeVar("T")
 Text = Annotated[str, Meta(min_length=1)]
 Word = str | int | bool
@@ -515,9 +513,6 @@ def _jdk(entry: VariantEntry, base: VariantSpec, folder: Path | None) -> str | N
     text = str(entry.jdk)
     with at("jdk"):
         return _check_source(text) if folder is None or _DIGITS.fullmatch(text) else placed(text, folder)
-
-
-# Variants as the command line names them.
 
 
 BUILT_IN_VERSIONS: Mapping[EngineName, str] = {"elasticsearch": "8.11.0", "opensearch": "2.11.0"}

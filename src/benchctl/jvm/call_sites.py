@@ -127,8 +127,6 @@ def _newest(seen: set[Receiver]) -> tuple[Receiver, ...]:
     return tuple(sorted(newest, key=lambda one: (-one.count, one.name)))
 
 
-# Call sites that one JVM inlines and another dispatches.
-
 ENGINE_PACKAGES = ("org.apache.lucene.", "org.elasticsearch.", "org.opensearch.")
 
 
@@ -205,9 +203,6 @@ def _by_name(sites: Iterable[Site]) -> dict[tuple[str, str], list[Site]]:
     return found
 
 
-# What the newest code does with all calls of a name in a method: a possible cause of figures.
-
-
 @dataclass(frozen=True)
 class Called:
     """All calls of one name in one method, in the newest C2 compilation that shows how they are made."""
@@ -270,8 +265,6 @@ def _newest_calls(log: InliningLog, caller: str, callee: str) -> Sequence[Site]:
     last = max(telling, key=lambda one: one.compilation.stamp_ms or 0).compilation
     return [one for one in telling if one.compilation == last]
 
-
-# Finding the compilation of a method.
 
 _MOST_NAMES = 5
 
@@ -349,8 +342,6 @@ def _near(log: InliningLog, method: str) -> str:
     found = list(dict.fromkeys([*([guess] if guess else []), *alike]))[:_MOST_NAMES]
     return f"near are: {', '.join(found)}" if found else "write it as Class::method, as the JVM prints it"
 
-
-# The inlining logs of a run.
 
 _LOG_NAME = "jvm.log"
 _STDOUT_NAME = "stdout.log"

@@ -137,8 +137,6 @@ C2_LEVEL = 4
 
 
 # A log has as many calls as lines, and structs are created ten times as fast as dataclasses.
-
-
 class Receiver(msgspec.Struct, frozen=True):
     """A class in a call site's type profile."""
 
@@ -224,8 +222,6 @@ def in_library(method: str) -> bool:
     """Whether it is part of the Java library."""
     return method.startswith(_LIBRARY)
 
-
-# Reducing a tree to what matters: how calls were dispatched, and which were refused because of a limit.
 
 _SILENT = frozenset({Fate.FORCED, Fate.INTRINSIC, Fate.ACCESSOR})
 

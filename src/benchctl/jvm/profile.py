@@ -117,8 +117,6 @@ def _holds_together(profile: Profile) -> bool:
     )
 
 
-# Parsing the output of `jfr print`.
-
 EVENTS = ("jdk.JVMInformation", "jdk.ExecutionSample", "jdk.NativeMethodSample")
 """What a recording must have; the first occurs at its start, and reveals its time zone."""
 
@@ -241,9 +239,6 @@ def _frame(found: re.Match[str]) -> str:
     # `;` separates frames of collapsed stacks; other JVM languages allow it in names.
     method = method.replace(";", ",")
     return method if found["line"] is None else f"{method}:{found['line']}"
-
-
-# Collapsed stacks, the format of flame graph tools: `frame;frame;frame COUNT`, the running one last.
 
 
 def collapse(stacks: Mapping[Stack, int]) -> str:
@@ -386,8 +381,6 @@ def _waits(sample: Sample) -> bool:
     return bool(sample.stack) and method_of(sample.stack[-1]) in WAITS
 
 
-# Shares of frames in the samples, and how two sides differ.
-
 _NORMAL_95 = 1.96
 
 
@@ -478,9 +471,6 @@ def _cut_to(stacks: Mapping[Stack, int], size: int, *, inclusive: bool) -> Count
 def _share(stack: Stack, count: int, forks: Sequence[Mapping[Stack, int]], sizes: Sequence[int]) -> Share:
     own = [counts.get(stack, 0) / size for counts, size in zip(forks, sizes, strict=True)]
     return Share(stack, count, count / sum(sizes), min(own), max(own))
-
-
-# The profiles of a run, by fork, and when tasks were measured in them.
 
 
 @dataclass(frozen=True)
