@@ -242,7 +242,7 @@ MEASURED = ["--challenge", "range-only"]
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["run", *MEASURED, "--variant", "es@99.0.0"], "has no elasticsearch 99.0.0"),
+        (["run", *MEASURED, "--variant", "es@99.0.0"], "elasticsearch 99.0.0 not found"),
         (["run", *MEASURED, "--heap", HUGE], "a heap of 92160000 MB leaves too little"),
         (["run", *MEASURED, "--heap", "1m"], "--heap must be at least 256m"),
         (["run", *MEASURED, "--variant", f"x=es,heap:{HUGE}"], "leaves too little"),
@@ -262,7 +262,7 @@ MEASURED = ["--challenge", "range-only"]
         (["minimize", "--challenge", "big5rangedebug", "--effect", "range slower than fresh", "--heap", HUGE],
          "leaves too little"),
         (["experiment", "run", "jvm-inlining", "--heap", HUGE], "leaves too little"),
-        (["node", "start", "es@99.0.0"], "has no elasticsearch 99.0.0"),
+        (["node", "start", "es@99.0.0"], "elasticsearch 99.0.0 not found"),
         (["node", "start", "--heap", HUGE], "leaves too little"),
         (["node", "start", "--heap", "10m"], "--heap must be at least 256m"),
         (["node", "start", "../es"], "../es"),

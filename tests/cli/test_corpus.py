@@ -100,7 +100,7 @@ def test_a_track_is_read_as_strictly_as_elsewhere(track: Path, tmp_path: Path):
     assert "logs" in caught.value.hint
     with pytest.raises(UsageError, match="--size is of big5's own files"):
         fetch("logs", "--track", track, "--size", "60")
-    with pytest.raises(UsageError, match="nobody says where corpus 'logs' is published"):
+    with pytest.raises(UsageError, match="corpus 'logs' has no download URL"):
         fetch("logs", "--track", track)
     (tmp_path / "empty").mkdir()
     (tmp_path / "empty" / "track.json").write_text(json.dumps({"indices": [{"name": "logs"}]}))

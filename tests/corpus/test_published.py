@@ -143,7 +143,7 @@ def test_a_file_of_another_size_in_the_home_is_told(home: Home):
 
 
 def test_without_a_source_the_user_is_told_how(home: Home):
-    with pytest.raises(UsageError, match="nobody says where corpus 'logs' is published") as caught:
+    with pytest.raises(UsageError, match="corpus 'logs' has no download URL") as caught:
         get(corpus(), fetch(home))
     assert "--track" in caught.value.hint
     assert "--from" in caught.value.hint

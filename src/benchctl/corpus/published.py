@@ -164,8 +164,8 @@ class Fetch:
             pieces = [Piece(documents.source_url, documents.published_bytes)]
         elif base is None:
             raise UsageError(
-                f"nobody says where corpus '{corpus.name}' is published",
-                hint="name a track that does, by --track PATH, or give --from URL or a folder",
+                f"corpus '{corpus.name}' has no download URL",
+                hint="use --from URL|DIR, or --track PATH of a track that declares one",
             )
         elif documents.source_file_parts:
             pieces = [Piece(_below(base, part.name), part.size) for part in documents.source_file_parts]

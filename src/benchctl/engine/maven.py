@@ -179,7 +179,7 @@ class MavenSource:
         """
         if self._head(version) == HTTPStatus.NOT_FOUND:
             raise UsageError(
-                f"{self.repository} has no {self._file.title} {version}", hint=self._suggestion(version)
+                f"{self._file.title} {version} not found in {self.repository}", hint=self._suggestion(version)
             )
 
     def verify(self, version: str, fetched: Path) -> Checksum:
@@ -250,7 +250,11 @@ class MavenSource:
             )
             listed = sorted(listed[:_NEAREST_SHOWN])
         names = ", ".join(_text(release) for release in listed[-_NEAREST_SHOWN:])
-        return f"versions near it: {names}" if names else "it lists no version at all"
+        return (
+            f"nearest versions: {names}"
+            if names
+            else (f"the repository lists no versions: check {REPOSITORY_VARIABLE}")
+        )
 
     def _network_errors(self) -> contextlib.AbstractContextManager[None]:
         doing = f"download {self._file.title} from {self.repository}"
