@@ -29,9 +29,6 @@ _MOST_WAITING_BYTES = 16 * 1024
 _LEFT_OPEN = Answer(Outcome.OK)
 
 
-# Scripts that run at the same time: a thread each, whichever connection is free for every request.
-
-
 class Wire(Protocol):
     """One client's way to the cluster."""
 
@@ -154,9 +151,6 @@ class SharedWires:
 def first_failure(answers: Sequence[Answer]) -> Answer:
     """The first answer that is not OK; OK when there is none."""
     return next((one for one in answers if one.outcome is not Outcome.OK), Answer(Outcome.OK))
-
-
-# One client of a task.
 
 
 class NodeGone(BenchctlError):  # noqa: N818 - what happened, not a kind of mistake

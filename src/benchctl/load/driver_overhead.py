@@ -64,8 +64,6 @@ def covered_ns(spans: Iterable[Span], begin_ns: int, end_ns: int) -> int:
     return covered
 
 
-# How late a task was sent.
-
 _NS_PER_US = 1_000
 _LONG_AGO_NS = -(2**62)
 

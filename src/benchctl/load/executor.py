@@ -223,8 +223,6 @@ class _Session:
             self._line.send(message)
 
 
-# The processes together.
-
 _POLL_S = 0.05
 _END_S = 5.0
 
@@ -504,9 +502,6 @@ class _Step:
         for number, worker in enumerate(self._workers):
             if number not in self._finished:
                 worker.tell(message)
-
-
-# A step, from a common start to the last answer.
 
 
 @dataclass(frozen=True)

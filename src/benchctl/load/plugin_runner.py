@@ -362,9 +362,6 @@ def _at(value: Any, path: tuple[str, ...]) -> Any:
     return value
 
 
-# Drives a plug-in's runner.
-
-
 class Loop:
     """An event loop for the thread of one client; made when it is first needed."""
 

@@ -260,8 +260,6 @@ def _plain(value: object) -> object:
     raise TypeError(f"an object of type {type(value).__name__}")
 
 
-# Parameter sources and runners as work for clients.
-
 # A composite's streams share their client's connections; only its parameters tell how many streams there are.
 _COMPOSITE_CONNECTIONS = 8
 

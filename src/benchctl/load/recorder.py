@@ -65,8 +65,6 @@ def merge_failures(parts: Iterable[tuple[Failure, ...]]) -> tuple[Failure, ...]:
     return tuple(merged[outcome] for outcome in sorted(merged))
 
 
-# The engine's own times of searches that were sent as one; a sample has only that of the whole request.
-
 Tooks = tuple[Counter[int], ...]
 """Milliseconds -> how often: of the sum over the searches of a batch, then of each search by its place."""
 
@@ -85,8 +83,6 @@ def merge_tooks(parts: Iterable[Sequence[Counter[int]]]) -> Tooks:
     """Add up what several clients counted."""
     return tuple(sum(place, Counter()) for place in zip_longest(*parts, fillvalue=Counter()))
 
-
-# One client's samples while it runs: rows packed into buffers that were sized before its first request.
 
 _INTEGERS = {1: "b", 2: "h", 4: "i", 8: "q"}
 

@@ -110,9 +110,6 @@ def lanes_of(tasks: Sequence[Task]) -> tuple[Lane, ...]:
     return tuple(Lane(number, of, tuple(posts[number::of])) for number in range(of))
 
 
-# One task while it runs: what makes its clients, and when each of them sends.
-
-
 @dataclass
 class TaskRun:
     """One task while it runs."""
@@ -170,8 +167,6 @@ class TaskRun:
     def _expected(self) -> int | None:
         return None if self._until_exhausted() else extent(self.task).requests
 
-
-# The clients, started and ended together.
 
 # Clients leave the barrier one after the other; the tasks start when the last of them has surely left it.
 _START_LEAD_NS = 2_000_000
@@ -430,8 +425,6 @@ def _ramp_up_ns(task: Task, lane: Lane) -> int:
     """How much later than the task a client starts: client i of n after i/n of the ramp-up."""
     return round((task.ramp_up_time_period or 0.0) * NS_PER_S * lane.number / lane.of)
 
-
-# One process's share of a step: its lanes of clients, from the first connection to the last sample.
 
 NewFile = Callable[[Place], RowFile]
 """Makes the file that takes the samples of one client."""

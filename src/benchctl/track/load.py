@@ -463,8 +463,6 @@ def reject_unused(params: Mapping[str, Any], known: set[str]) -> None:
             )
 
 
-# Rally's filters of tasks by name, type and tag.
-
 Subject = Literal["name", "type", "tag"]
 
 

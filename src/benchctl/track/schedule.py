@@ -121,8 +121,6 @@ def _unknown_type(kind: object, document: Document, where: str) -> UsageError:
     )
 
 
-# Parsing challenges.
-
 _TARGET = re.compile(r"(?P<number>\d+(?:\.\d+)?)\s*(?:(?P<unit>[a-z]+)/s)?")
 _INTERVAL = re.compile(r"(?P<number>\d{1,15}(?:\.\d+)?)\s*(?P<unit>ms|s|m|h)", re.ASCII)
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
@@ -605,7 +603,6 @@ def _task_problem(task: Task, *, ends: bool) -> str:
     return next((text for broken, text in rules if broken), "")
 
 
-# Writing challenges as Rally's JSON.
 # Attributes of a task that files express differently, or not at all.
 _INNER = ("operation", "group", "lanes", "completes", "mixed", "per-request", "scheduler", "scheduler-params")
 

@@ -57,7 +57,6 @@ _FAILURES = (
 _GIVE_IT = "give it with --param NAME=VALUE, or a default in the file"
 
 
-# Helpers, filters and globals of Rally and OpenSearch Benchmark.
 RESERVED = ("now", "glob")
 """Globals that parameters cannot override, as in Rally."""
 
@@ -128,7 +127,6 @@ FILTERS: Mapping[str, Callable[..., Any]] = {
     "version_between": version_between,
 }
 """In addition to Jinja2's own."""
-# Marks, to map the rendered text back to lines of templates.
 
 _MARK = re.compile("\ue000([0-9]+)\ue001")
 _DIGITS = 18

@@ -128,7 +128,6 @@ def _address_space_bytes() -> int:
     return pages * resource.getpagesize()
 
 
-# Assembling track files from collected parts, with the origin of each line.
 #
 # Rally and OpenSearch Benchmark insert the parts' text before rendering: so a variable set in a track is
 # known in its parts, and a part may be half an array.

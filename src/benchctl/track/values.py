@@ -9,8 +9,6 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
-# Placeholders, `${name}`.
-
 End = Literal["", "from", "to"]
 
 _ENDS: Mapping[str | None, End] = {None: "", "from": "from", "to": "to"}
@@ -248,7 +246,6 @@ def _scaled(key: str, value: float, digits: int) -> int:
     return int(units)
 
 
-# Sources.
 POOL_LIMIT = 100_000
 _MOST_VALUES = 2**64  # as many as a random word has
 

@@ -571,8 +571,6 @@ def _dotted(settings: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, Any
             yield prefix + name, value
 
 
-# Background jobs of the engines: transforms, downsampling, shrinking, training.
-
 _TRANSFORMS: Mapping[EngineName, str] = {
     "elasticsearch": "/_transform",
     "opensearch": "/_plugins/_transform",

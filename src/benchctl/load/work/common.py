@@ -197,8 +197,6 @@ def _any_answer(_status: int, _body: bytes) -> Answer:
     return Answer(Outcome.OK)
 
 
-# Assertions of a track: an unexpected answer is a failure.
-
 _COMPARE: Mapping[str, Callable[[Any, Any], bool]] = {
     "<": operator.lt,
     "<=": operator.le,
@@ -289,9 +287,6 @@ def _holds(found: object, assertion: Assertion) -> bool:
     except TypeError:
         # An unknown value cannot be compared.
         return False
-
-
-# Operations that benchctl does not support on any node.
 
 
 def open_cannot(operation: Cannot, order: WorkOrder) -> Workload:

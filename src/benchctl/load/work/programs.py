@@ -63,8 +63,6 @@ from benchctl.track.operations import admin, composite, search
 from benchctl.track.operations.catalogue import PluginOperation
 from benchctl.track.operations.common import AnswerKind, Cannot, Form, Operation, Retried, Varying
 
-# Operations of a single request, which their types declare.
-
 _KEY = re.compile(r"\{(/?)(\w+)\}")
 _JUDGES: Mapping[AnswerKind, Judge] = {
     "status": judge_plain,

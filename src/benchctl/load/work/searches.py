@@ -212,8 +212,6 @@ def filled(request: Request, content: _Content, operation: Varying, order: WorkO
     return Numbered(lambda number: with_body(request, content.encode(number)), order.clients)
 
 
-# Paged operations: scroll, `search_after` and composite aggregations.
-
 _Pages = Search | ScrollSearch | PaginatedSearch | CompositeAgg
 
 _HITS = 10  # both engines' default number of hits, and of buckets of a composite aggregation

@@ -144,8 +144,6 @@ def _plain_types(wanted: Any) -> frozenset[Any]:
     return frozenset({wanted})
 
 
-# Operations that benchctl has no code for by itself: they need the track's Python plug-in.
-
 BUILT_IN_PARAM_SOURCES = frozenset({"file-reader", "bulk", "search"})
 """Names under which a track may ask for what its operation type does anyway."""
 

@@ -310,9 +310,6 @@ class OnIndex(Retried, frozen=True, kw_only=True):
         return self.index or self.data_stream
 
 
-# What an answer has to say before an operation counts as done.
-
-
 class Condition(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
     """A value at one place of an answer.
 

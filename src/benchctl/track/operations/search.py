@@ -55,8 +55,6 @@ def _objects(found: object) -> Iterator[tuple[str, Mapping[str, Any]]]:
         yield from ((name, value) for name, value in found.items() if isinstance(value, Mapping))
 
 
-# The operation that sends documents: Rally's `bulk`.
-
 _MOST_DOCUMENTS = 2**31 - 1  # that a sample counts
 
 
@@ -150,9 +148,6 @@ class Bulk(Operation, frozen=True, kw_only=True, tag="bulk"):
     def ends(self) -> bool:
         """Whether it ends by itself: with the corpus."""
         return not self.looped
-
-
-# Operations that search, send requests as they are, or pause: one class a type, with Rally's keys.
 
 
 class _WithBody(Asking, frozen=True, kw_only=True):
@@ -369,8 +364,6 @@ class Sql(Operation, frozen=True, kw_only=True, tag="sql"):
     body: dict[str, Any]
     pages: Annotated[int, msgspec.Meta(ge=1)] = 1
 
-
-# OpenSearch Benchmark's searches for the nearest vectors.
 
 _HYPHENATED = frozenset(
     {
