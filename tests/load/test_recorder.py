@@ -1,4 +1,4 @@
-"""The recorder gives back what it was given, over buffers' borders, in memory or by way of a file."""
+"""A client's samples and failures as they are recorded: nothing lost, added up by kind."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from benchctl.errors import BenchctlError
 from benchctl.load import recorder as recorder_module
-from benchctl.load.recorder import Recorder, count_tooks, merge_tooks
+from benchctl.load.recorder import Failure, FailureTally, Recorder, count_tooks, merge_failures, merge_tooks
 from benchctl.load.request import Answer, Exchange
 from benchctl.results.samples import (
     ROW_DTYPE,
@@ -189,3 +189,23 @@ def test_times_of_searches_of_two_clients_are_those_of_one(first: list[list[int]
     merged = merge_tooks([counted(first), counted(second)])
     assert list(merged) == counted(first + second)
     assert all(sum(one.values()) == len(first + second) for one in merged[:1])
+
+
+def test_failures_are_counted_by_outcome_with_the_first_few_reasons():
+    tally = FailureTally()
+    for number in range(9):
+        tally.add(Outcome.RESET, f"reason {number // 2}")
+    tally.add(Outcome.HTTP_ERROR, "")
+    assert tally.failures() == (
+        Failure(Outcome.HTTP_ERROR, 1, ()),
+        Failure(Outcome.RESET, 9, ("reason 0", "reason 1", "reason 2")),
+    )
+
+
+def test_failures_of_clients_are_added_up():
+    one = (Failure(Outcome.RESET, 2, ("a", "b")),)
+    two = (Failure(Outcome.TIMEOUT, 1, ("t",)), Failure(Outcome.RESET, 3, ("b", "c", "d")))
+    assert merge_failures([one, two]) == (
+        Failure(Outcome.TIMEOUT, 1, ("t",)),
+        Failure(Outcome.RESET, 5, ("a", "b", "c")),
+    )

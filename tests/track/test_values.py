@@ -1,6 +1,7 @@
-"""Sources of values: how tracks write them, and what is wrong with those that cannot work."""
+"""Changing values of requests: placeholders, grids of values, and what is refused."""
 
 import json
+from datetime import datetime
 from typing import Any
 
 import msgspec
@@ -12,14 +13,132 @@ from benchctl.track.values import (
     Choice,
     Date,
     DateRange,
+    Grid,
     Integer,
     IntegerRange,
     Number,
     NumberRange,
+    Placeholder,
     Pool,
     ValueSource,
     check_values,
+    date_grid,
+    integer_grid,
+    is_name,
+    number_grid,
+    placeholders,
+    printf_form,
+    split_text,
+    with_widths,
 )
+
+NAMES = st.from_regex(r"[A-Za-z_][A-Za-z0-9_-]{0,8}", fullmatch=True)
+PLACEHOLDERS = st.builds(Placeholder, NAMES, st.sampled_from(["", "from", "to"]))
+
+
+@pytest.mark.parametrize(
+    ("text", "pieces"),
+    [
+        ("", []),
+        ("plain, costs 5 $", ["plain, costs 5 $"]),
+        ("${day}", [Placeholder("day")]),
+        ("logs-${day.from}*", ["logs-", Placeholder("day", "from"), "*"]),
+        ("${a}${b.to}", [Placeholder("a"), Placeholder("b", "to")]),
+        ("$${day}", ["${day}"]),
+        ("a$${b}${c}$d", ["a${b}", Placeholder("c"), "$d"]),
+        ("{${a}}", ["{", Placeholder("a"), "}"]),
+    ],
+)
+def test_a_text_is_cut_at_its_placeholders(text: str, pieces: list[str | Placeholder]):
+    assert split_text(text) == pieces
+
+
+@pytest.mark.parametrize(
+    "text", ["${", "x ${ day }", "${day", "${day.middle}", "${1st}", "${}", "${tag.from.to}"]
+)
+def test_what_begins_like_a_placeholder_and_is_none_is_refused(text: str):
+    with pytest.raises(ValueError, match=r"begins no placeholder: write \$\{name\}, or \$\$\{"):
+        split_text(text)
+
+
+@given(st.text())
+def test_escaping_every_mark_gives_any_text_back(text: str):
+    # A dollar before the mark would become part of the escape; it reads back all the same.
+    assert "".join(map(str, split_text(text.replace("${", "$${")))) == text
+
+
+@given(st.lists(PLACEHOLDERS, max_size=5), st.lists(st.text("ab{}.$ é", max_size=4), min_size=6, max_size=6))
+def test_placeholders_are_found_between_any_texts(found: list[Placeholder], texts: list[str]):
+    plain = [text.replace("$", "") for text in texts]
+    text = plain[0] + "".join(f"{mark}{after}" for mark, after in zip(found, plain[1:], strict=False))
+    assert [piece for piece in split_text(text) if isinstance(piece, Placeholder)] == found
+
+
+def test_all_strings_of_a_json_value_are_read_and_keys_are_not():
+    body = {"${key}": [1, None, {"a": "${one}"}, ("x${two.to}",)], "b": "$${three}"}
+    assert list(placeholders(body)) == [Placeholder("one"), Placeholder("two", "to")]
+
+
+@pytest.mark.parametrize(
+    ("text", "named"), [("a_1-b", True), ("1a", False), ("a.b", False), ("", False), ("ä", False)]
+)
+def test_names_are_letters_digits_underscores_and_hyphens(text: str, named: bool):  # noqa: FBT001 - a table
+    assert is_name(text) is named
+
+
+DAY_US = 86_400_000_000
+
+
+@given(st.integers(0, 12), st.data())
+def test_the_possible_values_of_a_grid_are_counted_exactly(steps: int, data: st.DataObject):
+    narrowest = data.draw(st.integers(0, steps))
+    widest = data.draw(st.integers(narrowest, steps))
+    ranges = [(at, at + width) for width in range(narrowest, widest + 1) for at in range(steps - width + 1)]
+    assert Grid(0, 1, steps, narrowest, widest).possible == len(ranges)
+
+
+def test_numbers_count_in_their_last_decimal():
+    assert number_grid(-0.5, 1.25, 2) == Grid(-50, 1, 175)
+    assert with_widths(number_grid(0, 10, 1), 0.3, 2.0, 1) == Grid(0, 1, 100, 3, 20)
+    assert with_widths(integer_grid(1, 9), 0, 8) == Grid(1, 1, 8, 0, 8)
+
+
+def test_dates_count_in_microseconds_from_their_first_on():
+    grid = date_grid("2023-01-01", "2023-01-02T12:00:00", 86_400, "%Y.%m.%d")
+    assert grid == Grid(19_358 * DAY_US, DAY_US, 1)
+
+
+def test_dates_are_utc_unless_they_say_otherwise():
+    plain = date_grid("2023-01-01T00:00:00", "2023-01-02", 1, "epoch_second")
+    assert plain == date_grid("2023-01-01T02:00:00+02:00", "2023-01-02T00:00:00Z", 1, "epoch_second")
+
+
+def test_widths_are_rounded_to_the_grid_inwards():
+    grid = date_grid("2023-01-01", "2023-01-02", 60, "epoch_millis")
+    assert with_widths(grid, 61, 200.5, 6)[-2:] == (2, 3)
+
+
+@given(st.datetimes(min_value=datetime(1, 1, 1), max_value=datetime(9999, 12, 31)))  # noqa: DTZ001 - bounds
+def test_a_format_shows_every_field_with_all_its_digits(moment: datetime):
+    template, fields, unit_us = printf_form("%%%d/%m/%Y %H:%M:%S.%f (%Y)")
+    shown = template % tuple(getattr(moment, field) for field in fields)
+    clock = moment.time().isoformat("microseconds")
+    assert shown == f"%{moment.day:02}/{moment.month:02}/{moment.year:04} {clock} ({moment.year:04})"
+    assert unit_us == 1
+
+
+@pytest.mark.parametrize(
+    ("date_format", "unit_us"),
+    [
+        ("%Y-%m-%d", DAY_US),
+        ("%d.%m.%Y %H", 3_600_000_000),
+        ("%H:%M %Y%m%d", 60_000_000),
+        ("%Y%m%d%H%M%S", 1_000_000),
+    ],
+)
+def test_a_format_is_as_fine_as_its_least_unit(date_format: str, unit_us: int):
+    assert printf_form(date_format)[2] == unit_us
+
 
 DAY = Date(min="2023-01-01", max="2023-01-08")
 
