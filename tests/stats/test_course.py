@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from benchctl.stats.counts import ValueCounts
+from benchctl.stats.arrays import ValueCounts
 from benchctl.stats.summary import START_BINS, Groups, Neighbours, Thirds, effective_samples
 
 

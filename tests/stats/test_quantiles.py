@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from scipy.stats.mstats import hdquantiles
 
 from benchctl.results.figures import Quantiles
-from benchctl.stats.counts import ValueCounts
+from benchctl.stats.arrays import ValueCounts
 from benchctl.stats.quantiles import median, quantiles
 from stats.plain_summary import plain_quantiles
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchctl.stats.counts import ValueCounts
+from benchctl.stats.arrays import ValueCounts
 from benchctl.stats.quantiles import (
     LEVELS,
     ODDS,

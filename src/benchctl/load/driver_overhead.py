@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from benchctl.results.figures import DriverFigures
 from benchctl.results.samples import Columns, select
-from benchctl.stats.counts import ValueCounts
+from benchctl.stats.arrays import ValueCounts
 from benchctl.track.model import Task
 
 Span = tuple[int, int]

@@ -37,7 +37,7 @@ def command(
     tags: Sequence[str] = (),
     until_steady: bool = False,
 ) -> str:
-    """The command line that makes a plan again, or one like it of other sizes; None keeps the plan's.
+    """Return the command line that makes a plan again, or one like it of other sizes; None keeps the plan's.
 
     Every option that decides about a plan is here; the test that parses what comes out goes through all of
     them. `until_steady` lets pilot forks choose for how long tasks warm up.

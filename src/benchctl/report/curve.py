@@ -26,12 +26,12 @@ _NS_PER_MS = 1e6
 
 
 def objective_text(search: RedlineSpec) -> str:
-    """`p90 of latency within 50 ms`."""
+    """Return `p90 of latency within 50 ms`."""
     return f"{percentile_name(search.percentile)} of latency within {search.limit_ns / _NS_PER_MS:g} ms"
 
 
 def redline_answer(analysis: Analysis) -> list[str]:
-    """`red-line of range, p90 of latency within 50 ms: es 101.0 queries/s (98.5 to 103.6)`, if any."""
+    """Return `red-line of range, p90 of latency within 50 ms: es 101.0 queries/s (98.5 to 103.6)`, if any."""
     found = analysis.redline
     if found is None:
         return []
@@ -82,19 +82,19 @@ def _there(curve: Curve, analysis: Analysis) -> str:
 
 
 def load_title(search: RedlineSpec) -> str:
-    """What is raised from step to step."""
+    """Return what is raised from step to step."""
     return {"rate": "offered rate", "factor": "factor of all rates", "clients": "clients"}[search.by]
 
 
 def load_axis(found: RedlineCurves) -> str:
-    """The same as the title of an axis, with its unit."""
+    """Return the same as the title of an axis, with its unit."""
     title = load_title(found.search)
     unit = "1/s" if found.unit == "queries/s" else found.unit
     return f"{title}, {unit}" if found.search.by == "rate" else title
 
 
 def rate_grids(found: RedlineCurves) -> list[Grid]:
-    """What a factor means: the rates of the tasks that it multiplies; none for other searches."""
+    """Return what a factor means: the rates of the tasks that it multiplies; none for other searches."""
     if not found.tasks:
         return []
     factors = [1.0, *(curve.redline for curve in found.curves)]
@@ -116,7 +116,7 @@ def rate_grids(found: RedlineCurves) -> list[Grid]:
 
 
 def rate_lines(found: RedlineCurves) -> list[str]:
-    """The same, a line a variant."""
+    """Return the same, a line a variant."""
     return [
         f"{place}: {', '.join(f'{line[0]} {line[column]} {line[1]}' for line in grid.texts)}"
         for grid in rate_grids(found)

@@ -31,7 +31,7 @@ _COLUMNS = (OPERATION, VARIANT, "Sent/s", "Lag p50", "Lag p99", "Lag max", "CPU"
 
 
 def driver_grid(analysis: Analysis) -> Grid | None:
-    """A line a task and variant; None if nothing is known of the driver."""
+    """Return a line a task and variant; None if nothing is known of the driver."""
     if not analysis.drivers:
         return None
     title = (
@@ -48,7 +48,7 @@ _HOST_COLUMNS = (
 
 
 def host_grid(analysis: Analysis) -> Grid | None:
-    """A line a task, variant and host; None where the load came from one host."""
+    """Return a line a task, variant and host; None where the load came from one host."""
     if not analysis.hosts:
         return None
     title = (
@@ -97,7 +97,7 @@ _ORDER_COLUMNS = (OPERATION, VARIANT, worded("Where"), "Value", "Diff %", INTERV
 
 
 def order_grids(analysis: Analysis) -> list[Grid]:
-    """One grid a metric; none when every operation runs in one place only."""
+    """Return one grid a metric; none when every operation runs in one place only."""
     metrics = dict.fromkeys(effect.metric for effect in analysis.order_effects)
     return [
         _grid([effect for effect in analysis.order_effects if effect.metric == metric]) for metric in metrics
@@ -131,7 +131,7 @@ def _grid(effects: Sequence[OrderEffect]) -> Grid:
 
 
 def cost_grid(analysis: Analysis) -> Grid | None:
-    """The table; None where no extra forks collected evidence, or none of them has a value."""
+    """Return the table; None where no extra forks collected evidence, or none of them has a value."""
     cost = analysis.evidence
     if cost is None or not cost.tasks:
         return None
@@ -172,7 +172,7 @@ _DETAILS_COLUMNS = (
 
 
 def builds_grid(analysis: Analysis) -> Grid | None:
-    """A line a task, metric and variant; None for one build."""
+    """Return a line a task, metric and variant; None for one build."""
     lines = tuple(
         (
             analysis.where(row),
@@ -237,7 +237,7 @@ _SPREADS = ("CV %", "Adjusted CV")
 
 
 def adjusted_grids(analysis: Analysis) -> list[Grid]:
-    """One grid a metric; none where nothing can be adjusted; JSON has the reasons."""
+    """Return one grid a metric; none where nothing can be adjusted; JSON has the reasons."""
     metrics = dict.fromkeys(row.metric for row in analysis.rows)
     groups = [[row for row in analysis.rows if row.metric == metric] for metric in metrics]
     grid = _alone if len(analysis.variants) == 1 else _compared
@@ -300,7 +300,7 @@ def _figure(value: float | None) -> str:
 
 
 def further_grids(analysis: Analysis, *, details: bool) -> list[Grid]:
-    """Tables with something to say: order effects first, which are results, too.
+    """Return tables with something to say: order effects first, which are results, too.
 
     `details` adds all kinds of times, and what the driver itself did.
     """

@@ -130,7 +130,7 @@ def _shown(record: RunRecord, forks: Sequence[ForkRecord]) -> list[Place]:
 
 
 def nodes_of(forks: Sequence[ForkRecord]) -> tuple[str, ...]:
-    """The names of all their nodes; a single one's is empty."""
+    """Return the names of all their nodes; a single one's is empty."""
     return tuple(dict.fromkeys(jvm.name for fork in forks for boot in fork.boots for jvm in boot.jvms))
 
 
@@ -176,7 +176,7 @@ Cells = Sequence[tuple[str, Callable[[Sequence[A]], str]]]
 
 
 def evidence_grids(found: RunEvidence) -> list[Grid]:
-    """The tables of what was collected; kinds without anything have none."""
+    """Return the tables of what was collected; kinds without anything have none."""
     grids = []
     if any(task.jit for task in found.tasks):
         grids.append(_grid(found, _JIT_TITLE, _JIT, lambda task: task.jit))
@@ -194,7 +194,7 @@ def evidence_grids(found: RunEvidence) -> list[Grid]:
 
 
 def evidence_lines(found: RunEvidence) -> list[str]:
-    """What the tables rest on, and what is missing."""
+    """Return what the tables rest on, and what is missing."""
     forks = ", ".join(
         f"fork{'s' if len(blocks) > 1 else ''} {' '.join(map(str, blocks))} of {name}"
         for name, blocks in found.forks.items()

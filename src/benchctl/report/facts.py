@@ -35,7 +35,7 @@ _SEVERAL = 2
 
 
 def imported_lines(record: RunRecord, found: Imported) -> Iterator[str]:
-    """What is said of an imported run instead of our own facts."""
+    """Yield what is said of an imported run instead of our own facts."""
     plan = record.plan
     yield f"{record.id}, measured {record.created}"
     if record.tags:
@@ -60,7 +60,7 @@ _SETS = re.compile(
 
 
 def in_force(flags: Sequence[str]) -> list[str]:
-    """Flags without those that a later one of the same kind supersedes."""
+    """Return flags without those that a later one of the same kind supersedes."""
     kinds = [_kind_of(flag) for flag in flags]
     last = {kind: place for place, kind in enumerate(kinds)}
     return [
@@ -88,7 +88,7 @@ class FactSection(msgspec.Struct, frozen=True):
 
 
 def fact_sections(record: RunRecord) -> list[FactSection]:
-    """All facts of a run; sections without lines are left out."""
+    """Return all facts of a run; sections without lines are left out."""
     if record.imported is not None:
         run = FactSection("Run", tuple(imported_lines(record, record.imported)))
         return [run, FactSection("Engines", tuple(_engine_lines(record)))]
@@ -111,7 +111,7 @@ def fact_sections(record: RunRecord) -> list[FactSection]:
 
 
 def fact_lines(record: RunRecord, *, width: int | None = None) -> list[str]:
-    """Facts as plain lines, indented below their headings and wrapped to a width if there is one."""
+    """Return facts as plain lines, indented below their headings and wrapped to a width if there is one."""
     lines: list[str] = []
     for section in fact_sections(record):
         lines.append(section.heading)
@@ -121,7 +121,7 @@ def fact_lines(record: RunRecord, *, width: int | None = None) -> list[str]:
 
 
 def fact_markdown(record: RunRecord) -> str:
-    """Facts as Markdown: a heading a section, and a list below it."""
+    """Return facts as Markdown: a heading a section, and a list below it."""
     return "\n\n".join(
         "\n".join(
             [
@@ -240,7 +240,7 @@ def _beside_lines(record: RunRecord) -> Iterator[str]:
 
 
 def redline_lines(plan: Plan, search: RedlineSpec) -> Iterator[str]:
-    """What is searched for, and how."""
+    """Yield what is searched for, and how."""
     unit = "x" if search.by == "factor" else "/s"
     bound = "" if search.max_per_s is None else f", at most {search.max_per_s:g}{unit}"
     what = "all rates of challenge " if search.by == "factor" else ""
@@ -631,7 +631,7 @@ MOST_READING_SHARE = 0.005
 
 
 def calibration_lines(found: Calibration | None) -> Iterator[str]:
-    """The driver's floor in sentences; none if it was not measured."""
+    """Yield the driver's floor in sentences; none if it was not measured."""
     if found is None:
         return
     if len(found.hosts) > 1:
@@ -658,7 +658,7 @@ def calibration_lines(found: Calibration | None) -> Iterator[str]:
 
 
 def reading_line(found: ReadingCost) -> str:
-    """What readings cost, in a sentence, with a warning where that is too much."""
+    """Return what readings cost, in a sentence, with a warning where that is too much."""
     disturbing = "" if found.share <= MOST_READING_SHARE else ", which disturbs what is measured"
     return (
         f"readings of a node of {found.threads} threads take {100 * found.share:.2f} % of a CPU during a task"

@@ -40,7 +40,7 @@ def render_fork_plan(found: ForkPlan, output_format: Format = "text", *, width: 
 
 
 def plan_grids(found: ForkPlan) -> list[Grid]:
-    """What every comparison takes, or what it would take at assumed CVs when nothing is known."""
+    """Return what every comparison takes, or what it would take at assumed CVs when nothing is known."""
     unit = "Pairs" if found.paired else "Forks a side"
     size = f"{unit} for {found.effect_percent:g} % ({found.power_percent:g} % power)"
     if not found.requirements:
@@ -70,7 +70,7 @@ def plan_grids(found: ForkPlan) -> list[Grid]:
 
 
 def plan_lines(found: ForkPlan) -> list[str | Command]:
-    """Sentences for below the table."""
+    """Return sentences for below the table."""
     lines: list[str | Command] = []
     if not found.requirements:
         lines.append("No earlier run of this on this machine says how much its forks differ.")
@@ -108,7 +108,7 @@ def _page(found: ForkPlan) -> str:
 
 
 def plan_csv(found: ForkPlan) -> str:
-    """One line a comparison, in full precision; empty fields where nothing is known."""
+    """Return one line a comparison, in full precision; empty fields where nothing is known."""
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
     writer.writerow(_CSV_COLUMNS)

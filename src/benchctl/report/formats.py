@@ -162,7 +162,7 @@ def _markdown(analysis: Analysis, plan: Plan | None, *, details: bool) -> str:
 
 
 def planning_item(line: str | Command) -> str:
-    """A planning line in Markdown: a sentence, or a command in code style."""
+    """Return a planning line in Markdown: a sentence, or a command in code style."""
     return escaped(line) if isinstance(line, str) else f"{line.purpose}: `{visible(line.line)}`"
 
 
@@ -214,7 +214,7 @@ def _values(side: Figures) -> str:
 
 
 def junit(analysis: Analysis, gate: GateResult | None = None) -> str:
-    """A test case for every comparison: a regression is a failure.
+    """Return a test case for every comparison: a regression is a failure.
 
     What is open, or cannot be judged, is skipped; to a gate, if one was asked for, it is an error. So are
     forks that failed, whoever asks.

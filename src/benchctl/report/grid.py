@@ -33,12 +33,12 @@ class Column(msgspec.Struct, frozen=True):
 
 
 def named(title: str) -> Column:
-    """A column of tasks and the like."""
+    """Return a column of tasks and the like."""
     return Column(title, "name", _NAME_WIDTH)
 
 
 def worded(title: str) -> Column:
-    """A column of words."""
+    """Return a column of words."""
     return Column(title, "words")
 
 
@@ -81,14 +81,14 @@ ABOVE = Cell((), above=True)
 
 
 def judged(verdict: str | None, *remarks: str) -> Cell:
-    """A verdict and what weakens it; None for a baseline, which has none."""
+    """Return a verdict and what weakens it; None for a baseline, which has none."""
     return Cell(remarks, ", ", verdict)
 
 
 def bounds(
     low: float | None, high: float | None, shown: Callable[[float | None], str] = signed_percent
 ) -> Cell:
-    """An interval in per cent, or as `shown`: `-1.2 to +3.4`."""
+    """Return an interval in per cent, or as `shown`: `-1.2 to +3.4`."""
     return Cell(ends(low, high, shown))
 
 
@@ -101,7 +101,7 @@ class Grid(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, title: str, columns: Iterable[Column | str], lines: Iterable[Iterable[Cell | str]]) -> "Grid":
-        """A grid; a column given as text is one of figures, and a cell given as text says that."""
+        """Return a grid; a column given as text is one of figures, and a cell given as text says that."""
         return cls(
             title,
             tuple(Column(one) if isinstance(one, str) else one for one in columns),
@@ -129,13 +129,13 @@ class Grid(msgspec.Struct, frozen=True):
         return tuple(span for count in counts for span in (count, *[0] * (count - 1)))
 
     def without(self, *titles: str) -> "Grid":
-        """The table without some of its columns."""
+        """Return the table without some of its columns."""
         # The first of that title: a variant may be called the same.
         gone = {self.titles.index(title) for title in titles if title in self.titles}
         return self._of([place for place in range(len(self.columns)) if place not in gone])
 
     def without_empty(self, *titles: str) -> "Grid":
-        """The table without those of these columns that are empty."""
+        """Return the table without those of these columns that are empty."""
         return self.without(
             *(
                 column.title
@@ -157,7 +157,7 @@ def escaped(text: str) -> str:
 
 
 def table(headers: Iterable[str], lines: Iterable[Iterable[str]], words: frozenset[int]) -> str:
-    """One table; `words` are the positions of the columns that are set flush left."""
+    """Return one table; `words` are the positions of the columns that are set flush left."""
     headers = tuple(headers)
     rules = ["---" if place in words else "---:" for place in range(len(headers))]
     rows = [[escaped(cell) for cell in headers], rules, *([escaped(cell) for cell in line] for line in lines)]
@@ -165,13 +165,13 @@ def table(headers: Iterable[str], lines: Iterable[Iterable[str]], words: frozens
 
 
 def grid_table(grid: Grid) -> str:
-    """A grid with its title as a heading."""
+    """Return a grid with its title as a heading."""
     left = frozenset(place for place, column in enumerate(grid.columns) if column.flush_left)
     return f"### {escaped(grid.title)}\n\n{table(grid.titles, grid.texts, left)}"
 
 
 def note_lists(notes: "Notes") -> tuple[str, str]:
-    """The numbered notes, and those for every row; empty where there are none."""
+    """Return the numbered notes, and those for every row; empty where there are none."""
     numbered = [f"{number}. {escaped(doubt.text)}" for number, doubt in enumerate(notes.numbered, 1)]
     general = [f"- {escaped(doubt.text)}" for doubt in notes.general]
     return "\n".join(numbered), "\n".join(general)

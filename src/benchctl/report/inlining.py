@@ -36,7 +36,7 @@ _CUT = "what the Java library does within itself, and accessors"
 
 
 def tree_text(label: str, found: FoundCompilation, cut: CutTree, account: Account) -> str:
-    """A tree for readers, with what was cut, and what of the log could not be read."""
+    """Return a tree for readers, with what was cut, and what of the log could not be read."""
     lines = [f"{label}: {title(found.compilation)}"]
     if found.given_up_ms is not None:
         lines.append(
@@ -58,7 +58,7 @@ def tree_text(label: str, found: FoundCompilation, cut: CutTree, account: Accoun
 
 
 def tree_document(label: str, found: FoundCompilation, cut: CutTree, account: Account) -> dict[str, Any]:
-    """The tree for programs."""
+    """Return the tree for programs."""
     return {
         "log": label,
         "compilation": compilation_document(found.compilation),
@@ -74,7 +74,7 @@ def tree_document(label: str, found: FoundCompilation, cut: CutTree, account: Ac
 
 
 def title(compilation: Compilation) -> str:
-    """What was compiled, by what, and when."""
+    """Return what was compiled, by what, and when."""
     if compilation.id is None:
         return "a fragment, without what was compiled"
     size = "native" if compilation.size is None else f"{compilation.size} bytes"
@@ -90,7 +90,7 @@ def title(compilation: Compilation) -> str:
 
 
 def account_text(account: Account) -> str:
-    """How much the log holds, and how much of it could not be read."""
+    """Return how much the log holds, and how much of it could not be read."""
     parts = [f"{counted(account.lines, 'line')}, {counted(account.compilations, 'compilation')}"]
     if account.foreign:
         parts.append(
@@ -104,7 +104,7 @@ def account_text(account: Account) -> str:
 
 
 def receivers_text(receivers: tuple[Receiver, ...]) -> str:
-    """`PointRangeQuery$1$1 274,304 of 274,431, ...`, or that the log says none."""
+    """Return `PointRangeQuery$1$1 274,304 of 274,431, ...`, or that the log says none."""
     if not receivers:
         return "no type profile"
     ordered = sorted(receivers, key=lambda one: (-one.count, one.name))
@@ -136,7 +136,7 @@ def _call_lines(call: Call) -> list[str]:
 
 
 def compilation_document(compilation: Compilation) -> dict[str, Any]:
-    """A compilation for programs."""
+    """Return a compilation for programs."""
     return {
         "id": compilation.id,
         "stamp-ms": compilation.stamp_ms,
@@ -165,7 +165,7 @@ def _call_document(at: int, call: Call) -> dict[str, Any]:
 
 
 def receivers_document(receivers: tuple[Receiver, ...]) -> list[dict[str, Any]]:
-    """A type profile for programs."""
+    """Return a type profile for programs."""
     return [{"class": one.name, "count": one.count, "total": one.total} for one in receivers]
 
 
@@ -211,7 +211,7 @@ _METRICS = (
 
 
 def grouped(forks: Sequence[GroupedFork]) -> dict[str, list[GroupedFork]]:
-    """Forks by fate, the largest group first."""
+    """Return forks by fate, the largest group first."""
     groups: dict[str, list[GroupedFork]] = {}
     for fork in sorted(forks, key=lambda one: one.block):
         groups.setdefault(fork.fate, []).append(fork)
@@ -219,7 +219,7 @@ def grouped(forks: Sequence[GroupedFork]) -> dict[str, list[GroupedFork]]:
 
 
 def groups_text(title: str, forks: Sequence[GroupedFork]) -> str:
-    """Every group with its forks and values, and how two groups compare."""
+    """Return every group with its forks and values, and how two groups compare."""
     groups = grouped(forks)
     lines = [title]
     for fate, members in groups.items():
@@ -256,7 +256,7 @@ def groups_text(title: str, forks: Sequence[GroupedFork]) -> str:
 
 
 def groups_document(title: str, forks: Sequence[GroupedFork]) -> dict[str, Any]:
-    """The groups for programs."""
+    """Return the groups for programs."""
     groups = grouped(forks)
     tests = {}
     for metric in _METRICS:
@@ -292,7 +292,7 @@ def _mean(values: Sequence[float]) -> float:
 
 
 def differences_text(sides: tuple[str, str], labels: tuple[str, str], compared: Compared, scope: str) -> str:
-    """What differs, the most called first; sites of one caller that fared alike stand together.
+    """Return what differs, the most called first; sites of one caller that fared alike stand together.
 
     `sides` are short names, `labels` name the logs, and `scope` says which callers were looked at.
     """
@@ -314,7 +314,7 @@ def differences_text(sides: tuple[str, str], labels: tuple[str, str], compared: 
 def differences_document(
     sides: tuple[str, str], labels: tuple[str, str], compared: Compared, scope: str
 ) -> dict[str, Any]:
-    """The differences for programs, site by site."""
+    """Return the differences for programs, site by site."""
     return {
         "sides": dict(zip(sides, labels, strict=True)),
         "scope": scope,

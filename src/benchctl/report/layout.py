@@ -104,7 +104,7 @@ def result_grids(analysis: Analysis, notes: Notes) -> list[Grid]:
 
 
 def precision_grid(analysis: Analysis) -> Grid | None:
-    """What the run could detect, and the forks and minutes to detect a smaller difference.
+    """Return what the run could detect, and the forks and minutes to detect a smaller difference.
 
     None if that says nothing: for one variant, or with one fork of each.
     """
@@ -151,7 +151,7 @@ def _to_go(cost: VerdictCost | None) -> str:
 
 
 def section_title(section: Section) -> str:
-    """A challenge, with what its node had run before: `range-only after warmup`."""
+    """Return a challenge, with what its node had run before: `range-only after warmup`."""
     before = f" after {', '.join(section.preceded_by)}" if section.preceded_by else ""
     return f"{section.challenge}{before}"
 
@@ -162,13 +162,13 @@ def paired_points(analysis: Analysis) -> bool:
 
 
 def baseline_of(rows: Iterable[Row]) -> str:
-    """What variants are compared with: points of a sweep have their own."""
+    """Return what variants are compared with: points of a sweep have their own."""
     found = {one.baseline for row in rows for one in row.comparisons}
     return found.pop() if len(found) == 1 else "the first"
 
 
 def better(metric: Metric | Row) -> str:
-    """`higher is better`, or `lower is better`."""
+    """Return `higher is better`, or `lower is better`."""
     return f"{'higher' if metric.higher_is_better else 'lower'} is better"
 
 
@@ -209,7 +209,7 @@ def _verdict_word(comparison: Comparison, who: str) -> str:
 
 
 def said(comparison: Comparison, verdict: str) -> str:
-    """A verdict, or a direction, in the words for its metric."""
+    """Return a verdict, or a direction, in the words for its metric."""
     return (HELD_WORDS if comparison.metric in HELD else VERDICT_WORDS).get(verdict, verdict)
 
 
@@ -278,7 +278,7 @@ def _one_below_the_other(row: Row, notes: Notes) -> Iterator[tuple[Cell | str, .
 
 
 def value_text(figures: Figures, comparison: Comparison | None = None) -> str:
-    """A variant's value, marked if it is a lower bound.
+    """Return a variant's value, marked if it is a lower bound.
 
     For pairs, that of the blocks which both sides have, like the change beside it; where values are missing,
     which has no change, of all that are there.
@@ -295,12 +295,12 @@ def value_text(figures: Figures, comparison: Comparison | None = None) -> str:
 
 
 def cv_text(figures: Figures) -> str:
-    """How forks differ; nothing of a bound, which has no spread of its own."""
+    """Return how forks differ; nothing of a bound, which has no spread of its own."""
     return "" if figures.at_least else percent(figures.cv_percent)
 
 
 def change_cells(comparison: Comparison, sides: Sequence[Figures] = ()) -> tuple[str, Cell]:
-    """How two sides differ, and its interval: in per cent, or in the metric's unit.
+    """Return how two sides differ, and its interval: in per cent, or in the metric's unit.
 
     Of a bound it is one, too, without an interval; of two, and where values are missing, nothing.
     """
@@ -316,7 +316,7 @@ def change_cells(comparison: Comparison, sides: Sequence[Figures] = ()) -> tuple
 
 
 def bound_mark(comparison: Comparison, sides: Sequence[Figures]) -> str:
-    """What stands before a change between bounds; `n/a` where both are, and empty where neither is."""
+    """Return what stands before a change between bounds; `n/a` where both are, and empty where neither is."""
     bounded = {side.variant for side in sides if side.at_least}
     pair = [name in bounded for name in (comparison.baseline, comparison.contender)]
     return NOT_AVAILABLE if all(pair) else "<=" if pair[0] else ">=" if pair[1] else ""
@@ -342,13 +342,13 @@ def _short(p: float | None) -> str:
 
 
 def metric_title(row: Row) -> str:
-    """What tables call the metric of a row; with the part of an index that it is of."""
+    """Return what tables call the metric of a row; with the part of an index that it is of."""
     found = metric_of(row.metric)
     return f"{found.title} {row.label}" if found.figure.named else found.title
 
 
 def line_name(row: Row) -> str:
-    """What a row is called in its table: its task, or of index builds the metric with its unit."""
+    """Return what a row is called in its table: its task, or of index builds the metric with its unit."""
     if row.level == "task":
         return row.label
     title = metric_title(row)
@@ -356,7 +356,7 @@ def line_name(row: Row) -> str:
 
 
 def comparison_text(row: Row, one: Comparison) -> str:
-    """`es 15,601, os 14,949 docs/s: -4.2 % (-8.1 to +0.2), p 0.051, inconclusive`."""
+    """Return `es 15,601, os 14,949 docs/s: -4.2 % (-8.1 to +0.2), p 0.051, inconclusive`."""
     means = f"{one.baseline} {figure(one.baseline_value)}, {one.contender} {figure(one.contender_value)}"
     values = f"{means} {row.unit}"
     word = _marked_word(one, "")
@@ -392,7 +392,7 @@ _COUNTED = {
 
 
 def headline(analysis: Analysis) -> str:
-    """`big5rangedebug: os 2.11.0 vs es 8.11.0 (baseline), 10 forks each, 500k documents`."""
+    """Return `big5rangedebug: os 2.11.0 vs es 8.11.0 (baseline), 10 forks each, 500k documents`."""
     names = list(dict.fromkeys(one.challenge for one in analysis.sections if one.level == "task"))
     variants: Iterable[str] = analysis.variants
     size = f", {documents(analysis.documents)} documents" if analysis.documents else ""

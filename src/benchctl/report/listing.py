@@ -36,7 +36,7 @@ class Listing:
 
 
 def pieces(listing: Listing, output_format: str, width: int | None = None) -> Iterator[str]:
-    """The listing, a piece at a time, so that a long one needs no memory in CSV and JSON.
+    """Yield the listing, a piece at a time, so that a long one needs no memory in CSV and JSON.
 
     Text, Markdown and HTML (a page) are for readers; csv (empty for no value, a semicolon between the items
     of a list) and json (an array of objects) for programs. Text is folded between words to `width` columns,

@@ -17,7 +17,7 @@ _OBEYED = re.compile(
 
 
 def visible(text: str) -> str:
-    """The text with a mark in place of every character that a terminal or a browser would obey."""
+    """Return the text with a mark in place of every character that a terminal or a browser would obey."""
     return _OBEYED.sub(_REPLACEMENT, text)
 
 
@@ -53,7 +53,7 @@ def figure(value: float | None) -> str:
 
 
 def signed_percent(value: float | None, decimals: int = 1) -> str:
-    """One decimal and always a sign, none beyond 1,000: `+80.0`, `-44.1`; a rounded zero is `0.0`."""
+    """Return one decimal and always a sign, none beyond 1,000: `+80.0`, `-44.1`; a rounded zero is `0.0`."""
     if value is None or not math.isfinite(value):
         return NOT_AVAILABLE
     if abs(value) >= _HUGE_PERCENT:
@@ -69,7 +69,7 @@ def signed_figure(value: float | None) -> str:
 
 
 def percent(value: float | None) -> str:
-    """A size without a sign: `3.4 %`."""
+    """Return a size without a sign: `3.4 %`."""
     if value is None or not math.isfinite(value):
         return NOT_AVAILABLE
     return f"{value:,.0f} %" if value >= _HUGE_PERCENT else f"{value:.1f} %"
@@ -116,7 +116,7 @@ def odds(log_odds: float) -> str:
 
 
 def counted(count: int, word: str) -> str:
-    """`1 fork`, `1,200 forks`."""
+    """Return `1 fork`, `1,200 forks`."""
     return f"{count:,} {word}" if count == 1 else f"{count:,} {word}s"
 
 
@@ -129,13 +129,13 @@ def documents(count: int) -> str:
 
 
 def mebibytes(size_bytes: float) -> str:
-    """A size in MiB or GiB."""
+    """Return a size in MiB or GiB."""
     size = size_bytes / 2**20
     return f"{size / _MIB_IN_GIB:,.1f} GiB" if size >= _MIB_IN_GIB else f"{size:,.1f} MiB"
 
 
 def megabytes(size_bytes: float) -> str:
-    """What an index holds, in MB as its metrics have it, or GB."""
+    """Return what an index holds, in MB as its metrics have it, or GB."""
     size = size_bytes / 1e6
     return f"{size / _MB_IN_GB:,.1f} GB" if size >= _MB_IN_GB else f"{size:,.1f} MB"
 

@@ -37,7 +37,7 @@ _MOST_DOCUMENTS = 4_000_000
 
 
 def planning_lines(analysis: Analysis, plan: Plan | None) -> list[str | Command]:
-    """A sentence and a command for below the tables; without `plan` there is no command to propose."""
+    """Return a sentence and a command for below the tables; without `plan` there is no command to propose."""
     lines: list[str | Command] = []
     forks = proposed_forks(analysis)
     # More forks do not make the slowest request of a fork more precise.
@@ -56,7 +56,7 @@ def planning_lines(analysis: Analysis, plan: Plan | None) -> list[str | Command]
 
 
 def next_command(analysis: Analysis, plan: Plan) -> Command | None:
-    """The one command that would tell most; None when every verdict stands.
+    """Return the one command that would tell most; None when every verdict stands.
 
     For settled tasks that is more blocks, added to those there are: as many as decide every row that a few
     minutes can, else the row that lacks least.
@@ -202,7 +202,7 @@ def _warm_ups(plan: Plan) -> set[str]:
 
 
 def proposed_forks(analysis: Analysis) -> int:
-    """Twice as many, and at least the default."""
+    """Return twice as many, and at least the default."""
     return max(DEFAULT_FORKS, _GROWTH * min(analysis.forks.values(), default=0))
 
 
@@ -268,7 +268,7 @@ _MOST_NAMED = 4
 
 
 def forecast_lines(history: History, plan: Plan) -> list[str]:
-    """What a plan will detect, judging by earlier runs of its tasks: a line or two."""
+    """Return what a plan will detect, judging by earlier runs of its tasks: a line or two."""
     found = prospects(history, plan)
     block_s = history.block_s(plan)
     forks = expected_forks(found, plan.forks, plan.stop, block_s, paired=plan.paired)

@@ -96,7 +96,7 @@ class Form:
 
 
 def summary_lines(heading: Heading, found: Sequence[Share], form: Form) -> list[str]:
-    """A variant's table, what it counts above it, and what it leaves out below."""
+    """Return a variant's table, what it counts above it, and what it leaves out below."""
     several = heading.forks > 1
     shown = found[: form.top]
     headers = ["PERCENT", "FORKS"] if several else ["PERCENT"]
@@ -116,7 +116,7 @@ def summary_lines(heading: Heading, found: Sequence[Share], form: Form) -> list[
 def difference_lines(
     baseline: Heading, contender: Heading, found: Sequence[Difference], form: Form
 ) -> list[str]:
-    """Both sides' shares of what differs most, with the least part of that due to chance."""
+    """Return both sides' shares of what differs most, with the least part of that due to chance."""
     shown = found[: form.top]
     rows = [
         [
@@ -143,7 +143,7 @@ def difference_lines(
 
 
 def heading_lines(heading: Heading, form: Form) -> list[str]:
-    """What the samples are."""
+    """Return what the samples are."""
     words = {
         "mode": form.mode,
         "count": form.top,
@@ -380,7 +380,7 @@ class ProfileDocument(msgspec.Struct, frozen=True):
 
 
 def variant_entry(heading: Heading, found: Sequence[Share] = ()) -> VariantProfile:
-    """One variant's part."""
+    """Return one variant's part."""
     shares = tuple(ShareEntry(one.stack, one.samples, one.share, one.least, one.most) for one in found)
     return VariantProfile(
         name=heading.name,
@@ -401,7 +401,7 @@ def profile_json(
     variants: Sequence[VariantProfile],
     differences: Sequence[Difference] | None = None,
 ) -> str:
-    """The document as text."""
+    """Return the document as text."""
     entries = None
     if differences is not None:
         entries = tuple(
@@ -468,7 +468,7 @@ def profile_sides(folder: RunFolder, record: RunRecord, names: Sequence[str], fo
 
 
 def profile_text(sides: Sequence[Side], form: Form) -> str:
-    """A table for each variant, as luceneutil prints them."""
+    """Return a table for each variant, as luceneutil prints them."""
     return "\n\n".join(
         "\n".join(
             summary_lines(side.heading, shares(side.forks, size=form.size, inclusive=form.inclusive), form)
@@ -478,7 +478,7 @@ def profile_text(sides: Sequence[Side], form: Form) -> str:
 
 
 def difference_text(sides: Sequence[Side], form: Form) -> str:
-    """One table of how the second of two sides differs most from the first."""
+    """Return one table of how the second of two sides differs most from the first."""
     baseline, contender = sides
     found = differences(*_neutral(sides), size=form.size, inclusive=form.inclusive)
     return "\n".join(difference_lines(baseline.heading, contender.heading, found, form))
@@ -498,12 +498,12 @@ def document_text(run: str, sides: Sequence[Side], form: Form, *, differ: bool) 
 
 
 def collapsed_text(side: Side) -> str:
-    """Collapsed stacks, each under the name of its thread pool."""
+    """Return collapsed stacks, each under the name of its thread pool."""
     return collapse(side.pooled.stacks)
 
 
 def flame_page(run: str, sides: Sequence[Side], form: Form) -> str:
-    """A flame graph of one variant, or of how a second differs from it."""
+    """Return a flame graph of one variant, or of how a second differs from it."""
     names = [side.heading.name for side in sides]
     stacks = [side.pooled if len(sides) == 1 else engine_neutral(side.pooled) for side in sides]
     lines = [" ".join(heading_lines(side.heading, form)[:2]) for side in sides]
@@ -514,7 +514,7 @@ def flame_page(run: str, sides: Sequence[Side], form: Form) -> str:
 
 
 def profile_grids(folder: RunFolder, record: RunRecord) -> list[Grid]:
-    """A short table for each variant of a run that has profiles, for its pages; none without any.
+    """Return a short table for each variant of a run that has profiles, for its pages; none without any.
 
     Raises:
         BenchctlError: a profile cannot be read.

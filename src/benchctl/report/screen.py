@@ -123,7 +123,7 @@ def render_screen(
     more: str = "",
     runs: Path | None = None,
 ) -> Text:
-    """The answer in at most `lines` lines of `width` columns, 80 or more.
+    """Return the answer in at most `lines` lines of `width` columns, 80 or more.
 
     When there are more rows, the decided ones and the largest differences are shown, and how many more there
     are is said. Without `plan` no command is proposed; `more` says how to see all of it, if there is a way.

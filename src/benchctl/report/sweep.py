@@ -50,14 +50,14 @@ _MOST_DECIMALS = 6
 
 
 def sweep_title(curve: SweepCurve) -> str:
-    """`range-only: range, p90 service time by clients, docs 1m`."""
+    """Return `range-only: range, p90 service time by clients, docs 1m`."""
     where = f"{curve.challenge}: {curve.task}" if curve.challenge else curve.task
     fixed = f", {curve.axis.fixed}" if curve.axis.fixed else ""
     return f"{where}, {metric_of(curve.metric).title} by {curve.axis.name}{fixed}"
 
 
 def sweep_answer(curve: SweepCurve) -> list[str]:
-    """Which variant is faster where and by how much, where they cross, and how fast each grows."""
+    """Return which variant is faster where and by how much, where they cross, and how fast each grows."""
     sentences = []
     for place, pair in enumerate(curve.pairs):
         answers = " ".join(filter(None, (_where(curve, place), _crossing_text(curve, place, pair))))
@@ -256,7 +256,7 @@ def all_results(analysis: Analysis, notes: Notes) -> Iterator[Grid | str]:
 
 
 def sweep_grids(curve: SweepCurve, notes: Notes | None = None) -> list[Grid]:
-    """All points; then growth and crossings, where there are any.
+    """Return all points; then growth and crossings, where there are any.
 
     `notes` are those that the doubts about comparisons are numbered by; without, there is no such column.
     """

@@ -45,7 +45,7 @@ _JOINT = re.compile(r"(?<=[-_.@:])(?=\S)")
 def render_text(
     analysis: Analysis, *, plan: Plan | None = None, width: int = WIDE, details: bool = False
 ) -> str:
-    """The whole report as plain text without control sequences, of 80 columns or more.
+    """Return the whole report as plain text without control sequences, of 80 columns or more.
 
     Without `plan` no command is proposed; `details` adds every kind of time, and what the driver itself did.
     """
@@ -59,7 +59,7 @@ def render_page(
     *,
     notes: Notes | None = None,
 ) -> str:
-    """Tables that are not of an analysis, with sentences and notes below them, as plain text.
+    """Return tables that are not of an analysis, with sentences and notes below them, as plain text.
 
     Sentences are one paragraph each, and a command gets lines of its own.
     """
@@ -75,7 +75,7 @@ def render_page(
 def render_part(
     analysis: Analysis, part: Literal["notes", "precision"], *, plan: Plan | None = None, width: int = WIDE
 ) -> str:
-    """One part of the whole report as plain text; without `plan` no command is proposed.
+    """Return one part of the whole report as plain text; without `plan` no command is proposed.
 
     `notes` come each with the tasks that it is about, `precision` with what more forks would show.
     """
@@ -101,7 +101,7 @@ def _plain(report: RenderableType, width: int) -> str:
 def terminal_report(
     analysis: Analysis, *, plan: Plan | None = None, width: int = WIDE, details: bool = False
 ) -> RenderableType:
-    """The whole report as in `render_text`, coloured if the console can."""
+    """Return the whole report as in `render_text`, coloured if the console can."""
     notes = collect_notes(analysis)
     parts: list[RenderableType] = []
     parts += [paragraph(headline(analysis), width, style="bold"), Text()]
@@ -127,7 +127,7 @@ def terminal_report(
 
 
 def legend(analysis: Analysis) -> list[str]:
-    """How to read the tables."""
+    """Return how to read the tables."""
     counts = ", ".join(f"{name} {count}" for name, count in analysis.forks.items())
     lines = [f"Values: geometric means over forks ({counts})."] if analysis.task_rows else []
     if analysis.redline is not None:
@@ -158,7 +158,7 @@ def legend(analysis: Analysis) -> list[str]:
 
 
 def builds_legend(analysis: Analysis) -> str:
-    """How to read the table of index builds."""
+    """Return how to read the table of index builds."""
     found = [one for row in analysis.build_rows for one in row.comparisons]
     if not found:
         return "Index builds: geometric means over builds."
@@ -172,7 +172,7 @@ def builds_legend(analysis: Analysis) -> str:
 
 
 def in_spite_of_looks(comparisons: Iterable[Comparison]) -> str:
-    """What interim looks cost; empty if there were none."""
+    """Return what interim looks cost; empty if there were none."""
     looks = strictest(one.counted_looks for one in comparisons)
     if after_every_block(looks):
         return f"; both are wider so as to hold in spite of a look after each of {-looks} blocks (Pocock)"
@@ -180,7 +180,7 @@ def in_spite_of_looks(comparisons: Iterable[Comparison]) -> str:
 
 
 def adjustment(analysis: Analysis) -> str:
-    """The family over which p-values are adjusted, and the method."""
+    """Return the family over which p-values are adjusted, and the method."""
     if analysis.method == "holm":
         return "over all tasks and metrics (Holm)"
     return "over all tasks of its metric (Benjamini-Hochberg)"
@@ -242,7 +242,7 @@ def _planning_paragraph(line: str | Command, width: int) -> Text:
 
 
 def command_lines(words: list[str], width: int, *, lead: str = "  ") -> list[str]:
-    """A command line over several lines that a shell takes as one."""
+    """Return a command line over several lines that a shell takes as one."""
     lines = [lead]
     for quoted in (shlex.quote(word) for word in words):
         if lines[-1] != lead and len(lines[-1]) + len(quoted) + len(" \\") > width:
@@ -254,7 +254,7 @@ def command_lines(words: list[str], width: int, *, lead: str = "  ") -> list[str
 
 
 def paragraph(text: str, width: int, *, lead: str = "", style: str = "") -> Text:
-    """A text in lines of its own, with a hanging indent after its lead."""
+    """Return a text in lines of its own, with a hanging indent after its lead."""
     wrapped = textwrap.fill(
         visible(text),
         width,

@@ -1,4 +1,4 @@
-"""What must be said of figures that another tool measured."""
+"""Analyse forks: one value a fork, comparisons adjusted within each metric, and doubts with them."""
 
 import math
 from collections import Counter
@@ -77,95 +77,6 @@ from benchctl.stats.steady import Steadiness, steadiness
 from benchctl.stats.sweep import ByBlock, SweepAxis, SweepCurve, sweep_curve
 from benchctl.track.model import Task
 
-
-def with_imports(analysis: Analysis, imported: Mapping[str, Imported | None]) -> Analysis:
-    """Add the caveats of imported results; `imported` has None for variants that benchctl measured."""
-    foreign = {label: found for label, found in imported.items() if found is not None}
-    if not foreign:
-        return analysis
-    by_tool: dict[str, list[str]] = {}
-    for label, found in foreign.items():
-        by_tool.setdefault(f"{TITLES[found.tool]} {found.version}".rstrip(), []).append(label)
-    said = [caveat.imported(by_tool)]
-    own = analysis.caveats
-    if len(foreign) == len(imported):
-        # Nobody knows how many builds of an index were behind them.
-        own = tuple(doubt for doubt in own if doubt.code != "one-index-build")
-    if len({found.files for found in foreign.values()}) > 1:
-        said.append(caveat.unknown_hosts())
-    return msgspec.structs.replace(analysis, caveats=(*said, *own))
-
-
-def redline_doubts(
-    search: RedlineSpec, found: Mapping[str, ForkSummaries], done: Mapping[str, Sequence[ForkRecord]]
-) -> Iterator[Caveat]:
-    """Doubts about the red-lines of variants, by label; `done` has their steps."""
-    for label, forks in found.items():
-        summaries = [summary for _, summary in forks]
-        bounded = [one for one in summaries if is_bound(one)]
-        if bounded:
-            yield caveat.lower_bound(label, bounded[0].redline_text, len(bounded), len(summaries))
-        missed = [one for one in summaries if one.redline_end is not None and one.redline_per_s is None]
-        if missed:
-            yield caveat.no_redline(label, missed[0].redline_text, len(missed), len(summaries))
-    yield from _few_samples(search, found)
-    for label, rising in warming_up(search, done).items():
-        yield caveat.not_steady(label, "not warmed up", rising.text, "raise --warm-up")
-
-
-def whole_clients(search: RedlineSpec, found: Mapping[str, ForkSummaries]) -> Iterator[Caveat]:
-    """Numbers of clients are cut to a grid that no block shifts, so forks may agree without being equal.
-
-    Of two values that are cut to whole steps, either may be a step off: a difference has to be larger.
-    """
-    values = {
-        label: [one.redline_per_s for _, one in forks if one.redline_per_s is not None]
-        for label, forks in found.items()
-    }
-    means = {label: geometric_mean(known) for label, known in values.items() if known}
-    step = max(1, int(search.tolerance * max(means.values(), default=0.0)))
-    if len(means) > 1 and max(means.values()) - min(means.values()) < _STEPS_APART * step:
-        yield caveat.close_clients(list(means), step)
-    for label, known in values.items():
-        if len(known) > 1 and len(set(known)) == 1 and not any_bound([one for _, one in found[label]]):
-            yield caveat.same_clients(label, known[0], len(known), step)
-
-
-_STEPS_APART = 2
-
-
-def warming_up(search: RedlineSpec, done: Mapping[str, Sequence[ForkRecord]]) -> dict[str, Steadiness]:
-    """Variants whose nodes still got faster while a number of clients was searched for, by label."""
-    rises = {label: still_rising(forks) for label, forks in done.items() if search.by == "clients"}
-    return {
-        label: Steadiness(
-            "not steady",
-            text=f"got {100 * rise:.0f} % more done in its last step than in its first with as many clients",
-            trend="not warmed up",
-        )
-        for label, rise in rises.items()
-        if rise is not None
-    }
-
-
-def is_bound(summary: TaskSummary) -> bool:
-    """Whether a fork's red-line is only known to be at least its rate."""
-    return summary.redline_per_s is not None and summary.redline_end != "found"
-
-
-def any_bound(summaries: Sequence[TaskSummary]) -> bool:
-    """Whether any fork's red-line is a bound: then so is their mean."""
-    return any(is_bound(summary) for summary in summaries)
-
-
-def _few_samples(search: RedlineSpec, found: Mapping[str, ForkSummaries]) -> Iterator[Caveat]:
-    needed = needed_samples(search.percentile)
-    for label, forks in found.items():
-        counts = [summary.samples for _, summary in forks if summary.redline_per_s is not None]
-        if counts and min(counts) < needed:
-            yield caveat.short_steps(label, percentile_name(search.percentile), min(counts), needed)
-
-
 LEAST_FOR_P90 = 10
 LEAST_FOR_P99 = SAMPLES_FOR_P90
 _NS_PER_MS = 1e6
@@ -181,51 +92,8 @@ _KINDS: Mapping[TimeKind, Callable[[TaskSummary], Quantiles | None]] = {
     "page": lambda summary: summary.pages,
 }
 
-
-def time_rows(done: Mapping[str, Sequence[ForkRecord]], plan: Plan) -> tuple[TimeRow, ...]:
-    """Every known time, task by task and variant by variant."""
-    return tuple(
-        row
-        for place in places(plan)
-        for label, forks in collect(done, place, task_at(plan, place)).items()
-        for kind, search in [
-            *((kind, 0) for kind in _KINDS),
-            *(
-                ("took", 1 + part)
-                for part in range(max((len(one.took_parts) for _, one in forks), default=0))
-            ),
-        ]
-        if (row := _times_row(place, label, kind, search, forks)) is not None
-    )
-
-
-def _times_row(
-    place: tuple[int, int], label: str, kind: TimeKind, search: int, forks: ForkSummaries
-) -> TimeRow | None:
-    def times(summary: TaskSummary) -> Quantiles | None:
-        parts = (_KINDS[kind](summary), *summary.took_parts)
-        return parts[search] if search < len(parts) else None
-
-    known = [(summary, found) for _, summary in forks if (found := times(summary)) is not None]
-    if not known:
-        return None
-    # Of pages there are at least as many as of operations.
-    fewest = min(summary.samples for summary, _ in known)
-    return TimeRow(
-        schedule=place[0],
-        task=place[1],
-        label=known[0][0].label,
-        variant=label,
-        kind=kind,
-        p50_ms=median(found.p50 for _, found in known) / _NS_PER_MS,
-        p90_ms=median(found.p90 for _, found in known) / _NS_PER_MS if fewest >= LEAST_FOR_P90 else None,
-        p99_ms=median(found.p99 for _, found in known) / _NS_PER_MS if fewest >= LEAST_FOR_P99 else None,
-        search=search,
-    )
-
-
-_Curve = tuple[str, int, str, MetricKey, str, str]
-"""(challenge, task, label, metric, unit, the other axes) of a curve."""
+_STEPS_APART = 2
+_FEWEST_POINTS = 3
 
 
 def analyse_run(
@@ -501,9 +369,6 @@ def _by_unit(side: Figures, *, additive: bool) -> ByBlock:
     return {build: Series.of(values, additive=additive).value for build, values in by_build.items()}
 
 
-_FEWEST_POINTS = 3
-
-
 @dataclass(frozen=True)
 class _OwnAxis:
     """What a challenge or microbenchmark sweeps by itself: the curve, and where on it a task is."""
@@ -740,3 +605,134 @@ def _scale(
         requests=max((one.samples + one.warmup_samples for one in summaries), default=0),
         documents=plan.corpus.documents,
     )
+
+
+def with_imports(analysis: Analysis, imported: Mapping[str, Imported | None]) -> Analysis:
+    """Add the caveats of imported results; `imported` has None for variants that benchctl measured."""
+    foreign = {label: found for label, found in imported.items() if found is not None}
+    if not foreign:
+        return analysis
+    by_tool: dict[str, list[str]] = {}
+    for label, found in foreign.items():
+        by_tool.setdefault(f"{TITLES[found.tool]} {found.version}".rstrip(), []).append(label)
+    said = [caveat.imported(by_tool)]
+    own = analysis.caveats
+    if len(foreign) == len(imported):
+        # Nobody knows how many builds of an index were behind them.
+        own = tuple(doubt for doubt in own if doubt.code != "one-index-build")
+    if len({found.files for found in foreign.values()}) > 1:
+        said.append(caveat.unknown_hosts())
+    return msgspec.structs.replace(analysis, caveats=(*said, *own))
+
+
+def redline_doubts(
+    search: RedlineSpec, found: Mapping[str, ForkSummaries], done: Mapping[str, Sequence[ForkRecord]]
+) -> Iterator[Caveat]:
+    """Doubts about the red-lines of variants, by label; `done` has their steps."""
+    for label, forks in found.items():
+        summaries = [summary for _, summary in forks]
+        bounded = [one for one in summaries if is_bound(one)]
+        if bounded:
+            yield caveat.lower_bound(label, bounded[0].redline_text, len(bounded), len(summaries))
+        missed = [one for one in summaries if one.redline_end is not None and one.redline_per_s is None]
+        if missed:
+            yield caveat.no_redline(label, missed[0].redline_text, len(missed), len(summaries))
+    yield from _few_samples(search, found)
+    for label, rising in warming_up(search, done).items():
+        yield caveat.not_steady(label, "not warmed up", rising.text, "raise --warm-up")
+
+
+def whole_clients(search: RedlineSpec, found: Mapping[str, ForkSummaries]) -> Iterator[Caveat]:
+    """Numbers of clients are cut to a grid that no block shifts, so forks may agree without being equal.
+
+    Of two values that are cut to whole steps, either may be a step off: a difference has to be larger.
+    """
+    values = {
+        label: [one.redline_per_s for _, one in forks if one.redline_per_s is not None]
+        for label, forks in found.items()
+    }
+    means = {label: geometric_mean(known) for label, known in values.items() if known}
+    step = max(1, int(search.tolerance * max(means.values(), default=0.0)))
+    if len(means) > 1 and max(means.values()) - min(means.values()) < _STEPS_APART * step:
+        yield caveat.close_clients(list(means), step)
+    for label, known in values.items():
+        if len(known) > 1 and len(set(known)) == 1 and not any_bound([one for _, one in found[label]]):
+            yield caveat.same_clients(label, known[0], len(known), step)
+
+
+def warming_up(search: RedlineSpec, done: Mapping[str, Sequence[ForkRecord]]) -> dict[str, Steadiness]:
+    """Variants whose nodes still got faster while a number of clients was searched for, by label."""
+    rises = {label: still_rising(forks) for label, forks in done.items() if search.by == "clients"}
+    return {
+        label: Steadiness(
+            "not steady",
+            text=f"got {100 * rise:.0f} % more done in its last step than in its first with as many clients",
+            trend="not warmed up",
+        )
+        for label, rise in rises.items()
+        if rise is not None
+    }
+
+
+def is_bound(summary: TaskSummary) -> bool:
+    """Whether a fork's red-line is only known to be at least its rate."""
+    return summary.redline_per_s is not None and summary.redline_end != "found"
+
+
+def any_bound(summaries: Sequence[TaskSummary]) -> bool:
+    """Whether any fork's red-line is a bound: then so is their mean."""
+    return any(is_bound(summary) for summary in summaries)
+
+
+def _few_samples(search: RedlineSpec, found: Mapping[str, ForkSummaries]) -> Iterator[Caveat]:
+    needed = needed_samples(search.percentile)
+    for label, forks in found.items():
+        counts = [summary.samples for _, summary in forks if summary.redline_per_s is not None]
+        if counts and min(counts) < needed:
+            yield caveat.short_steps(label, percentile_name(search.percentile), min(counts), needed)
+
+
+def time_rows(done: Mapping[str, Sequence[ForkRecord]], plan: Plan) -> tuple[TimeRow, ...]:
+    """Return every known time, task by task and variant by variant."""
+    return tuple(
+        row
+        for place in places(plan)
+        for label, forks in collect(done, place, task_at(plan, place)).items()
+        for kind, search in [
+            *((kind, 0) for kind in _KINDS),
+            *(
+                ("took", 1 + part)
+                for part in range(max((len(one.took_parts) for _, one in forks), default=0))
+            ),
+        ]
+        if (row := _times_row(place, label, kind, search, forks)) is not None
+    )
+
+
+def _times_row(
+    place: tuple[int, int], label: str, kind: TimeKind, search: int, forks: ForkSummaries
+) -> TimeRow | None:
+    def times(summary: TaskSummary) -> Quantiles | None:
+        parts = (_KINDS[kind](summary), *summary.took_parts)
+        return parts[search] if search < len(parts) else None
+
+    known = [(summary, found) for _, summary in forks if (found := times(summary)) is not None]
+    if not known:
+        return None
+    # Of pages there are at least as many as of operations.
+    fewest = min(summary.samples for summary, _ in known)
+    return TimeRow(
+        schedule=place[0],
+        task=place[1],
+        label=known[0][0].label,
+        variant=label,
+        kind=kind,
+        p50_ms=median(found.p50 for _, found in known) / _NS_PER_MS,
+        p90_ms=median(found.p90 for _, found in known) / _NS_PER_MS if fewest >= LEAST_FOR_P90 else None,
+        p99_ms=median(found.p99 for _, found in known) / _NS_PER_MS if fewest >= LEAST_FOR_P99 else None,
+        search=search,
+    )
+
+
+_Curve = tuple[str, int, str, MetricKey, str, str]
+"""(challenge, task, label, metric, unit, the other axes) of a curve."""

@@ -201,7 +201,7 @@ class Analysis(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return tuple(row for row in self.rows if row.level == "build")
 
     def where(self, row: "Row | DriverRow | HostRow | TimeRow | TaskCost") -> str:
-        """The task, with its challenge where there are several."""
+        """Return the task, with its challenge where there are several."""
         several = sum(section.level == "task" for section in self.sections) > 1
         found = self.sections[row.schedule]
         return f"{found.challenge}: {row.label}" if several and found.level == "task" else row.label

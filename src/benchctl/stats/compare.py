@@ -108,7 +108,7 @@ class Series(msgspec.Struct, frozen=True):
         )
 
     def own(self, builds: Sequence[int]) -> list[int]:
-        """The builds of the values that were kept."""
+        """Return the builds of the values that were kept."""
         return [build for build, kept in zip(builds, self.kept.tolist(), strict=True) if kept]
 
 
@@ -154,13 +154,13 @@ def several_builds(done: Mapping[str, Sequence[ForkRecord]]) -> bool:
 
 
 def forks_by_build(forks: Sequence[ForkRecord]) -> tuple[int, ...]:
-    """How many forks ran on each build that has any, by number of build."""
+    """Return how many forks ran on each build that has any, by number of build."""
     counts = Counter(fork.index_build for fork in forks)
     return tuple(counts[build] for build in sorted(counts))
 
 
 def build_means(values: Floats, builds: Sequence[int]) -> Floats:
-    """The mean over the forks of each build, by number of build.
+    """Return the mean over the forks of each build, by number of build.
 
     Args:
         values: one row a fork, shape (n,) or (n, columns).
@@ -215,7 +215,7 @@ _LEAST_FOR_SPREAD = 2
 def own_interval(
     values: Sequence[float | None], builds: Sequence[int] = (), *, additive: bool = False
 ) -> tuple[float, float] | None:
-    """The 95 % t-interval of the mean over forks, in the unit of the values.
+    """Return the 95 % t-interval of the mean over forks, in the unit of the values.
 
     Whether two variants differ is not to be read from whether their intervals overlap: that is what the
     interval of their difference is for.
@@ -657,7 +657,7 @@ def _too_few(comparison: Comparison) -> bool:
 
 
 def looked(looks: int) -> tuple[int, int]:
-    """`looks` and `most_blocks` of a comparison, from looks as `multiplicity` counts them."""
+    """Return `looks` and `most_blocks` of a comparison, from looks as `multiplicity` counts them."""
     return max(looks, 0), max(-looks, 0)
 
 
@@ -670,5 +670,5 @@ def _bounded(ratio: float) -> float | None:
 
 
 def as_percent(log_ratio: float) -> float:
-    """A difference of natural logarithms as a change in percent."""
+    """Return a difference of natural logarithms as a change in percent."""
     return 100 * math.expm1(min(log_ratio, _LARGEST_LOG))

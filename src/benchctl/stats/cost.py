@@ -110,7 +110,7 @@ def verdict_costs(
 
 
 def forks_to_verdict(comparison: Comparison) -> int | None:
-    """How many more forks a side an open comparison lacks for a verdict, if effect and spread stay.
+    """Return how many more forks a side an open comparison lacks for a verdict, if effect and spread stay.
 
     Other tasks are assumed to weigh on p as they do now. At least 1; None if it has a verdict, or
     `MOST_BLOCKS` would not bring one.
@@ -145,7 +145,7 @@ def forks_to_verdict(comparison: Comparison) -> int | None:
 
 
 def fork_sd(comparison: Comparison) -> float | None:
-    """The SD of logarithms behind the error of an effect: of forks, or of index builds if these count.
+    """Return the SD of logarithms behind the error of an effect: of forks, or of index builds if these count.
 
     That of a side, if both had the same; of the differences within pairs when paired; None if there is
     none.

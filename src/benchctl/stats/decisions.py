@@ -70,7 +70,7 @@ def gate(analysis: Analysis) -> GateResult:
 
 
 def outcomes(analysis: Analysis) -> Iterator[tuple[Row, Comparison, RowOutcome, str]]:
-    """Every comparison that a gate looks at, what it is to the gate, and why, unless speed is kept."""
+    """Yield every comparison that a gate looks at, what it is to the gate, and why, unless speed is kept."""
     for row, comparison in _looked_at(analysis):
         unsound = [doubt.text for doubt in row.caveats if doubt.code in _UNSOUND]
         if comparison.verdict == "slower":

@@ -111,7 +111,7 @@ def check_load(task: Task, summaries: Sequence[TaskSummary]) -> LoadCheck:
 
 
 def driver_rows(done: Mapping[str, Sequence[ForkRecord]], plan: Plan) -> tuple[DriverRow, ...]:
-    """What the driver did, task by task and variant by variant, if known."""
+    """Return what the driver did, task by task and variant by variant, if known."""
     return tuple(
         _driver_row(place, task_at(plan, place), label, [summary for _, summary in forks])
         for place in places(plan)
@@ -121,7 +121,7 @@ def driver_rows(done: Mapping[str, Sequence[ForkRecord]], plan: Plan) -> tuple[D
 
 
 def near_floor(summaries: Sequence[TaskSummary], calibration: Calibration | None) -> float | None:
-    """The typical service time, ns, if the driver's own error is a notable part of it; else None.
+    """Return the typical service time, ns, if the driver's own error is a notable part of it; else None.
 
     It is the median over one variant's forks of their medians.
     """
@@ -159,7 +159,7 @@ def _limits_by_host(task: Task, summaries: Sequence[TaskSummary]) -> list[Driver
 
 
 def host_rows(done: Mapping[str, Sequence[ForkRecord]], plan: Plan) -> tuple[HostRow, ...]:
-    """What each host that load came from did, task by task and variant by variant."""
+    """Return what each host that load came from did, task by task and variant by variant."""
     return tuple(
         _host_row(place, task_at(plan, place), label, name, theirs)
         for place in places(plan)
@@ -349,7 +349,7 @@ _ORDINARY_GAPS = {3: 46, 4: 11.7, 5: 7.1, 6: 5.4, 7: 4.5, 8: 3.8, 10: 3.1, 12: 2
 
 
 def separate_groups(values: Sequence[float], relative_error: float) -> float | None:
-    """The gap between two groups of forks, when neither noise inside forks nor one spread explains it.
+    """Return the gap between two groups of forks, when neither noise inside forks nor one spread explains it.
 
     Args:
         values: one value a fork; what is not above 0 is not a value.
@@ -401,7 +401,7 @@ def row_doubts(
 def host_doubts(
     metric: Metric, found: Mapping[str, ForkSummaries], noisy: Sequence[Disturbance]
 ) -> Iterator[Caveat]:
-    """Forks whose values stand out together with the host's probe around them.
+    """Yield forks whose values stand out together with the host's probe around them.
 
     That is by more than the practical margin beyond those of all quiet forks, and slower where the probe
     was.
@@ -425,7 +425,7 @@ def host_doubts(
 
 
 def node_doubts(done: Mapping[str, Sequence[ForkRecord]]) -> Iterator[Caveat]:
-    """Where the nodes of clusters were that benchctl started, and what became of single ones."""
+    """Yield where the nodes of clusters were that benchctl started, and what became of single ones."""
     for label, forks in done.items():
         starts = next((boot.node_starts for fork in forks for boot in fork.boots if boot.node_starts), ())
         by_host: dict[str, list[str]] = {}
@@ -463,7 +463,7 @@ def cold_doubts(plan: Plan, task: Task) -> Iterator[Caveat]:
 
 
 def unsupported_reason(forks: ForkSummaries) -> str | None:
-    """The node's reason, from the first fork that has one."""
+    """Return the node's reason, from the first fork that has one."""
     return next((summary.unsupported for _, summary in forks if summary.unsupported), None)
 
 

@@ -99,7 +99,7 @@ def _same_so_far(one: Plan, other: Plan, schedule: int) -> bool:
 
 
 def evidence_everywhere(kinds: Sequence[EvidenceKind]) -> Caveat:
-    """All compared forks carried evidence: alike on both sides, but unlike plain runs."""
+    """Return all compared forks carried evidence: alike on both sides, but unlike plain runs."""
     return Caveat(
         "evidence",
         f"every fork carried evidence ({', '.join(kinds)}): what it cost is not known; run with "

@@ -96,7 +96,7 @@ class History(msgspec.Struct, frozen=True):
 
 
 def kind_of(spec: VariantSpec) -> Kind:
-    """What a variant is, whatever it is called."""
+    """Return what a variant is, whatever it is called."""
     traits = msgspec.json.encode(msgspec.structs.replace(spec, name=""), order="deterministic")
     return Kind(spec.engine, () if spec.target is None else spec.target.hosts, traits)
 
@@ -208,7 +208,7 @@ class _Collected:
         return (one for one in fork.summaries if (one.schedule, one.task) == wanted)
 
     def history(self) -> History:
-        """The noise of runs of the same sizes if they have any, else that of the others."""
+        """Return the noise of runs of the same sizes if they have any, else that of the others."""
         sums = self._sums["similar"] | self._sums["same"]
         noises = {
             # An engine's are not the variant's own.

@@ -22,12 +22,12 @@ _MOST_SD = 10.0  # of which the CV is 10^21
 
 
 def cv_of(sd: float) -> float:
-    """The CV, as a ratio, of values whose natural logarithms have this SD."""
+    """Return the CV, as a ratio, of values whose natural logarithms have this SD."""
     return math.sqrt(math.expm1(min(sd, _MOST_SD) ** 2))
 
 
 def sd_of(cv: float) -> float:
-    """The SD of the natural logarithms of values that have this CV, as a ratio."""
+    """Return the SD of the natural logarithms of values that have this CV, as a ratio."""
     return math.sqrt(math.log1p(cv**2))
 
 
@@ -87,7 +87,7 @@ _LEAST_PAIRS = 2
 
 
 def mde(n1: int, n2: int, sd: float, *, alpha: float = ALPHA, power: float = POWER) -> float:
-    """The least difference of means that an unpaired t-test finds with the given power.
+    """Return the least difference of means that an unpaired t-test finds with the given power.
 
     Args:
         n1: forks of one side.
@@ -113,7 +113,7 @@ def mde_paired(pairs: int, sd: float, *, alpha: float = ALPHA, power: float = PO
 
 
 def detectable(df: float, *, alpha: float = ALPHA, power: float = POWER) -> float:
-    """The least effect, in standard errors, that a two-sided t-test finds in the right direction.
+    """Return the least effect, in standard errors, that a two-sided t-test finds in the right direction.
 
     Args:
         df: degrees of freedom, above 0.
@@ -126,7 +126,7 @@ def detectable(df: float, *, alpha: float = ALPHA, power: float = POWER) -> floa
 def forks_needed(
     effect: float, sd: float, *, paired: bool = False, alpha: float = ALPHA, power: float = POWER
 ) -> int:
-    """Forks a side that a comparison needs to find an effect.
+    """Return forks a side that a comparison needs to find an effect.
 
     Args:
         effect: true difference of means, above 0, in the unit of `sd`.
@@ -172,7 +172,7 @@ def interval_half_width(forks: int, sd: float, *, paired: bool = False, alpha: f
 def forks_for_width(
     half_width: float, sd: float, *, paired: bool = False, least: int = FORKS_FOR_VERDICT
 ) -> int:
-    """Forks a side until an interval is expected to be so narrow: half its width, in the unit of `sd`.
+    """Return forks a side until an interval is expected to be so narrow: half its width, in the unit of `sd`.
 
     Returns:
         At least `least`; at most 100,000.
@@ -299,7 +299,7 @@ class Contrast(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return self._one_sided((truth - self.estimate) / self.error)
 
     def foreseen(self, units: int, further: int) -> "Contrast":
-        """What it will be with more units, if it and the spread stay as they are: looked at once more.
+        """Return what it will be with more units, if it and the spread stay as they are: looked at once more.
 
         Args:
             units: that it rests on: blocks, or forks a side; at least 2.
@@ -475,7 +475,7 @@ def _log(ratio: float) -> float:
 
 
 def further_forks(units: int, decided: Callable[[int], bool]) -> int | None:
-    """The fewest more forks a side that decide what is open.
+    """Return the fewest more forks a side that decide what is open.
 
     Args:
         units: that there are: blocks, or forks a side.

@@ -103,19 +103,19 @@ class Metric(msgspec.Struct, frozen=True):
         return math.ceil(round(1 / min(self.quantile, 1 - self.quantile), _DIGITS - 4))
 
     def counting(self, unit: str) -> "Metric":
-        """The metric for tasks whose throughput counts something else, such as documents."""
+        """Return the metric for tasks whose throughput counts something else, such as documents."""
         if self.figure.counts:
             return msgspec.structs.replace(self, unit=f"{unit}/s")
         costs = self.figure.by_documents and unit == DOCUMENTS
         return msgspec.structs.replace(self, unit=f"{self.unit}/1k docs") if costs else self
 
     def meeting(self, found: Iterable["ForkSummaries"]) -> "Metric":
-        """The metric for a row of these forks, whose values may be 0 where they usually are not."""
+        """Return the metric for a row of these forks, whose values may be 0 where they usually are not."""
         zeros = any(self.value(summary) == 0 for forks in found for _, summary in forks)
         return msgspec.structs.replace(self, zeros=True) if zeros else self
 
     def value(self, summary: TaskSummary) -> float | None:
-        """One fork's value in `unit`; None when the fork has none."""
+        """Return one fork's value in `unit`; None when the fork has none."""
         found = self.figure.of(summary)
         if self.quantile is None or not isinstance(found, Quantiles):
             return None if isinstance(found, Quantiles) else found
@@ -169,13 +169,13 @@ def _profiled(found: object) -> Iterator[str]:
 
 
 def percentile(quantile: float) -> str:
-    """A quantile as readers call it: 0.9 is `p90`, 0.999 is `p99.9`."""
+    """Return a quantile as readers call it: 0.9 is `p90`, 0.999 is `p99.9`."""
     text = f"{round(100 * quantile, _DIGITS):.{_DIGITS}f}".rstrip("0").rstrip(".")
     return f"p{text}"
 
 
 def metric(figure: str, quantile: float | None = None) -> Metric:
-    """A figure, or a part of one, as a metric.
+    """Return a figure, or a part of one, as a metric.
 
     `quantile`, for figures that have some, is between 0 and 1, both excluded; None means p90.
 
@@ -203,7 +203,7 @@ def _figure(name: str) -> Figure:
 
 
 def metric_of(key: MetricKey) -> Metric:
-    """The metric that has this machine name.
+    """Return the metric that has this machine name.
 
     Raises:
         ValueError: none has.
@@ -232,7 +232,7 @@ def kept_metric_of(name: str) -> Metric:
 
 
 def used_by(figure: Figure) -> tuple[str, ...]:
-    """What takes it as a metric; suites as `run`, but for what only index builds have."""
+    """Return what takes it as a metric; suites as `run`, but for what only index builds have."""
     if figure.named:
         return "run", "compare"
     if figure.loop == "search":
@@ -303,7 +303,7 @@ def check_told_by_clusters(names: Iterable[str]) -> None:
 
 
 def kept_keys(figure: Figure) -> list[MetricKey]:
-    """The machine names of what is kept of a figure with every fork."""
+    """Return the machine names of what is kept of a figure with every fork."""
     if not figure.of_tasks:
         return []
     if not figure.quantiles:
@@ -325,7 +325,7 @@ BUILD_METRICS = tuple(metric(figure.name) for figure in FIGURES if figure.usual 
 
 
 def metrics_in(plan: Plan, *, builds: bool = False) -> tuple[Metric, ...]:
-    """What variants of a plan are compared by, in the order of tables.
+    """Return what variants of a plan are compared by, in the order of tables.
 
     With `builds`, what index builds are, too, where there are several or nothing else.
     """
@@ -357,7 +357,7 @@ ForkSummaries = list[tuple[int, TaskSummary]]
 
 
 def places(plan: Plan) -> list[Place]:
-    """Every task of the plan, in the order in which they ran."""
+    """Return every task of the plan, in the order in which they ran."""
     return [
         (schedule, task)
         for schedule, challenge in enumerate(plan.schedules)
@@ -366,7 +366,7 @@ def places(plan: Plan) -> list[Place]:
 
 
 def challenge_title(plan: Plan, schedule: int) -> str:
-    """A challenge's name; of one that runs more than once, with its number."""
+    """Return a challenge's name; of one that runs more than once, with its number."""
     names = [challenge.name for challenge in plan.schedules]
     name = names[schedule]
     if names.count(name) == 1:
@@ -375,12 +375,12 @@ def challenge_title(plan: Plan, schedule: int) -> str:
 
 
 def task_at(plan: Plan, place: Place) -> Task:
-    """The task at a place."""
+    """Return the task at a place."""
     return plan.schedules[place[0]].schedule[place[1]]
 
 
 def collect(done: Mapping[str, Sequence[ForkRecord]], place: Place, task: Task) -> dict[str, ForkSummaries]:
-    """One task's summaries of finished forks, by label.
+    """Return one task's summaries of finished forks, by label.
 
     Raises:
         UsageError: another task was there.
@@ -401,7 +401,7 @@ Builds = Mapping[str, Sequence[IndexFacts]]
 
 
 def builds_as_forks(plan: Plan, builds: Builds) -> tuple[Plan, dict[str, list[ForkRecord]]]:
-    """The plan with index builds as its last challenge, and these by label, a fork and a block each.
+    """Return the plan with index builds as its last challenge, and these by label, a fork and a block each.
 
     Fields are those that all builds of all sides tell, unless they are less than a hundredth of each index.
     """
@@ -427,7 +427,7 @@ def builds_as_forks(plan: Plan, builds: Builds) -> tuple[Plan, dict[str, list[Fo
 
 
 def separate_builds(builds: Builds) -> dict[str, Sequence[IndexFacts]]:
-    """Those with builds of their own: variants that share one index do not differ in it."""
+    """Return those with builds of their own: variants that share one index do not differ in it."""
     found: dict[str, Sequence[IndexFacts]] = {}
     known: list[object] = []
     for label, group in builds.items():
@@ -475,12 +475,12 @@ def open_loop(task: Task, found: Mapping[str, ForkSummaries]) -> bool:
 
 
 def unit_of(found: Iterable[ForkSummaries]) -> str:
-    """What the throughput of a task counts, from the first fork of any side."""
+    """Return what the throughput of a task counts, from the first fork of any side."""
     return next((summary.unit for forks in found for _, summary in forks), "queries")
 
 
 def fork_values(metric: Metric, found: ForkSummaries) -> list[float]:
-    """One value a fork, in the metric's unit; NaN where the fork has none."""
+    """Return one value a fork, in the metric's unit; NaN where the fork has none."""
     values = [metric.value(summary) for _, summary in found]
     return [math.nan if value is None else value for value in values]
 

@@ -45,7 +45,7 @@ one time in seven."""
 
 
 def looks_at(runs: Iterable[RunRecord]) -> int:
-    """How often the figures of runs were looked at before more were measured, plus one.
+    """Return how often the figures of runs were looked at before more were measured, plus one.
 
     Below 0 if that is after every block: minus the most blocks that there can be.
     """
@@ -83,7 +83,7 @@ def p_in_spite_of_looks(p: float, looks: int) -> float:
 
 
 def confidence_in_spite_of_looks(confidence: float, looks: int) -> float:
-    """The confidence of an interval at a single look for the given one over all looks together."""
+    """Return the confidence of an interval at a single look for the given one over all looks together."""
     if not after_every_block(looks):
         return 1 - (1 - confidence) / looks
     level, slope = _nominal(-looks)

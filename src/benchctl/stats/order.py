@@ -77,7 +77,7 @@ def ran_before(plan: Plan, place: Place) -> tuple[str, ...]:
 
 
 def describe_before(after: Sequence[str]) -> str:
-    """What ran before, for readers: repetitions are counted, and of many only some are named."""
+    """Return what ran before, for readers: repetitions are counted, and of many only some are named."""
     if not after:
         return FRESH
     counts = {name: after.count(name) for name in after}

@@ -107,7 +107,7 @@ def unknown_tasks(history: History, plan: Plan) -> tuple[str, ...]:
 
 
 def visible(prospect: Prospect, forks: int, *, paired: bool) -> float:
-    """The least difference, as a ratio - 1, that so many forks a side find with 80 % power."""
+    """Return the least difference, as a ratio - 1, that so many forks a side find with 80 % power."""
     if paired:
         return math.expm1(mde_paired(forks, _of_differences(prospect.sd)))
     return math.expm1(mde(forks, forks, prospect.sd))
@@ -116,7 +116,7 @@ def visible(prospect: Prospect, forks: int, *, paired: bool) -> float:
 def expected_forks(
     found: Sequence[Prospect], most: int, stop: StopSpec | None, block_s: float | None, *, paired: bool
 ) -> int:
-    """How many forks a side a plan is expected to take under its stop rule, at most the planned ones.
+    """Return how many forks a side a plan is expected to take under its stop rule, at most the planned ones.
 
     `block_s` is the duration of one fork of every variant, seconds, where known.
     """

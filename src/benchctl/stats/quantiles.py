@@ -11,8 +11,7 @@ from benchctl.results.figures import Quantiles, TaskSummary
 from benchctl.results.model import ForkRecord
 from benchctl.results.plan import Place
 from benchctl.results.samples import Columns, Outcome, select
-from benchctl.stats.arrays import Floats, Integers, Mask
-from benchctl.stats.counts import ValueCounts
+from benchctl.stats.arrays import Floats, Integers, Mask, ValueCounts
 
 _PROBABILITIES = (0.5, 0.9, 0.99)
 _NS_PER_MS = 1_000_000
@@ -32,7 +31,7 @@ def quantiles(samples: ValueCounts) -> Quantiles | None:
 
 
 def quantile(samples: ValueCounts, probability: float) -> float | None:
-    """One quantile by Harrell and Davis, in the unit of the samples; None when there are none.
+    """Return one quantile by Harrell and Davis, in the unit of the samples; None when there are none.
 
     `probability` is between 0 and 1, both excluded.
     """
@@ -43,7 +42,7 @@ def quantile(samples: ValueCounts, probability: float) -> float | None:
 
 
 def median(samples: ValueCounts) -> float:
-    """The middle one of at least one sample, or the mean of the two in the middle."""
+    """Return the middle one of at least one sample, or the mean of the two in the middle."""
     return float(linear_quantiles(*samples.pairs(), 0.5))
 
 
@@ -115,7 +114,7 @@ _Times = dict[str, ValueCounts]
 
 
 def requantiled(fork: ForkRecord, chunks: Iterable[Columns], quantiles: Collection[float]) -> ForkRecord:
-    """The same fork, whose summaries know further quantiles of their times.
+    """Return the same fork, whose summaries know further quantiles of their times.
 
     The requests are those of `summarise`: successful measured operations, without the parts of longer ones.
     Memory is bounded by a chunk and the number of distinct times.
@@ -225,7 +224,7 @@ class GroupedCounts:
         self._counts.add(groups * _GROUP_SPAN + values)  # a power of ten: cutting values moves none elsewhere
 
     def groups(self) -> Iterator[tuple[int, Integers, Integers]]:
-        """Every group that has values, ascending: its number, its distinct values, and their counts."""
+        """Yield every group that has values, ascending: its number, its distinct values, and their counts."""
         keys, counts = self._counts.pairs()
         groups = keys // _GROUP_SPAN
         numbers, firsts = np.unique(groups, return_index=True)
@@ -244,7 +243,7 @@ def quantile_curve(values: Integers, counts: Integers) -> Floats:
 
 
 def carries(requests: int) -> Mask:
-    """Which of ODDS so many requests are enough for: 10/(1-q) of them."""
+    """Return which of ODDS so many requests are enough for: 10/(1-q) of them."""
     return requests >= TAIL_REQUESTS * ODDS * (1 - 1e-12)  # so that rounding cannot ask for one more
 
 
@@ -275,7 +274,7 @@ def magnitudes(hits: Integers) -> Integers:
 
 
 def boxes(service_ns: GroupedCounts) -> tuple[Box, ...]:
-    """One box for every order of magnitude that has requests, ascending.
+    """Return one box for every order of magnitude that has requests, ascending.
 
     Service times are grouped by `magnitudes` of their hits.
     """

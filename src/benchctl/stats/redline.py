@@ -12,9 +12,8 @@ from benchctl.results.figures import CurvePoint, RedlineEnd, StepVerdict
 from benchctl.results.model import ForkRecord
 from benchctl.results.plan import Plan, RedlineSpec
 from benchctl.results.samples import Columns, Outcome, select
-from benchctl.stats.arrays import Integers
+from benchctl.stats.arrays import Integers, ValueCounts
 from benchctl.stats.compare import own_interval
-from benchctl.stats.counts import ValueCounts
 from benchctl.stats.quantiles import quantile
 from benchctl.track.model import Task
 
@@ -119,7 +118,7 @@ def percentile_name(percentile: float) -> str:
 
 
 def needed_samples(percentile: float) -> int:
-    """How many samples a percentile needs to be precise: 100 for p90, 10,000 for p99.9."""
+    """Return how many samples a percentile needs to be precise: 100 for p90, 10,000 for p99.9."""
     return round(_BEYOND / (1 - percentile / 100))
 
 
@@ -221,7 +220,7 @@ class _Step:
         return self._offer.rate_per_s * period_ns / (period_ns + beyond_ns)
 
     def shortcoming(self) -> str:
-        """The first rule that the step breaks, in words; empty when it meets the objective."""
+        """Return the first rule that the step breaks, in words; empty when it meets the objective."""
         measured = self.percentile(self._spec.percentile)
         achieved = self.achieved_per_s
         if measured is None or achieved is None:

@@ -78,7 +78,7 @@ def scale_note(hits_per_request: int, requests: int, blog_hits: int, blog_reques
 def operation_scale(
     operation: str, challenge: str, *, hits: int | None, requests: int, documents: int
 ) -> ScaleNote | None:
-    """The distance of one task whose operation and challenge the blog has; None if it has not.
+    """Return the distance of one task whose operation and challenge the blog has; None if it has not.
 
     `requests` are those of one fork, warm-up included; `hits` None falls back to the blog's share of this
     corpus of `documents`.

@@ -64,7 +64,7 @@ class Estimate(msgspec.Struct, frozen=True):
 
 
 def spent_alpha(alpha: float, number: int) -> float:
-    """The share of alpha of the question with this number, from 1: the sum over all of them is alpha.
+    """Return the share of alpha of the question with this number, from 1: the sum over all of them is alpha.
 
     A search does not know how many questions it is going to have, so they get 6 / (pi k)^2 each.
     """
@@ -111,7 +111,7 @@ def cautious_log_odds(pairs: Sequence[float], rule: Rule) -> float:
 
 
 def answer(pairs: Sequence[float], rule: Rule) -> Answer | None:
-    """The answer by the pairs so far; None to go on measuring."""
+    """Return the answer by the pairs so far; None to go on measuring."""
     if len(pairs) >= LEAST_PAIRS:
         odds = cautious_log_odds(pairs, rule)
         if odds >= -math.log(rule.alpha):
@@ -122,7 +122,7 @@ def answer(pairs: Sequence[float], rule: Rule) -> Answer | None:
 
 
 def judge(pairs: Sequence[float], rule: Rule) -> Judgement:
-    """The answer by the pairs so far, with the odds behind it."""
+    """Return the answer by the pairs so far, with the odds behind it."""
     odds = cautious_log_odds(pairs, rule) if len(pairs) >= LEAST_PAIRS else None
     return Judgement(answer(pairs, rule) or "measuring", odds, -math.log(rule.alpha))
 
@@ -151,12 +151,12 @@ def confirm(pairs: Sequence[float], least_effect: float, alpha: float, most: int
 
 
 def level_of_look(alpha: float, most: int) -> float:
-    """The level, one-sided, of each t-test by which `confirm` answers."""
+    """Return the level, one-sided, of each t-test by which `confirm` answers."""
     return alpha / len(_looks(most))
 
 
 def standardised_gap(gap: float, groups: Sequence[Sequence[float]]) -> float:
-    """A gap, a log ratio above 0, in SDs of earlier pairs, each group about a mean of its own.
+    """Return a gap, a log ratio above 0, in SDs of earlier pairs, each group about a mean of its own.
 
     The SD is taken at its upper 80 % bound: pairs that differ more than assumed would break the test's
     promise; pairs that differ less only make it slower. At least one group has two pairs.

@@ -197,7 +197,7 @@ class Side(msgspec.Struct, frozen=True):
         )
 
     def build_figures(self) -> dict[str, object]:
-        """What `Figures` has of index builds: each fork's, the mean over them, and the two spreads."""
+        """Return what `Figures` has of index builds: each fork's, the mean over them, and the two spreads."""
         found = Series.of(self.values, additive=self.additive, signed=self.signed).nested(self.builds)
         return {
             "builds": self.builds,

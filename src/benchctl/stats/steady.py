@@ -319,7 +319,7 @@ def settling(summary: TaskSummary, margin: float) -> tuple[int, bool]:
 
 
 def advice(summaries: Sequence[TaskSummary], task: Task, *, margin: float = THROUGHPUT.margin) -> str:
-    """What to change so that all forks are measured after settling; empty when nothing is known.
+    """Return what to change so that all forks are measured after settling; empty when nothing is known.
 
     `summaries` and `margin` are those of `steadiness`.
     """

@@ -9,8 +9,7 @@ import numpy.typing as npt
 
 from benchctl.results.figures import Quantiles, TaskSummary
 from benchctl.results.samples import Columns, Outcome, select
-from benchctl.stats.arrays import Floats, Integers, Mask
-from benchctl.stats.counts import ValueCounts
+from benchctl.stats.arrays import Floats, Integers, Mask, ValueCounts
 from benchctl.stats.quantiles import TIMES, median, quantiles
 from benchctl.stats.steady import find_course
 from benchctl.track.model import Task
@@ -70,7 +69,7 @@ class Neighbours:
 
 
 def effective_samples(samples: int, lag1: float | None) -> float:
-    """How many independent samples an autocorrelated series is worth: m(1-phi)/(1+phi), at most m."""
+    """Return how many independent samples an autocorrelated series is worth: m(1-phi)/(1+phi), at most m."""
     if lag1 is None:
         return float(samples)
     return float(samples * min(1.0, (1 - lag1) / (1 + lag1)))
@@ -355,7 +354,7 @@ class _Tally:
         return self._weight * _NS_PER_S / window_ns if window_ns > 0 else None
 
     def agreed_hits(self) -> tuple[int | None, bool]:
-        """The one number of hits that every answer gave, and whether all counted exactly."""
+        """Return the one number of hits that every answer gave, and whether all counted exactly."""
         if len(self._hits) != 1 or -1 in self._hits:
             return None, False
         return next(iter(self._hits)), self._hits_exact

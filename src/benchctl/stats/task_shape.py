@@ -13,8 +13,7 @@ from benchctl.results.figures import Course
 from benchctl.results.plan import Place, Plan
 from benchctl.results.reading import ForkSource, TaskWindow, Telemetry
 from benchctl.results.samples import Columns, Outcome, select
-from benchctl.stats.arrays import Floats, Integers
-from benchctl.stats.counts import ValueCounts
+from benchctl.stats.arrays import Floats, Integers, ValueCounts
 from benchctl.stats.metrics import places, task_at
 from benchctl.stats.quantiles import (
     LEVELS,
@@ -192,7 +191,7 @@ class Sequel:
             self._course.add(ranks // self._each + self._warm_bins, part["end_ns"] - part["start_ns"])
 
     def course(self) -> CourseLine | None:
-        """The course, after everything was added."""
+        """Return the course, after everything was added."""
         requests: list[int] = []
         quantiles: list[Floats] = []
         for _, values, counts in self._course.groups():
@@ -207,11 +206,11 @@ class Sequel:
         return CourseLine(sizes, ranks, (starts - self._survey.origin_ns) / _NS_PER_S, p10, p50, p90)
 
     def flow(self) -> Flow:
-        """The completions, after everything was added."""
+        """Return the completions, after everything was added."""
         return Flow(self._cell_s, self._first, self._units, *self._span)
 
     def shape(self) -> TaskShape:
-        """All of it, after everything was added."""
+        """Return all of it, after everything was added."""
         survey = self._survey
         return TaskShape(
             warmup=self._warm.size,
@@ -239,7 +238,7 @@ class _Order:
         return self._before[np.searchsorted(self._starts, self._counted.rounded(starts))]
 
     def starts(self, ranks: Integers) -> Integers:
-        """The start of each rank, or the nearest if it is out of range."""
+        """Return the start of each rank, or the nearest if it is out of range."""
         if self.size == 0:
             return np.zeros_like(ranks)
         places = np.searchsorted(self._before, ranks, side="right") - 1
@@ -247,7 +246,7 @@ class _Order:
 
 
 def successes(rows: Columns) -> Columns:
-    """The successful operations among rows, those of warm-up included."""
+    """Return the successful operations among rows, those of warm-up included."""
     return select(rows, (rows["part"] == 0) & (rows["outcome"] == Outcome.OK))
 
 
@@ -395,7 +394,7 @@ class RunShapes(msgspec.Struct, frozen=True):
 
 
 def fork_name(label: str, block: int) -> str:
-    """One fork among those of all variants."""
+    """Return one fork among those of all variants."""
     return f"{label}, fork {block}"
 
 

@@ -85,7 +85,7 @@ _DistributionForks = Sequence[tuple[ForkShape, Distribution]]
 
 
 def course_chart(shapes: TaskShapes, frame: Frame) -> Chart | None:
-    """The course of one task, a panel a variant; None when no request succeeded."""
+    """Return the course of one task, a panel a variant; None when no request succeeded."""
     found = {
         label: [
             (fork, line) for fork in shapes.forks.get(label, ()) if (line := fork.shape.course) is not None
@@ -278,7 +278,7 @@ def _levels(course: Course) -> str:
 
 
 def flow_chart(shapes: TaskShapes, frame: Frame) -> Chart | None:
-    """Throughput and telemetry of one task; None without samples."""
+    """Return throughput and telemetry of one task; None without samples."""
     found = {label: shapes.forks[label] for label in frame.variants if shapes.forks.get(label)}
     if not found:
         return None
@@ -449,7 +449,7 @@ def _mean(values: Floats, weights: Integers) -> float | None:
 
 
 def distribution_chart(shapes: TaskShapes, frame: Frame, *, kind: str, of: Getter) -> Chart | None:
-    """The distribution of one kind of time of one task; None when no fork has any.
+    """Return the distribution of one kind of time of one task; None when no fork has any.
 
     `kind` names it, such as `service time`; `of` gets it of one fork.
     """
@@ -611,7 +611,7 @@ def _distribution_table(found: Mapping[str, _DistributionForks], kind: str) -> G
 
 
 def box_chart(shapes: TaskShapes, frame: Frame) -> Chart | None:
-    """The boxes of one task; None when its requests do not differ in their hits."""
+    """Return the boxes of one task; None when its requests do not differ in their hits."""
     found = {
         label: shapes.hits[label]
         for label in frame.variants

@@ -77,7 +77,7 @@ def run_subject(
     commands: tuple[Command, ...] = (),
     profiles: tuple[Grid, ...] = (),
 ) -> Subject:
-    """The page of one run; `Subject` describes the arguments."""
+    """Return the page of one run; `Subject` describes the arguments."""
     counts, word = (analysis.forks, "fork") if record.plan.schedules else (analysis.builds, "index build")
     forks = ", ".join(f"{counted(count, word)} of {name}" for name, count in counts.items())
     imported = "" if record.imported is None else f", imported from {record.imported.tool}"
@@ -105,7 +105,7 @@ def comparison_subject(
     without_samples: tuple[str, ...] = (),
     commands: tuple[Command, ...] = (),
 ) -> Subject:
-    """The page of results from one run or several.
+    """Return the page of results from one run or several.
 
     `sides` has label, number of forks and run of each, baseline first; `Subject` describes the others.
     """
@@ -295,7 +295,7 @@ def _profiles(folder: RunFolder, record: RunRecord) -> tuple[Grid, ...]:
 def comparison_page(
     archive: Archive, selection: Selection, analysis: Analysis, commands: Iterable[Command] = ()
 ) -> Subject:
-    """The page of compared results, from one run or several; `commands` print or make it again."""
+    """Return the page of compared results, from one run or several; `commands` print or make it again."""
     from benchctl.report.charts.requests import sample_charts  # noqa: PLC0415 - see `_analysis_charts`
 
     sides = selection.sides
@@ -313,7 +313,7 @@ def comparison_page(
 
 
 def single_file_page(subject: Subject) -> str:
-    """A page in one file, for standard output."""
+    """Return a page in one file, for standard output."""
     return render_page(subject, inline=True)
 
 

@@ -38,7 +38,7 @@ _INLINE_POLICY = (
 
 @cache
 def text_of(name: str) -> str:
-    """One of the files, as text.
+    """Return one of the files, as text.
 
     Raises:
         BenchctlError: the plotly package lacks its script.
@@ -49,17 +49,17 @@ def text_of(name: str) -> str:
 
 
 def inline_script(name: str) -> Markup:
-    """A script that can stand inside a page."""
+    """Return a script that can stand inside a page."""
     return Markup(_unclosed(text_of(name)))  # noqa: S704 - our own file, or plotly's
 
 
 def inline_style() -> Markup:
-    """The style sheet, to stand inside a page."""
+    """Return the style sheet, to stand inside a page."""
     return Markup(text_of(STYLE))  # noqa: S704 - our own file
 
 
 def content_policy(*, inline: bool) -> str:
-    """The Content-Security-Policy of a page: no network, and no script but its own."""
+    """Return the Content-Security-Policy of a page: no network, and no script but its own."""
     if not inline:
         return _LINKED_POLICY
     hashes = " ".join(f"'sha256-{_digest(_unclosed(text_of(name)))}'" for name in (SCRIPT, PLOTLY))
@@ -67,7 +67,7 @@ def content_policy(*, inline: bool) -> str:
 
 
 def scriptless_policy() -> str:
-    """The Content-Security-Policy of a page in one file that has no script."""
+    """Return the Content-Security-Policy of a page in one file that has no script."""
     return "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
 
 
@@ -119,7 +119,7 @@ class Group(msgspec.Struct, frozen=True):
 
 
 def figure(chart: Chart, *, explained: bool = False) -> Figure:
-    """A chart with its data where the page's script finds it."""
+    """Return a chart with its data where the page's script finds it."""
     return Figure(
         key=anchor(chart.key),
         title=chart.title,
@@ -132,7 +132,7 @@ def figure(chart: Chart, *, explained: bool = False) -> Figure:
 
 
 def groups(charts: Iterable[Chart], order: Sequence[str]) -> list[Group]:
-    """Charts by task, in `order` of titles; tasks that it does not name come last."""
+    """Return charts by task, in `order` of titles; tasks that it does not name come last."""
     found: dict[str, list[Chart]] = {name: [] for name in order}
     for chart in charts:
         found.setdefault(chart.group, []).append(chart)
@@ -162,12 +162,12 @@ def _typed_array(value: object) -> object:
 
 
 def breakable(text: str) -> Markup:
-    """A name that may be broken at its joints, where a narrow column has no room for all of it."""
+    """Return a name that may be broken at its joints, where a narrow column has no room for all of it."""
     return Markup("<wbr>").join(_JOINT.split(text))
 
 
 def flagged(text: str) -> Markup:
-    """A line in which options such as `-Xmx1g` are not broken at their hyphens, if there is room."""
+    """Return a line in which options such as `-Xmx1g` are not broken at their hyphens, if there is room."""
     marked = (
         Markup('<span class="flag">{}</span>').format(word) if word.startswith("-") else escape(word)
         for word in text.split(" ")
@@ -176,13 +176,13 @@ def flagged(text: str) -> Markup:
 
 
 def anchor(key: str) -> str:
-    """A valid `id`, whatever the key was made of."""
+    """Return a valid `id`, whatever the key was made of."""
     return _NOT_IN_ANCHORS.sub("-", key)
 
 
 @cache
 def templates(*packages: tuple[str, str]) -> jinja2.Environment:
-    """A strict, escaping template environment without invisible characters.
+    """Return a strict, escaping template environment without invisible characters.
 
     `packages` are folders in Python packages with further templates, found before the shared ones.
     """

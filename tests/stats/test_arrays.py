@@ -3,8 +3,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchctl.stats import counts as counts_module
-from benchctl.stats.counts import ValueCounts
+from benchctl.stats import arrays
+from benchctl.stats.arrays import ValueCounts
 
 PARTS = st.lists(st.lists(st.integers(-(10**6), 10**6) | st.integers(0, 30), max_size=30), max_size=8)
 
@@ -13,7 +13,7 @@ PARTS = st.lists(st.lists(st.integers(-(10**6), 10**6) | st.integers(0, 30), max
 def often() -> pytest.MonkeyPatch:
     """Counts are merged after every few values instead of every million."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(counts_module, "_MOST_PENDING", 5)
+        patch.setattr(arrays, "_MOST_PENDING", 5)
         yield patch
 
 
