@@ -195,7 +195,7 @@ def ask(client: SearchClient, operation: Asking, index_name: str) -> Answer:
     """Ask one operation, counting hits exactly: only the first page of several, but all searches of a batch.
 
     Raises:
-        BenchctlError: the node failed for another reason than not knowing the operation or its index.
+        BenchctlError: If the node failed for another reason than not knowing the operation or its index.
     """
     index = operation.target or index_name
     if isinstance(operation, MultiSearch):
@@ -296,7 +296,7 @@ class AnswerBook:
         """Write the book, atomically; without a file, do nothing.
 
         Raises:
-            BenchctlError: the disk is full or cannot be written.
+            BenchctlError: If the disk is full or cannot be written.
         """
         if self._path is None:
             return
@@ -464,8 +464,7 @@ def _without_ties(entries: list[Any]) -> list[Any]:
     """Scored buckets in a canonical order; other lists unchanged.
 
     Significant terms of equal scores come in any order, and which of them make it into the size is arbitrary:
-    of
-    those that score like the last one, only numbers are kept.
+    of those that score like the last one, only numbers are kept.
     """
     if not entries or not all(isinstance(entry, dict) and "score" in entry for entry in entries):
         return entries

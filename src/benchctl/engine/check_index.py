@@ -33,7 +33,7 @@ def check_shards(node: Node, lib: Path, halted: Callable[[], bool]) -> None:
         halted: asked now and then whether to give up.
 
     Raises:
-        BenchctlError: a shard is damaged, it cannot be checked, or it was given up.
+        BenchctlError: If a shard is damaged, it cannot be checked, or it was given up.
     """
     with disk_errors(f"copy the index in {node.data}"):
         root = Path(tempfile.mkdtemp(prefix="check-", dir=node.data.parent))

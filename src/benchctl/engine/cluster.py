@@ -121,7 +121,7 @@ class Cluster:
             Seconds waited; at least one window, at most about max_s.
 
         Raises:
-            BenchctlError: a node died.
+            BenchctlError: If a node died.
         """
         start = time.monotonic()
         used, since = self._cpu_seconds(), start
@@ -143,7 +143,7 @@ class Cluster:
             within_s: how long to watch each, see `Node.check_alive`.
 
         Raises:
-            BenchctlError: one died, and how; or the last one.
+            BenchctlError: If one died, and how; or the last one.
         """
         for node in self.nodes:
             try:
@@ -182,7 +182,7 @@ class Cluster:
             halted: asked now and then whether to give up.
 
         Raises:
-            BenchctlError: there is no such node, it does not come back, or it was given up.
+            BenchctlError: If there is no such node, it does not come back, or it was given up.
         """
         for node in self.nodes if name is None else (self._named(name),):
             if action == "check":
@@ -270,7 +270,7 @@ class Ground:
         """Configure a node.
 
         Raises:
-            BenchctlError: it cannot be.
+            BenchctlError: If it cannot be.
         """
         folders = BootFolders.create(place_of(self.folder, wanted.name))
         data = place_of(self.data, wanted.name)
@@ -475,7 +475,7 @@ def archive_classes(home: Home, installation: Installation, jdk: Jdk, starts: St
         being over, before it has written one: a day later it is tried again.
 
     Raises:
-        BenchctlError: the disk refuses.
+        BenchctlError: If the disk refuses.
     """
     archive = starts.archive(installation, jdk)
     refused = archive.with_suffix(".refused")

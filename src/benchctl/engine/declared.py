@@ -138,7 +138,7 @@ def try_out(client: SearchClient, wanted: Places) -> None:
     """Make each of these places, and remove it, to see what a cluster's own templates make of it.
 
     Raises:
-        BenchctlError: one would be seen elsewhere, cannot be made, or is there already.
+        BenchctlError: If one would be seen elsewhere, cannot be made, or is there already.
     """
     require_free(client, wanted)
     _remove(client, wanted)
@@ -180,7 +180,7 @@ def lent(client: SearchClient, wanted: Places, *, keep: bool) -> Iterator[None]:
         keep: mark what was made and leave it.
 
     Raises:
-        BenchctlError: one of them is there already, and somebody else's.
+        BenchctlError: If one of them is there already, and somebody else's.
     """
     require_free(client, wanted)
     _remove(client, wanted)
@@ -199,7 +199,7 @@ def require_free(client: SearchClient, wanted: Places) -> None:
     """Check that a cluster has none of these places, save those that carry benchctl's mark.
 
     Raises:
-        BenchctlError: it has one.
+        BenchctlError: If it has one.
     """
     for name in wanted.names:
         found = _mappings(client, name)
@@ -237,7 +237,7 @@ def make_all(client: SearchClient, track: Track, wanted: Places, given: Mapping[
     index settings that the variant brought to `wanted`.
 
     Raises:
-        BenchctlError: the node refuses one of them, with its reason.
+        BenchctlError: If the node refuses one of them, with its reason.
     """
     needs_streams = bool(wanted.data_streams) or any(DATA_STREAM in one.body for one in track.templates)
     streams = not needs_streams or _has_data_streams(client)
@@ -260,7 +260,7 @@ def stand_ins(client: SearchClient, names: Sequence[str]) -> tuple[str, ...]:
     """The data streams among these names that are plain indices on a node.
 
     Raises:
-        NodeRequestError: the node does not answer.
+        NodeRequestError: If the node does not answer.
     """
     if not names:
         return ()

@@ -61,8 +61,7 @@ def fetch_archive(
 
     Raises:
         BenchctlError: there is no such version, the repository cannot be reached, the download is truncated
-            or
-            does not match its checksum, or the disk refuses. The cache then holds none of it.
+            or does not match its checksum, or the disk refuses. The cache then holds none of it.
     """
     source = partial(MavenSource, engine_coordinates(engine), environ=environ, progress=progress, free=free)
     return _from_maven(_engine_path(home, engine, version), version, source)
@@ -116,7 +115,7 @@ def download_archive(
     `pause` waits for so many seconds before an interrupted download is resumed.
 
     Raises:
-        BenchctlError: the server or the disk refuses, or the download is truncated or does not match.
+        BenchctlError: If the server or the disk refuses, or the download is truncated or does not match.
     """
     parts = urlsplit(url)
     name = Path(parts.path).name
@@ -144,7 +143,7 @@ def local_archive(path: Path) -> Archive:
     """An archive on the user's disk, used in place.
 
     Raises:
-        BenchctlError: it is of an unknown kind or cannot be read.
+        BenchctlError: If it is of an unknown kind or cannot be read.
     """
     _check_kind(path)
     with disk_errors(f"read {path}"):
@@ -259,11 +258,10 @@ def install(
     """Prepare a variant's distribution; immediate when it was prepared before.
 
     A folder is used in place, with the version of its library; an archive, given or from the Maven
-    repository, is
-    unpacked into the home. Half-finished work of killed processes there is removed first.
+    repository, is unpacked into the home. Half-finished work of killed processes there is removed first.
 
     Raises:
-        BenchctlError: the distribution cannot be had, is damaged, is not that engine or version, or cannot
+        BenchctlError: If the distribution cannot be had, is damaged, is not that engine or version, or cannot
             be read by the user that nodes run as.
     """
     sweep(home)
@@ -296,8 +294,8 @@ def check_distribution(home: Home, spec: VariantSpec) -> None:
     """Check that what `install` would use exists, without installing it; URLs are not checked.
 
     Raises:
-        UsageError: there is no such version, file or folder, or it is something else.
-        BenchctlError: the Maven repository cannot be reached.
+        UsageError: If there is no such version, file or folder, or it is something else.
+        BenchctlError: If the Maven repository cannot be reached.
     """
     given = spec.distribution
     if given is None:

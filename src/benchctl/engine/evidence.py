@@ -71,8 +71,7 @@ class Collector(Protocol):
     """Collects evidence of one node start. Its methods are called in this order, each once.
 
     `end` is called even if the node fails or never gets ready. None of them may send the node a request: a
-    search,
-    and to a lesser degree anything else, changes what is measured.
+    search, and to a lesser degree anything else, changes what is measured.
     """
 
     def flags(self) -> tuple[str, ...]:
@@ -134,7 +133,7 @@ class LoggedCollector(ABC):
         """Convert the log to columns beside it; if the node never was ready, only the log is kept.
 
         Raises:
-            BenchctlError: the log cannot be read, or the columns cannot be written.
+            BenchctlError: If the log cannot be read, or the columns cannot be written.
         """
         if self._process is None:
             return
@@ -216,25 +215,20 @@ class InliningCollector:
     """Makes HotSpot write PrintCompilation and PrintInlining to `jvm.log`.
 
     These are the lines of standard output, with two important differences. They are the JVM's alone: on
-    standard
-    output, the engine's lines come in between. And a change of thread is marked (`<writer thread='N'/>`): C2
-    prints the head of a compilation when it begins and its tree when it ends, with other compilers' lines in
-    between, so that only the thread tells whose tree it is. (Without threads, 350 of one node's calls came
-    out
-    where the bytecode of their root does not reach.)
+    standard output, the engine's lines come in between. And a change of thread is marked (`<writer
+    thread='N'/>`): C2 prints the head of a compilation when it begins and its tree when it ends, with other
+    compilers' lines in between, so that only the thread tells whose tree it is. (Without threads, 350 of one
+    node's calls came out where the bytecode of their root does not reach.)
 
     LogCompilation's XML was the alternative. On the same work (Lucene's CheckIndex on an index of 200,000
     documents) it wrote 14.1 MB in 230,000 lines on JDK 21 where these flags write 2.0 MB in 18,000 (17: 10.6
     against 2.0). It would also have the receivers of virtual calls, which PrintInlining omits: that prints a
-    type
-    profile only where it used one. The difference in run time was within its variation. The text is what
-    others
-    quote, such as the blog, and JDK 17, 21 and 25 print it alike but for details.
+    type profile only where it used one. The difference in run time was within its variation. The text is what
+    others quote, such as the blog, and JDK 17, 21 and 25 print it alike but for details.
 
     Standard output has the same lines, which are removed when the node is gone. They cannot be kept out:
     `-XX:-DisplayVMOutput` also silences `-XX:+PrintFlagsFinal`, from which both engines' start scripts read
-    the
-    heap size, and without which they do not start.
+    the heap size, and without which they do not start.
     """
 
     kind: EvidenceKind = "inlining"
@@ -267,7 +261,7 @@ class InliningCollector:
         """Reduce the node's output to the engine's own lines.
 
         Raises:
-            BenchctlError: the disk is full or cannot be written.
+            BenchctlError: If the disk is full or cannot be written.
         """
         if self._stdout is None or not self._log.exists():
             return
@@ -332,7 +326,7 @@ class OsCollector:
         """Write the readings; nothing if the node never was ready.
 
         Raises:
-            BenchctlError: the disk is full or cannot be written.
+            BenchctlError: If the disk is full or cannot be written.
         """
         self._stop()
         if self._rows:
@@ -401,7 +395,7 @@ def check_runtime(kinds: Sequence[EvidenceKind], java_home: Path) -> None:
     """Refuse a runtime that cannot provide these kinds.
 
     Raises:
-        UsageError: it lacks a tool that profiles need.
+        UsageError: If it lacks a tool that profiles need.
     """
     for tool in _TOOLS if "profile" in kinds else ():
         if not (java_home / "bin" / tool).is_file():
@@ -438,7 +432,7 @@ class ProfileCollector:
         """Start recording.
 
         Raises:
-            BenchctlError: the JVM refused.
+            BenchctlError: If the JVM refused.
         """
         settings = self._scene.folder / SETTINGS_NAME
         with disk_errors(f"write {settings}"):
@@ -454,7 +448,7 @@ class ProfileCollector:
         """Stop recording, which writes the file.
 
         Raises:
-            BenchctlError: the JVM refused.
+            BenchctlError: If the JVM refused.
         """
         self._command(node, "JFR.stop", f"filename={self._recording}", expected="Stopped recording")
 
@@ -462,7 +456,7 @@ class ProfileCollector:
         """Convert the recording to `profile.json`, and to `profile.collapsed` for other tools.
 
         Raises:
-            BenchctlError: there is none, it cannot be read, or the disk is full.
+            BenchctlError: If there is none, it cannot be read, or the disk is full.
         """
         if self._clock is None:
             return
@@ -577,7 +571,7 @@ def collectors(kinds: Sequence[EvidenceKind], scene: Scene) -> list[Collector]:
     """A collector for each kind, in order; the scene's folder is made.
 
     Raises:
-        BenchctlError: it cannot be.
+        BenchctlError: If it cannot be.
     """
     with disk_errors(f"collect evidence in {scene.folder}"):
         scene.folder.mkdir(parents=True)

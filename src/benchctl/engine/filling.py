@@ -27,8 +27,7 @@ def settle(client: SearchClient, name: str) -> None:
     """Commit until the last commit is the only one and the translog is empty.
 
     With an asynchronous translog the engine keeps older commits, their segments and gigabytes of translog
-    until
-    everything before them is on disk; a copy of the data would include all of that.
+    until everything before them is on disk; a copy of the data would include all of that.
 
     Raises:
         BenchctlError: that takes too long.
@@ -66,16 +65,15 @@ def freeze(source: Path, target: Path) -> None:
     """Link or copy a data folder as of its last commits; a node may be running on it, if nobody indexes.
 
     Lucene writes every file of its `index` folders once, so those are always linked: copying them would take
-    as
-    long as building the index. Files in no commit may be linked, too: whoever opens the index removes them.
-    Everything else is small and copied.
+    as long as building the index. Files in no commit may be linked, too: whoever opens the index removes
+    them. Everything else is small and copied.
 
     Args:
         source: a node's data folder.
         target: a folder that does not exist yet, on the same file system; removed after a failure.
 
     Raises:
-        OSError: the file system cannot link, is full, or the node keeps committing.
+        OSError: If the file system cannot link, is full, or the node keeps committing.
     """
     for _ in range(ATTEMPTS):
         before = _state(source)
@@ -200,7 +198,7 @@ class PartialIndex:
         """The checkpoint's progress; None when there is no usable one.
 
         Raises:
-            BenchctlError: it is damaged.
+            BenchctlError: If it is damaged.
         """
         manifest = self._manifest()
         return None if manifest is None else manifest.progress
@@ -230,7 +228,7 @@ class PartialIndex:
             The saved progress.
 
         Raises:
-            BenchctlError: the node holds more or fewer documents than were acknowledged, it fails, or the
+            BenchctlError: If the node holds more or fewer documents than were acknowledged, it fails, or the
                 disk refuses.
         """
         settle(client, target)
@@ -254,7 +252,7 @@ class PartialIndex:
         """Copy the checkpoint to a data folder for a node, which must not exist yet.
 
         Raises:
-            BenchctlError: there is none, or the disk refuses.
+            BenchctlError: If there is none, or the disk refuses.
         """
         manifest = self._manifest()
         if manifest is None:
@@ -345,7 +343,7 @@ def fill(client: SearchClient, key: IndexKey, send: Sender) -> IndexFacts:
     """Create, ingest, refresh, force-merge and flush; the node is still up afterwards.
 
     Raises:
-        BenchctlError: the node refused a step, lost documents, or did not merge to the stated segments.
+        BenchctlError: If the node refused a step, lost documents, or did not merge to the stated segments.
     """
     declared = create(client, key)
     return finish(client, key, declared, send())
@@ -362,7 +360,7 @@ def create(client: SearchClient, key: IndexKey) -> Declared:
         What `finish` is to restore.
 
     Raises:
-        BenchctlError: the node refuses something.
+        BenchctlError: If the node refuses something.
     """
     wanted = key.places
     make_all(client, key.track, wanted, key.index_settings)
@@ -380,7 +378,7 @@ def finish(client: SearchClient, key: IndexKey, declared: Declared, sent: Sent) 
     """Refresh, force-merge and flush the documents, and report on the index.
 
     Raises:
-        BenchctlError: the node refused a step, lost documents, or did not merge to the stated segments.
+        BenchctlError: If the node refused a step, lost documents, or did not merge to the stated segments.
     """
     target = key.places.target
     refresh_s = _timed(lambda: client.refresh(target))

@@ -62,7 +62,7 @@ def read_source(path: Path) -> MicroSpec:
     between) or under `dependencies` in a YAML file of the same name beside it (`micro.yml` in a folder).
 
     Raises:
-        UsageError: there is nothing, or coordinates are none.
+        UsageError: If there is nothing, or coordinates are none.
     """
     path = path.absolute()
     if not path.exists():
@@ -90,7 +90,7 @@ def sources_of(path: Path) -> list[Path]:
     """The Java files of a source; none of a jar.
 
     Raises:
-        UsageError: it is neither Java nor a jar.
+        UsageError: If it is neither Java nor a jar.
     """
     if path.is_dir():
         files = sorted(path.rglob("*.java"))
@@ -106,7 +106,7 @@ def check_arguments(words: Sequence[str]) -> None:
     """Refuse arguments of JMH's that benchctl gives itself.
 
     Raises:
-        UsageError: one of them is.
+        UsageError: If one of them is.
     """
     instead = {"-p": "give --param", "-t": "give --threads", "-f": "give --forks"}
     for word in words:
@@ -166,8 +166,8 @@ class Workbench:
         """A jar of the Maven repository's.
 
         Raises:
-            UsageError: there is none.
-            BenchctlError: it cannot be had.
+            UsageError: If there is none.
+            BenchctlError: If it cannot be had.
         """
         group, artifact, version = coordinates.split(":")
         return fetch_published(self.home, Coordinates(group, artifact), version, self.progress).path
@@ -176,7 +176,7 @@ class Workbench:
         """The benchmarks as a jar or a folder of classes: compiled with what JMH generates, unless they were.
 
         Raises:
-            BenchctlError: they do not compile, with the compiler's words.
+            BenchctlError: If they do not compile, with the compiler's words.
         """
         source = Path(micro.source)
         files = sources_of(source)
@@ -204,8 +204,8 @@ class Workbench:
         """A variant, ready to run: its jars come before the others, or in the place of other versions.
 
         Raises:
-            UsageError: a jar is not there.
-            BenchctlError: it cannot be had, or not be patched.
+            UsageError: If a jar is not there.
+            BenchctlError: If it cannot be had, or not be patched.
         """
         named = {one.rsplit(":", 1)[0]: one for one in micro.dependencies}
         files: list[Path] = []
@@ -237,8 +237,8 @@ class Workbench:
         """Coordinates of jars, and of those that their POMs say they need, once for all runs.
 
         Raises:
-            UsageError: there is no such version.
-            BenchctlError: a POM cannot be had.
+            UsageError: If there is no such version.
+            BenchctlError: If a POM cannot be had.
         """
         if not dependencies:
             return ()
@@ -300,7 +300,7 @@ def list_benchmarks(jdk: Jdk, class_path: Sequence[Path], include: str) -> list[
     """Those whose name a regular expression matches.
 
     Raises:
-        UsageError: none does.
+        UsageError: If none does.
         BenchctlError: JMH fails.
     """
     words = ["-cp", joined(class_path), _MAIN, "-lp", *([include] if include else [])]
@@ -334,7 +334,7 @@ def tasks_of(
     """A task for every benchmark, each of its parameters' values, and each number of threads.
 
     Raises:
-        UsageError: no benchmark has such a parameter.
+        UsageError: If no benchmark has such a parameter.
     """
     known = {name for one in benchmarks for name in one.params}
     for name in params:
@@ -377,7 +377,7 @@ def run_trial(subject: MicroSubject, trial: Trial, stopped: Callable[[], bool]) 
     """Run a benchmark; its entry of JMH's JSON, as JMH wrote it.
 
     Raises:
-        BenchctlError: it fails, crashes or takes too long, with its last words; or it was stopped.
+        BenchctlError: If it fails, crashes or takes too long, with its last words; or it was stopped.
     """
     meta = trial.task.meta
     result = trial.folder / "result.json"
@@ -462,7 +462,7 @@ def named_params(texts: Sequence[str]) -> Iterator[tuple[str, tuple[str, ...]]]:
     """`--param NAME=A,B` in parts.
 
     Raises:
-        UsageError: one is not of that form.
+        UsageError: If one is not of that form.
     """
     for text in texts:
         name, equals, values = text.partition("=")

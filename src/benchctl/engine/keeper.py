@@ -1,13 +1,10 @@
 """Runs one node so that it cannot outlive benchctl; a standalone script that `engine.process` starts.
 
 Needs only the standard library, because it runs isolated (`python -I -S`) to start fast. Its standard input
-is
-the far end of a pipe that benchctl holds: the first line is JSON that says what to run, a later line `kill`
-kills everything at once, and end of file, which the kernel sends however benchctl dies, ends everything with
-a
-grace period. On standard output it writes `started PID`, `failed REASON` and `exited STATUS` (negative: by
-that
-signal), and closes it when no descendant is left.
+is the far end of a pipe that benchctl holds: the first line is JSON that says what to run, a later line
+`kill` kills everything at once, and end of file, which the kernel sends however benchctl dies, ends
+everything with a grace period. On standard output it writes `started PID`, `failed REASON` and `exited
+STATUS` (negative: by that signal), and closes it when no descendant is left.
 """
 
 import contextlib

@@ -2,10 +2,8 @@
 
 A start script runs short-lived JVMs for two to three seconds before the server, and ends up with the same
 command line every time. It is run once with a stand-in for `java` that records its arguments; from then on
-the
-server is started with these, with the folders of each start filled in. A class-data-sharing archive halves
-the
-server's own start time.
+the server is started with these, with the folders of each start filled in. A class-data-sharing archive
+halves the server's own start time.
 """
 
 import base64
@@ -111,7 +109,7 @@ class Starts:
         """Keep the archive that a node wrote, if it did; no link is followed.
 
         Raises:
-            OSError: the disk refuses, or it is not a file.
+            OSError: If the disk refuses, or it is not a file.
         """
         with (
             contextlib.suppress(FileNotFoundError),
@@ -127,7 +125,7 @@ def starts_of(home: Home, installation: Installation) -> Starts:
     """The folder of an installation's starts, created if missing.
 
     Raises:
-        BenchctlError: the disk refuses.
+        BenchctlError: If the disk refuses.
     """
     key = hashlib.sha256(f"{installation.root}\0{installation.archive_sha256}".encode()).hexdigest()[:12]
     folder = home.engines / f"{installation.engine}-{installation.version}-starts-{key}"
@@ -165,8 +163,8 @@ def direct(
         archive_to: where the server dumps its classes when it ends; it then uses no archive.
 
     Raises:
-        UnlearnableError: what the script does cannot be recorded.
-        BenchctlError: the disk refuses.
+        UnlearnableError: If what the script does cannot be recorded.
+        BenchctlError: If the disk refuses.
     """
     places = _Places(folders, data.absolute())
     key = _key(script, places, installation, jdk)
@@ -230,8 +228,7 @@ class _Places:
         """Cut standard input at every path of this start.
 
         In the engine's wire format a string follows its length; where a path does not, it is part of
-        something else
-        whose encoding is unknown.
+        something else whose encoding is unknown.
         """
         strings = {
             _string(str(path)): path

@@ -62,8 +62,8 @@ def read_live_index(client: SearchClient, name: str) -> LiveIndex:
     """Read an index from a cluster.
 
     Raises:
-        UsageError: there is none, or the name stands for several, or it does not keep its documents.
-        NodeRequestError: the cluster refuses or does not answer.
+        UsageError: If there is none, or the name stands for several, or it does not keep its documents.
+        NodeRequestError: If the cluster refuses or does not answer.
     """
     try:
         found = client.request("GET", f"/{quote(name, safe=',*')}", params={"flat_settings": "true"})
@@ -110,7 +110,7 @@ def integer_setting(value: object) -> int:
     """An integer setting, which engines write as text.
 
     Raises:
-        BenchctlError: it is none.
+        BenchctlError: If it is none.
     """
     try:
         return int(str(value))
@@ -128,7 +128,7 @@ def fields_of(mappings: Mapping[str, Any]) -> list[tuple[str, str, Mapping[str, 
     Those of nested objects are excluded: they need nested queries.
 
     Raises:
-        BenchctlError: the mappings are nested too deeply, or malformed.
+        BenchctlError: If the mappings are nested too deeply, or malformed.
     """
     found: list[tuple[str, str, Mapping[str, Any]]] = []
     try:
@@ -195,7 +195,7 @@ def read_page(answer: object) -> Page:
     """Parse an answer.
 
     Raises:
-        BenchctlError: it is not a search's.
+        BenchctlError: If it is not a search's.
     """
     try:
         return msgspec.convert(answer, Page)
@@ -220,12 +220,11 @@ def plan_draw(client: SearchClient, index: str, *, docs: int | None, seed: int) 
     """Plan the search for a sample: documents get random scores, and those above a bound are candidates.
 
     So a sample takes one pass over the index, whatever its size. `docs` None takes all documents; the same
-    seed
-    chooses the same ones as long as the index does not change.
+    seed chooses the same ones as long as the index does not change.
 
     Raises:
-        UsageError: the index has no documents.
-        NodeRequestError: the cluster refuses.
+        UsageError: If the index has no documents.
+        NodeRequestError: If the cluster refuses.
     """
     every: dict[str, Any] = {"query": {"match_all": {}}}
     held = _count(client, index, every)
@@ -255,8 +254,8 @@ def read_hits(client: SearchClient, index: str, draw: Draw, *, page: int) -> Ite
     """The documents of a draw in index order, page by page, as of the first page.
 
     Raises:
-        BenchctlError: a page is incomplete, or a document cannot be read.
-        NodeRequestError: the cluster refuses.
+        BenchctlError: If a page is incomplete, or a document cannot be read.
+        NodeRequestError: If the cluster refuses.
     """
     body = {**draw.body, "size": page, "sort": ["_doc"], "track_total_hits": True}
     path = f"/{quote(index, safe='')}/_search"
@@ -358,7 +357,7 @@ def suggest_operations(client: SearchClient, index: LiveIndex) -> tuple[Operatio
     Each was tried once, and found something.
 
     Raises:
-        NodeRequestError: the cluster does not even answer a search for everything.
+        NodeRequestError: If the cluster does not even answer a search for everything.
     """
     everything = _search("default", {"query": {"match_all": {}}})
     client.search(index.name, everything["body"], timeout_s=_SUGGESTION_TIMEOUT_S)

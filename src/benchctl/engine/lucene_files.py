@@ -35,7 +35,7 @@ def bytes_by_kind(data: Path) -> dict[str, int]:
         data: of a node that is stopped.
 
     Raises:
-        OSError: it cannot be read.
+        OSError: If it cannot be read.
     """
     found: Counter[str] = Counter()
     for folder in _shards(data):
@@ -109,7 +109,7 @@ def content_digest(data: Path) -> str:
         data: of a node that is stopped.
 
     Raises:
-        OSError: it cannot be read.
+        OSError: If it cannot be read.
     """
     # The folder of an index has a name that is drawn.
     shards = [f"{folder.parent.name} {_shard_digest(folder)}" for folder in _shards(data)]

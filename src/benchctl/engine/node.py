@@ -259,7 +259,7 @@ class Member(ABC):
         `halted` is asked now and then whether to give up.
 
         Raises:
-            BenchctlError: it ended, or takes too long.
+            BenchctlError: If it ended, or takes too long.
         """
 
     @abstractmethod
@@ -267,7 +267,7 @@ class Member(ABC):
         """Say where all nodes of its cluster listen.
 
         Raises:
-            BenchctlError: the disk refuses.
+            BenchctlError: If the disk refuses.
         """
 
     @abstractmethod
@@ -277,7 +277,7 @@ class Member(ABC):
         `halted` is asked now and then whether to give up.
 
         Raises:
-            BenchctlError: it ended, takes too long, or was given up.
+            BenchctlError: If it ended, takes too long, or was given up.
         """
 
     @abstractmethod
@@ -289,7 +289,7 @@ class Member(ABC):
         """CPU time that the server JVM has used, over all its threads; 0 of one that is down.
 
         Raises:
-            BenchctlError: it died.
+            BenchctlError: If it died.
         """
 
     @abstractmethod
@@ -337,7 +337,7 @@ class Member(ABC):
             when: it would have died, for the message.
 
         Raises:
-            BenchctlError: it died, and how.
+            BenchctlError: If it died, and how.
         """
 
     @abstractmethod
@@ -362,7 +362,7 @@ class Member(ABC):
         `halted` is asked now and then whether to give up.
 
         Raises:
-            BenchctlError: it ended, takes too long, or was given up.
+            BenchctlError: If it ended, takes too long, or was given up.
         """
 
     @abstractmethod

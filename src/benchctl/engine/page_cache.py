@@ -30,7 +30,7 @@ def prepare_page_cache(data: Path, wanted: PageCache) -> float | None:
         The share of its bytes that is in the page cache now, 0 to 1; None where nothing was done.
 
     Raises:
-        BenchctlError: the file system keeps its pages, as one in memory does, or a file cannot be read.
+        BenchctlError: If the file system keeps its pages, as one in memory does, or a file cannot be read.
     """
     if wanted == "as-is":
         return None
@@ -55,7 +55,7 @@ def resident_share(data: Path) -> float:
     """How much of an index is in the page cache, 0 to 1; a node may be at work on it.
 
     Raises:
-        BenchctlError: a file cannot be read.
+        BenchctlError: If a file cannot be read.
     """
     resident = total = 0
     with disk_errors(f"look at the page cache of {data}"):

@@ -77,7 +77,7 @@ class Compiler:
                 sources is the root of the file system.
 
         Raises:
-            BenchctlError: they do not compile, with the compiler's first lines.
+            BenchctlError: If they do not compile, with the compiler's first lines.
         """
         # `--release` would need a JDK's symbol file; this uses the runtime's own classes instead.
         flags = ["-source", str(release), "-target", str(release), "-nowarn", "-g"]
@@ -95,7 +95,7 @@ def fetch_compiler(home: Home, jdk: Jdk, progress: Progress) -> Compiler:
     """Download the compiler, unless it is cached.
 
     Raises:
-        BenchctlError: it cannot be had, or not run on that Java.
+        BenchctlError: If it cannot be had, or not run on that Java.
     """
     if jdk.major < _LEAST_JAVA:
         raise BenchctlError(

@@ -64,7 +64,7 @@ def derived(home: Home, original: Installation, parts: object, change: Callable[
             one.
 
     Raises:
-        BenchctlError: the disk refuses, or `change` does.
+        BenchctlError: If the disk refuses, or `change` does.
     """
     key: tuple[object, ...] = (_FORMAT, original.archive_sha256, str(original.root), parts)
     if not original.root.is_relative_to(home.engines):
@@ -149,7 +149,7 @@ def with_plugins(home: Home, original: Installation, plugins: Sequence[tuple[str
     """An installation with plug-ins, each given as (the user's name for it, its zip file).
 
     Raises:
-        UsageError: a file is not a plug-in, is one for another engine or version, or is installed already.
+        UsageError: If a file is not a plug-in, is one for another engine or version, or is installed already.
     """
     if not plugins:
         return original
@@ -264,11 +264,10 @@ def with_jars(home: Home, original: Installation, jars: Sequence[Jar]) -> Instal
     """An installation with jars replaced by others of the same artifacts.
 
     The new file keeps the old one's name, by which the engine's security policies know it. An index is always
-    built
-    by the original, never by such an installation: so both read the same bytes.
+    built by the original, never by such an installation: so both read the same bytes.
 
     Raises:
-        BenchctlError: a jar cannot be read, has nothing to replace, replaces the same as another, or is
+        BenchctlError: If a jar cannot be read, has nothing to replace, replaces the same as another, or is
             changed meanwhile.
     """
     if not jars:
@@ -321,8 +320,7 @@ def _artifact(jar: Jar, original: Installation, library: dict[str, str]) -> str:
     """Which artifact of the library a jar is.
 
     Known by its coordinates, else its file name, else Maven's properties inside it, else a manifest with the
-    same
-    titles as exactly one of the jars there: Lucene's have no other mark.
+    same titles as exactly one of the jars there: Lucene's have no other mark.
     """
     said = [jar.artifact] if jar.artifact else [*_names(jar.path.stem)]
     own = None if jar.artifact else _metadata_of(jar.path)
@@ -400,7 +398,7 @@ def equip(home: Home, spec: VariantSpec, progress: Progress) -> Equipment:
     """Install a variant's engine, runtime, plug-ins and jars, unless they are.
 
     Raises:
-        BenchctlError: one of them cannot be had, or does not fit the engine.
+        BenchctlError: If one of them cannot be had, or does not fit the engine.
     """
     plain = install(home, spec, progress)
     jdk = provide_jdk(home, spec.jdk)
@@ -415,8 +413,8 @@ def check_asked(home: Home, spec: VariantSpec) -> None:
     """Check that what `equip` would use exists, without fetching anything.
 
     Raises:
-        UsageError: there is no such version, distribution or Java home.
-        BenchctlError: the Maven repository cannot be reached.
+        UsageError: If there is no such version, distribution or Java home.
+        BenchctlError: If the Maven repository cannot be reached.
     """
     check_java_home(spec.jdk)
     check_distribution(home, spec)

@@ -57,7 +57,7 @@ def entries(source: Path, target: Path) -> Iterator[Entry]:
     """Everything that a copy of a data folder needs: all but the locks of a running node.
 
     Raises:
-        OSError: it cannot be read, or holds a symbolic link.
+        OSError: If it cannot be read, or holds a symbolic link.
     """
     yield Entry(source, target, is_folder=True)
     is_lucene = source.name == "index" and source.parent.name.isdigit()
@@ -75,7 +75,7 @@ def link(source: Path, target: Path) -> None:
     """Link a file, without following links of the nodes' user.
 
     Raises:
-        OSError: the file system refuses, or there is such a link.
+        OSError: If the file system refuses, or there is such a link.
     """
     with folder_past_nodes(source.parent) as folder:
         os.link(source.name, target, src_dir_fd=folder, follow_symlinks=False)
@@ -85,7 +85,7 @@ def copy(source: Path, target: Path) -> None:
     """Copy a file, without following links of the nodes' user.
 
     Raises:
-        OSError: the file system refuses, or there is such a link.
+        OSError: If the file system refuses, or there is such a link.
     """
     with open_regular(source, follow=False) as file:
         shutil.copyfile(f"/proc/self/fd/{file.fileno()}", target)
@@ -97,7 +97,7 @@ def stamps(data: Path) -> dict[str, tuple[int, int, int]]:
     Hard links, which forks make, change none of these.
 
     Raises:
-        OSError: one cannot be accessed.
+        OSError: If one cannot be accessed.
     """
     found = {}
     for entry in _checksummed(data):
@@ -166,8 +166,7 @@ class IndexKey:
     """What makes two prepared indices interchangeable.
 
     Plug-ins of the installation count, since analysis may need them. Replaced jars do not: an index is always
-    built
-    by the installation without them, so that both read the same bytes.
+    built by the installation without them, so that both read the same bytes.
     """
 
     installation: Installation  # the engine that builds it
@@ -279,12 +278,11 @@ def find_prepared(home: Home, name: str, nodes: Sequence[str] | None = None) -> 
     Of one whose nodes are on several hosts, `nodes` are those that are to be on this one.
 
     Only a manifest, written last, makes a folder a prepared index. Its files are checked, at about a gigabyte
-    a
-    second, unless they were before and have not changed since: a node would silently search most damaged
+    a second, unless they were before and have not changed since: a node would silently search most damaged
     ones.
 
     Raises:
-        BenchctlError: it is damaged.
+        BenchctlError: If it is damaged.
     """
     root = home.indices / name
     part: _Part | None = None
@@ -356,7 +354,7 @@ def building(home: Home, key: IndexKey, *, free: FreeBytes = free_bytes, more: i
     `more` is the number of further builds of the same kind, whose space is checked now as well.
 
     Raises:
-        BenchctlError: the disk is too small.
+        BenchctlError: If the disk is too small.
     """
     needed = round(key.corpus.documents * bytes_per_document(key.corpus, more))
     what = "an index" if more == 0 else f"{more + 1} builds of an index"
@@ -388,7 +386,7 @@ def keep(
     files are for.
 
     Raises:
-        BenchctlError: the disk is full or cannot be written.
+        BenchctlError: If the disk is full or cannot be written.
     """
     root = home.indices / name
     held_bytes = None
@@ -411,11 +409,10 @@ def copy_index(prepared: PreparedIndex, target: Path) -> float:
 
     Lucene never rewrites a file of its `index` folders, so those are hard-linked where the file system can.
     Everything else (cluster state, translog with its checkpoints, which are rewritten in place) is copied.
-    The target
-    is a data folder that does not exist yet.
+    The target is a data folder that does not exist yet.
 
     Raises:
-        BenchctlError: no space, or the source cannot be read.
+        BenchctlError: If no space, or the source cannot be read.
     """
     start = time.monotonic()
     try:

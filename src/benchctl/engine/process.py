@@ -55,8 +55,7 @@ class NodeProcess:
     """A running node and everything it started; a context manager that leaves no process behind.
 
     The processes are in their own session, so that Ctrl-C at the terminal does not reach them, and below a
-    keeper
-    that ends them if benchctl dies in any way.
+    keeper that ends them if benchctl dies in any way.
 
     Args:
         command: what to run.
@@ -293,7 +292,7 @@ def lines_since(log: Path, offset: int) -> tuple[list[str], int]:
     """The whole lines of a log behind an offset, and where they end.
 
     Raises:
-        OSError: it cannot be read.
+        OSError: If it cannot be read.
     """
     with open_regular(log, follow=False) as file:
         file.seek(offset)
@@ -306,7 +305,7 @@ def started_ns(pid: int) -> int:
     """When a process started, on the monotonic clock; the kernel's resolution is about 10 ms.
 
     Raises:
-        OSError: it is gone.
+        OSError: If it is gone.
     """
     # After the program's name, which may contain anything.
     fields = (

@@ -210,7 +210,7 @@ def ask(client: SearchClient, what: str) -> tuple[Any, int]:
     """Ask for STATISTICS or HOT_THREADS: the answer, and its bytes.
 
     Raises:
-        NodeRequestError: the cluster refuses or does not answer.
+        NodeRequestError: If the cluster refuses or does not answer.
     """
     params = {"filter_path": _FILTER} if what == STATISTICS else {}
     answer = client.request("GET", _PATHS[what], params=params, timeout_s=_TIMEOUT_S)

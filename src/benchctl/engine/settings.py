@@ -136,7 +136,7 @@ class BootFolders:
         """Say where other nodes listen, to a node that may be looking there already.
 
         Raises:
-            OSError: the file system refuses.
+            OSError: If the file system refuses.
         """
         text = "".join(f"{address}\n" for address in addresses)
         replace_past_nodes(self.config / "unicast_hosts.txt", text.encode())
@@ -145,7 +145,7 @@ class BootFolders:
         """Have the next start take the ports of this one, which is over, and wait for no other nodes.
 
         Raises:
-            OSError: the file system refuses.
+            OSError: If the file system refuses.
         """
         file = self.config / f"{engine}.yml"
         settings = yaml.safe_load(read_file(file, follow=False))
@@ -161,7 +161,7 @@ class BootFolders:
         """Create the folders.
 
         Raises:
-            BenchctlError: something is there already, the path cannot be used in JVM options, or the file
+            BenchctlError: If something is there already, the path cannot be used in JVM options, or the file
                 system refuses.
         """
         folders = cls(root.absolute())
@@ -182,7 +182,7 @@ def check_usable(root: Path) -> None:
     """Refuse a folder in which no node could start.
 
     Raises:
-        UsageError: its path would break the node's command line.
+        UsageError: If its path would break the node's command line.
     """
     # Start scripts split JVM options at white space, and the JVM splits the value of -Xlog at colons.
     bad = next((char for char in str(root) if char.isspace() or char == ":"), None)
@@ -232,8 +232,8 @@ def write_config(
     `listen`, if there is one, else on loopback; so do other nodes, if they are `spread` over hosts.
 
     Raises:
-        UsageError: a flag or setting that benchctl cannot pass on.
-        BenchctlError: the file system refuses.
+        UsageError: If a flag or setting that benchctl cannot pass on.
+        BenchctlError: If the file system refuses.
     """
     options = _own_jvm_options(boot, heap_mb, check_flags(installation.engine, jvm_flags))
     merged = {**_own_settings(boot, installation, data), **joining, **check_settings(settings)}
@@ -301,7 +301,7 @@ def check_flag(engine: EngineName, flag: str) -> str:
     """Return a flag that a JVM options file can carry.
 
     Raises:
-        UsageError: it is none, spans lines, seems to contain a secret, or OpenSearch's start script
+        UsageError: If it is none, spans lines, seems to contain a secret, or OpenSearch's start script
             would split it.
     """
     if not flag.startswith("-") or "\n" in flag or "\r" in flag:
@@ -360,7 +360,7 @@ def check_settings(settings: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the settings if none of them is reserved.
 
     Raises:
-        UsageError: one of OWN_SETTINGS, or another that opens the node to the network.
+        UsageError: If one of OWN_SETTINGS, or another that opens the node to the network.
     """
     for name in sorted(settings):
         if name in OWN_SETTINGS or _LISTENS.fullmatch(name):
@@ -375,7 +375,7 @@ def check_environment(variables: Mapping[str, str]) -> Mapping[str, str]:
     """Return a variant's variables if a node can have them.
 
     Raises:
-        UsageError: one names a node's folder, which is reserved; holds JVM flags, which would bypass the
+        UsageError: If one names a node's folder, which is reserved; holds JVM flags, which would bypass the
             record of a run's flags; has no valid name; or seems to hold a secret.
     """
     for name in variables:
@@ -446,7 +446,7 @@ def environment(
     `more` are the variant's variables; on `path` the start script finds its tools.
 
     Raises:
-        UsageError: one of the variables is reserved.
+        UsageError: If one of the variables is reserved.
     """
     prefix = "ES" if installation.engine == "elasticsearch" else "OPENSEARCH"
     return {
@@ -465,7 +465,7 @@ def hand_over(root: Path, owner: Owner | None) -> None:
     """Make a folder tree the node's own; does nothing without an owner, or where it is theirs already.
 
     Raises:
-        BenchctlError: the file system refuses.
+        BenchctlError: If the file system refuses.
     """
     if owner is None:
         return

@@ -178,7 +178,7 @@ def read_pauses(logs: Path, pid: int, clock: LogClock) -> list[GcPause]:
         clock: what the result's times count by.
 
     Raises:
-        BenchctlError: one cannot be read.
+        BenchctlError: If one cannot be read.
     """
     found = [pause for path in logs.glob("gc.log*") for pause in _pauses(path, str(pid), clock)]
     return sorted(found, key=lambda pause: pause.start_ns)

@@ -42,7 +42,7 @@ def settle(ready: Path, final: Path) -> None:
     """Move a complete folder to its place, unless another process has just put the same there.
 
     Raises:
-        OSError: it cannot be moved.
+        OSError: If it cannot be moved.
     """
     try:
         ready.replace(final)

@@ -55,7 +55,7 @@ def heap_mb(text: str) -> int:
     """A heap such as `512m` or `4g`, in MiB.
 
     Raises:
-        UsageError: it is none.
+        UsageError: If it is none.
     """
     try:
         size = mebibytes(msgspec.convert(text, HeapSize))
@@ -70,7 +70,7 @@ def flat(name: str, value: object) -> dict[str, object]:
     """A setting by its full name; several when its value is a mapping.
 
     Raises:
-        UsageError: a name occurs twice.
+        UsageError: If a name occurs twice.
     """
     if not isinstance(value, dict):
         return {name: value}
@@ -102,7 +102,7 @@ def check_index_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Index settings by their full names.
 
     Raises:
-        UsageError: a name is empty, or a number is none.
+        UsageError: If a name is empty, or a number is none.
     """
     named = whole_names(settings)
     for name, value in named.items():
@@ -147,7 +147,7 @@ def placed(text: str, folder: Path) -> str:
     """A path made absolute; a URL unchanged.
 
     Raises:
-        UsageError: a URL contains a secret.
+        UsageError: If a URL contains a secret.
     """
     return _check_source(text) if text.startswith(_URL) else str((folder / expanded(text)).absolute())
 
@@ -156,7 +156,7 @@ def placed_jar(text: str, folder: Path) -> str:
     """A jar with its path, or that of its diff, made absolute.
 
     Raises:
-        UsageError: it is none.
+        UsageError: If it is none.
     """
     kind = part_kind(_check_source(text))
     if kind == "url":
@@ -200,8 +200,8 @@ def check_parts(spec: VariantSpec) -> None:
     """Refuse a variant whose jars or plug-ins are missing, or whose URLs contain credentials.
 
     Raises:
-        UsageError: a file is missing, or a URL contains a secret.
-        BenchctlError: one cannot be accessed.
+        UsageError: If a file is missing, or a URL contains a secret.
+        BenchctlError: If one cannot be accessed.
     """
     for text in (spec.distribution or "", *spec.plugins, *spec.jars):
         _check_source(text)
@@ -286,7 +286,7 @@ def applied(entry: VariantEntry, base: VariantSpec, name: str, folder: Path | No
             the distribution stay as written.
 
     Raises:
-        EntryError: a value that no node can have.
+        EntryError: If a value that no node can have.
     """
     here = Path.cwd() if folder is None else folder
     flags = _each(entry.jvm, "jvm", lambda flag: check_flag(base.engine, flag))
@@ -336,7 +336,7 @@ def check_filler(spec: VariantSpec) -> None:
     Both engines read what the major version before has written.
 
     Raises:
-        UsageError: it would not.
+        UsageError: If it would not.
     """
     if spec.index_from is None:
         return
@@ -557,7 +557,7 @@ def canonical_engine(text: str) -> EngineName:
     """The engine of `es`, `os`, `elasticsearch` or `opensearch`.
 
     Raises:
-        UsageError: it is none of them.
+        UsageError: If it is none of them.
     """
     try:
         return ENGINE_WORDS[text]
@@ -569,7 +569,7 @@ def base_variant(text: str) -> VariantSpec:
     """The plain variant that `es`, `opensearch` or `es@8.19.0` means; `es@latest` is not resolved here.
 
     Raises:
-        UsageError: there is no such engine, or no version after the @.
+        UsageError: If there is no such engine, or no version after the @.
     """
     return _parse_base(text, _NOTHING_DEFINED)
 
@@ -593,7 +593,7 @@ def parse_variant(
         defined: variants of a file, which can be named like the built-in ones.
 
     Raises:
-        UsageError: the text has neither form, or names an engine or option that does not exist.
+        UsageError: If the text has neither form, or names an engine or option that does not exist.
     """
     head, pieces = _split(text)
     label, labelled, wanted = head.rpartition("=")
@@ -617,7 +617,7 @@ def with_option(base: VariantSpec, option: str, value: str) -> VariantSpec:
     """A variant with one more option, as on the command line, or with another `version`.
 
     Raises:
-        UsageError: no variant can have that.
+        UsageError: If no variant can have that.
     """
     entry = VariantEntry(version=value) if option == "version" else _entry([(option, value)], base.name)
     try:
@@ -630,7 +630,7 @@ def placed_variant(text: str, folder: Path) -> str:
     """A variant's text with the paths of its options, relative to `folder`, made absolute.
 
     Raises:
-        UsageError: the text does not have the form, or an option has an invalid value.
+        UsageError: If the text does not have the form, or an option has an invalid value.
     """
     head, pieces = _split(text)
     found = [head]
@@ -649,7 +649,7 @@ def check_jdks(jdks: Mapping[str, str], variants: Sequence[VariantSpec]) -> None
         variants: all that are measured.
 
     Raises:
-        UsageError: a key is neither one of the variants nor an engine's name, nor empty.
+        UsageError: If a key is neither one of the variants nor an engine's name, nor empty.
     """
     exact = [f"{_SHORT_NAMES[variant.engine]}@{variant.version}" for variant in variants]
     known = [*(variant.name for variant in variants), *exact, *ENGINE_WORDS]
@@ -706,7 +706,7 @@ def check_name(name: str, what: str = "a variant's label") -> str:
     """Return a name of something that is valid in file names.
 
     Raises:
-        UsageError: it is not.
+        UsageError: If it is not.
     """
     if not _LABEL.fullmatch(name):
         raise UsageError(

@@ -32,7 +32,7 @@ def check_spec(spec: VariantSpec) -> VariantSpec:
     """Return a variant that a node can have.
 
     Raises:
-        UsageError: one of its flags, settings, variables, jars or plug-ins is invalid.
+        UsageError: If one of its flags, settings, variables, jars or plug-ins is invalid.
     """
     check_settings(spec.settings)
     check_index_settings(spec.index_settings)
@@ -49,7 +49,7 @@ def with_newest(
     """The variants with `latest` resolved; `newest` asks the repository, once per engine.
 
     Raises:
-        BenchctlError: the repository cannot be reached, or lists no release.
+        BenchctlError: If the repository cannot be reached, or lists no release.
     """
     known = cache(newest)
     return tuple(
@@ -79,7 +79,7 @@ def resolve_variants_mapping(
         By name, in the order of the file, without the built-in `es` and `os`.
 
     Raises:
-        UsageError: something is wrong with one of them: with file, line and column.
+        UsageError: If something is wrong with one of them: with file, line and column.
     """
     resolver = _Resolver(entries, document, steps, folder)
     return {name: resolver.spec(name) for name in entries}
@@ -173,7 +173,7 @@ def load_variants(path: Path) -> dict[str, VariantSpec]:
         By name, in the order of the file.
 
     Raises:
-        UsageError: it cannot be read, or something in it is wrong: with file, line and column.
+        UsageError: If it cannot be read, or something in it is wrong: with file, line and column.
     """
     typed = read_typed(path, dict[str, VariantEntry])
     if not typed.value:

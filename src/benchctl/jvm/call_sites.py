@@ -160,8 +160,8 @@ def compare_sites(
     """Find the sites that are inlined on one side and a virtual call on the other.
 
     Sites match by caller, bci and the called method's name. If the two sides have different versions of a
-    class, bcis
-    differ: then the n-th call of a name in a caller matches the n-th, provided both have equally many.
+    class, bcis differ: then the n-th call of a name in a caller matches the n-th, provided both have equally
+    many.
 
     `everywhere` includes all callers, not only those of Lucene and the engines.
     """
@@ -221,7 +221,7 @@ def read_called(log: InliningLog, caller: str, callee: str) -> Called:
     """Look up the calls of `callee`, a name without its class, in a method, as `names` takes it.
 
     Raises:
-        BenchctlError: the log cannot be read.
+        BenchctlError: If the log cannot be read.
     """
     newest = _newest_calls(log, caller, callee)
     if not newest:
@@ -287,7 +287,7 @@ def find_newest(log: InliningLog, method: str, level: int | None) -> FoundCompil
     `level` is that of the compilation, 1 to 4; None for any.
 
     Raises:
-        UsageError: there is none; suggests similar names.
+        UsageError: If there is none; suggests similar names.
     """
     mentions = log.mentions(method)
     for as_root, candidates in ((True, mentions.rooted), (False, mentions.calling)):
@@ -388,7 +388,7 @@ def choose(
     """The log that is asked for: the first block, its last boot and the first node, unless specified.
 
     Raises:
-        UsageError: there is none, or no variant is named where several have one.
+        UsageError: If there is none, or no variant is named where several have one.
     """
     if not logs:
         raise UsageError("the run has no inlining log", hint=_HOW)

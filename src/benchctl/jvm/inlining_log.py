@@ -480,8 +480,7 @@ class InliningLog:
     """What HotSpot compiled and inlined, from bytes or a file: text, or compressed as `.zst`.
 
     Iterating is one pass. It yields a compilation when the thread that printed it begins another: not quite
-    in the
-    order of `number`.
+    in the order of `number`.
     """
 
     def __init__(self, source: bytes | Path) -> None:
@@ -492,7 +491,7 @@ class InliningLog:
         """All compilations.
 
         Raises:
-            BenchctlError: the file cannot be read or decompressed, or is truncated.
+            BenchctlError: If the file cannot be read or decompressed, or is truncated.
         """
         account = Account()
         with ExitStack() as stack:

@@ -210,8 +210,7 @@ def names(method: str, asked: str) -> bool:
     """Whether a user's `asked` names the method `package.Outer$Inner::method`.
 
     Accepts the same, or a suffix that begins with a class: `Outer$Inner::method`, `Inner::method`; or
-    `method` or
-    `::method` alone.
+    `method` or `::method` alone.
     """
     name = stable(method)
     asked = asked.removeprefix("::")
@@ -240,10 +239,8 @@ def cut_tree(
     """Leave out what happens only within the Java library, and the obvious.
 
     Kept are all calls of methods outside the Java library except accessors, intrinsics and forced inlining;
-    virtual
-    calls; sites with several receivers; calls refused because of a compiler limit; what was asked for; and
-    the path to
-    each of them.
+    virtual calls; sites with several receivers; calls refused because of a compiler limit; what was asked
+    for; and the path to each of them.
 
     Args:
         calls: a whole tree.

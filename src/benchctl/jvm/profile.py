@@ -95,7 +95,7 @@ def read_profile(folder: Path) -> Profile | None:
     """The profile in a folder of evidence; None when there is none.
 
     Raises:
-        BenchctlError: it cannot be read, is damaged, or of another version.
+        BenchctlError: If it cannot be read, is damaged, or of another version.
     """
     path = folder / PROFILE_NAME
     found = read_versioned(path, Profile, "profile", PROFILE_VERSION)
@@ -138,8 +138,7 @@ class RecordingClock:
     """Times by the host's clock, in UTC, without a time zone.
 
     A recording is printed in the time zone of its JVM, which it does not name; and what it calls the JVM's
-    start is
-    the end of the JVM's own startup, seconds later.
+    start is the end of the JVM's own startup, seconds later.
     """
 
     started: datetime  # the JVM's process
@@ -163,7 +162,7 @@ class RecordingText:
         """Yield the samples, in the order of the text.
 
         Raises:
-            BenchctlError: a sample has no time, or precedes the event that reveals the time zone.
+            BenchctlError: If a sample has no time, or precedes the event that reveals the time zone.
         """
         for line in self._lines:
             event = _EVENT.fullmatch(line)
@@ -250,7 +249,7 @@ def expand(lines: Iterable[str]) -> dict[Stack, int]:
     """Parse collapsed stacks; duplicates are added up.
 
     Raises:
-        BenchctlError: a line does not end with a count.
+        BenchctlError: If a line does not end with a count.
     """
     found: dict[Stack, int] = {}
     for number, line in enumerate(lines, 1):
@@ -492,7 +491,7 @@ def fork_profiles(folder: RunFolder, record: RunRecord, variant: str, node: str 
     `node` is one of several; empty for all of them.
 
     Raises:
-        BenchctlError: one cannot be read, is damaged, or of another version.
+        BenchctlError: If one cannot be read, is damaged, or of another version.
     """
     found = []
     for fork in record.done(variant):
@@ -528,7 +527,7 @@ def count_fork(
         pools: as for `count_stacks`.
 
     Raises:
-        UnknownTimesError: it is unknown when these tasks ran.
+        UnknownTimesError: If it is unknown when these tasks ran.
     """
     windows = None if tasks is None else _windows(folder, profile.fork, tasks)
     counted = [

@@ -23,8 +23,7 @@ def decorated(lines: Iterable[str], pid: int, started_ns: int) -> Iterator[tuple
     """What one process logged: (nanoseconds since it started, the rest of the line, right-stripped).
 
     Start scripts run other JVMs with the same flags before a server, and the last line may be cut. Lines of
-    other
-    processes, and lines without decorations, are skipped.
+    other processes, and lines without decorations, are skipped.
 
     Args:
         lines: of the log, with or without line ends.
