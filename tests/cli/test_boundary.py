@@ -258,7 +258,7 @@ MEASURED = ["--challenge", "range-only"]
         (["run", "--challenge", "{folder}/comma.json"], "comma.json, line 2\n"),
         (["run", *MEASURED, "--target", "x=ftp://host"], "is not the address of a host"),
         (["run", *MEASURED, "--until-steady", "--test-mode"], "--test-mode cuts"),
-        (["redline", "--operation", "range", "--slo", "p90=1s", "--variant", "os@99.0.0"], "no opensearch"),
+        (["redline", "--operation", "range", "--slo", "p90=1s", "--variant", "os@99.0.0"], "not found in"),
         (["minimize", "--challenge", "big5rangedebug", "--effect", "range slower than fresh", "--heap", HUGE],
          "leaves too little"),
         (["experiment", "run", "jvm-inlining", "--heap", HUGE], "leaves too little"),
