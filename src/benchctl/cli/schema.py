@@ -43,9 +43,7 @@ def schema(name: SchemaName) -> Schema:
     for struct in _structs(msgspec.inspect.type_info(written), set()):
         definition = definitions.get(struct.__name__, {})
         if "description" in definition:
-            definition["description"] = " ".join(
-                definition["description"].partition("Attributes:")[0].split()
-            )
+            definition["description"] = " ".join(definition["description"].split())
         comments = _field_comments(struct)
         for field, key in zip(struct.__struct_fields__, struct.__struct_encode_fields__, strict=True):
             if field in comments and key in definition.get("properties", {}):

@@ -26,18 +26,11 @@ Direction = Literal["faster", "slower"]
 
 
 class SeriesKey(msgspec.Struct, frozen=True, forbid_unknown_fields=True, order=True):
-    """What is followed from night to night.
-
-    Attributes:
-        variant: its label in the suite, whatever version that means in a night.
-        challenge: title of the challenge; with its number where it runs more than once.
-        task: label of the task; with its number where the challenge has several of that label.
-        metric: machine name.
-    """
+    """What is followed from night to night."""
 
     variant: str
-    challenge: str
-    task: str
+    challenge: str  # title of the challenge; with its number where it runs more than once
+    task: str  # label of the task; with its number where the challenge has several of that label
     metric: str
 
 
@@ -57,18 +50,13 @@ class NightVariant(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rena
 
 
 class Change(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """Something that is not what it was in the night before.
+    """Something that is not what it was in the night before."""
 
-    Attributes:
-        what: such as `kernel`, `benchctl`, `es: version`, `es: JVM flags`.
-        before, after: in words; empty where there was or is nothing.
-        variant: whose it is; empty for the host and benchctl.
-    """
-
-    what: str
+    what: str  # such as `kernel`, `benchctl`, `es: version`, `es: JVM flags`
+    # `before`, `after`: in words; empty where there was or is nothing.
     before: str
     after: str
-    variant: str = ""
+    variant: str = ""  # whose it is; empty for the host and benchctl
 
 
 Rule = Literal["step", "drift", "outlier"]
@@ -95,26 +83,19 @@ class Shift(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="keb
 
 
 class Confirmation(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """Last-good against tonight, interleaved on fresh nodes, on one task and metric.
-
-    Attributes:
-        run: id of the confirming run.
-        forks_good, forks_tonight: with a value.
-        effect_percent, low_percent, high_percent: tonight over last-good, minus one; the 95 % interval. None
-            where forks were too few.
-        p_adjusted: by Benjamini and Hochberg over what was to be confirmed; None without a test.
-        command: what repeats it.
-        shifts: of the profiles of its forks for evidence, the largest first; empty without any.
-    """
+    """Last-good against tonight, interleaved on fresh nodes, on one task and metric."""
 
     run: str
     forks_good: int
     forks_tonight: int
+    # `effect_percent`, `low_percent`, `high_percent`: tonight over last-good, minus one; the 95 % interval.
+    # None where forks were too few.
     effect_percent: float | None
     low_percent: float | None
     high_percent: float | None
-    p_adjusted: float | None
+    p_adjusted: float | None  # by Benjamini and Hochberg over what was to be confirmed; None without a test
     command: str
+    # Of the profiles of its forks for evidence, the largest first; empty without any.
     shifts: tuple[Shift, ...] = ()
 
 
@@ -224,45 +205,29 @@ AlarmState = Literal["open", "acknowledged", "recovered"]
 
 
 class Raised(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab", tag="raised"):
-    """An alarm: it carries all that somebody who is woken by it wants to know.
+    """An alarm: it carries all that somebody who is woken by it wants to know."""
 
-    Attributes:
-        alarm: number, from 1; people type it.
-        at: wall clock, ISO 8601.
-        night: id of the night that raised it.
-        kind: what sort.
-        title: one line: what, how much, since when.
-        key: the series; of an alarm that is not about a figure, as much of it as there is, else empty texts.
-        direction: which way; None for answers and hosts.
-        effect_percent, low_percent, high_percent: as confirmed, with the 95 % interval; None likewise.
-        since: id of the first night that shows it.
-        last_good: id of the newest night that does not.
-        changes: what changed then.
-        confirmation: the run that confirmed it; None for answers and hosts.
-        command: what reproduces it.
-        baseline_log: mean of the natural logarithms of the figure over the nights before; None likewise.
-        detail: more, in words.
-        operations: of an alarm about answers, the names of the operations.
-    """
-
-    alarm: int
-    at: str
+    alarm: int  # number, from 1; people type it
+    at: str  # wall clock, ISO 8601
     night: str
     kind: AlarmKind
-    title: str
+    title: str  # one line: what, how much, since when
+    # The series; of an alarm that is not about a figure, as much of it as there is, else empty texts.
     key: SeriesKey
-    direction: Direction | None = None
+    direction: Direction | None = None  # which way; None for answers and hosts
+    # `effect_percent`, `low_percent`, `high_percent`: as confirmed, with the 95 % interval; None likewise.
     effect_percent: float | None = None
     low_percent: float | None = None
     high_percent: float | None = None
     since: str = ""
     last_good: str = ""
     changes: tuple[Change, ...] = ()
-    confirmation: Confirmation | None = None
+    confirmation: Confirmation | None = None  # the run that confirmed it; None for answers and hosts
     command: str = ""
+    # Mean of the natural logarithms of the figure over the nights before; None likewise.
     baseline_log: float | None = None
     detail: str = ""
-    operations: tuple[str, ...] = ()
+    operations: tuple[str, ...] = ()  # of an alarm about answers, the names of the operations
 
     def concerns(self, key: SeriesKey) -> bool:
         """Whether it is about a series, too; fields that its key leaves empty match any."""
@@ -274,14 +239,7 @@ class Raised(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="ke
 class Acknowledged(
     msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab", tag="acknowledged"
 ):
-    """Somebody knows; the new level is the usual one from then on.
-
-    Attributes:
-        alarm: which.
-        at: wall clock.
-        who: user name.
-        text: why it is all right, or who sees to it.
-    """
+    """Somebody knows; the new level is the usual one from then on."""
 
     alarm: int
     at: str
@@ -290,14 +248,7 @@ class Acknowledged(
 
 
 class Recovered(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab", tag="recovered"):
-    """What the alarm was about is as before, or no longer exists.
-
-    Attributes:
-        alarm: which.
-        at: wall clock.
-        night: id of the night that showed it.
-        text: how it shows, or why nothing of it is left.
-    """
+    """What the alarm was about is as before, or no longer exists."""
 
     alarm: int
     at: str
@@ -320,19 +271,13 @@ Event = Raised | Acknowledged | Recovered | Annotated
 
 
 class Alarm(msgspec.Struct, frozen=True):
-    """An alarm and its state.
+    """An alarm and its state."""
 
-    Attributes:
-        raised: as it was raised.
-        state: open until it is acknowledged or recovers; acknowledged ones may still recover.
-        acknowledged: None when nobody has.
-        recovered: None when it has not.
-    """
-
-    raised: Raised
+    raised: Raised  # as it was raised
+    # Open until it is acknowledged or recovers; acknowledged ones may still recover.
     state: AlarmState = "open"
-    acknowledged: Acknowledged | None = None
-    recovered: Recovered | None = None
+    acknowledged: Acknowledged | None = None  # None when nobody has
+    recovered: Recovered | None = None  # None when it has not
 
 
 def alarms_of(events: Iterable[Event]) -> tuple[Alarm, ...]:
@@ -369,43 +314,25 @@ MessageStatus = Literal["quiet", "alarm", "broken"]
 
 
 class Message(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_only=True):
-    """One night, for somebody who was not there. New attributes may come; those here keep their meaning.
+    """One night, for somebody who was not there. New attributes may come; those here keep their meaning."""
 
-    Attributes:
-        schema_version: of this format; another number means another meaning.
-        id: of the message, the same whenever it is sent again: receivers can tell it from a new one.
-        suite: name of the suite.
-        night: id of the night.
-        number: of the night, from 1.
-        started: wall clock, ISO 8601 with offset.
-        status: `alarm` when the night raised one; `broken` when there are no figures of it, or of one of its
-            variants; else `quiet`.
-        subject: one line without control characters.
-        text: one screen, lines ended by a line feed.
-        raised: alarms that this night raised.
-        recovered: alarms that recovered in this night.
-        open: alarms that nobody has acknowledged and that did not recover; those just raised included.
-        findings: how many series left their usual range, by what became of that.
-        not_watched: what could not be seen in this night, a sentence each.
-        run: id of the night's run; empty when there is none.
-        site: path of the suite's page; empty when none is written.
-        wall_s: how long the night took.
-    """
-
-    schema_version: int = MESSAGE_VERSION
-    id: str
+    schema_version: int = MESSAGE_VERSION  # of this format; another number means another meaning
+    id: str  # of the message, the same whenever it is sent again: receivers can tell it from a new one
     suite: str
     night: str
-    number: int
-    started: str
+    number: int  # of the night, from 1
+    started: str  # wall clock, ISO 8601 with offset
+    # `alarm` when the night raised one; `broken` when there are no figures of it, or of one of its
+    # variants; else `quiet`.
     status: MessageStatus
-    subject: str
-    text: str
+    subject: str  # one line without control characters
+    text: str  # one screen, lines ended by a line feed
     raised: tuple[Alarm, ...] = ()
     recovered: tuple[Alarm, ...] = ()
+    # Alarms that nobody has acknowledged and that did not recover; those just raised included.
     open: tuple[Alarm, ...] = ()
-    findings: dict[FindingStatus, int] = {}
+    findings: dict[FindingStatus, int] = {}  # how many series left their usual range, by what became of that
     not_watched: tuple[str, ...] = ()
-    run: str = ""
-    site: str = ""
+    run: str = ""  # id of the night's run; empty when there is none
+    site: str = ""  # path of the suite's page; empty when none is written
     wall_s: float = 0.0

@@ -25,51 +25,29 @@ from benchctl.stats.decisions import GateResult, outcomes
 
 
 class Source(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One run that forks come from: where it was measured, and on what. Its parts are those of run.json.
-
-    Attributes:
-        run: its id.
-        created: wall clock, ISO 8601.
-        status: how far it got.
-        tags: words that its user gave it.
-        track: name of the track.
-        corpus: which documents; 0 of them where that is unknown.
-        heap_mb: of every node, MiB; 0 where unknown.
-        seed: of the order of variants, of arrivals and values.
-        params: values that were set on the command line.
-        variants: as they were asked for.
-        environment: the host, and benchctl itself.
-        engines: what the variants resolved to.
-        indices: variant -> the builds of its prepared index.
-        imported: the tool and the files, when benchctl did not measure it.
-    """
+    """One run that forks come from: where it was measured, and on what. Its parts are those of run.json."""
 
     run: str
-    created: str
+    created: str  # wall clock, ISO 8601
     status: RunStatus
     tags: tuple[str, ...]
     track: str
-    corpus: CorpusSpec
-    heap_mb: int
-    seed: int
+    corpus: CorpusSpec  # which documents; 0 of them where that is unknown
+    heap_mb: int  # of every node, MiB; 0 where unknown
+    seed: int  # of the order of variants, of arrivals and values
     params: dict[str, Any]
-    variants: tuple[VariantSpec, ...]
+    variants: tuple[VariantSpec, ...]  # as they were asked for
     environment: Environment
     engines: tuple[EngineFacts, ...]
-    indices: dict[str, tuple[IndexFacts, ...]]
-    imported: Imported | None = None
+    indices: dict[str, tuple[IndexFacts, ...]]  # variant -> the builds of its prepared index
+    imported: Imported | None = None  # the tool and the files, when benchctl did not measure it
 
 
 class Document(Analysis, frozen=True, forbid_unknown_fields=True):
-    """An analysis with its sources.
+    """An analysis with its sources."""
 
-    Attributes:
-        sources: the runs that the forks come from, in the order of `runs`.
-        gate: what a gate made of it; None where none was asked for.
-    """
-
-    sources: tuple[Source, ...] = ()
-    gate: GateResult | None = None
+    sources: tuple[Source, ...] = ()  # the runs that the forks come from, in the order of `runs`
+    gate: GateResult | None = None  # what a gate made of it; None where none was asked for
 
 
 def document(analysis: Analysis, records: Iterable[RunRecord], gate: GateResult | None = None) -> Document:

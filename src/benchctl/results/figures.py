@@ -52,20 +52,13 @@ class Quantiles(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Course(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """The segments that the service times of one fork's task fall into, in the order of the requests.
-
-    Attributes:
-        steady_from: measured requests before its last level began; 0 when flat.
-        of: measured requests.
-        bounds: where segments begin, in measured requests, the first one 0.
-        levels_ns: geometric mean of each segment, nanoseconds; neighbours within 1 % are one.
-    """
+    """The segments that the service times of one fork's task fall into, in the order of the requests."""
 
     kind: Annotated[CourseKind, about("flat, warm-up, slowdown or no steady state")]
-    steady_from: int
+    steady_from: int  # measured requests before its last level began; 0 when flat
     of: int
-    bounds: tuple[int, ...]
-    levels_ns: tuple[float, ...]
+    bounds: tuple[int, ...]  # where segments begin, in measured requests, the first one 0
+    levels_ns: tuple[float, ...]  # geometric mean of each segment, nanoseconds; neighbours within 1 % are one
 
 
 class DriverFigures(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
@@ -140,24 +133,15 @@ class DriverFigures(msgspec.Struct, frozen=True, forbid_unknown_fields=True, ren
 
 
 class HostFigures(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """What one of several hosts did of one task of one fork.
-
-    Attributes:
-        name: of the host.
-        clients: of the task, that worked there.
-        clock_offset_ns: its monotonic clock less that of the host of benchctl.
-        clock_error_ns: by how much that may be wrong at any time of the step.
-        start_late_ns: how long after it was due its first request was sent, on its own clock; None where
-            that is not known.
-        driver: as if it had been the only one, with its share of the rate.
-    """
+    """What one of several hosts did of one task of one fork."""
 
     name: str
     clients: int
     clock_offset_ns: int
-    clock_error_ns: int
+    clock_error_ns: int  # by how much that may be wrong at any time of the step
+    # How long after it was due its first request was sent, on its own clock; None where that is not known.
     start_late_ns: int | None
-    driver: DriverFigures
+    driver: DriverFigures  # as if it had been the only one, with its share of the rate
 
 
 class TaskSummary(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
@@ -747,41 +731,28 @@ class CurvePoint(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename
 
     Where several tasks ran, the figures are those of the one that was closest to its objective or furthest
     beyond it.
-
-    Attributes:
-        step: its number, from 1; its samples carry it as their task.
-        rung: which load of the grid; the same in all forks but for each block's own shift of the grid.
-        phase: what the step was for.
-        rate_per_s: the load that was offered: units a second, a factor, or clients.
-        achieved_per_s: completed of it; in a closed loop, units a second. None without samples.
-        samples: successful measured requests.
-        failures: measured requests that failed.
-        p50_ns, p90_ns, p99_ns: of latency, from when requests were due; None without samples.
-        objective_ns: the percentile that the objective bounds.
-        undelayed_ns: the same percentile without the time that the driver itself lost.
-        growth: seconds by which latency grew a second; 0.05 is a rate 5 % above what is served. 0 in a closed
-            loop, which has no backlog.
-        verdict: whether it met the objective; `driver-limited` when only the driver's lateness kept it off.
-        reason: why it did not; empty for a pass.
-        task: whose figures these are, where several tasks ran; else empty.
     """
 
-    step: int
-    rung: int
-    phase: Literal["search", "retry", "confirm"]
-    rate_per_s: float
-    achieved_per_s: float | None
+    step: int  # its number, from 1; its samples carry it as their task
+    rung: int  # which load of the grid; the same in all forks but for each block's own shift of the grid
+    phase: Literal["search", "retry", "confirm"]  # what the step was for
+    rate_per_s: float  # the load that was offered: units a second, a factor, or clients
+    achieved_per_s: float | None  # completed of it; in a closed loop, units a second. None without samples
     samples: int
     failures: int
+    # `p50_ns`, `p90_ns`, `p99_ns`: of latency, from when requests were due; None without samples.
     p50_ns: float | None
     p90_ns: float | None
     p99_ns: float | None
-    objective_ns: float | None
-    undelayed_ns: float | None
+    objective_ns: float | None  # the percentile that the objective bounds
+    undelayed_ns: float | None  # the same percentile without the time that the driver itself lost
+    # Seconds by which latency grew a second; 0.05 is a rate 5 % above what is served. 0 in a closed loop,
+    # which has no backlog.
     growth: float
+    # Whether it met the objective; `driver-limited` when only the driver's lateness kept it off.
     verdict: StepVerdict
-    reason: str = ""
-    task: str = ""
+    reason: str = ""  # why it did not; empty for a pass
+    task: str = ""  # whose figures these are, where several tasks ran; else empty
 
 
 _WHOLE = 1000
@@ -798,60 +769,40 @@ def load_text(load: float, unit: str) -> str:
 
 
 class PacedLag(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """How late the driver sends on an idle machine, in an open loop.
+    """How late the driver sends on an idle machine, in an open loop."""
 
-    Attributes:
-        rate_per_s: requests a second.
-        lag_p50_ns, lag_p99_ns, lag_max_ns: see `DriverFigures`.
-    """
-
-    rate_per_s: float
+    rate_per_s: float  # requests a second
+    # `lag_p50_ns`, `lag_p99_ns`, `lag_max_ns`: see `DriverFigures`.
     lag_p50_ns: int
     lag_p99_ns: int
     lag_max_ns: int
 
 
 class ReadingCost(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """What reading a process costs the driver: CPU time on this machine, nanoseconds.
-
-    Attributes:
-        threads: of the process.
-        bound_p50_ns, bound_p99_ns: of a reading at a bound of a task.
-        telemetry_p50_ns, telemetry_p99_ns: of one of the readings that go on while a task runs.
-        share: of one CPU, for the latter, 0 to 1.
-    """
+    """What reading a process costs the driver: CPU time on this machine, nanoseconds."""
 
     threads: int
     bound_p50_ns: int
     bound_p99_ns: int
     telemetry_p50_ns: int
     telemetry_p99_ns: int
-    share: float
+    share: float  # of one CPU, for the latter, 0 to 1
 
 
 class Calibration(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """What the driver costs on this machine, against a server that does nothing: no figure can be better.
+    """What the driver costs on this machine, against a server that does nothing: no figure can be better."""
 
-    Attributes:
-        error_p50_ns, error_p99_ns: service time as measured beyond the server's own, by one client without
-            pauses, nanoseconds; the kernel's part of a loopback connection included.
-        cpu_ns_per_request: CPU time of the driver, nanoseconds.
-        one_client_per_s: the most requests a second by one client.
-        clients: how many the figure that follows is for.
-        clients_per_s: the most requests a second by so many; the server shares the machine with them.
-        paced: open loops at several rates.
-        seconds: that all of it took.
-        reading: of a process with as many threads as a node; None where the process cannot be read.
-        hosts: the same on each host that load comes from, by name; this is then the costliest of them.
-    """
-
+    # `error_p50_ns`, `error_p99_ns`: service time as measured beyond the server's own, by one client
+    # without pauses, nanoseconds; the kernel's part of a loopback connection included.
     error_p50_ns: int
     error_p99_ns: int
-    cpu_ns_per_request: int
-    one_client_per_s: float
+    cpu_ns_per_request: int  # CPU time of the driver, nanoseconds
+    one_client_per_s: float  # the most requests a second by one client
     clients: int
-    clients_per_s: float
+    clients_per_s: float  # the most requests a second by so many; the server shares the machine with them
     paced: tuple[PacedLag, ...]
     seconds: float
+    # Of a process with as many threads as a node; None where the process cannot be read.
     reading: ReadingCost | None = None
+    # The same on each host that load comes from, by name; this is then the costliest of them.
     hosts: "dict[str, Calibration]" = {}

@@ -22,113 +22,83 @@ MOST_FORKS = 50
 
 
 class HostProbe(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """How fast two fixed kernels ran just then, and what else the host was doing.
-
-    Attributes:
-        steal_percent: time the hypervisor took, over the probe; None where the kernel does not say.
-        frequency_mhz: mean of the cores; None where unknown.
-    """
+    """How fast two fixed kernels ran just then, and what else the host was doing."""
 
     cpu_ns: int
     memory_ns: int
+    # Time the hypervisor took, over the probe; None where the kernel does not say.
     steal_percent: float | None
     load1: float
-    frequency_mhz: float | None
+    frequency_mhz: float | None  # mean of the cores; None where unknown
 
 
 class NodeRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """One of several nodes of a node start.
-
-    Attributes:
-        start_s: process start to listening, seconds.
-        logs: its folder, as of `BootRecord`.
-        origin_ns: when its process was started, as of `BootRecord`.
-        host: that it was on; empty for that of benchctl.
-    """
+    """One of several nodes of a node start."""
 
     name: str
-    start_s: float
+    start_s: float  # process start to listening, seconds
     command: tuple[str, ...]
-    logs: str
-    origin_ns: int | None
-    host: str = ""
+    logs: str  # its folder, as of `BootRecord`
+    origin_ns: int | None  # when its process was started, as of `BootRecord`
+    host: str = ""  # that it was on; empty for that of benchctl
 
 
 class NodeFate(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """What became of a node while its cluster was measured.
+    """What became of a node while its cluster was measured."""
 
-    Attributes:
-        at_ns: when, on the clock of the fork's samples.
-        what: became of it: `lost` is what nobody asked for.
-    """
-
-    at_ns: int
+    at_ns: int  # when, on the clock of the fork's samples
     node: str
+    # Became of it: `lost` is what nobody asked for.
     what: Literal["lost", "stopped", "killed", "started again"]
 
 
 class Asked(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """What it cost to ask a running cluster for one thing, again and again, while it was measured.
-
-    Attributes:
-        total_ns: from sending to the answer, over all calls, nanoseconds; that of hot threads has the half
-            second in it for which every node looks at them.
-        failed: calls without an answer.
-    """
+    """What it cost to ask a running cluster for one thing, again and again, while it was measured."""
 
     calls: int
+    # From sending to the answer, over all calls, nanoseconds; that of hot threads has the half second in it
+    # for which every node looks at them.
     total_ns: int
     longest_ns: int
     total_bytes: int
-    failed: int = 0
+    failed: int = 0  # calls without an answer
 
 
 class BootRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """One node start of a fork, or one use of a cluster that ran already.
-
-    Attributes:
-        schedules: positions of the schedules that ran on it.
-        start_s: process start to ready, seconds; 0 for a cluster that was not restarted.
-        idle_s: waiting for the node to calm down, seconds.
-        searches_sent: by the driver, warm-up included.
-        searches_counted: by the node's own statistics; None when it could not say.
-        logs: folder with stdout, stderr, GC log and settings, relative to the run; empty for a cluster.
-        origin_ns: when its process was started, on the clock of the fork's samples: what times in evidence
-            count from. Uptimes in a JVM's logs count from somewhat later, for OpenSearch by a second or two,
-            whose start script becomes the JVM. None for a cluster.
-        stand_ins: data streams of the track that were plain indices, since the node has none.
-        resident: share of the index that the page cache held when it was started, 0 to 1; None where that was
-            left as it was.
-        resident_begun: the same when its first task began.
-        asked: what a running cluster was asked while it was measured, and what that cost; empty for a node
-            that benchctl started.
-        nodes: name of a node of a running cluster -> what it used from the first reading to the last
-            (`cpu_s`, `gc_s`), and what it had at the last, such as `heap_used_bytes`.
-        readings: the file of all that it told, relative to the run; None where it told nothing.
-        node_starts: of a cluster that benchctl started; empty for a single node, which the other fields are
-            about. Of several they are about all, `command` and `origin_ns` about the first.
-        fates: what became of nodes meanwhile, in order.
-        recovered_bytes: that nodes copied from each other to have all copies of the shards when they were
-            started: 0 where each found its own. None for a single node, or without a prepared index.
-    """
+    """One node start of a fork, or one use of a cluster that ran already."""
 
     schedules: tuple[int, ...]
-    start_s: float
-    idle_s: float
+    start_s: float  # process start to ready, seconds; 0 for a cluster that was not restarted
+    idle_s: float  # waiting for the node to calm down, seconds
     stop_s: float
-    searches_sent: int
-    searches_counted: int | None
+    searches_sent: int  # by the driver, warm-up included
+    searches_counted: int | None  # by the node's own statistics; None when it could not say
     command: tuple[str, ...]
-    logs: str
+    logs: str  # folder with stdout, stderr, GC log and settings, relative to the run; empty for a cluster
+    # When its process was started, on the clock of the fork's samples: what times in evidence count from.
+    # Uptimes in a JVM's logs count from somewhat later, for OpenSearch by a second or two, whose start
+    # script becomes the JVM. None for a cluster.
     origin_ns: int | None = None
+    # Data streams of the track that were plain indices, since the node has none.
     stand_ins: tuple[str, ...] = ()
+    # Share of the index that the page cache held when it was started, 0 to 1; None where that was left as
+    # it was.
     resident: float | None = None
-    resident_begun: float | None = None
+    resident_begun: float | None = None  # the same when its first task began
+    # What a running cluster was asked while it was measured, and what that cost; empty for a node that
+    # benchctl started.
     asked: dict[str, Asked] = {}
+    # Name of a node of a running cluster -> what it used from the first reading to the last (`cpu_s`,
+    # `gc_s`), and what it had at the last, such as `heap_used_bytes`.
     nodes: dict[str, dict[str, float]] = {}
+    # The file of all that it told, relative to the run; None where it told nothing.
     readings: str | None = None
+    # Of a cluster that benchctl started; empty for a single node, which the other fields are about. Of
+    # several they are about all, `command` and `origin_ns` about the first.
     node_starts: tuple[NodeRecord, ...] = ()
-    fates: tuple[NodeFate, ...] = ()
+    fates: tuple[NodeFate, ...] = ()  # what became of nodes meanwhile, in order
+    # That nodes copied from each other to have all copies of the shards when they were started: 0 where
+    # each found its own. None for a single node, or without a prepared index.
     recovered_bytes: int | None = None
 
     @property
@@ -146,15 +116,11 @@ ForkStatus = Literal["done", "failed"]
 
 
 class StoredFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """A file of a fork as it was written: what is missing, damaged, or another file, is told by it.
-
-    Attributes:
-        rows: of a Parquet file; None for all others.
-    """
+    """A file of a fork as it was written: what is missing, damaged, or another file, is told by it."""
 
     size_bytes: int
     sha256: str
-    rows: int | None = None
+    rows: int | None = None  # of a Parquet file; None for all others
 
 
 class ForkRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
@@ -220,40 +186,25 @@ class ForkRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename
 
 
 class IngestCosts(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """What bulk requests of an ingest took, of which several were under way at a time.
+    """What bulk requests of an ingest took, of which several were under way at a time."""
 
-    Attributes:
-        took_s: the engine's own seconds, summed up.
-        answered_s: the client's, from sending a request to its answer.
-        cpu_s: CPU seconds of the node meanwhile, by what its threads are for; empty where it was not read.
-        client_s: the client's own: to read and frame bodies, which senders need not wait for, or to encode
-            documents and decode answers; None where it was not read.
-    """
-
-    took_s: float
+    took_s: float  # the engine's own seconds, summed up
     answered_s: float
+    # CPU seconds of the node meanwhile, by what its threads are for; empty where it was not read.
     cpu_s: dict[str, float] = {}
+    # The client's own: to read and frame bodies, which senders need not wait for, or to encode documents
+    # and decode answers; None where it was not read.
     client_s: float | None = None
 
 
 class IngestReport(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """How a prepared index was filled: the client's view beside the engine's own clocks.
-
-    Attributes:
-        documents, body_bytes: what was sent.
-        ingest_s: first bulk request to last answer, seconds.
-        refresh_s, force_merge_s, flush_s: the client's seconds for the steps that follow.
-        engine_indexing_s, engine_refresh_s, engine_merge_s, engine_flush_s: from the index statistics.
-        checkpoint_s: between bulk requests, to put by what was sent; not part of ingest_s.
-        resumed: how often the ingest was interrupted and taken up again: segments were cut there, too, so
-            that before its merge the index is not like one that was filled in one go.
-        costs: None where it was interrupted.
-    """
+    """How a prepared index was filled: the client's view beside the engine's own clocks."""
 
     documents: int
     body_bytes: int
     clients: int
-    ingest_s: float
+    ingest_s: float  # first bulk request to last answer, seconds
+    # `refresh_s`, `force_merge_s`, `flush_s`: the client's seconds for the steps that follow.
     refresh_s: float
     force_merge_s: float
     flush_s: float
@@ -261,9 +212,11 @@ class IngestReport(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rena
     engine_refresh_s: float
     engine_merge_s: float
     engine_flush_s: float
-    checkpoint_s: float = 0.0
+    checkpoint_s: float = 0.0  # between bulk requests, to put by what was sent; not part of ingest_s
+    # How often the ingest was interrupted and taken up again: segments were cut there, too, so that before
+    # its merge the index is not like one that was filled in one go.
     resumed: int = 0
-    costs: IngestCosts | None = None
+    costs: IngestCosts | None = None  # None where it was interrupted
 
     @property
     def docs_per_s(self) -> float:
@@ -308,35 +261,16 @@ class IngestReport(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rena
 
 
 class SegmentFacts(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """One segment, as the engine's Lucene sees it.
-
-    Attributes:
-        lucene: the version that wrote it.
-        compound: whether its files are packed into one; engines differ in when they do that.
-    """
+    """One segment, as the engine's Lucene sees it."""
 
     documents: int
     size_bytes: int
     lucene: str
-    compound: bool = False
+    compound: bool = False  # whether its files are packed into one; engines differ in when they do that
 
 
 class IndexFacts(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """What a prepared index is, or one that was found on a cluster.
-
-    Attributes:
-        store_bytes: of all segments.
-        segments: by shard.
-        ingest: how it was filled; with 0 clients for one that benchctl did not fill.
-        files: bytes by what they are for, such as `doc values`, the most first; empty where only a cluster
-            has the files.
-        fields: bytes of every field, the most first; empty where the engine does not tell.
-        fields_unknown: why the engine does not tell, in its words; empty when it does.
-        cluster_uuid: of the several nodes that hold it, whose copies of shards all count in `files`; empty
-            for a single node.
-        content: digest of what is in its segments, for one that was to be the same in every build; see
-            `content_digest`.
-    """
+    """What a prepared index is, or one that was found on a cluster."""
 
     key: Annotated[
         str, about("digest of what makes builds interchangeable; empty for one that benchctl did not fill")
@@ -344,12 +278,18 @@ class IndexFacts(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename
     documents: Annotated[int, about("documents in the primary shards")]
     store_bytes: int
     segments: tuple[SegmentFacts, ...]
-    ingest: IngestReport
+    ingest: IngestReport  # how it was filled; with 0 clients for one that benchctl did not fill
     cached: Annotated[bool, about("it was there before the run")] = False
+    # Bytes by what they are for, such as `doc values`, the most first; empty where only a cluster has the
+    # files.
     files: dict[str, int] = {}
-    fields: dict[str, int] = {}
-    fields_unknown: str = ""
+    fields: dict[str, int] = {}  # bytes of every field, the most first; empty where the engine does not tell
+    fields_unknown: str = ""  # why the engine does not tell, in its words; empty when it does
+    # Of the several nodes that hold it, whose copies of shards all count in `files`; empty for a single
+    # node.
     cluster_uuid: str = ""
+    # Digest of what is in its segments, for one that was to be the same in every build; see
+    # `content_digest`.
     content: str = ""
 
     @property
@@ -371,29 +311,22 @@ class IndexFacts(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename
 
 
 class EngineFacts(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """What a variant resolved to: asked of the node itself where possible.
-
-    Attributes:
-        archive_sha256: of the distribution's archive; of the file listing for a folder.
-        jvm_flags: what the node's JVM was really started with.
-        verified_by: the published checksum that the archive was compared with, such as `sha512`; `none` when
-            its source publishes none; empty for a running cluster.
-        jars: file name in `lib/` -> SHA-256 of what took its place.
-        plugins: name -> version of those that were installed beyond the distribution's own.
-        start: how its nodes were started, such as `direct, classes archived`; empty where nobody knows.
-    """
+    """What a variant resolved to: asked of the node itself where possible."""
 
     variant: str
     version: str
     build: str
     lucene: str
-    archive_sha256: str
+    archive_sha256: str  # of the distribution's archive; of the file listing for a folder
     jdk: str
-    jvm_flags: tuple[str, ...]
+    jvm_flags: tuple[str, ...]  # what the node's JVM was really started with
     modules: tuple[str, ...]
+    # The published checksum that the archive was compared with, such as `sha512`; `none` when its source
+    # publishes none; empty for a running cluster.
     verified_by: str = ""
-    jars: dict[str, str] = {}
-    plugins: dict[str, str] = {}
+    jars: dict[str, str] = {}  # file name in `lib/` -> SHA-256 of what took its place
+    plugins: dict[str, str] = {}  # name -> version of those that were installed beyond the distribution's own
+    # How its nodes were started, such as `direct, classes archived`; empty where nobody knows.
     start: str = ""
 
 
@@ -418,30 +351,20 @@ class Environment(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
 
 
 class AnswerFinding(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """One operation on which two variants return different results, or one cannot do it or refuses it.
-
-    Attributes:
-        variant: whose answer it is.
-        baseline: the variant that it was held against.
-        detail: what is expected against what was found, or the node's reason.
-    """
+    """One operation on which two variants return different results, or one cannot do it or refuses it."""
 
     operation: str
     variant: str
-    baseline: str
+    baseline: str  # the variant that it was held against
     kind: Literal["different", "unsupported", "failed"]
-    detail: str
+    detail: str  # what is expected against what was found, or the node's reason
 
 
 class AnswerCheck(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """The unmeasured comparison of answers.
-
-    Attributes:
-        exact_hits: operation -> variant -> documents matched, counted exactly.
-    """
+    """The unmeasured comparison of answers."""
 
     operations: tuple[str, ...]
-    exact_hits: dict[str, dict[str, int]]
+    exact_hits: dict[str, dict[str, int]]  # operation -> variant -> documents matched, counted exactly
     findings: tuple[AnswerFinding, ...]
 
 
@@ -449,79 +372,45 @@ RunStatus = Literal["running", "complete", "interrupted", "failed"]
 
 
 class Imported(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """Where results come from that another tool measured: there are no samples, and much is unknown.
-
-    Attributes:
-        version: of it; empty when its file does not say.
-        files: absolute paths, one a fork, in the order of the forks.
-    """
+    """Where results come from that another tool measured: there are no samples, and much is unknown."""
 
     tool: Annotated[
         Literal["rally", "opensearch-benchmark", "jmh"],
         about("the tool that measured it; None for benchctl itself"),
     ]
-    version: str
-    files: tuple[str, ...]
+    version: str  # of it; empty when its file does not say
+    files: tuple[str, ...]  # absolute paths, one a fork, in the order of the forks
 
 
 class PilotFork(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """One unmeasured fork that looked for how long tasks must warm up.
-
-    Attributes:
-        variant: whose.
-        attempt: from 1; every attempt doubles what was not enough.
-    """
+    """One unmeasured fork that looked for how long tasks must warm up."""
 
     variant: str
-    attempt: int
+    attempt: int  # from 1; every attempt doubles what was not enough
     wall_s: float
     summaries: tuple[TaskSummary, ...]
 
 
 class Pilot(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """How `--until-steady` came to the counts of a run, which are those of its plan.
+    """How `--until-steady` came to the counts of a run, which are those of its plan."""
 
-    Attributes:
-        forks: in the order in which they ran.
-        params: what it chose, as `--param` takes it.
-        unsettled: `challenge: task of variant` that was not steady within the bound; empty when all were.
-    """
-
-    forks: tuple[PilotFork, ...]
-    params: dict[str, int]
+    forks: tuple[PilotFork, ...]  # in the order in which they ran
+    params: dict[str, int]  # what it chose, as `--param` takes it
+    # `challenge: task of variant` that was not steady within the bound; empty when all were.
     unsettled: tuple[str, ...] = ()
 
 
 class LoadHostFacts(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """A host that load came from, or that nodes were on.
-
-    Attributes:
-        cores: CPUs that its processes may use.
-        versions: name -> version, of what makes the load there, or has the nodes.
-        round_trip_ns: the quickest of some, from the host of benchctl through the host's Dask worker.
-    """
+    """A host that load came from, or that nodes were on."""
 
     cores: int
     memory_bytes: int
-    versions: dict[str, str]
+    versions: dict[str, str]  # name -> version, of what makes the load there, or has the nodes
     round_trip_ns: int
 
 
 class RunRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """All of a run but its samples and logs.
-
-    Attributes:
-        indices: variant -> the first build of its prepared index.
-        builds: variant -> all builds of its prepared index, where there are several.
-        stopped: why it ended with fewer forks than planned, as its plan's stop rule said; empty for all.
-        pilot: how its counts were found, where they were looked for.
-        imported: where it comes from, when benchctl did not measure it.
-        looks: how often its figures could have been seen before more blocks were added, plus one.
-        left_out: variant -> blocks of the run that have no fork of it: of an experiment that gives forks to
-            what is open, those in which others were measured.
-        load_hosts: of hosts that load came from and benchctl did not run on, by name.
-        node_hosts: of hosts that nodes were on and benchctl did not run on, by name.
-    """
+    """All of a run but its samples and logs."""
 
     record_version: int
     id: Annotated[str, about("id of the run")]
@@ -530,20 +419,26 @@ class RunRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=
     plan: Plan
     environment: Environment
     engines: tuple[EngineFacts, ...] = ()
-    indices: dict[str, IndexFacts] = {}
+    indices: dict[str, IndexFacts] = {}  # variant -> the first build of its prepared index
     answers: AnswerCheck | None = None
     forks: tuple[ForkRecord, ...] = ()
     caveats: tuple[str, ...] = ()
     timings: dict[str, float] = {}
     calibration: Calibration | None = None
     tags: Annotated[tuple[str, ...], about("words that the user gave it, to be found again by")] = ()
+    # Variant -> all builds of its prepared index, where there are several.
     builds: dict[str, tuple[IndexFacts, ...]] = {}
+    # Why it ended with fewer forks than planned, as its plan's stop rule said; empty for all.
     stopped: str = ""
-    pilot: Pilot | None = None
-    imported: Imported | None = None
+    pilot: Pilot | None = None  # how its counts were found, where they were looked for
+    imported: Imported | None = None  # where it comes from, when benchctl did not measure it
     looks: int = 1
+    # Variant -> blocks of the run that have no fork of it: of an experiment that gives forks to what is
+    # open, those in which others were measured.
     left_out: dict[str, tuple[int, ...]] = {}
+    # Of hosts that load came from and benchctl did not run on, by name.
     load_hosts: dict[str, LoadHostFacts] = {}
+    # Of hosts that nodes were on and benchctl did not run on, by name.
     node_hosts: dict[str, LoadHostFacts] = {}
 
     def builds_of(self, variant: str) -> tuple[IndexFacts, ...]:
@@ -705,83 +600,50 @@ class TopHits(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="k
     """Hits at the top that share a place, by content: ids differ from one index build to the next.
 
     Documents that sort alike come in any order, so that of several only their set is known.
-
-    Attributes:
-        first: place of the first of them among the hits, from 1.
-        documents: how many share the place.
-        by: what they sort by: sort values, or a score.
-        digest: of their sources and fields, in no order.
-        begins: of the very first hit, the beginning of its source.
     """
 
-    first: int
+    first: int  # place of the first of them among the hits, from 1
     documents: int
     by: Any
-    digest: str
+    digest: str  # of their sources and fields, in no order
     begins: str = ""
 
 
 class Cut(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab", omit_defaults=True):
-    """What is left of something that is too large to keep.
-
-    Attributes:
-        size_bytes: as JSON.
-        entries: buckets of aggregations at all depths, or sort values of hits.
-        digest: equal for answers that agree: numbers that are not integers go in as about six digits.
-        begins: its beginning, as JSON.
-    """
+    """What is left of something that is too large to keep."""
 
     size_bytes: int
     entries: int
-    digest: str
-    begins: str
+    digest: str  # equal for answers that agree: numbers that are not integers go in as about six digits
+    begins: str  # its beginning, as JSON
 
 
 class KeptAnswer(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab", omit_defaults=True):
-    """What a variant answered to one operation.
-
-    Attributes:
-        question: digest of what was asked: answers to different questions are not compared.
-        total: documents matched, counted exactly; None when the engine gave none.
-        returned: number of hits in the answer.
-        sort_values: of the returned hits, in order; empty where they are cut.
-        sort_values_cut: what is left of them when they are large; None when they are whole.
-        aggregations: as answered; None where they are cut.
-        aggregations_cut: what is left of them when they are large; None when they are whole.
-        scores: of the first hits, where nothing else sorts them.
-        top: the first hits as far as their order is settled.
-        left_out: what is not kept, because right answers may differ in it: names of aggregations, `scores`.
-        unsteady: why the answer may change although nothing has; empty when it may not.
-        unsupported: the node's reason when it cannot do the operation.
-        failed: the node's reason when it refuses the request for another cause.
-    """
+    """What a variant answered to one operation."""
 
     operation: str
-    question: str
-    total: int | None = None
+    question: str  # digest of what was asked: answers to different questions are not compared
+    total: int | None = None  # documents matched, counted exactly; None when the engine gave none
     returned: int = 0
-    sort_values: list[Any] = []
-    sort_values_cut: Cut | None = None
-    aggregations: Any = None
-    aggregations_cut: Cut | None = None
-    scores: tuple[float, ...] = ()
-    top: tuple[TopHits, ...] = ()
+    sort_values: list[Any] = []  # of the returned hits, in order; empty where they are cut
+    sort_values_cut: Cut | None = None  # what is left of them when they are large; None when they are whole
+    aggregations: Any = None  # as answered; None where they are cut
+    aggregations_cut: Cut | None = None  # what is left of them when they are large; None when they are whole
+    scores: tuple[float, ...] = ()  # of the first hits, where nothing else sorts them
+    top: tuple[TopHits, ...] = ()  # the first hits as far as their order is settled
+    # What is not kept, because right answers may differ in it: names of aggregations, `scores`.
     left_out: tuple[str, ...] = ()
-    unsteady: str = ""
-    unsupported: str | None = None
-    failed: str | None = None
+    unsteady: str = ""  # why the answer may change although nothing has; empty when it may not
+    unsupported: str | None = None  # the node's reason when it cannot do the operation
+    failed: str | None = None  # the node's reason when it refuses the request for another cause
 
 
 class VariantAnswers(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """What one variant answered. Written as `answers/<variant>.json` in the folder of a run.
-
-    Attributes:
-        anew: whether it was asked for this run, on a node start of its own; else answers may be those that an
-            earlier run got of the same index, JVM flags and settings.
-        answers: one an operation, in order of first use.
-    """
+    """What one variant answered. Written as `answers/<variant>.json` in the folder of a run."""
 
     answers_version: int
     variant: str
+    # Whether it was asked for this run, on a node start of its own; else answers may be those that an
+    # earlier run got of the same index, JVM flags and settings.
     anew: bool
-    answers: tuple[KeptAnswer, ...]
+    answers: tuple[KeptAnswer, ...]  # one an operation, in order of first use

@@ -69,38 +69,26 @@ Place = tuple[int, int]
 
 
 class TargetSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """A cluster that runs already, as the user named it; credentials are never kept.
-
-    Attributes:
-        hosts: scheme, host and port of every address that requests go to in turn.
-        ca: absolute path of the certificates that are trusted instead of the system's.
-        verify: whether its certificate is checked.
-        auth_file: absolute path of the file that its credentials come from; None for the environment.
-        restart_command: run where a node would be booted: program and arguments; empty for none.
-        fill: whether the track's index may be made and filled where there is none.
-        writes: what becomes of the indices that a challenge makes there; None when it may make none.
-    """
+    """A cluster that runs already, as the user named it; credentials are never kept."""
 
     hosts: tuple[str, ...]
     ca: str | None = None
     verify: bool = True
+    # Absolute path of the file that its credentials come from; None for the environment.
     auth_file: str | None = None
+    # Run where a node would be booted: program and arguments; empty for none.
     restart_command: tuple[str, ...] = ()
-    fill: bool = False
+    fill: bool = False  # whether the track's index may be made and filled where there is none
+    # What becomes of the indices that a challenge makes there; None when it may make none.
     writes: Literal["removed", "kept"] | None = None
 
 
 class NodeSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab", omit_defaults=True):
-    """A node of a cluster that benchctl starts.
-
-    Attributes:
-        settings: over those of its variant; its roles and attributes are among them.
-        host: of `hosts.yml` that it is to be on; empty for the next one that carries nodes.
-    """
+    """A node of a cluster that benchctl starts."""
 
     name: str
-    settings: dict[str, Any] = {}
-    host: str = ""
+    settings: dict[str, Any] = {}  # over those of its variant; its roles and attributes are among them
+    host: str = ""  # of `hosts.yml` that it is to be on; empty for the next one that carries nodes
 
     def has_role(self, role: Literal["master", "data"], common: Mapping[str, Any]) -> bool:
         """Whether it may become master, or holds data; `common` are the settings of its variant."""
@@ -114,48 +102,33 @@ class NodeSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="
 
 
 class VariantSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """What is measured, as the user asked for it.
+    """What is measured, as the user asked for it."""
 
-    Attributes:
-        name: how tables call it, such as `es` or `es@8.19.0`.
-        version: the version to fetch; what a given distribution really is, is checked at its first start.
-        distribution: path or URL of an archive or folder instead of Maven Central; None for Central.
-        jdk: path of a Java home, or a major version; None for the bundled runtime.
-        jvm_flags: further flags, in order, behind the common ones.
-        settings: node settings beyond the common ones.
-        target: the running cluster that it is, with the engine and version found there; None for nodes that
-            benchctl starts.
-        heap_mb: heap of its nodes, MiB; None for the plan's.
-        environment: variables of its nodes' processes, over benchctl's own.
-        index_settings: of its prepared index, over those of the track's index body.
-        jars: that take the place of jars in `lib/`: paths, Maven coordinates `group:artifact:version`, or
-            `patched:FILE.diff` for Lucene's with that diff, or the name of a shipped one; after
-            `patched:recompiled:`, the same classes unchanged.
-        plugins: that are installed: paths or URLs of their zip files, or Maven coordinates.
-        warmups: names or files of challenges that run unmeasured after every boot, before the plan's own.
-        start: whether its nodes are started by the server's own command line or by the engine's script.
-        documents: generated documents of its prepared index; None for the plan's.
-        nodes: of the cluster that it is; empty for a single node.
-        index_from: engine and version that fill its prepared index, such as `es@7.17.29`; None for its own.
-    """
-
-    name: str
+    name: str  # how tables call it, such as `es` or `es@8.19.0`
     engine: EngineName
-    version: str
+    version: str  # the version to fetch; what a given distribution really is, is checked at its first start
+    # Path or URL of an archive or folder instead of Maven Central; None for Central.
     distribution: str | None = None
-    jdk: str | None = None
-    jvm_flags: tuple[str, ...] = ()
+    jdk: str | None = None  # path of a Java home, or a major version; None for the bundled runtime
+    jvm_flags: tuple[str, ...] = ()  # further flags, in order, behind the common ones
     settings: dict[str, Any] = {}
+    # The running cluster that it is, with the engine and version found there; None for nodes that benchctl
+    # starts.
     target: TargetSpec | None = None
-    heap_mb: int | None = None
+    heap_mb: int | None = None  # heap of its nodes, MiB; None for the plan's
     environment: dict[str, str] = {}
     index_settings: dict[str, Any] = {}
+    # That take the place of jars in `lib/`: paths, Maven coordinates `group:artifact:version`, or
+    # `patched:FILE.diff` for Lucene's with that diff, or the name of a shipped one; after
+    # `patched:recompiled:`, the same classes unchanged.
     jars: tuple[str, ...] = ()
     plugins: tuple[str, ...] = ()
     warmups: tuple[str, ...] = ()
+    # Whether its nodes are started by the server's own command line or by the engine's script.
     start: StartMode = "direct"
-    documents: int | None = None
-    nodes: tuple[NodeSpec, ...] = ()
+    documents: int | None = None  # generated documents of its prepared index; None for the plan's
+    nodes: tuple[NodeSpec, ...] = ()  # of the cluster that it is; empty for a single node
+    # Engine and version that fill its prepared index, such as `es@7.17.29`; None for its own.
     index_from: str | None = None
 
     @property
@@ -182,27 +155,15 @@ class VariantSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
 class CorpusFile(
     msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab", omit_defaults=True, kw_only=True
 ):
-    """One file of documents that benchctl did not generate.
-
-    Attributes:
-        path: absolute path of the file, compressed or not.
-        documents: how many of its documents are used: all of them, or an even share.
-        held: how many it holds.
-        raw_bytes: of all its lines, decompressed.
-        sha256: of the same, hexadecimal.
-        corpus: name of its corpus in the track; empty for a file of the command line.
-        index: where its documents go; None when their own lines say so, or a data stream is meant.
-        data_stream: the same for a data stream.
-        type: of its documents, for nodes old enough to have types.
-        has_actions: whether a line before each document says what to do with it.
-    """
+    """One file of documents that benchctl did not generate."""
 
     path: str
     documents: int
     held: int
     raw_bytes: int
     sha256: str
-    corpus: str = ""
+    corpus: str = ""  # name of its corpus in the track; empty for a file of the command line
+    # Where its documents go; None when their own lines say so, or a data stream is meant.
     index: str | None = None
     data_stream: str | None = None
     type: str | None = None
@@ -210,21 +171,13 @@ class CorpusFile(
 
 
 class CorpusSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab", omit_defaults=True):
-    """Which documents: generated ones, whose digest follows from the others; or those of files.
+    """Which documents: generated ones, whose digest follows from the others; or those of files."""
 
-    Attributes:
-        seed: of generated ones; 0 for files.
-        generator_version: which generator made them; 0 for files.
-        digest: SHA-256 over all documents; empty while it is not known.
-        files: that hold them; empty for generated ones.
-        generator: of generated ones.
-    """
-
-    seed: int
+    seed: int  # of generated ones; 0 for files
     documents: Annotated[int, about("documents of the corpus")]
-    generator_version: int
-    digest: str
-    files: tuple[CorpusFile, ...] = ()
+    generator_version: int  # which generator made them; 0 for files
+    digest: str  # SHA-256 over all documents; empty while it is not known
+    files: tuple[CorpusFile, ...] = ()  # that hold them; empty for generated ones
     generator: GeneratorName = "big5"
 
 
@@ -234,79 +187,49 @@ SearchedBy = Literal["rate", "factor", "clients"]
 class RedlineSpec(
     msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab", omit_defaults=True
 ):
-    """A search for the highest load at which an objective is still met.
+    """A search for the highest load at which an objective is still met."""
 
-    Attributes:
-        operation: the operation's name; where a factor is searched for, the challenge's.
-        percentile: which percentile of latency the objective bounds, such as 90.
-        limit_ns: its bound.
-        clients: concurrent clients; requests that find all of them busy wait, and their latency says so.
-            Where their number is searched for, the most of them; tasks of a challenge have their own.
-        schedule: how arrivals are spaced; tasks of a challenge have their own.
-        warm_up_s: closed loop before the search.
-        settle_s: of every step, before what is measured of it.
-        step_s: measured of every step.
-        tolerance: ratio of neighbouring loads - 1: how exactly the answer is wanted.
-        max_per_s: no higher rate, or factor, is tried; None for no bound.
-        by: what is raised: the rate of an open loop, a factor of all rates of a challenge, or the clients of
-            a closed loop.
-        least_clients: the fewest clients to be tried, where their number is searched for.
-        tasks: names or operations of those of a challenge that `limit_ns` bounds; empty for all with a
-            target.
-    """
-
-    operation: str
-    percentile: float
+    operation: str  # the operation's name; where a factor is searched for, the challenge's
+    percentile: float  # which percentile of latency the objective bounds, such as 90
     limit_ns: int
+    # Concurrent clients; requests that find all of them busy wait, and their latency says so. Where their
+    # number is searched for, the most of them; tasks of a challenge have their own.
     clients: int
+    # How arrivals are spaced; tasks of a challenge have their own.
     schedule: Literal["deterministic", "poisson"]
     warm_up_s: float
     settle_s: float
     step_s: float
-    tolerance: float
-    max_per_s: float | None = None
+    tolerance: float  # ratio of neighbouring loads - 1: how exactly the answer is wanted
+    max_per_s: float | None = None  # no higher rate, or factor, is tried; None for no bound
     by: SearchedBy = "rate"
-    least_clients: int = 1
+    least_clients: int = 1  # the fewest clients to be tried, where their number is searched for
+    # Names or operations of those of a challenge that `limit_ns` bounds; empty for all with a target.
     tasks: tuple[str, ...] = ()
 
 
 class PinSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """Which CPUs nodes and the driver get; the two have none in common.
-
-    Attributes:
-        node: CPU numbers of the nodes.
-        driver: CPU numbers of benchctl itself, its workers included.
-    """
+    """Which CPUs nodes and the driver get; the two have none in common."""
 
     node: tuple[int, ...]
     driver: tuple[int, ...]
 
 
 class MicroSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """Microbenchmarks of JMH, which a plan may measure instead of nodes.
-
-    Attributes:
-        source: absolute path of a file of Java, a folder of such, or a jar of benchmarks.
-        digest: SHA-256 of what is there.
-        dependencies: Maven coordinates of what it stands on, without what their POMs need besides.
-        release: of Java that it is compiled for; 0 for a jar, and until that is known.
-        include: regular expression that names of benchmarks match; empty for all.
-        params: values of their parameters that were asked for, where these are not the benchmarks' own.
-        threads: numbers of threads that were asked for; empty for the benchmarks' own.
-        arguments: further ones of JMH's.
-        timeout_s: that one benchmark may take in one fork.
-        apart: coordinates of jars off the class path; NAME's path is the system property `benchctl.NAME`.
-    """
+    """Microbenchmarks of JMH, which a plan may measure instead of nodes."""
 
     source: str
-    digest: str
+    digest: str  # SHA-256 of what is there
+    # Maven coordinates of what it stands on, without what their POMs need besides.
     dependencies: tuple[str, ...] = ()
-    release: int = 0
-    include: str = ""
+    release: int = 0  # of Java that it is compiled for; 0 for a jar, and until that is known
+    include: str = ""  # regular expression that names of benchmarks match; empty for all
+    # Values of their parameters that were asked for, where these are not the benchmarks' own.
     params: dict[str, tuple[str, ...]] = {}
-    threads: tuple[int, ...] = ()
+    threads: tuple[int, ...] = ()  # numbers of threads that were asked for; empty for the benchmarks' own
     arguments: tuple[str, ...] = ()
     timeout_s: float = 600.0
+    # Coordinates of jars off the class path; NAME's path is the system property `benchctl.NAME`.
     apart: dict[str, str] = {}
 
 
@@ -315,41 +238,30 @@ class StopSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="
 
     With `precision`, p-values have no say. With `decided` they have, and are judged at levels that hold for
     all looks together.
-
-    Attributes:
-        precision: half width of the 95 % interval of every judged effect that is enough, as a ratio - 1
-            (0.05 for 5 %); None not to end early.
-        budget_s: seconds for the forks, from the start of the first; a block that is not expected to fit is
-            not begun. None for as long as it takes.
-        least_forks: that every variant gets whatever the intervals are; a budget may cut it short.
-        decided: end when every judged effect is faster, slower or equivalent.
-        margin: the difference that does not matter, as a ratio - 1, of every metric; None for each metric's
-            own.
-        most: blocks that the levels of `decided` hold for; None for as many as they ever do.
     """
 
+    # Half width of the 95 % interval of every judged effect that is enough, as a ratio - 1 (0.05 for 5 %);
+    # None not to end early.
     precision: float | None = None
+    # Seconds for the forks, from the start of the first; a block that is not expected to fit is not begun.
+    # None for as long as it takes.
     budget_s: float | None = None
-    least_forks: int = 8
-    decided: bool = False
+    least_forks: int = 8  # that every variant gets whatever the intervals are; a budget may cut it short
+    decided: bool = False  # end when every judged effect is faster, slower or equivalent
+    # The difference that does not matter, as a ratio - 1, of every metric; None for each metric's own.
     margin: float | None = None
-    most: int | None = None
+    most: int | None = None  # blocks that the levels of `decided` hold for; None for as many as they ever do
 
 
 class EvidenceSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """What is collected beside the figures, to see why they are as they are.
-
-    Attributes:
-        kinds: what, sorted.
-        extra_forks: forks of every variant that it is collected in, behind the plan's own, which then stay
-            plain; their figures enter no comparison. 0 to collect it in all of the plan's own forks, which
-            are compared with each other, since all of them bear its cost.
-        first: block of the first of these; None for right behind the plan's own.
-    """
+    """What is collected beside the figures, to see why they are as they are."""
 
     kinds: tuple[EvidenceKind, ...]
+    # Forks of every variant that it is collected in, behind the plan's own, which then stay plain; their
+    # figures enter no comparison. 0 to collect it in all of the plan's own forks, which are compared with
+    # each other, since all of them bear its cost.
     extra_forks: int = 0
-    first: int | None = None
+    first: int | None = None  # block of the first of these; None for right behind the plan's own
 
 
 MOST_FORKS_IN_FILE: Final = 10_000
@@ -372,16 +284,11 @@ class EvidenceEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, ren
 
 
 class Axis(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """What a sweep varies.
+    """What a sweep varies."""
 
-    Attributes:
-        name: of a parameter, `docs`, or an option of variants such as `heap` or `setting:KEY`.
-        values: as written; by size where they have one, else in the order of the command line.
-        numbers: of the values, in one unit; empty for flags, names and what is not more than 0.
-    """
-
-    name: str
-    values: tuple[str, ...]
+    name: str  # of a parameter, `docs`, or an option of variants such as `heap` or `setting:KEY`
+    values: tuple[str, ...]  # as written; by size where they have one, else in the order of the command line
+    # Of the values, in one unit; empty for flags, names and what is not more than 0.
     numbers: tuple[float, ...] = ()
 
     @property
@@ -391,31 +298,20 @@ class Axis(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="keba
 
 
 class Swept(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """What a variant or a challenge of a sweep is.
+    """What a variant or a challenge of a sweep is."""
 
-    Attributes:
-        of: its name without the sweep.
-        at: name of an axis -> its value here; for the axes that are about variants, or about challenges.
-    """
-
-    of: str
+    of: str  # its name without the sweep
+    # Name of an axis -> its value here; for the axes that are about variants, or about challenges.
     at: dict[str, str] = {}
 
 
 class SweepSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """A sweep: variants and challenges at every point of a grid.
+    """A sweep: variants and challenges at every point of a grid."""
 
-    Attributes:
-        axes: in the order of the command line; the first is the one that lines are drawn over.
-        bases: the variants without the sweep, in table order.
-        variants: by the name that they have in the run.
-        schedules: by position in the plan.
-    """
-
-    axes: tuple[Axis, ...]
-    bases: tuple[VariantSpec, ...]
-    variants: dict[str, Swept]
-    schedules: tuple[Swept, ...]
+    axes: tuple[Axis, ...]  # in the order of the command line; the first is the one that lines are drawn over
+    bases: tuple[VariantSpec, ...]  # the variants without the sweep, in table order
+    variants: dict[str, Swept]  # by the name that they have in the run
+    schedules: tuple[Swept, ...]  # by position in the plan
 
     @property
     def challenges(self) -> tuple[str, ...]:
@@ -431,73 +327,50 @@ class SweepSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=
 
 
 class PluginSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """The Python plug-in that a run executes, with the user's consent.
-
-    Attributes:
-        path: absolute path of its main file.
-        digest: SHA-256 over all its Python files.
-    """
+    """The Python plug-in that a run executes, with the user's consent."""
 
     path: str
-    digest: str
+    digest: str  # SHA-256 over all its Python files
 
 
 class Plan(RunSettings, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_only=True):
-    """Everything a run is going to do, decided and validated before any node starts; with its settings.
+    """Everything a run is going to do, decided and validated before any node starts; with its settings."""
 
-    Attributes:
-        variants: in table order; the first is the baseline.
-        schedules: the challenges of one fork, in order, fully expanded.
-        warmup_challenges: run unmeasured after every boot, before the schedule's own tasks.
-        track_digest: SHA-256 over the rendered track.
-        corpus: which documents.
-        params: values given on the command line for template parameters.
-        sources: challenge name -> path, for challenges that were given as files.
-        workers: processes that clients work in, on each of the hosts.
-        redline: the search that every fork does instead of running its schedule once.
-        pin: CPUs of nodes and driver; None to leave them to the kernel.
-        stop: when it may end with fewer forks; None for always all of them.
-        test_mode: its tasks were cut to see whether they work; its figures mean nothing.
-        origin: what every fork begins on: a copy of data that was prepared, or an empty node, whose data the
-            challenges make themselves.
-        plugin: the track's Python plug-in, where its challenges need it; None when nothing of it is executed.
-        evidence: what is collected beside the figures; None for nothing.
-        variant_warmups: variant -> its own warm-up challenges, expanded; they run before the common ones.
-        settled: challenges that only count requests got counts that warm the JIT up, instead of their own.
-        swept: what variants and schedules are, where `sweep` made them; None without one.
-        load_hosts: names of the hosts that clients work on; empty for that of benchctl.
-        node_hosts: variant -> the host of each of its nodes, or of its only one, empty for that of benchctl;
-            without any where all are there.
-        micro: the microbenchmarks that are measured instead of nodes; None for nodes.
-    """
-
-    variants: tuple[VariantSpec, ...]
-    schedules: tuple[Challenge, ...]
+    variants: tuple[VariantSpec, ...]  # in table order; the first is the baseline
+    schedules: tuple[Challenge, ...]  # the challenges of one fork, in order, fully expanded
     warmup_challenges: tuple[Challenge, ...]
     forks: Annotated[int, about("planned forks of every variant")]
     seed: Annotated[int, about("of the order of variants within blocks, of arrivals and values")]
     heap_mb: Annotated[int, about("heap of every node, MiB")]
     # Its operations are in the record by the digest only.
     track: Annotated[str, about("name of the track")]
-    track_digest: str
+    track_digest: str  # SHA-256 over the rendered track
     corpus: CorpusSpec
     params: dict[str, Any]
+    # Challenge name -> path, for challenges that were given as files.
     sources: dict[str, str] = msgspec.field(default_factory=dict)
     paired: Annotated[bool, about("blocks are analysed as pairs, as declared before the run")] = False
     workers: int = 1
     redline: RedlineSpec | None = None
-    pin: PinSpec | None = None
-    stop: StopSpec | None = None
-    test_mode: bool = False
+    pin: PinSpec | None = None  # CPUs of nodes and driver; None to leave them to the kernel
+    stop: StopSpec | None = None  # when it may end with fewer forks; None for always all of them
+    test_mode: bool = False  # its tasks were cut to see whether they work; its figures mean nothing
+    # What every fork begins on: a copy of data that was prepared, or an empty node, whose data the
+    # challenges make themselves.
     origin: DataOrigin = "prepared"
+    # The track's Python plug-in, where its challenges need it; None when nothing of it is executed.
     plugin: PluginSpec | None = None
-    evidence: EvidenceSpec | None = None
+    evidence: EvidenceSpec | None = None  # what is collected beside the figures; None for nothing
+    # Variant -> its own warm-up challenges, expanded; they run before the common ones.
     variant_warmups: dict[str, tuple[Challenge, ...]] = msgspec.field(default_factory=dict)
     settled: bool = False
+    # What variants and schedules are, where `sweep` made them; None without one.
     swept: SweepSpec | None = None
-    load_hosts: tuple[str, ...] = ()
+    load_hosts: tuple[str, ...] = ()  # names of the hosts that clients work on; empty for that of benchctl
+    # Variant -> the host of each of its nodes, or of its only one, empty for that of benchctl; without any
+    # where all are there.
     node_hosts: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
-    micro: MicroSpec | None = None
+    micro: MicroSpec | None = None  # the microbenchmarks that are measured instead of nodes; None for nodes
     # 0 where another tool measured, which does not say.
     segments: int = 1
     ingest_clients: int = 2

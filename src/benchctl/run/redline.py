@@ -335,15 +335,10 @@ Measure = Callable[[Sequence[Job], int], Sequence[TaskResult]]
 
 @dataclass(frozen=True)
 class RedlineResult:
-    """The result of a search on one node.
-
-    Attributes:
-        curve: its steps.
-        summaries: computes the figures of the fork, task by task; slow, so to be called when the node is
-            gone.
-    """
+    """The result of a search on one node."""
 
     curve: tuple[CurvePoint, ...]
+    # Computes the figures of the fork, task by task; slow, so to be called when the node is gone.
     summaries: Callable[[], tuple[TaskSummary, ...]]
 
 

@@ -181,58 +181,40 @@ StepOrder = Literal["written", "random"]
 
 
 class Task(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab", omit_defaults=True):
-    """One entry of a schedule. Iterations are per client, as in Rally.
+    """One entry of a schedule. Iterations are per client, as in Rally."""
 
-    Attributes:
-        operation: the operation's name.
-        name: the task's own name; empty means the operation's.
-        clients: concurrent clients, each with one connection.
-        warmup_iterations: unmeasured requests before the measured ones, per client.
-        iterations: measured requests per client; None with a time period.
-        warmup_time_period: seconds of unmeasured requests.
-        time_period: seconds of measured requests.
-        target_throughput: units a second over all clients; None means as fast as the node answers.
-        target_interval: seconds between requests over all clients; the other way to say target_throughput.
-        schedule: how arrivals are spaced when there is a target.
-        ramp_up_time_period: seconds over which the clients start one after the other.
-        ignore_response_error_level: `non-fatal` lets the task go on after failed requests whatever the run's
-            policy is.
-        per_request: units of target_throughput in one request: 1 for requests, the documents of a body where
-            the target is in documents.
-        group: which parallel element of the schedule it stands in; None when it runs alone.
-        lanes: how many clients the tasks of the group share; None means as many as they have together.
-        completes: its end is the end of its group.
-        mixed: its requests and those of the rest of its group come in one random order, over as many
-            clients as each of these tasks has.
-        tags: names that filters select it by.
-        meta: the user's own notes.
-        scheduler: the plug-in's scheduler that spaces its requests; None means `schedule` does.
-        scheduler_params: what the track says to it.
-        swept: the name that a task has in common with others which only differ in `clients`: points of a
-            curve, in random order. Empty for all other tasks.
-    """
-
-    operation: str
-    name: str = ""
+    operation: str  # the operation's name
+    name: str = ""  # the task's own name; empty means the operation's
     clients: int = 1
     warmup_iterations: int | None = None
-    iterations: int | None = None
-    warmup_time_period: float | None = None
-    time_period: float | None = None
+    iterations: int | None = None  # measured requests per client; None with a time period
+    warmup_time_period: float | None = None  # seconds of unmeasured requests
+    time_period: float | None = None  # seconds of measured requests
+    # Units a second over all clients; None means as fast as the node answers.
     target_throughput: float | None = None
+    # Seconds between requests over all clients; the other way to say target_throughput.
     target_interval: float | None = None
-    schedule: ScheduleName = "deterministic"
-    ramp_up_time_period: float | None = None
+    schedule: ScheduleName = "deterministic"  # how arrivals are spaced when there is a target
+    ramp_up_time_period: float | None = None  # seconds over which the clients start one after the other
+    # `non-fatal` lets the task go on after failed requests whatever the run's policy is.
     ignore_response_error_level: ErrorLevel | None = None
+    # Units of target_throughput in one request: 1 for requests, the documents of a body where the target is
+    # in documents.
     per_request: float = 1.0
-    group: int | None = None
+    group: int | None = None  # which parallel element of the schedule it stands in; None when it runs alone
+    # How many clients the tasks of the group share; None means as many as they have together.
     lanes: int | None = None
     completes: bool = False
+    # Its requests and those of the rest of its group come in one random order, over as many clients as each
+    # of these tasks has.
     mixed: bool = False
     tags: tuple[str, ...] = ()
     meta: dict[str, Any] = {}
+    # The plug-in's scheduler that spaces its requests; None means `schedule` does.
     scheduler: str | None = None
     scheduler_params: dict[str, Any] = {}
+    # The name that a task has in common with others which only differ in `clients`: points of a curve, in
+    # random order. Empty for all other tasks.
     swept: str = ""
 
     @property
@@ -273,30 +255,18 @@ class Task(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="keba
 
 
 class Challenge(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab", omit_defaults=True):
-    """A named schedule of tasks.
-
-    Attributes:
-        name: what the command line calls it.
-        schedule: the tasks, those of a parallel element one behind the other.
-        default: whether the track prefers it.
-        description: for listings.
-        operations: those that are defined within the schedule, by name.
-        cluster_settings: put on every node before the first task.
-        user_info: shown when the challenge is run.
-        meta: the user's own notes.
-        parameters: for the track's plug-in.
-        order: of its steps: as they are written, or at random, another one in each block, by the run's seed.
-    """
+    """A named schedule of tasks."""
 
     name: str
     schedule: tuple[Task, ...]
     default: bool = False
     description: str = ""
-    operations: dict[str, TrackOperation] = {}
+    operations: dict[str, TrackOperation] = {}  # those that are defined within the schedule, by name
     cluster_settings: dict[str, Any] = {}
-    user_info: str = ""
+    user_info: str = ""  # shown when the challenge is run
     meta: dict[str, Any] = {}
     parameters: dict[str, Any] = {}
+    # Of its steps: as they are written, or at random, another one in each block, by the run's seed.
     order: StepOrder = "written"
 
     @property
