@@ -254,16 +254,11 @@ class Pool(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="keba
     """Values that come again, as users' do: some of the requests take one of `size` fixed values, by Zipf.
 
     OpenSearch Benchmark's words for the same are N (`size`), repeat frequency (`share`) and alpha.
-
-    Attributes:
-        size: how many different values the pool holds.
-        share: how many of the requests take theirs from it, 0 to 1; the others get fresh ones.
-        alpha: of Zipf's law; 0 is uniform.
     """
 
-    size: int
-    share: float = 1.0
-    alpha: float = 1.0
+    size: int  # how many different values the pool holds
+    share: float = 1.0  # how many of the requests take theirs from it, 0 to 1; the others get fresh ones
+    alpha: float = 1.0  # of Zipf's law; 0 is uniform
 
     def problem(self, possible: int) -> str:
         """What is wrong with it, for a source of so many different values; empty when nothing is."""
@@ -294,15 +289,10 @@ class _Source(
 
 
 class Choice(_Source, frozen=True, kw_only=True, tag="list"):
-    """One of some values.
+    """One of some values."""
 
-    Attributes:
-        items: the values, at least one.
-        pick: one after the other, at random, or by Zipf's law in the order of the list.
-        alpha: of Zipf's law.
-    """
-
-    items: tuple[Any, ...]
+    items: tuple[Any, ...]  # the values, at least one
+    # One after the other, at random, or by Zipf's law in the order of the list.
     pick: Literal["cycle", "random", "zipf"] = "cycle"
     alpha: float = 1.0
 
@@ -316,24 +306,19 @@ class Choice(_Source, frozen=True, kw_only=True, tag="list"):
 
 
 class Terms(Choice, frozen=True, kw_only=True, tag="terms"):
-    """One of the terms of a field that hit so many documents: the index is asked once, before the run.
+    """One of the terms of a field that hit so many documents: the index is asked once, before the run."""
 
-    Attributes:
-        field: with doc values: a keyword, a number, a date. Of a list of them, a value is `{FIELD: TERM}`, as
-            a term query takes it.
-        least, below: documents that a term hits, from so many on and fewer than so many; under 1 a share of
-            all.
-        size: how many terms at most, drawn at random, the same for the same documents. Of a list of fields,
-            so many of every order of magnitude of their hits, which come equally often, however few terms one
-            has.
-        items: those; none before the index was asked.
-    """
-
+    # With doc values: a keyword, a number, a date. Of a list of them, a value is `{FIELD: TERM}`, as a term
+    # query takes it.
     field: str | tuple[str, ...]
+    # `least`, `below`: documents that a term hits, from so many on and fewer than so many; under 1 a share
+    # of all.
     least: float
     below: float
+    # How many terms at most, drawn at random, the same for the same documents. Of a list of fields, so many
+    # of every order of magnitude of their hits, which come equally often, however few terms one has.
     size: int = 100
-    items: tuple[Any, ...] = ()
+    items: tuple[Any, ...] = ()  # those; none before the index was asked
     pick: Literal["cycle", "random", "zipf"] = "random"
 
     def problem(self) -> str:
@@ -404,15 +389,11 @@ class Integer(_Drawn, frozen=True, kw_only=True, tag="integer"):
 
 
 class Number(_Drawn, frozen=True, kw_only=True, tag="number"):
-    """A decimal number from `min` to `max`, both included.
-
-    Attributes:
-        decimals: digits behind the point.
-    """
+    """A decimal number from `min` to `max`, both included."""
 
     min: float
     max: float
-    decimals: int = 6
+    decimals: int = 6  # digits behind the point
 
     @property
     def grid(self) -> Grid:
@@ -421,17 +402,13 @@ class Number(_Drawn, frozen=True, kw_only=True, tag="number"):
 
 
 class Date(_Drawn, frozen=True, kw_only=True, tag="date"):
-    """A moment from `min` to `max`, both included, in UTC, on the grid that begins at `min`.
+    """A moment from `min` to `max`, both included, in UTC, on the grid that begins at `min`."""
 
-    Attributes:
-        min, max: ISO 8601; UTC unless they say otherwise.
-        step: of the grid, seconds, as fine as microseconds.
-        format: strftime's directives %Y %m %d %H %M %S %f, or `epoch_millis`, or `epoch_second`.
-    """
-
+    # `min`, `max`: ISO 8601; UTC unless they say otherwise.
     min: str
     max: str
-    step: float = 1.0
+    step: float = 1.0  # of the grid, seconds, as fine as microseconds
+    # Strftime's directives %Y %m %d %H %M %S %f, or `epoch_millis`, or `epoch_second`.
     format: str = "%Y-%m-%dT%H:%M:%S"
 
     @property
@@ -444,13 +421,11 @@ class IntegerRange(_Range, frozen=True, kw_only=True, tag="integer-range"):
     """A range of whole numbers within `min` and `max`: `${name.from}` and `${name.to}`.
 
     All widths are equally likely, and so are all places for a width.
-
-    Attributes:
-        min_width, max_width: `to` minus `from`.
     """
 
     min: int
     max: int
+    # `min_width`, `max_width`: `to` minus `from`.
     min_width: int
     max_width: int
 
@@ -462,18 +437,14 @@ class IntegerRange(_Range, frozen=True, kw_only=True, tag="integer-range"):
 
 
 class NumberRange(_Range, frozen=True, kw_only=True, tag="number-range"):
-    """A range of decimal numbers; drawn as those of whole numbers are.
-
-    Attributes:
-        min_width, max_width: `to` minus `from`.
-        decimals: digits behind the point.
-    """
+    """A range of decimal numbers; drawn as those of whole numbers are."""
 
     min: float
     max: float
+    # `min_width`, `max_width`: `to` minus `from`.
     min_width: float
     max_width: float
-    decimals: int = 6
+    decimals: int = 6  # digits behind the point
 
     @property
     def grid(self) -> Grid:
@@ -483,19 +454,14 @@ class NumberRange(_Range, frozen=True, kw_only=True, tag="number-range"):
 
 
 class DateRange(_Range, frozen=True, kw_only=True, tag="date-range"):
-    """A range of time within `min` and `max`; drawn as those of whole numbers are.
-
-    Attributes:
-        min_width, max_width: `to` minus `from`, seconds.
-        step: grid of both ends, seconds, from `min` on.
-        format: as for a date.
-    """
+    """A range of time within `min` and `max`; drawn as those of whole numbers are."""
 
     min: str
     max: str
+    # `min_width`, `max_width`: `to` minus `from`, seconds.
     min_width: float
     max_width: float
-    step: float = 1.0
+    step: float = 1.0  # grid of both ends, seconds, from `min` on
     format: str = "%Y-%m-%dT%H:%M:%S"
 
     @property

@@ -67,7 +67,7 @@ def test_a_file_of_a_suite_that_has_no_folder_is_refused_with_the_command_that_r
 
 
 def test_an_unknown_suite_is_refused_with_those_that_there_are(home: Home, folder: SuiteFolder):
-    with pytest.raises(UsageError, match="no suite 'serch'") as refused:
+    with pytest.raises(UsageError, match="no such suite 'serch'") as refused:
         find_suite(home, "serch")
     assert refused.value.hint == f"known: {folder.root.name}"
 

@@ -180,17 +180,11 @@ def find_plugin(folder: Path) -> Plugin | None:
 
 
 class PluginOperation(Operation, frozen=True, kw_only=True, tag="plugin"):
-    """An operation whose type or parameter source is not benchctl's own.
+    """An operation whose type or parameter source is not benchctl's own."""
 
-    Attributes:
-        type: its operation type, as the track calls it.
-        param_source: what makes its parameters; None means the type's own way.
-        params: all that the track says about it.
-    """
-
-    type: str
-    param_source: str | None = None
-    params: dict[str, Any] = msgspec.field(default_factory=dict)
+    type: str  # its operation type, as the track calls it
+    param_source: str | None = None  # what makes its parameters; None means the type's own way
+    params: dict[str, Any] = msgspec.field(default_factory=dict)  # all that the track says about it
 
     @property
     def type_name(self) -> str:

@@ -33,17 +33,11 @@ def demand(*rules: tuple[bool, str]) -> None:
 
 
 class Assertion(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """What an answer has to be like, where assertions are on.
+    """What an answer has to be like, where assertions are on."""
 
-    Attributes:
-        property: of what is known of the answer, such as `hits`.
-        condition: how it compares with the value.
-        value: a number, a text or a truth.
-    """
-
-    property: str
-    condition: Literal["<", "<=", "==", ">=", ">"]
-    value: int | float | str | bool
+    property: str  # of what is known of the answer, such as `hits`
+    condition: Literal["<", "<=", "==", ">=", ">"]  # how it compares with the value
+    value: int | float | str | bool  # a number, a text or a truth
 
 
 AnswerKind = Literal["status", "shards", "health", "snapshot", "search", "rows"]
@@ -311,27 +305,18 @@ class OnIndex(Retried, frozen=True, kw_only=True):
 
 
 class Condition(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """A value at one place of an answer.
+    """A value at one place of an answer."""
 
-    Attributes:
-        path: keys into the answer with dots between them, such as `_all.total.merges.current`.
-        expected_value: what has to stand there.
-    """
-
-    path: str
-    expected_value: Any
+    path: str  # keys into the answer with dots between them, such as `_all.total.merges.current`
+    expected_value: Any  # what has to stand there
 
 
 class Criterion(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab", omit_defaults=True):
-    """How a value at one place of an answer compares with another.
+    """How a value at one place of an answer compares with another."""
 
-    Attributes:
-        operator: numbers are compared; `exists` and `not_exists` ask for any value.
-        value: to compare with.
-    """
-
+    # Numbers are compared; `exists` and `not_exists` ask for any value.
     operator: Literal["exists", "not_exists", "gte", "lte", "eq", "neq"]
-    value: int | float | str | None = None
+    value: int | float | str | None = None  # to compare with
 
     def __post_init__(self) -> None:
         existence = self.operator in {"exists", "not_exists"}

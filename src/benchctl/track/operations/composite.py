@@ -25,18 +25,12 @@ MOST_STREAMS = 256
 
 
 class OpenPointInTime(Operation, frozen=True, kw_only=True, tag="open-point-in-time"):
-    """Keep an index as it is now, for searches that name this operation.
-
-    Attributes:
-        index: None means the data stream, or else the track's own index.
-        data_stream: the same, for those that are data streams.
-        keep_alive: for how long.
-    """
+    """Keep an index as it is now, for searches that name this operation."""
 
     shown: ClassVar[bool] = True
 
-    index: str | None = None
-    data_stream: str | None = None
+    index: str | None = None  # None means the data stream, or else the track's own index
+    data_stream: str | None = None  # the same, for those that are data streams
     keep_alive: str = "1m"
 
     @property
@@ -50,26 +44,19 @@ class CreatePointInTime(OpenPointInTime, frozen=True, kw_only=True, tag="create-
 
 
 class ClosePointInTime(Operation, frozen=True, kw_only=True, tag="close-point-in-time"):
-    """Let go of a point in time.
-
-    Attributes:
-        with_point_in_time_from: name of the operation that opened it.
-    """
+    """Let go of a point in time."""
 
     shown: ClassVar[bool] = True
 
-    with_point_in_time_from: str
+    with_point_in_time_from: str  # name of the operation that opened it
 
 
 class DeletePointInTime(Operation, frozen=True, kw_only=True, tag="delete-point-in-time"):
-    """The same in OpenSearch Benchmark's words.
-
-    Attributes:
-        with_point_in_time_from: name of the operation that opened it; None means all that are open.
-    """
+    """The same in OpenSearch Benchmark's words."""
 
     shown: ClassVar[bool] = True
 
+    # Name of the operation that opened it; None means all that are open.
     with_point_in_time_from: str | None = None
 
 
@@ -80,42 +67,29 @@ class ListAllPointInTime(Operation, frozen=True, kw_only=True, tag="list-all-poi
 
 
 class SubmitAsyncSearch(Operation, frozen=True, kw_only=True, tag="submit-async-search"):
-    """Start a search whose answer is fetched later.
-
-    Attributes:
-        body: the JSON body.
-        index: what to search; None means the track's own index.
-    """
+    """Start a search whose answer is fetched later."""
 
     shown: ClassVar[bool] = True
 
     body: dict[str, Any]
-    index: str | None = None
+    index: str | None = None  # what to search; None means the track's own index
 
 
 class GetAsyncSearch(Retried, frozen=True, kw_only=True, tag="get-async-search"):
-    """Fetch the answers of asynchronous searches, asking until they are there.
-
-    Attributes:
-        retrieve_results_for: names of the operations that started them.
-    """
+    """Fetch the answers of asynchronous searches, asking until they are there."""
 
     shown: ClassVar[bool] = True
 
-    retrieve_results_for: Subjects
+    retrieve_results_for: Subjects  # names of the operations that started them
     retry_until_success: bool = True
 
 
 class DeleteAsyncSearch(Operation, frozen=True, kw_only=True, tag="delete-async-search"):
-    """Let the node forget asynchronous searches.
-
-    Attributes:
-        delete_results_for: names of the operations that started them.
-    """
+    """Let the node forget asynchronous searches."""
 
     shown: ClassVar[bool] = True
 
-    delete_results_for: Subjects
+    delete_results_for: Subjects  # names of the operations that started them
 
 
 class Stream(
@@ -127,11 +101,7 @@ class Stream(
     tag_field="operation-type",
     tag="stream",
 ):
-    """Operations one after the other, beside the streams that stand next to it.
-
-    Attributes:
-        stream: what it does.
-    """
+    """Operations one after the other, beside the streams that stand next to it."""
 
     stream: "tuple[Step, ...]"
 
@@ -166,15 +136,12 @@ class Composite(Operation, frozen=True, kw_only=True, tag="composite"):
 
     They run one after the other; streams that stand next to each other run at the same time, and what stands
     behind them waits for all of them.
-
-    Attributes:
-        requests: what is done.
-        max_connections: how many requests are on their way at the same time; None sets no bound.
     """
 
     shown: ClassVar[bool] = True
 
     requests: tuple[Step, ...]
+    # How many requests are on their way at the same time; None sets no bound.
     max_connections: Annotated[int, msgspec.Meta(ge=1)] | None = None
 
     def __post_init__(self) -> None:

@@ -59,54 +59,35 @@ _MOST_DOCUMENTS = 2**31 - 1  # that a sample counts
 
 
 class Bulk(Operation, frozen=True, kw_only=True, tag="bulk"):
-    """Documents of the corpus, many a request; it ends with the corpus unless it is looped.
-
-    Attributes:
-        bulk_size: documents a request.
-        batch_size: taken from Rally's tracks; benchctl reads ahead by itself.
-        ingest_percentage: how much of the corpus to send, in whole requests, rounded up.
-        ingest_from_percentage: how much of the corpus to leave out before that.
-        ingest_doc_count: how many documents of the corpus to send; not together with a percentage.
-        corpora: names of those to send; None means all of the track's.
-        indices: only documents for these indices, where the corpora say where they go.
-        data_streams: the same for data streams.
-        index: where to, for documents that say nothing about it; None means the track's own index.
-        data_stream: the same for a data stream, whose documents are created.
-        type: of documents, on nodes old enough to have types.
-        pipeline: ingest pipeline.
-        refresh: the request's refresh parameter.
-        looped: start over at the end of the corpus.
-        conflicts: give documents ids, of which some repeat; new ids count up, or come in random order.
-        conflict_probability: per cent of documents that get the id of an earlier one.
-        on_conflict: what is sent for them.
-        recency: 0 to 1; how much ids that are new are preferred to repeat, 0 for not at all.
-        detailed_results: taken from Rally's tracks; failures are always counted by document.
-        timeout: the request's timeout parameter.
-    """
+    """Documents of the corpus, many a request; it ends with the corpus unless it is looped."""
 
     shown: ClassVar[bool] = True
     counts: ClassVar[str] = "docs"
 
-    bulk_size: int
-    batch_size: int | None = None
-    ingest_percentage: float = 100.0
-    ingest_from_percentage: float = 0.0
+    bulk_size: int  # documents a request
+    batch_size: int | None = None  # taken from Rally's tracks; benchctl reads ahead by itself
+    ingest_percentage: float = 100.0  # how much of the corpus to send, in whole requests, rounded up
+    ingest_from_percentage: float = 0.0  # how much of the corpus to leave out before that
+    # How many documents of the corpus to send; not together with a percentage.
     ingest_doc_count: int | None = None
-    corpora: str | tuple[str, ...] | None = None
+    corpora: str | tuple[str, ...] | None = None  # names of those to send; None means all of the track's
+    # Only documents for these indices, where the corpora say where they go.
     indices: str | tuple[str, ...] | None = None
-    data_streams: str | tuple[str, ...] | None = None
+    data_streams: str | tuple[str, ...] | None = None  # the same for data streams
+    # Where to, for documents that say nothing about it; None means the track's own index.
     index: str | None = None
-    data_stream: str | None = None
-    type: str | None = None
-    pipeline: str | None = None
-    refresh: bool | Literal["true", "false", "wait_for"] | None = None
-    looped: bool = False
+    data_stream: str | None = None  # the same for a data stream, whose documents are created
+    type: str | None = None  # of documents, on nodes old enough to have types
+    pipeline: str | None = None  # ingest pipeline
+    refresh: bool | Literal["true", "false", "wait_for"] | None = None  # the request's refresh parameter
+    looped: bool = False  # start over at the end of the corpus
+    # Give documents ids, of which some repeat; new ids count up, or come in random order.
     conflicts: Literal["sequential", "random"] | None = None
-    conflict_probability: float = 25.0
-    on_conflict: Literal["index", "update"] = "index"
-    recency: float = 0.0
-    detailed_results: bool = False
-    timeout: str | None = None
+    conflict_probability: float = 25.0  # per cent of documents that get the id of an earlier one
+    on_conflict: Literal["index", "update"] = "index"  # what is sent for them
+    recency: float = 0.0  # 0 to 1; how much ids that are new are preferred to repeat, 0 for not at all
+    detailed_results: bool = False  # taken from Rally's tracks; failures are always counted by document
+    timeout: str | None = None  # the request's timeout parameter
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -184,30 +165,21 @@ def _page_rules(
 
 
 class Search(_WithBody, frozen=True, kw_only=True, tag="search"):
-    """One search; with `pages` it scrolls, as in Rally.
+    """One search; with `pages` it scrolls, as in Rally."""
 
-    Attributes:
-        cache: whether the node may answer from its request cache; None leaves it to the index.
-        pages: how many pages to scroll through; None asks once.
-        results_per_page: hits a page.
-        detailed_results: taken from Rally's tracks; answers are always read in full detail.
-        response_compression_enabled: whether the node may compress its answers. They are not unless this says
-            so: unpacking costs the driver time.
-        profile_query: OpenSearch Benchmark's word for `profile` in the body.
-        profile_metrics: taken from its workloads; benchctl draws no figures from profiles.
-        profile_metrics_sample_size: as `profile_metrics`.
-        calculate_recall: taken from its workloads; only searches for vectors have a recall.
-    """
-
+    # Whether the node may answer from its request cache; None leaves it to the index.
     cache: bool | None = None
-    pages: int | Literal["all"] | None = None
+    pages: int | Literal["all"] | None = None  # how many pages to scroll through; None asks once
     results_per_page: int | None = None
-    detailed_results: bool = False
+    detailed_results: bool = False  # taken from Rally's tracks; answers are always read in full detail
+    # Whether the node may compress its answers. They are not unless this says so: unpacking costs the
+    # driver time.
     response_compression_enabled: bool = False
-    profile_query: bool = False
+    profile_query: bool = False  # OpenSearch Benchmark's word for `profile` in the body
+    # Taken from its workloads; benchctl draws no figures from profiles.
     profile_metrics: list[Any] | None = None
-    profile_metrics_sample_size: int = 0
-    calculate_recall: bool = True
+    profile_metrics_sample_size: int = 0  # as `profile_metrics`
+    calculate_recall: bool = True  # taken from its workloads; only searches for vectors have a recall
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -273,27 +245,17 @@ class CompositeAgg(_Paging, frozen=True, kw_only=True, tag="composite-agg"):
 
 
 class OneSearch(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab", omit_defaults=True):
-    """One search of a batch.
-
-    Attributes:
-        body: its body.
-        index: what it searches; None means the operation's.
-        header: further keys of its header line.
-    """
+    """One search of a batch."""
 
     body: dict[str, Any]
-    index: str | None = None
-    header: dict[str, Any] = {}
+    index: str | None = None  # what it searches; None means the operation's
+    header: dict[str, Any] = {}  # further keys of its header line
 
 
 class MultiSearch(Asking, frozen=True, kw_only=True, tag="multi-search"):
-    """Several searches in one request to `_msearch`.
+    """Several searches in one request to `_msearch`."""
 
-    Attributes:
-        searches: what is asked, each with values of its own.
-    """
-
-    searches: tuple[OneSearch, ...]
+    searches: tuple[OneSearch, ...]  # what is asked, each with values of its own
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -306,18 +268,12 @@ class MultiSearch(Asking, frozen=True, kw_only=True, tag="multi-search"):
 
 
 class RawRequest(Varying, frozen=True, kw_only=True, tag="raw-request"):
-    """Any request.
+    """Any request."""
 
-    Attributes:
-        path: with its leading slash.
-        method: of HTTP.
-        ignore: status codes that count as success beside the 2xx.
-        body: one JSON value, or lines of them, which go out as NDJSON; a text goes out as it is.
-    """
-
-    path: str
+    path: str  # with its leading slash
     method: Literal["GET", "POST", "PUT", "DELETE", "HEAD"] = "GET"
-    ignore: tuple[int, ...] | int = ()
+    ignore: tuple[int, ...] | int = ()  # status codes that count as success beside the 2xx
+    # One JSON value, or lines of them, which go out as NDJSON; a text goes out as it is.
     body: dict[str, Any] | list[Any] | str = msgspec.field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -337,11 +293,7 @@ class RawRequest(Varying, frozen=True, kw_only=True, tag="raw-request"):
 
 
 class Sleep(Operation, frozen=True, kw_only=True, tag="sleep"):
-    """A pause.
-
-    Attributes:
-        duration: seconds.
-    """
+    """A pause."""
 
     duration: float
 
@@ -351,18 +303,13 @@ class Sleep(Operation, frozen=True, kw_only=True, tag="sleep"):
 
 
 class Sql(Operation, frozen=True, kw_only=True, tag="sql"):
-    """A query in SQL; further pages come by its cursor.
-
-    Attributes:
-        body: with the `query`.
-        pages: how many pages at most.
-    """
+    """A query in SQL; further pages come by its cursor."""
 
     shown: ClassVar[bool] = True
     reads: ClassVar[bool] = True
 
-    body: dict[str, Any]
-    pages: Annotated[int, msgspec.Meta(ge=1)] = 1
+    body: dict[str, Any]  # with the `query`
+    pages: Annotated[int, msgspec.Meta(ge=1)] = 1  # how many pages at most
 
 
 _HYPHENATED = frozenset(
@@ -387,48 +334,41 @@ class VectorSearch(Varying, frozen=True, kw_only=True, rename=_key, tag="vector-
     """A search for the nearest vectors: a body as it is, or one for each vector of a data set.
 
     Answers of engines that look for neighbours approximately differ by right, so they are not compared.
-
-    Attributes:
-        index: what to search; None means the track's own index.
-        body: the JSON body; with a data set, its keys beside the query.
-        cache: whether the node may answer from its request cache; None leaves it to the index.
-        detailed_results: answers are always read in full detail.
-        response_compression_enabled: whether the node may compress its answers; not unless this says so.
-        calculate_recall: taken from workloads; without the data set's neighbours there is none.
-        profile_query: the same as `profile` in the body.
-        profile_metrics, profile_metrics_sample_size: taken from workloads; profiles are not read.
-        field: of the vectors.
-        k: how many neighbours.
-        data_set_format, data_set_path, data_set_corpus: where the vectors of a data set come from.
-        neighbors_data_set_format, neighbors_data_set_path, neighbors_data_set_corpus: and what is nearest.
-        num_vectors, repetitions: how much of it is asked.
-        id_field_name: what stands for the id of a hit. filter, filter_type, filter_body, space_type,
-        oversample_factor, min_score, max_distance,
-            radial_search_type, radial_engine: further parts of the queries that a data set makes.
     """
 
     counts: ClassVar[str] = "queries"
     reads: ClassVar[bool] = True
 
-    index: str | None = None
+    index: str | None = None  # what to search; None means the track's own index
+    # The JSON body; with a data set, its keys beside the query.
     body: dict[str, Any] = msgspec.field(default_factory=dict)
+    # Whether the node may answer from its request cache; None leaves it to the index.
     cache: bool | None = None
-    detailed_results: bool = False
+    detailed_results: bool = False  # answers are always read in full detail
+    # Whether the node may compress its answers; not unless this says so.
     response_compression_enabled: bool = False
-    calculate_recall: bool = True
-    profile_query: bool = False
+    calculate_recall: bool = True  # taken from workloads; without the data set's neighbours there is none
+    profile_query: bool = False  # the same as `profile` in the body
+    # `profile_metrics`, `profile_metrics_sample_size`: taken from workloads; profiles are not read.
     profile_metrics: list[Any] | None = None
     profile_metrics_sample_size: int = 0
     field: str | None = None
-    k: int | None = None
+    k: int | None = None  # how many neighbours
+    # `data_set_format`, `data_set_path`, `data_set_corpus`: where the vectors of a data set come from.
     data_set_format: str | None = None
     data_set_path: str | None = None
     data_set_corpus: str | None = None
+    # `neighbors_data_set_format`, `neighbors_data_set_path`, `neighbors_data_set_corpus`: and what is
+    # nearest.
     neighbors_data_set_format: str | None = None
     neighbors_data_set_path: str | None = None
     neighbors_data_set_corpus: str | None = None
+    # `num_vectors`, `repetitions`: how much of it is asked.
     num_vectors: int | None = None
     repetitions: int = 1
+    # What stands for the id of a hit. filter, filter_type, filter_body, space_type, oversample_factor,
+    # min_score, max_distance, radial_search_type, radial_engine: further parts of the queries that a data
+    # set makes.
     id_field_name: str | None = None
     filter: dict[str, Any] | None = None
     filter_type: str | dict[str, Any] | None = None
