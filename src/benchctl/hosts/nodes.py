@@ -1,6 +1,5 @@
 """Nodes on other hosts, as their cluster has them: each call of one goes to its host, and ends in time."""
 
-import tarfile
 import threading
 import time
 import uuid
@@ -21,6 +20,7 @@ from benchctl.engine.meter import Reading
 from benchctl.engine.node import Member
 from benchctl.engine.settings import BootFolders
 from benchctl.engine.telemetry import Gauge, LogClock, Usage
+from benchctl.engine.unpacking import unpack
 from benchctl.errors import BenchctlError
 from benchctl.home import Home
 from benchctl.hosts.file import Spread
@@ -337,8 +337,7 @@ class RemoteNode(Member):
             root.mkdir(parents=True, exist_ok=True)
             fetched = root / "fetched.tar.gz"
             self._link.fetch_file(packed, fetched)
-            with tarfile.open(fetched) as archive:
-                archive.extractall(root, filter="data")
+            unpack(fetched, root)
             fetched.unlink()
 
     def wait_address(self, halted: Callable[[], bool]) -> str:
