@@ -35,11 +35,9 @@ def test_an_empty_family():
 
 @pytest.mark.parametrize(
     ("blocks", "most", "looks"),
-    [(MOST_BLOCKS, None, every_block(MOST_BLOCKS)), (7, 12, every_block(12)), (51, None, 51)],
+    [(MOST_BLOCKS, None, every_block(MOST_BLOCKS)), (7, 12, every_block(12))],
 )
-def test_blocks_that_the_levels_do_not_hold_for_are_looks_of_their_own(
-    blocks: int, most: int | None, looks: int
-):
+def test_a_run_until_decided_is_looked_at_after_every_block(blocks: int, most: int | None, looks: int):
     plan = make_plan(forks=blocks, stop=StopSpec(decided=True, most=most))
     record = make_record(plan=plan, forks=tuple(make_fork("es", block) for block in range(blocks)))
     assert looks_at([record]) == looks
