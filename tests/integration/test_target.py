@@ -29,7 +29,7 @@ from benchctl.engine.target import Address, identify
 from benchctl.errors import BenchctlError
 from benchctl.home import Home
 from benchctl.results.plan import EngineName, NodeSpec
-from benchctl.results.store import RunStore
+from benchctl.results.store import RunFolder, RunStore
 from foreign_tracks import write_files
 from integration.calls import Benchctl
 from integration.conftest import Boots
@@ -101,6 +101,7 @@ def test_a_running_cluster_is_measured_as_it_is(
 @pytest.mark.full
 @ON_ONE
 def test_the_last_line_proposes_the_target_again(filled: str, benchctl: Benchctl):
+    assert benchctl(*RUN, "--target", filled, "--forks", "1", "--quiet").returncode == 0
     done = benchctl("show", "latest", "-v")
     assert done.returncode == 0, done.stderr
     assert f"--target {filled}" in " ".join(done.stdout.replace("\\\n", " ").split())
@@ -355,9 +356,10 @@ def test_a_red_line_is_searched_for_on_a_running_cluster(
     assert {point.verdict for point in fork.curve} & {"pass"}
     assert fork.boots[0].logs == ""
     before = node.client.count("big5")
-    refused = benchctl("redline", "--wait", "--operation", "bulk", *quick, "--target", filled)
+    words = ("redline", "--wait", "--operation", "bulk", "--slo", "p90=9s", *quick)
+    refused = benchctl(*words, "--target", filled)
     assert refused.returncode == 2
-    assert "challenge redline-bulk would change the cluster prod: operation 'bulk'" in refused.stderr
+    assert "'bulk'" in refused.stderr
     assert node.client.count("big5") == before
 
 
@@ -486,16 +488,24 @@ def shielded(
         yield node
 
 
-def test_tls_and_a_password_are_no_obstacle_and_stay_secret(
+@pytest.fixture(scope="module")
+def filled_with_password(
     shielded: Shielded, ca: Path, benchctl: Benchctl, store: RunStore
-):
+) -> tuple[subprocess.CompletedProcess[str], RunFolder]:
+    """A run that filled the node behind a password."""
     done = benchctl(
         *RUN, "--forks", "1", "--fill-target", "--target", f"prod={shielded.url}",
         "--target-ca", f"prod={ca}",
         BENCHCTL_PROD_USER="elastic", BENCHCTL_PROD_PASSWORD=SPELL,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    folder = store.find("latest", finished=False)
+    return done, store.find("latest", finished=False)
+
+
+def test_tls_and_a_password_are_no_obstacle_and_stay_secret(
+    filled_with_password: tuple[subprocess.CompletedProcess[str], RunFolder],
+):
+    done, folder = filled_with_password
     (fork,) = folder.load().forks
     assert fork.boots[0].searches_sent == fork.boots[0].searches_counted == 10
     encoded = base64.b64encode(f"elastic:{SPELL}".encode()).decode()
@@ -525,6 +535,7 @@ def api_key(shielded: Shielded, ca: Path) -> str:
 
 
 @pytest.mark.full
+@pytest.mark.usefixtures("filled_with_password")
 def test_an_api_key_from_a_file_of_ones_own_that_may_not_do_much(
     shielded: Shielded, ca: Path, benchctl: Benchctl, store: RunStore, tmp_path: Path
 ):
