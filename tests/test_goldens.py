@@ -43,7 +43,7 @@ from nightly.laboratory import SLOW_FLAG, World
 from races import race, task_of, write
 from redlines import make_point, redline_fork, redline_plan
 from report.conftest import complete_record
-from report.test_driver import CALIBRATION, driven
+from report.test_formats_driver import CALIBRATION, driven
 from report.test_screen import cold
 from report.test_tables import difficult
 from sweeps import swept_record

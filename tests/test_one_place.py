@@ -299,3 +299,26 @@ def test_a_figure_to_compare_by_is_one_declaration_beside_its_field(sources: Pat
     suite = tmp_path / "s.yml"
     suite.write_text("variants: [es]\nchallenges: [range-only]\nmargins: {joules: 20%}\n", encoding="utf-8")
     look(sources, LOOK_FOR_FIGURE, suite)
+
+
+# What these test is the whole package: its calibration, its commands, or a fault that any module could have.
+WHOLE_PACKAGE = {
+    "cli/test_commands.py", "cli/test_completion.py", "cli/test_cut_off.py", "cli/test_stored.py",
+    "engine/test_planted_links.py", "nightly/test_calibration.py", "stats/test_calibration.py",
+    "test_docs.py", "test_goldens.py", "test_one_place.py",
+}  # fmt: skip
+ELSEWHERE = ("integration", "benchmarks", "support")
+
+
+def test_a_test_is_named_after_the_module_that_it_tests():
+    tests, sources = Path(__file__).parent, Path(benchctl.__file__).parent
+    homeless = {
+        str(path)
+        for path in (file.relative_to(tests) for file in tests.rglob("test_*.py"))
+        if path.parts[0] not in ELSEWHERE
+        and not any(
+            f"{path.stem.removeprefix('test_')}_".startswith(f"{module.stem}_")
+            for module in (sources / path.parent).glob("*.py")
+        )
+    }
+    assert homeless == WHOLE_PACKAGE

@@ -6,9 +6,9 @@ from hypothesis import given
 
 from benchctl.jvm.inlining_log import read_tree
 from benchctl.jvm.inlining_tree import Call, cut_tree
-from jvm.inlining.trees import trees
+from jvm.trees import trees
 
-GOLDEN = Path(__file__).parent / "golden"  # excerpts of the blog, see test_tree.py
+GOLDEN = Path(__file__).parent / "golden"  # excerpts of the blog, see test_inlining_tree.py
 
 
 def blog() -> tuple[Call, ...]:

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from benchctl.jvm.inlining_log import read_tree
 from benchctl.jvm.inlining_tree import Call, Fate, Receiver, Tree
-from jvm.inlining.trees import trees
+from jvm.trees import trees
 from jvm_logs import plain, tree_lines
 
 # Excerpts of "Elasticsearch Benchmarking, Part 4: Inlining" (blunders.io, 2024), whose lines HotSpot printed.

@@ -9,7 +9,7 @@ from benchctl.jvm.inlining_tree import cut_tree
 from benchctl.report.inlining import tree_document, tree_text
 from jvm_logs import INLINED_VISIT, INTS, head, in_file, plain, thread, visits
 
-TESTS = Path(__file__).parents[2]
+TESTS = Path(__file__).parents[1]
 GOLDEN = Path(__file__).parent / "golden"
 
 
@@ -22,7 +22,7 @@ def text(data: bytes, method: str, *, everything: bool = False, depth: int | Non
 
 def test_the_excerpt_of_the_blog_cut_to_what_matters():
     # The lines are those of "Elasticsearch Benchmarking, Part 4: Inlining" (blunders.io, 2024).
-    excerpt = (TESTS / "jvm/inlining/golden/blog-addall.txt").read_bytes()
+    excerpt = (TESTS / "jvm/golden/blog-addall.txt").read_bytes()
     assert text(excerpt, "BKDReader$BKDPointTree::addAll") == (GOLDEN / "blog-addall.txt").read_text()
 
 
