@@ -126,7 +126,7 @@ def rate_lines(found: RedlineCurves) -> list[str]:
 
 
 def curve_grids(found: RedlineCurves) -> list[Grid]:
-    """What factors mean, then a table a variant, by load; none for a variant that never came to a step."""
+    """Return what factors mean, then a table per variant, by load; none for one that never reached a step."""
     return [*rate_grids(found), *(_grid(curve, found) for curve in found.curves if curve.rows)]
 
 

@@ -199,7 +199,7 @@ def _counts(figures: Figures) -> str:
 
 
 def times_grid(analysis: Analysis) -> Grid | None:
-    """A line a task, search of a batch and variant, a column a kind of time; None if nothing is known."""
+    """Return a line per task, search of a batch and variant, a column per kind of time, if any."""
     kinds = [kind for kind in get_args(TimeKind) if any(row.kind == kind for row in analysis.times)]
     if not kinds:
         return None
@@ -318,6 +318,6 @@ def further_grids(analysis: Analysis, *, details: bool) -> list[Grid]:
 
 
 def precision_grids(analysis: Analysis) -> list[Grid]:
-    """Detectable effects, the part of host and index builds in the spread, and what more precision takes."""
+    """Return detectable effects, shares of host and builds in the spread, and what more precision costs."""
     grids = [precision_grid(analysis), *adjusted_grids(analysis), builds_grid(analysis)]
     return [grid for grid in grids if grid is not None]

@@ -106,7 +106,7 @@ def render(
     `records` are for JSON only, and `gate` for JSON and build servers.
 
     Raises:
-        UsageError: there is no such format.
+        UsageError: If the format is unknown.
     """
     written: dict[str, Callable[[], str]] = {
         "text": lambda: render_text(analysis, plan=plan, width=width, details=details),
@@ -230,7 +230,7 @@ def junit(analysis: Analysis, gate: GateResult | None = None) -> str:
 
 
 def step_summary(analysis: Analysis, gate: GateResult | None = None) -> str:
-    """Markdown for GitHub's job summary: the answer and its tables, everything else folded away."""
+    """Return Markdown for GitHub's job summary: the answer and its tables, everything else folded away."""
     notes = collect_notes(analysis)
     parts = [f"### {escaped(headline(analysis))}"]
     if gate is not None:

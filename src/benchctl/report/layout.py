@@ -52,7 +52,7 @@ class Notes(msgspec.Struct, frozen=True):
     general: tuple[Caveat, ...]
 
     def cell(self, caveats: Sequence[Caveat], *remarks: str) -> Cell:
-        """Remarks and the numbers of a row's notes, as a cell."""
+        """Return remarks and the numbers of a row's notes, as a cell."""
         return Cell(
             (" ".join(remarks),),
             notes=tuple(number for number, doubt in enumerate(self.numbered, 1) if doubt in caveats),
@@ -79,7 +79,7 @@ class Command(msgspec.Struct, frozen=True):
 
 
 def result_grids(analysis: Analysis, notes: Notes) -> list[Grid]:
-    """One grid a challenge and metric, in the order of the challenges; one of all that is told of builds."""
+    """Return a grid per challenge and metric, in the order of the challenges, then one of index builds."""
     grids = [
         _result_grid(
             analysis,
@@ -157,7 +157,7 @@ def section_title(section: Section) -> str:
 
 
 def paired_points(analysis: Analysis) -> bool:
-    """Whether variants are compared at every point of a sweep, and not points of one variant."""
+    """Return whether variants are compared at every point of a sweep, and not points of one variant."""
     return any(curve.pairs for curve in analysis.curves)
 
 
@@ -180,7 +180,7 @@ def verdict_cell(
     who: str = "",
     remark: str = "",
 ) -> Cell:
-    """A verdict with what it cannot hide: warm-up, load that was not as asked for, and failed requests.
+    """Return a verdict with what it cannot hide: warm-up, load that was not as requested, failed requests.
 
     `different` says in which direction: `different (faster)`. `who` is the contender if the line does not
     name it: `os faster`, `different (os faster)`; `remark` is one more weakness.
@@ -422,7 +422,7 @@ def _each(analysis: Analysis, counts: Mapping[str, int], word: str) -> str:
 def verdict_sentence(
     analysis: Analysis, answer: Sequence[str] = (), doubts: Sequence[str] = (), *, by_task: bool = True
 ) -> str:
-    """The answer that results have of their own, `by_task` what differs, is equal or open, and the doubts.
+    """Return the answer, `by_task` what differs, is equal or inconclusive, and the warnings.
 
     Begins with `provisional` when a verdict is not to be quoted, or there are doubts about the answer.
     """

@@ -58,7 +58,7 @@ def pieces(listing: Listing, output_format: str, width: int | None = None) -> It
 
 
 def cell(value: object, *, grouped: bool = False) -> str:
-    """A value for readers: nothing where there is none, six digits of a fraction, and no line breaks."""
+    """Return a value for readers: empty without one, six digits of a fraction, no line breaks."""
     match value:
         case None:
             return ""

@@ -22,7 +22,7 @@ def visible(text: str) -> str:
 
 
 def json_text(value: object) -> str:
-    """Anything that msgspec can encode, indented, with a line break at its end."""
+    """Return a value that msgspec can encode as indented JSON with a final line break."""
     return msgspec.json.format(msgspec.json.encode(value), indent=1).decode() + "\n"
 
 
@@ -40,7 +40,7 @@ _MB_IN_GB = 1000
 
 
 def figure(value: float | None) -> str:
-    """Four significant digits, at least one decimal under 10,000: `0.4213`, `12.35`, `1,964.8`."""
+    """Return four significant digits, at least one decimal under 10,000: `0.4213`, `12.35`, `1,964.8`."""
     if value is None or not math.isfinite(value):
         return NOT_AVAILABLE
     if abs(value) >= _LARGE:
@@ -63,7 +63,7 @@ def signed_percent(value: float | None, decimals: int = 1) -> str:
 
 
 def signed_figure(value: float | None) -> str:
-    """As `figure`, always with a sign unless it is 0."""
+    """Return the number as `figure` does, with a sign unless it is 0."""
     text = figure(value)
     return text if value is None or not value > 0 else f"+{text}"
 
@@ -78,14 +78,14 @@ def percent(value: float | None) -> str:
 def interval(
     low: float | None, high: float | None, shown: Callable[[float | None], str] = signed_percent
 ) -> str:
-    """`-1.2 to +3.4`, in percent or as `shown`; `-1.2 or more`, `up to +3.4` where an end says nothing."""
+    """Return `-1.2 to +3.4`, in percent or as `shown`; `-1.2 or more`, `up to +3.4` for an open end."""
     return " ".join(ends(low, high, shown))
 
 
 def ends(
     low: float | None, high: float | None, shown: Callable[[float | None], str] = signed_percent
 ) -> tuple[str, ...]:
-    """An interval in words that may stand one below the other; less than nothing is left of nothing."""
+    """Return an interval as words that a narrow cell may stack; a lower end of -100% or less is open."""
     if low is None:
         return (NOT_AVAILABLE,)
     if shown is signed_percent and is_floor(low):
@@ -94,19 +94,19 @@ def ends(
 
 
 def is_floor(low_percent: float) -> bool:
-    """Whether the lower end of a change is a loss of all, beyond which there is nothing: it says nothing."""
+    """Return whether the lower end of a change is a loss of all, which carries no information."""
     return f"{low_percent:.1f}" == "-100.0"
 
 
 def p_value(p: float | None) -> str:
-    """Three decimals; `<0.001` below them."""
+    """Return three decimals; `<0.001` below them."""
     if p is None:
         return NOT_AVAILABLE
     return f"<{_LEAST_P}" if p < _LEAST_P else f"{p:.3f}"
 
 
 def odds(log_odds: float) -> str:
-    """Of the logarithm of odds: `812`, `0.03`; at most a million, at least a thousandth."""
+    """Return odds from their logarithm: `812`, `0.03`; at most a million, at least a thousandth."""
     if log_odds > _MOST_LOG_ODDS:
         return ">1,000,000"
     if log_odds < _LEAST_LOG_ODDS:
@@ -121,7 +121,7 @@ def counted(count: int, word: str) -> str:
 
 
 def documents(count: int) -> str:
-    """As the command line takes it: `4m`, `300k`, `12345`."""
+    """Return a count as the command line takes it: `4m`, `300k`, `12345`."""
     for size, unit in ((1_000_000, "m"), (1_000, "k")):
         if count and count % size == 0:
             return f"{count // size}{unit}"
@@ -141,7 +141,7 @@ def megabytes(size_bytes: float) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Seconds for people: `48 s`, `3 min 20 s`, `1 h 05 min`."""
+    """Return seconds for readers: `48 s`, `3 min 20 s`, `1 h 05 min`."""
     whole = round(seconds)
     if whole < 60:  # noqa: PLR2004 - a minute
         return f"{whole} s"

@@ -162,7 +162,7 @@ def heading_lines(heading: Heading, form: Form) -> list[str]:
 
 
 def frame_words(frame: str) -> str:
-    """A frame as luceneutil writes it: `org.apache.lucene.util.BytesRefHash#equals()`, and its line."""
+    """Return a frame in luceneutil's form: `org.apache.lucene.util.BytesRefHash#equals()`, and its line."""
     method = method_of(frame)
     owner, dot, name = method.rpartition(".")
     return f"{owner}#{name}(){frame[len(method) :]}" if dot and not frame.startswith("(") else frame
@@ -437,8 +437,8 @@ def profile_sides(folder: RunFolder, record: RunRecord, names: Sequence[str], fo
     """Count the samples of a run's variants, in the order of `names`; without any, of all that have profiles.
 
     Raises:
-        UsageError: there is no such variant, profile, task or sample, or the form makes no sense.
-        BenchctlError: a profile cannot be read, or it is not known when the task ran.
+        UsageError: If there is no such variant, profile, task or sample, or the form makes no sense.
+        BenchctlError: If a profile cannot be read, or it is not known when the task ran.
     """
     known = [variant.name for variant in record.plan.variants]
     for name in names:
@@ -485,7 +485,7 @@ def difference_text(sides: Sequence[Side], form: Form) -> str:
 
 
 def document_text(run: str, sides: Sequence[Side], form: Form, *, differ: bool) -> str:
-    """JSON: the difference of two sides if `differ`, else the shares of each."""
+    """Return JSON: the difference of two sides if `differ`, else the shares of each."""
     if differ:
         baseline, contender = _neutral(sides)
         found = differences(baseline, contender, size=form.size, inclusive=form.inclusive)
@@ -517,7 +517,7 @@ def profile_grids(folder: RunFolder, record: RunRecord) -> list[Grid]:
     """Return a short table for each variant of a run that has profiles, for its pages; none without any.
 
     Raises:
-        BenchctlError: a profile cannot be read.
+        BenchctlError: If a profile cannot be read.
     """
     profiles = {variant.name: fork_profiles(folder, record, variant.name) for variant in record.plan.variants}
     grids = []

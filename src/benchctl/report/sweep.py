@@ -210,7 +210,7 @@ def _place(number: float | None) -> str:
 
 
 def verdict(analysis: Analysis) -> str:
-    """What a report says first: task by task, or counted over the points of curves, which have answers."""
+    """Return the first sentence of a report: task by task, or counted over the points of curves."""
     told = any(row.comparisons and not row.swept for row in analysis.rows) and not paired_points(analysis)
     own = [*redline_answer(analysis), *([] if told else _counted(analysis.curves))]
     doubts = [] if any(row.comparisons for row in analysis.rows) else list(_curve_doubts(analysis))
@@ -246,7 +246,7 @@ def _counted(curves: Sequence[SweepCurve]) -> Iterator[str]:
 
 
 def all_results(analysis: Analysis, notes: Notes) -> Iterator[Grid | str]:
-    """The results: of each curve its tables and what they add up to, then tasks that are points of none."""
+    """Return the tables of each curve and their sum, then the tasks that are points of none."""
     for curve in analysis.curves:
         points, *others = sweep_grids(curve, notes)
         yield points

@@ -69,7 +69,7 @@ def write_evidence(columns: Columns, dtypes: Dtypes, path: Path) -> None:
     """Write one kind of evidence: the columns of its `dtypes`, each of shape (n,).
 
     Raises:
-        BenchctlError: something is there already, or the disk is full or cannot be written.
+        BenchctlError: If the file exists, or the disk is full or cannot be written.
     """
     # The folder is the node's, and benchctl may be root: a link would be written through.
     if path.is_symlink() or path.exists():
@@ -91,7 +91,7 @@ def read_evidence(path: Path, dtypes: Dtypes) -> Columns:
     """Read one kind of evidence back: the columns of `dtypes`, each of shape (n,), in order of time.
 
     Raises:
-        BenchctlError: it is missing or no evidence of this benchctl.
+        BenchctlError: If the file is missing or no evidence of this benchctl.
     """
     try:
         with database(threads=1) as connection:
@@ -106,7 +106,7 @@ def read_evidence(path: Path, dtypes: Dtypes) -> Columns:
 def fork_evidence(
     folder: RunFolder, fork: ForkRecord, name: str, dtypes: Dtypes, node: str | None = None
 ) -> Columns | None:
-    """One kind of evidence of all node starts of a fork, on the clock of its samples.
+    """Return one kind of evidence of all node starts of a fork, on the clock of its samples.
 
     `name` is that of the file in the folder of each start; `node` is one of several, None for all together.
 
@@ -115,7 +115,7 @@ def fork_evidence(
         time; None when nothing was kept.
 
     Raises:
-        BenchctlError: a file is not evidence of this benchctl.
+        BenchctlError: If a file is not evidence of this benchctl.
     """
     parts = []
     for number, boot in enumerate(fork.boots):
@@ -132,10 +132,10 @@ def fork_evidence(
 
 
 def stacked_columns(rows: list[tuple[Any, ...]], dtypes: Dtypes) -> Columns:
-    """Rows, each with the values of `dtypes` in order, as columns of shape (n,).
+    """Return rows, each with the values of `dtypes` in order, as columns of shape (n,).
 
     Raises:
-        BenchctlError: a number is larger than any that is measured: what it was read from is damaged.
+        BenchctlError: If a number is larger than any that is measured: what it was read from is damaged.
     """
     turned = zip(*rows, strict=True) if rows else ((),) * len(dtypes)
     try:

@@ -47,7 +47,7 @@ class Quantiles(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     linear_p99: float
 
     def at(self, probability: float) -> float | None:
-        """One of the three by Harrell and Davis, in nanoseconds; None for any other probability."""
+        """Return one of the three by Harrell and Davis, in nanoseconds; None for any other probability."""
         return {0.5: self.p50, 0.9: self.p90, 0.99: self.p99}.get(probability)
 
 
@@ -344,7 +344,7 @@ class Figure(msgspec.Struct, frozen=True):
         return "higher" if self.higher_is_better else "lower"
 
     def of(self, summary: TaskSummary) -> "float | Quantiles | None":
-        """Its value in a fork, in `unit`; quantiles in nanoseconds."""
+        """Return the value in a fork, in `unit`; quantiles in nanoseconds."""
         if self.loop == "micro" and summary.unit != OPERATIONS:
             return None
         if not self.field:
@@ -759,12 +759,12 @@ _WHOLE = 1000
 
 
 def load_suffix(unit: str) -> str:
-    """What stands behind a load of this unit: `/s`, ` docs/s`, `x`, ` clients`."""
+    """Return the suffix of a load of this unit: `/s`, ` docs/s`, `x`, ` clients`."""
     return {"": "/s", "queries/s": "/s", "x": "x"}.get(unit, f" {unit}")
 
 
 def load_text(load: float, unit: str) -> str:
-    """A load for readers: `16.87/s`, `20000 docs/s`, `1.35x`, `12 clients`."""
+    """Return a load for readers: `16.87/s`, `20000 docs/s`, `1.35x`, `12 clients`."""
     return f"{load:{'.0f' if load >= _WHOLE else '.4g'}}{load_suffix(unit)}"
 
 

@@ -21,7 +21,7 @@ Record = TypeVar("Record")
 def readable(
     folders: Iterable[Folder], load: Callable[[Folder], Record], unreadable: Callable[[str], None]
 ) -> Iterator[tuple[Folder, Record]]:
-    """Every folder whose record `load` can read, with that, in the order given.
+    """Return every folder whose record `load` can read, with that, in the order given.
 
     `unreadable` is called with the reason for each that is skipped.
     """
@@ -45,10 +45,10 @@ class Shelf:
     hint: str  # what to do when nothing fits
 
     def folders(self) -> list[Path]:
-        """All of them, oldest first, without reading any; those without permission are skipped.
+        """Return all folders, oldest first, without reading any; those without permission are skipped.
 
         Raises:
-            BenchctlError: they cannot be looked into.
+            BenchctlError: If the folder cannot be read.
         """
         with disk_errors(f"read {self.root}"):
             if not self.root.is_dir():
@@ -58,12 +58,12 @@ class Shelf:
             return sorted(path for path in found if self._holds_record(path))
 
     def fitting(self, name: str) -> list[Path]:
-        """Folders that a name may mean: the one that it certainly means, else all that begin or end with it.
+        """Return folders that a name may mean: an exact match, else all that begin or end with it.
 
         An end is whole parts between hyphens, such as the four digits at the end of every id.
 
         Raises:
-            BenchctlError: they cannot be looked into.
+            BenchctlError: If the folder cannot be read.
         """
         if not name:
             return []
@@ -79,11 +79,11 @@ class Shelf:
         ]
 
     def find(self, name: str) -> Path:
-        """The one that a name means.
+        """Return the folder that a name means.
 
         Raises:
-            UsageError: none fits, or several do.
-            BenchctlError: they cannot be looked into.
+            UsageError: If no folder matches, or several do.
+            BenchctlError: If the folder cannot be read.
         """
         found = self.fitting(name)
         if len(found) > 1:
@@ -109,7 +109,7 @@ def read_versioned(path: Path, kind: type[T], what: str, version: int) -> T | No
     `what` is `record` for a version at `record-version`; also in messages.
 
     Raises:
-        BenchctlError: it cannot be read, is damaged, or of another version.
+        BenchctlError: If the file cannot be read, is damaged, or of another version.
     """
     try:
         raw = read_file(path)
@@ -133,7 +133,7 @@ def write_versioned(path: Path, content: msgspec.Struct) -> None:
     """Replace a file, making its folder: readers, also after a power cut, find the old or the new one.
 
     Raises:
-        BenchctlError: the disk is full or cannot be written.
+        BenchctlError: If the disk is full or cannot be written.
     """
     text = msgspec.json.format(msgspec.json.encode(content), indent=1)
     with disk_errors(f"write {path}"):

@@ -112,7 +112,7 @@ def read_race(path: Path, tool: Tool | None = None) -> Race:
     `results` alone.
 
     Raises:
-        BenchctlError: it cannot be read, is of another kind, or has no results.
+        BenchctlError: If the file cannot be read, is of another kind, or has no results.
     """
     try:
         document = msgspec.json.decode(read_file(path), type=_Document)
@@ -157,7 +157,7 @@ def read_races(paths: tuple[Path, ...], tool: Tool | None = None) -> tuple[Race,
     Without `tool`, each file tells.
 
     Raises:
-        UsageError: some cannot be taken; all of them are named, with the reason.
+        UsageError: If files cannot be imported; names all of them, with the reason.
     """
     races: list[Race] = []
     refused: list[str] = []
@@ -314,7 +314,7 @@ def _plan(race: Race, spec: VariantSpec, tasks: tuple[Task, ...], forks: int) ->
 
 
 def unknown_environment(fingerprint: str) -> Environment:
-    """A host of which only the fingerprint is known."""
+    """Return a host of which only the fingerprint is known."""
     return Environment(
         fingerprint=fingerprint,
         hostname=UNKNOWN,
@@ -334,7 +334,7 @@ def unknown_environment(fingerprint: str) -> Environment:
 
 
 def unknown_engine(spec: VariantSpec, build: str = "") -> EngineFacts:
-    """What was measured, of which only version and build are known."""
+    """Return what was measured, of which only version and build are known."""
     return EngineFacts(
         variant=spec.name,
         version=spec.version,
@@ -371,7 +371,7 @@ def _summary(place: int, task: TaskResult) -> TaskSummary:
 
 
 def throttled(task: TaskResult) -> bool:
-    """Whether requests had a due time: of an unthrottled task, latency is a copy of its service time."""
+    """Return whether requests had a due time: without one, latency is a copy of service time."""
     latency, service = task.latency or {}, task.service_time or {}
     return any(
         not math.isclose(value, other, rel_tol=_NOTICED)

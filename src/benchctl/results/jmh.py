@@ -54,7 +54,7 @@ class JmhEntry(msgspec.Struct, frozen=True, rename="camel"):
         return len(self.primary_metric.raw_data or self.primary_metric.raw_data_histogram)
 
     def values(self, fork: int) -> list[tuple[float, int]]:
-        """What a fork's iterations came to, or its sampled operations, ascending; and how often each did."""
+        """Return a fork's iteration scores or sampled operations, ascending, and how often each occurred."""
         metric = self.primary_metric
         if metric.raw_data:
             return sorted((value, 1) for value in metric.raw_data[fork])
@@ -62,7 +62,7 @@ class JmhEntry(msgspec.Struct, frozen=True, rename="camel"):
 
 
 def is_jmh(path: Path) -> bool:
-    """Whether a file is of JMH: a list, which no race of another tool is."""
+    """Return whether a file is of JMH: a list, which no race of another tool is."""
     try:
         return read_file(path).lstrip()[:1] == b"["
     except OSError as err:
@@ -70,10 +70,10 @@ def is_jmh(path: Path) -> bool:
 
 
 def read_entries(path: Path) -> list[JmhEntry]:
-    """All of a result.
+    """Return all entries of a result file.
 
     Raises:
-        BenchctlError: it cannot be read, or is of another kind.
+        BenchctlError: If the file cannot be read, or is of another kind.
     """
     try:
         return msgspec.json.decode(read_file(path, MOST_RESULT_BYTES), type=list[JmhEntry])
@@ -84,7 +84,7 @@ def read_entries(path: Path) -> list[JmhEntry]:
 
 
 def short_names(names: Iterable[str]) -> dict[str, str]:
-    """By full name, `Class.method`, or `method` where all are of one class."""
+    """Return short by full name: `Class.method`, or `method` where all are of one class."""
     names = list(names)
     parts = 1 if len({name.rpartition(".")[0] for name in names}) == 1 else 2
     short = {name: ".".join(name.split(".")[-parts:]) for name in names}
@@ -92,19 +92,19 @@ def short_names(names: Iterable[str]) -> dict[str, str]:
 
 
 def label_of(name: str, params: Mapping[str, str], threads: int | None) -> str:
-    """What a benchmark is called in tables; its threads are named where they tell it from others."""
+    """Return a benchmark's name in tables, with its threads where they distinguish it."""
     marks = [f"{key}={value}" for key, value in params.items()]
     marks += [] if threads is None else [f"threads={threads}"]
     return name + (f":{','.join(marks)}" if marks else "")
 
 
 def figures_of(place: int, label: str, entry: JmhEntry, fork: int = 0) -> TaskSummary:
-    """The figures of one fork: a mean time, percentiles of sampled times, or a throughput.
+    """Return the figures of one fork: a mean time, percentiles of sampled times, or a throughput.
 
     JMH's times are of one thread's operations; throughput is that of all threads together.
 
     Raises:
-        BenchctlError: it has none, or in a unit that is no time.
+        BenchctlError: If the fork has no values, or in a unit that is no time.
     """
     values = entry.values(fork)
     count = sum(times for _, times in values)
@@ -162,7 +162,7 @@ class OwnRow:
 
 
 def own_row(label: str, entries: Sequence[JmhEntry]) -> OwnRow:
-    """As JMH would print the same forks: its `Score ± Error` (`AbstractResult`, `ListStatistics`)."""
+    """Return JMH's own `Score ± Error` of the same forks (`AbstractResult`, `ListStatistics`)."""
     values = [value for entry in entries for fork in range(entry.forks) for value in entry.values(fork)]
     count = sum(times for _, times in values)
     mean, error = sum(value * times for value, times in values) / count, None
@@ -180,7 +180,7 @@ def record_of_jmh(paths: Sequence[Path], variant: str, run_id: str, *, tags: Seq
     """Make a run of results of one variant: the forks of each of them, one file after the other.
 
     Raises:
-        BenchctlError: one cannot be read, or their benchmarks are not the same, as often measured.
+        BenchctlError: If a file cannot be read, or files differ in benchmarks or their counts.
     """
     forks: list[ForkRecord] = []
     labels: list[str] = []

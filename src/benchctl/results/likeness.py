@@ -44,7 +44,7 @@ Variant = tuple[str, RunRecord]
 
 
 def imported_reasons(one: RunRecord, other: RunRecord) -> Iterator[str]:
-    """Reasons why results of two runs, at least one of them imported, cannot be compared.
+    """Return reasons why results of two runs, at least one imported, cannot be compared.
 
     Races of one tool are alike when all that their files say is: tool and version, environment, car,
     track with its parameters, challenge and tasks. That their hosts were the same, no file says.
@@ -87,23 +87,23 @@ def _assignments(plan: Plan) -> str:
 
 
 def unlike(one: RunRecord, other: RunRecord) -> tuple[str, ...]:
-    """Why the results of two runs cannot be compared; empty when they can."""
+    """Return why the results of two runs cannot be compared; empty when they can."""
     return tuple(_reasons(one, other))
 
 
 def unlike_variants(one: Variant, other: Variant) -> tuple[str, ...]:
-    """As `unlike`, with Java runtimes: within a run they were chosen, across runs they happened."""
+    """Return the reasons of `unlike` and Java runtimes, which a run chooses but runs only happen to have."""
     return tuple(_variant_reasons(one, other))
 
 
 def unlike_settings(one: Variant, other: Variant) -> bool:
-    """Whether a setting of runs differs that decides figures: variants of one run cannot differ in it."""
+    """Return whether a run-wide setting that decides figures differs."""
     names = {setting.name for setting in run_settings()}.intersection(_ALIKE)
     return any(getattr(one[1].plan, name) != getattr(other[1].plan, name) for name in names)
 
 
 def alike_variants(one: Variant, other: Variant) -> bool:
-    """Whether `unlike_variants` finds nothing; stops at the first difference."""
+    """Return whether `unlike_variants` finds nothing; stops at the first difference."""
     return next(_variant_reasons(one, other), None) is None
 
 
@@ -172,7 +172,7 @@ def _reasons(one: RunRecord, other: RunRecord) -> Iterator[str]:
 
 
 def deciding(plan: Plan) -> dict[str, object]:
-    """Everything of a plan that decides its figures, by name."""
+    """Return by name everything of a plan that decides its figures."""
     return {name: _bare(_deciding(plan, name)) for name in _ALIKE}
 
 
@@ -289,7 +289,7 @@ class Resolved:
 
 
 def resolved(record: RunRecord) -> tuple[Resolved, ...]:
-    """The variants of a run, in its order."""
+    """Return the variants of a run, in its order."""
     facts = {one.variant: one for one in record.engines}
     if record.plan.swept is not None and set(facts) - {one.name for one in record.plan.swept.bases}:
         # What the points of a sweep differ by is what it says anyway.
@@ -298,7 +298,7 @@ def resolved(record: RunRecord) -> tuple[Resolved, ...]:
 
 
 def variant_differences(variants: Sequence[Resolved]) -> tuple[str, ...]:
-    """`os-17 differs from os in: JDK 17.0.15 instead of 21.0.8`, for every variant whose name is not enough.
+    """Return `os-17 differs from os in: JDK 17.0.15 instead of 21.0.8` for each variant its name leaves open.
 
     A variant is compared with the first plain one of its engine and version, else with the first of that
     engine at all; without any other, it is described.
@@ -307,7 +307,7 @@ def variant_differences(variants: Sequence[Resolved]) -> tuple[str, ...]:
 
 
 def beyond(spec: VariantSpec) -> tuple[str, ...]:
-    """What a variant asks for beyond its engine and version, in words."""
+    """Return a variant's settings beyond its engine and version, in words."""
     return tuple(_own(Resolved(spec.name, spec, None)))
 
 
@@ -382,7 +382,7 @@ def _against(one: Resolved, other: Resolved) -> Iterator[str]:
 
 
 def nodes_text(spec: VariantSpec) -> str:
-    """How many nodes a variant has, and what each is beyond its name, alike ones together."""
+    """Return the number of nodes of a variant and the settings of each, equal ones together."""
     kinds = Counter(
         " ".join(f"{key}={_shown(value)}" for key, value in node.settings.items()) for node in spec.nodes
     )

@@ -165,7 +165,7 @@ class ForkRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename
     def of_figures(
         cls, variant: str, block: int, summaries: tuple[TaskSummary, ...], started: str = ""
     ) -> "ForkRecord":
-        """One that is done, of which nothing is known but its figures."""
+        """Return a finished fork of which only figures are known."""
         return cls(
             variant=variant,
             block=block,
@@ -298,7 +298,7 @@ class IndexFacts(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename
         return len(self.segments)
 
     def value_of(self, figure: Figure) -> float | None:
-        """A figure of index builds, in its unit; None where it was not kept."""
+        """Return a figure of index builds, in its unit; None where it was not kept."""
         if figure.built.startswith("ingest.") and not self.ingest.ingest_s:
             return None
         found: Any = self
@@ -442,22 +442,22 @@ class RunRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=
     node_hosts: dict[str, LoadHostFacts] = {}
 
     def builds_of(self, variant: str) -> tuple[IndexFacts, ...]:
-        """All builds of its prepared index; none where it has no index, or a challenge makes it."""
+        """Return all builds of a variant's prepared index; none if a challenge makes it."""
         return self.builds.get(variant) or tuple(
             self.indices[name] for name in (variant,) if name in self.indices
         )
 
     def done(self, variant: str) -> tuple[ForkRecord, ...]:
-        """The finished forks of one variant, in block order."""
+        """Return the finished forks of one variant, in block order."""
         found = [fork for fork in self.forks if fork.variant == variant and fork.status == "done"]
         return tuple(sorted(found, key=lambda fork: fork.block))
 
     def compared(self, variant: str) -> tuple[ForkRecord, ...]:
-        """The finished forks whose figures count, in block order, without those for evidence."""
+        """Return the finished forks whose figures count, in block order, without those for evidence."""
         return tuple(fork for fork in self.done(variant) if not self.plan.is_extra(fork.block))
 
     def has(self, variant: str) -> bool:
-        """Whether a variant has something to compare: forks, or builds where there is nothing else."""
+        """Return whether a variant has something to compare: forks, or builds where there is nothing else."""
         return bool(self.compared(variant) or (not self.plan.schedules and self.builds_of(variant)))
 
     @property
@@ -468,7 +468,7 @@ class RunRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=
         return "" if self.status == "complete" else self.status
 
     def unsound(self, variant: str) -> str:
-        """Why other results of a variant are preferred; empty when these are sound.
+        """Return why other results of a variant are preferred; empty when these are sound.
 
         Sound are results of a finished run, from as many plain forks as a verdict takes.
         """
@@ -513,14 +513,14 @@ class RunRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=
         return len(self._wanted())
 
     def missing(self) -> tuple[tuple[int, str], ...]:
-        """(block, variant) of every fork that belongs to it and is not done, in block order."""
+        """Return (block, variant) of every fork that is not done, in block order."""
         have = {(fork.block, fork.variant) for fork in self.forks if fork.status == "done"}
         return tuple(pair for pair in self._wanted() if pair not in have)
 
     def with_blocks(
         self, blocks: Iterable[int], stop: StopSpec | None, variants: Collection[str] | None = None
     ) -> "RunRecord":
-        """The same run, to be continued: its recorded end is removed.
+        """Return the run to be continued with other blocks: its recorded end is removed.
 
         `blocks` are added behind its own so far, and block numbers that they skip are left out. `stop` is the
         rule from now on; `variants` None all have forks in the new blocks.
@@ -561,7 +561,7 @@ class RunRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=
 
 
 def stray_boots(fork: ForkRecord) -> tuple[BootRecord, ...]:
-    """Node starts whose node counted other searches than it was sent.
+    """Return node starts whose node counted other searches than it was sent.
 
     A node does not count what it refuses to run, nor reliably what was cut off, so fewer are no surprise
     after failed and cancelled requests; more always are: a search that nobody sent is one that the JIT
@@ -580,7 +580,7 @@ def stray_boots(fork: ForkRecord) -> tuple[BootRecord, ...]:
 
 
 def unanswered(record: RunRecord) -> tuple[str, ...]:
-    """Tasks of which every measured request of some fork failed, as `task of variant`.
+    """Return tasks of which every measured request of some fork failed, as `task of variant`.
 
     Without operations that a node cannot do: those are expected of some distributions.
     """

@@ -33,12 +33,12 @@ class DuckDiskError(DuckError):
 
 @contextmanager
 def database(threads: int | None = None) -> Iterator["DuckDBPyConnection"]:
-    """A database in memory, within the block.
+    """Open a database in memory, within the block.
 
     One thread keeps the order of rows and takes the least memory; None means one a CPU.
 
     Raises:
-        DuckError: something in the block failed.
+        DuckError: If something in the block failed.
     """
     # A tenth of a second, for which neither a list of runs nor a run's first request need wait.
     import duckdb  # noqa: PLC0415 - see above
@@ -72,7 +72,7 @@ def _own_database(connection: "DuckDBPyConnection") -> Iterator[None]:
 
 
 def connect(threads: int | None = None) -> "DuckDBPyConnection":
-    """A new connection, with DuckDB's own errors."""
+    """Open a connection, with DuckDB's own errors."""
     import duckdb  # noqa: PLC0415 - see `database`
 
     connection = duckdb.connect(config={} if threads is None else {"threads": threads})
@@ -91,12 +91,12 @@ def _silence(connection: "DuckDBPyConnection") -> None:
 def typed(
     found: Mapping[str, npt.NDArray[Any]], dtypes: Mapping[str, np.dtype[Any]], path: Path
 ) -> dict[str, npt.NDArray[Any]]:
-    """The result of a query, as from `fetchnumpy`, as the columns of `dtypes` and no others, shape (n,).
+    """Return a result of `fetchnumpy` as the columns of `dtypes` and no others, shape (n,).
 
     `path` is that of the queried file, for messages.
 
     Raises:
-        BenchctlError: a column is missing.
+        BenchctlError: If a column is missing.
     """
     missing = dtypes.keys() - found.keys()
     if missing:
@@ -109,7 +109,7 @@ def typed(
 
 
 def quoted(path: Path | str) -> str:
-    """A path as a literal, where a query takes no parameter."""
+    """Return a path as a literal, where a query takes no parameter."""
     return "'" + str(path).replace("'", "''") + "'"
 
 
@@ -125,7 +125,7 @@ def write_parquet(chunks: Iterable[Columns], path: Path) -> None:
     one, group by group. Memory is bounded by the largest chunk.
 
     Raises:
-        DuckDiskError: the disk is full or cannot be written.
+        DuckDiskError: If the disk is full or cannot be written.
     """
     parts: list[Path] = []
     with database(threads=1) as connection, contextlib.ExitStack() as rubbish:
@@ -146,7 +146,7 @@ def read_parquet(path: Path) -> Columns:
     """Read all samples of a file.
 
     Raises:
-        BenchctlError: it is missing or no sample file of this benchctl.
+        BenchctlError: If the file is missing or no sample file of this benchctl.
     """
     try:
         with database() as connection:
@@ -157,10 +157,10 @@ def read_parquet(path: Path) -> Columns:
 
 
 def parquet_rows(path: Path) -> int:
-    """Rows of a file, by its own metadata.
+    """Return the number of rows of a file, by its metadata.
 
     Raises:
-        BenchctlError: it is not Parquet.
+        BenchctlError: If the file is not Parquet.
     """
     try:
         with database(threads=1) as connection:
@@ -235,7 +235,7 @@ COPY (
 
 
 def empty_telemetry(dtypes: Mapping[str, np.dtype[Any]]) -> Columns:
-    """Columns without rows."""
+    """Return columns without rows."""
     return {name: np.empty(0, dtype) for name, dtype in dtypes.items()}
 
 
@@ -248,7 +248,7 @@ def write_telemetry(
     of GC_DTYPES, each of shape (m,), and may have `node`.
 
     Raises:
-        DuckDiskError: the disk is full or cannot be written.
+        DuckDiskError: If the disk is full or cannot be written.
     """
     with database(threads=1) as connection:
         connection.register("series", {name: series[name].astype(d) for name, d in SERIES_DTYPES.items()})
@@ -267,19 +267,19 @@ def write_telemetry(
 
 
 def read_telemetry(path: Path) -> Columns:
-    """The readings of a fork: the columns of SERIES_DTYPES, each of shape (n,), in order of time.
+    """Return the readings of a fork: columns of SERIES_DTYPES, each of shape (n,), in order of time.
 
     Raises:
-        BenchctlError: it is missing or no telemetry of this benchctl.
+        BenchctlError: If the file is missing or no telemetry of this benchctl.
     """
     return _read(path, "series", SERIES_DTYPES)
 
 
 def gc_events(path: Path) -> Columns:
-    """The garbage collections of a fork: the columns of GC_DTYPES, each of shape (m,), in order of time.
+    """Return the garbage collections of a fork: columns of GC_DTYPES, each of shape (m,), in order of time.
 
     Raises:
-        BenchctlError: it is missing or no telemetry of this benchctl.
+        BenchctlError: If the file is missing or no telemetry of this benchctl.
     """
     return _read(path, "gc", GC_DTYPES)
 

@@ -22,10 +22,10 @@ _MOST = 1 << 16
 
 
 def parse_cpus(text: str) -> tuple[int, ...]:
-    """The numbers of a list, ascending, each once.
+    """Return the numbers of a list, ascending, each once.
 
     Raises:
-        ValueError: it is not a list of CPUs.
+        ValueError: If the text is not a list of CPUs.
     """
     found: set[int] = set()
     for part in text.strip().split(","):
@@ -40,7 +40,7 @@ def parse_cpus(text: str) -> tuple[int, ...]:
 
 
 def cpu_list(cpus: Iterable[int]) -> str:
-    """A set of CPUs as a list of ranges."""
+    """Return a set of CPUs as a list of ranges."""
     ranges: list[tuple[int, int]] = []
     for cpu in sorted(set(cpus)):
         if ranges and ranges[-1][1] == cpu - 1:
@@ -91,7 +91,7 @@ class NodeSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="
     host: str = ""  # of `hosts.yml` that it is to be on; empty for the next one that carries nodes
 
     def has_role(self, role: Literal["master", "data"], common: Mapping[str, Any]) -> bool:
-        """Whether it may become master, or holds data; `common` are the settings of its variant."""
+        """Return whether the node has a role; `common` are the settings of its variant."""
         settings = {**common, **self.settings}
         roles = settings.get("node.roles")
         if roles is None:
@@ -319,7 +319,7 @@ class SweepSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=
         return tuple(dict.fromkeys(one.of for one in self.schedules))
 
     def rounds(self) -> tuple[tuple[int, ...], ...]:
-        """Positions of the challenges of each point, in order."""
+        """Return positions of the challenges of each point, in order."""
         points: dict[tuple[tuple[str, str], ...], list[int]] = {}
         for place, one in enumerate(self.schedules):
             points.setdefault(tuple(one.at.items()), []).append(place)
@@ -392,18 +392,18 @@ class Plan(RunSettings, frozen=True, forbid_unknown_fields=True, rename="kebab",
         return (*own, *self.warmup_challenges)
 
     def warmups_of(self, variant: str) -> tuple[Challenge, ...]:
-        """What runs unmeasured after every boot of a variant, in order."""
+        """Return the challenges that run unmeasured after every boot of a variant, in order."""
         return (*self.variant_warmups.get(variant, ()), *self.warmup_challenges)
 
     def of(self, variant: VariantSpec) -> "Plan":
-        """The plan as a variant knows it: on its own number of documents."""
+        """Return the plan with a variant's own number of documents."""
         if variant.documents in (None, self.corpus.documents):
             return self
         corpus = msgspec.structs.replace(self.corpus, documents=variant.documents, digest="")
         return msgspec.structs.replace(self, corpus=corpus)
 
     def compared_together(self, labels: Iterable[str]) -> list[list[str]]:
-        """Variants in groups whose first is the baseline of the others: all of them, or those of a point.
+        """Return groups of variants, baseline first: all of them, or those of a point.
 
         In a sweep of a single variant the first point is the baseline, and of some variants the first one.
         """
@@ -416,19 +416,19 @@ class Plan(RunSettings, frozen=True, forbid_unknown_fields=True, rename="kebab",
         return list(groups.values())
 
     def point(self, variant: str, schedule: int) -> str:
-        """Where in a sweep a variant's challenge is: `clients=2,docs=1k`; empty without one."""
+        """Return the point of a variant's challenge in a sweep: `clients=2,docs=1k`; empty without one."""
         if self.swept is None:
             return ""
         at = self.swept.schedules[schedule].at | self.swept.variants[variant].at
         return ",".join(f"{axis.name}={at[axis.name] or 'none'}" for axis in self.swept.axes)
 
     def sweeps(self, parameter: str) -> bool:
-        """Whether points differ in a parameter, be it of all challenges or of one."""
+        """Return whether points differ in a parameter of all challenges or of one."""
         names = [] if self.swept is None else [axis.name for axis in self.swept.axes]
         return any(re.split("[:.]", name)[-1] == parameter for name in names)
 
     def is_extra(self, block: int) -> bool:
-        """Whether the forks of a block are for evidence alone, and enter no comparison."""
+        """Return whether the forks of a block are for evidence alone, and enter no comparison."""
         return block in self.extra_blocks
 
     @property
@@ -445,7 +445,7 @@ class Plan(RunSettings, frozen=True, forbid_unknown_fields=True, rename="kebab",
         return () if self.evidence is None else self.evidence.kinds
 
     def evidence_in(self, block: int) -> tuple[EvidenceKind, ...]:
-        """What is collected in the forks of a block."""
+        """Return the evidence collected in the forks of a block."""
         if self.evidence is None or (self.evidence.extra_forks and not self.is_extra(block)):
             return ()
         return self.evidence.kinds
@@ -461,7 +461,7 @@ def task_named(plan: Plan, name: str) -> Place:
     """Find the one task that a name, `[CHALLENGE[#N]/]TASK[#N]`, means; both parts may hold slashes.
 
     Raises:
-        UsageError: there is none, or there are several.
+        UsageError: If no task matches, or several do.
     """
     parts = name.split("/")
     readings = [("/".join(parts[:cut]), "/".join(parts[cut:])) for cut in range(1, len(parts))]
@@ -480,7 +480,7 @@ def task_of_challenge(plan: Plan, challenge: str, task: str, called: str) -> Pla
     """Find the one task by `CHALLENGE[#N]`, empty for any, and `TASK[#N]`; messages call it `called`.
 
     Raises:
-        UsageError: there is none, or there are several.
+        UsageError: If no task matches, or several do.
     """
     schedules = _schedules(plan, challenge)
     if not schedules:

@@ -141,7 +141,7 @@ class Race:
         return round(self.started.timestamp() * 1000)
 
     def index(self, kind: Kind) -> str:
-        """Where its records are."""
+        """Return the index of the race's records."""
         return self.layout.index(kind, f"{self.started:%Y-%m}")
 
     @property
@@ -194,7 +194,7 @@ class Race:
         return fields
 
     def document(self) -> dict[str, Any]:
-        """The race itself, with all results."""
+        """Return the race itself, with all results."""
         meta = self.meta
         targeted = any(
             one.target is not None for one in self.record.plan.variants if one.name == self.fork.variant
@@ -218,7 +218,7 @@ class Race:
         )
 
     def results(self) -> Iterator[tuple[str, dict[str, Any]]]:
-        """(id, record) of every metric of every task."""
+        """Return (id, record) of every metric of every task."""
         version = self.meta.get("distribution_version", "")
         major = re.match(r"\d+", version)
         common = {
@@ -242,7 +242,7 @@ class Race:
                     )
 
     def metrics(self) -> Iterator[tuple[str, dict[str, Any]]]:
-        """(id, record) of the throughput of every task: what samples do not say by themselves."""
+        """Return (id, record) of the throughput of every task, which samples lack."""
         for one in self.summaries:
             if one.throughput_per_s is not None:
                 yield (
@@ -251,7 +251,7 @@ class Race:
                 )
 
     def metric(self, name: str, value: float, unit: str, task: TaskSummary | None = None) -> dict[str, Any]:
-        """A record of one value."""
+        """Return a record of one value."""
         return {
             "@timestamp": self.epoch_ms,
             "relative-time": 0.0,
@@ -306,7 +306,7 @@ class Race:
 
 
 def races_of(record: RunRecord, fork: ForkRecord, layout: Layout) -> list[Race]:
-    """The races that a fork is: one a challenge with figures, in order."""
+    """Return a fork's races: one per challenge with figures, in order."""
     schedules = dict.fromkeys(one.schedule for one in fork.summaries)
     return [Race(layout, record, fork, schedule) for schedule in sorted(schedules)]
 
@@ -345,7 +345,7 @@ class Body(NamedTuple):
 
 
 def bulk_of(race: Race, kind: Kind, records: Iterable[tuple[str, dict[str, Any]]]) -> Body:
-    """A body of a few records, such as the summaries of a race."""
+    """Return a body of a few records, such as the summaries of a race."""
     lines: list[bytes] = []
     for name, record in records:
         lines += (_action(race, kind, name), msgspec.json.encode(record))
@@ -359,13 +359,13 @@ def _action(race: Race, kind: Kind, name: str) -> bytes:
 
 
 def sample_bodies(folder: RunFolder, race: Race) -> Iterator[Body]:
-    """The samples of a race, as latency, service time and processing time of every operation.
+    """Return the samples of a race, as latency, service time and processing time of every operation.
 
     Single requests of longer operations, and what the driver ended, are left out. A row's number in its file
     is its id.
 
     Raises:
-        BenchctlError: the file cannot be read.
+        BenchctlError: If the file cannot be read.
     """
     if race.fork.samples is None:
         return

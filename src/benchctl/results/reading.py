@@ -45,11 +45,11 @@ class TaskWindow:
 
 
 def task_windows(folder: RunFolder, fork: ForkRecord) -> dict[Place, TaskWindow]:
-    """The tasks of a fork that measured anything, in their order.
+    """Return the tasks of a fork that measured anything, in their order.
 
     Raises:
-        UnknownTimesError: its samples are gone: nothing else says when tasks ran.
-        BenchctlError: they cannot be read.
+        UnknownTimesError: If its samples are gone: nothing else has the times of tasks.
+        BenchctlError: If they cannot be read.
     """
     absent = "none were kept" if fork.samples is None else folder.damage(fork, fork.samples)
     if fork.samples is None or absent:
@@ -102,7 +102,7 @@ class SampleFile:
         """Yield one row group after the other, in order.
 
         Raises:
-            BenchctlError: it is missing or no sample file of this benchctl.
+            BenchctlError: If the file is missing or no sample file of this benchctl.
         """
         try:
             # Row groups are waited for one by one.
@@ -156,12 +156,12 @@ class ForkSource:
 def fork_sources(
     folder: RunFolder, forks: Iterable[ForkRecord], *, label: str | None = None
 ) -> Iterator[ForkSource]:
-    """The finished ones of a run's forks, each with its samples, if these are what was measured.
+    """Return a run's finished forks, each with its samples if they are intact.
 
     `label` is what tables call them; None for the names of their variants.
 
     Raises:
-        BenchctlError: the record names files outside of the run's folder.
+        BenchctlError: If the record names files outside of the run's folder.
     """
     for fork in sorted((fork for fork in forks if fork.status == "done"), key=lambda fork: fork.block):
         samples, absent = _samples(folder, fork)

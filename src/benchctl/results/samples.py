@@ -182,13 +182,13 @@ class RowFile:
         """Another process can read it.
 
         Raises:
-            RuntimeError: `finish` was not called: there may be more rows.
+            RuntimeError: If `finish` was not called: there may be more rows.
         """
         self._check_finished()
         return (_written_elsewhere, (self._path, self.place, self.waits, self.waited_ns))
 
     def copied(self, folder: Path, read: Callable[[Path, int], bytes], most_bytes: int) -> "RowFile":
-        """A copy in another folder, of a file that only `read` reaches, from an offset on.
+        """Copy a file that only `read` reaches into a folder, from an offset on.
 
         Args:
             folder: of this host.
@@ -196,7 +196,7 @@ class RowFile:
             most_bytes: of a piece.
 
         Raises:
-            BenchctlError: it cannot be written here.
+            BenchctlError: If the copy cannot be written.
         """
         copy = RowFile(folder / self._path.name, self.place, None)
         copy.waits, copy.waited_ns = self.waits, self.waited_ns
@@ -210,7 +210,7 @@ class RowFile:
         return copy
 
     def hand_over(self, full: bytearray) -> bytearray | None:
-        """Have a full buffer of whole rows, not to be touched any more, written by another thread.
+        """Write a full buffer of whole rows in another thread; it must not change any more.
 
         Returns at once, unless the buffer handed over before is still being written: one of each client is on
         its way at most, so the disk bounds the driver instead of filling its memory, and `waits` says so.
@@ -219,7 +219,7 @@ class RowFile:
             The buffer handed over before, free again; None the first time.
 
         Raises:
-            BenchctlError: that one could not be written.
+            BenchctlError: If the buffer before could not be written.
         """
         if self._disk is None:
             raise RuntimeError(f"{self.place} was written by another process")
@@ -231,7 +231,7 @@ class RowFile:
         """Write the last whole rows, if any, in the caller's thread; rows can be read afterwards.
 
         Raises:
-            BenchctlError: they, or rows before, could not be written.
+            BenchctlError: If these or earlier rows could not be written.
         """
         if self._writing is not None:
             self._writing.result()
@@ -248,11 +248,11 @@ class RowFile:
             self._descriptor = None
 
     def pieces(self) -> Iterator[Columns]:
-        """The rows as sample columns, in order, at most CHUNK_ROWS at a time.
+        """Return the rows as sample columns, in order, at most CHUNK_ROWS at a time.
 
         Raises:
-            RuntimeError: `finish` was not called: there may be more rows.
-            BenchctlError: the file cannot be read.
+            RuntimeError: If `finish` was not called: there may be more rows.
+            BenchctlError: If the file cannot be read.
         """
         self._check_finished()
         try:
@@ -332,7 +332,7 @@ class SampleSpool:
         """Make the folder, and the thread that writes, before anything is measured.
 
         Raises:
-            BenchctlError: the folder cannot be made.
+            BenchctlError: If the folder cannot be made.
         """
         try:
             self._folder.mkdir(parents=True)
@@ -351,7 +351,7 @@ class SampleSpool:
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def file(self, place: Place) -> RowFile:
-        """A new file for the rows of one client in one task."""
+        """Return a new file for the rows of one client in one task."""
         made = RowFile(self._folder / f"{len(self._files):06d}.rows", place, self._disk)
         self._files.append(made)
         return made
@@ -365,16 +365,16 @@ class SampleSpool:
         """Add the files of another process, which have been written to their ends.
 
         Raises:
-            TypeError: the samples are not in files.
+            TypeError: If the samples are not in files.
         """
         if not isinstance(samples, Chunks):
             raise TypeError("only samples in files can be adopted")
         self._files += samples.files
 
     def task_chunks(self, schedule: int, task: int) -> Chunks:
-        """The rows of one task of a schedule, client after client, each in the order of its requests."""
+        """Return the rows of one task of a schedule, client after client, in the order of requests."""
         return Chunks(tuple(f for f in self._files if f.place.schedule == schedule and f.place.task == task))
 
     def all_chunks(self) -> Chunks:
-        """The rows of the whole fork, in the order in which files were asked for."""
+        """Return the rows of the whole fork, in the order in which files were asked for."""
         return Chunks(tuple(self._files))

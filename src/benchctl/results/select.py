@@ -22,7 +22,7 @@ class Archive:
         unreadable: why runs of the store were skipped, as far as it has been read.
 
     Raises:
-        BenchctlError: one of `only` cannot be found or read.
+        BenchctlError: If a run of `only` cannot be found or read.
     """
 
     def __init__(self, store: RunStore, only: Sequence[str] = ()) -> None:
@@ -44,22 +44,22 @@ class Archive:
             place += 1
 
     def find(self, name: str) -> RunRecord:
-        """The run of that name, whether it is one of those to choose from or not.
+        """Return the run of that name, whether it is one of those to choose from or not.
 
         Raises:
-            UsageError: none or several runs fit.
-            BenchctlError: it cannot be read.
+            UsageError: If no run matches, or several do.
+            BenchctlError: If the record cannot be read.
         """
         if name not in self._named:  # what there is to say of it is said once
             self._named[name] = self._store.find(name)
         return self._load(self._named[name])
 
     def names(self, name: str) -> bool:
-        """Whether a name may mean any run of the store; reads no run."""
+        """Return whether a name may mean any run of the store; reads no run."""
         return self._store.names(name)
 
     def folder_of(self, record: RunRecord) -> RunFolder:
-        """The folder of a run from here."""
+        """Return the folder of a run from here."""
         return self._folders[record.id]
 
     def _read_next(self) -> bool:
@@ -113,10 +113,10 @@ class Wanted:
     tag: str = ""  # the word by which that run was found; empty when by anything else
 
     def variant_in(self, record: RunRecord) -> str | None:
-        """Its name in a run, if that has results of it; else None.
+        """Return the variant's name in a run that has results of it; else None.
 
         Raises:
-            UsageError: several variants of the run fit.
+            UsageError: If several variants of the run fit.
         """
         if self.run is not None and self.run.id != record.id:
             return None
@@ -166,7 +166,7 @@ def select_sides(
         force: take unlike runs when there are no others, and say how they differ.
 
     Raises:
-        UsageError: a side has no results at all, fits several variants, or is the same as another; or there
+        UsageError: If a side has no results, fits several variants, or is the same as another; or there
             are only unlike results and `force` was not given.
     """
     named = frozenset(side.run.id for side in wanted if side.run is not None)
@@ -197,10 +197,10 @@ def select_sides(
 
 
 def with_baseline(selection: Selection, name: str) -> Selection:
-    """The same sides, the one of that label first.
+    """Return the same sides, the one of that label first.
 
     Raises:
-        UsageError: no side has that label.
+        UsageError: If no side has that label.
     """
     ordered = sorted(selection.sides, key=lambda side: side.label != name)
     if ordered[0].label != name:
@@ -232,13 +232,13 @@ class _Candidates:
         return (record for record in self._records if self._ran(record))
 
     def of(self, side: Wanted) -> Iterator[Variant]:
-        """Results of one side, newest first."""
+        """Return results of one side, newest first."""
         records = self if side.run is None else [side.run] if self._ran(side.run) else []
         found = ((self.name_in(record, side), record) for record in records)
         return ((name, record) for name, record in found if name is not None)
 
     def name_in(self, record: RunRecord, side: Wanted) -> str | None:
-        """The name of a side in a run whose results of it may be chosen."""
+        """Return the name of a side in a run whose results of it may be chosen."""
         name = side.variant_in(record)
         passed = self._sound and name is not None and record.id not in self._named and record.unsound(name)
         return None if passed else name
@@ -398,8 +398,8 @@ def choose_sides(
         force: compare unlike results when there are no others.
 
     Raises:
-        UsageError: a text fits nothing, or several things; or there are fewer than two sides.
-        BenchctlError: there are only unlike results and `force` was not given.
+        UsageError: If a text fits nothing or several things, or fewer than two sides remain.
+        BenchctlError: If only unlike results exist and `force` is false.
     """
     if len(archive.only) >= _LEAST_SIDES and len(texts) <= 1:
         # One side stands for its results in each of the named runs.
@@ -429,7 +429,7 @@ def parse_side(text: str, archive: Archive) -> Wanted:
     """Read one side; `variant:NAME` and `run:NAME` are always unambiguous.
 
     Raises:
-        UsageError: it fits nothing, or several things.
+        UsageError: If the text fits nothing, or several things.
     """
     kind, colon, rest = text.partition(":")
     if colon and kind == "tag":

@@ -60,10 +60,10 @@ class StoredRun:
     record: RunRecord
 
     def sample_files(self) -> Iterator[tuple[str, str, int]]:
-        """(absolute path, variant, block) of all samples that were kept.
+        """Return (absolute path, variant, block) of all samples that were kept.
 
         Raises:
-            BenchctlError: some are not what was written, so that an answer would be a wrong one.
+            BenchctlError: If files changed since they were written.
         """
         kept = [(fork, fork.samples) for fork in self.record.forks if fork.samples is not None]
         if wrong := list(filter(None, (self.folder.damage(fork, samples) for fork, samples in kept))):
@@ -72,7 +72,7 @@ class StoredRun:
             yield str(self.folder.inside(samples).absolute()), fork.variant, fork.block
 
     def task_names(self) -> Iterator[tuple[int, int, str, str, str]]:
-        """(schedule, task, challenge, label, operation) of all that samples may point to."""
+        """Return (schedule, task, challenge, label, operation) of all that samples may point to."""
         plan = self.record.plan
         if plan.redline is not None:
             # The steps of a search stand where tasks do, from the warm-up, which is 0; tasks, where schedules
@@ -100,7 +100,7 @@ class FileView:
 
 
 def view_columns(view: ViewName | FileView) -> tuple[tuple[str, str, str], ...]:
-    """(name, type, meaning) of the columns of a view, in order."""
+    """Return (name, type, meaning) of the columns of a view, in order."""
     if isinstance(view, FileView):
         return tuple((name, *found) for name, found in {**view.owner, **view.columns}.items())
     if view == "samples":
@@ -137,7 +137,7 @@ def create_samples(connection: duckdb.DuckDBPyConnection, runs: Iterable[StoredR
         The absolute paths of the files.
 
     Raises:
-        BenchctlError: a file is missing, damaged, or not the one that was written.
+        BenchctlError: If a file is missing, damaged, or not the one that was written.
     """
     stored = list(runs)
     files = [
@@ -159,7 +159,7 @@ def create_file_view(connection: duckdb.DuckDBPyConnection, view: FileView) -> t
         The absolute paths of the files.
 
     Raises:
-        BenchctlError: a file is damaged.
+        BenchctlError: If a file is damaged.
     """
     (owner,) = view.owner
     files = view.files()
@@ -183,7 +183,7 @@ def damage_named(paths: Iterable[str]) -> Iterator[None]:
     """Name the file that makes the block fail: DuckDB's errors vary, and often do not say where.
 
     Raises:
-        BenchctlError: DuckDB fails, and one of the files cannot be read to its end.
+        BenchctlError: If DuckDB fails, and one of the files cannot be read to its end.
     """
     try:
         yield
@@ -254,7 +254,7 @@ def answered(query: str, runs: Sequence[StoredRun], views: Sequence[FileView] = 
     """Answer a query, one SELECT statement of DuckDB (or FROM, WITH, DESCRIBE, SUMMARIZE), on runs and views.
 
     Raises:
-        UsageError: it is something else, or DuckDB cannot do it.
+        UsageError: If the query is something else, or DuckDB cannot do it.
     """
     with connect() as connection:
         try:
@@ -343,8 +343,8 @@ def export_parquet(runs: Sequence[StoredRun], folder: Path) -> dict[Path, int]:
         path -> rows.
 
     Raises:
-        UsageError: there are files of these names that no export wrote.
-        BenchctlError: samples cannot be read, or the files not be written.
+        UsageError: If files of these names exist that no export wrote.
+        BenchctlError: If samples cannot be read, or the files not be written.
     """
     partial = {view: folder / f".{view}.parquet.{os.getpid()}.partial" for view in VIEWS}
     with contextlib.ExitStack() as rubbish:

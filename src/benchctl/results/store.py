@@ -39,7 +39,7 @@ _MOST_NAMED = 5
 
 
 def contradiction(record: RunRecord) -> str:
-    """Why no figure of a record can be relied on, in words; empty for every record that benchctl writes."""
+    """Return why no figure of a record can be relied on; empty for records that benchctl writes."""
     if not record.plan.variants:
         return "its plan has no variant"
     forks = Counter((fork.block, fork.variant) for fork in record.forks)
@@ -73,7 +73,7 @@ def _sound(course: Course) -> bool:
 
 
 def new_run_id(label: str, now_text: str) -> str:
-    """A folder name that sorts by time, such as `20261121-070102`, and says what was run."""
+    """Return a folder name that sorts by time, such as `20261121-070102`, and says what was run."""
     safe = "".join(char if char.isalnum() or char in "-_." else "-" for char in label)
     # File systems count bytes, and characters may have four.
     safe = safe.encode()[:_MOST_OF_LABEL_BYTES].decode(errors="ignore")
@@ -95,7 +95,7 @@ class RunFolder:
         """Replace the record, atomically.
 
         Raises:
-            BenchctlError: the disk is full or cannot be written.
+            BenchctlError: If the disk is full or cannot be written.
         """
         text = msgspec.json.format(msgspec.json.encode(record), indent=1)
         with _writing(self.record_path) as partial:
@@ -105,7 +105,7 @@ class RunFolder:
         """Read the record.
 
         Raises:
-            BenchctlError: it is missing, broken, at odds with itself, or of another version.
+            BenchctlError: If the record is missing, broken, inconsistent, or of another version.
         """
         record = read_versioned(self.record_path, RunRecord, "record", RECORD_VERSION)
         if record is None:
@@ -115,10 +115,10 @@ class RunFolder:
         return record
 
     def inside(self, relative: str) -> Path:
-        """A file that the record names.
+        """Return a file that the record names.
 
         Raises:
-            BenchctlError: it lies somewhere else: a record from elsewhere may name any file of this host.
+            BenchctlError: If the file lies elsewhere: a foreign record may name any file of this host.
         """
         path = self.path / relative
         if Path(relative).is_absolute() or ".." in Path(relative).parts:
@@ -128,7 +128,7 @@ class RunFolder:
         return path
 
     def sample_file(self, variant: str, block: int) -> Path:
-        """Where the samples of one fork are."""
+        """Return the path of the samples of one fork."""
         return self.path / "forks" / f"{block:03d}-{variant}.parquet"
 
     def write_samples(self, chunks: Iterable[Columns], variant: str, block: int) -> str:
@@ -138,7 +138,7 @@ class RunFolder:
             The file's path relative to the run.
 
         Raises:
-            BenchctlError: the disk is full or cannot be written.
+            BenchctlError: If the disk is full or cannot be written.
         """
         target = self.sample_file(variant, block)
         with _writing(target) as partial:
@@ -146,7 +146,7 @@ class RunFolder:
         return str(target.relative_to(self.path))
 
     def evidence_folder(self, variant: str, block: int, boot: int, node: str = "") -> Path:
-        """Where the evidence of one node start of a fork is; of several nodes, that of one."""
+        """Return the folder of the evidence of one node start of a fork; of several nodes, that of one."""
         return self.path / "evidence" / f"{block:03d}-{variant}" / f"boot-{boot}" / node
 
     def write_telemetry(
@@ -160,7 +160,7 @@ class RunFolder:
         """Write what the nodes and the driver of one fork used; return the path relative to the run.
 
         Raises:
-            BenchctlError: the disk is full or cannot be written.
+            BenchctlError: If the disk is full or cannot be written.
         """
         target = self.path / "telemetry" / f"{block:03d}-{variant}.parquet"
         with _writing(target) as partial:
@@ -171,7 +171,7 @@ class RunFolder:
         """Write what a running cluster told during one use of it; return the path relative to the run.
 
         Raises:
-            BenchctlError: the disk is full or cannot be written.
+            BenchctlError: If the disk is full or cannot be written.
         """
         target = self.path / "telemetry" / f"{block:03d}-{variant}-{boot}.jsonl"
         with _writing(target) as partial:
@@ -182,15 +182,15 @@ class RunFolder:
         """Read all of one fork's samples.
 
         Raises:
-            BenchctlError: the file is missing or no sample file of this benchctl.
+            BenchctlError: If the file is missing or no sample file of this benchctl.
         """
         return read_parquet(self.path / relative)
 
     def described(self, fork: ForkRecord) -> ForkRecord:
-        """The record of a fork that has just ended, with facts about its files.
+        """Return the record of a fork that has just ended, with facts about its files.
 
         Raises:
-            BenchctlError: one cannot be read.
+            BenchctlError: If a file cannot be read.
         """
         evidence = self.evidence_folder(fork.variant, fork.block, 0).parent
         written = (fork.samples, fork.telemetry, *(boot.readings for boot in fork.boots))
@@ -201,13 +201,13 @@ class RunFolder:
         return msgspec.structs.replace(fork, files=files)
 
     def damage(self, fork: ForkRecord, relative: str, *, content: bool = True) -> str:
-        """What is wrong with a file of a fork, in words; empty if it is the one that was written.
+        """Return the damage of a file of a fork, in words; empty if it is as written.
 
         `content` compares its digest, too, which takes about a second a gigabyte. A file that the record has
         no facts about must only exist.
 
         Raises:
-            BenchctlError: the file lies outside of the run's folder.
+            BenchctlError: If the file lies outside of the run's folder.
         """
         known = fork.files.get(relative)
         try:
@@ -229,7 +229,7 @@ class RunFolder:
         """Check that every file of the finished forks exists with its size, without reading any.
 
         Raises:
-            BenchctlError: some do not; names them.
+            BenchctlError: If files differ; names them.
         """
         wrong = [
             problem
@@ -245,23 +245,23 @@ class RunFolder:
         """Write a variant's answers, replacing earlier ones.
 
         Raises:
-            BenchctlError: the disk is full or cannot be written.
+            BenchctlError: If the disk is full or cannot be written.
         """
         with _writing(self.inside(f"answers/{answers.variant}.json")) as partial:
             partial.write_bytes(msgspec.json.encode(answers))
 
     def read_answers(self, variant: str) -> VariantAnswers | None:
-        """A variant's answers; None when it was not asked.
+        """Return a variant's answers; None when it was not asked.
 
         Raises:
-            BenchctlError: the file cannot be read, is damaged, or of another version.
+            BenchctlError: If the file cannot be read, is damaged, or of another version.
         """
         path = self.inside(f"answers/{variant}.json")
         return read_versioned(path, VariantAnswers, "answers", ANSWERS_VERSION)
 
 
 def damaged_files(run: Path, wrong: Sequence[str]) -> BenchctlError:
-    """The error that names files of a run that are not as its forks left them."""
+    """Return the error that names files of a run that changed since its forks wrote them."""
     more = f"; and {len(wrong) - _MOST_NAMED:,} more" if len(wrong) > _MOST_NAMED else ""
     return BenchctlError(
         f"files of run {run} are not as they were written: {'; '.join(wrong[:_MOST_NAMED])}{more}",
@@ -279,7 +279,7 @@ def _described(path: Path) -> StoredFile:
 
 
 def reference(folder: RunFolder, usual: Path) -> str:
-    """How a command line names a run, whatever `--runs` was; `usual` is the default folder of runs."""
+    """Return a run's name for a command line; `usual` is the default folder of runs."""
     path = folder.path.absolute()
     return path.name if path.parent == usual.absolute() else shlex.quote(str(path))
 
@@ -296,7 +296,7 @@ class RunStore:
         """Check that runs can be kept here, before hours are spent; `make` the folder unless it is there.
 
         Raises:
-            BenchctlError: they cannot.
+            BenchctlError: If they cannot be made.
         """
         try:
             if make:
@@ -308,7 +308,7 @@ class RunStore:
             ) from err
 
     def new_id(self, label: str, now: datetime) -> str:
-        """An id that sorts behind existing ones, though the clock may have been set back since; `now` is UTC.
+        """Return an id that sorts after existing ones even if the clock was set back; `now` is UTC.
 
         It is a second behind the newest then, up to a day ahead: what is further ahead was never the time.
         """
@@ -324,7 +324,7 @@ class RunStore:
         """Make the folder of a new run.
 
         Raises:
-            BenchctlError: it cannot be made.
+            BenchctlError: If the folder cannot be made.
         """
         path = self.root / run_id
         try:
@@ -336,20 +336,20 @@ class RunStore:
         return RunFolder(path)
 
     def find(self, name: str, *, finished: bool = True) -> RunFolder:
-        """A run by path, by id, or by a beginning or end of its id that only one run has; or `latest`.
+        """Return a run by path, id, unique beginning or end of its id, or `latest`.
 
         `latest` is the newest finished run, and newer ones are noted; without `finished`, the newest of all.
 
         Raises:
-            UsageError: none or several runs fit.
-            BenchctlError: the store cannot be looked into.
+            UsageError: If no run matches, or several do.
+            BenchctlError: If the store cannot be looked into.
         """
         found = RunFolder(self._shelf.find(name))
         # A folder of that name is found as a path.
         return self._latest() if finished and name == LATEST != found.path.name else found
 
     def names(self, name: str) -> bool:
-        """Whether a name may mean any run of the store; reads no run."""
+        """Return whether a name may mean any run of the store; reads no run."""
         return bool(self._shelf.fitting(name))
 
     def _latest(self) -> RunFolder:
@@ -373,20 +373,20 @@ class RunStore:
         )
 
     def runs(self, unreadable: Callable[[str], None]) -> Iterator[tuple[RunFolder, RunRecord]]:
-        """Every readable run, oldest first; `unreadable` is called with why each other is skipped."""
+        """Return every readable run, oldest first; call `unreadable` with why each other is skipped."""
         return readable(self.folders(), RunFolder.load, unreadable)
 
     def newest(self) -> Iterator[RunRecord]:
-        """Every readable record, newest first, each read on demand."""
+        """Return every readable record, newest first, each read on demand."""
         for folder in reversed(self.folders()):
             with contextlib.suppress(BenchctlError):
                 yield folder.load()
 
     def folders(self) -> list[RunFolder]:
-        """The folders of all runs, oldest first, without reading any.
+        """Return the folders of all runs, oldest first, without reading any.
 
         Raises:
-            BenchctlError: the store cannot be looked into.
+            BenchctlError: If the store cannot be looked into.
         """
         return [RunFolder(path) for path in self._shelf.folders()]
 

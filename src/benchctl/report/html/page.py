@@ -264,7 +264,7 @@ _START_BYTES = 1000
 
 
 def run_page(folder: RunFolder, record: RunRecord, analysis: Analysis, *, usual: Path) -> Subject:
-    """The page of one run, with the charts of its samples, if any; `usual` is the default folder of runs."""
+    """Return the page of one run, with charts of its samples; `usual` is the default folder of runs."""
     from benchctl.report.charts.evidence import evidence_charts  # noqa: PLC0415 - see `_analysis_charts`
     from benchctl.report.charts.requests import sample_charts  # noqa: PLC0415
 
@@ -324,8 +324,8 @@ def write_pages(target: Path, pages: Mapping[str, str]) -> Path:
     of an earlier report.
 
     Raises:
-        UsageError: the target is not a folder, or holds files of these names that benchctl did not write.
-        BenchctlError: it cannot be written.
+        UsageError: If the target is not a folder, or holds files of these names that benchctl did not write.
+        BenchctlError: If a file cannot be written.
     """
     # The index comes last: once it is there, everything that it links to is.
     names = [f"{FOLDER}/{name}" for name in (STYLE, SCRIPT, PLOTLY)]
@@ -347,8 +347,8 @@ def refuse_foreign(target: Path, names: Iterable[str]) -> None:
     """Never overwrite somebody else's `index.html`.
 
     Raises:
-        UsageError: the target is not a folder, or holds files of these names that benchctl did not write.
-        OSError: they cannot be read.
+        UsageError: If the target is not a folder, or holds files of these names that benchctl did not write.
+        OSError: If they cannot be read.
     """
     if target.exists() and not target.is_dir():
         raise UsageError(f"--html wants a folder, and {target} is a file", hint="name another one")

@@ -41,7 +41,7 @@ def text_of(name: str) -> str:
     """Return one of the files, as text.
 
     Raises:
-        BenchctlError: the plotly package lacks its script.
+        BenchctlError: If the plotly package lacks its script.
     """
     if name == PLOTLY:
         return _plotly_path().read_text(encoding="utf-8")
@@ -147,7 +147,7 @@ def groups(charts: Iterable[Chart], order: Sequence[str]) -> list[Group]:
 
 
 def embedded(value: object) -> Markup:
-    """JSON that no `</script>` or `<!--` in it can end or change."""
+    """Return JSON that no `</script>` or `<!--` in it can end or change."""
     text = msgspec.json.encode(value, enc_hook=_typed_array).decode()
     for char in "<>&\u2028\u2029":
         text = text.replace(char, f"\\u{ord(char):04x}")
