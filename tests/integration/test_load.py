@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from benchctl.results.model import RunRecord
+from benchctl.results.parquet import read_parquet
 from benchctl.results.samples import Outcome
 from benchctl.results.store import RunFolder, RunStore
 from integration.calls import Benchctl
@@ -123,7 +124,7 @@ def test_many_ways_to_make_load_in_one_schedule(benchctl: Benchctl, store: RunSt
             "refresh-again",
         }
         assert all(summary.driver is not None for summary in fork.summaries)
-        columns = folder.read_samples(fork.samples or "")
+        columns = read_parquet(folder.path / (fork.samples or ""))
         assert np.isin(columns["outcome"], [Outcome.OK, Outcome.CANCELLED]).all()
         moving = columns["task"] == 7
         order = np.lexsort((columns["start_ns"][moving], columns["client"][moving]))

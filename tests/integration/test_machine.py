@@ -11,7 +11,7 @@ import pytest
 
 from benchctl.home import Home
 from benchctl.results.figures import FILES
-from benchctl.results.parquet import gc_events, read_telemetry
+from benchctl.results.parquet import gc_events, read_parquet, read_telemetry
 from benchctl.results.plan import PinSpec
 from benchctl.results.samples import Columns
 from benchctl.results.store import RunFolder, RunStore
@@ -112,7 +112,7 @@ def test_merges_are_asked_for_while_a_step_indexes_and_only_then(told: tuple[Run
     folder, variant = told
     (fork,) = folder.load().done(variant)
     assert fork.samples is not None
-    samples = folder.read_samples(fork.samples)
+    samples = read_parquet(folder.path / fork.samples)
     indexing = samples["task"] == 1
     series = read_telemetry(telemetry_file(folder, variant))
     asked_ns = series["t_ns"][~np.isnan(series["merge_ms"])]

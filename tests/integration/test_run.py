@@ -18,6 +18,7 @@ import pytest
 
 from benchctl.home import Home
 from benchctl.results.model import RunRecord
+from benchctl.results.parquet import read_parquet
 from benchctl.results.samples import Outcome
 from benchctl.results.store import RunFolder, RunStore
 from benchctl.track.library import shipped
@@ -123,7 +124,7 @@ def test_samples_logs_and_facts_are_kept(main_job: tuple[object, RunFolder]):
         assert fork.files[fork.samples].rows == 30
         assert fork.files.keys() == {fork.samples, fork.telemetry}
         assert not any(folder.damage(fork, file) for file in fork.files)
-        samples = folder.read_samples(fork.samples)
+        samples = read_parquet(folder.path / fork.samples)
         assert samples["end_ns"].shape == (30,)
         assert (samples["outcome"] == Outcome.OK).all()
         assert (samples["end_ns"] > samples["start_ns"]).all()

@@ -108,7 +108,7 @@ def test_buffers_and_the_rest_come_back_in_order_as_often_as_they_are_read(spool
     for number in range(5):
         file.hand_over(rows(2 * number, 2 * number + 1))
     file.finish(rows(10))
-    chunks = spool.task_chunks(0, 0)
+    chunks = spool.all_chunks()
     assert takes(chunks) == list(range(11))
     assert takes(chunks) == list(range(11))
 
@@ -122,14 +122,14 @@ def test_the_buffer_handed_over_before_comes_back_free(spool: SampleSpool):
     assert takes(spool.all_chunks()) == [1, 2]
 
 
-def test_a_task_is_read_client_after_client_and_the_fork_task_after_task(spool: SampleSpool):
+def test_a_fork_is_read_file_after_file_with_the_place_of_each(spool: SampleSpool):
     for number, where in enumerate((place(0), place(1), place(0, task=1), place(0, schedule=-1))):
         spool.file(where).finish(rows(number))
-    found = concatenate(list(spool.task_chunks(0, 0)))
-    assert (found["took_ms"].tolist(), found["client"].tolist()) == ([0, 1], [0, 1])
-    assert takes(spool.task_chunks(-1, 0)) == [3]
-    assert takes(spool.all_chunks()) == [0, 1, 2, 3]
-    assert takes(spool.task_chunks(7, 0)) == []
+    columns = concatenate(list(spool.all_chunks()))
+    assert columns["took_ms"].tolist() == [0, 1, 2, 3]
+    assert columns["client"].tolist() == [0, 1, 0, 0]
+    assert columns["task"].tolist() == [0, 0, 1, 0]
+    assert columns["schedule"].tolist() == [0, 0, 0, -1]
 
 
 def test_chunks_are_small_whatever_the_files_are(spool: SampleSpool, monkeypatch: pytest.MonkeyPatch):
@@ -161,7 +161,7 @@ def test_files_of_another_process_are_counted_in(spool: SampleSpool, tmp_path: P
             pickle.dumps(file)
         file.finish(rows(3))
         spool.adopt(pickle.loads(pickle.dumps(other.all_chunks())))  # noqa: S301 - our own
-        assert takes(spool.task_chunks(0, 0)) == [1, 2, 3]
+        assert takes(spool.all_chunks()) == [1, 2, 3]
     with pytest.raises(TypeError, match="in files"):
         spool.adopt([empty_columns(1)])
 
@@ -252,7 +252,7 @@ with SampleSpool(folder / "spool") as spool:
             rows["processing_ns"] = rows["end_ns"] - rows["start_ns"] + random.integers(0, 1_000, rows.size)
             file.hand_over(bytearray(rows.tobytes()))
         file.finish(bytearray())
-    found = summarise(spool.task_chunks(0, 0), schedule=0, task_index=0, task=task)
+    found = summarise(spool.all_chunks(), schedule=0, task_index=0, task=task)
     RunFolder(folder).write_samples(spool.all_chunks(), "es", 0)
 # What getrusage says includes the process that started this one.
 status = Path("/proc/self/status").read_text()

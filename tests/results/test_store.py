@@ -23,6 +23,7 @@ from benchctl.results.model import (
     RunRecord,
     VariantAnswers,
 )
+from benchctl.results.parquet import read_parquet
 from benchctl.results.samples import Columns, empty_columns
 from benchctl.results.store import RunFolder, RunStore, contradiction, new_run_id, reference
 from builders import make_fork, make_plan, make_record, make_summary
@@ -157,7 +158,7 @@ def test_samples_of_a_fork_are_found_where_the_record_says(store: RunStore):
     chunks[1]["end_ns"][:] = 9
     relative = folder.write_samples(iter(chunks), "es@8.19.0", 3)
     assert relative == "forks/003-es@8.19.0.parquet"
-    assert folder.read_samples(relative)["end_ns"].tolist() == [0, 0, 9]
+    assert read_parquet(folder.path / relative)["end_ns"].tolist() == [0, 0, 9]
 
 
 @pytest.mark.parametrize("name", ["/etc/passwd", "../other/forks/a.parquet", "forks/../../a.parquet"])

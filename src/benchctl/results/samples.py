@@ -371,10 +371,6 @@ class SampleSpool:
             raise TypeError("only samples in files can be adopted")
         self._files += samples.files
 
-    def task_chunks(self, schedule: int, task: int) -> Chunks:
-        """Return the rows of one task of a schedule, client after client, in the order of requests."""
-        return Chunks(tuple(f for f in self._files if f.place.schedule == schedule and f.place.task == task))
-
     def all_chunks(self) -> Chunks:
         """Return the rows of the whole fork, in the order in which files were asked for."""
         return Chunks(tuple(self._files))

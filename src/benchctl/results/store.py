@@ -28,7 +28,7 @@ from benchctl.results.model import (
     StoredFile,
     VariantAnswers,
 )
-from benchctl.results.parquet import DuckDiskError, parquet_rows, read_parquet, write_parquet, write_telemetry
+from benchctl.results.parquet import DuckDiskError, parquet_rows, write_parquet, write_telemetry
 from benchctl.results.plan import Plan
 from benchctl.results.samples import Columns
 
@@ -177,14 +177,6 @@ class RunFolder:
         with _writing(target) as partial:
             partial.write_bytes(lines)
         return str(target.relative_to(self.path))
-
-    def read_samples(self, relative: str) -> Columns:
-        """Read all of one fork's samples.
-
-        Raises:
-            BenchctlError: If the file is missing or no sample file of this benchctl.
-        """
-        return read_parquet(self.path / relative)
 
     def described(self, fork: ForkRecord) -> ForkRecord:
         """Return the record of a fork that has just ended, with facts about its files.
