@@ -32,7 +32,7 @@ _HANDSHAKE_ROUNDS = 4
 
 
 class TlsFiles(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What this host shows, and whom it believes; paths are relative to the file that names them."""
+    """TLS certificate, key and authority; paths are relative to the file that names them."""
 
     ca: str  # of the authority that signed all certificates of these hosts, PEM
     certificate: str
@@ -56,7 +56,7 @@ class _Form(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @dataclass(frozen=True)
 class Hosts:
-    """All hosts of a file."""
+    """The hosts of a file."""
 
     path: Path
     hosts: dict[str, Host]  # by name, in its order
@@ -141,7 +141,7 @@ class Hosts:
 
 @dataclass(frozen=True)
 class Spread:
-    """Which nodes of a variant are on other hosts."""
+    """The nodes of a variant that are on other hosts."""
 
     hosts: Hosts
     by_host: Mapping[str, tuple[str, ...]]  # host -> names of its nodes; of a single node, empty

@@ -271,7 +271,7 @@ class NodeHosts:
 
 @dataclass(frozen=True)
 class RemoteGround:
-    """What nodes start on, on another host."""
+    """The ground for nodes on another host."""
 
     link: NodeLink
     kit: Kit

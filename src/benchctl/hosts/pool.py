@@ -70,7 +70,7 @@ _BUSY_ROUNDS = 4
 
 @dataclass(frozen=True)
 class Distance:
-    """How far away a host is."""
+    """The network distance of a host."""
 
     clock: HostClock
     round_trip_ns: int  # the quickest of some, through its Dask worker

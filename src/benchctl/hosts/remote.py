@@ -1,4 +1,4 @@
-"""What runs on another host, in its Dask worker: actors, of which one benchctl has the host at a time.
+"""The actors of another host's Dask worker; one benchctl has the host at a time.
 
 Clients work in processes of their own, as on one host; the worker passes their messages on, and reads
 their samples when a step is over.
@@ -50,7 +50,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class HostFacts:
-    """What a host is, and how much of it is free."""
+    """Properties of a host, and its free resources."""
 
     versions: dict[str, str]  # those of `VERSIONS`; those of `NEEDED` must be alike on all hosts
     cores: int  # CPUs that it may use
@@ -133,7 +133,7 @@ def lacking(facts: HostFacts, addresses: Iterable[str]) -> str:
 
 @dataclass(frozen=True)
 class SiteRoom:
-    """Whether a host may carry nodes."""
+    """Permission and room of a host to carry nodes."""
 
     free_disk_bytes: int | None  # of its own home; None where that cannot be used
     unfit: str  # why it cannot, in words; empty where it can

@@ -35,7 +35,7 @@ _NOT_FETCHED = "tmp"
 
 @dataclass(frozen=True)
 class SiteFacts:
-    """What the other side has to know of a site."""
+    """Facts about a site, for the other side."""
 
     root: Path  # its folder; nodes' data and starts are below
     memory_bytes: int
@@ -45,7 +45,7 @@ class SiteFacts:
 
 @dataclass(frozen=True)
 class Kit:
-    """What a variant's nodes run on a host."""
+    """Software that a variant's nodes run on a host."""
 
     equipment: Equipment
     starts: Starts | None  # of what is measured; None where its nodes are started by the engine's script

@@ -1,4 +1,4 @@
-"""One client of a task: its request loop, the scripts that run beside it, and the samples it keeps."""
+"""The client of a task: its request loop, concurrent scripts, and the samples it keeps."""
 
 import queue
 from collections import Counter
@@ -98,7 +98,7 @@ class Notes:
 
 
 def in_order(branches: Sequence[Sequence[Note]], first: int) -> list[Note]:
-    """The notes of all branches, ordered by start; their parts are renumbered from `first`."""
+    """Return the notes of all branches, ordered by start; their parts are renumbered from `first`."""
     rows = [(number, row) for number, rows in enumerate(branches) for row in rows]
     rows.sort(key=lambda found: found[1].exchange.start_ns)
     parts: dict[tuple[int, int], int] = {}
@@ -149,7 +149,7 @@ class SharedWires:
 
 
 def first_failure(answers: Sequence[Answer]) -> Answer:
-    """The first answer that is not OK; OK when there is none."""
+    """Return the first answer that is not OK; OK when there is none."""
     return next((one for one in answers if one.outcome is not Outcome.OK), Answer(Outcome.OK))
 
 
@@ -164,7 +164,7 @@ def greet(wire: Wire, where: str = "") -> None:
     `where` names the task in the message.
 
     Raises:
-        NodeGone: it answered none of several greetings.
+        NodeGone: If the node answers none of several greetings.
     """
     for _ in range(_LOST_IN_A_ROW):
         greeting = wire.connect()
@@ -182,7 +182,7 @@ class TaskAborted(BenchctlError):  # noqa: N818 - what happened, not a kind of m
 
 @dataclass(frozen=True)
 class Assignment:
-    """What one client has to do."""
+    """The task of one client."""
 
     label: str  # the task's name, for messages
     client: int  # its number within the task, from 0
@@ -233,8 +233,8 @@ class Client:
         """Complete the assignment, one operation per turn; pauses behind each of them.
 
         Raises:
-            NodeGone: the connection was lost several times in a row, and greetings fail as well.
-            TaskAborted: a request failed, and the assignment aborts on failure.
+            NodeGone: If the connection is lost several times in a row and greetings fail as well.
+            TaskAborted: If a request fails and the assignment aborts on failure.
         """
         try:
             yield from self._run(self.assignment.program, iter(turns))
@@ -456,7 +456,7 @@ class Client:
         """Run scripts concurrently; returns one combined reply, and the samples with parts from `part` on.
 
         Raises:
-            NodeGone: one of them lost the node.
+            NodeGone: If a script loses the node.
         """
         # A stream that waits for the streams inside it keeps its thread.
         pool = self._pool or ThreadPoolExecutor(MOST_STREAMS, thread_name_prefix="stream")

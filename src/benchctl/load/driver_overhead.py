@@ -50,12 +50,12 @@ class Pulse:
 
 
 def suspended_ns() -> int:
-    """How long the host has been suspended since boot; the monotonic clock excludes that."""
+    """Return for how long the host was suspended since boot, in ns; the monotonic clock excludes that."""
     return time.clock_gettime_ns(time.CLOCK_BOOTTIME) - time.monotonic_ns()
 
 
 def covered_ns(spans: Iterable[Span], begin_ns: int, end_ns: int) -> int:
-    """How much of the time from begin to end the spans cover; overlaps count once."""
+    """Return the ns between begin and end that the spans cover; overlaps count once."""
     covered = 0
     for low, high in sorted(spans):
         upto_ns = min(high, end_ns)
@@ -81,7 +81,7 @@ def driver_figures(
     stops: Iterable[Span] = (),
     share: float = 1.0,
 ) -> DriverFigures:
-    """The driver's figures for one task of one fork, without what only the fork knows.
+    """Return the driver's figures for one task of one fork, without what only the fork knows.
 
     Args:
         samples: of that task only, in chunks; rows of a client in the order of its requests, across all
@@ -105,7 +105,7 @@ def driver_figures(
 
 
 def start_late_ns(samples: Iterable[Columns], task: Task, start_ns: int) -> int | None:
-    """How long after it was due the first request of these clients was sent; None where that is not known.
+    """Return by how much the first request of these clients was late, in ns; None if unknown.
 
     Args:
         samples: of some clients of that task, in chunks.
@@ -167,7 +167,7 @@ class LagMeter:
     def figures(
         self, *, cpu_s: float, wall_s: float, workers: int = 1, stops: Iterable[Span] = ()
     ) -> DriverFigures:
-        """The figures so far; see `driver_figures` for the arguments."""
+        """Return the figures so far; see `driver_figures` for the arguments."""
         any_lag = self._lag_us.size > 0
         busy_ns = self._lag_ns + self._service_ns
         closed = not self._open

@@ -54,7 +54,7 @@ from benchctl.track.operations.common import Operation
 
 @dataclass(frozen=True)
 class Assigned:
-    """To a worker: do this; samples go into files in that folder, whose names begin like this."""
+    """Message to a worker: an order, and the folder and name prefix of its sample files."""
 
     order: Order
     folder: Path
@@ -63,52 +63,52 @@ class Assigned:
 
 @dataclass(frozen=True)
 class Start:
-    """To a worker: all clients are connected everywhere; the start on the monotonic clock."""
+    """Message to a worker: all clients are connected; the start on the monotonic clock."""
 
     start_ns: int
 
 
 @dataclass(frozen=True)
 class Halt:
-    """To a worker: end the clients of a task."""
+    """Message to a worker: end the clients of a task."""
 
     task: int
 
 
 @dataclass(frozen=True)
 class Stop:
-    """To a worker: end all clients."""
+    """Message to a worker: end all clients."""
 
 
 @dataclass(frozen=True)
 class Ready:
-    """From a worker: all its clients are connected."""
+    """Message from a worker: all its clients are connected."""
 
 
 @dataclass(frozen=True)
 class Progress:
-    """From a worker: how many requests it has made so far."""
+    """Message from a worker: the number of requests so far."""
 
     requests: int
 
 
 @dataclass(frozen=True)
 class Finished:
-    """From a worker: what it did."""
+    """Message from a worker: its results."""
 
     done: Done
 
 
 @dataclass(frozen=True)
 class Failed:
-    """From a worker: it could not; kind is the class of the error."""
+    """Message from a worker: an error; `kind` is its class."""
 
     kind: str
     message: str
     hint: str
 
     def error(self) -> BenchctlError:
-        """The error as it would have been raised in the process that reads this."""
+        """Return the error as it would have been raised in the reading process."""
         kinds: dict[str, type[BenchctlError]] = {"NodeGone": NodeGone, "TaskAborted": TaskAborted}
         return kinds.get(self.kind, BenchctlError)(self.message, hint=self.hint)
 
@@ -153,7 +153,7 @@ class _RemoteLine(StartLine):
         self._given: SimpleQueue[int | None] = SimpleQueue()
 
     def give(self, start_ns: int | None) -> None:
-        """The start; None when there will be none."""
+        """Pass on the start; None when there will be none."""
         self._given.put(start_ns)
 
     def _start_ns(self) -> int:
@@ -237,15 +237,15 @@ class Worker(Protocol):
         ...
 
     def receive(self) -> Message:
-        """Take what has come.
+        """Receive the next message.
 
         Raises:
-            BenchctlError: the line has ended, and with it the worker.
+            BenchctlError: If the line has ended, and with it the worker.
         """
         ...
 
     def settle(self, done: Done, folder: Path) -> Done:
-        """What it did, on this host's clock and with its samples in that folder."""
+        """Convert results to this host's clock, with their samples in that folder."""
         ...
 
 
@@ -298,7 +298,7 @@ def end(workers: Sequence[tuple[Connection, BaseProcess]]) -> None:
 
 
 def died(status: int | None, where: str = "") -> BenchctlError:
-    """A process is gone that should not be."""
+    """Return the error for a process that ended unexpectedly."""
     return BenchctlError(
         f"a load generating process{where} died with status {status}",
         hint="somebody killed it, or the kernel, short of memory: its log says so"
@@ -357,13 +357,13 @@ class WorkerPool:
         on_progress: OnProgress | None,
         mark: Mark | None = None,
     ) -> list[Done]:
-        """Do an order; its lanes are dealt out to the processes.
+        """Run an order; its lanes are dealt out to the processes.
 
         Returns:
             What each process did; those without a lane are left out.
 
         Raises:
-            BenchctlError: as in one process, or a worker died.
+            BenchctlError: As in one process, or if a worker dies.
         """
         try:
             if not self._workers:
@@ -407,7 +407,7 @@ class WorkerPool:
 def deal(
     lanes: Sequence[Lane], jobs: Sequence[Job], processes: int, reader: int = 0
 ) -> list[tuple[Lane, ...]]:
-    """Which lanes go to which process: in turn, but all that share the reading of a corpus to its reader.
+    """Deal lanes to processes in turn, but all that share the reading of a corpus to its reader.
 
     Whatever the number of processes, each lane goes to one of them, and what a client sends and when follows
     from its lane: all of them together send what one would.
@@ -506,7 +506,7 @@ class _Step:
 
 @dataclass(frozen=True)
 class Stage:
-    """Where jobs run."""
+    """The place where jobs run."""
 
     open_wire: OpenWire  # makes the connection of a client, by its number
     context: WorkContext
@@ -522,7 +522,7 @@ class Stage:
 
 @dataclass(frozen=True)
 class HostPart:
-    """What one of several hosts did of a task."""
+    """A host's part of a task."""
 
     clock: HostClock
     samples: Iterable[Columns]  # of its clients
@@ -533,7 +533,7 @@ class HostPart:
 
 @dataclass(frozen=True)
 class TaskResult:
-    """What came of a task."""
+    """The samples and counts of a task."""
 
     # Client after client, each in the order of its requests, in chunks; every iteration reads them anew.
     samples: Iterable[Columns]
@@ -597,9 +597,9 @@ def run_step(
         One result a job, in order.
 
     Raises:
-        NodeGone: the node does not answer any more.
-        TaskAborted: a request failed, and that was to end the step.
-        UsageError: a task's bounds make no sense, or an operation cannot be asked here.
+        NodeGone: If the node does not answer any more.
+        TaskAborted: If a request fails that is to end the step.
+        UsageError: If a task's bounds make no sense, or an operation cannot be sent here.
     """
     tasks = [job.task for job in jobs]
     order = Order(

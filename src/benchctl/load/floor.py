@@ -38,7 +38,7 @@ def floor_stub() -> Iterator[str]:
     """Run the built-in server in a process of its own; yields its URL.
 
     Raises:
-        BenchctlError: it does not start.
+        BenchctlError: If the server does not start.
     """
     # -P: a folder or file called like a module in the current folder is not benchctl's.
     command = [sys.executable, "-P", "-m", "benchctl.load.floor_stub"]
@@ -62,7 +62,7 @@ def measure_floor(base_url: str, *, stop: threading.Event, time_scale: float = 1
     """Measure the driver against the built-in server, for about three seconds times `time_scale`.
 
     Raises:
-        BenchctlError: a request failed, or `stop` was set.
+        BenchctlError: If a request fails or `stop` is set.
     """
     clock = time.monotonic()
     single, one_client = _run(_closed(1, time_scale), base_url, stop)

@@ -22,7 +22,7 @@ _HEAD_END = b"\r\n\r\n"
 
 
 def answer() -> tuple[bytes, bytes]:
-    """An HTTP response: what precedes the twelve characters of its service time, and what follows them."""
+    """Return an HTTP response in two parts: before and after the twelve characters of its service time."""
     before = b'{"took":0,"timed_out":false,"_shards":{"failed":0},"hits":{"total":{"value":'
     after = b',"relation":"eq"},"hits":["'
     end = b'"]}}'

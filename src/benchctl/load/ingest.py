@@ -230,7 +230,7 @@ class Senders:
         """Queue a body for the next free sender; blocks while the queue is full.
 
         Raises:
-            BaseException: why an earlier body failed.
+            BaseException: If an earlier body failed: its error.
         """
         with self._changed:
             self._raise_failure()
@@ -241,7 +241,7 @@ class Senders:
         """Wait until every queued body is answered.
 
         Raises:
-            BaseException: why one of them failed.
+            BaseException: If a body failed: its error.
         """
         with self._changed:
             self._changed.wait_for(lambda: self._unanswered == 0 or self._failure is not None)
@@ -328,7 +328,7 @@ def _send(client: IngestWire, body: Body) -> Body:
 
 @dataclass(frozen=True)
 class Ingested:
-    """What was sent and acknowledged."""
+    """Documents sent and acknowledged, with times."""
 
     documents: int
     body_bytes: int  # of the bulk requests
@@ -342,7 +342,7 @@ class Ingested:
 
 @dataclass(frozen=True)
 class Checkpoints:
-    """How acknowledged documents are saved, so that another ingest can resume."""
+    """Settings for saving acknowledged documents, so that another ingest can resume."""
 
     # Saves what is acknowledged, while nothing is in flight. It has to find out whether exactly that is in
     # the index: a body that failed may have got there all the same. Must raise nothing but interrupts.
@@ -391,7 +391,7 @@ def ingest(
         cuts: what is done in between; None for nothing.
 
     Raises:
-        BenchctlError: the node refused documents or went away; nothing is sent after that.
+        BenchctlError: If the node refuses documents or goes away; nothing is sent after that.
     """
     tally = _Tally(on_progress)
     wires: list[IngestWire]
@@ -481,7 +481,7 @@ class _Tally:
             self._on_progress(self._documents)
 
     def sum(self) -> Ingested:
-        """Everything acknowledged so far."""
+        """Return everything acknowledged so far."""
         with self._lock:
             return Ingested(
                 self._documents,

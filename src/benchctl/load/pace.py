@@ -1,4 +1,4 @@
-"""When requests are due and when a client sends them: closed loop immediately, open loop at arrivals."""
+"""Due times of requests and waiting for them: closed loop immediately, open loop at arrivals."""
 
 import threading
 import time
@@ -24,7 +24,7 @@ _BLOCK_PER_CLIENT = 64
 
 @dataclass(frozen=True)
 class Extent:
-    """How long one client of a task runs: a number of requests, or a period."""
+    """The extent of one client's work: a number of requests, or a period."""
 
     requests: int | None  # of one client, warm-up included; None when something else ends the task
     warmup_requests: int  # how many of these are warm-up
@@ -33,15 +33,15 @@ class Extent:
     warmup_ns: int  # what falls before this offset is warm-up
 
     def is_warmup(self, position: int, offset_ns: int) -> bool:
-        """Whether a client's request number `position` (from 0), due at `offset_ns`, is warm-up."""
+        """Return whether a client's request number `position` (from 0), due at `offset_ns`, is warm-up."""
         return position < self.warmup_requests or offset_ns < self.warmup_ns
 
 
 def extent(task: Task) -> Extent:
-    """The bounds of a task; one that names none runs once, as in Rally.
+    """Return the bounds of a task; one that names none runs once, as in Rally.
 
     Raises:
-        UsageError: the task has a warm-up period and nothing that ends it.
+        UsageError: If the task has a warm-up period and nothing that ends it.
     """
     if task.time_period is not None:
         warmup_ns = round((task.warmup_time_period or 0) * NS_PER_S)
@@ -59,7 +59,7 @@ def extent(task: Task) -> Extent:
 def arrivals(
     task: Task, *, client: int, seed: int, from_ns: int = 0, bounds: Extent | None = None
 ) -> Iterator[int]:
-    """When one client's requests are due in an open loop: nanoseconds from the task's start, non-decreasing.
+    """Yield when one client's requests are due in an open loop: ns from the task's start, non-decreasing.
 
     All clients share one arrival process, of which client i of n takes arrivals i, i + n and so on: clients
     are staggered, the total rate is the target, and the first request is throttled like every other.
@@ -76,7 +76,7 @@ def arrivals(
         bounds: overrides the task's own bounds.
 
     Raises:
-        ValueError: the task has no target: a closed loop has no arrivals.
+        ValueError: If the task has no target: a closed loop has no arrivals.
     """
     rate_per_s = task.rate_per_s
     if rate_per_s is None:
@@ -133,7 +133,7 @@ class Timer(Protocol):
         ...
 
     def halted(self) -> bool:
-        """Whether the client is to stop."""
+        """Return whether the client is to stop."""
         ...
 
 
@@ -192,7 +192,7 @@ def turns(
 
 
 def open_ended(task: Task) -> Extent:
-    """The extent of a task that runs until its work is exhausted; all but its warm-up is measured."""
+    """Return the extent of a task that runs until its work is exhausted; all but its warm-up is measured."""
     warmup_ns = round((task.warmup_time_period or 0) * NS_PER_S)
     return Extent(None, task.warmup_iterations or 0, None, warmup_ns)
 

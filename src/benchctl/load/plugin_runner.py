@@ -74,7 +74,7 @@ class Channel:
         self.last: Reply | None = None  # what came back last in the operation
 
     def open(self, send: Send) -> None:
-        """An operation begins."""
+        """Begin an operation."""
         self.send, self.last = send, None
 
     def carry(
@@ -83,7 +83,7 @@ class Channel:
         """Send one request of the operation.
 
         Raises:
-            Cancelled: the client is to end.
+            Cancelled: If the client is to end.
             urllib3.exceptions.HTTPError: If there was no whole answer, as the clients expect it.
         """
         if self.send is None:
@@ -136,15 +136,15 @@ class Engine:
         self._part: type = type(client.indices).__bases__[0]
 
     def is_part(self, value: object) -> bool:
-        """Whether something is a part of the client with methods of its own."""
+        """Return whether a value is a part of the client with methods of its own."""
         return isinstance(value, self._part)
 
     def options(self, given: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
-        """The client with options for the next request, and what has to go into its arguments instead."""
+        """Return the client with options for the next request, and options that must be arguments instead."""
         raise NotImplementedError
 
     def ask(self, client: Any, method: str, path: str, params: Mapping[str, Any], **sent: Any) -> Any:
-        """Any request, with `headers` and `body`, by the client or one with other options."""
+        """Send any request, with `headers` and `body`, by the client or one with other options."""
         raise NotImplementedError
 
 
@@ -235,7 +235,7 @@ class _Use:
         self.raw = False  # whether answers are to be given as they came
 
     def answer(self, decoded: Any) -> Any:
-        """A decoded answer, or the one as it came."""
+        """Return a decoded response, or the raw one."""
         last = self.channel.last
         return RawResponse(last.exchange.body) if self.raw and last is not None else decoded
 
@@ -258,7 +258,7 @@ class RunnerClient:
 
     @classmethod
     def for_operation(cls, engine: Engine, channel: Channel, perform: PerformOperation) -> "RunnerClient":
-        """The client for one operation of a runner."""
+        """Return the client for one operation of a runner."""
         return cls(_Use(engine, channel, perform))
 
     def __getattr__(self, name: str) -> Any:
@@ -274,16 +274,16 @@ class RunnerClient:
         return self._method(name) if callable(value) else value
 
     def options(self, **options: Any) -> "RunnerClient":
-        """The same client with options for its requests."""
+        """Return the same client with options for its requests."""
         return RunnerClient(self._use, self._path, {**self._options, **options})
 
     def return_raw_response(self) -> None:
-        """From now on answers of this operation are given as they came."""
+        """Return further responses of this operation undecoded."""
         self._use.raw = True
 
     @property
     def transport(self) -> "_Transport":
-        """What OpenSearch's plug-ins send requests with."""
+        """The transport that OpenSearch's plug-ins send requests with."""
         return _Transport(self)
 
     async def perform_request(
@@ -295,7 +295,7 @@ class RunnerClient:
         headers: Mapping[str, str] | None = None,
         body: object = None,
     ) -> Any:
-        """Any request."""
+        """Send any request."""
         options = dict(self._options)
         said = {**(options.pop("headers", None) or {}), **(headers or {})}
         if options.get("opaque_id") is not None:
@@ -311,7 +311,7 @@ class RunnerClient:
         return self._use.answer(engine.ask(client, method, path, query | more, headers=said, body=body))
 
     async def perform_operation(self, kind: str, params: Mapping[str, Any]) -> dict[str, Any]:
-        """An operation of a type of benchctl's own."""
+        """Run an operation of a built-in type."""
         return await self._use.perform(kind, params)
 
     def __repr__(self) -> str:
@@ -352,7 +352,7 @@ class _Transport:
         headers: Mapping[str, str] | None = None,
         **_: object,
     ) -> Any:
-        """Any request."""
+        """Send any request."""
         return await self._client.perform_request(method, url, params=params, headers=headers, body=body)
 
 
@@ -376,7 +376,7 @@ class Loop:
             halted: whether to end it where it waits; looked at now and then.
 
         Raises:
-            asyncio.CancelledError: it was ended.
+            asyncio.CancelledError: If it was ended.
         """
         loop = self._loop = self._loop or asyncio.new_event_loop()
         task = loop.create_task(coroutine)
@@ -451,7 +451,7 @@ class RunnerWork:
         return bool(getattr(self._runner, "completed", False))
 
     def script(self, params: Mapping[str, Any]) -> Script:
-        """One operation."""
+        """Return the script of one operation."""
         answer = _NOT_DONE
 
         def run(send: Send, halted: Callable[[], bool]) -> None:
@@ -587,7 +587,7 @@ class RunnerWork:
         """Units of throughput as a whole number; what is not a number counts as 1.
 
         Raises:
-            PluginError: it is a number that nothing can have.
+            PluginError: If the number is out of range.
         """
         if not isinstance(value, int | float):
             return 1

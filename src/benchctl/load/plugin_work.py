@@ -51,7 +51,7 @@ class OwnOperations:
     only in its body yields the same request with that body.
 
     Raises:
-        PluginError: there is no such type.
+        PluginError: If there is no such type.
     """
 
     def __init__(
@@ -70,10 +70,10 @@ class OwnOperations:
         self._template: Request | None = None
 
     def make(self, params: Mapping[str, Any]) -> Request | Script | None:
-        """The next request or script for a source's parameters.
+        """Return the next request or script for a source's parameters.
 
         Raises:
-            PluginError: they are invalid for the type.
+            PluginError: If they are invalid for the type.
         """
         if self._kind == "bulk" and params.get("body") is not None:
             return self._bulk(params)
@@ -213,7 +213,7 @@ def _known_keys(kind: str) -> frozenset[str]:
 
 
 def bulk_body(body: object) -> tuple[bytes, int]:
-    """An encoded bulk body, and its number of lines."""
+    """Return an encoded bulk body, and its number of lines."""
     if isinstance(body, bytes | str):
         raw = body.encode() if isinstance(body, str) else body
         body = raw if raw.endswith(b"\n") else raw + b"\n"
@@ -265,10 +265,10 @@ _COMPOSITE_CONNECTIONS = 8
 
 
 def open_plugin(operation: PluginOperation, order: WorkOrder, open_workload: OpenWorkload) -> Workload:
-    """An operation whose parameters, or whose requests, come from the track's plug-in.
+    """Open an operation whose parameters, or whose requests, come from the track's plug-in.
 
     Raises:
-        BenchctlError: no plug-in may be executed here, it lacks what is needed, or its code failed.
+        BenchctlError: If no plug-in may be executed here, it lacks what is needed, or its code fails.
     """
     loaded = _plugin_of(order.context, f"operation '{operation.name}'")
     runner = loaded.registry.runners.get(operation.type)
@@ -293,11 +293,11 @@ def _plugin_of(context: WorkContext, what: str) -> Loaded:
 
 
 def as_processed(operation: Operation, order: WorkOrder) -> Operation:
-    """An operation as the plug-in's track processors leave it; the order's key is the task's name.
+    """Return an operation as the plug-in's track processors leave it; the order's key is the task's name.
 
     Raises:
-        PluginNeedsError: they change the task in ways benchctl does not support.
-        BenchctlError: the plug-in's code failed.
+        PluginNeedsError: If they change the task in ways benchctl does not support.
+        BenchctlError: If the plug-in's code fails.
     """
     use = order.context.plugin
     if use is None or use.challenge is None:
@@ -373,7 +373,7 @@ class PluginWork:
         self.connections = _COMPOSITE_CONNECTIONS if composite else 1
 
     def program(self, client: int) -> "PluginProgram":
-        """One client's program, with its partition of the source."""
+        """Return one client's program, with its partition of the source."""
         with self._lock:
             source = self._source
             if source is not None and hasattr(source, "partition"):
@@ -481,10 +481,10 @@ _MOST_S = 1e9  # of the time that a scheduler gives: no task lasts for 30 years
 
 
 def plugin_paces(task: Task, operation: Operation, context: WorkContext) -> NewPace | None:
-    """Makes the paces of a task's clients; None when no plug-in scheduler spaces its requests.
+    """Return a factory of the paces of a task's clients; None when no plug-in scheduler spaces its requests.
 
     Raises:
-        BenchctlError: no plug-in may be executed here, or it has no such scheduler.
+        BenchctlError: If no plug-in may be executed here, or it has no such scheduler.
     """
     name = task.scheduler
     if name is None:
@@ -518,7 +518,7 @@ def _scheduler(factory: Any, task: Task, operation: Operation) -> Any:
 
 
 class PluginPace:
-    """When one client sends.
+    """The pace of one client.
 
     A scheduler is asked before the parameters of a request are made, and is notified of the request before
     that one, as in Rally: schedulers and parameter sources look at each other. `unit` is the operation's, for
@@ -542,7 +542,7 @@ class PluginPace:
         self._last: Answer | None = None
 
     def paced(self, program: Program) -> Program:
-        """The same program, asking the scheduler before each operation."""
+        """Return the same program, asking the scheduler before each operation."""
 
         def next_one() -> Request | Script | None:
             if self._last is not None:

@@ -1,4 +1,4 @@
-"""What is kept of a task while it runs: every sample, and failures by kind with the first few reasons."""
+"""Records of a running task: every sample, and failures by kind with the first few reasons."""
 
 import struct
 from collections import Counter
@@ -153,7 +153,7 @@ class Recorder:
         """Keep one request; clocks are those of the monotonic clock.
 
         Raises:
-            BenchctlError: rows of before could not be written out.
+            BenchctlError: If earlier rows could not be written out.
         """
         offset = self._offset
         if offset == self._end:
@@ -186,7 +186,7 @@ class Recorder:
         """Hand what is left to the file, and wait until all of it is written.
 
         Raises:
-            BenchctlError: rows could not be written.
+            BenchctlError: If rows could not be written.
         """
         if self._file is not None:
             self._file.finish(memoryview(self._buffer)[: self._offset])

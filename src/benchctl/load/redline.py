@@ -43,11 +43,11 @@ class Ladder:
         return rung + (self._grid(rung) < self.most)
 
     def load(self, rung: int) -> float:
-        """The rate or factor of a rung."""
+        """Return the rate or factor of a rung."""
         return min(self._grid(rung), self.most)
 
     def at_most(self, load: float) -> int:
-        """The highest rung of the endless grid whose load does not exceed this one."""
+        """Return the highest rung of the endless grid whose load does not exceed this one."""
         rung = round(math.log(load) / math.log(self.ratio))
         while self._grid(rung) > load:
             rung -= 1
@@ -59,7 +59,7 @@ class Ladder:
         return float(self.ratio ** (rung + self.shift))
 
     def rungs(self, factor: float) -> int:
-        """A factor in rungs, at least one."""
+        """Return a factor in rungs, at least one."""
         return max(1, round(math.log(factor) / math.log(self.ratio)))
 
 
@@ -81,21 +81,21 @@ class ClientLadder:
         return len(self._counts) - 1
 
     def load(self, rung: int) -> float:
-        """The clients of a rung, from 0."""
+        """Return the clients of a rung, from 0."""
         return float(self._counts[rung])
 
     def at_most(self, load: float) -> int:
-        """The highest rung with no more clients than this, at least 0."""
+        """Return the highest rung with no more clients than this, at least 0."""
         return max(0, bisect.bisect_right(self._counts, load) - 1)
 
     def rungs(self, factor: float, near: float) -> int:
-        """A factor in rungs, near so many clients; at least one."""
+        """Return a factor in rungs, near that many clients; at least one."""
         return max(1, self.at_most(factor * near) - self.at_most(near))
 
 
 @dataclass(frozen=True)
 class Found:
-    """How a search ended."""
+    """The end of a search."""
 
     rung: int | None  # the highest that met the objective; None when none did, or none is reliable
     end: RedlineEnd

@@ -11,7 +11,7 @@ from benchctl.track.operations.common import UNKNOWN_TYPE, names_unknown
 
 
 class Answer(msgspec.Struct, frozen=True, gc=False):
-    """What a response says."""
+    """The meaning of a response."""
 
     outcome: Outcome
     took_ms: int = -1  # the engine's own time; -1 unknown
@@ -244,7 +244,7 @@ def judge_plain(status: int, body: bytes) -> Answer:
 
 
 def accepting(judge: Judge, statuses: Collection[int]) -> Judge:
-    """A judge that accepts these statuses like 200."""
+    """Return a judge that accepts these statuses like 200."""
     if not statuses:
         return judge
 
@@ -364,7 +364,7 @@ judge_rows = judging(_RowsResponse, "an answer of rows", _judge_rows)
 
 
 def refusal(status: int, body: bytes) -> Answer:
-    """The answer for a status outside of 2xx."""
+    """Return the answer for a status outside of 2xx."""
     outcome = Outcome.REJECTED if status == _TOO_MANY_REQUESTS else Outcome.HTTP_ERROR
     return Answer(outcome, reason=_error_reason(status, body))
 
@@ -397,7 +397,7 @@ def _judge_one(raw: msgspec.Raw) -> Answer:
 
 
 def is_unsupported(status: int, body: bytes) -> str | None:
-    """The node's reason why it cannot do an operation at all, such as an unknown aggregation.
+    """Return the node's reason why it cannot do an operation at all, such as an unknown aggregation.
 
     None for any other response, other errors included.
     """
@@ -444,6 +444,6 @@ def _error_reason(status: int, body: bytes) -> str:
 
 
 def shorten(text: str) -> str:
-    """A reason on one line, truncated."""
+    """Return a reason on one line, truncated."""
     flat = " ".join(text.split())
     return flat if len(flat) <= _REASON_LENGTH else flat[: _REASON_LENGTH - 3] + "..."

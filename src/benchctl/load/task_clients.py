@@ -27,7 +27,7 @@ from benchctl.track.operations.common import Operation
 
 
 class Lane(NamedTuple):
-    """What one connection is used for."""
+    """The use of one connection."""
 
     number: int
     of: int
@@ -99,7 +99,7 @@ class Completion:
 
 
 def lanes_of(tasks: Sequence[Task]) -> tuple[Lane, ...]:
-    """Who works where: client after client to lane after lane, and from the first again when all are taken.
+    """Assign client after client to lane after lane, from the first again when all are taken.
 
     Each client has a lane of its own, unless a parallel element has fewer clients than its tasks together:
     then a lane works for several, one after the other, as in Rally.
@@ -139,7 +139,7 @@ class TaskRun:
         return client
 
     def turns(self, number: int, start_ns: int, ramp_up_ns: int) -> Iterator[Turn]:
-        """When that client sends."""
+        """Yield when that client sends."""
         timer = Waiter(self.halt)
         if number in self._paces:
             bounds = open_ended(self.task) if self._until_exhausted() else extent(self.task)
@@ -447,7 +447,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Order:
-    """What one process has to do; can be sent to another."""
+    """The work of one process; can be sent to another."""
 
     jobs: tuple[Job, ...]  # the tasks of the step, all of them
     lanes: tuple[Lane, ...]  # those of this process
@@ -460,7 +460,7 @@ class Order:
 
 @dataclass(frozen=True)
 class Share:
-    """What one process did of one task."""
+    """One process's part of a task."""
 
     samples: Iterable[Columns]  # client after client, in chunks
     unsupported: str | None  # the node's reason when it cannot do the operation
@@ -486,7 +486,7 @@ class HostClock:
 
 @dataclass(frozen=True)
 class Done:
-    """What one process did of a step."""
+    """One process's part of a step."""
 
     shares: tuple[Share, ...]  # one a job, in order
     start_ns: int  # the common start on the monotonic clock; 0 when not all clients could connect
@@ -505,7 +505,7 @@ def work(
     stop: threading.Event,
     on_progress: OnProgress | None,
 ) -> Done:
-    """Do an order in this process.
+    """Run an order in this process.
 
     Args:
         order: what to do.
@@ -516,9 +516,9 @@ def work(
         on_progress: called with the number of requests so far, in this thread.
 
     Raises:
-        NodeGone: the node does not answer any more.
-        TaskAborted: a request failed, and that was to end the step.
-        UsageError: a task's bounds make no sense, or an operation cannot be asked here.
+        NodeGone: If the node does not answer any more.
+        TaskAborted: If a request fails that is to end the step.
+        UsageError: If a task's bounds make no sense, or an operation cannot be sent here.
     """
     with ExitStack() as stack:
         recorders = [Recorders(job, order, new_file) for job in order.jobs]
@@ -569,7 +569,7 @@ class Recorders:
         return recorder
 
     def finish(self) -> tuple[Iterable[Columns], int]:
-        """The samples in order of clients, and how often one of these had to wait for the disk."""
+        """Return the samples in order of clients, and how often a client had to wait for the disk."""
         made = [self._made[client] for client in sorted(self._made)]
         for recorder, _, _ in made:
             recorder.finish()

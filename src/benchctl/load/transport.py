@@ -319,7 +319,7 @@ def _set_signing(curl: Any, signing: Signing) -> None:
 
 
 def decisive(greetings: Iterable[Exchange], *, lossy: bool) -> Exchange:
-    """The first failure of several hosts, which ends it, or the last success.
+    """Return the first failure of several hosts, or the last success.
 
     Of hosts that may be down, a single success is enough.
     """
@@ -372,7 +372,7 @@ MeasuredClient = WireClient | RoundRobinClient
 
 
 def open_client(endpoint: Endpoint | str, client: int = 0) -> MeasuredClient:
-    """A client's connections to a cluster; nothing is sent yet.
+    """Return a client's connections to a cluster; nothing is sent yet.
 
     With several hosts, client i (from 0) begins with host i modulo their number.
     """

@@ -88,7 +88,7 @@ class _Pieces:
 
 
 class Bodies:
-    """What the requests of one task carry; thread-safe.
+    """The bodies of one task's requests; thread-safe.
 
     For the same seed and key, sources of the same name have the same value in the same request: path and body
     agree, and the searches of a batch differ only if their keys do.
@@ -100,7 +100,7 @@ class Bodies:
         key: what else the values depend on, such as the task's name.
 
     Raises:
-        ValueError: a placeholder has no value, or a source is invalid.
+        ValueError: If a placeholder has no value, or a source is invalid.
     """
 
     def __init__(self, template: Any, values: Mapping[str, ValueSource], *, seed: int, key: str) -> None:
@@ -112,17 +112,17 @@ class Bodies:
         self._text = _Pieces(self._cut(template, _Form.PLAIN)) if isinstance(template, str) else None
 
     def encode(self, number: int) -> bytes:
-        """The compact JSON of one request; the same object every time when it has no placeholders.
+        """Return the compact JSON of one request; the same object every time when it has no placeholders.
 
         `number` is the request's, from 0, over all clients of the task.
         """
         return self._fill(self._json, number)
 
     def text(self, number: int) -> str:
-        """The text of one request.
+        """Return the text of one request.
 
         Raises:
-            ValueError: the template is not a string.
+            ValueError: If the template is not a string.
         """
         if self._text is None:
             raise ValueError("the template is JSON, not a text")

@@ -62,10 +62,10 @@ records every request, and the operation.
 
 
 class Program(Protocol):
-    """What one client sends, one operation after the other."""
+    """The operations of one client, one after the other."""
 
     def __call__(self) -> Request | Script | None:
-        """The next operation, encoded; None when there are no more."""
+        """Return the next operation, encoded; None when there are no more."""
         ...
 
 
@@ -90,7 +90,7 @@ Act = Callable[[str, str | None, Callable[[], bool]], None]
 
 @dataclass(frozen=True)
 class WorkContext:
-    """What an operation needs to know of its environment."""
+    """The environment of an operation."""
 
     index_name: str  # the track's index, for operations that name none
     index_body: Mapping[str, Any] = field(default_factory=dict)
@@ -123,7 +123,7 @@ class Workload(Protocol):
     connections: int  # how many a client needs
 
     def program(self, client: int) -> Program:
-        """What one client sends; clients are numbered from 0."""
+        """Return what one client sends; clients are numbered from 0."""
         ...
 
     def close(self) -> None:
@@ -133,18 +133,18 @@ class Workload(Protocol):
 
 @dataclass(frozen=True)
 class WorkOrder:
-    """For whom an operation is prepared; its values depend on `key`, the task's."""
+    """The clients that an operation is prepared for; its values depend on `key`, the task's."""
 
     context: WorkContext
     clients: int
     key: str
 
     def index(self, name: str | None) -> str:
-        """An index, by default the track's own, as a path component."""
+        """Return an index, by default the track's own, as a path component."""
         return quote(name or self.context.index_name or "_all", safe=",*")
 
     def bodies(self, operation: Varying, template: Any, *, part: str = "") -> Bodies:
-        """What requests carry, with the operation's values.
+        """Return the bodies of requests, with the operation's values.
 
         `part` separates several templates of an operation, when each is to have values of its own.
         """
@@ -167,7 +167,7 @@ class Repeated:
         self._request = request
 
     def program(self, client: int) -> Program:  # noqa: ARG002 - all clients ask alike
-        """The request, again and again."""
+        """Return the request, again and again."""
         return lambda: self._request
 
     def close(self) -> None:
@@ -187,7 +187,7 @@ class Numbered:
         self._clients = clients
 
     def program(self, client: int) -> Program:
-        """The work of every n-th number."""
+        """Return the work of every n-th number."""
         numbers = count(client, self._clients)
         make = self._make
         return lambda: make(next(numbers))
@@ -200,7 +200,7 @@ def ask(request: Request) -> Generator[Item, Reply | None, Reply]:
     """Send a request within a script: `yield from` it to get the reply.
 
     Raises:
-        TypeError: the script's runner sent no reply.
+        TypeError: If the script's runner sent no reply.
     """
     reply = yield request
     if reply is None:
@@ -242,7 +242,7 @@ class ScriptTotal:
         self.answer = CANCELLED
 
     def exchange(self, now_ns: int) -> Exchange:
-        """The script as a single exchange, from its first request's start to its last one's end.
+        """Return the script as a single exchange, from its first request's start to its last one's end.
 
         `now_ns` is the end of one that sent nothing.
         """

@@ -140,7 +140,7 @@ def _digest(main: str, files: Mapping[str, bytes]) -> str:
 
 @dataclass(frozen=True)
 class Consent:
-    """Which plug-ins may be executed.
+    """The plug-ins that may be executed.
 
     Consent is remembered for the digest of all files: any change revokes it. `given` is consent for this
     command only.

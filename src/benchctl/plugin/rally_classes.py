@@ -90,10 +90,10 @@ class Scheduler(ABC):
     parameter_source: Any = None
 
     def before_request(self, now: float) -> None:  # noqa: B027 - schedulers need not care
-        """A request is about to be sent; `now` is in seconds of a monotonic clock."""
+        """Note that a request is about to be sent; `now` is in seconds of a monotonic clock."""
 
     def after_request(self, *facts: Any) -> None:  # noqa: B027 - foreign; schedulers need not care
-        """A request has been answered: now, weight, unit, further facts."""
+        """Note that a request was answered: now, weight, unit, further facts."""
 
     @abstractmethod
     def next(self, current: float) -> float:
@@ -123,7 +123,7 @@ class DeterministicScheduler(SimpleScheduler):
         self.wait_time = 1 / target_throughput
 
     def next(self, current: float) -> float:
-        """One interval later."""
+        """Return the time one interval later."""
         return current + self.wait_time
 
 
@@ -242,7 +242,7 @@ def _merge(into: dict[str, Any], more: Mapping[str, Any]) -> None:
 
 
 class IndexIdConflict(Enum):
-    """Which id conflicts a source makes."""
+    """The id conflicts of a source."""
 
     NoConflicts = 0
     SequentialConflicts = 1
@@ -340,10 +340,10 @@ class BulkIndexParamSource(ParamSource):
         return {**self._params, **own}
 
     def params(self) -> dict[str, Any]:
-        """Unsupported: requests are benchctl's own.
+        """Refuse: requests are benchctl's own.
 
         Raises:
-            Unsupported: always.
+            Unsupported: If called.
         """
         raise Unsupported(
             f"{type(self).__name__} changes requests that Rally's BulkIndexParamSource makes: benchctl makes "
@@ -355,7 +355,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Client(Protocol):
-    """What a runner gets besides the methods of its engine's client."""
+    """Methods that a runner gets besides those of its engine's client."""
 
     async def perform_request(self, method: str, path: str, **more: Any) -> Any:
         """Send any request."""
@@ -377,7 +377,7 @@ class Runner:
         return self
 
     async def __call__(self, es: Any, params: dict[str, Any]) -> Any:
-        """One operation.
+        """Run one operation.
 
         Returns:
             None, (weight, unit), or a dictionary of which `weight`, `unit` and `success` are used.
@@ -492,7 +492,7 @@ class BulkIndex(Runner):
     """Sends a bulk body from the parameters."""
 
     async def __call__(self, es: Client, params: dict[str, Any]) -> dict[str, Any]:
-        """One bulk request; refused documents are counted, and make it fail."""
+        """Send one bulk request; refused documents are counted, and make it fail."""
         index = None if params.get("action-metadata-present", True) else params.get("index")
         request = dict(params.get("request-params") or {})
         request |= {name: params[name] for name in ("pipeline", "refresh", "timeout") if params.get(name)}
@@ -541,7 +541,7 @@ class BuiltIn(Runner):
     kind = ""
 
     async def __call__(self, es: Client, params: dict[str, Any]) -> dict[str, Any]:
-        """One operation of that type."""
+        """Run one operation of that type."""
         return await es.perform_operation(self.kind, params)
 
     def __repr__(self) -> str:
@@ -593,7 +593,7 @@ def time_func(function: F) -> F:
 
 
 class RequestContextHolder:
-    """How these drivers learn when a request began; benchctl measures it on the wire."""
+    """The request times of these drivers; benchctl measures them on the wire."""
 
     @contextmanager
     def new_request_context(self) -> Iterator["RequestContextHolder"]:

@@ -139,7 +139,7 @@ class WorkloadProcessor:
         """Changes nothing."""
 
     def on_prepare_workload(self, workload: Any, data_root_dir: str) -> Iterable[Any]:
-        """Nothing to do; see `TrackProcessor`."""
+        """Do nothing; see `TrackProcessor`."""
         del workload, data_root_dir
         return ()
 

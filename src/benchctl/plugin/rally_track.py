@@ -189,7 +189,7 @@ class DocumentCorpus:
 
 @dataclass
 class Operation:
-    """What a task does."""
+    """The operation of a task."""
 
     name: str
     operation_type: str

@@ -122,7 +122,7 @@ class Importer:
         self._loaded: dict[str, ModuleType] = {}
 
     def load(self, name: str) -> ModuleType:
-        """One of the plug-in's modules by its natural name, such as `geonames.track`; executed once.
+        """Return a module of the plug-in by its natural name, such as `geonames.track`; executed once.
 
         Raises:
             ModuleNotFoundError: If there is none of that name.
@@ -239,7 +239,7 @@ _META_DATA: Mapping[str, Any] = {
 
 @dataclass
 class Registry:
-    """What a plug-in registers; methods are named as in Rally and OpenSearch Benchmark."""
+    """The registrations of a plug-in; methods are named as in Rally and OpenSearch Benchmark."""
 
     param_sources: dict[str, Any] = field(default_factory=dict)  # name -> function or class
     # Operation type -> coroutine function, or object with `async __call__`.
@@ -282,7 +282,7 @@ class Registry:
         """OpenSearch Benchmark's values for optional query randomization; ignored."""
 
     def register_query_randomization_info(self, operation_name: str, *info: object) -> None:
-        """Where those values go; ignored."""
+        """Ignore where those values go."""
 
 
 class _Blocking:
@@ -407,7 +407,7 @@ def _of(module: ModuleType, names: tuple[str, ...]) -> dict[str, Callable[..., A
 
 @dataclass(frozen=True)
 class PluginUse:
-    """How the load finds a plug-in, in any process; its digest has been consented to."""
+    """The location of a plug-in for the load, in any process; its digest has been consented to."""
 
     folder: Path  # of the track
     digest: str  # of the files that may be executed

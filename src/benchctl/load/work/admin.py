@@ -106,7 +106,7 @@ _decode_stages = msgspec.json.Decoder(dict[str, _IndexStages]).decode
 
 
 def open_sleep(operation: Sleep, order: WorkOrder) -> Workload:
-    """A pause; nothing is sent."""
+    """Open a pause; nothing is sent."""
 
     def script(_number: int) -> Script:
         yield operation.duration
@@ -120,12 +120,12 @@ def _act_nowhere(*_: object) -> None:
 
 
 def open_check(_operation: CheckIndex, order: WorkOrder) -> Workload:
-    """A check of what nodes have on disk; benchctl sends nothing."""
+    """Open a check of what nodes have on disk; benchctl sends nothing."""
     return _acting("check", None, 0.0, order)
 
 
 def open_failover(operation: Failover, order: WorkOrder) -> Workload:
-    """Something that befalls a node; benchctl sends nothing."""
+    """Open an action on a node; benchctl sends nothing."""
     return _acting(operation.action, operation.node, operation.delay, order)
 
 
@@ -151,7 +151,7 @@ def _acting(action: str, node: str | None, delay: float, order: WorkOrder) -> Wo
 
 
 def judge_condition(condition: Condition, root: str = "") -> Judge:
-    """Judges an answer by the value at the condition's path below `root`."""
+    """Return a judge of the value at the condition's path below `root`."""
 
     def verdict(answer: object) -> Answer:
         value = at_path(answer, f"{root}{condition.path}")
@@ -165,7 +165,7 @@ def judge_condition(condition: Condition, root: str = "") -> Judge:
 
 
 def at_path(found: Any, path: str) -> Any:
-    """The value at a dotted path, with numbers as list indices; None where there is none."""
+    """Return the value at a dotted path, with numbers as list indices; None where there is none."""
     for key in path.split("."):
         if isinstance(found, dict):
             found = found.get(key)
@@ -177,7 +177,7 @@ def at_path(found: Any, path: str) -> Any:
 
 
 def open_run_until(operation: RunUntil, order: WorkOrder) -> Workload:
-    """A request, repeated until its answer meets the criterion."""
+    """Open a request that is repeated until its answer meets the criterion."""
     given = operation.body
     body = given.encode() if isinstance(given, str) else msgspec.json.encode(given) if given else b""
     question = Envelope(operation).request(
@@ -211,7 +211,7 @@ def _meets(criterion: Criterion, found: object) -> bool:
 
 
 def open_polled_force_merge(operation: ForceMerge, order: WorkOrder) -> Workload:
-    """A force merge in the background, polled until it is done."""
+    """Open a force merge in the background, polled until it is done."""
     envelope = Envelope(operation)
     start = envelope.request(
         "POST",
@@ -274,7 +274,7 @@ PROGRESS: Mapping[Progress, Verdict] = {
 
 
 def asked_until(question: Request, verdict: Verdict, period_s: float, order: WorkOrder) -> Workload:
-    """A request that is repeated until there is a verdict."""
+    """Open a request that is repeated until there is a verdict."""
     return Numbered(lambda _number: poll(question, verdict, period_s), order.clients)
 
 
@@ -578,7 +578,7 @@ _TRANSFORMS: Mapping[EngineName, str] = {
 
 
 def open_wait_for_transform(operation: WaitForTransform, order: WorkOrder) -> Workload:
-    """Until a transform has stopped."""
+    """Open the wait until a transform has stopped."""
     envelope = Envelope(operation)
     path = f"{_TRANSFORMS[order.context.engine]}/{quote(operation.transform_id, safe='')}"
     return Numbered(lambda _number: _stop(operation, envelope, path, order), order.clients)
@@ -647,7 +647,7 @@ def _state(found: Any, name: str, engine: EngineName) -> tuple[str, str]:
 
 
 def open_downsample(operation: Downsample, order: WorkOrder) -> Workload:
-    """A coarser index, in one synchronous request."""
+    """Open the making of a coarser index, in one synchronous request."""
     source = operation.source_index or order.context.index_name
     target = operation.target_index or f"{source}-{operation.fixed_interval}"
     body = {"fixed_interval": operation.fixed_interval}
@@ -665,7 +665,7 @@ def open_downsample(operation: Downsample, order: WorkOrder) -> Workload:
 
 
 def open_shrink(operation: ShrinkIndex, order: WorkOrder) -> Workload:
-    """Indices with fewer shards, one after the other."""
+    """Open the shrinking of indices, one after the other."""
     return Numbered(lambda _number: _shrink_all(operation, order), order.clients)
 
 
@@ -767,7 +767,7 @@ def _keys(request: Request, path: str) -> _Found:
 
 
 def open_train_model(operation: TrainKnnModel, order: WorkOrder) -> Workload:
-    """A k-NN model, polled until it is trained."""
+    """Open the training of a k-NN model, polled until it is trained."""
     envelope = Envelope(operation)
     path = f"/_plugins/_knn/models/{quote(operation.model_id, safe='')}"
     body = msgspec.json.encode(operation.body)

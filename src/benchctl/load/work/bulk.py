@@ -53,12 +53,12 @@ def _sources_of(operation: Bulk, context: WorkContext) -> list[Source]:
 
 
 def portions(operation: Bulk, sources: Sequence[Source]) -> list[Portion]:
-    """Which documents of each file: a share of each in whole requests, or the first so many.
+    """Choose documents of each file: a share in whole requests, or the first N of all.
 
     Shares are rounded up at both ends, so that those which follow each other have every document once.
 
     Raises:
-        BenchctlError: more are asked for than there are.
+        BenchctlError: If more are requested than there are.
     """
     wanted = operation.ingest_doc_count
     if wanted is None:
@@ -119,10 +119,10 @@ class _Kind:
 
 
 def open_bulk(operation: Bulk, order: WorkOrder) -> Workload:
-    """The documents of the corpora, shared among the clients.
+    """Open the sending of the corpora's documents, shared among the clients.
 
     Raises:
-        BenchctlError: there is no corpus, or none of those that it names.
+        BenchctlError: If there is no corpus, or none of those that it names.
     """
     sources = _sources_of(operation, order.context)
     if operation.conflicts is not None and any(one.has_actions or one.data_stream for one in sources):
@@ -209,7 +209,7 @@ class BulkWork:
         self._framing = framing
 
     def program(self, client: int) -> Program:
-        """What one client sends."""
+        """Return what one client sends."""
         take, own = self._reader.take, self._framing(client)
         kinds = [(kind.request, kind.frame or own, kind.lines) for kind in self._kinds]
 
@@ -240,7 +240,7 @@ class _Reader:
         self._closed = False
 
     def take(self) -> tuple[int, list[bytes]] | None:
-        """The number of a source and its next lines; None at the end."""
+        """Return the number of a source and its next lines; None at the end."""
         with self._lock:
             if self._closed or self._batches is None:
                 return None

@@ -1,4 +1,4 @@
-"""What operations share as work: headers and deadlines, retries, assertions, refusals."""
+"""Shared work of operations: headers and deadlines, retries, assertions, refusals."""
 
 import operator
 import sys
@@ -58,7 +58,7 @@ class Envelope:
         searches: int = 0,
         weight: int = 1,
     ) -> Request:
-        """One request.
+        """Return one request.
 
         `path` is percent-encoded and may have a query, to which `params` are added. `searches` is by how much
         the node's own count of searches grows, `weight` the units of throughput.
@@ -79,7 +79,7 @@ class Envelope:
 
 
 def with_body(request: Request, body: bytes, weight: int | None = None) -> Request:
-    """The same request with another body, and weight; spelt out, since it runs for every request sent."""
+    """Return the same request with another body and weight; spelt out, since it runs for every request."""
     return Request(
         request.method,
         request.path,
@@ -94,7 +94,7 @@ def with_body(request: Request, body: bytes, weight: int | None = None) -> Reque
 
 
 def own_query(operation: Operation, form: Form) -> dict[str, str]:
-    """The query parameters that an operation's own keys amount to."""
+    """Return the query parameters that an operation's own keys amount to."""
     said = {name: getattr(operation, name) for name in (*form.query, *form.flags)}
     # 0 is a value, unlike other false ones.
     return {
@@ -109,7 +109,7 @@ _WRONG = frozenset({Outcome.BAD_BODY, Outcome.PARTIAL})
 
 
 def with_retries(operation: Retried, workload: Workload) -> Workload:
-    """The workload, retried as the operation says; unchanged when it says nothing."""
+    """Return the workload, retried as the operation says; unchanged when it says nothing."""
     if not operation.retry_until_success and not operation.retries:
         return workload
     return _Retrying(operation, workload)
@@ -128,7 +128,7 @@ class _Retrying:
         self._workload = workload
 
     def program(self, client: int) -> Program:
-        """What one client sends."""
+        """Return what one client sends."""
         inner = self._workload.program(client)
 
         def again() -> Script | None:
@@ -215,10 +215,10 @@ _PROPERTIES: Mapping[str, Callable[[Answer], object]] = {
 
 
 def with_assertions(operation: Operation, workload: Workload) -> Workload:
-    """The workload with the operation's assertions checked; unchanged when it has none.
+    """Return the workload with the operation's assertions checked; unchanged when it has none.
 
     Raises:
-        BenchctlError: an assertion is about an unknown property.
+        BenchctlError: If an assertion is about an unknown property.
     """
     if not operation.assertions:
         return workload
@@ -239,7 +239,7 @@ class _Asserted:
         self._workload = workload
 
     def program(self, client: int) -> Program:
-        """What one client sends."""
+        """Return what one client sends."""
         inner = self._workload.program(client)
         # The same request stays the same object: the wire need not load it again.
         known: dict[int, tuple[Request, Request]] = {}
@@ -305,11 +305,11 @@ def open_cannot(operation: Cannot, order: WorkOrder) -> Workload:
 
 
 def cannot(reason: str, order: WorkOrder) -> Workload:
-    """A workload that sends nothing, for the reason that tables show."""
+    """Return a workload that sends nothing, for the reason that tables show."""
     return Numbered(lambda _number: lacking(reason), order.clients)
 
 
 def lacking(reason: str) -> Script:
-    """One operation that sends nothing, for this reason."""
+    """Return an operation that sends nothing, for this reason."""
     yield from ()
     return Answer(Outcome.HTTP_ERROR, reason=reason, lacking=reason)

@@ -67,7 +67,7 @@ _decode_progress = msgspec.json.Decoder(_Progress).decode
 
 @dataclass
 class Held:
-    """What the operations of one composite have opened and not closed yet."""
+    """Points in time and searches that a composite has opened and not closed yet."""
 
     # Operation name -> id of its point in time, as of the last answer.
     points: dict[str, str] = field(default_factory=dict)
@@ -310,13 +310,13 @@ POINTS = (DeletePointInTime, ListAllPointInTime)
 
 
 def open_standalone(operation: DeletePointInTime | ListAllPointInTime, order: WorkOrder) -> Workload:
-    """An operation on points in time outside of a composite."""
+    """Open an operation on points in time outside of a composite."""
     use = _USES[type(operation)](operation, order)
     return Numbered(lambda _number: use(Held()), order.clients)
 
 
 def open_composite(operation: Composite, order: WorkOrder, open_workload: OpenWorkload) -> Workload:
-    """A composite: operations one after the other, neighbouring streams concurrently."""
+    """Open a composite: operations one after the other, neighbouring streams concurrently."""
     numbers = count()
     steps = tuple(_open_step(step, order, open_workload, numbers) for step in operation.requests)
     connections = _widest(operation.requests)
@@ -363,7 +363,7 @@ class _Composite:
         self._close = close
 
     def program(self, client: int) -> Program:
-        """What one client sends."""
+        """Return what one client sends."""
         steps = [_bound(step, client) for step in self._steps]
         return lambda: self._script(steps)
 

@@ -178,7 +178,7 @@ def open_workload(operation: Operation, context: WorkContext, *, clients: int, k
     `key` is what the requests' values depend on besides the seed, such as the task's name.
 
     Raises:
-        BenchctlError: something it needs is missing, such as a corpus.
+        BenchctlError: If something it needs is missing, such as a corpus.
     """
     order = WorkOrder(context, clients, key)
     try:

@@ -48,7 +48,7 @@ _COUNTS_NEIGHBOURS = (9, 2)
 
 
 def open_search(operation: Search, order: WorkOrder) -> Workload:
-    """A single search."""
+    """Open a single search."""
     body = dict(operation.body)
     if operation.results_per_page is not None:
         body["size"] = operation.results_per_page
@@ -58,7 +58,7 @@ def open_search(operation: Search, order: WorkOrder) -> Workload:
 
 
 def open_vector_search(operation: VectorSearch, order: WorkOrder) -> Workload:
-    """A single search for the nearest vectors, with the body as given."""
+    """Open a single search for the nearest vectors, with the body as given."""
     body = {**operation.body, "profile": True} if operation.profile_query else operation.body
     return _single_search(operation, order, f"/{order.index(operation.index)}/_search", body)
 
@@ -87,7 +87,7 @@ def _cache_param(cache: bool | None) -> dict[str, str]:  # noqa: FBT001 - three 
 
 
 def open_multi_search(operation: MultiSearch, order: WorkOrder) -> Workload:
-    """A batch: a header line and a body line for each search."""
+    """Open a batch: a header line and a body line for each search."""
     request = Envelope(operation, content_type=NDJSON).request(
         "POST",
         f"/{order.index(operation.target)}/_msearch",
@@ -135,7 +135,7 @@ def open_raw_request(operation: RawRequest, order: WorkOrder) -> Workload:
 
 
 def searches_of(body: Mapping[str, Any], context: WorkContext) -> int:
-    """By how much the engine's count of searches grows with a search of this body.
+    """Return by how much the engine's count of searches grows with a search of this body.
 
     For a top-level `knn`, Elasticsearch looks for the neighbours of all its clauses before the query, and
     counts that as a query of its own since 9.2. A `knn` within the query is part of it in both engines.
@@ -146,7 +146,7 @@ def searches_of(body: Mapping[str, Any], context: WorkContext) -> int:
 
 
 def searches_in(method: str, path: str, body: bytes, context: WorkContext) -> int:
-    """The same for any request, as observed in both engines: pages of a scroll count like searches."""
+    """Return the same for any request, as observed in both engines: pages of a scroll count like searches."""
     if method not in {"GET", "POST"}:
         return 0
     parts = path.partition("?")[0].strip("/").split("/")
@@ -187,7 +187,7 @@ class _Lines:
         self._lines = lines
 
     def encode(self, number: int) -> bytes:
-        """The body of a request: all lines, each with its newline."""
+        """Return the body of a request: all lines, each with its newline."""
         return b"".join([line.encode(number) + b"\n" for line in self._lines])
 
 
@@ -198,7 +198,7 @@ class _Text:
         self._text = text
 
     def encode(self, number: int) -> bytes:
-        """The body of a request."""
+        """Return the body of a request."""
         return self._text.text(number).encode()
 
 
@@ -206,7 +206,7 @@ _Content = Bodies | _Lines | _Text
 
 
 def filled(request: Request, content: _Content, operation: Varying, order: WorkOrder) -> Workload:
-    """The request with its body; a single one if no value changes in it."""
+    """Return the request with its body; a single one if no value changes in it."""
     if not operation.values:
         return Repeated(with_body(request, content.encode(0)))
     return Numbered(lambda number: with_body(request, content.encode(number)), order.clients)
@@ -270,7 +270,7 @@ class _Total:
         self.took_ms += max(answer.took_ms, 0)
 
     def answer(self) -> Answer:
-        """All pages so far, every one of them OK."""
+        """Return the answer of all pages so far, every one of them OK."""
         first = self.first or Answer(Outcome.OK)
         return Answer(Outcome.OK, self.took_ms, first.hits, first.hits_exact)
 
@@ -288,7 +288,7 @@ class _Paged:
     find_next: Callable[[bytes], bytes | None]
 
     def script(self, number: int) -> Script:
-        """Page after page, until one is not full or there are enough."""
+        """Ask page after page, until one is not full or there are enough."""
         template = self.bodies.encode(number)
         body = self.begin(template)
         total = _Total()
@@ -308,7 +308,7 @@ class _Paged:
 
 
 def open_paginated_search(operation: PaginatedSearch, order: WorkOrder) -> Workload:
-    """Pages by `search_after`: the next one begins at the sort values of the last hit."""
+    """Open pages by `search_after`: the next one begins at the sort values of the last hit."""
     body, size = _sized(operation)
 
     def find_next(answer: bytes) -> bytes | None:
@@ -328,7 +328,7 @@ def open_paginated_search(operation: PaginatedSearch, order: WorkOrder) -> Workl
 
 
 def open_composite_agg(operation: CompositeAgg, order: WorkOrder) -> Workload:
-    """Pages of buckets: the next one begins at the `after_key` of the last."""
+    """Open pages of buckets: the next one begins at the `after_key` of the last."""
     (names,) = composites(operation.body)
     changes = {} if operation.results_per_page is None else {"size": operation.results_per_page}
     body = change_composite(operation.body, names, changes)
@@ -348,7 +348,7 @@ def _after_key(answer: bytes, names: Names, size: object) -> bytes | None:
     """The `after_key` of a full page.
 
     Raises:
-        msgspec.ValidationError: the aggregation is not there.
+        msgspec.ValidationError: If the aggregation is missing.
     """
     found = _decode_aggregations(answer).aggregations
     for name in names:
@@ -362,7 +362,7 @@ def _after_key(answer: bytes, names: Names, size: object) -> bytes | None:
 
 
 def open_scroll(operation: Search | ScrollSearch, order: WorkOrder) -> Workload:
-    """Pages by a scroll, which is cleared whatever happens."""
+    """Open pages by a scroll, which is cleared whatever happens."""
     body, size = _sized(operation)
     params = {"scroll": _KEEP_ALIVE, **operation.url_params, **_cache_param(operation.cache)}
     if "sort" not in body and "sort" not in params:
@@ -385,7 +385,7 @@ def open_scroll(operation: Search | ScrollSearch, order: WorkOrder) -> Workload:
 
 @dataclass(frozen=True)
 class _Scroll:
-    """How an operation scrolls."""
+    """The requests of a scroll."""
 
     first: Request  # alone has a body
     more: Request
@@ -396,7 +396,7 @@ class _Scroll:
     pages: int
 
     def script(self, number: int) -> Script:
-        """Page after page, then clear the scroll."""
+        """Ask page after page, then clear the scroll."""
         total = _Total()
         request = with_body(self.first, self.bodies.encode(number))
         scroll_id = ""
@@ -473,7 +473,7 @@ _decode_page = msgspec.json.Decoder(_SqlPage).decode
 
 
 def open_sql(operation: Sql, order: WorkOrder) -> Workload:
-    """A query and its further pages, which come by a cursor; one that is left over is closed.
+    """Open a query and its further pages, which come by a cursor; one that is left over is closed.
 
     The engines run these queries as searches; how often they count them depends on the query.
     """
