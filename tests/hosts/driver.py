@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import hosts.impatient  # noqa: F401 - for what it sets
 from benchctl.endpoint import Endpoint
 from benchctl.errors import BenchctlError
 from benchctl.hosts.file import load_hosts

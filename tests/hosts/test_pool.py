@@ -24,6 +24,7 @@ pytestmark = [pytest.mark.root, pytest.mark.skipif(bool(REASON), reason=REASON),
 AHEAD_S = {"one": 5000, "two": 86_400}
 DRIVER = Path(__file__).with_name("driver.py")
 TESTS = Path(__file__).parents[1]
+IMPATIENT = ("--preload", str(Path(__file__).with_name("impatient.py")))
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +32,7 @@ def net() -> Iterator[Lan]:
     with tempfile.TemporaryDirectory() as name, lan(Path(name), "main", *AHEAD_S) as made:
         made.dask_scheduler()
         for host, ahead_s in AHEAD_S.items():
-            made.dask_worker(host, ahead_s)
+            made.dask_worker(host, ahead_s, *IMPATIENT)
         yield made
 
 
@@ -151,13 +152,13 @@ def test_whatever_becomes_of_a_host_the_step_fails_by_its_name_and_the_next_has_
         assert step(process)["error"].startswith("host two cannot be used: no Dask worker of that name")
         assert load_processes(net) == []
 
-        net.dask_worker("two", AHEAD_S["two"])
+        net.dask_worker("two", AHEAD_S["two"], *IMPATIENT)
         assert eventually(lambda: check(net, hosts).returncode == 0)
         assert step(process) == {"hanging": True}
         assert len(load_processes(net)) == 2
         net.vanish("one")
         lost = said(process)
-        assert lost["error"] == "host one was lost: it did not answer for 10 s"
+        assert lost["error"] == "host one was lost: it did not answer for 4 s"
         assert lost["after_s"] < 30
         # It ends them by itself: nobody can tell it to.
         assert eventually(lambda: not load_processes(net))

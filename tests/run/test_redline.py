@@ -626,7 +626,7 @@ def measured_on(server: StubServer) -> Callable[[Sequence[Job], int], Sequence[T
     return measure
 
 
-SHORT = msgspec.structs.replace(CLIENTS, warm_up_s=0.5, settle_s=0.0, step_s=0.5, limit_ns=10_000 * MS)
+SHORT = msgspec.structs.replace(CLIENTS, warm_up_s=0.15, settle_s=0.0, step_s=0.3, limit_ns=10_000 * MS)
 
 
 def test_the_most_clients_are_those_of_which_none_is_rejected():

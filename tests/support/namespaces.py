@@ -104,8 +104,8 @@ class Lan:
         command = [*_DASK, "scheduler", "--host", f"tls://{address}:{PORT}", "--no-dashboard", *self.tls]
         self.start(first, command)
 
-    def dask_worker(self, name: str, clock_s: int = 0, **variables: str) -> None:
-        """Start a worker on a host."""
+    def dask_worker(self, name: str, clock_s: int = 0, *more: str, **variables: str) -> None:
+        """Start a worker on a host, with more options of Dask's."""
         command = [
             *_DASK,
             "worker",
@@ -117,7 +117,7 @@ class Lan:
         ]
         options = ["--no-nanny", "--nthreads", "1", "--memory-limit", "0", "--no-dashboard"]
         options += ["--local-directory", str(self.folder / f"work-{name}")]
-        self.start(name, [*command, *options, *self.tls], clock_s=clock_s, **variables)
+        self.start(name, [*command, *options, *self.tls, *more], clock_s=clock_s, **variables)
 
     def pids(self, name: str) -> list[int]:
         """Processes in a namespace."""
