@@ -1,4 +1,4 @@
-"""Git, as people have it installed."""
+"""Calls of the git that is installed."""
 
 import os
 import shutil

@@ -1,4 +1,4 @@
-"""Where benchctl keeps what it downloads, builds and measures, and as whom nodes run."""
+"""The home: where benchctl keeps what it downloads, builds and measures, and as whom nodes run."""
 
 import os
 import pwd

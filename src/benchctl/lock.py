@@ -26,7 +26,7 @@ POLL_S = 1.0
 
 
 class HostBusy(BenchctlError):  # noqa: N818 - a state that callers wait for or report, not a mistake
-    """Another benchctl is measuring on this host; the message tells which, and since when."""
+    """Another benchctl is measuring on this host; the message names it and its start."""
 
 
 def shares_host(environ: Mapping[str, str]) -> bool:

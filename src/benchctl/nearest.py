@@ -1,4 +1,4 @@
-"""Which known name was probably meant, and the hint that says so."""
+"""Guesses which valid name a typing mistake meant, and the hint with it."""
 
 import difflib
 from collections.abc import Iterable
@@ -8,7 +8,7 @@ USUAL = 0.65
 
 
 def nearest(word: str, known: Iterable[str], *, alike: float = USUAL) -> str | None:
-    """Return the known name that a word is most like; None when it is like none.
+    """Return the valid name that a word is most like; None when it is like none.
 
     `alike` is the least likeness, from 0 to 1.
     """
@@ -16,7 +16,7 @@ def nearest(word: str, known: Iterable[str], *, alike: float = USUAL) -> str | N
 
 
 def guess(word: str, known: Iterable[str], *, before: str = "") -> str:
-    """Return `did you mean 'range'?`, or nothing if no known name is like the word.
+    """Return `did you mean 'range'?`, or nothing if no valid name is like the word.
 
     `before` is what has to be written before a name.
     """
@@ -25,6 +25,6 @@ def guess(word: str, known: Iterable[str], *, before: str = "") -> str:
 
 
 def suggestion(word: str, known: Iterable[str], *, before: str = "") -> str:
-    """Return the guess, or all that is known, once each and in the given order."""
+    """Return the guess, or all valid names, once each and in their order."""
     names = list(dict.fromkeys(known))
     return guess(word, names, before=before) or f"known: {', '.join(names) or 'none'}"

@@ -1,4 +1,4 @@
-"""The features that stand on the core: it knows their names, and asks them for what only they can tell."""
+"""The register of features on top of the core, and the hooks that it calls."""
 
 import importlib
 from typing import Any, Literal

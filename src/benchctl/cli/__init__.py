@@ -180,7 +180,7 @@ def root() -> None:
 
 
 def main() -> None:
-    """Entry point of the `benchctl` command."""
+    """Run the `benchctl` command."""
     status: int = ExitCode.FAILED  # of a bug, which keeps its traceback
     try:
         status = guarded(root)

@@ -1,4 +1,4 @@
-"""The end of the process, which threads that a plug-in left behind cannot put off."""
+"""The error boundary and the end of the process: messages, exit codes, signals, threads left behind."""
 
 import errno
 import math
@@ -124,7 +124,7 @@ def _run(command: click.Command, args: Sequence[str]) -> int:
 
 
 def _explained(err: click.ClickException, args: Sequence[str]) -> BenchctlError:
-    """Click's usage errors in the form of all other messages."""
+    """Return click's usage error in the form of all other messages."""
     context = err.ctx if isinstance(err, click.UsageError) else None
     message, hint = err.format_message(), ""
     if context is not None:
@@ -137,7 +137,7 @@ def _explained(err: click.ClickException, args: Sequence[str]) -> BenchctlError:
 
 
 def _meant(option: str, command: click.Command, args: Sequence[str]) -> str:
-    """What to do instead, or the option probably meant; other tools' options may be parameters here."""
+    """Return the option probably meant; other tools' options may be parameters here."""
     from benchctl.track.load import TASK_PARAMETERS  # noqa: PLC0415 - no other message needs to know of tracks
 
     if option in (instead := getattr(command, "instead", {})):
@@ -151,7 +151,7 @@ def _meant(option: str, command: click.Command, args: Sequence[str]) -> str:
 
 
 def _value(option: str, args: Sequence[str]) -> str:
-    """The value of an option; N if it is not visible."""
+    """Return the value of an option; N if it is not visible."""
     for place, text in enumerate(args):
         name, equals, value = text.partition("=")
         if name == option:
@@ -161,7 +161,7 @@ def _value(option: str, args: Sequence[str]) -> str:
 
 
 def _refused(err: OSError) -> str:
-    """What a file system refuses that the reader can fix without a traceback; empty for everything else."""
+    """Return what a file system refuses that the reader can fix; empty for everything else."""
     if err.errno in _FULL:
         return f"no space is left to write {err.filename or 'the output'}\n  hint: free some space"
     if err.errno in _FORBIDDEN and err.filename:
@@ -195,7 +195,7 @@ class _Interrupt:
 
 
 def _hung_up(descriptor: int) -> bool:
-    """Whether it is a terminal that is gone: still a device, but one that no longer answers."""
+    """Return whether the terminal is gone: still a device, but one that no longer responds."""
     try:
         return stat.S_ISCHR(os.fstat(descriptor).st_mode) and not os.isatty(descriptor)
     except OSError:  # closed before benchctl was started
@@ -203,7 +203,7 @@ def _hung_up(descriptor: int) -> bool:
 
 
 def _end_at_once_next_time() -> None:
-    """All is closed: another signal ends the process without a traceback of the interpreter's exit."""
+    """Let the next signal end the process: all is closed, and a traceback would help nobody."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, signal.SIG_DFL)

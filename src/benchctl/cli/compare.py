@@ -116,10 +116,10 @@ def compare_command(
 
 
 def conclude_gate(result: GateResult) -> None:
-    """The verdict of a gate in one line on standard error.
+    """Print the verdict of a gate in one line on standard error.
 
     Raises:
-        BenchctlError: it did not pass, with its exit code.
+        BenchctlError: If it did not pass, with its exit code.
     """
     shown, rest = result.reasons[:_SHOWN], result.reasons[_SHOWN:]
     text = f"gate: {result.text}: {'; '.join(shown)}" + (f"; and {len(rest)} more" if rest else "")

@@ -1,4 +1,4 @@
-"""From what a user wants compared to an analysis: sides found, metrics chosen, quantiles computed."""
+"""Stored sides to an analysis: sides selected, metrics chosen, quantiles computed."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -50,13 +50,13 @@ class Measures:
         return tuple(one for one in self.quantiles if one not in SUMMARISED)
 
     def metrics(self, plan: Plan) -> tuple[Metric, ...]:
-        """The metrics themselves, in the order of the tables.
+        """Return the metrics, in the order of the tables.
 
         Args:
             plan: of what is compared; red-line searches have a metric of their own.
 
         Raises:
-            UsageError: red-line searches or running clusters have none of those asked for, or there is no
+            UsageError: If red-line searches or running clusters have none of those asked for, or there is no
                 such quantile.
         """
         unknown = [one for one in self.quantiles if not _LEAST_QUANTILE <= one <= _GREATEST_QUANTILE]
@@ -84,10 +84,10 @@ class Measures:
         )
 
     def told(self, found: Analysis, plan: Plan) -> Analysis:
-        """An analysis by these metrics, with a note of those asked for that nothing has.
+        """Return an analysis by these metrics, with a note of those requested that no side has.
 
         Raises:
-            UsageError: nothing has any of those that are asked for now.
+            UsageError: If no side has any of the requested metrics.
         """
         asked = self.figures or (figure_names(plan.metrics) if plan.redline is None else ())
         known = {metric_of(row.metric).figure.name for row in found.rows}
@@ -103,7 +103,6 @@ class Measures:
                 or (any(found.forks.values()) and not any(one.code == "failures" for one in found.caveats))
             )
         ):
-            # Where no request was answered, that is what is to be seen.
             lacking = [metric(name) for name in self.figures]
             raise UsageError(f"nothing to show: {'; '.join(map(_lacking, lacking))}")
         notes = (Caveat("missing-values", _lacking(one)) for one in lacking)
@@ -124,8 +123,8 @@ def compared(
     """Analyse the sides of a selection from an archive, which knows where their samples are.
 
     Raises:
-        UsageError: there is nothing of what is to be compared, or a running cluster cannot tell it.
-        BenchctlError: a quantile needs samples, and there are none.
+        UsageError: If no side has what is to be compared, or a running cluster cannot tell it.
+        BenchctlError: If a quantile needs samples, and there are none.
     """
     if any(
         spec.target is not None
@@ -152,7 +151,7 @@ def compared(
 
 
 def _lacking(metric: Metric) -> str:
-    """Why there are no rows of a metric."""
+    """Return why there are no rows of a metric."""
     title = metric.figure.title
     if metric.figure.loop == "open":
         return f"no task has a {title} of its own: only throttled ones have; of others, see service_time"
@@ -169,7 +168,7 @@ def _lacking(metric: Metric) -> str:
 def comparison_analysis(
     selection: Selection, *, metrics: Sequence[Metric] | None = None, method: Method = "benjamini-hochberg"
 ) -> Analysis:
-    """Analyse the sides of a selection as they are; `metrics` None are the usual ones."""
+    """Analyse the sides of a selection as they are; `metrics` None are the default ones."""
     sides = selection.sides
     # Places of tasks are those of a plan of ours where there is one: other tools' files know names only.
     first = next((side.run for side in sides if side.run.imported is None), sides[0].run)
@@ -209,7 +208,7 @@ def comparison_analysis(
 
 
 def _differences(sides: Sequence[Side]) -> tuple[str, ...]:
-    """How the sides differ beyond engine and version, by their names here."""
+    """Return how the sides differ beyond engine and version, by their names here."""
     found = []
     for side in sides:
         known = {one.label: one for one in resolved(side.run)}
@@ -218,7 +217,7 @@ def _differences(sides: Sequence[Side]) -> tuple[str, ...]:
 
 
 def _all_forks(side: Side, plan: Plan) -> tuple[ForkRecord, ...]:
-    """The finished forks at the places of a plan, and the failed ones, so that they are counted."""
+    """Return the finished forks at the places of a plan, and the failed ones, so that they are counted."""
     if side.run.imported is not None:
         return aligned(side.forks, plan)
     failed = (
@@ -233,7 +232,7 @@ def require_pairs(selection: Selection) -> None:
     """Refuse to pair blocks unless that was declared before they were measured.
 
     Raises:
-        UsageError: it was not.
+        UsageError: If it was not declared.
     """
     runs = {side.run.id: side.run for side in selection.sides}
     if len(runs) > 1:
@@ -268,7 +267,7 @@ def _with_quantiles(archive: Archive, side: Side, quantiles: Collection[float]) 
 
 
 def _relabelled(answers: AnswerCheck | None, sides: Sequence[Side]) -> AnswerCheck | None:
-    """Answers by the variants' names here."""
+    """Return results by the variants' names here."""
     if answers is None:
         return None
     labels: Mapping[str, str] = {side.variant: side.label for side in sides}

@@ -92,7 +92,7 @@ def _check(
 
 
 def _elsewhere(folder: RunFolder, record: RunRecord) -> list[str]:
-    """Where all of it is, and which commands read the rest."""
+    """Return where the files are, and which commands read the remaining kinds."""
     held = dict.fromkeys(kind for fork in record.forks for kind in fork.evidence)
     elsewhere = [kind for kind in held if kind not in COUNTED]
     lines = [f"{kind}: see benchctl {EVIDENCE_READERS[kind].format(run=record.id)}" for kind in elsewhere]

@@ -156,7 +156,7 @@ def _orders(folder: RunFolder) -> set[_Order]:
 
 
 def _mark(folder: RunFolder, orders: Iterable[_Order]) -> None:
-    """Keep what waits; where nothing can be written, nothing does."""
+    """Keep the orders that wait; a disk that cannot be written keeps none."""
     path = folder.path / _WAITING
     left = list(orders)
     with contextlib.suppress(OSError):

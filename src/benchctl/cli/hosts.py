@@ -58,7 +58,7 @@ def check_command(file: Path, output_format: TableFormat) -> None:
 
 
 def _rows(hosts: Hosts, hints: dict[str, None]) -> Iterator[Row]:
-    """What is known of each host; what to do about those that cannot be reached goes to `hints`."""
+    """Yield what is known of each host; what to do about unreachable ones goes to `hints`."""
     with ExitStack() as stack:
         missing: Mapping[str, BenchctlError] = {}
         own = versions()

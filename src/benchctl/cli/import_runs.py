@@ -83,7 +83,7 @@ def import_command(
 
 
 def _variant(text: str, race: Race) -> VariantSpec:
-    """The variant that the user names; it must not contradict the version in the file."""
+    """Return the variant that the user names; it must not contradict the version in the file."""
     spec = parse_variant(text)
     found = race.engine_version
     major = found.partition(".")[0]

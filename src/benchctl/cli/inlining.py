@@ -130,17 +130,17 @@ class _Source:
         )
 
     def record(self) -> RunRecord:
-        """Of the run."""
+        """Return the record of the run."""
         if self._folder is None:
             raise UsageError("a log file alone has no forks", hint="name a run instead")
         return self._folder.load()
 
     def logs(self) -> list[RunLog]:
-        """All of them."""
+        """Return all logs."""
         return logs_of(self._folder, self._folder.load()) if self._folder else []
 
     def log(self, variant: str | None, block: int | None, boot: int | None, node: str | None) -> RunLog:
-        """The one that is asked for."""
+        """Return the requested log."""
         if self._file and any(one is not None for one in (variant, block, boot, node)):
             raise UsageError(
                 "a log file alone has no variants, blocks, boots or nodes", hint="name a run instead"
@@ -148,7 +148,7 @@ class _Source:
         return self._file or choose(self.logs(), variant, block, boot, node)
 
     def side(self, name: str, block: int | None, boot: int | None, node: str | None) -> RunLog:
-        """A side of a comparison: a variant of the run, or a log file."""
+        """Return a side of a comparison: a variant of the run, or a log file."""
         path = Path(name)
         return RunLog(path) if path.is_file() else choose(self.logs(), name, block, boot, node)
 

@@ -19,11 +19,11 @@ class LazyGroup(click.Group):
 
     @property
     def table(self) -> dict[str, LazyCommand]:
-        """All commands by name."""
+        """Return all commands by name."""
         return {name: one for section in self.sections.values() for name, one in section.items()}
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Names, as in the help."""
+        """Return the names, as in the help."""
         del ctx
         return list(self.table)
 

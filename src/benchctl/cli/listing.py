@@ -1,4 +1,4 @@
-"""`benchctl list`: what there is."""
+"""`benchctl list`: what is stored, shipped and known."""
 
 from pathlib import Path
 
@@ -99,7 +99,7 @@ def metrics_command(output_format: TableFormat) -> None:
 
 
 def metrics_listing() -> Listing:
-    """All metrics as they are declared."""
+    """Return all metrics as they are declared."""
     rows = [
         (
             one.name,
@@ -139,12 +139,12 @@ for _command in hooks("listing"):
 
 
 def _extent(task: Task) -> str:
-    """A task and how often it runs, or for how long, where it says so."""
+    """Return a task and how often it runs, or for how long, if it specifies that."""
     if task.time_period is not None:
         return f"{task.label} {task.time_period:g} s"
     return task.label if task.iterations is None else f"{task.label} x{task.iterations}"
 
 
 def places(track: Track) -> list[str]:
-    """Where the documents of a track go."""
+    """Return where the documents of a track go."""
     return [index.name for index in track.indices] or list(track.data_streams)

@@ -1,4 +1,4 @@
-"""Commands that have the host to themselves: for how long they hold it, and the tables that they end with."""
+"""What commands that measure share: the lock of the host, the run, and the tables that they end with."""
 
 import os
 import threading
@@ -40,7 +40,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def measuring_options(command: F) -> F:
-    """`--wait` and `--quiet`."""
+    """Add `--wait` and `--quiet`."""
     quiet = click.option("-q", "--quiet", is_flag=True, help="Print the result only.")
     wait = click.option("--wait", is_flag=True, help="Wait while another benchctl is measuring on this host.")
     return under("Output", wait)(under("Output", quiet)(command))
@@ -70,12 +70,12 @@ require_quiet_option = under(
 
 @contextmanager
 def measuring(*, wait: bool, quiet: bool) -> Iterator[Observer]:
-    """As `watching`, with the host locked: nobody else measures meanwhile.
+    """Observe a run as `watching` does, with the host locked: nobody else measures at that time.
 
     Without `wait` another benchctl is an error; `quiet` prints results only.
 
     Raises:
-        BenchctlError: another benchctl is measuring and we do not wait.
+        BenchctlError: If another benchctl is measuring and we do not wait.
     """
     with (
         watching(quiet=quiet) as observer,
@@ -88,7 +88,7 @@ def measuring(*, wait: bool, quiet: bool) -> Iterator[Observer]:
 def benched(
     home: Home, store: RunStore, plan: Plan, *, wait: bool, quiet: bool, require_quiet: bool
 ) -> Iterator[Bench]:
-    """All that a run of the plan needs, with the host locked."""
+    """Provide all that a run of the plan needs, with the host locked."""
     store.open()
     check_host(plan, home)
     endpoints = endpoints_of(plan.variants, os.environ)
@@ -141,7 +141,7 @@ def conclude(
     """Print a run; `details` adds host, engines, indices and times.
 
     Raises:
-        BenchctlError: forks failed, or all requests of a task did.
+        BenchctlError: If forks failed, or all requests of a task did.
     """
     # The statistics behind the tables take longer to load than a search; no first request waits for them.
     from benchctl.cli.output import print_run  # noqa: PLC0415 - see above

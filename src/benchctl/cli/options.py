@@ -1,4 +1,4 @@
-"""Options that several commands share: their types, sections in the help, and what may stand together."""
+"""Options that several commands share: their types, help sections, and which exclude each other."""
 
 import dataclasses
 import functools
@@ -165,7 +165,7 @@ class TagType(click.ParamType[str]):
 
 
 def printed_as(*formats: str, about: str = "How the result is printed.") -> Callable[[F], F]:
-    """`--format` of commands that print in a few forms, of which the first is the usual one."""
+    """Add `--format` of a command that prints in a few forms, of which the first is the default."""
     return click.option(
         "--format",
         "output_format",
@@ -180,7 +180,7 @@ TableFormat = Literal["text", "markdown", "csv", "json", "html"]
 
 
 def table_format_option(command: F) -> F:
-    """`--format` of commands that only print tables."""
+    """Add `--format` of a command that only prints tables."""
     return printed_as(*FORMATS, about="How the table is printed.")(command)
 
 
@@ -191,7 +191,7 @@ def print_listing(listing: Listing, output_format: TableFormat) -> None:
 
 
 def format_option(command: F) -> F:
-    """`--format`."""
+    """Add `--format`."""
     return under("Output", click.option(
         "--format", "output_format", type=click.Choice([*FORMATS, *FOR_OTHERS]),
         default="text", show_default=True,
@@ -200,7 +200,7 @@ def format_option(command: F) -> F:
 
 
 def verbose_option(command: F) -> F:
-    """`--verbose`."""
+    """Add `--verbose`."""
     return under("Output", click.option(
         "-v", "--verbose", is_flag=True,
         help="Print all notes, precision and details with the result, not what fits a screen.",
@@ -211,7 +211,7 @@ _OF_TASKS = [one.name for one in FIGURES if one.loop != "search" and not one.bui
 
 
 def metric_option(command: F) -> F:
-    """`--metric`; the command gets names of figures as `metrics`."""
+    """Add `--metric`; the command gets names of figures as `metrics`."""
     return under(
         "Output",
         click.option(
@@ -228,7 +228,7 @@ def metric_option(command: F) -> F:
 
 
 def compared_as_option(command: F) -> F:
-    """`--as`; the command gets None for what was asked for when it was measured."""
+    """Add `--as`; the command gets None for the comparison that was measured."""
     (setting,) = [one for one in run_settings() if one.name == "compared_as"]
     return under(
         "Output",
@@ -249,7 +249,7 @@ def _figures(_context: click.Context, _param: click.Parameter, values: tuple[str
 
 
 def runs_option(command: F) -> F:
-    """`--runs`."""
+    """Add `--runs`."""
     return under("Output", click.option(
         "--runs", "runs_folder", type=click.Path(path_type=Path, file_okay=False), default=None,
         help="Folder of the runs  [default: the one in benchctl's home].",
@@ -259,7 +259,7 @@ def runs_option(command: F) -> F:
 def grouped(
     name: str, group: type[Any], *options: Heading | Callable[[Any], Any]
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Several options that a command takes as one value.
+    """Add several options that a command takes as one value.
 
     `name` is the command's parameter, `group` a dataclass whose fields are the options' names. Options
     are click's, in the order of the help; a heading is that of the options after it.
@@ -287,10 +287,10 @@ def grouped(
 
 
 def once(context: click.Context, param: click.Parameter, values: tuple[str, ...]) -> str:
-    """A callback for an option of several names that refuses to be given twice.
+    """Return the only value of an option that has several names: click would silently take the last of two.
 
     Raises:
-        UsageError: it was; of two names, click itself would silently take the last.
+        UsageError: If more than one value is given.
     """
     del context
     if len(values) > 1:
@@ -305,7 +305,7 @@ def check_node(record: RunRecord, node: str) -> None:
     """Refuse the name of a node that no variant of a run has; empty for none.
 
     Raises:
-        UsageError: it is such a name.
+        UsageError: If no variant has a node of the name.
     """
     names = dict.fromkeys(name for variant in record.plan.variants for name in variant.node_names if name)
     if node and node not in names:
@@ -318,15 +318,15 @@ def check_node(record: RunRecord, node: str) -> None:
 
 
 def open_store(home: Home, folder: Path | None) -> RunStore:
-    """The store that `--runs` names."""
+    """Open the store that `--runs` names."""
     return RunStore(folder.absolute() if folder is not None else home.runs, note)
 
 
 def keyed(values: Iterable[str], option: str) -> dict[str, str]:
-    """`[NAME=]VALUE` options by name; a value without a name is for all and has the key ''.
+    """Return `[NAME=]VALUE` options by name; a value without a name is for all and has the key ''.
 
     Raises:
-        UsageError: a name is given twice.
+        UsageError: If a name is given twice.
     """
     found: dict[str, str] = {}
     for text in values:
@@ -367,13 +367,13 @@ def completing(names: Callable[[], Iterable[str]]) -> Callable[..., list[Complet
 
 
 def check_new_file(option: str, path: Path, beside: Sequence[Path] = (), *, ours: bool = False) -> None:
-    """Refuse a file that cannot be written, and to overwrite one.
+    """Refuse a file that cannot be written or that already exists.
 
     `beside` are files that are written with it; with `ours`, what exists may be the same command's.
 
     Raises:
-        UsageError: its folder is missing, it is a folder itself, or it, or one beside it, is there already.
-        BenchctlError: the file system does not let us look.
+        UsageError: If its folder is missing, it is a folder, or it or one of `beside` exists.
+        BenchctlError: If the file system does not let us look.
     """
     whole = path.absolute()
     with disk_errors(f"write {path}"):
@@ -390,7 +390,7 @@ def check_new_file(option: str, path: Path, beside: Sequence[Path] = (), *, ours
 
 
 def given_options(context: click.Context) -> dict[str, str]:
-    """The options and arguments that the command line has: name -> how it is spelt, in full."""
+    """Return the options and arguments that the command line has: name -> how it is spelt, in full."""
     return {
         other.name or "": other.human_readable_name
         if isinstance(other, click.Argument)
@@ -410,7 +410,7 @@ def refuse_beside(option: str, context: click.Context, allowed: Collection[str],
         what: is resumed, such as `a run`.
 
     Raises:
-        UsageError: other options were given.
+        UsageError: If other options were given.
     """
     names = ", ".join(spelt for name, spelt in given_options(context).items() if name not in allowed)
     if names:
@@ -432,10 +432,10 @@ class ParamOptions:
     params: tuple[str, ...]
 
     def read(self) -> dict[str, Any]:
-        """All of them by name.
+        """Return all parameters by name.
 
         Raises:
-            UsageError: a text or file is malformed.
+            UsageError: If a text or file is malformed.
         """
         found = read_parameter_files(self.param_files)
         for text in self.track_params:

@@ -1,4 +1,4 @@
-"""Results on standard output: for people with colours where there is a terminal, for programs without."""
+"""Results on standard output: coloured on a terminal, plain for programs."""
 
 import sys
 import textwrap

@@ -99,7 +99,7 @@ def plan_command(
 
 
 def _with_files(plan: Plan, files: FileOptions) -> Plan:
-    """A plan with its documents' files, none of which was read."""
+    """Return a plan with its documents' files, none of which was read."""
     paths = {folder.absolute() / "any": "any" for folder in files.folders}
     if files.local is not None:
         paths = {files.local.absolute(): ""}

@@ -46,7 +46,7 @@ class Counting:
 
     @property
     def form(self) -> Form:
-        """As reports take it."""
+        """Return the form that reports take."""
         lines = self.by == "line"
         return Form(
             self.mode, self.stack, lines, self.inclusive, self.top, self.thread, self.task, self.recorded,
@@ -175,7 +175,7 @@ def _write(target: Path, text: str, ours: re.Pattern[str]) -> None:
 
 
 def _refuse_foreign(target: Path, ours: re.Pattern[str]) -> None:
-    """Do not overwrite other files because of a typing mistake."""
+    """Refuse to overwrite other files because of a typing mistake."""
     if not target.is_file():
         return
     with target.open(encoding="utf-8", errors="replace") as file:

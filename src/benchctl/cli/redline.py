@@ -250,11 +250,7 @@ _ONLY: Mapping[SearchedBy, frozenset[str]] = {
 
 
 def _refuse_alien(challenge: str | None, clients: Clients) -> None:
-    """Refuse options that would have no effect.
-
-    Raises:
-        UsageError: one was given.
-    """
+    """Refuse options that would have no effect."""
     by = searched_by(challenge, clients)
     alien = frozenset().union(*_ONLY.values()) - _ONLY[by] | ({"clients"} if by == "factor" else set())
     for name, option in given_options(click.get_current_context()).items():

@@ -1,4 +1,4 @@
-"""`benchctl report`: pages of stored runs and comparisons that stand on their own, without network."""
+"""`benchctl report`: self-contained pages of stored runs and comparisons."""
 
 import shlex
 from collections.abc import Sequence
@@ -108,7 +108,7 @@ def _compared(
 
 
 def _of_runs(runs: Sequence[tuple[RunFolder, RunRecord]], usual: Path) -> dict[str, str]:
-    """One page for one run; an index and a page each for several."""
+    """Write one page for one run; an index and a page each for several."""
     pages: dict[str, str] = {}
     entries = []
     for number, (folder, record) in enumerate(runs, 1):

@@ -67,7 +67,7 @@ def resolve_variants(
     Options are as written; without texts, all variants of the file are meant.
 
     Raises:
-        UsageError: a text is not a variant or asks for what no node can be given, an option names none, or
+        UsageError: If a text is not a variant or asks for what no node can be given, an option names none, or
             something is wrong in the file.
     """
     by_jdk = keyed(jdks, "--jdk")
@@ -92,7 +92,7 @@ PREPARING = ("segments", "ingest_clients", "ingest_transport", "index_builds", "
 
 
 def settings_options(*names: str) -> Callable[[F], F]:
-    """Options of some settings of runs, or all; the command gets their values as one, `settings`."""
+    """Add the options of some settings of runs, or all; the command gets their values as `settings`."""
     chosen = [one for one in run_settings() if not names or one.name in names]
 
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -114,7 +114,7 @@ def settings_options(*names: str) -> Callable[[F], F]:
 
 
 def _option(one: Setting) -> Callable[[Any], Any]:
-    """A setting as an option of a command; `check_settings` says which numbers it may have."""
+    """Make a setting an option of a command; `check_settings` knows which numbers it may have."""
     if isinstance(one.default, bool):
         return click.option(one.option, one.name, is_flag=True, help=one.meta.description)
     several = isinstance(one.default, tuple)
@@ -152,19 +152,19 @@ class SubjectOptions:
     pin: str | None  # as written; empty to let the kernel assign CPUs
 
     def specs(self, default: tuple[str, ...] = BUILT_IN) -> tuple[VariantSpec, ...]:
-        """The variants; when none was named, all of the file, or the default.
+        """Return the variants; when none was named, all of the file, or the default.
 
         Raises:
-            UsageError: one cannot be understood.
+            UsageError: If a variant cannot be understood.
         """
         texts = self.variants if self.variants_file is not None else self.variants or default
         return resolve_variants(texts, self.jdks, self.variants_file)
 
     def pin_spec(self, workers: int) -> PinSpec | None:
-        """The CPUs of node and driver on this host; the driver's clients work in that many processes.
+        """Return the CPUs of node and driver here; the driver's clients work in that many processes.
 
         Raises:
-            UsageError: these CPUs cannot be had.
+            UsageError: If these CPUs are not available.
         """
         if self.pin is None:
             return None
@@ -173,13 +173,13 @@ class SubjectOptions:
 
     @property
     def corpus(self) -> CorpusSpec:
-        """The generated corpus, if any."""
+        """Return the generated corpus, if any."""
         documents = self.docs or GENERATED_DOCUMENTS
         return CorpusSpec(seed=self.corpus_seed, documents=documents, generator_version=0, digest="")
 
     @property
     def files(self) -> FileOptions:
-        """Which documents come from files."""
+        """Return which documents come from files."""
         return FileOptions(
             self.corpus_file,
             self.has_actions,
@@ -345,13 +345,13 @@ def run_spec(
     schedule: ScheduleOptions = _NO_SCHEDULE,
     usual: tuple[str, ...] = BUILT_IN,
 ) -> RunSpec:
-    """The run that the command line asks for; what a command has no options for has its default.
+    """Return the run that the command line asks for; what a command has no options for has its default.
 
     With `targets`, clusters that run already, no variant has to be named; `usual` is measured when
     neither is. Without `schedule` the command makes its own.
 
     Raises:
-        UsageError: an option cannot be understood, or not be satisfied here.
+        UsageError: If an option cannot be understood, or not be satisfied here.
     """
     return RunSpec(
         **settings,
@@ -393,7 +393,7 @@ class ForkOptions:
 
     @property
     def stop(self) -> StopSpec | None:
-        """The stop rule; None when all forks are run."""
+        """Return the stop rule; None when all forks are run."""
         if (self.precision, self.budget_s, self.margin, self.decided) == (None, None, None, False):
             return None
         found = StopSpec(self.precision, self.budget_s, margin=self.margin)
@@ -404,7 +404,7 @@ class ForkOptions:
 
     @property
     def count(self) -> int:
-        """Forks of every variant; with a rule, the most of them."""
+        """Return the forks of every variant; with a rule, the maximum."""
         if self.forks is not None:
             return self.forks
         return DEFAULT_FORKS if self.stop is None else MOST_FORKS
@@ -466,7 +466,7 @@ class EvidenceForksType(click.ParamType[int]):
     name = "N|all"
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """The number."""
+        """Read the number."""
         if isinstance(value, int):
             return value
         text = str(value)
@@ -486,10 +486,10 @@ class EvidenceOptions:
 
     @property
     def spec(self) -> EvidenceSpec | None:
-        """As the plan takes it; None for none.
+        """Return the evidence as the plan takes it; None for none.
 
         Raises:
-            UsageError: a kind is unknown, or forks are to carry nothing.
+            UsageError: If a kind is unknown, or forks are to carry nothing.
         """
         if not self.evidence:
             if self.evidence_forks is not None:
@@ -506,7 +506,7 @@ def read_kinds(texts: tuple[str, ...]) -> tuple[EvidenceKind, ...]:
     """The kinds of evidence that texts such as `jit,gc` name, each once, sorted.
 
     Raises:
-        UsageError: one of them is unknown, or empty.
+        UsageError: If a kind is unknown, or empty.
     """
     names = [name.strip() for text in texts for name in text.split(",")]
     if _ALL in names:
@@ -578,7 +578,7 @@ workers_option = under(
 
 
 def test_mode_option(command: F) -> F:
-    """`--test-mode`."""
+    """Add `--test-mode`."""
     return under("How much", click.option(
         "--test-mode", is_flag=True, is_eager=True, callback=_other_defaults,
         help=f"See whether it works, not how fast: {TEST_MODE_DOCUMENTS:,} documents and {TEST_MODE_FORKS} "
@@ -587,7 +587,7 @@ def test_mode_option(command: F) -> F:
 
 
 def _other_defaults(context: click.Context, _option: click.Parameter, given: bool) -> bool:  # noqa: FBT001 - click's type
-    """Eager, so that later options see these defaults; what the user gives still wins."""
+    """Replace defaults; eager, so that later options see them and explicit ones still win."""
     if given:
         context.default_map = {
             **(context.default_map or {}),
@@ -607,7 +607,7 @@ trust_option = under(
 
 
 def code_of(path: str) -> Code | None:
-    """The plug-in of a track, given by path or a shipped track's name; nothing of it is executed."""
+    """Return the plug-in of a track, given by path or a shipped track's name; nothing of it is executed."""
     return read_code(find_track(path).parent)
 
 
@@ -615,7 +615,7 @@ def echo_plugin(path: str, track: Track, challenges: Iterable[Challenge], *, tru
     """Print the state of the plug-in that challenges need; execute it only if trusted.
 
     Raises:
-        UsageError: it was executed, and failed, or lacks something that all of the challenges need.
+        UsageError: If the plug-in failed, or lacks something that all challenges need.
     """
     challenges = tuple(challenges)
     needing = [challenge for challenge in challenges if track.lacking(challenge)]

@@ -1,4 +1,4 @@
-"""`benchctl runs`: stored runs are deleted, named ones or old ones."""
+"""`benchctl runs`: deletion of stored runs, named ones or old ones."""
 
 import os
 from collections import Counter
@@ -110,7 +110,7 @@ def prune_command(keep: int | None, age_s: float | None, runs_folder: Path | Non
 
 
 def _measuring(folder: RunFolder) -> str:
-    """The process that may be measuring a run; empty when none is."""
+    """Return the process that may be measuring a run; empty when none is."""
     try:
         record = folder.load()
     except BenchctlError:
@@ -119,7 +119,7 @@ def _measuring(folder: RunFolder) -> str:
 
 
 def state_of(record: RunRecord) -> str:
-    """Its status; a run that was to go on and that nobody measures was cut off."""
+    """Return a run's status; one that is unfinished and that nobody measures was cut off."""
     return "cut off" if record.status == "running" and _measurer() is None else record.status
 
 
@@ -135,7 +135,7 @@ class References:
     """Who refers to which runs: experiments, nights, and searches for the smallest schedule.
 
     Raises:
-        BenchctlError: one of them cannot be read, and might refer to any run.
+        BenchctlError: If a record cannot be read, and might refer to any run.
     """
 
     def __init__(self, home: Home) -> None:
@@ -150,7 +150,7 @@ class References:
             )
 
     def to(self, folder: RunFolder) -> str:
-        """Who refers to a run, in words; empty for nobody."""
+        """Return who refers to a run, as text; empty for nobody."""
         path = folder.path.resolve()
         return self._by_run.get(str(path)) or self._by_run.get(path.name, "")
 
@@ -163,7 +163,7 @@ class Age:
     before: datetime | None = None  # only those that began before this are; None for any
 
     def old(self, runs: Iterable[tuple[RunFolder, RunRecord]]) -> list[tuple[RunFolder, RunRecord]]:
-        """The old ones among runs from oldest to newest, in that order."""
+        """Return the old runs, from oldest to newest."""
         ordered = list(runs)
         if self.keep is not None:
             ordered = ordered[: max(len(ordered) - self.keep, 0)]
@@ -182,7 +182,7 @@ def remove_run(folder: RunFolder) -> int:
     """Delete a run, or the link to one that is only linked here; return the bytes freed.
 
     Raises:
-        BenchctlError: the disk refuses.
+        BenchctlError: If the disk refuses.
     """
     # Out of the way in one step, so that nobody finds half a run. Should we be killed, the next goes on.
     with disk_errors(f"remove {folder.path}"):

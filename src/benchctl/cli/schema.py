@@ -66,10 +66,8 @@ def _structs(node: object, seen: set[type]) -> Iterator[type[msgspec.Struct]]:
 
 
 def _field_comments(struct: type[msgspec.Struct]) -> dict[str, str]:
-    """Read the comment above or after each field, those of base types included.
-
-    A comment that begins with names (`low`, `high`: ...) explains all of these.
-    """
+    """Read the comment above or after each field, those of base types included."""
+    # A comment that begins with names (`low`, `high`: ...) explains all of these.
     comments: dict[str, str] = {}
     for base in reversed(struct.__mro__[:-2]):
         try:

@@ -49,7 +49,7 @@ def sql_command(
 
 
 def stored_runs(store: RunStore, names: tuple[str, ...]) -> list[StoredRun]:
-    """The named runs, or all there are."""
+    """Return the named runs, or all."""
     if names:
         folders = [store.find(name) for name in dict.fromkeys(names)]
         stored = [StoredRun(folder, folder.load()) for folder in folders]
@@ -66,7 +66,7 @@ def _slice_views(home: Home) -> list[FileView]:
 
 
 def _describe(output_format: TableFormat, views: Sequence[FileView]) -> None:
-    """The views, described by the code that makes them."""
+    """Print the views, described by the code that makes them."""
     described = [
         *((name, one_row, view_columns(name)) for name, one_row in ONE_ROW.items()),
         *((view.name, view.one_row, view_columns(view)) for view in views),

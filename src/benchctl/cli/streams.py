@@ -14,17 +14,17 @@ WITHOUT_TERMINAL_WIDTH: Final = 120
 
 
 def is_terminal(stream: TextIO | None) -> bool:
-    """Whether a standard stream is a terminal; Python has None for one that is closed at startup."""
+    """Return whether a standard stream is a terminal; Python has None for one that is closed at startup."""
     return stream is not None and stream.isatty()
 
 
 def text_width() -> int:
-    """Columns of the terminal, or of what stands in for one: COLUMNS, or a width for files and pipes."""
+    """Return the columns of the terminal or its substitute: COLUMNS, or a width for files and pipes."""
     return shutil.get_terminal_size((WITHOUT_TERMINAL_WIDTH, 24)).columns
 
 
 def text_height() -> int:
-    """Lines of the terminal, or of what stands in for one; at least 24."""
+    """Return the lines of the terminal or its substitute; at least 24."""
     least = 24
     return max(least, shutil.get_terminal_size((WITHOUT_TERMINAL_WIDTH, least)).lines)
 
@@ -37,7 +37,7 @@ def accept_all_characters() -> None:
 
 
 def shown(text: str) -> str:
-    """Text that is safe on a terminal: control characters of foreign names and reasons become visible."""
+    """Return text that is safe on a terminal: control characters of foreign names become visible."""
     # Reports are not part of the commands' own names and options, and most commands have nothing to say.
     from benchctl.report.numbers import visible  # noqa: PLC0415 - see above
 
@@ -75,5 +75,5 @@ def complain(text: str) -> None:
 
 
 def note(text: str) -> None:
-    """A remark on a result, on standard error."""
+    """Print a remark on a result, on standard error."""
     complain(f"note: {text}")

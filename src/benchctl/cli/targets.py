@@ -39,10 +39,10 @@ _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 
 def read_auth(name: str, file: Path | None, environ: Mapping[str, str]) -> Auth | None:
-    """The credentials of a target, from the file of `--target-auth` or the environment; None without any.
+    """Return the credentials of a target, from `--target-auth` or the environment; None without any.
 
     Raises:
-        UsageError: they are incomplete, given twice, or open to others.
+        UsageError: If credentials are incomplete, given twice, or open to others.
     """
     found = {kind: environ[variable(name, kind)] for kind in KINDS if environ.get(variable(name, kind))}
     if file is None:
@@ -65,7 +65,7 @@ def read_secret_file(path: Path) -> dict[str, str]:
     """Read a YAML file of credentials, by KINDS. No message quotes from it.
 
     Raises:
-        UsageError: it cannot be read, others can, or it holds something else.
+        UsageError: If the file cannot be read, others can read it, or it holds something else.
     """
     try:
         # What was looked at is what is read, whatever becomes of the name meanwhile.
@@ -206,7 +206,7 @@ def read_targets(options: TargetOptions) -> dict[str, TargetSpec]:
     """Check all options, by name, without asking any cluster.
 
     Raises:
-        UsageError: a text is malformed, or names no target.
+        UsageError: If a text is malformed, or names no target.
     """
     hosts = _named(options.targets, "--target", "https://HOST:9200")
     authorities = _named(options.authorities, "--target-ca", "PATH", hosts)
@@ -243,10 +243,10 @@ def read_targets(options: TargetOptions) -> dict[str, TargetSpec]:
 def endpoint_of(
     name: str, target: TargetSpec, environ: Mapping[str, str], options: OptionNames = TARGET_OPTIONS
 ) -> Endpoint:
-    """Where a target is, with its credentials; `options` are named in hints.
+    """Return where a target is, with its credentials; `options` are named in hints.
 
     Raises:
-        UsageError: the credentials are wrong, or would be sent unencrypted.
+        UsageError: If the credentials are wrong, or would be sent unencrypted.
     """
     auth = read_auth(name, Path(target.auth_file) if target.auth_file else None, environ)
     endpoint = Endpoint(target.hosts, auth, Path(target.ca) if target.ca else None, target.verify, options)
@@ -259,10 +259,10 @@ def endpoint_of(
 
 
 def endpoints_of(specs: Iterable[VariantSpec], environ: Mapping[str, str]) -> dict[str, Endpoint]:
-    """Where the targets among some variants are, by name.
+    """Return where the targets among some variants are, by name.
 
     Raises:
-        UsageError: see `endpoint_of`.
+        UsageError: As `endpoint_of` does.
     """
     return {
         spec.name: endpoint_of(spec.name, spec.target, environ) for spec in specs if spec.target is not None
@@ -270,10 +270,10 @@ def endpoints_of(specs: Iterable[VariantSpec], environ: Mapping[str, str]) -> di
 
 
 def unasked_targets(options: TargetOptions) -> tuple[VariantSpec, ...]:
-    """The targets as variants, in the order of the options, before any is asked what it runs.
+    """Return the targets as variants, in the order of the options, before any is asked what it runs.
 
     Raises:
-        UsageError: the options are wrong.
+        UsageError: If the options are wrong.
     """
     return tuple(
         VariantSpec(name, "elasticsearch", "", target=target)
@@ -282,11 +282,11 @@ def unasked_targets(options: TargetOptions) -> tuple[VariantSpec, ...]:
 
 
 def with_answers(plan: Plan, environ: Mapping[str, str]) -> Plan:
-    """The plan with every target as it says it is: it is asked when all else was found to be right.
+    """Return the plan with every target as it describes itself: it is asked when all else is right.
 
     Raises:
-        UsageError: credentials are wrong, or a target has the name of the other engine.
-        BenchctlError: a target cannot be reached, or refuses.
+        UsageError: If credentials are wrong, or a target has the name of the other engine.
+        BenchctlError: If a target cannot be reached, or refuses.
     """
     endpoints = endpoints_of(plan.variants, environ)
     known = {name: identify(Address(name, endpoint)) for name, endpoint in endpoints.items()}
@@ -335,7 +335,7 @@ def _check_known(name: str, option: str, known: Mapping[str, str]) -> None:
 
 
 def _check_variables(names: Iterable[str]) -> None:
-    """Two targets must not take each other's secrets."""
+    """Refuse two targets that would take each other's secrets."""
     by_variable: dict[str, str] = {}
     for name in names:
         other = by_variable.setdefault(variable(name, "user"), name)
@@ -347,10 +347,10 @@ def _check_variables(names: Iterable[str]) -> None:
 
 
 def certificates(text: str, option: str = "--target-ca") -> str:
-    """Absolute path of a file of certificates.
+    """Return the absolute path of a file of certificates.
 
     Raises:
-        UsageError: it cannot be read, or holds none.
+        UsageError: If the file cannot be read, or holds no certificate.
     """
     path = Path(text).expanduser().absolute()
     try:

@@ -114,7 +114,7 @@ def new_command(
 
 
 def _progress() -> Callable[[int], None]:
-    """Tells now and then how many documents there are."""
+    """Report now and then how many documents have been read."""
     done, told = 0, time.monotonic()
 
     def count(more: int) -> None:
@@ -271,7 +271,7 @@ def show_command(
 
 
 def _load(path: str, options: ParamOptions) -> tuple[Track, Mapping[str, Challenge]]:
-    """A track and its challenges with parameters set; unused parameters are an error."""
+    """Load a track and its challenges with parameters set; unused parameters are an error."""
     params = options.read()
     track, known = load_track(path, params)
     challenges = {name: load_challenge(name, track, params)[0] for name in track.challenges}
@@ -304,7 +304,7 @@ def _operation(track: Track, challenge: Challenge, task: Task) -> Operation:
 
 
 def _holdings(track: Track) -> Iterable[str]:
-    """What the track holds besides its challenges, a line a kind."""
+    """Return what the track holds besides its challenges, a line a kind."""
     for index in track.indices:
         yield f"index {index.name}: {_plural(index.body.shards, 'shard')}"
     for data_stream in track.data_streams:
@@ -321,7 +321,7 @@ def _holdings(track: Track) -> Iterable[str]:
 
 
 def _corpus(corpus: Corpus) -> str:
-    """Counts and sizes; a sum over files some of which have no size is given as at least that."""
+    """Return counts and sizes; a sum over files some of which have no size is given as at least that."""
     files = corpus.documents
     sizes = []
     for word, values in (

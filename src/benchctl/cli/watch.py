@@ -1,4 +1,4 @@
-"""What a person sees while a run goes on: a live line on a terminal, plain lines elsewhere, or nothing."""
+"""What is shown while a run is in progress: a live line on a terminal, plain lines elsewhere, or nothing."""
 
 import sys
 import time
@@ -31,7 +31,7 @@ PLAIN_FORK_PROGRESS_EVERY_S = 60.0
 
 @contextmanager
 def watching(*, quiet: bool) -> Iterator[Observer]:
-    """The observer that suits standard error, for one run."""
+    """Return the observer that suits standard error, for one run."""
     if quiet:
         yield SilentObserver()
     elif is_terminal(sys.stderr):
@@ -42,7 +42,7 @@ def watching(*, quiet: bool) -> Iterator[Observer]:
 
 
 def step_progress(what: str, done: int, total: int, lately: int, seconds: float) -> str:
-    """Progress of a step, its speed, and the time left at that speed.
+    """Return the progress of a step, its speed, and the time left at that speed.
 
     `what` is the unit, in the plural; a `total` of 0 is unknown; `lately` of those done were done in
     `seconds`, while being watched.
@@ -77,19 +77,19 @@ class _Fork:
 
     @property
     def left_s(self) -> float | None:
-        """Seconds until the last is over; None while unknown."""
+        """Return the seconds until the last fork is over; None while unknown."""
         return None if self.ends is None else max(0.0, self.ends - time.monotonic())
 
     @property
     def left(self) -> str:
-        """Time left for readers, as a suffix; nothing once the last is over."""
+        """Return the time left for readers, as a suffix; nothing once the last is over."""
         if self.left_s is None or self.done + 1 >= self.total:
             return ""
         return f", about {duration(self.left_s)} left"
 
 
 def fork_result(record: ForkRecord) -> str:
-    """What a fork measured, in a line."""
+    """Return what a fork measured, in a line."""
     if record.status == "failed":
         return f"FAILED: {record.reason}"
     # Of a node, there are samples.
@@ -117,7 +117,7 @@ def fork_result(record: ForkRecord) -> str:
 
 
 def _of_operations(summary: TaskSummary) -> str:
-    """Of a microbenchmark, whatever JMH's mode was."""
+    """Return the rate of a microbenchmark, whatever JMH's mode was."""
     if summary.failures:
         return f"failed ({'; '.join(summary.failure_reasons)})"
     if summary.mean_ns is not None:
@@ -176,7 +176,7 @@ class PlainObserver:
             self._say(f"  {task}{step_progress(what, done, total, done - first, now - since)}")
 
     def fork_started(self, variant: str, number: int, total: int, remaining_s: float | None) -> None:
-        """Its result is its line; only the first one says how long all of them will take."""
+        """Keep the fork; only the first one prints how long all forks will take."""
         if number == 1 or self._fork is None:
             left = "" if remaining_s is None else f", about {duration(remaining_s)}"
             self._say(f"measuring {counted(total - number + 1, 'fork')}{left}")
@@ -206,7 +206,7 @@ class RichObserver:
         self._progress.console.print(shown(text), highlight=False, markup=False)
 
     def stage(self, text: str) -> None:
-        """Begin the live line anew, or name the task of the fork."""
+        """Begin the live line again, or name the task of the fork."""
         self._title = text if self._fork is None else f"{self._fork.title}: {text}"
         if self._fork is not None:
             self._progress.update(self._task, description=shown(self._title))
@@ -214,7 +214,7 @@ class RichObserver:
         self._begin(self._title, None)
 
     def progress(self, what: str, done: int, total: int) -> None:
-        """Move the bar; within a fork, say how far its task is."""
+        """Move the bar; within a fork, show how far its task is."""
         if self._fork is None:
             self._progress.update(self._task, completed=done, total=total or None, what=what)
         elif total and done <= total:
@@ -227,7 +227,7 @@ class RichObserver:
         self.stage("starting the node")
 
     def fork_done(self, record: ForkRecord) -> None:
-        """Only failures stay on the screen; the tables show the rest."""
+        """Print a failed fork; the tables show the others."""
         if record.status == "failed":
             title = self._fork.title if self._fork else record.variant
             self.note(f"{title}: {fork_result(record)}")

@@ -1,4 +1,4 @@
-"""What comes of an experiment: the parts of its analysis, and every comparison with its test and doubts."""
+"""The analysis of an experiment: its parts, and every comparison with its test and doubts."""
 
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -87,7 +87,7 @@ class ExperimentRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def unsteady(self) -> bool:
-        """Whether a side had not settled."""
+        """Return whether a side had not stabilized."""
         return any(side.steady.state == "not steady" for side in self.figures)
 
 
@@ -138,7 +138,7 @@ class Lack(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def seconds(self) -> float:
-        """Of all these forks; infinite if their number is unknown."""
+        """Return the time of all these forks; infinite if their number is unknown."""
         return math.inf if self.forks is None else self.forks * self.block_s
 
 
@@ -226,12 +226,12 @@ class ExperimentAnalysis(msgspec.Struct, frozen=True, forbid_unknown_fields=True
 
     @property
     def rows(self) -> tuple[ExperimentRow, ...]:
-        """Those of all tables, in order."""
+        """Return the rows of all tables, in order."""
         return tuple(row for table in self.tables for row in table.rows)
 
     @property
     def numbered(self) -> tuple[tuple[int, ExpectationResult | FateResult], ...]:
-        """Expectations of figures and of call sites in the order of the file, numbered from 1."""
+        """Return expectations of figures and of call sites in the order of the file, numbered from 1."""
         both: list[ExpectationResult | FateResult] = [*self.expectations, *self.fates]
         return tuple(enumerate(sorted(both, key=attrgetter("place")), 1))
 
@@ -240,7 +240,7 @@ class ExperimentAnalysis(msgspec.Struct, frozen=True, forbid_unknown_fields=True
 
 
 class _TaskSide(msgspec.Struct, frozen=True):
-    """What a side of a comparison rests on."""
+    """A side of a comparison: the values of one task."""
 
     reference: TaskRef
     label: str  # `MEASUREMENT/VARIANT`, its name in notes
@@ -284,13 +284,13 @@ class _TaskSide(msgspec.Struct, frozen=True):
 
     @property
     def doubts_of_load(self) -> LoadCheck | None:
-        """Of a red-line search, the load is what was searched for."""
+        """Return the doubts that stay with a red-line search, whose load is its result."""
         if self.task is None or any(one.redline_end is not None for one in self.summaries):
             return None
         return check_load(self.task, self.summaries)
 
     def scale(self, run: RunRecord | None) -> ScaleNote | None:
-        """Distance from the blog, by exact counts if there are any."""
+        """Return the distance from the blog, by exact counts if there are any."""
         measured = [summary for summary in self.summaries if summary.samples > 0]
         if run is None or self.task is None or not measured:
             return None
@@ -307,7 +307,7 @@ class _TaskSide(msgspec.Struct, frozen=True):
 
 
 class _Sum(msgspec.Struct, frozen=True):
-    """A side: a task, or several whose values are added and subtracted block by block.
+    """A side of a comparison: a task, or several whose values are added and subtracted block by block.
 
     In blocks, what the host does to all of them is in all of them; of forks that are not paired, any partner
     is as good as another.
@@ -331,7 +331,7 @@ class _Sum(msgspec.Struct, frozen=True):
         return self.tasks[0].label if alone else side_text(self.reference)
 
     def side(self, metric: Metric) -> Side:
-        """Its values: of a derived one, in the blocks that all of its tasks have."""
+        """Return its values: of a derived side, in the blocks that all of its tasks have."""
         sides = [Side.of(metric, self.label, task.forks, task.found) for task in self.tasks]
         if len(sides) == 1:
             return sides[0]
@@ -460,7 +460,7 @@ def _with_extremes(comparison: Comparison, metric: Metric, tasks: Sequence[_Task
 
 
 def _doubts(metric: Metric, sides: tuple[_Sum, _Sum], runs: Mapping[str, RunRecord]) -> Iterator[Caveat]:
-    """Those of each task on its own, and answers that differ if the sides are different variants."""
+    """Return the doubts of each task, and results that differ if the sides are different variants."""
     tasks = [task for side in sides for task in side.tasks]
     known = (runs[task.reference.measurement] for task in tasks if task.reference.measurement in runs)
     search = next((run.plan.redline for run in known), None)

@@ -1,4 +1,4 @@
-"""An experiment from plans to record: all measurements opened, then interleaved; or what is left of that."""
+"""The conduct of an experiment: all measurements opened, then interleaved; or the remainder of both."""
 
 import dataclasses
 import math
@@ -37,7 +37,7 @@ _RESUME_RUN: Final = re.compile(r"benchctl run --resume \S+")
 
 
 class Named:
-    """Forwards to an observer, with the measurement's name where there is room for it."""
+    """An observer that forwards to another, with the measurement's name where there is room."""
 
     def __init__(self, observer: Observer, name: str) -> None:
         self._observer = observer
@@ -80,7 +80,7 @@ class Laboratory:
 
 @dataclass(frozen=True)
 class More:
-    """What an execution gets beyond the forks that it has."""
+    """The forks that an execution gets beyond those that it has."""
 
     # Of every side, except where the experiment says that fewer are enough; the most of a side with
     # `until_decided`.
@@ -89,7 +89,7 @@ class More:
 
 
 def plans_to_open(record: ExperimentRecord, home: Home) -> Plans:
-    """Plans of the measurements that an interrupted execution had not opened.
+    """Return the plans of the measurements that an interrupted execution had not opened.
 
     Raises:
         UsageError: If what they need is not there any more.
@@ -217,7 +217,7 @@ class _Conduct:
                 self._failures[side] = self._failures.get(side, 0) + 1 if failed else 0
 
     def _sides(self, lack: Lack) -> Iterator[tuple[tuple[str, str], OpenRun]]:
-        """((measurement, variant), run) of each side."""
+        """Yield ((measurement, variant), run) of each side."""
         for side in lack.sides:
             measurement, _, variant = side.partition("/")
             yield (measurement, variant), self._open[measurement]
@@ -322,7 +322,7 @@ class _Conduct:
             self._update(runs={**self._record.runs, name: run.record.id})
 
     def _calibration(self, plan: Plan) -> Calibration:
-        """Once for all measurements: it is about the machines that load comes from."""
+        """Return the calibration for all measurements: it is about the machines that load comes from."""
         if self._calibrated is None:
             self._calibrated = self._laboratory.calibrate(self._bench.observer, self._bench.stop, plan)
         return self._calibrated
@@ -332,7 +332,7 @@ class _Conduct:
 
     @contextmanager
     def _ending(self) -> Iterator[None]:
-        """However it ends, the records say how, and the error how to go on."""
+        """Record how the execution ended, and put into the error how to resume it."""
         before = self._record
         try:
             yield
@@ -372,7 +372,7 @@ class _Conduct:
         )
 
     def _advice(self, hint: str) -> str:
-        """Advice to resume the experiment: a run's own would go on with that run alone."""
+        """Return advice to resume the experiment: a run's own would resume that run alone."""
         advice = _RESUME_RUN.sub(self._resume, hint)
         if self._resume in advice:
             return advice

@@ -1,4 +1,4 @@
-"""What an experiment will take and be able to see, before any node starts: from earlier runs on this machine.
+"""The expected duration and precision of an experiment, from earlier runs on this machine.
 
 How long a fork takes is known from forks of the same variant that did the same, else from those of the same
 engine. Where there are none it is put together: so much for a fork and every node start, and for every
@@ -50,7 +50,7 @@ MOST_RECORDS: Final = 200
 
 
 class ForkCost(msgspec.Struct, frozen=True):
-    """How long a fork takes."""
+    """The duration of a fork."""
 
     measurement: str
     variant: str
@@ -66,7 +66,7 @@ class ForkCost(msgspec.Struct, frozen=True):
 
 
 class Sight(msgspec.Struct, frozen=True):
-    """The least difference that a comparison, or one comparison over another, will detect.
+    """The minimum difference that a comparison, or one comparison over another, will detect.
 
     It is that of Welch's test with as many independent forks a side, in every case: what tasks of the
     same forks have in common, and a test of pairs cancels, is unknown before they are run.
@@ -137,7 +137,7 @@ def estimate(
     indexing: Indexing,
     budget_s: float | None = None,
 ) -> Estimate:
-    """Work out duration and precision of an experiment from earlier runs, newest first.
+    """Estimate duration and precision of an experiment from earlier runs, newest first.
 
     `fingerprint` is of this host: runs of others do not count. `indexing` says how fast its engines index;
     `budget_s` is for the forks; None for as long as they take.
@@ -163,10 +163,7 @@ def estimate(
 
 
 def _seen(spec: ExperimentSpec) -> Iterator[tuple[str, tuple[ComparisonSpec, ...]]]:
-    """(name, comparisons that it is made of) of all ratios of single tasks that are looked for.
-
-    How forks of one task spread says little about sums and differences of several.
-    """
+    """Yield (name, comparisons that it is made of) of all ratios of single tasks that are looked for."""
     told = (row for row in spec.comparisons if row.compared_as == "ratio" and row.refs[0].task)
     rows = {row.name: row for row in told}
     yield from ((name, (row,)) for name, row in rows.items())
@@ -177,7 +174,7 @@ def _seen(spec: ExperimentSpec) -> Iterator[tuple[str, tuple[ComparisonSpec, ...
 
 
 def _blocks_within(costs: Sequence[ForkCost], planned: int, budget_s: float) -> int:
-    """As many blocks as fit; the first is run whatever it takes."""
+    """Return as many blocks as fit; the first is run whatever it takes."""
     fitting = bisect.bisect_right(range(1, planned + 1), budget_s, key=lambda blocks: _seconds(costs, blocks))
     return max(1, fitting)
 
@@ -259,7 +256,7 @@ class _Requests:
         self._per_million = {key: statistics.median(values) for key, values in found.items()}
 
     def fork(self, planned: Planned, variant: VariantSpec, indexing: Indexing) -> tuple[float, Basis]:
-        """Seconds of a fork, and whether all of its operations are known."""
+        """Return the seconds of a fork, and the basis of the estimate."""
         millions = planned.plan.of(variant).corpus.documents / 1e6
         unknown = False
 
@@ -274,7 +271,7 @@ class _Requests:
 
 
 def _least(forks: int, sd: float) -> float:
-    """The least difference that two sides of so many forks show, as a ratio - 1; infinite for one each."""
+    """Return the minimum difference that two sides of so many forks show, as a ratio - 1."""
     return math.expm1(mde(forks, forks, sd))
 
 
@@ -293,7 +290,7 @@ _BASES = {
 
 
 def overview_lines(spec: ExperimentSpec) -> Iterator[str]:
-    """Subject and size, in paragraphs."""
+    """Return subject and size, in paragraphs."""
     yield f"{spec.name}: {spec.title}"
     for text in (spec.about, spec.source and f"Source: {spec.source}"):
         yield from filter(None, text.splitlines())
@@ -306,7 +303,7 @@ def overview_lines(spec: ExperimentSpec) -> Iterator[str]:
 
 
 def content_listings(spec: ExperimentSpec) -> Iterator[Listing]:
-    """Its variants, measurements, comparisons, call sites and expectations; no empty ones."""
+    """Return its variants, measurements, comparisons, call sites and expectations; no empty ones."""
     yield Listing(
         ("variant", "what it is"), [(one.name, variant_text(one)) for one in spec.variants], title="Variants"
     )
@@ -365,7 +362,7 @@ def variant_text(spec: VariantSpec) -> str:
 
 
 def cost_lines(found: Estimate) -> Iterator[str]:
-    """Duration, and its basis."""
+    """Return the duration and its basis."""
     if not found.costs:
         yield "no forks: what counts is how indices are built"
         return
@@ -423,7 +420,7 @@ def cost_listing(found: Estimate) -> Listing:
 
 
 def sight_listing(found: Estimate) -> Listing:
-    """Return the least difference that every comparison will detect."""
+    """Return the minimum difference that every comparison will detect."""
     rows = [
         (one.comparison, metric_of(one.metric).title, _least_text(one.least), _marks(one))
         for one in found.sights
@@ -432,7 +429,7 @@ def sight_listing(found: Estimate) -> Listing:
 
 
 def sight_lines(found: Estimate) -> Iterator[str]:
-    """How to read the least differences, and what to make of unknown ones."""
+    """Return how to read the minimum differences, and what to make of unknown ones."""
     if not found.sights:
         return
     if found.blocks < FORKS_FOR_VERDICT:
@@ -466,7 +463,7 @@ def _marks(one: Sight) -> str:
 
 
 def _each(found: Estimate) -> str:
-    """`8 of each`, `up to 8 of each`, `8 of each and 2 for evidence alone`."""
+    """Return `8 of each`, `up to 8 of each` or `8 of each and 2 for evidence alone`."""
     fewer = "up to " if any(one.forks < found.planned for one in found.costs) else ""
     extra = sum(one.extra for one in found.costs)
     return f"{fewer}{found.planned} of each{f' and {extra} for evidence alone' if extra else ''}"

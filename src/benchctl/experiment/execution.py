@@ -50,18 +50,18 @@ def begin(
 
 
 def tags_of(experiment_id: str, measurement: str) -> tuple[str, ...]:
-    """Tags of a measurement's run, to find it by."""
+    """Return the tags by which a measurement's run is found."""
     return (f"{_EXPERIMENT}{experiment_id}", f"{_MEASUREMENT}{measurement}")
 
 
 def experiment_of(tags: Collection[str]) -> str:
-    """Id of the experiment that a run is a measurement of, by its tags; empty for none."""
+    """Return the id of the experiment that a run is a measurement of, by its tags; empty for none."""
     ids = (tag.removeprefix(_EXPERIMENT) for tag in tags if tag.startswith(_EXPERIMENT))
     return next(ids, "") if any(tag.startswith(_MEASUREMENT) for tag in tags) else ""
 
 
 def adopted(record: ExperimentRecord, store: RunStore) -> ExperimentRecord:
-    """The record with runs that were opened for it and that it does not know: it was killed in between."""
+    """Return the record with runs that were opened for it and that it lacks, as it was killed."""
     runs = dict(record.runs)
     names = [one.name for one in record.spec.measurements]
     for run in store.newest() if len(runs) < len(names) else ():
@@ -81,7 +81,7 @@ def forks_missing(record: ExperimentRecord, runs: Mapping[str, RunRecord]) -> bo
 def runs_of(
     record: ExperimentRecord, store: RunStore, unreadable: Callable[[str], None]
 ) -> dict[str, RunRecord]:
-    """Measurement -> record of its run, if readable; `unreadable` is called for the others, and why."""
+    """Return measurement -> record of its run, if readable; `unreadable` gets the others, with the reason."""
     found = {}
     for name, run_id in record.runs.items():
         try:

@@ -1,4 +1,4 @@
-"""An experiment file into what it asks, as far as that goes without loading its challenges."""
+"""Experiment files, read and checked as far as that goes without loading their challenges."""
 
 import hashlib
 import re
@@ -68,7 +68,7 @@ def parse_side(entry: str | tuple[str, ...], figure: Figure | None = None) -> Si
     What the figure may be of decides whether a reference is of a task or an index, `MEASUREMENT/VARIANT`.
 
     Raises:
-        UsageError: as for `parse_ref`.
+        UsageError: As `parse_ref` does.
     """
 
     def read(text: str) -> TaskRef:
@@ -116,7 +116,7 @@ _TIMES: Final = {"us": 1e-3, "ms": 1.0, "s": 1e3}
 
 
 class _Part:
-    """Part of a file, checked without its challenges; errors name its lines."""
+    """A part of a file, checked without its challenges; errors name its lines."""
 
     def __init__(self, file: ExperimentFile, document: Document) -> None:
         self._file = file
@@ -472,7 +472,7 @@ class _FateReader(_Part):
 
 @dataclass(frozen=True)
 class Source:
-    """A file that was read."""
+    """An experiment file that was read."""
 
     spec: ExperimentSpec
     document: Document
@@ -501,7 +501,7 @@ def read_experiment(path: Path) -> Source:
 
 
 class _Reader(_Part):
-    """One file; every method checks its part of the spec."""
+    """The reader of one file; every method checks its part of the spec."""
 
     def __init__(self, file: ExperimentFile, document: Document, path: Path) -> None:
         super().__init__(file, document)
@@ -560,7 +560,7 @@ class _Reader(_Part):
         return found
 
     def _own(self, entry: MeasurementEntry, steps: _Steps) -> dict[str, Any]:
-        """Return what a measurement says of its own, by field."""
+        """Return a measurement's own settings, by field."""
         said = self._document.value["measurements"][steps[-1]]
         names = {one.encode_name: one.name for one in msgspec.structs.fields(CommonEntry)}
         given = {names[key] for key in said if key in names}
@@ -573,7 +573,7 @@ class _Reader(_Part):
         return {name: amounts[name] if name in amounts else getattr(entry, name) for name in sorted(given)}
 
     def _variants(self) -> dict[str, VariantSpec]:
-        """Variants of the file, and the built-in ones that measurements name, in that order."""
+        """Return the variants of the file, and the built-in ones that measurements name, in that order."""
         found = resolve_variants_mapping(self._file.variants, self._document, ("variants",), self._folder)
         for name, spec in found.items():
             if spec.version == LATEST:
@@ -718,7 +718,7 @@ class _Reader(_Part):
             raise self._refuse(steps, err.message, "give it an `operation`, or a `challenge`") from err
 
     def _challenges(self, texts: tuple[str, ...], steps: _Steps) -> tuple[str, ...]:
-        """Names as they are, paths absolute; a file has to be there."""
+        """Return names as they are and paths absolute; a file has to exist."""
         found = []
         for place, text in enumerate(texts):
             name = placed_challenge(text, self._folder)
@@ -729,12 +729,12 @@ class _Reader(_Part):
         return tuple(found)
 
     def _files(self) -> list[str]:
-        """JSON files at and below the experiment's folder, as the file would name them."""
+        """Return the JSON files at and below the experiment's folder, as the file would name them."""
         depths = ("*.json", "*/*.json")
         return [str(path.relative_to(self._folder)) for depth in depths for path in self._folder.glob(depth)]
 
     def _digest(self, measurements: Iterable[Measurement], variants: Iterable[VariantSpec]) -> str:
-        """SHA-256 over the file and the challenge files that it names."""
+        """Return a SHA-256 over the file and the challenge files that it names."""
         named = (
             *(one for each in measurements for one in (*each.challenges, *each.warmup_challenges)),
             *(each.redline.operation for each in measurements if each.redline is not None),
@@ -752,7 +752,7 @@ class _Reader(_Part):
 
 
 def _variant_name(text: str) -> str:
-    """Of a measurement's variant: a name, or behind it what a microbenchmark's is."""
+    """Return the name of a measurement's variant, or for a microbenchmark the part that follows."""
     return text.partition("=")[0]
 
 
@@ -767,7 +767,7 @@ def _bytes(path: Path) -> bytes:
 
 
 def experiment_names() -> tuple[str, ...]:
-    """Names of the shipped experiments, sorted."""
+    """Return the names of the shipped experiments, sorted."""
     return tuple(sorted(path.stem for path in shipped("experiments").glob("*.yml")))
 
 

@@ -55,7 +55,7 @@ class RedlineEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rena
 
 
 class CommonEntry(Conditions, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_only=True):
-    """What a file says of all measurements, and a measurement of its own. Paths are relative to the file."""
+    """The settings that a file and a measurement may have. Paths are relative to the file."""
 
     # A million generated ones, or all of files, unless they are given.
     docs: Positive | Documents | None = None
@@ -119,7 +119,7 @@ class CallSiteEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, ren
 
 
 class FateEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """What should become of a call site in a variant."""
+    """The expected fate of a call site in a variant."""
 
     call_site: Text
     variant: Text
@@ -127,7 +127,7 @@ class FateEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=
 
 
 class ExpectationEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """A statement and what shows it: comparisons, see `experiment.record.Expectation`, or a fate."""
+    """A statement and its evidence: comparisons, see `experiment.record.Expectation`, or a fate."""
 
     statement: Text
     comparisons: Texts | None = None

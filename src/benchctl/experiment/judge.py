@@ -1,4 +1,4 @@
-"""An experiment judged: its expectations of figures by intervals, those of call sites by counting forks."""
+"""The judge of an experiment: expectations of figures by intervals, those of call sites by counting forks."""
 
 import math
 from collections import Counter
@@ -124,11 +124,9 @@ def _ratio(row: ExperimentRow) -> Ratio | None:
 
 
 def _combined(terms: Iterable[tuple[ExperimentRow, float]]) -> Contrast | None:
-    """Return the weighted sum of changes in speed.
-
-    Tasks of the same forks are not independent groups, and neither are forks of one block: their values are
-    added up first. So what two comparisons have in common cancels, the speed of the host in a block as well.
-    """
+    """Return the weighted sum of changes in speed."""
+    # Tasks of the same forks are not independent groups, and neither are forks of one block: their values
+    # are added up first. So what two comparisons have in common cancels, the host's speed in a block as well.
     terms = list(terms)
     sides = [
         (forks_of(side), weight if row.higher_is_better == (place == 1) else -weight, _values(row, figures))
@@ -150,7 +148,7 @@ def _combined(terms: Iterable[tuple[ExperimentRow, float]]) -> Contrast | None:
 
 
 def _values(row: ExperimentRow, figures: Figures, *, told: bool = False) -> _Values:
-    """Natural logarithms, unless the row is about the values themselves, or they are `told`."""
+    """Return natural logarithms, unless the row is about the values themselves, or they are known."""
     values = [math.nan if one is None else one for one in figures.values]
     if told or row.comparison.compared_as != "ratio":
         known = zip(figures.blocks, values, strict=True)
@@ -164,7 +162,7 @@ def _values(row: ExperimentRow, figures: Figures, *, told: bool = False) -> _Val
 
 
 def _builds(rows: Iterable[ExperimentRow]) -> dict[int, int]:
-    """Block -> index build, where the build is the unit; empty where forks are."""
+    """Return block -> index build, where the build is the unit; empty where forks are."""
     sides = [figures for row in rows for figures in row.figures]
     return {
         block: build
@@ -175,7 +173,7 @@ def _builds(rows: Iterable[ExperimentRow]) -> dict[int, int]:
 
 
 def _aligned(values: Sequence[_Values], builds: Mapping[int, int]) -> list[Floats]:
-    """Fork by fork or block by block, over those that have all of them; or the means of builds."""
+    """Return values fork by fork or block by block, where all have one; or the means of builds."""
     common = sorted(set.intersection(*(set(one) for one in values)))
     found = [np.asarray([one[block] for block in common], dtype=np.float64) for one in values]
     return [build_means(one, [builds[block] for block in common]) for one in found] if builds else found
@@ -218,7 +216,7 @@ def judge_relation(relation: Toward, speed: Effect, limit: float, comparisons: i
 
 
 def support(relation: Toward, speed: Effect, limit: float) -> float:
-    """How likely an estimate that supports the relation this much would be if it did not hold.
+    """Return how likely an estimate that supports the relation this much would be if it did not hold.
 
     Two-sided for a difference, even where its direction is expected; the greater of the two one-sided
     tests for `alike`.
@@ -250,10 +248,8 @@ def _judge_expectations(
     rows: Mapping[str, ExperimentRow],
     fork_s: Mapping[str, float] = MappingProxyType({}),
 ) -> tuple[ExpectationResult, ...]:
-    """Judge all of them, by named rows with verdicts; p-values are adjusted by Holm over those that have one.
-
-    `fork_s` is `MEASUREMENT/VARIANT` -> seconds of one fork.
-    """
+    """Judge all expectations by rows with verdicts; p-values are adjusted by Holm."""
+    # `fork_s` is `MEASUREMENT/VARIANT` -> seconds of one fork.
     results = [_judge(one, rows, fork_s) for one in expectations]
     places = [place for place, one in enumerate(results) if one.p is not None]
     adjusted = dict(zip(places, holm([one.p for one in results if one.p is not None]), strict=True))
@@ -332,7 +328,7 @@ def _lack(
 
 
 def _judged(expectation: Expectation, row: ExperimentRow, than: ExperimentRow | None) -> Judged:
-    """One comparison; it is open if its row, or the one that it is compared with, has no verdict."""
+    """Judge one comparison; it is open if its row, or the one that it is compared with, has no verdict."""
     speed = speed_of(row) if than is None else _speed_over(row, than)
     reasons = (_unjudged(one) for one in (row, *([] if than is None else [than])))
     reason = next((text for text in reasons if text), "")
@@ -363,7 +359,7 @@ def _toward(expectation: Expectation, row: ExperimentRow) -> Toward:
 
 
 def _with_point(judged: Judged, row: ExperimentRow) -> Judged:
-    """With what is known without a test."""
+    """Add what is known without a test."""
     if judged.unit:
         return msgspec.structs.replace(judged, difference=row.comparison.difference)
     effect = row.comparison.effect_percent
@@ -373,7 +369,7 @@ def _with_point(judged: Judged, row: ExperimentRow) -> Judged:
 
 
 def _with_estimate(judged: Judged, row: ExperimentRow, speed: Effect, *, interval: bool) -> Judged:
-    """Ratios in the direction of speed; differences as they are, contender - baseline."""
+    """Add ratios in the direction of speed; differences as they are, contender - baseline."""
     ends = [*speed.interval(0.95), *speed.interval(0.90)] if interval else []
     if judged.unit:
         sign = 1 if row.higher_is_better else -1
@@ -391,7 +387,7 @@ _DIFFERENCES = (
 
 
 def _percent(log_ratio: float) -> float | None:
-    """None of a ratio without an upper end."""
+    """Return a change in percent; None of a ratio without an upper end."""
     return None if log_ratio == math.inf else as_percent(log_ratio)
 
 
@@ -470,7 +466,7 @@ def _site(site: CallSite, run: RunRecord | None, seen: Sequence[SeenCall]) -> Si
 
 
 def _summaries(site: CallSite, variant: str, run: RunRecord | None) -> ForkSummaries:
-    """Of its task, in all finished forks: those for evidence alone usually have the logs."""
+    """Return summaries of its task in all finished forks: those for evidence alone usually have the logs."""
     if run is None:
         return []
     place = site.task_of(variant).place_in(run.plan)
@@ -479,7 +475,7 @@ def _summaries(site: CallSite, variant: str, run: RunRecord | None) -> ForkSumma
 
 
 def _with_rate(summary: TaskSummary) -> TaskSummary:
-    """A microbenchmark that tells times has as many operations a second as one after the other makes."""
+    """Return operations a second of a microbenchmark that reports times, one after the other."""
     if summary.unit != OPERATIONS or summary.throughput_per_s is not None or not summary.mean_ns:
         return summary
     return msgspec.structs.replace(summary, throughput_per_s=1e9 / summary.mean_ns)
@@ -600,13 +596,13 @@ def analyse_experiment(
 
 
 def _variants(measurement: Measurement, runs: Mapping[str, RunRecord]) -> tuple[str, ...]:
-    """As its run has them: a sweep makes several of one."""
+    """Return the variants as the run has them: a sweep makes several of one."""
     run = runs.get(measurement.name)
     return measurement.variants if run is None else tuple(spec.name for spec in run.plan.variants)
 
 
 def _rows(table: TableSpec, runs: Mapping[str, RunRecord]) -> tuple[ExperimentRow, ...]:
-    """In order, p-values adjusted over those of the same metric, and over all of index builds."""
+    """Return the rows in order, p-values adjusted over those of one metric, and over all of index builds."""
     rows = {spec.name: compare_row(spec, runs) for spec in table.rows}
     families = groupby(sorted(rows.values(), key=_family), _family)
     for _, members in families:
@@ -651,7 +647,7 @@ def _caveats(
 
 
 def _single_builds(measured: Iterable[str], runs: Mapping[str, RunRecord]) -> Iterator[Caveat]:
-    """Measurements on one build of each index, drawn or always the same."""
+    """Return the doubt about measurements on one build of each index, drawn or always the same."""
     single = [name for name in measured if runs[name].plan.index_builds == 1]
     for manner, doubt in (("usual", caveat.one_index_build), ("deterministic", caveat.deterministic_build)):
         once = [name for name in single if runs[name].plan.index == manner]
@@ -660,7 +656,7 @@ def _single_builds(measured: Iterable[str], runs: Mapping[str, RunRecord]) -> It
 
 
 def _carried(name: str, runs: Mapping[str, RunRecord]) -> Iterator[Caveat]:
-    """Evidence in all forks adds its cost to all figures: how much, if another measurement tells."""
+    """Return what evidence in all forks adds to all figures, if another measurement tells."""
     run = runs[name]
     kinds = ", ".join(run.plan.evidence_in(0))
     if not kinds:
@@ -684,7 +680,7 @@ def _cost(one: TaskCost, plan: Plan) -> str:
 
 
 def _disturbed(off: Mapping[str, int], total: int) -> Caveat:
-    """As for a run, but counted: an experiment has too many forks to number them."""
+    """Return disturbances as for a run, but counted: an experiment has too many forks to number them."""
     listed = ", ".join(f"{label} {count}" for label, count in off.items() if count)
     return Caveat(
         "disturbed",

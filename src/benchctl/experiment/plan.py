@@ -1,4 +1,4 @@
-"""An experiment as it is going to be run: changed by the command line, planned, and checked."""
+"""Experiment plans: an experiment changed by the command line, planned and checked."""
 
 import hashlib
 from collections import Counter
@@ -48,7 +48,7 @@ DECIDED = StopSpec(decided=True, least_forks=1)
 
 @dataclass(frozen=True)
 class Planned:
-    """A measurement, ready to be opened as a run."""
+    """A measurement that is ready to be opened as a run."""
 
     plan: Plan  # of the run; its corpus digest may still be empty
     track: Track  # with the operations of its challenges
@@ -113,17 +113,17 @@ def _plan_micro(spec: ExperimentSpec, measurement: Measurement, micro: MicroSpec
 
 
 def cut(spec: ExperimentSpec, planned: Planned) -> Planned:
-    """Return a measurement as it is made: in test mode, what its tasks are compared by may be gone."""
+    """Return a measurement in test mode, which may lack what its tasks are compared by."""
     return replace(planned, plan=in_test_mode(planned.plan)) if spec.test_mode else planned
 
 
 def digest_of(plan: Plan) -> str:
-    """SHA-256 over a whole plan: its track and challenges as rendered, and their settings."""
+    """Return a SHA-256 over a whole plan: its track and challenges as rendered, and their settings."""
     return hashlib.sha256(msgspec.json.encode(plan, order="sorted")).hexdigest()
 
 
 def _options(spec: ExperimentSpec, measurement: Measurement, home: Home) -> RunSpec:
-    """Of a measurement, from the experiment as it has it."""
+    """Return the settings of a measurement, from the experiment as it has it."""
     known = {variant.name: variant for variant in spec.variants}
     allowed = allowed_cpus()
     pin = None
@@ -171,7 +171,7 @@ def _heap_mb(spec: ExperimentSpec) -> int:
 
 @dataclass(frozen=True)
 class Changes:
-    """What replaces the file's values."""
+    """Command-line values that replace the file's."""
 
     forks: int | None = None  # None for the file's; the most of a side with `until_decided`
     # `docs`, `heap_mb`, `seed`: None for the file's.
@@ -236,7 +236,7 @@ def _expectations(spec: ExperimentSpec) -> int:
 
 
 def _overridden(measurement: Measurement, params: Mapping[str, Any], sizes: Collection[str]) -> Measurement:
-    """Command-line values replace a measurement's own; other parameters are the experiment's."""
+    """Apply command-line values to a measurement's own; other parameters are the experiment's."""
     return msgspec.structs.replace(
         measurement,
         params={name: params.get(name, value) for name, value in measurement.params.items()},
@@ -322,7 +322,7 @@ def load_experiment(path: Path, changes: Changes, home: Home) -> Experiment:
 
 
 def _sealed(spec: ExperimentSpec, plans: Plans) -> ExperimentSpec:
-    """Add what plans tell: heaps, and digests: what is opened after an interruption must be unchanged."""
+    """Add heaps and digests from the plans: what is opened after an interruption must be unchanged."""
     heap_mb = _heap_mb(spec)
 
     def sealed(one: Measurement) -> Measurement:
@@ -335,10 +335,8 @@ def _sealed(spec: ExperimentSpec, plans: Plans) -> ExperimentSpec:
 
 
 def _check_params(spec: ExperimentSpec, plans: Plans, source: Source, changes: Changes) -> None:
-    """Refuse parameters of the experiment that no measurement uses, which are typing mistakes.
-
-    One of the file may be for the measurements that were left out.
-    """
+    """Refuse parameters that no measurement of the experiment uses: they are typing mistakes."""
+    # One of the file may be for the measurements that were left out.
     idle = frozenset.intersection(*(planned.unused for planned in plans.values()))
     for name in spec.params:
         if name not in idle:
@@ -351,7 +349,7 @@ def _check_params(spec: ExperimentSpec, plans: Plans, source: Source, changes: C
 
 
 def _rows(whole: ExperimentSpec, spec: ExperimentSpec) -> Iterator[tuple[ComparisonSpec, tuple[Step, ...]]]:
-    """(comparison, its place in the file) of those that are asked for."""
+    """Yield (comparison, its place in the file) of the requested ones."""
     asked = {row.name for row in spec.comparisons}
     for place, table in enumerate(whole.tables):
         for number, row in enumerate(table.rows):
@@ -360,11 +358,7 @@ def _rows(whole: ExperimentSpec, spec: ExperimentSpec) -> Iterator[tuple[Compari
 
 
 def _check_side(ref: TaskRef, metric: Metric, plans: Plans) -> Place | None:
-    """Return the place of the only such task, which will have a figure in the metric; None for an index.
-
-    Raises:
-        UsageError: If there is none, several fit, or it cannot have one.
-    """
+    """Return the place of the only such task, which will have a figure in the metric; None for an index."""
     plan = plans[ref.measurement].plan
     variants = [spec.name for spec in plan.variants]
     if ref.variant not in variants:
@@ -395,11 +389,7 @@ def _check_side(ref: TaskRef, metric: Metric, plans: Plans) -> Place | None:
 
 
 def _check_alike(row: ComparisonSpec, plans: Plans) -> None:
-    """Refuse to compare forks that bear the cost of evidence with others, or builds with forks on one.
-
-    Raises:
-        UsageError: If one task's do, and another's do not.
-    """
+    """Refuse to compare forks that carry evidence with others, or index builds with forks on one build."""
     compared = [plans[ref.measurement].plan for ref in row.refs]
     searched = list(dict.fromkeys(plan.redline.by for plan in compared if plan.redline is not None))
     if len(searched) > 1:
@@ -421,11 +411,7 @@ def _check_alike(row: ComparisonSpec, plans: Plans) -> None:
 
 
 def _check_call_sites(spec: ExperimentSpec, plans: Plans, source: Source) -> None:
-    """Check that each task whose figure is shown beside exists, and will have one.
-
-    Raises:
-        UsageError: If one has none, or the variant has several nodes, of whose logs none is the one.
-    """
+    """Check that each task whose figure is shown with a call site exists, and will have one."""
     nodes = {one.name: len(one.node_names) for one in spec.variants}
     asked = {one.name for one in spec.call_sites}
     for place, site in enumerate(source.spec.call_sites):

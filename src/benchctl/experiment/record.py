@@ -1,4 +1,4 @@
-"""Experiments as they are kept: what one asks, what was seen at its call sites, and its folder on disk."""
+"""The records of experiments: what one asks, what was seen at its call sites, and its folder on disk."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -170,12 +170,12 @@ def terms_of(side: SideRef) -> tuple[Term, ...]:
 
 
 def forks_of(side: SideRef) -> frozenset[tuple[str, str]]:
-    """(measurement, variant) of every node start that a side rests on."""
+    """Return (measurement, variant) of every node start that a side depends on."""
     return frozenset((one.ref.measurement, one.ref.variant) for one in terms_of(side))
 
 
 def side_text(side: SideRef) -> str:
-    """`m/es/with - m/es/without`."""
+    """Return a side as text, such as `m/es/with - m/es/without`."""
     text = "".join(f" {'-' if one.minus else '+'} {one.ref}" for one in terms_of(side))
     return text.removeprefix(" + ").lstrip()
 
@@ -253,7 +253,7 @@ class CallSite(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="
     about: str = ""
 
     def task_of(self, variant: str) -> TaskRef:
-        """Its task, of one of its variants."""
+        """Return its task in one of its variants."""
         return TaskRef(self.measurement, variant, self.task, self.challenge)
 
 
@@ -300,7 +300,7 @@ class ExperimentSpec(Conditions, frozen=True, forbid_unknown_fields=True, rename
 
     @property
     def comparisons(self) -> tuple[ComparisonSpec, ...]:
-        """Those of all tables, in order."""
+        """Comparisons of all tables, in order."""
         return tuple(row for table in self.tables for row in table.rows)
 
     @property
@@ -329,13 +329,13 @@ class ExperimentSpec(Conditions, frozen=True, forbid_unknown_fields=True, rename
         )
 
     def forks_of(self, measurement: Measurement) -> int:
-        """Forks of each of its variants, without those for evidence alone."""
+        """Return the forks of each of its variants, without those for evidence alone."""
         if measurement.ingest:
             return 0
         return self.forks if measurement.forks is None else min(self.forks, measurement.forks)
 
     def planned(self, measurement: Measurement) -> int:
-        """Forks of all of its variants, those for evidence included."""
+        """Return the forks of all of its variants, those for evidence included."""
         return (self.forks_of(measurement) + measurement.extra_forks) * len(measurement.variants)
 
     @property
@@ -435,7 +435,7 @@ class ExperimentStore:
     def records(
         self, unreadable: Callable[[str], None]
     ) -> Iterator[tuple[ExperimentFolder, ExperimentRecord]]:
-        """Every readable execution, oldest first; `unreadable` is called with why each other is skipped."""
+        """Return readable executions, oldest first; `unreadable` gets why each other is skipped."""
         return readable(self.folders(), ExperimentFolder.load, unreadable)
 
     def folders(self) -> list[ExperimentFolder]:

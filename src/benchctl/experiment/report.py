@@ -117,7 +117,7 @@ def _fate_lines(spec: ExperimentSpec, analysis: ExperimentAnalysis) -> Iterator[
 
 
 def _measured_text(one: FateResult) -> str:
-    """`virtual call in 3 of 4 forks`; `inlined in 4 of 4 forks (at least 47 %)` if all agree."""
+    """Return `virtual call in 3 of 4 forks`, or `inlined in 4 of 4 forks (at least 47 %)` if all agree."""
     text = f"{FOUND_WORDS[one.is_]} in {one.showing} of {counted(one.forks, 'fork')}"
     if one.at_least is not None:
         return f"{text} (at least {100 * one.at_least:.0f} %)"
@@ -218,7 +218,7 @@ def _of_speed(one: ExpectationResult, row: ExperimentRow) -> bool:
 
 
 def _expectation_summary(analysis: ExperimentAnalysis) -> str:
-    """`Of 22 expectations, 12 confirmed, 3 refuted, 7 left open`, and why they are not to be quoted."""
+    """Return `Of 22 expectations, 12 confirmed, 3 refuted, 7 left open`, and why they are provisional."""
     counts = Counter(one.outcome for one in analysis.expectations)
     counts.update(one.outcome for one in analysis.fates)
     total = counted(counts.total(), "expectation")
@@ -243,7 +243,7 @@ def _expectation_summary(analysis: ExperimentAnalysis) -> str:
 
 
 def _expectation_remarks(record: ExperimentRecord, analysis: ExperimentAnalysis) -> Iterator[str]:
-    """Remarks on expectations beyond the grid, by their numbers; shared doubts once; and what to run next."""
+    """Return remarks beyond the grid by expectation number, shared doubts once, and what to run next."""
     labels = {row.name: row.label for row in analysis.rows}
     doubts: dict[str, list[str]] = {}
     for number, one in analysis.numbered:
@@ -325,7 +325,7 @@ def _grid_title(table: ExperimentTable) -> str:
 
 
 def _diff(table: ExperimentTable) -> str:
-    """`Diff %`, `Diff, ms`, or what cells have units for."""
+    """Return the title `Diff %` or `Diff, ms`, or what cells have units for."""
     kinds = {row.unit if _in_unit(row) else "%" for row in table.rows}
     if len(kinds) > 1:
         return "Diff"
@@ -369,7 +369,7 @@ def _lacks(one: ExpectationResult | FateResult) -> Iterator[str]:
 
 
 def _measured(one: ExpectationResult, rows: Mapping[str, ExperimentRow], *, mixed: bool) -> str:
-    """The estimates of an expectation: one by one, or the range of many; `in speed` where not all are."""
+    """Return the estimates of an expectation, or the range of many; `in speed` where not all are."""
     told = [_told(one, each, rows[each.comparison]) for each in one.judged]
     shown = signed_figure if one.unit else signed_percent
     unit = one.unit or ("% in speed" if mixed and _of_speed(one, rows[one.judged[0].comparison]) else "%")
@@ -390,7 +390,7 @@ _Estimate = tuple[float | None, float | None, float | None]
 
 
 def _told(one: ExpectationResult, judged: Judged, row: ExperimentRow) -> _Estimate:
-    """A difference, a change in speed, or of what is held and what is more or less, the change of that."""
+    """Return a difference or a change in speed; of what is held and what changes, the change of that."""
     if one.unit:
         return judged.difference, judged.difference_low, judged.difference_high
     speed = judged.speed_percent, judged.low_percent, judged.high_percent
@@ -401,7 +401,7 @@ def _told(one: ExpectationResult, judged: Judged, row: ExperimentRow) -> _Estima
 
 
 def _inverse(percent: float | None) -> float | None:
-    """Half the speed is twice the time."""
+    """Return the change of a time that a change in speed means: half the speed is twice the time."""
     return None if percent is None or percent <= _NOTHING_PERCENT else 100 * (1 / (1 + percent / 100) - 1)
 
 
@@ -454,7 +454,7 @@ def _figures(row: ExperimentRow, table: ExperimentTable) -> tuple[Cell | str, ..
 
 
 def _verdict(row: ExperimentRow) -> Cell:
-    """As in tables of runs, except that the second column is always who is faster or slower."""
+    """Return the verdict as in tables of runs, but the second column is always who is faster or slower."""
     if row.missing:
         return judged(None, "not measured")
     return verdict_cell(row.comparison, row.figures, row.caveats)
@@ -478,21 +478,21 @@ def _setting_lines(record: ExperimentRecord, runs: _Runs, analysis: ExperimentAn
 
 
 def documents_text(spec: ExperimentSpec) -> str:
-    """`4,000,000 documents`."""
+    """Return a number of documents as text."""
     if spec.without_nodes:
         return "no documents"
     return "all documents" if spec.docs is None else f"{spec.docs:,} documents"
 
 
 def _difference_lines(runs: _Runs) -> Iterator[str]:
-    """Differences of variants beyond the intended one; what several runs share is said once."""
+    """Return differences of variants beyond the intended one; what several runs share is stated once."""
     yield from dict.fromkeys(
         line for run in runs.values() for line in _section(run, "Differences between variants")
     )
 
 
 def run_lines(record: ExperimentRecord) -> Iterator[str]:
-    """Each measurement, and the commands that show its run and its evidence."""
+    """Return each measurement, and the commands that show its run and its evidence."""
     width = max((len(one.name) for one in record.spec.measurements), default=0)
     for one in record.spec.measurements:
         run = record.runs.get(one.name)
@@ -503,7 +503,7 @@ def run_lines(record: ExperimentRecord) -> Iterator[str]:
 
 
 def _scale_lines(analysis: ExperimentAnalysis) -> Iterator[str]:
-    """Rows far below the blog's scale; those of the same distance together."""
+    """Return rows far below the blog's scale; those of the same distance together."""
     grouped: dict[str, dict[str, None]] = {}
     for row in analysis.rows:
         if row.scale is not None and row.scale.ratio >= NOTABLE_SCALE:
@@ -580,7 +580,7 @@ def _about_lines(record: ExperimentRecord) -> Iterator[str]:
 
 
 def _forks(record: ExperimentRecord, analysis: ExperimentAnalysis) -> str:
-    """`8 forks of each of 20 sides`, or what there is of them."""
+    """Return `8 forks of each of 20 sides`, or what exists of them."""
     spec = record.spec
     sides = [
         (count, spec.forks_of(one))
@@ -769,7 +769,7 @@ def page(
     analysis: ExperimentAnalysis,
     links: Mapping[str, str] | None = None,
 ) -> str:
-    """The page as text; style and script are in a folder beside it, and the pages of its runs, at `links`."""
+    """Return the page as text; style and script are in a folder with it, and its runs' pages at `links`."""
     notes = _collect_notes(analysis)
     expected = _expectation_grid(analysis)
     fates = _fate_grid(record.spec, analysis)

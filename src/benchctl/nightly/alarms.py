@@ -55,7 +55,7 @@ class Desk:
     now: str  # the wall clock, ISO 8601
 
     def returning(self, baselines: Baselines, returns: Returns, *, nights: int) -> dict[SeriesKey, Alarm]:
-        """Alarms about figures that were back at the old level in so many nights running, tonight included.
+        """Return alarms about figures that were back in so many nights running, tonight included.
 
         None while the host moves, nor if that level is of other conditions, or of before levels were declared
         anew. Of several alarms about a figure it is the first.
@@ -85,7 +85,7 @@ class Desk:
         return found
 
     def recoveries(self, returning: Iterable[Alarm]) -> list[Recovered]:
-        """Recoveries of figures that are back, which end whatever was raised about them since."""
+        """Return recoveries of figures that are back, which end whatever was raised about them since."""
         found = []
         for first in returning:
             text = f"back at the level from before, {math.exp(first.raised.baseline_log or 0.0):,.4g}"
@@ -103,7 +103,7 @@ class Desk:
         return found
 
     def of_findings(self, findings: Iterable[Finding], levels: Mapping[SeriesKey, float]) -> list[Raised]:
-        """An alarm for every finding that was confirmed."""
+        """Return an alarm for every finding that was confirmed."""
         confirmed = [one for one in findings if one.status == "confirmed"]
         return [
             self._of_finding(number, one, levels.get(one.key))
@@ -113,7 +113,7 @@ class Desk:
     def of_answers(
         self, changes: Iterable[AnswerChange], back: Iterable[Recovered], first: int
     ) -> list[Raised]:
-        """One alarm a variant: a version that answers everything differently is one piece of news.
+        """Return one alarm a variant: a version that answers everything differently is one piece of news.
 
         Alarms that recover tonight, `back`, explain changes; `first` is the number of the first alarm.
         """
@@ -129,7 +129,7 @@ class Desk:
         return [self._of_answers(number, list(group)) for number, (_, group) in enumerate(grouped, first)]
 
     def of_host(self, first: int) -> list[Raised]:
-        """An alarm that the canary has been off so long that findings are held every night; raised once."""
+        """Return an alarm that the canary has been off for so long that all findings are held."""
         moved = self._moved_in_a_row
         if len(moved) < NIGHTS_UNTIL_BLIND or any(
             alarm.raised.kind == "host" for alarm in self._alarms if alarm.recovered is None
@@ -152,7 +152,7 @@ class Desk:
         ]
 
     def host_recovered(self) -> list[Recovered]:
-        """The recovery that the canary is quiet again."""
+        """Return the recovery that the canary is quiet again."""
         if self.tonight.canary_moved:
             return []
         return [
@@ -226,7 +226,7 @@ class Desk:
         )
 
     def changes_between(self, last_good: str, since: str, variant: str) -> tuple[Change, ...]:
-        """Changes after one night up to another that bear on a variant; annotations included."""
+        """Return changes after one night up to another that bear on a variant; annotations included."""
         first, last = number_of(last_good), number_of(since)
         found = [
             change
@@ -292,7 +292,7 @@ def _variant(change: AnswerChange) -> str:
 
 
 def of_unwatched(desk: Desk, first: int) -> list[Raised]:
-    """One alarm a variant with figures that were held or unconfirmed in five nights running.
+    """Return one alarm a variant with figures that were held or unconfirmed in five nights running.
 
     A night in which the canary moved as a whole raises none: there is an alarm for that. Tonight's
     findings are final; `first` is the number of the first alarm.
@@ -312,7 +312,7 @@ def of_unwatched(desk: Desk, first: int) -> list[Raised]:
 
 
 def watched_again(desk: Desk) -> list[Recovered]:
-    """Recoveries of variants of which nothing is held or unconfirmed any more."""
+    """Return recoveries of variants of which nothing is held or unconfirmed any more."""
     tonight = desk.tonight
     off = {one.key.variant for one in tonight.findings if one.status in _OPEN}
     text = "what was off is as usual, or was looked into"
@@ -324,7 +324,7 @@ def watched_again(desk: Desk) -> list[Recovered]:
 
 
 def _lasting(desk: Desk) -> Iterator[tuple[int, str]]:
-    """Number and variant of the alarms that were raised here and have not recovered."""
+    """Return number and variant of the alarms that were raised here and have not recovered."""
     for alarm in alarms_of(desk.events):
         if alarm.raised.kind == "unwatched" and alarm.recovered is None:
             yield alarm.raised.alarm, alarm.raised.key.variant

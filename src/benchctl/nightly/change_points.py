@@ -43,7 +43,7 @@ _Squares = npt.NDArray[np.float16]
 
 
 def significance(values: Floats, level: float) -> float:
-    """Chance that a random order of at least ten values has as great a Q-hat: (k + 1) / (9,999 + 1).
+    """Return the chance that a random order of ten values has as great a Q-hat: (k + 1) / (9,999 + 1).
 
     Values, shape (n,), are in the order of the nights. Once p is certain to exceed the level, no more
     rearrangements are drawn, and 1 is returned.
@@ -77,7 +77,7 @@ class _Null:
         self._chunks: list[_Squares] = []
 
     def weights(self, values: Floats) -> npt.NDArray[np.float32]:
-        """Distances between neighbouring classes of ranks, each at the mean of its values."""
+        """Return distances between neighbouring classes of ranks, each at the mean of its values."""
         ordered = np.sort(values)
         starts = np.concatenate(([0], self._ranks))
         sizes = np.diff(starts, append=self._size)
@@ -85,7 +85,7 @@ class _Null:
         return distances.astype(np.float32)
 
     def counted(self, values: Floats) -> _Squares:
-        """Counts for the order of the series itself, shape (cuts, ranks)."""
+        """Return counts for the order of the series itself, shape (cuts, ranks)."""
         # Equal values in random order: in that of the nights they would look like a trend.
         drawn = np.random.default_rng(self._size).permutation(self._size)
         classes = np.empty(self._size, np.int8)
@@ -94,7 +94,7 @@ class _Null:
         return squares
 
     def chunk(self, number: int) -> _Squares:
-        """Rearrangements, drawn when they are first asked for, shape (so many, cuts, ranks)."""
+        """Return rearrangements, drawn when they are first asked for, shape (so many, cuts, ranks)."""
         while len(self._chunks) <= number:
             place = len(self._chunks)
             rng = np.random.default_rng([self._size, place])
@@ -103,7 +103,7 @@ class _Null:
         return self._chunks[number]
 
     def _squares(self, classes: npt.NDArray[np.int8]) -> _Squares:
-        """For classes of ranks in order, shape (orders, n): 2 n / (t (n - t)) (count - expected)^2."""
+        """Return 2 n / (t (n - t)) (count - expected)^2 for classes of ranks in order, shape (orders, n)."""
         orders, n = classes.shape
         blocks, kinds = self._cuts.size + 1, self._ranks.size + 1
         cells = (np.arange(orders)[:, None] * blocks + self._block_of) * kinds + classes
@@ -116,7 +116,7 @@ class _Null:
 
 
 def _size_tested(size: int) -> int:
-    """The largest number of nights up to this one for which orders are drawn."""
+    """Return the largest number of nights up to this one for which orders are drawn."""
     if size <= _SIZES_AS_THEY_ARE:
         return size
     steps = int(math.log(size / _SIZES_AS_THEY_ARE) / math.log(_SIZE_RATIO))
@@ -124,7 +124,7 @@ def _size_tested(size: int) -> int:
 
 
 def _grid(size: int, first: int, ratio: float) -> Integers:
-    """Places from both ends to the middle, each further from the end by a ratio, ascending."""
+    """Return places from both ends to the middle, each further from the end by a ratio, ascending."""
     steps = [size // 2]
     place = float(first)
     while place <= size / 2:
@@ -190,7 +190,7 @@ def change_points(
 
 
 def q_hat(values: Floats) -> Floats:
-    """How much the distributions on both sides of every cut differ, weighted by how much each side knows.
+    """Return how much the distributions on both sides of every cut differ, weighted by their sizes.
 
     For cuts of n values into the first t and the rest, t (n - t) / n times the energy distance
     2 E|X - Y| - E|X - X'| - E|Y - Y'|, all pairs counted (a V-statistic). In one dimension that distance is
@@ -222,7 +222,7 @@ def q_hat(values: Floats) -> Floats:
 
 
 def likeliest_cut(values: Floats) -> int:
-    """Where Q-hat is greatest: how many values are before the cut; both sides have five values at least."""
+    """Return how many values precede the cut with the greatest Q-hat: each side has at least five."""
     edge = LEAST_NIGHTS_OF_LEVEL
     return edge + int(np.argmax(q_hat(values)[edge - 1 : values.size - edge]))
 

@@ -60,7 +60,7 @@ _NO_MATTER: Final = frozenset({"track", "track_digest", "corpus"})
 
 
 def changes(before: NightRecord, tonight: NightRecord) -> tuple[Change, ...]:
-    """What differs between the last measured night and tonight: host and benchctl first, then variants."""
+    """Return what differs between the last measured night and tonight: host and benchctl first."""
     found = list(_of_host(before.environment, tonight.environment))
     labels = dict.fromkeys(one.label for night in (before, tonight) for one in night.variants)
     for label in labels:
@@ -69,7 +69,7 @@ def changes(before: NightRecord, tonight: NightRecord) -> tuple[Change, ...]:
 
 
 def era_of(plan: Plan, environment: Environment, track: Track | None = None) -> str:
-    """A digest of what has to be the same for nights to be compared, once the digest of documents is known.
+    """Return a digest of what has to be the same for nights to be compared, with that of the documents.
 
     The host, the documents, and everything of the plan that decides figures; not its variants, whose
     changes are what nightly runs are for, and not benchctl's version, which is a change like others. With
@@ -85,7 +85,7 @@ def era_of(plan: Plan, environment: Environment, track: Track | None = None) -> 
 
 
 def own_warmups(plan: Plan, track: Track, variant: str) -> str:
-    """A digest of one variant's own warm-ups, empty without any: a change of them begins no era."""
+    """Return a digest of one variant's own warm-ups, empty without any: a change of them begins no era."""
     own = plan.variant_warmups.get(variant, ())
     if not own:
         return ""
@@ -106,7 +106,7 @@ def _operations(track: Track, challenges: Iterable[Challenge]) -> dict[str, Trac
 
 
 def _meaning(plan: Plan, track: Track) -> dict[str, Any]:
-    """What a track says of a plan's tasks and data."""
+    """Return what a track says of a plan's tasks and data."""
     return {
         "operations": _operations(track, (*plan.warmup_challenges, *plan.schedules)),
         "indices": track.indices,
@@ -165,7 +165,7 @@ def _of_spec(label: str, before: VariantSpec, now: VariantSpec) -> Iterator[Chan
 
 
 def _of_warmups(label: str, before: NightVariant, now: NightVariant) -> Iterator[Change]:
-    """Which they are; and if these are the same, what is in them."""
+    """Return the change of warm-ups; and if these are the same, of what is in them."""
     what = f"{label}: warm-up challenges"
     if before.spec.warmups != now.spec.warmups:
         yield from _difference(what, before.spec.warmups, now.spec.warmups, label)
@@ -196,7 +196,7 @@ def _digest_change(what: str, before: str, after: str, variant: str) -> Iterator
 def _difference(
     what: str, before: Iterable[str], after: Iterable[str], variant: str, *, ordered: bool = True
 ) -> Iterator[Change]:
-    """What came and what went; a change of order alone matters if the last of a kind counts, as of flags."""
+    """Return what came and went; a change of order alone matters if the last of a kind counts."""
     one, other = list(before), list(after)
     gone, come = _without(one, other), _without(other, one)
     if gone or come:
@@ -206,7 +206,7 @@ def _difference(
 
 
 def _without(these: list[str], those: list[str]) -> list[str]:
-    """Entries of a list that another lacks, as often as it has fewer of them."""
+    """Return entries of a list that another lacks, as often as it has fewer of them."""
     left = list(those)
     found = []
     for one in these:
@@ -230,7 +230,7 @@ def _jars(facts: EngineFacts) -> list[str]:
 
 
 def _heap(spec: VariantSpec) -> str:
-    """Its own one; a change of all variants' heap begins a new era."""
+    """Return a variant's own heap; a change of all variants' heap begins a new era."""
     return "" if spec.heap_mb is None else f"{spec.heap_mb} MiB"
 
 
@@ -249,7 +249,7 @@ _BeforeAfter = tuple[str, str]
 
 
 def changed(before: VariantAnswers, now: VariantAnswers, since: str) -> tuple[AnswerChange, ...]:
-    """What a variant answers differently than `since`: of every operation the first difference, in words.
+    """Return what a variant answers differently than `since`, of every operation the first difference.
 
     Compared are operations that ask the same in both nights, and whose answers are stable while nothing
     changes, on the same documents. Numbers may differ by rounding; documents that sort alike may come in
@@ -266,7 +266,7 @@ def changed(before: VariantAnswers, now: VariantAnswers, since: str) -> tuple[An
 
 
 def comparable(before: VariantAnswers, now: VariantAnswers) -> set[str]:
-    """Names of the operations that ask the same in both nights, and whose answers are stable."""
+    """Return the operations that ask the same in both nights, and whose answers are stable."""
     known = {answer.question: answer for answer in before.answers}
     return {
         new.operation
@@ -280,7 +280,7 @@ def _short(text: str) -> str:
 
 
 def _unlike_answer(old: KeptAnswer, new: KeptAnswer) -> _BeforeAfter | None:
-    """How two answers to one question differ; None when they agree, or it is unknown."""
+    """Return how two answers to one question differ; None when they agree, or it is unknown."""
     if old.unsteady or new.unsteady:
         return None
     if _refusal(old) or _refusal(new):
@@ -294,7 +294,7 @@ def _unlike_answer(old: KeptAnswer, new: KeptAnswer) -> _BeforeAfter | None:
 
 
 def _refusal(answer: KeptAnswer) -> str:
-    """Why it was not answered; empty when it was."""
+    """Return why it was not answered; empty when it was."""
     if answer.unsupported is not None:
         return "unsupported"
     return "failed" if answer.failed is not None else ""
@@ -343,7 +343,7 @@ def _parting(part: Unlike) -> _BeforeAfter:
 
 
 def _cuts(old: Cut, new: Cut, what: str) -> _BeforeAfter | None:
-    """Of what is too large to keep, only the number of its parts and a digest are known."""
+    """Return the number of parts and a digest of what is too large to keep."""
     if old.digest == new.digest:
         return None
     if old.entries != new.entries:
@@ -408,7 +408,7 @@ def keep_answers(folder: SuiteFolder, night: NightRecord, run: RunFolder) -> Non
     """Copy the answers of the night's run: a run may be deleted, a night is kept for ever.
 
     Raises:
-        BenchctlError: the disk is full or cannot be written, or the answers cannot be read.
+        BenchctlError: If the disk is full or cannot be written, or the answers cannot be read.
     """
     found = {one.label: run.read_answers(one.label) for one in night.variants}
     kept = {label: answers for label, answers in found.items() if answers is not None}
@@ -419,7 +419,7 @@ def keep_answers(folder: SuiteFolder, night: NightRecord, run: RunFolder) -> Non
 def answer_changes(
     folder: SuiteFolder, nights: Iterable[NightRecord], tonight: NightRecord
 ) -> tuple[AnswerChange, ...]:
-    """Answers that differ from the newest earlier night that asked the same of the same documents.
+    """Return answers that differ from the newest earlier night that asked the same of the same documents.
 
     Tonight's answers are kept already.
     """
@@ -446,7 +446,7 @@ def answer_changes(
 def answers_recovered(
     folder: SuiteFolder, tonight: NightRecord, alarms: Sequence[Alarm], now: str
 ) -> list[Recovered]:
-    """Alarms about answers that are what they were before; tonight's are kept already."""
+    """Return alarms about answers that are what they were before; tonight's are kept already."""
     answers = _answers(folder, tonight.id)
     found = []
     for alarm in alarms:
@@ -466,7 +466,7 @@ def answers_recovered(
 
 
 def _answers(folder: SuiteFolder, night: str) -> dict[str, VariantAnswers]:
-    """Label -> its answers of a night; a damaged file is as good as never asked."""
+    """Return label -> its answers of a night; a damaged file counts as never asked."""
     with contextlib.suppress(BenchctlError):
         return folder.answers(night) if night else {}
     return {}

@@ -88,7 +88,7 @@ class Confirmer:
             return _ended(findings, "unconfirmed", f"the confirming run failed: {err.message}"), ""
 
     def _forks(self, findings: Sequence[Finding]) -> int:
-        """As many as the findings need, and the limits and the rest of the night allow."""
+        """Return as many forks as the findings need, and the limits and the rest of the night allow."""
         needed = max(one.forks_needed or self.limits.most_forks for one in findings)
         walls = [fork.wall_s for fork in self.record.compared(findings[0].key.variant)]
         wanted = min(max(needed, self.limits.least_forks), self.limits.most_forks)
@@ -98,7 +98,7 @@ class Confirmer:
         return min(wanted, max(0, math.floor(possible)))
 
     def _plan(self, findings: Sequence[Finding], pair: tuple[VariantSpec, VariantSpec], forks: int) -> Plan:
-        """Tonight's plan with two variants, and of its challenges those that the findings are about."""
+        """Return tonight's plan with two variants, and only the challenges that the findings are about."""
         plan = self.record.plan
         names = task_names(plan)
         places = {place for place, name in names.items() for one in findings if name == _task(one)}
@@ -157,7 +157,7 @@ class Confirmer:
 
 
 def pinned_pair(good: NightVariant, tonight: NightVariant) -> tuple[VariantSpec, VariantSpec]:
-    """Both nights' variants as they were then, under names of their own.
+    """Return both nights' variants as they were then, under separate names.
 
     A version that can be fetched stays a version; only a distribution or Java runtime that no version
     determines becomes a path, and only if the two nights differ in it.
@@ -178,7 +178,7 @@ def pinned_pair(good: NightVariant, tonight: NightVariant) -> tuple[VariantSpec,
 
 
 def _comparisons(record: RunRecord, margins: Mapping[str, float]) -> dict[tuple[str, str, str], Comparison]:
-    """(challenge, task, metric) -> last-good against tonight."""
+    """Return (challenge, task, metric) -> last-good against tonight."""
     names = task_names(record.plan)
     # Those that were screened by: the usual ones of a comparison are narrower.
     screened_by = {metric.key: margins.get(metric.key, DEFAULT_MARGIN) for metric in metrics_in(record.plan)}
@@ -190,7 +190,7 @@ def _comparisons(record: RunRecord, margins: Mapping[str, float]) -> dict[tuple[
 
 
 def _by_rivals(findings: Iterable[Finding]) -> list[list[Finding]]:
-    """Findings about one variant with the same last-good night; those with the largest change first."""
+    """Group findings about one variant with the same last-good night; those with the largest change first."""
     found: dict[tuple[str, str], list[Finding]] = {}
     for one in sorted(findings, key=lambda one: -abs(math.log1p(one.effect_percent / 100))):
         found.setdefault((one.key.variant, one.last_good), []).append(one)

@@ -48,7 +48,7 @@ class Baselines:
 
     @classmethod
     def of(cls, nights: Sequence[NightRecord], events: Sequence[Event], tonight: NightRecord) -> "Baselines":
-        """From all nights, in any order, and all events, in theirs."""
+        """Build the baselines from all nights, in any order, and all events, in theirs."""
         rebased = (
             one.number for one in annotations_of(events) if one.rebase and one.number <= tonight.number
         )
@@ -71,7 +71,7 @@ class Baselines:
         )
 
     def candidates(self, key: SeriesKey) -> tuple[int, ...]:
-        """Numbers of the nights that define what is usual for a series, ascending.
+        """Return numbers of the nights that define what is usual for a series, ascending.
 
         From an alarm on, further changes are measured from its own level; once it has recovered, the nights
         that it lasted are left out instead. So are nights in which the host moved.
@@ -88,11 +88,11 @@ class Baselines:
         return tuple(number for number in self.comparable if number >= first and number not in out)
 
     def resets(self, key: SeriesKey) -> frozenset[int]:
-        """Numbers of the nights after which the search for a creeping change starts again."""
+        """Return numbers of the nights after which the search for a creeping change starts again."""
         return frozenset(number for number, status in self._found(key).items() if status in _CLEARED)
 
     def alarms_about(self, key: SeriesKey) -> tuple[Alarm, ...]:
-        """Alarms about the figures of one series, in the order in which they were raised."""
+        """Return alarms about the figures of one series, in the order in which they were raised."""
         return tuple(
             alarm for alarm in self.alarms if alarm.raised.kind == "figure" and alarm.raised.key == key
         )
@@ -102,13 +102,13 @@ class Baselines:
 
 
 def number_of(night: str) -> int:
-    """The number that a night's id begins with; 0 for an empty one."""
+    """Return the number that a night's id begins with; 0 for an empty one."""
     digits = night.partition("-")[0]
     return int(digits) if digits.isdecimal() else 0
 
 
 def night_of(nights: Iterable[NightRecord], number: int) -> NightRecord | None:
-    """The night of a number; None when it is not there."""
+    """Return the night of a number; None when it does not exist."""
     return next((night for night in nights if night.number == number), None)
 
 
@@ -176,7 +176,7 @@ class Detector:
         return Detected(tuple(findings), canary, watched - young - rare, young, rare, gone, levels)
 
     def margin(self, key: SeriesKey) -> float:
-        """Relative change of a series that somebody is told of."""
+        """Return the relative change of a series from which on an alarm is raised."""
         return self.margins.get(key.metric, DEFAULT_MARGIN)
 
     def _finding(self, series: Series, found: Screened, canary: CanaryReport) -> Finding:
@@ -199,7 +199,7 @@ class Detector:
         )
 
     def last_good(self, key: SeriesKey, found: Screened) -> NightRecord | None:
-        """The newest night before a change whose engine was another than tonight's; else the newest before.
+        """Return the newest night before a change that had another engine; else the newest before.
 
         The start of a change is known only within a few nights: a night just before it with tonight's engine
         cannot tell whether the engine did it.
@@ -221,7 +221,7 @@ class Detector:
 
 
 def same_engine(one: NightVariant, other: NightVariant) -> bool:
-    """Whether two nights measured the very same thing under a label: it cannot have got slower by itself."""
+    """Return whether two nights measured the same under a label: it cannot have got slower by itself."""
     return _identity(one) == _identity(other)
 
 

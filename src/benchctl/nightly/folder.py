@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 @contextlib.contextmanager
 def replacing(target: Path) -> Iterator[Path]:
-    """A temporary file that replaces the target when the block succeeds and is removed otherwise."""
+    """Yield a temporary file that replaces the target when the block succeeds and is removed otherwise."""
     doing = f"write {target}"
     with disk.disk_errors(doing):
         try:
@@ -128,7 +128,7 @@ def copy_figures(connection: "DuckDBPyConnection", source: str, path: Path) -> N
 def read_series(
     paths: Sequence[Path], variants: Collection[str] | None, unreadable: Callable[[str], None]
 ) -> list[Series]:
-    """Figures of some files, in any order, as series sorted by their key; `variants` None are all.
+    """Return figures of some files, in any order, as series sorted by their key; `variants` None are all.
 
     `unreadable` is called for each file that is skipped, with the reason.
     """
@@ -147,7 +147,7 @@ def read_series(
 
 
 def _sound(paths: Sequence[Path], unreadable: Callable[[str], None]) -> list[Path]:
-    """The files that can be read to their ends."""
+    """Return the files that can be read to their ends."""
     import duckdb  # noqa: PLC0415 - see `results.parquet`
 
     sound = []
@@ -165,7 +165,7 @@ def _sound(paths: Sequence[Path], unreadable: Callable[[str], None]) -> list[Pat
 def _collect(
     connection: "DuckDBPyConnection", paths: Sequence[Path], variants: Collection[str] | None
 ) -> None:
-    """Rows of series, as a table."""
+    """Return rows of series, as a table."""
     listed = ", ".join(quoted(path) for path in paths)
     connection.execute(
         f"CREATE OR REPLACE TABLE figures AS SELECT {_KEY}, night, fork, value "  # noqa: S608 - ours
@@ -191,7 +191,7 @@ def _grouped(connection: "DuckDBPyConnection") -> list[Series]:
 
 
 def _split(keys: Sequence[tuple[Any, ...]], found: Mapping[str, npt.NDArray[Any]]) -> list[Series]:
-    """Rows in order of their series -> one series a key."""
+    """Return one series a key from rows in order of their series."""
     ends = np.searchsorted(found["place"], np.arange(len(keys) + 1), side="right")
     nights, forks = found["night"].astype(np.int64), found["fork"].astype(np.int64)
     values = found["value"].astype(np.float64)
@@ -248,7 +248,7 @@ def locked(
 
     Raises:
         SuiteBusy: it is held, and we do not wait.
-        BenchctlError: there can be no such file.
+        BenchctlError: If there can be no such file.
     """
     with disk_errors(f"lock {path}"):
         # Programs that we start do not inherit it (PEP 446): they would hold the lock after our death.
@@ -276,7 +276,7 @@ def locked(
 
 
 def holder_of(path: Path) -> Holder | None:
-    """Who holds a lock; None when nobody does. The lock is not touched: a start must not meet it."""
+    """Return who holds a lock; None when nobody does. The lock is not touched: a start must not meet it."""
     try:
         holder = msgspec.json.decode(read_file(path), type=Holder)
     except (OSError, msgspec.DecodeError):
@@ -286,7 +286,7 @@ def holder_of(path: Path) -> Holder | None:
 
 
 def _hours(path: Path) -> float | None:
-    """How long ago the holder signed; the clock may have jumped meanwhile."""
+    """Return how long ago the holder signed; the clock may have jumped since."""
     try:
         return max(0.0, time.time() - path.stat().st_mtime) / _SECONDS_PER_HOUR
     except OSError:
@@ -321,7 +321,7 @@ def _user() -> str:
 
 
 def _holder(descriptor: int) -> str:
-    """Who holds it, in words."""
+    """Return who holds it, as text."""
     try:
         return msgspec.json.decode(os.pread(descriptor, 4096, 0), type=Holder).text
     except (OSError, msgspec.DecodeError):
@@ -358,12 +358,12 @@ def append_event(path: Path, event: Event) -> None:
 
 
 def read_events(path: Path, unreadable: Callable[[str], None]) -> list[Event]:
-    """All events in the order in which they were added; none when there is no file.
+    """Return all events in the order in which they were added; none when there is no file.
 
     `unreadable` is called for each line that is skipped, with the reason.
 
     Raises:
-        BenchctlError: it cannot be read at all.
+        BenchctlError: If the file cannot be read at all.
     """
     with disk_errors(f"read {path}"):
         try:
@@ -401,7 +401,7 @@ def _write(descriptor: int, content: bytes) -> None:
 
 
 def _ignored(_message: str) -> None:
-    """For callers that reported it already, or do not care."""
+    """Ignore a failure: for callers that reported it already, or do not care."""
 
 
 @dataclass(frozen=True)
@@ -425,7 +425,7 @@ class SuiteFolder:
         return self.root / "events.jsonl"
 
     def night_path(self, night_id: str) -> Path:
-        """The folder of a night."""
+        """Return the folder of a night."""
         return self.nights_folder / night_id
 
     def lock(
@@ -439,7 +439,7 @@ class SuiteFolder:
 
         Raises:
             SuiteBusy: another process has it, and we do not wait.
-            BenchctlError: its folder cannot be made.
+            BenchctlError: If its folder cannot be made.
         """
         self._make()
         return locked(self.root / "lock", wait=wait, on_wait=on_wait, pause=pause)
@@ -500,7 +500,7 @@ class SuiteFolder:
         write_figures(rows, self.night_path(night_id) / FIGURES_NAME)
 
     def figure_files(self, numbers: Collection[int] | None = None) -> list[Path]:
-        """The figures of nights that have some, by number; `numbers` None are all."""
+        """Return the figures of nights that have some, by number; `numbers` None are all."""
         wanted = None if numbers is None else frozenset(numbers)
         paths = (
             path / FIGURES_NAME
@@ -515,14 +515,14 @@ class SuiteFolder:
         numbers: Collection[int] | None,
         unreadable: Callable[[str], None] = _ignored,
     ) -> list[Series]:
-        """The figures of nights, a series a variant, task and metric, sorted by key; None are all.
+        """Return the figures of nights, a series a variant, task and metric, sorted by key; None are all.
 
         `unreadable` is called for each file that is skipped, with the reason.
         """
         return read_series(self.figure_files(numbers), labels, unreadable)
 
     def events(self, unreadable: Callable[[str], None]) -> list[Event]:
-        """All events, in order; `unreadable` is called with the reason for each that is skipped."""
+        """Return all events, in order; `unreadable` is called with the reason for each that is skipped."""
         return read_events(self.events_path, unreadable)
 
     def append(self, event: Event) -> None:
@@ -539,7 +539,7 @@ class SuiteFolder:
         write_whole(self.night_path(night_id) / ANSWERS_NAME, msgspec.json.encode(answers) + b"\n")
 
     def profiles(self, night_id: str) -> tuple[TaskProfile, ...]:
-        """Where the nodes of a night spent their time; empty when nobody looked."""
+        """Return where the nodes of a night spent their time; empty when nobody looked."""
         return self._read(self.night_path(night_id) / PROFILES_NAME, tuple[TaskProfile, ...]) or ()
 
     def write_profiles(self, night_id: str, profiles: Sequence[TaskProfile]) -> None:
@@ -547,7 +547,7 @@ class SuiteFolder:
         write_whole(self.night_path(night_id) / PROFILES_NAME, msgspec.json.encode(profiles) + b"\n")
 
     def _read(self, path: Path, form: Any) -> Any:
-        """What a file of a night holds; None when it is not there."""
+        """Return what a file of a night holds; None when it does not exist."""
         try:
             return msgspec.json.decode(read_file(path), type=form)
         except FileNotFoundError:
@@ -562,7 +562,7 @@ class SuiteFolder:
             self.nights_folder.mkdir(parents=True, exist_ok=True)
 
     def _folders(self, unreadable: Callable[[str], None]) -> Iterator[tuple[int, Path]]:
-        """(number, folder) of all nights, by number; whatever else lies there is reported."""
+        """Return (number, folder) of all nights, by number; whatever else lies there is reported."""
         if not self.nights_folder.is_dir():
             return
         with disk_errors(f"read {self.nights_folder}"):
@@ -578,10 +578,10 @@ class SuiteFolder:
 
 
 def suites(home: Home) -> list[SuiteFolder]:
-    """The suites that have had a night, ordered by name.
+    """Return the suites that have had a night, ordered by name.
 
     Raises:
-        BenchctlError: the home cannot be looked into.
+        BenchctlError: If the home cannot be looked into.
     """
     # Whoever only looks makes no folder.
     root = home.root / "nightly"
@@ -612,7 +612,7 @@ def check_name(folder: SuiteFolder, file: str) -> None:
     """Refuse a second suite file of the same name: both would write one history.
 
     Raises:
-        UsageError: another file that still exists has the name.
+        UsageError: If another file that still exists has the name.
     """
     try:
         other = Path(recall(folder).file)
@@ -626,10 +626,10 @@ def check_name(folder: SuiteFolder, file: str) -> None:
 
 
 def recall(folder: SuiteFolder) -> Known:
-    """What is known of a suite that ran before.
+    """Return what is remembered of a suite that ran before.
 
     Raises:
-        BenchctlError: it never did, or the file is damaged.
+        BenchctlError: If the suite never ran, or the file is damaged.
     """
     path = folder.root / KNOWN_NAME
     try:
@@ -641,10 +641,10 @@ def recall(folder: SuiteFolder) -> Known:
 
 
 def find_suite(home: Home, name: str) -> SuiteFolder:
-    """A suite by its name, or by the path of its file.
+    """Return a suite by its name, or by the path of its file.
 
     Raises:
-        UsageError: it has had no night.
+        UsageError: If the suite has had no night.
     """
     found = suites(home)
     if Path(name).is_file():
@@ -666,6 +666,6 @@ def find_suite(home: Home, name: str) -> SuiteFolder:
 
 
 def _number(name: str) -> int | None:
-    """Of a night, by the name of its folder; None for a name that is not an id."""
+    """Return the number of a night, by the name of its folder; None for a name that is not an id."""
     match = _NIGHT_ID.fullmatch(name)
     return None if match is None else int(match["number"])

@@ -1,4 +1,4 @@
-"""What the core asks of nightly suites."""
+"""The hooks of nightly suites that the core calls."""
 
 from collections.abc import Callable, Iterable, Iterator
 
@@ -11,7 +11,7 @@ schemas = {"message": (Message, "schema-version", MESSAGE_VERSION)}
 
 
 def references(home: Home, unread: Callable[[str], None]) -> Iterator[tuple[str, str]]:
-    """The runs that nights rest on."""
+    """Return the runs that nights refer to."""
     for suite in suites(home):
         for night in suite.nights(unread):
             for run in filter(None, (night.run, *night.runs)):
@@ -19,12 +19,12 @@ def references(home: Home, unread: Callable[[str], None]) -> Iterator[tuple[str,
 
 
 def sql_view(home: Home) -> FileView:
-    """The figures of all nights."""
+    """Return the figures of all nights."""
     return nights_view(lambda: suites(home))
 
 
 def nights_view(found: Callable[[], Iterable[SuiteFolder]]) -> FileView:
-    """The figures of the nights of suites, which are looked for on use."""
+    """Return the view of the figures of the nights of suites, which are read on use."""
     return FileView(
         "nights",
         "one row a fork, task and metric of every night of every suite; read as the query asks",

@@ -55,7 +55,7 @@ from benchctl.track.model import Track
 def figure_rows(
     record: RunRecord, *, night: int, night_id: str, labels: Mapping[str, str]
 ) -> Iterator[FigureRow]:
-    """The figures of every finished fork, in the order of variants, tasks, metrics and forks.
+    """Return the figures of every finished fork, in the order of variants, tasks, metrics and forks.
 
     Without rows for what tables do not show, what a node cannot do and what has no value. The record may
     be of a confirming run, or another night's; `labels` maps variants of the run to those of the suite,
@@ -92,7 +92,7 @@ def figure_rows(
 
 
 def task_names(plan: Plan) -> dict[Place, tuple[str, str]]:
-    """(title of the challenge, label of the task) of every place, no two alike.
+    """Return (title of the challenge, label of the task) of every place, no two alike.
 
     Where a challenge has several tasks of one label, they have their numbers behind it.
     """
@@ -113,7 +113,7 @@ def _numbered(labels: Sequence[str], place: int) -> str:
 def _figures(
     plan: Plan, forks: Sequence[ForkRecord]
 ) -> Iterator[tuple[Place, Metric, ForkRecord, TaskSummary]]:
-    """What can have a value."""
+    """Return the figures that can have a value."""
     by_place = [
         {(summary.schedule, summary.task): summary for summary in fork.summaries if summary.reported}
         for fork in forks
@@ -148,10 +148,10 @@ class Resolved:
 
 
 def resolve(suite: Suite, newest: Callable[[EngineName], str] = latest_version) -> tuple[Resolved, ...]:
-    """A suite's variants as of tonight: watched ones first, then canaries.
+    """Return a suite's variants as of tonight: watched ones first, then canaries.
 
     Raises:
-        BenchctlError: the newest version is wanted and cannot be found out.
+        BenchctlError: If the newest version is wanted and cannot be found out.
     """
     members = [(role, variant) for role, variant, _ in suite.members()]
     specs = with_newest((suite.spec_of(variant) for _, variant in members), newest)
@@ -159,7 +159,7 @@ def resolve(suite: Suite, newest: Callable[[EngineName], str] = latest_version) 
 
 
 def night_seed(suite: Suite, night: int) -> int:
-    """The seed of a night: the suite's own, or one that follows from the night's number.
+    """Return the seed of a night: the suite's own, or one that follows from the night's number.
 
     With the same one every night, the random order of variants within a block would favour the same one.
     """
@@ -170,13 +170,13 @@ def night_seed(suite: Suite, night: int) -> int:
 
 
 def plan_options(suite: Suite, night: int, specs: tuple[VariantSpec, ...], home: Home) -> RunSpec:
-    """What a night asks for; `plan_run` checks it against track and challenges.
+    """Return what a night asks for; `plan_run` checks it against track and challenges.
 
     A plug-in of the track needs prior consent (`benchctl track trust`), remembered in `home`: nobody is
     there.
 
     Raises:
-        UsageError: the CPUs that it pins to cannot be had.
+        UsageError: If the CPUs that it pins to are not available.
     """
     return RunSpec(
         **settings_in(suite),
@@ -226,7 +226,7 @@ class Measured:
 
 
 def pinned(spec: VariantSpec, home: Home) -> VariantSpec:
-    """A variant with fixed paths: both are in the home already, and found there."""
+    """Return a variant with fixed paths: both are in the home already, and found there."""
     root = spec.distribution
     if spec.distribution is not None:
         root = str(install(home, spec, _silent).root)
@@ -258,7 +258,7 @@ class Measuring:
         """Run the forks, all or those that are missing.
 
         Raises:
-            BenchctlError: there are no figures of this night, or it was interrupted.
+            BenchctlError: If there are no figures of this night, or it was interrupted.
         """
         tags = night_tags(record)
         # Without its variants, nobody would know what of the run is whose.
@@ -343,12 +343,12 @@ class Measuring:
 
 
 def night_tags(record: NightRecord) -> tuple[str, ...]:
-    """What the runs of a night are found by."""
+    """Return the tags by which the runs of a night are found."""
     return "nightly", record.suite, record.id
 
 
 def unmeasured(run: RunRecord) -> str:
-    """Which variants have no figures at all, and why; empty if all have some."""
+    """Return which variants have no figures at all, and why; empty if all have some."""
     labels = [spec.name for spec in run.plan.variants if not run.compared(spec.name)]
     return f"no fork of {', '.join(labels)} was measured: {_reason(run)}" if labels else ""
 
@@ -356,7 +356,7 @@ def unmeasured(run: RunRecord) -> str:
 def cut_off(
     suite: Suite, folder: SuiteFolder, bench: Bench, nights: Sequence[NightRecord], now: datetime
 ) -> NightRecord | None:
-    """The interrupted night to be continued, if any, as the suite says.
+    """Return the interrupted night to be continued, if any, as the suite says.
 
     Others are marked as discarded: what they measured stays in their runs. The suite's lock is held, so
     that a night that is `running` has no process any more.
@@ -381,14 +381,14 @@ def cut_off(
 
 
 def _own_runs(store: RunStore, tags: tuple[str, ...]) -> Iterator[tuple[RunFolder, RunRecord]]:
-    """The night's own runs, newest first; not those that confirmed its findings."""
+    """Return the night's own runs, newest first; not those that confirmed its findings."""
     for record in store.newest():
         if set(tags) <= set(record.tags) and CONFIRM_TAG not in record.tags:
             yield store.find(record.id), record
 
 
 def _failed_requests(run: RunRecord) -> Iterator[str]:
-    """Failed parts of the load, a clause a variant and task: figures are those of what succeeded."""
+    """Return failed parts of the load, a clause a variant and task: figures are those of what succeeded."""
     for spec in run.plan.variants:
         found: dict[str, list[TaskSummary]] = {}
         for fork in run.compared(spec.name):
@@ -404,7 +404,7 @@ def _failed_requests(run: RunRecord) -> Iterator[str]:
 
 
 def _silent(_what: str, _done: int, _total: int) -> None:
-    """A progress that nobody sees: everything is fetched already."""
+    """Show no progress: everything is fetched already."""
 
 
 def _reason(run: RunRecord) -> str:
@@ -413,7 +413,7 @@ def _reason(run: RunRecord) -> str:
 
 
 def night_profiles(folder: RunFolder, run: RunRecord) -> tuple[TaskProfile, ...]:
-    """The profiles of a run, variant by variant and task by task, those without a sample left out."""
+    """Return the profiles of a run, variant by variant and task by task, those without a sample left out."""
     found = []
     for spec in run.plan.variants if "profile" in run.plan.evidence_kinds else ():
         profiles = _profiles(folder, run, spec.name)
@@ -430,7 +430,7 @@ def night_profiles(folder: RunFolder, run: RunRecord) -> tuple[TaskProfile, ...]
 def profile_shifts(
     folder: RunFolder, run: RunRecord, place: Place, baseline: str, contender: str
 ) -> tuple[Shift, ...]:
-    """The methods whose share of a task differs most between two variants, beyond what sampling explains.
+    """Return the methods whose share of a task differs most between two variants, beyond sampling.
 
     None where either has too few samples to rank methods.
     """
@@ -442,7 +442,7 @@ def profile_shifts(
 
 
 def _profiles(folder: RunFolder, run: RunRecord, variant: str) -> list[ForkProfile]:
-    """What is damaged is left out: a night is judged by its figures."""
+    """Return readable profiles; damaged ones are left out: a night is judged by its figures."""
     try:
         return fork_profiles(folder, run, variant)
     except BenchctlError:

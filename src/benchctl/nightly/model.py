@@ -173,7 +173,7 @@ class NightRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
     )
 
     def variant(self, label: str) -> NightVariant | None:
-        """One of its variants; None when it has no such."""
+        """Return one of its variants; None when it has no such."""
         return next((one for one in self.variants if one.label == label), None)
 
 
@@ -230,7 +230,7 @@ class Raised(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="ke
     operations: tuple[str, ...] = ()  # of an alarm about answers, the names of the operations
 
     def concerns(self, key: SeriesKey) -> bool:
-        """Whether it is about a series, too; fields that its key leaves empty match any."""
+        """Return whether it is about a series, too; fields that its key leaves empty match any."""
         pairs = zip(msgspec.structs.astuple(self.key), msgspec.structs.astuple(key), strict=True)
         named = not self.operations or key.task in self.operations
         return named and all(wanted in ("", found) for wanted, found in pairs)
@@ -281,7 +281,7 @@ class Alarm(msgspec.Struct, frozen=True):
 
 
 def alarms_of(events: Iterable[Event]) -> tuple[Alarm, ...]:
-    """Every alarm as it stands after all events, in the order in which they were raised.
+    """Return every alarm as it is after all events, in the order in which they were raised.
 
     Events about alarms that were never raised are skipped, so that a truncated log can be read.
     """
@@ -304,7 +304,7 @@ def alarms_of(events: Iterable[Event]) -> tuple[Alarm, ...]:
 
 
 def annotations_of(events: Iterable[Event]) -> tuple[Annotated, ...]:
-    """What was written down, in that order."""
+    """Return the annotations, in the order in which they were made."""
     return tuple(event for event in events if isinstance(event, Annotated))
 
 

@@ -81,7 +81,7 @@ def run_night(shift: Shift) -> Ended:
     A night that could not be measured is a result, too.
 
     Raises:
-        BenchctlError: nothing can be kept, or it was interrupted.
+        BenchctlError: If nothing can be kept, or the night was interrupted.
     """
     note = shift.bench.observer.note
     nights = shift.folder.nights(note)
@@ -108,7 +108,7 @@ class _Night:
         self._started = self.shift.clock()
 
     def run(self) -> Ended:
-        """All of it, with pages and clean-up."""
+        """Run the night, with pages and clean-up."""
         try:
             self._save(budget_s=self.shift.suite.budget_s or 0.0)
             self._measure_and_look()
@@ -171,7 +171,7 @@ class _Night:
             self._save(changes=changes(before, self.record))
 
     def _look(self, measured: Measured) -> None:
-        """Screens, the canary, recoveries, confirmations, and the alarms that follow."""
+        """Screen, read the canary, find recoveries, confirm, and raise the alarms that follow."""
         shift = self.shift
         events = shift.folder.events(shift.bench.observer.note)
         known = (*self.nights, self.record)
@@ -205,7 +205,7 @@ class _Night:
         self._say_what_is_not_watched(found, len(baselines.comparable))
 
     def _confirmed(self, measured: Measured, findings: Sequence[Finding]) -> list[Finding]:
-        """Findings in the order of the schedule, with the outcomes of confirmations."""
+        """Return findings in the order of the schedule, with the outcomes of confirmations."""
         open_ones = [one for one in findings if one.status == "unconfirmed"]
         if not open_ones:
             return list(findings)
@@ -245,7 +245,7 @@ class _Night:
             self._save(caveats=(*self.record.caveats, *texts))
 
     def _finish(self) -> Ended:
-        """Clean-up and pages, whose failure must not undo a night that was measured."""
+        """Clean up and write pages, whose failure must not undo a night that was measured."""
         shift = self.shift
         note = shift.bench.observer.note
         events = shift.folder.events(note)
@@ -299,11 +299,11 @@ class _Night:
         return None if self.shift.suite.budget_s is None else left_s
 
     def _left(self) -> float:
-        """Seconds of the night's budget that are left."""
+        """Return the seconds of the night's budget that are left."""
         return (self.shift.suite.budget_s or 0.0) - self._wall_s()
 
     def _left_for_forks(self) -> float:
-        """The same without the part that is reserved for confirmations."""
+        """Return the seconds left without those that are reserved for confirmations."""
         kept_free = (self.shift.suite.budget_s or 0.0) * self.shift.suite.confirm.share_of_budget
         return self._left() - kept_free
 
@@ -321,6 +321,6 @@ class _Night:
 
 
 def _unsaid(new: Sequence[Event], events: Sequence[Event]) -> list[Event]:
-    """Alarms except those that the same night raised before it was cut off."""
+    """Return alarms except those that the same night raised before it was cut off."""
     said = {(one.night, one.kind, one.key) for one in events if isinstance(one, Raised)}
     return [one for one in new if not isinstance(one, Raised) or (one.night, one.kind, one.key) not in said]

@@ -102,7 +102,7 @@ class Notifier(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="
         return hashlib.sha256(msgspec.json.encode(target)).hexdigest()[:12]
 
     def wants(self, message: Message) -> bool:
-        """Whether the message is about one of its occasions."""
+        """Return whether the message is about one of its occasions."""
         return (
             "always" in self.when
             or message.status in self.when
@@ -173,11 +173,7 @@ def undelivered(nights: Iterable[NightRecord], tonight: int) -> list[NightRecord
 
 
 def _run(notifier: Notifier, body: bytes, environ: Mapping[str, str], folder: Path) -> None:
-    """Run a command with the message on its standard input; what it prints goes to standard error.
-
-    Raises:
-        NotifyError: If it cannot be started, takes too long or fails.
-    """
+    """Run a command with the message on its standard input; what it prints goes to standard error."""
     # A file in memory: neither a program that does not read nor a full disk can stop us.
     descriptor = os.memfd_create("message")
     with open(descriptor, "w+b", buffering=0) as message:  # noqa: PTH123 - a descriptor, no path
@@ -216,11 +212,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 
 def _post(notifier: Notifier, message: Message, environ: Mapping[str, str]) -> None:
-    """Post the message, with its id in the header `Idempotency-Key`; redirections are not followed.
-
-    Raises:
-        NotifyError: If there is no response in time, or another status than 2xx.
-    """
+    """Post the message, with its id in the header `Idempotency-Key`; redirections are not followed."""
     url = notifier.webhook or _secret(environ, notifier.webhook_env)
     if not _is_postable(url):
         raise NotifyError(f"{notifier.webhook_env} holds no http or https address")
@@ -266,7 +258,7 @@ def _secret(environ: Mapping[str, str], variable: str) -> str:
 
 
 def _is_private(url: str) -> bool:
-    """Whether what is sent to an address is encrypted, or stays on this host."""
+    """Return whether what is sent to an address is encrypted, or stays on this host."""
     parts = urlsplit(url)
     return parts.scheme == "https" or is_loopback(parts.hostname or "")
 

@@ -23,7 +23,7 @@ _ENGINES = 2
 
 
 def old_nights(nights: Iterable[NightRecord], keep: int, spared: Collection[str]) -> list[NightRecord]:
-    """The nights before the newest `keep`, at least 1, that have a run, in order, interrupted ones included.
+    """Return the nights before the newest `keep`, at least 1, that have a run, interrupted ones included.
 
     `spared` are ids of nights that are never old.
     """
@@ -35,7 +35,7 @@ def old_nights(nights: Iterable[NightRecord], keep: int, spared: Collection[str]
 
 
 def looked_into(alarms: Iterable[Alarm]) -> frozenset[str]:
-    """Ids of the nights that open alarms are about: somebody will want all of them."""
+    """Return ids of the nights that open alarms are about: their data will be wanted."""
     return frozenset(
         night
         for alarm in alarms
@@ -45,7 +45,7 @@ def looked_into(alarms: Iterable[Alarm]) -> frozenset[str]:
 
 
 def confirmed_against(nights: Iterable[NightRecord]) -> frozenset[str]:
-    """Ids of the newest nights that had the last two engines of a variant.
+    """Return ids of the newest nights that had the last two engines of a variant.
 
     A change that crept up under one engine is confirmed against the one before, however long ago.
     """
@@ -59,7 +59,7 @@ def confirmed_against(nights: Iterable[NightRecord]) -> frozenset[str]:
 
 
 def night_of_run(tags: Collection[str], nights: Sequence[NightRecord]) -> NightRecord | None:
-    """The night that a run was made in, by its tags; None when it was none of them."""
+    """Return the night that a run was made in, by its tags; None when it was none of them."""
     if "nightly" not in tags:
         return None
     return next((night for night in nights if night.id in tags and night.suite in tags), None)
@@ -119,11 +119,7 @@ _MADE: Final = msgspec.json.Decoder(_Made)
 
 
 def _run_use(folder: RunFolder) -> RunUse:
-    """What a run used.
-
-    Raises:
-        BenchctlError: its record cannot be read.
-    """
+    """Return what a run used."""
     try:
         return _USE.decode(read_file(folder.record_path))
     except (OSError, msgspec.DecodeError, UnicodeDecodeError) as err:
@@ -131,7 +127,7 @@ def _run_use(folder: RunFolder) -> RunUse:
 
 
 def program_in_use(path: Path) -> bool:
-    """Whether a process was started from a folder, such as a node of `benchctl node`."""
+    """Return whether a process was started from a folder, such as a node of `benchctl node`."""
     wanted = f"{path}/"
     return any(
         wanted in argument
@@ -154,7 +150,7 @@ class Leftovers:
         """Remove what only old nights used; yield what was removed, or why nothing is.
 
         Raises:
-            BenchctlError: the disk refuses.
+            BenchctlError: If the disk refuses.
         """
         old = self._old(nights, alarms)
         if not old:
@@ -184,16 +180,14 @@ class Leftovers:
         return old_nights(nights, self.keep, looked_into(alarms) | confirmed_against(nights))
 
     def _old_elsewhere(self) -> Iterator[NightRecord]:
-        """Old nights of the other suites: their runs keep nothing from being removed, and remove nothing.
-
-        An unreadable night is not among them, so that its runs keep what they used.
-        """
+        """Return old nights of the other suites: their runs keep nothing from being removed."""
+        # An unreadable night is not among them, so that its runs keep what they used.
         for suite in suites(self.home):
             if suite.root != self.folder.root:
                 yield from self._old(suite.nights(_passed_over), alarms_of(suite.events(_passed_over)))
 
     def _all(self) -> Iterator[Leftover]:
-        """Engines, archives and prepared indices of the home; nothing damaged or incomplete."""
+        """Return engines, archives and prepared indices of the home; nothing damaged or incomplete."""
         for manifest in (
             *self.home.engines.glob(f"*/{_MANIFEST}"),
             *self.home.indices.glob(f"*/{_MANIFEST}"),
@@ -220,7 +214,7 @@ class Leftovers:
 
 
 def _passed_over(_message: str) -> None:
-    """Other suites report their own trouble."""
+    """Ignore trouble of other suites, which report it themselves."""
 
 
 def _keys(night: NightRecord) -> Iterator[str]:
@@ -265,7 +259,7 @@ def apply_retention(
         What was removed, and what could not be, in words.
 
     Raises:
-        BenchctlError: the disk refuses.
+        BenchctlError: If the disk refuses.
     """
     nights, alarms = list(nights), list(alarms)
     told: list[str] = []

@@ -28,7 +28,7 @@ class Nights:
     counts: Integers  # forks, at least 1, shape (n,)
 
     def places_of(self, numbers: Collection[int]) -> Integers:
-        """Where these nights are, ascending; those without a value are skipped."""
+        """Return where these nights are, ascending; those without a value are skipped."""
         wanted = np.unique(np.fromiter(numbers, np.int64, len(numbers)))
         places = np.searchsorted(self.numbers, wanted)
         inside = places < self.numbers.size
@@ -72,7 +72,7 @@ def nights_of(series: Series) -> Nights:
 
 
 def too_rare(series: Series, numbers: Collection[int]) -> bool:
-    """Whether all forks of one of these nights were 0: there is no ratio to screen."""
+    """Return whether all forks of one of these nights were 0: then no ratio can be screened."""
     nights = nights_of(series)
     return not np.isfinite(nights.means[nights.places_of(numbers)]).all()
 
@@ -117,7 +117,7 @@ LIMIT: Final = 5.0
 
 
 def rise(steps: Floats) -> tuple[float, int | None]:
-    """Cumulative sum that restarts from 0 whenever it would fall below (Page 1954).
+    """Return the cumulative sum that restarts from 0 whenever it would fall below (Page 1954).
 
     Args:
         steps: what values deviate by in one direction, less the slack, in order, shape (n,).
@@ -225,7 +225,7 @@ def screen_nights(
     resets: Collection[int] = (),
     higher_is_better: bool,
 ) -> Screened | None:
-    """`screen` for a series summarised by night."""
+    """Screen a series summarised by night; see `screen`."""
     tonight = nights.places_of((night,))
     before = nights.places_of(candidates)
     before = before[nights.numbers[before] < night]
@@ -270,7 +270,7 @@ def screen_nights(
 def _drift_or_outlier(
     nights: Nights, baseline: Integers, later: Integers, least: float, resets: Collection[int]
 ) -> tuple[tuple[Rule, ...], _Test, int] | None:
-    """The rules that found something, what they found, and the place of the night in which it began."""
+    """Return the rules that found something, what, and the place of the night in which it began."""
     new = _outlier(nights, baseline, later, least, resets)
     drift = _drift(nights, baseline, later, least, resets)
     if new is None:
@@ -283,10 +283,8 @@ def _drift_or_outlier(
 def _outlier(
     nights: Nights, baseline: Integers, later: Integers, least: float, resets: Collection[int]
 ) -> _Test | None:
-    """Tonight, or the mean of tonight and the night before if both point the same way.
-
-    Two nights double the evidence, and a first night that was just inside is not lost.
-    """
+    """Screen tonight, or the mean of tonight and the night before if both point the same way."""
+    # Two nights double the evidence, and a first night that was just inside is not lost.
     tonight = _newest(nights, baseline, later[-1:])
     if tonight.p <= OUTLIER_LEVEL and abs(tonight.effect) >= least:
         return tonight
@@ -300,7 +298,7 @@ def _outlier(
 def _drift(
     nights: Nights, baseline: Integers, later: Integers, least: float, resets: Collection[int]
 ) -> tuple[_Test, int] | None:
-    """What the CUSUM found, and the place of the night in which it began."""
+    """Return what the CUSUM found, and the place of the night in which it began."""
     centre = float(nights.means[baseline].mean())
     # Without any spread every deviation is beyond all limits, and the margin alone decides.
     sd = max(float(nights.means[baseline].std(ddof=1)), _NO_SPREAD)
@@ -320,17 +318,15 @@ def _drift(
 
 
 def _began(nights: Nights, places: Integers, test: _Test, share: float) -> int:
-    """The place of the first of the newest nights that are, on average, beyond a share of the effect."""
+    """Return the place of the first of the newest nights that average beyond a share of the effect."""
     away = (nights.means[places] - test.centre) * math.copysign(1.0, test.effect)
     _, first = rise(away - abs(test.effect) * share)
     return int(places[-1 if first is None else first])
 
 
 def _last_good(nights: Nights, before: Integers, changed: int, night: int, resets: Collection[int]) -> int:
-    """The number of the newest night before a change, or of one 1, 3, 7 ... earlier after refuted findings.
-
-    A night where the change begins may show it already: it would refute every finding from then on.
-    """
+    """Return the newest night before a change, or of one 1, 3, 7 ... earlier after refuted findings."""
+    # A night where the change begins may show it already: it would refute every finding from then on.
     numbers = nights.numbers[before]
     numbers = numbers[numbers < changed]
     refuted = np.fromiter(resets, np.int64, len(resets))
@@ -341,7 +337,7 @@ def _last_good(nights: Nights, before: Integers, changed: int, night: int, reset
 
 
 def _newest(nights: Nights, before: Integers, newest: Integers) -> _Test:
-    """The newest nights, mostly tonight alone, as more nights of the same kind."""
+    """Screen the newest nights, mostly tonight alone, as more nights of the same kind."""
     means, n = nights.means[before], before.size
     centre = float(means.mean())
     deviations = means - centre
@@ -356,7 +352,7 @@ def _newest(nights: Nights, before: Integers, newest: Integers) -> _Test:
 
 
 def _forks(nights: Nights, before: Integers, tonight: int) -> _Test:
-    """Tonight's forks against all forks before (Welch); a single one as one more of the same kind."""
+    """Test tonight's forks against all forks before (Welch); a single one as one more of the same kind."""
     counts = nights.counts[before]
     forks, own = int(counts.sum()), int(nights.counts[tonight])
     mean = float((nights.means[before] * counts).sum() / forks)
@@ -419,7 +415,7 @@ class CanaryReport(msgspec.Struct, frozen=True):
         return "; ".join(move.text for move in self.whole)
 
     def holds(self, key: SeriesKey, direction: Direction) -> str:
-        """Why a finding of a watched variant is held, without a full stop; empty when nothing holds it.
+        """Return why a finding of a watched variant is held; empty when nothing holds it.
 
         It is when a canary as a whole moved the same way in this metric, or on the very same challenge and
         task. Other figures of a canary hold nothing: of eighty, one or two are screened by chance.
@@ -482,7 +478,7 @@ def _usable(series: Series, night: int, candidates: Iterable[int]) -> bool:
 
 
 def _mean_of(members: Sequence[Series], night: int, candidates: Choice) -> Series:
-    """One entry a fork of a night: the mean deviation over the tasks that have it, as a ratio."""
+    """Return one entry a fork of a night: the mean deviation over the tasks that have it, as a ratio."""
     places, away = [], []
     for one in members:
         nights = nights_of(one)
@@ -527,7 +523,7 @@ class Judged(msgspec.Struct, frozen=True):
 
 
 def forks_to_confirm(series: Series, effect_log: float, *, least: int = LEAST_FORKS) -> int:
-    """Forks a side that confirm an effect with 80 % power, at the level that confirmations are judged by.
+    """Return forks a side that confirm an effect with 80 % power, at the level of confirmations.
 
     The spread is that of forks within nights, as in an interleaved run. If no night has two forks, the
     larger one from night to night stands in; with a single night nothing is known.
@@ -541,7 +537,7 @@ def forks_to_confirm(series: Series, effect_log: float, *, least: int = LEAST_FO
         At least `least`; at most 100,000.
 
     Raises:
-        ValueError: an effect of 0.
+        ValueError: If an effect is 0.
     """
     if effect_log == 0:
         raise ValueError("nothing differs: there is no effect to confirm")
@@ -628,7 +624,7 @@ def recovered(
     margin: float,
     nights: int = NIGHTS_TO_RECOVER,
 ) -> bool:
-    """Whether a series is back, by default in three nights running, tonight included.
+    """Return whether a series is back, by default in three nights running, tonight included.
 
     A night counts as back when it is inside the margin of the old level and nearer to it than to the
     level of the alarm. One such night may be chance: of an effect of 5 % with a night SD of 2 %, one in

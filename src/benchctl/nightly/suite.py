@@ -135,17 +135,17 @@ class Suite(RunSettings, frozen=True, forbid_unknown_fields=True, rename="kebab"
         return {kept_metric_of(name).key: fraction(text) for name, text in self.margins_text.items()}
 
     def spec_of(self, variant: str) -> VariantSpec:
-        """What a variant of the suite asks for; `latest` is left to be resolved.
+        """Return what a variant of the suite asks for; `latest` is left to be resolved.
 
         Raises:
-            UsageError: it is none.
+            UsageError: If the text is no variant.
         """
         if self.micro is not None:
             return parse_micro_variant(variant)
         return check_spec(parse_variant(variant))
 
     def members(self) -> Iterator[tuple[Role, str, tuple[Step, ...]]]:
-        """(role, variant, place in the file): what a night measures, in order."""
+        """Return (role, variant, place in the file): what a night measures, in order."""
         listed = isinstance(self.canary, tuple)
         for place, one in enumerate(self.variants):
             yield "watched", one, ("variants", place)
@@ -157,7 +157,7 @@ def load_suite(path: Path) -> Suite:
     """Read and check a suite file, without a network and its track.
 
     Raises:
-        UsageError: it cannot be read, or something in it is wrong: with file, line and column.
+        UsageError: If the file cannot be read or something in it is wrong: with file, line and column.
     """
     typed = read_typed(path, Suite)
     folder = path.absolute().parent
@@ -188,11 +188,7 @@ def _check_name(name: str, typed: Typed[Suite]) -> None:
 
 
 def _check_members(typed: Typed[Suite], folder: Path) -> None:
-    """Check that every variant can be measured, once, and canaries stay what they are.
-
-    Raises:
-        UsageError: one cannot.
-    """
+    """Check that every variant can be measured, once, and canaries stay what they are."""
     seen: set[str] = set()
     for role, variant, steps in typed.value.members():
         try:
@@ -242,11 +238,7 @@ def _check_metrics(suite: Suite, document: Document) -> None:
 
 
 def _check_amounts(typed: Typed[Suite]) -> None:
-    """Check that numbers fit together.
-
-    Raises:
-        UsageError: they don't.
-    """
+    """Check that numbers fit together."""
     suite, document = typed.value, typed.document
     confirm = suite.confirm
     _check_metrics(suite, document)
@@ -317,7 +309,7 @@ def _check_amounts(typed: Typed[Suite]) -> None:
 
 
 def _absolute(suite: Suite, folder: Path) -> Suite:
-    """A suite that means the same wherever it is used."""
+    """Return a suite that means the same wherever it is used."""
 
     def path(text: str) -> str:
         return str(folder / _expanded(text))
@@ -378,7 +370,7 @@ def check_challenges(path: Path, suite: Suite) -> None:
     that cannot be measured is reported.
 
     Raises:
-        UsageError: there is no such challenge: with file, line and column.
+        UsageError: If a challenge does not exist: with file, line and column.
     """
     unknown = [(name, steps) for name, steps in _named(suite) if name not in challenge_names()]
     if not unknown:
@@ -399,7 +391,7 @@ def check_challenges(path: Path, suite: Suite) -> None:
 
 
 def _named(suite: Suite) -> Iterator[Named]:
-    """All challenges that are not paths: those were made absolute."""
+    """Return all challenges that are not paths: those were made absolute."""
     for key, names in (("challenges", suite.challenges), ("warmup-challenges", suite.warmup_challenges)):
         for place, name in enumerate(names):
             if not Path(name).is_absolute():

@@ -32,7 +32,7 @@ _SHORT_HASH = 12
 
 
 def standing(record: NightRecord, events: Iterable[Event]) -> Standing:
-    """The outcome of a night, from its record and the log of alarms."""
+    """Return the outcome of a night, from its record and the log of alarms."""
     if record.status == "running":
         return "running"
     if _raised_in(record, events):
@@ -42,13 +42,13 @@ def standing(record: NightRecord, events: Iterable[Event]) -> Standing:
 
 
 def look(record: NightRecord, events: Iterable[Event]) -> Standing | Literal["unwatched"]:
-    """How pages show a night: as it stands, or that quiet means little, as the host moved or was noisy."""
+    """Return how pages show a night: as it is, or that quiet means little, as the host moved or was noisy."""
     found = standing(record, events)
     return "unwatched" if found == "quiet" and (record.canary_moved or record.noise) else found
 
 
 def headline(record: NightRecord, events: Sequence[Event]) -> str:
-    """The same as a clause: `quiet`, `2 alarms raised, 1 recovered`, `broken: refused, the load was 3.1`."""
+    """Return the outcome as a clause: `quiet`, `2 alarms raised`, `broken: refused, the load was 3.1`."""
     recovered = _recovered_in(record, events)
     status = "" if record.status == "done" else record.status
     broken = ", ".join(part for part in (status, record.reason) if part)
@@ -70,12 +70,12 @@ def headline(record: NightRecord, events: Sequence[Event]) -> str:
 
 
 def subject(record: NightRecord, events: Sequence[Event]) -> str:
-    """One line: `big5 night 42: quiet`."""
+    """Return the subject of the message, such as `big5 night 42: quiet`."""
     return f"{record.suite} night {record.number}: {headline(record, events)}"
 
 
 def marks(record: NightRecord) -> tuple[str, ...]:
-    """Remarks on a night in a list of nights, in a word or two each."""
+    """Return remarks on a night in a list of nights, in a word or two each."""
     found = ["host moved"] if record.canary_moved else []
     found += ["noisy host"] if record.noise else []
     if record.forks_done < record.forks_planned:
@@ -87,7 +87,7 @@ def marks(record: NightRecord) -> tuple[str, ...]:
 
 
 def not_watched(record: NightRecord) -> list[str]:
-    """What a night could not have detected, a sentence each; nothing for a broken night."""
+    """Return what a night could not have detected, a sentence each; nothing for a broken night."""
     if record.status != "done":
         return []
     found = []
@@ -115,7 +115,7 @@ def _recovered_in(record: NightRecord, events: Iterable[Event]) -> list[Recovere
 
 
 def metric_title(key: str) -> str:
-    """What tables call a metric; an unknown machine name stands for itself."""
+    """Return what tables call a metric; an unknown machine name as it is."""
     try:
         return metric_of(key).title
     except ValueError:
@@ -123,18 +123,18 @@ def metric_title(key: str) -> str:
 
 
 def task_name(key: SeriesKey, *, challenges: int = 2) -> str:
-    """The task, with its challenge where a suite has several."""
+    """Return the task, with its challenge where a suite has several."""
     return f"{key.challenge}: {key.task}" if challenges > 1 and key.challenge else key.task
 
 
 def series_name(key: SeriesKey) -> str:
-    """The known parts of a series: `range p90 service time on es@latest`."""
+    """Return the known parts of a series: `range p90 service time on es@latest`."""
     figure = " ".join(part for part in (key.task, metric_title(key.metric) if key.metric else "") if part)
     return " on ".join(part for part in (figure, key.variant) if part) or "the host"
 
 
 def effect_text(one: Raised | Finding) -> str:
-    """`+12.3 % (95 % interval +8.1 to +16.9)`; empty where there is none."""
+    """Return an effect as `+12.3 % (95 % interval +8.1 to +16.9)`; empty without one."""
     if one.effect_percent is None:
         return ""
     size = f"{signed_percent(one.effect_percent)} %"
@@ -144,30 +144,30 @@ def effect_text(one: Raised | Finding) -> str:
 
 
 def change_text(change: Change) -> str:
-    """`es: version 8.11.0 -> 8.12.0`; long hashes are shortened."""
+    """Return a change as `es: version 8.11.0 -> 8.12.0`; long hashes are shortened."""
     before, after = (_short(text) for text in (change.before, change.after))
     return f"{change.what} {before or 'none'} \N{RIGHTWARDS ARROW} {after or 'none'}"
 
 
 def shift_text(shift: Shift) -> str:
-    """`BKDReader.addAll 3.1 -> 15.4 %`, with the class alone, not its package."""
+    """Return a shift as `BKDReader.addAll 3.1 -> 15.4 %`, with the class alone, not its package."""
     method = ".".join(shift.method.split(".")[-2:])
     return f"{method} {100 * shift.before:.1f} \N{RIGHTWARDS ARROW} {100 * shift.now:.1f} %"
 
 
 def moment(wall_clock: str) -> str:
-    """`2026-11-21T03:00:12+00:00` as people write it, to the minute."""
+    """Return `2026-11-21T03:00:12+00:00` as people write it, to the minute."""
     return wall_clock[:16].replace("T", " ")
 
 
 def night_label(night_id: str) -> str:
-    """What people call the night of an id: `night 42`, or the id itself if it has no number."""
+    """Return what people call the night of an id: `night 42`, or the id itself if it has no number."""
     number = night_id.partition("-")[0]
     return f"night {int(number)}" if number.isascii() and number.isdigit() else night_id
 
 
 def alarm_sentence(alarm: Alarm) -> str:
-    """Its state: `open`, `acknowledged by ann: known`, `recovered in night 44: ...`."""
+    """Return an alarm's state: `open`, `acknowledged by ann: known`, `recovered in night 44: ...`."""
     if alarm.recovered is not None:
         return _with(f"recovered in {night_label(alarm.recovered.night)}", alarm.recovered.text)
     if alarm.acknowledged is not None:
@@ -185,7 +185,7 @@ def _short(text: str) -> str:
 
 
 def sentence(text: str) -> str:
-    """With one full stop, whether the reason has its own or not."""
+    """Return a text with one full stop, whether it has one already or not."""
     return f"{text[:1].upper()}{text[1:].rstrip('. ')}."
 
 
@@ -232,7 +232,7 @@ def summary(
     width: int = WIDTH,
     lines: int = LINES,
 ) -> str:
-    """One screen about a night: the answer, then new, recovered and open alarms, and what was not watched.
+    """Return one screen about a night: the answer, then alarms by state, and what was not watched.
 
     Args:
         record: of the night.
@@ -325,7 +325,7 @@ def _summary(record: NightRecord, events: Sequence[Event], site: str, width: int
 
 
 def _alarm_lines(event: Raised, width: int, sizes: _Sizes) -> list[str]:
-    """What, how much, since when, what changed then, what confirmed it, and what repeats it."""
+    """Return what, how much, since when, what changed then, what confirmed it, and what repeats it."""
     found = _cut(_wrapped(f"#{event.alarm}  {event.title}", width), sizes.wrapped)
     since = f"since {night_label(event.since)}" if event.since else ""
     good = f"last good {night_label(event.last_good)}" if event.last_good else ""
@@ -348,7 +348,7 @@ def _alarm_lines(event: Raised, width: int, sizes: _Sizes) -> list[str]:
 
 
 def _command_lines(line: str, width: int) -> list[str]:
-    """A command as a shell takes it, over some lines; a longer one is on the alarm's page."""
+    """Return a command as a shell takes it, over some lines; a longer one is on the alarm's page."""
     if not line:
         return []
     words = _quoted(line)
@@ -372,7 +372,7 @@ def _quoted(line: str) -> list[str]:
 
 
 def _listed(title: str, entries: Sequence[str], width: int, sizes: _Sizes) -> list[str]:
-    """A heading with its entries below it; those that do not fit are counted."""
+    """Return a heading with its entries below it; those that do not fit are counted."""
     if not entries:
         return []
     found = [f"{title}:"]
@@ -399,7 +399,7 @@ def _recovered(alarm: Alarm) -> str:
 
 
 def _changes(changes: Sequence[Change]) -> str:
-    """The first few, and how many more."""
+    """Return the first few changes, and how many more."""
     texts = [change_text(change) for change in changes[:_MOST_CHANGES]]
     more = len(changes) - _MOST_CHANGES
     return "; ".join([*texts, *([f"and {more} more"] if more > 0 else [])])
@@ -414,7 +414,7 @@ def _wrapped(text: str, width: int, indent: str = "") -> list[str]:
 
 
 def _cut(found: Iterable[str], most: int, indent: str = "") -> list[str]:
-    """The first lines, the last of which says if there are more."""
+    """Return the first lines, the last of which tells if there are more."""
     texts = [f"{indent}{line}" for line in found]
     if len(texts) <= most:
         return texts
@@ -432,7 +432,7 @@ def _shorter(line: str) -> str:
 def message_of(
     record: NightRecord, events: Sequence[Event], *, site: str = "", width: int = WIDTH
 ) -> Message:
-    """The message about a finished night, from all events of the suite, the night's own included."""
+    """Return the message about a finished night, from all events of the suite, the night's own included."""
     found = standing(record, events)
     alarms = alarms_of(events)
     return Message(

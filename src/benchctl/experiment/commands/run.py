@@ -162,11 +162,7 @@ def _begun(
 
 
 def _added(record: ExperimentRecord, size: SizeOptions) -> More:
-    """Return what `--more` adds.
-
-    Raises:
-        UsageError: If it is not complete.
-    """
+    """Return what `--more` adds."""
     if record.status != "complete":
         raise UsageError(
             f"experiment {record.id} is not finished ({record.status})",
@@ -192,11 +188,7 @@ def _gone_on(
 
 
 def _conclude(record: ExperimentRecord, runs: Mapping[str, RunRecord]) -> None:
-    """Fail if the report does not show all that was asked.
-
-    Raises:
-        BenchctlError: If forks failed, or all requests of a task did.
-    """
+    """Fail if the report does not show everything that was requested."""
     missing = {run.id: len(run.missing()) for run in runs.values() if run.missing()}
     if missing:
         shows = ", ".join(f"benchctl show {name}" for name in missing)

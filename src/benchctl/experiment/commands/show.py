@@ -69,7 +69,7 @@ class SizeOptions:
     test_mode: bool
 
     def changes(self, params: ParamOptions) -> Changes:
-        """As the loader of experiments takes them.
+        """Return the changes as the loader of experiments takes them.
 
         Raises:
             UsageError: If a parameter cannot be read, or the budget is not a time.
@@ -131,7 +131,7 @@ size_options = grouped(
 def estimated(
     experiment: Experiment, store: RunStore, home: Home, budget_s: float | None
 ) -> tuple[Estimate, Steps]:
-    """Expected duration and precision of an experiment on this machine, and its steps."""
+    """Return expected duration and precision of an experiment on this machine, and its steps."""
     records = itertools.islice(store.newest(), MOST_RECORDS)
     found = estimate(
         experiment.spec,
@@ -163,7 +163,7 @@ def left_out_text(experiment: Experiment) -> str:
 
 
 def report_options(command: F) -> F:
-    """`--format` and `--html`."""
+    """Add `--format` and `--html`."""
     pages = click.option(
         "--html",
         "html_folder",

@@ -43,14 +43,14 @@ _REPEATED = ("-XX:CompileCommand=", "-Xlog", "--add-", "-javaagent", "-agent")
 
 
 def _flag_name(flag: str) -> str:
-    """What a flag sets, whatever to: two of one name are one change, but for those that add up."""
+    """Return what a flag sets, whatever to: two of one name are one change, but for those that add up."""
     if flag.startswith(_REPEATED):
         return flag
     return re.sub(r"^-XX:[+-]", "-XX:", flag).partition("=")[0]
 
 
 def _artifact_name(place: str) -> str:
-    """Of a jar or plug-in, without its version."""
+    """Return the name of a jar or plug-in, without its version."""
     name = place.rpartition(":")[0] if re.fullmatch(r"[^:/]+:[^:/]+:[^:/]+", place) else Path(place).name
     return re.sub(r"-\d[^/]*$", "", name.removesuffix(".jar").removesuffix(".zip"))
 
@@ -63,7 +63,7 @@ _LISTS: Mapping[str, tuple[str, Callable[[str], str]]] = {
 
 
 def steps_between(good: VariantSpec, tonight: VariantSpec) -> list[tuple[Point, VariantSpec]]:
-    """Variants that lead from one to the other, each with one change more than that before it.
+    """Return variants that lead from one to the other, each with one change more than that before it.
 
     The first is `good`, the last `tonight` but for its name. Flags, jars, plug-ins, settings and variables
     are changes of their own, and so is the order of flags where nothing else differs.
@@ -153,11 +153,7 @@ def bisect_command(
 
 
 def _alarm(folder: SuiteFolder, number: int) -> Raised:
-    """An alarm that a run has confirmed.
-
-    Raises:
-        UsageError: there is no such.
-    """
+    """Return an alarm that a run has confirmed."""
     known = {one.raised.alarm: one.raised for one in alarms_of(folder.events(note))}
     if number not in known:
         raised = ", ".join(map(str, known)) or "none"
@@ -171,7 +167,7 @@ def _alarm(folder: SuiteFolder, number: int) -> Raised:
 
 
 def _plan(confirmed: Plan, raised: Raised, most: int) -> Plan:
-    """Of the confirming run, with the challenge in question alone where others leave it as it is."""
+    """Return the plan of the confirming run, with only the challenge in question if others stay the same."""
     names = task_names(confirmed)
     wanted = {
         schedule for (schedule, _), name in names.items() if name == (raised.key.challenge, raised.key.task)

@@ -131,7 +131,7 @@ def _print_units(job: Job) -> None:
 
 
 def _find_program() -> tuple[str, ...]:
-    """How this benchctl is started from anywhere: its script beside Python, or Python itself."""
+    """Return how this benchctl is started from anywhere: its script beside Python, or Python itself."""
     # Not resolved: the link to Python inside a virtual environment is what makes it that environment.
     python = Path(sys.executable).absolute()
     script = python.with_name("benchctl")

@@ -89,10 +89,8 @@ def run_command(path: Path, output_format: Literal["text", "json"], *, wait: boo
 
 
 def _notify(notifying: Notifying, folder: SuiteFolder, ended: Ended, message: Message) -> list[Message]:
-    """Send tonight's message, then those of earlier nights that somebody has yet to get.
-
-    Return the messages of nights that ended, or were given up, before they could send them.
-    """
+    """Send tonight's message, then those of earlier nights that were not delivered."""
+    # Return the messages of nights that ended, or were given up, before they could send them.
     tonight = ended.record
     _keep_unnotified(folder, tonight, notifying.send(message, final=not tonight.id))
     late = []
@@ -119,7 +117,7 @@ def _keep_unnotified(folder: SuiteFolder, record: NightRecord, missing: Sequence
 
 
 def _interrupted(suite: Suite, path: Path) -> BenchctlError:
-    """Advice to repeat the night: the run's own would continue the run, and leave the night as it is."""
+    """Return advice to repeat the night: a run's own would leave the night as it is."""
     again = f"benchctl nightly run {shlex.quote(str(path))}"
     within = f"goes on with it, within {RESUME_WITHIN_H:.0f} hours"
     return BenchctlError(
@@ -154,7 +152,7 @@ def _night(
 
 
 def _not_begun(suite: Suite, err: BenchctlError) -> Ended:
-    """A night that could not even be written down, as on a full disk, but is reported."""
+    """Report a night that could not even be written down, as on a full disk."""
     record = NightRecord(
         night_version=NIGHT_VERSION,
         id="",
@@ -168,11 +166,7 @@ def _not_begun(suite: Suite, err: BenchctlError) -> Ended:
 
 
 def _conclude(ended: Ended, message: Message, trouble: list[str], late: Sequence[Message]) -> None:
-    """Exit by how it ended; an alarm takes precedence over trouble beside it.
-
-    Raises:
-        BenchctlError: it is not quiet.
-    """
+    """Exit by how it ended; an alarm takes precedence over other trouble."""
     raised = len(ended.raised) + sum(len(one.raised) for one in late)
     if raised:
         count = counted(raised, "alarm")

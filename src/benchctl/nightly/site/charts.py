@@ -1,4 +1,4 @@
-"""Histories drawn: figures, their marks, and sparklines."""
+"""Charts of histories: figures, their marks, and sparklines."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal
@@ -46,7 +46,7 @@ class Mark(msgspec.Struct, frozen=True):
 
 
 def suite_marks(nights: Sequence[NightRecord], events: Iterable[Event]) -> list[Mark]:
-    """Those that every task has: annotations, automatic changes, and where a new era begins."""
+    """Return marks that every task has: annotations, automatic changes, and where a new era begins."""
     found = [
         Mark(one.number, "annotation", f"{one.text}{f' ({one.who})' if one.who else ''}")
         for one in annotations_of(events)
@@ -65,7 +65,7 @@ def suite_marks(nights: Sequence[NightRecord], events: Iterable[Event]) -> list[
 def alarm_marks(
     alarms: Iterable[Alarm], numbers: Mapping[str, int], concerns: Callable[[Raised], bool]
 ) -> list[Mark]:
-    """Alarms that `concerns` accepts, at the first night that shows what they are about.
+    """Return alarms that `concerns` accepts, at the first night that shows what they are about.
 
     `numbers` maps ids of nights to their numbers.
     """
@@ -79,7 +79,7 @@ def alarm_marks(
 
 
 def change_point_marks(series: Series, points: Iterable[ChangePoint]) -> Iterator[Mark]:
-    """Where the level of one series changed, looking back from today."""
+    """Return where the level of one series changed, looking back from today."""
     for point in points:
         effect = signed_percent(100 * float(np.expm1(point.after_log - point.before_log)))
         text = f"{series.key.variant}: level {effect} % from here on (p {p_value(point.p)})"
@@ -102,7 +102,7 @@ _SHORT_HASH = 12
 
 
 def night_data(suite: SuitePages, pages: Collection[str]) -> dict[str, Any]:
-    """Hover texts of nights in every chart; `facts` and `marks` only where they change or exist.
+    """Return hover texts of nights in every chart; `facts` and `marks` only where they change or exist.
 
     `pages` are ids of the runs that have a page.
     """
@@ -124,7 +124,7 @@ def night_data(suite: SuitePages, pages: Collection[str]) -> dict[str, Any]:
 def metric_figure(
     suite: SuitePages, metric: str, histories: Sequence[History], marks: Iterable[Mark], number: int
 ) -> Figure:
-    """The chart of one metric of a task, with one history a variant.
+    """Return the chart of one metric of a task, with one history a variant.
 
     `marks` include those of all tasks; `number` is the chart's on its page, from 1.
     """
@@ -179,7 +179,7 @@ def _variant(suite: SuitePages, history: History) -> dict[str, Any]:
 
 
 def _digits(values: npt.NDArray[np.float64]) -> list[float]:
-    """Five significant digits of each, which look like all of them."""
+    """Round each value to five significant digits, which look like all of them."""
     return [float(f"{value:.5g}") for value in values.tolist()]
 
 
@@ -207,7 +207,7 @@ def _last_rows(suite: SuitePages, histories: Sequence[History]) -> list[tuple[st
 
 
 def _changes(nights: Sequence[NightRecord], read: Callable[[NightRecord], str]) -> list[tuple[int, str]]:
-    """Where a fact changes: its place among the nights, and its value from there on."""
+    """Yield where a fact changes: its place among the nights, and its value from there on."""
     found: list[tuple[int, str]] = []
     for place, night in enumerate(nights):
         text = read(night)
@@ -296,7 +296,7 @@ def _places(
 
 
 def _path(xs: npt.NDArray[np.float64], ys: npt.NDArray[np.float64]) -> str:
-    """A stroke through neighbours; a single night becomes a point."""
+    """Return a stroke through neighbours; a single night becomes a point."""
     points = " ".join(f"{x:.1f} {y:.1f}" for x, y in zip(xs.tolist(), ys.tolist(), strict=True))
     return f"M{points}" if xs.size > 1 else f"M{points}h.01"
 

@@ -1,4 +1,4 @@
-"""What the pages of a suite are made from: its nights, and the history of its figures task by task."""
+"""The data of a suite's pages: its nights, and the history of its figures task by task."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -66,7 +66,7 @@ def history_of(series: Series) -> History:
 
 
 def tasks_of(every: Iterable[Series], variants: Sequence[str]) -> list[Task]:
-    """Series by task and metric, in the order in which they come; variants in the given order."""
+    """Return series by task and metric, in the order in which they come; variants in the given order."""
     places = {label: place for place, label in enumerate(variants)}
     found: dict[tuple[str, str], Task] = {}
     for series in every:
@@ -157,10 +157,10 @@ class SuitePages:
         return found
 
     def events_of(self, night: NightRecord) -> list[Event]:
-        """What a night raised and what recovered in it."""
+        """Return what a night raised and what recovered in it."""
         return self._of_nights.get(night.id, [])
 
     def named(self, label: str) -> str:
-        """A variant's name in charts, where a canary says that it is one."""
+        """Return a variant's name in charts, where a canary is marked as one."""
         silent = self.roles.get(label) == "canary" and "canary" not in label
         return f"{label} (canary)" if silent else label

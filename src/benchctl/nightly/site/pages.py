@@ -68,7 +68,7 @@ def rendered(template: str, *, depth: int, **context: object) -> str:
 
 
 def assets() -> dict[str, str]:
-    """Name -> text of every file that the pages need."""
+    """Return name -> text of every file that the pages need."""
     own = files(__package__).joinpath("templates")
     found = {name: own.joinpath(name).read_text(encoding="utf-8") for name in (NIGHTLY_STYLE, NIGHTLY_SCRIPT)}
     return found | {name: text_of(name) for name in (STYLE, SCRIPT, PLOTLY)}
@@ -336,7 +336,7 @@ class _Listed(msgspec.Struct, frozen=True):
 
 
 def page_name(challenge: str, task: str) -> str:
-    """File name of a task's page: readable, and unique among tasks."""
+    """Return the file name of a task's page: readable, and unique among tasks."""
     digest = hashlib.sha256(f"{challenge}\0{task}".encode()).hexdigest()[:_DIGEST_LENGTH]
     return f"{anchor(task)[:_NAME_LENGTH].strip('-') or 'task'}-{digest}.html"
 
@@ -372,13 +372,13 @@ def task_page(
 
 
 def alarmed(suite: SuitePages, key: SeriesKey) -> set[int]:
-    """Numbers of the nights in which alarms about a series begin."""
+    """Return numbers of the nights in which alarms about a series begin."""
     marks = alarm_marks(suite.alarms, suite.numbers, lambda alarm: alarm.concerns(key))
     return {mark.number for mark in marks}
 
 
 def _of_chart(histories: Sequence[History]) -> Callable[[Raised], bool]:
-    """Whether an alarm is about any of a chart's series."""
+    """Return whether an alarm is about any of a chart's series."""
     return lambda alarm: any(alarm.concerns(history.key) for history in histories)
 
 
@@ -451,7 +451,7 @@ class _Line(msgspec.Struct, frozen=True):
 
 
 def card_of(suite: SuitePages) -> Card:
-    """A suite's state."""
+    """Return a suite's state."""
     last = suite.nights[-1] if suite.nights else None
     return Card(
         card_version=_CARD_VERSION,
@@ -531,7 +531,7 @@ def _line(suite: SuitePages, task: Task) -> _Line:
 
 
 def _is_about(alarm: Alarm, task: Task) -> bool:
-    """Whether it is about a figure or answer of a task, not about all of them alike."""
+    """Return whether it is about a figure or answer of a task, not about all of them alike."""
     raised = alarm.raised
     if raised.operations:
         return task.task in raised.operations

@@ -57,7 +57,7 @@ def write_changed(path: Path, text: str) -> bool:
     """Write a file, and its folders, unless it holds that text already; return whether it was written.
 
     Raises:
-        BenchctlError: the disk is full or cannot be written.
+        BenchctlError: If the disk is full or cannot be written.
     """
     raw = text.encode("utf-8", errors="replace")
     try:
@@ -98,7 +98,7 @@ def refuse_foreign(path: Path) -> None:
     """Refuse to overwrite a page of somebody else.
 
     Raises:
-        BenchctlError: it is there, and benchctl has not made it.
+        BenchctlError: If the page exists and benchctl has not made it.
     """
     if path.is_file() and path.stat().st_size and not _is_ours(path):
         raise BenchctlError(
@@ -218,12 +218,12 @@ def _add(parent: ET.Element, tag: str, text: str, **attributes: str) -> ET.Eleme
 
 
 def _clean(text: str) -> str:
-    """Text without characters that XML cannot hold."""
+    """Return text without characters that XML cannot hold."""
     return _NO_XML.sub("\N{REPLACEMENT CHARACTER}", visible(text))
 
 
 def located(series: Series) -> tuple[ChangePoint, ...]:
-    """The change points of a series, by E-divisive."""
+    """Return the change points of a series, by E-divisive."""
     return change_points(nights_of(series))
 
 
@@ -241,7 +241,7 @@ def write_site(
         The suite's index.
 
     Raises:
-        BenchctlError: a file cannot be written.
+        BenchctlError: If a file cannot be written.
     """
     own = folder / suite.name
     for page in (folder / INDEX, own / INDEX):
@@ -307,7 +307,7 @@ class Publisher:
         `new_runs` are ids of the runs without a page so far.
 
         Raises:
-            BenchctlError: the disk is full or cannot be written.
+            BenchctlError: If the disk is full or cannot be written.
         """
         pages = self.site / self.folder.root.name / "runs"
         for run in new_runs:
