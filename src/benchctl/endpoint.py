@@ -33,11 +33,6 @@ class Signing:
     key_id: str = field(repr=False)
     secret: str = field(repr=False)
 
-    @staticmethod
-    def digest_line(body: bytes) -> str:
-        """Return the header of a body that is signed; serverless collections refuse requests without it."""
-        return f"x-amz-content-sha256: {hashlib.sha256(body).hexdigest()}"
-
     def headers(self, method: str, url: str, sent: Mapping[str, str], body: bytes) -> dict[str, str]:
         """Return the headers that sign a request at this moment.
 
@@ -47,6 +42,7 @@ class Signing:
         stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
         added = {
             "host": parts.netloc.removesuffix(f":{_DEFAULT_PORTS[parts.scheme]}"),
+            # Serverless collections refuse requests without it.
             "x-amz-content-sha256": hashlib.sha256(body).hexdigest(),
             "x-amz-date": stamp,
         }

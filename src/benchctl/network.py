@@ -217,6 +217,7 @@ class Courier:
         self._outside = outside
         self._follows = follows
         self._managers: dict[str, urllib3.PoolManager] = {}
+        self._exchanges: set[_Exchange] = set()
         if not verify:
             urllib3.disable_warnings(InsecureRequestWarning)
 
@@ -261,6 +262,7 @@ class Courier:
             _read(exchange, max_bytes, receive)
 
         exchange = _Exchange(work)
+        self._exchanges.add(exchange)
         exchange.start()
         timed_out, before_bytes = False, 0
         try:
@@ -269,6 +271,7 @@ class Courier:
                 timed_out = deadline_s is not None or came_bytes <= _STALLED_BYTES_PER_S * limit_s
                 before_bytes = exchange.received_bytes
         finally:
+            self._exchanges.discard(exchange)
             if not exchange.done.is_set():
                 exchange.end()
                 exchange.done.wait(_INTERRUPT_S)
@@ -283,6 +286,11 @@ class Courier:
         if failure is not None or exchange.answer is None:
             raise failure or RuntimeError("an exchange ended without an answer")
         return exchange.answer
+
+    def interrupt(self) -> None:
+        """End the requests in flight from another thread."""
+        for exchange in tuple(self._exchanges):
+            exchange.end()
 
     def close(self) -> None:
         """Close the connections; harmless when repeated."""

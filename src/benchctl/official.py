@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import urllib3
 
-from benchctl.endpoint import Endpoint, system_trust
+from benchctl.endpoint import Endpoint
 from benchctl.network import Answer
 
 JSON = "application/json"
@@ -19,16 +19,6 @@ def header_items(endpoint: Endpoint) -> dict[str, str]:
     """Return the endpoint's own header lines by name; secret."""
     pairs = (line.partition(": ") for line in endpoint.headers)
     return {name.lower(): value for name, _, value in pairs}
-
-
-def tls_options(endpoint: Endpoint) -> dict[str, Any]:
-    """Return whose certificates to believe; nothing without TLS."""
-    if not endpoint.is_encrypted:
-        return {}
-    if not endpoint.verify:
-        return {"verify_certs": False, "ssl_show_warn": False}
-    trust = system_trust()
-    return {"ca_certs": str(endpoint.ca or trust.file or trust.folder)}
 
 
 class _Response(NamedTuple):

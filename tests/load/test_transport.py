@@ -14,9 +14,8 @@ import pytest
 
 from authority import certificate_file, server_context
 from aws_signature import refusal, signature
-from benchctl.endpoint import Auth, Endpoint
+from benchctl.endpoint import Auth, Endpoint, Signing
 from benchctl.engine.client import connect
-from benchctl.errors import BenchctlError
 from benchctl.load.request import Request, judge_plain
 from benchctl.load.transport import RoundRobinClient, WireClient, open_client
 from benchctl.results.samples import Outcome
@@ -362,11 +361,19 @@ def test_every_request_is_signed_as_aws_verifies_it(serve: Serve, token: str):
     assert not token or token not in shown
 
 
-def test_a_libcurl_that_cannot_sign_says_so(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.delattr("pycurl.AWS_SIGV4")
-    with pytest.raises(BenchctlError, match="cannot sign requests as AWS") as caught:
-        WireClient(Endpoint(("http://127.0.0.1:9",), Auth.aws("AKID", "secret", "eu-central-1")))
-    assert "pip install --upgrade pycurl" in caught.value.hint
+def test_a_signature_is_renewed_while_aws_still_accepts_it(serve: Serve, monkeypatch: pytest.MonkeyPatch):
+    server = serve()
+    auth = Auth.aws("AKIDEXAMPLE", "secret", "eu-central-1")
+    with WireClient(Endpoint((server.url,), auth)) as wire:
+        wire.send(ASK)
+        signed = []
+        sign = Signing.headers
+        monkeypatch.setattr(Signing, "headers", lambda *sent: signed.append(sent[1:3]) or sign(*sent))
+        wire.send(ASK)
+        assert signed == []
+        monkeypatch.setattr(wire, "_resign_ns", time.monotonic_ns())
+        wire.send(ASK)
+    assert signed == [(ASK.method, server.url + ASK.path)]
 
 
 def test_a_name_with_two_addresses_keeps_the_one_that_answers(serve: Serve):

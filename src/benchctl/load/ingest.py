@@ -1,11 +1,11 @@
 """Indexes a corpus: concurrent bulk requests by the wire client or the official bulk helpers."""
 
+import itertools
 import logging
-import socket
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, suppress
+from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from queue import Queue
 from typing import Any, Self
@@ -22,7 +22,8 @@ from benchctl.endpoint import Endpoint
 from benchctl.errors import BenchctlError
 from benchctl.load.request import Request, judge_bulk
 from benchctl.load.transport import MeasuredClient, open_client
-from benchctl.official import header_items, tls_options
+from benchctl.network import Answer, Courier
+from benchctl.official import elasticsearch_over, header_items, opensearch_over
 from benchctl.results.plan import EngineName
 from benchctl.results.samples import Outcome
 
@@ -66,10 +67,6 @@ _ERRORS = (
     elasticsearch.helpers.BulkIndexError,
     opensearchpy.OpenSearchException,
 )
-_CLIENTS: Mapping[EngineName, Any] = {
-    "elasticsearch": elasticsearch.Elasticsearch,
-    "opensearch": opensearchpy.OpenSearch,
-}
 
 Action = tuple[Any, Any]
 """What to do with a document, and the document."""
@@ -95,18 +92,11 @@ class BulkHelper:
         for name in _CHATTY:
             logging.getLogger(name).setLevel(logging.CRITICAL)
         self._engine = engine
-        self._client = _CLIENTS[engine](
-            list(endpoint.hosts),
-            headers=header_items(endpoint),
-            max_retries=0,
-            retry_on_timeout=False,
-            **tls_options(endpoint),
-        )
-        self._sockets: list[socket.socket] = []
+        self._courier = Courier(ca=endpoint.ca, verify=endpoint.verify, signing=endpoint.signing)
+        self._hosts = itertools.cycle(endpoint.hosts)
+        self._headers = header_items(endpoint)
+        self._client = (elasticsearch_over if engine == "elasticsearch" else opensearch_over)(self._carry)
         self._answers: list[tuple[int, bytes]] = []
-        for pool in self._pools():
-            pool.ConnectionCls = _tracked(pool.ConnectionCls, self._sockets)
-            pool.urlopen = _timed_urlopen(pool.urlopen, self._answers)
 
     def index(self, pairs: Sequence[Action], target: str | None, timeout_s: float) -> Helped:
         """Send documents as one request.
@@ -144,50 +134,31 @@ class BulkHelper:
         return Helped(took_ms / 1e3, answered_ns / 1e9, (whole_ns - answered_ns) / 1e9)
 
     def interrupt(self) -> None:
-        """End a request in flight from another thread; the client is of no use afterwards."""
-        for connection in self._sockets:
-            with suppress(OSError):  # it was closed: there is nothing left to end
-                connection.shutdown(socket.SHUT_RDWR)
+        """End a request in flight from another thread."""
+        self._courier.interrupt()
 
     def close(self) -> None:
         """Close the connections; harmless when repeated."""
-        self._client.close()
+        self._courier.close()
 
-    def _pools(self) -> list[Any]:
-        """urllib3's connection pools, one per host."""
-        transport = self._client.transport
-        if self._engine == "elasticsearch":
-            return [node.pool for node in transport.node_pool.all()]
-        return [connection.pool for connection in transport.connection_pool.connections]
+    def _carry(
+        self, method: str, target: str, body: bytes, headers: Mapping[str, str], timeout_s: float | None
+    ) -> Answer:
+        """Send a request, and note nanoseconds and body: what is left is the client's own time."""
+        start_ns = time.monotonic_ns()
+        answer = self._courier.ask(
+            method,
+            next(self._hosts) + target,
+            headers={**headers, **self._headers},
+            body=body,
+            deadline_s=timeout_s,
+        )
+        self._answers.append((time.monotonic_ns() - start_ns, answer.body))
+        return answer
 
 
 def _as_it_is(pair: Action) -> Action:
     return pair
-
-
-def _timed_urlopen(send: Callable[..., Any], answers: list[tuple[int, bytes]]) -> Callable[..., Any]:
-    """A pool's `urlopen` that notes nanoseconds and bodies: what is left is the client's own time."""
-
-    def urlopen(*args: Any, **keywords: Any) -> Any:
-        start_ns = time.monotonic_ns()
-        answer = send(*args, **keywords)
-        body = answer.data
-        answers.append((time.monotonic_ns() - start_ns, body))
-        return answer
-
-    return urlopen
-
-
-def _tracked(kind: Any, sockets: list[socket.socket]) -> Any:
-    """A connection class that records the sockets it opens."""
-
-    class Tracked(kind):  # type: ignore[misc]
-        def connect(self) -> None:
-            super().connect()
-            if self.sock is not None:
-                sockets.append(self.sock)
-
-    return Tracked
 
 
 IngestWire = MeasuredClient | BulkHelper

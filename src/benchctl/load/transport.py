@@ -5,14 +5,14 @@ import itertools
 import os
 import select
 import socket
+import sys
 import time
 from collections.abc import Iterable
 from typing import Any, Self
 
 import pycurl
 
-from benchctl.endpoint import Endpoint, Signing, system_trust
-from benchctl.errors import BenchctlError
+from benchctl.endpoint import Endpoint, system_trust
 from benchctl.load.request import Exchange, Request, judge_plain
 from benchctl.results.samples import Outcome
 
@@ -28,6 +28,8 @@ _A_DAY_S = 86_400
 _NS_PER_US = 1_000
 # A connection that has just delivered a complete answer is assumed to be open.
 _FRESH_NS = 300_000
+# AWS accepts a signature for five minutes.
+_SIGNED_NS = 60_000_000_000
 _TOTAL_TIME = pycurl.TOTAL_TIME_T
 _FIRST_BYTE_TIME = pycurl.STARTTRANSFER_TIME_T
 _STATUS = pycurl.RESPONSE_CODE
@@ -90,6 +92,7 @@ class WireClient(_Closing):
         # A body of more than 1 MB would otherwise wait for the node's "100 Continue".
         self._headers = (*endpoint.headers, "Expect:")
         self._signing = endpoint.signing
+        self._resign_ns = sys.maxsize
         self._chunks: list[bytes] = []
         self._most_bytes = most_bytes
         self._left_bytes = most_bytes
@@ -114,7 +117,7 @@ class WireClient(_Closing):
 
     def send(self, request: Request) -> Exchange:
         """Send a request and wait for the whole answer; failures are part of the result, not exceptions."""
-        if request is not self._loaded:
+        if request is not self._loaded or time.monotonic_ns() > self._resign_ns:
             self._load(request)
         curl = self._curl
         chunks = self._chunks
@@ -193,17 +196,19 @@ class WireClient(_Closing):
         curl.setopt(pycurl.CLOSESOCKETFUNCTION, self._close_socket)
         if self._base_url.startswith("https:"):
             _set_trust(curl, endpoint)
-        if self._signing is not None:
-            _set_signing(curl, self._signing)
         return curl
 
     def _load(self, request: Request) -> None:
         """Set what differs between requests; a task's request is loaded once and sent many times."""
         curl = self._curl
-        curl.setopt(pycurl.URL, self._base_url + request.path)
+        url = self._base_url + request.path
+        curl.setopt(pycurl.URL, url)
         if self._signing is not None:
-            # The digest is known before the clock starts; the signature itself is part of every request.
-            self._load_headers((*request.headers, self._signing.digest_line(request.body)))
+            # Before the clock starts, and for as many requests as it is good for.
+            sent = dict(line.split(": ", 1) for line in self._headers if line.startswith("x-amz-"))
+            signed = self._signing.headers(request.method, url, sent, request.body)
+            self._load_headers((*request.headers, *(f"{name}: {value}" for name, value in signed.items())))
+            self._resign_ns = time.monotonic_ns() + _SIGNED_NS
         elif self._loaded is None or request.headers is not self._loaded.headers:
             self._load_headers(request.headers)
         curl.setopt(pycurl.TIMEOUT_MS, max(round(request.timeout_s * 1000), 1))
@@ -303,19 +308,6 @@ def _set_trust(curl: Any, endpoint: Endpoint) -> None:
         for option, value in ((pycurl.CAINFO, trust.file), (pycurl.CAPATH, trust.folder)):
             if value is not None:
                 curl.setopt(option, value)
-
-
-def _set_signing(curl: Any, signing: Signing) -> None:
-    """Have libcurl sign every request as AWS requires, each with its own time."""
-    option = getattr(pycurl, "AWS_SIGV4", None)
-    if option is None:
-        raise BenchctlError(
-            f"{pycurl.version.partition(' Open')[0]} cannot sign requests as AWS asks for",
-            hint="pip install --upgrade pycurl: its own builds can; one of a distribution needs libcurl 7.75",
-        )
-    curl.setopt(option, f"aws:amz:{signing.region}:{signing.service}")
-    curl.setopt(pycurl.USERNAME, signing.key_id)
-    curl.setopt(pycurl.PASSWORD, signing.secret)
 
 
 def decisive(greetings: Iterable[Exchange], *, lossy: bool) -> Exchange:
