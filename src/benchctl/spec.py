@@ -42,7 +42,7 @@ def _said(
 
 
 class RunSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_only=True):
-    """What a run, a suite and an experiment may be told in the same words; each field says what it is."""
+    """The settings that a run, a suite and an experiment share; each field explains itself."""
 
     sweep: Annotated[
         tuple[str, ...],
@@ -151,7 +151,7 @@ class RunSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
 
 
 class Setting(msgspec.Struct, frozen=True):
-    """A field of `RunSettings`, as its declaration has it."""
+    """A field of `RunSettings` as declared."""
 
     name: str
     default: str | int | bool | tuple[str, ...]
@@ -160,18 +160,18 @@ class Setting(msgspec.Struct, frozen=True):
 
     @property
     def option(self) -> str:
-        """On the command line."""
+        """The option on the command line."""
         return self._extra["option"] or f"--{self.name.replace('_', '-')}"
 
     @property
     def heading(self) -> Heading:
-        """Of its section in the help."""
+        """The heading of its section in the help."""
         found: Heading = self._extra["heading"]
         return found
 
     @property
     def metavar(self) -> str | None:
-        """What stands for its value in the help; None for the usual."""
+        """The metavar of its value in the help; None for the type's own."""
         found: str | None = self._extra["metavar"]
         return found
 
@@ -182,7 +182,7 @@ class Setting(msgspec.Struct, frozen=True):
 
 @cache
 def run_settings() -> tuple[Setting, ...]:
-    """All of them, in the order of their declaration."""
+    """Return all settings, in the order of their declaration."""
     hints = get_type_hints(RunSettings, include_extras=True)
     found = []
     for field in msgspec.structs.fields(RunSettings):
@@ -193,12 +193,12 @@ def run_settings() -> tuple[Setting, ...]:
 
 
 def settings_in(source: RunSettings) -> dict[str, Any]:
-    """The settings of whatever has them, by name: what another one that has them takes."""
+    """Return the settings of whatever has them, by name: arguments for another that has them."""
     return {one.name: getattr(source, one.name) for one in run_settings()}
 
 
 def setting_words(source: RunSettings) -> list[str]:
-    """What a command line says of them: those that are not as usual."""
+    """Return the options of a command line for the settings that differ from the default."""
     words: list[str] = []
     for one in run_settings():
         value = getattr(source, one.name)
@@ -213,7 +213,7 @@ def check_settings(source: RunSettings) -> None:
     """Refuse numbers out of range, under the names that they have on the command line.
 
     Raises:
-        UsageError: one is.
+        UsageError: If a number is out of range.
     """
     for one in run_settings():
         least = one.meta.ge

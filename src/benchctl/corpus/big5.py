@@ -53,7 +53,7 @@ class Day:
 
     @property
     def documents(self) -> int:
-        """How many documents the day has, possibly 0 in tiny corpora."""
+        """The number of documents of the day, possibly 0 in tiny corpora."""
         return self.stop - self.start
 
     @property
@@ -74,7 +74,7 @@ def days(documents: int) -> tuple[Day, ...]:
 
 
 def spans(documents: int, most: int = PART_DOCUMENTS) -> Iterator[Span]:
-    """The part files of a corpus in document order, each within a day and of at most `most` documents."""
+    """Yield the part files of a corpus in document order, each within a day, of at most `most` documents."""
     for day in days(documents):
         parts = -(-day.documents // most)
         cuts = [day.start + day.documents * part // parts for part in range(parts)] + [day.stop]
@@ -97,7 +97,7 @@ _SMALL_SIZES_PERCENT = 5
 
 
 class Field(IntEnum):
-    """What is drawn for a document; the numbers are part of the random bits, so only append."""
+    """The drawn values of a document; the numbers are part of the random bits, so only append."""
 
     TIME = auto()
     STREAM = auto()
@@ -137,54 +137,54 @@ class DayDraws:
         return random_bits.below(random_bits.key(self._seed, field), numbers, bound)
 
     def second(self, numbers: Words) -> Indices:
-        """Seconds of `@timestamp` since midnight."""
+        """Return seconds of `@timestamp` since midnight."""
         return self.below(Field.TIME, numbers, self._day.seconds)
 
     def file(self, numbers: Words) -> Indices:
-        """Return which file of the day, from 0: in document order."""
+        """Return the number of the file of the day, from 0: in document order."""
         within = (numbers - np.uint64(self._day.start)).astype(np.intp)
         return within * FILES_A_DAY // self._day.documents
 
     def stream(self, numbers: Words) -> Indices:
-        """Indices into `tables.streams()`: the day's pool, and rarely those searched for."""
+        """Return indices into `tables.streams()`: the day's pool, and rarely those searched for."""
         stream = self.pooled_name(Field.STREAM, numbers)
         chance = self.below(Field.STREAM_RARE, numbers, 10_000)
         rare = chance // _RARE_IN_10_000
         return np.where(rare < len(tables.streams()) - NAMES, NAMES + rare, stream)
 
     def pooled_name(self, field: Field, numbers: Words) -> Indices:
-        """Names from the day's pool for a field, as indices into `tables.streams()`."""
+        """Return names from the day's pool for a field, as indices into `tables.streams()`."""
         entry = self.below(field, numbers, self._pool)
         offset = random_bits.key(self._seed, field, self._day.number) % NAMES
         return (entry * NAME_STRIDE + offset) % NAMES
 
     def address(self, numbers: Words) -> Indices:
-        """At least 32 bits of an address from the day's pool."""
+        """Return at least 32 bits of an address from the day's pool."""
         entry = self.below(Field.ADDRESS, numbers, self._pool).astype(np.uint64)
         stream = random_bits.key(self._seed, Field.ADDRESS_VALUE, self._day.number)
         return random_bits.words(stream, entry).astype(np.intp)
 
     def process(self, numbers: Words) -> Indices:
-        """Indices into `tables.processes()`."""
+        """Return indices into `tables.processes()`."""
         return self.below(Field.PROCESS, numbers, len(tables.processes()))
 
     def region(self, numbers: Words) -> Indices:
-        """Indices into `tables.regions()`."""
+        """Return indices into `tables.regions()`."""
         return self.below(Field.REGION, numbers, len(tables.regions()))
 
     def size(self, numbers: Words) -> Indices:
-        """`metrics.size`."""
+        """Return `metrics.size`."""
         small = self.below(Field.SIZE_KIND, numbers, 100) < _SMALL_SIZES_PERCENT
         return np.where(
             small, 1 + self.below(Field.SIZE, numbers, 999), 1000 + self.below(Field.SIZE, numbers, 9001)
         )
 
     def tmin(self, numbers: Words) -> Indices:
-        """`metrics.tmin`."""
+        """Return `metrics.tmin`."""
         return 1 + self.below(Field.TMIN, numbers, 2000)
 
     def word_count(self, numbers: Words) -> Indices:
-        """Return how many words a message has."""
+        """Return the number of words of a message."""
         return 1 + np.minimum(
             self.below(Field.WORDS, numbers, MOST_WORDS), self.below(Field.WORDS_AGAIN, numbers, MOST_WORDS)
         )

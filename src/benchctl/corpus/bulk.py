@@ -19,7 +19,7 @@ Flags = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class ConflictPlan:
-    """How ids repeat."""
+    """The way ids repeat."""
 
     documents: int  # number of different ids, at least one; after them all repeat
     probability: float  # of a document to get an earlier id, 0 to 1
@@ -28,7 +28,7 @@ class ConflictPlan:
 
 
 class ConflictingIds:
-    """Generates ids, reproducible by the 64-bit seed however many are taken at a time."""
+    """A generator of ids, reproducible by the 64-bit seed however many are taken at a time."""
 
     def __init__(self, plan: ConflictPlan, seed: int) -> None:
         self._plan = plan
@@ -111,7 +111,7 @@ def frame_bodies(
         `documents_per_body` documents but the last one, which has the rest.
 
     Raises:
-        ValueError: `documents_per_body` is less than 1.
+        ValueError: If `documents_per_body` is less than 1.
     """
     make = framing or frame
     for lines in batches(blocks, documents_per_body * lines_each):
@@ -119,7 +119,7 @@ def frame_bodies(
 
 
 def batches(blocks: Iterable[bytes], documents_per_body: int) -> Iterator[list[bytes]]:
-    """Like `frame_bodies`, but yields the lines of each body unframed."""
+    """Cut a stream like `frame_bodies`, but yield the lines of each body unframed."""
     if documents_per_body < 1:
         raise ValueError(f"a body needs at least one document, not {documents_per_body}")
     waiting: list[bytes] = []
@@ -158,7 +158,7 @@ def frame_created(documents: Sequence[bytes]) -> bytes:
 
 
 def frame_numbered(documents: Sequence[bytes], first: int, action: Literal["index", "create"]) -> bytes:
-    """A body whose documents have their number as their id, in ten digits or more; `first` is the first's."""
+    """Return a body of documents with their number, from `first`, as id of ten digits or more."""
     return b"".join(
         b'{"%b":{"_id":"%010d"}}\n%b\n' % (action.encode(), number, document)
         for number, document in enumerate(documents, first)

@@ -35,7 +35,7 @@ _TEMPLATE = (
 
 
 class Field(IntEnum):
-    """What is drawn for a document; the numbers are part of the random bits, so only append."""
+    """The drawn values of a document; the numbers are part of the random bits, so only append."""
 
     NODE = auto()
     TASK = auto()
@@ -59,7 +59,7 @@ def _first_of(epoch: int, documents: int) -> int:
 
 
 def generate(seed: int, documents: int, start: int, stop: int) -> Iterator[bytes]:
-    """The documents [start, stop), numbered from 0, of the corpus (seed, documents); in memory of a block.
+    """Yield documents [start, stop), numbered from 0, of the corpus (seed, documents), in a block of memory.
 
     Yields:
         Whole lines with newlines.

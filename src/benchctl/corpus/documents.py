@@ -72,7 +72,7 @@ def within(ranges: Iterable[Range], start: int, stop: int) -> tuple[Range, ...]:
 
 
 class Numbering:
-    """Hands out the numbers of consecutive documents from several ranges."""
+    """The numbers of consecutive documents from several ranges."""
 
     def __init__(self, ranges: Iterable[Range]) -> None:
         self._left = list(reversed(merged(ranges)))

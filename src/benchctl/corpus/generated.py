@@ -218,7 +218,7 @@ def _save_manifest(folder: Path, corpus: Corpus) -> None:
 
 
 def corpus_digest(parts: Iterable[CorpusPart]) -> str:
-    """SHA-256 over a line with the format's version, then one per part: name, documents, SHA-256."""
+    """Compute SHA-256 over a line with the format's version, then one per part: name, documents, SHA-256."""
     total = hashlib.sha256(f"benchctl corpus {FORMAT_VERSION}\n".encode())
     for part in parts:
         total.update(f"{part.name} {part.start} {part.stop} {part.sha256}\n".encode())
@@ -358,7 +358,7 @@ def corpus_name(generator: GeneratorName, documents: int, seed: int) -> str:
 
 
 def needed_bytes(generator: GeneratorName, documents: int) -> int:
-    """Upper estimate of the size of a corpus's files."""
+    """Estimate the size of a corpus's files from above."""
     return documents * GENERATORS[generator].file_bytes_a_document
 
 

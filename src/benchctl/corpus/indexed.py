@@ -30,7 +30,7 @@ from benchctl.home import Home
 
 
 class DamageError(Exception):
-    """A file is damaged, incomplete or of another kind; the text tells how, without naming the file."""
+    """A damaged or incomplete file, or one of another kind; the text explains it without naming the file."""
 
 
 _DAMAGE = (
@@ -319,7 +319,7 @@ def _load(kept: Path, path: Path) -> FileIndex | None:
 
 
 def _facts(path: Path) -> tuple[int, int, int]:
-    """(size in bytes, mtime in ns, ctime in ns)."""
+    """Return (size in bytes, mtime in ns, ctime in ns)."""
     try:
         info = path.stat()
     except OSError as err:

@@ -111,13 +111,13 @@ _ADVICE = Advice(
 
 
 def is_published(documents: Documents) -> bool:
-    """Return whether the track tells where a file can be fetched from."""
+    """Return whether the track gives a source to fetch a file from."""
     return documents.base_url is not None or documents.source_url is not None
 
 
 @dataclass(frozen=True)
 class Fetch:
-    """How files are fetched."""
+    """The way files are fetched."""
 
     home: Home  # has them as they are published: compressed
     progress: Progress
@@ -126,7 +126,7 @@ class Fetch:
     pause: Callable[[float], None] = time.sleep  # waits for so many seconds before another attempt
 
     def get(self, corpus: Corpus, documents: Documents) -> Path:
-        """Return a file of a corpus, fetched unless it exists.
+        """Find a file of a corpus, fetching it unless it exists.
 
         Raises:
             UsageError: If it cannot be kept under its name, or there is no source.

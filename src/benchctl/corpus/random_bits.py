@@ -20,7 +20,7 @@ _SECOND = 0x94D049BB133111EB
 
 
 def mix(value: int) -> int:
-    """SplitMix64's output function: a bijection of 64-bit integers; other input is taken modulo 2^64."""
+    """Apply SplitMix64's output function: a bijection of 64-bit integers; input is taken modulo 2^64."""
     value &= _MASK
     value = (value ^ (value >> 30)) * _FIRST & _MASK
     value = (value ^ (value >> 27)) * _SECOND & _MASK
@@ -28,7 +28,7 @@ def mix(value: int) -> int:
 
 
 def key(*parts: int) -> int:
-    """One 64-bit key from several integers, in order."""
+    """Return one 64-bit key from several integers, in order."""
     state = 0
     for part in parts:
         state = mix(state + _GOLDEN + mix(part))
@@ -36,7 +36,7 @@ def key(*parts: int) -> int:
 
 
 def words(stream: int, numbers: Words) -> Words:
-    """64 random bits for every counter, shape (n,), of a stream, which is a key.
+    """Return 64 random bits for every counter, shape (n,), of a stream, which is a key.
 
     The result has shape (n,); it is equal for equal (stream, number), at any position in the array.
     """
@@ -51,7 +51,7 @@ def words(stream: int, numbers: Words) -> Words:
 
 
 def below(stream: int, numbers: Words, bound: int) -> Indices:
-    """A uniform integer of [0, bound), bound from 1 to 2^32, for every counter of a stream; shape (n,).
+    """Return uniform integers of [0, bound), bound from 1 to 2^32, for counters of a stream; shape (n,).
 
     The upper 32 bits are scaled by multiplication; the bias of at most bound / 2^32 is far below what a
     corpus can reveal.

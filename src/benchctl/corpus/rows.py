@@ -1,4 +1,4 @@
-"""What generators share: slices of a corpus, part files, and text templates, filled many rows at once.
+"""The common part of generators: slices of a corpus, part files, and text templates filled in bulk.
 
 Of a template, constants are laid out once, columns fill the gaps, and padding is removed.
 """
@@ -61,7 +61,7 @@ class RowLayout:
         self._rows: npt.NDArray[np.void] = np.empty(0, np.dtype([]))
 
     def lines(self, count: int, columns: Mapping[str, Texts]) -> bytes:
-        """Fill the template `count` times; returns the concatenated rows, without padding.
+        """Fill the template `count` times; return the concatenated rows, without padding.
 
         `columns` has the texts of every gap, shape (count,); widths must not change between calls.
         """

@@ -302,7 +302,7 @@ def _shares(files: Sequence[CorpusFile], docs: int | None) -> tuple[CorpusFile, 
 
 
 def corpus_digest(files: Iterable[CorpusFile]) -> str:
-    """SHA-256 over which documents of which files go where, whatever the files' paths; hexadecimal."""
+    """Compute SHA-256 over which documents of which files go where, not over paths; hexadecimal."""
     total = hashlib.sha256(b"benchctl corpus files 1\n")
     for file in files:
         meaning = (

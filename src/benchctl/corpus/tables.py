@@ -165,41 +165,41 @@ def optional_nouns() -> Texts:
 
 @cache
 def processes() -> Texts:
-    """Names of processes."""
+    """Return the names of processes."""
     return _table(PROCESSES)
 
 
 @cache
 def regions() -> Texts:
-    """Names of cloud regions."""
+    """Return the names of cloud regions."""
     return _table(REGIONS)
 
 
 @cache
 def agents() -> Texts:
-    """Agents' ids."""
+    """Return agents' ids."""
     return _table(AGENT_IDS)
 
 
 @cache
 def clock() -> Texts:
-    """`HH:MM:SS` of every second of a day, shape (86400,)."""
+    """Return `HH:MM:SS` of every second of a day, shape (86400,)."""
     return _table(f"{s // 3600:02d}:{s // 60 % 60:02d}:{s % 60:02d}" for s in range(86_400))
 
 
 @cache
 def thousandths() -> Texts:
-    """`000` to `999`, shape (1000,)."""
+    """Return `000` to `999`, shape (1000,)."""
     return _table(f"{n:03d}" for n in range(1000))
 
 
 @cache
 def integers(stop: int) -> Texts:
-    """Decimal numbers from 0 up to, not including, `stop`."""
+    """Return decimal numbers from 0 up to, not including, `stop`."""
     return _table(str(n) for n in range(stop))
 
 
 @cache
 def octet_pairs() -> Texts:
-    """`0-0` to `255-255`, shape (65536,)."""
+    """Return `0-0` to `255-255`, shape (65536,)."""
     return _table(f"{n >> 8}-{n & 255}" for n in range(1 << 16))

@@ -1,1 +1,1 @@
-"""What a JVM reports about itself: compilations, inlining, pauses, profiles."""
+"""Reports of a JVM about itself: compilations, inlining, pauses, profiles."""

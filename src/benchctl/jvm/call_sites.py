@@ -1,4 +1,4 @@
-"""What inlining logs tell about a method or call site: found, judged, compared, located in runs."""
+"""Call sites and methods in inlining logs: found, judged, compared, located in runs."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -39,7 +39,7 @@ class SiteKey(NamedTuple):
 
 
 class Site(msgspec.Struct, frozen=True):
-    """What became of a call site in one compilation."""
+    """The fate of a call site in one compilation."""
 
     key: SiteKey
     compilation: Compilation
@@ -53,12 +53,12 @@ class Site(msgspec.Struct, frozen=True):
 
     @property
     def is_virtual(self) -> bool:
-        """Whether a dispatched call remains."""
+        """Return whether a dispatched call remains."""
         return any(fate.outcome == "virtual" for _, fate, _ in self.callees)
 
     @property
     def is_inlined(self) -> bool:
-        """Whether a callee is inlined."""
+        """Return whether a callee is inlined."""
         return any(fate.outcome == "inlined" for _, fate, _ in self.callees)
 
     @property
@@ -68,7 +68,7 @@ class Site(msgspec.Struct, frozen=True):
 
     @property
     def words(self) -> str:
-        """What became of it, in one line, equal for sites with the same fate."""
+        """The fate in one line, equal for sites with the same fate."""
         tried = sorted(
             {
                 (stable(callee), fate.value if fate is not Fate.OTHER else said)
@@ -79,7 +79,7 @@ class Site(msgspec.Struct, frozen=True):
 
 
 def newest_sites(log: InliningLog, *, under: str = "") -> dict[SiteKey, Site]:
-    """Every call site in its newest C2 compilation.
+    """Yield every call site in its newest C2 compilation.
 
     With `under`, only in compilations that are of this method or call it.
     """
@@ -240,7 +240,7 @@ def read_called(log: InliningLog, caller: str, callee: str) -> Called:
 
 
 def found_at(site: Site) -> Found:
-    """What became of one call site."""
+    """Return what became of one call site."""
     if site.is_inlined:
         # With more than two receivers C2 inlines one that has 90 % of the calls, without printing that it
         # dispatches the rest; the profile then counts more calls than its named receivers have.
@@ -282,7 +282,7 @@ class FoundCompilation:
 
 
 def find_newest(log: InliningLog, method: str, level: int | None) -> FoundCompilation:
-    """The newest compilation of a method, as `names` takes it; without any, the newest that calls it.
+    """Return the newest compilation of a method, as `names` takes it; without any, the newest that calls it.
 
     `level` is that of the compilation, 1 to 4; None for any.
 
@@ -369,7 +369,7 @@ class RunLog:
 
 
 def logs_of(folder: RunFolder, record: RunRecord) -> list[RunLog]:
-    """All logs, by block and boot.
+    """Return all logs, by block and boot.
 
     They are kept as evidence, or are the standard output of nodes whose variant has the flag itself.
     """
@@ -385,7 +385,7 @@ def logs_of(folder: RunFolder, record: RunRecord) -> list[RunLog]:
 def choose(
     logs: Sequence[RunLog], variant: str | None, block: int | None, boot: int | None, node: str | None = None
 ) -> RunLog:
-    """The log that is asked for: the first block, its last boot and the first node, unless specified.
+    """Return the log that is asked for: the first block, its last boot and the first node, unless specified.
 
     Raises:
         UsageError: If there is none, or no variant is named where several have one.

@@ -81,18 +81,18 @@ class TextLine(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def by_c2(self) -> bool:
-        """Whether only C2 prints this."""
+        """Return whether only C2 prints this."""
         return bool(self.receivers)
 
 
 class ThreadLine(msgspec.Struct, frozen=True, gc=False):
-    """From here on this thread writes."""
+    """A switch of the writing thread."""
 
     thread: int
 
 
 class GivenUpLine(msgspec.Struct, frozen=True, gc=False):
-    """A compilation failed, or is no longer entered."""
+    """A compilation that failed, or is no longer entered."""
 
     key: CompilationKey  # which
     stamp_ms: int  # when, milliseconds since the JVM started
@@ -132,7 +132,7 @@ class Lines(dict[bytes, Line]):
         return line
 
     def of_tree(self, raw: bytes) -> TreeLine:
-        """A line that is known to be a tree's."""
+        """Parse a line that is known to be a tree's."""
         line = self[raw]
         return line if isinstance(line, CallLine | TextLine) else TextLine(raw, (), of_tree=False)
 
@@ -154,7 +154,7 @@ class _CallFactsCache(dict[bytes, _CallFacts | None]):
 
 
 def foreign_lines(lines: Iterable[bytes]) -> Iterator[bytes]:
-    """Lines that are not the log's, such as an engine's own on standard output."""
+    """Yield lines that are not the log's, such as an engine's own on standard output."""
     read = Lines()
     for raw in lines:
         line = read[raw.rstrip(b"\r\n")]
@@ -163,7 +163,7 @@ def foreign_lines(lines: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def text(raw: bytes) -> str:
-    """Bytes of a log as text, unescaped; invalid UTF-8 is shown as escapes."""
+    """Decode bytes of a log as unescaped text; invalid UTF-8 is shown as escapes."""
     if b"&" in raw:
         for entity, char in _ENTITIES:
             raw = raw.replace(entity, char)
@@ -171,7 +171,7 @@ def text(raw: bytes) -> str:
 
 
 def dotted(name: str) -> str:
-    """A class or method with dots: unloaded classes and receivers are printed with slashes."""
+    """Return a class or method with dots: unloaded classes and receivers are printed with slashes."""
     if "/" not in name:
         return name
     holder, colons, method = name.partition("::")
@@ -243,7 +243,7 @@ _C1, _C2 = -2, -3  # instead of threads, if the log names none
 
 
 def read_tree(pieces: Iterable[bytes], root: str = "") -> Tree:
-    """The tree of these pieces of lines, in order; the last line of one may continue in the next.
+    """Return the tree of these pieces of lines, in order; the last line of one may continue in the next.
 
     `root` is the compiled method; empty if unknown.
     """
@@ -256,15 +256,17 @@ def read_tree(pieces: Iterable[bytes], root: str = "") -> Tree:
 
 def _add_piece(lines: list[TreeLine], piece: Sequence[TreeLine], read: Lines) -> None:
     """Add lines to a tree; the first may continue the last, if another thread interrupted that."""
-    if lines and piece and (_is_rest(piece[0]) or lines[-1].raw.isspace()):
-        lines[-1] = read.of_tree(lines[-1].raw + piece[0].raw)
+    first = piece[0] if piece else None
+    is_continuation = isinstance(first, TextLine) and not first.receivers
+    if lines and first is not None and (is_continuation or lines[-1].raw.isspace()):
+        lines[-1] = read.of_tree(lines[-1].raw + first.raw)
         lines += piece[1:]
     else:
         lines += piece
 
 
 def nested(lines: Iterable[TreeLine], root: str) -> Tree:
-    """The calls of one tree's lines, each with its parent; `root` is the compiled method, empty if unknown.
+    """Return the calls of one tree's lines, each with its parent; `root` is the compiled method, or empty.
 
     The depth of a call follows from its column, compared with preceding ones: excerpts begin anywhere.
     """
@@ -296,10 +298,6 @@ def nested(lines: Iterable[TreeLine], root: str) -> Tree:
     return Tree(tuple(calls), tuple(unread))
 
 
-def _is_rest(line: TreeLine) -> bool:
-    return isinstance(line, TextLine) and not line.receivers
-
-
 def _add_receivers(calls: list[Call], more: tuple[Receiver, ...]) -> None:
     calls[-1] = msgspec.structs.replace(calls[-1], receivers=calls[-1].receivers + more)
 
@@ -316,11 +314,11 @@ class Entry(msgspec.Struct):
     lines: list[TreeLine]  # in order, parsed but not nested
 
     def tree(self) -> Tree:
-        """What was inlined into it."""
+        """The tree of what was inlined into it."""
         return nested(self.lines, self.compilation.method)
 
     def callees(self) -> Iterator[str]:
-        """The methods that it calls, inlined or not, with repetition."""
+        """Return the methods that it calls, inlined or not, with repetition."""
         return (callee.method for line in self.lines if isinstance(line, CallLine) for callee in line.callees)
 
 
@@ -366,7 +364,7 @@ class _Reader:
         self._switched = False  # right after a switch of threads
 
     def take(self, lines: list[bytes]) -> Iterator[Entry]:
-        """Parse lines; yields the compilations that ended in them."""
+        """Parse lines; yield the compilations that ended in them."""
         self._account.lines += len(lines)
         piece = self._piece
         for line in map(self._read.__getitem__, lines):
@@ -471,13 +469,13 @@ class Mentions:
     calling: tuple[Entry, ...]  # those that call it, inlined or not
 
     def all(self) -> list[Entry]:
-        """Both, without duplicates, oldest first."""
+        """Return both, without duplicates, oldest first."""
         by_number = {entry.number: entry for entry in (*self.rooted, *self.calling)}
         return [by_number[number] for number in sorted(by_number)]
 
 
 class InliningLog:
-    """What HotSpot compiled and inlined, from bytes or a file: text, or compressed as `.zst`.
+    """The compilations and inlining of HotSpot, from bytes or a file: text, or compressed as `.zst`.
 
     Iterating is one pass. It yields a compilation when the thread that printed it begins another: not quite
     in the order of `number`.
@@ -488,7 +486,7 @@ class InliningLog:
         self._account: Account | None = None
 
     def __iter__(self) -> Iterator[Entry]:
-        """All compilations.
+        """Yield all compilations.
 
         Raises:
             BenchctlError: If the file cannot be read or decompressed, or is truncated.
@@ -511,11 +509,11 @@ class InliningLog:
         return self._account or Account()
 
     def given_up_ms(self, compilation: Compilation) -> int | None:
-        """When a compilation was made not entrant, milliseconds since the JVM started; None if never."""
+        """Return when a compilation was made not entrant, ms since the JVM started; None if never."""
         return None if compilation.key is None else self.account.given_up_ms.get(compilation.key)
 
     def mentions(self, method: str) -> Mentions:
-        """The compilations that involve a method, as `names` takes it."""
+        """Return the compilations that involve a method, as `names` takes it."""
         meant = functools.cache(functools.partial(names, asked=method))
         rooted, calling = [], []
         for entry in self:
@@ -526,7 +524,7 @@ class InliningLog:
         return Mentions(_by_number(rooted), _by_number(calling))
 
     def methods(self) -> set[str]:
-        """The names of all compiled methods, and of all that fragments call."""
+        """Return the names of all compiled methods, and of all that fragments call."""
         found: set[str] = set()
         for entry in self:
             found.update([entry.compilation.method] if entry.compilation.method else entry.callees())

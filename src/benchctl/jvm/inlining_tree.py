@@ -13,7 +13,7 @@ Outcome = Literal["inlined", "virtual", "refused", "unknown"]
 
 
 class Fate(Enum):
-    """What became of a call site; the values are benchctl's names, close to HotSpot's words."""
+    """The fate of a call site; the values are benchctl's names, close to HotSpot's words."""
 
     HOT = "inline (hot)"
     PLAIN = "inline"
@@ -52,7 +52,7 @@ class Fate(Enum):
 
     @functools.cached_property
     def outcome(self) -> Outcome:
-        """Whether the callee's code is at the call site, is reached by dispatch, or is called directly."""
+        """The way the callee's code is reached: at the call site, by dispatch, or by a direct call."""
         if self in _INLINED:
             return "inlined"
         if self in {Fate.VIRTUAL, Fate.NO_STATIC_BINDING}:
@@ -123,7 +123,7 @@ _REFUSED = "failed to inline: "
 
 @functools.lru_cache(maxsize=4096)  # logs have a few dozen texts, hundreds of thousands of times
 def fate_of(text: str) -> Fate:
-    """The fate in HotSpot's words, without the type profile; `OTHER` for unknown words."""
+    """Return the fate in HotSpot's words, without the type profile; `OTHER` for unknown words."""
     words = text.removeprefix(_REFUSED)  # JDK 25
     if words == "inline":
         return Fate.PLAIN
@@ -190,24 +190,24 @@ CompilationKey = tuple[int, bool]
 
 
 def simple(method: str) -> str:
-    """`Class::method` without the package and without addresses."""
+    """Return `Class::method` without the package and without addresses."""
     holder, colons, name = stable(method).partition("::")
     return f"{holder.rpartition('.')[2]}{colons}{name}"
 
 
 @functools.lru_cache(maxsize=1 << 15)  # every call of a log names a method, usually one of a few
 def stable(method: str) -> str:
-    """The name without the addresses of hidden classes: the same in every JVM."""
+    """Return the name without the addresses of hidden classes: the same in every JVM."""
     return _HIDDEN.sub("", method)
 
 
 def own_name(method: str) -> str:
-    """The method's name without its class."""
+    """Return the method's name without its class."""
     return method.partition("::")[2]
 
 
 def names(method: str, asked: str) -> bool:
-    """Whether a user's `asked` names the method `package.Outer$Inner::method`.
+    """Return whether a user's `asked` names the method `package.Outer$Inner::method`.
 
     Accepts the same, or a suffix that begins with a class: `Outer$Inner::method`, `Inner::method`; or
     `method` or `::method` alone.
@@ -218,7 +218,7 @@ def names(method: str, asked: str) -> bool:
 
 
 def in_library(method: str) -> bool:
-    """Whether it is part of the Java library."""
+    """Return whether it is part of the Java library."""
     return method.startswith(_LIBRARY)
 
 
@@ -236,7 +236,7 @@ class CutTree:
 def cut_tree(
     calls: Sequence[Call], *, asked: str = "", depth: int | None = None, everything: bool = False
 ) -> CutTree:
-    """Leave out what happens only within the Java library, and the obvious.
+    """Remove what happens only within the Java library, and the obvious.
 
     Kept are all calls of methods outside the Java library except accessors, intrinsics and forced inlining;
     virtual calls; sites with several receivers; calls refused because of a compiler limit; what was asked

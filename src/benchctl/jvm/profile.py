@@ -50,7 +50,7 @@ class Profile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="k
     unread: int = 0  # lines of the recording that could not be parsed
 
     def samples(self) -> Iterator[Sample]:
-        """All samples, in order of time."""
+        """Yield all samples, in order of time."""
         stacks = [tuple(self.frames[place] for place in stack) for stack in self.stacks]
         columns = zip(self.uptime_ns, self.native, self.thread, self.stack, self.cut, strict=True)
         for uptime_ns, native, thread, stack, cut in columns:
@@ -58,7 +58,7 @@ class Profile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="k
 
 
 def profile_of(samples: Iterable[Sample], unread: int = 0) -> Profile:
-    """The profile of one node start from its samples, in any order."""
+    """Return the profile of one node start from its samples, in any order."""
     frames: dict[str, int] = {}
     threads: dict[str, int] = {}
     stacks: dict[tuple[int, ...], int] = {}
@@ -92,7 +92,7 @@ def profile_of(samples: Iterable[Sample], unread: int = 0) -> Profile:
 
 
 def read_profile(folder: Path) -> Profile | None:
-    """The profile in a folder of evidence; None when there is none.
+    """Return the profile in a folder of evidence; None when there is none.
 
     Raises:
         BenchctlError: If it cannot be read, is damaged, or of another version.
@@ -135,7 +135,7 @@ _FARTHEST_ZONE = timedelta(hours=18)
 
 @dataclass(frozen=True)
 class RecordingClock:
-    """Times by the host's clock, in UTC, without a time zone.
+    """A reader of times by the host's clock, in UTC, without a time zone.
 
     A recording is printed in the time zone of its JVM, which it does not name; and what it calls the JVM's
     start is the end of the JVM's own startup, seconds later.
@@ -146,7 +146,7 @@ class RecordingClock:
 
 
 class RecordingText:
-    """Parser of `jfr print --events ... --stack-depth N`, lazily from its lines, with or without line ends.
+    """A parser of `jfr print --events ... --stack-depth N`, lazy, of lines with or without line ends.
 
     Attributes:
         unread: lines so far that could not be parsed; a sample whose time is among them is skipped.
@@ -241,7 +241,7 @@ def _frame(found: re.Match[str]) -> str:
 
 
 def collapse(stacks: Mapping[Stack, int]) -> str:
-    """Collapsed stacks from stack -> samples, sorted, one per line."""
+    """Return collapsed stacks from stack -> samples, sorted, one per line."""
     return "".join(f"{';'.join(stack)} {count}\n" for stack, count in sorted(stacks.items()))
 
 
@@ -294,14 +294,14 @@ _NUMBER = re.compile(r"[-#\s]*\d+$")
 
 @dataclass(frozen=True)
 class Choice:
-    """Which samples are counted."""
+    """The selection of samples to count."""
 
     native: bool = False  # those in native code that were not waiting; else those that ran Java
     thread: re.Pattern[str] | None = None  # must match somewhere in the thread's name; None for all
     windows: tuple[Window, ...] | None = None  # must include the sample; None for any time
 
     def takes(self, sample: Sample) -> bool:
-        """Whether a sample is counted."""
+        """Return whether a sample is counted."""
         if sample.native != self.native or (self.native and _waits(sample)) or sample.thread == _OWN_THREAD:
             return False
         if self.thread is not None and self.thread.search(sample.thread) is None:
@@ -337,14 +337,14 @@ def count_stacks(samples: Iterable[Sample], choice: Choice, *, pools: bool = Fal
 
 
 def pool_of(thread: str) -> str:
-    """The common part of the threads of a pool: `search` of `elasticsearch[node][search][T#3]`."""
+    """Return the common part of the threads of a pool: `search` of `elasticsearch[node][search][T#3]`."""
     found = _POOL.search(thread)
     name = found["pool"] if found else _NUMBER.sub("", thread)
     return (name or thread).replace(";", ",")
 
 
 def merged(counted: Iterable[Counted]) -> Counted:
-    """The sum over several node starts."""
+    """Add up several node starts."""
     stacks: Counter[Stack] = Counter()
     total = cut = 0
     for one in counted:
@@ -355,7 +355,7 @@ def merged(counted: Iterable[Counted]) -> Counted:
 
 
 def engine_neutral(counted: Counted) -> Counted:
-    """With `org.elasticsearch` and `org.opensearch` unified: most of both is the same code."""
+    """Unify `org.elasticsearch` and `org.opensearch`: most of both is the same code."""
     stacks: Counter[Stack] = Counter()
     for stack, count in counted.stacks.items():
         stacks[tuple(_ENGINE.sub("org.<engine>.", frame) for frame in stack)] += count
@@ -363,7 +363,7 @@ def engine_neutral(counted: Counted) -> Counted:
 
 
 def without_lines(counted: Counted) -> Counted:
-    """With methods instead of lines."""
+    """Replace lines by their methods."""
     stacks: Counter[Stack] = Counter()
     for stack, count in counted.stacks.items():
         stacks[tuple(map(method_of, stack))] += count
@@ -371,7 +371,7 @@ def without_lines(counted: Counted) -> Counted:
 
 
 def method_of(frame: str) -> str:
-    """A frame without its line."""
+    """Return a frame without its line."""
     method, colon, line = frame.rpartition(":")
     return method if colon and line.isdecimal() else frame
 
@@ -412,7 +412,7 @@ class Difference:
 
 
 def shares(forks: Sequence[Counted], *, size: int = 1, inclusive: bool = False) -> list[Share]:
-    """Shares of frames, largest first, ties by name.
+    """Return the shares of frames, largest first, ties by name.
 
     Args:
         forks: of one variant; those without samples are ignored.
@@ -436,7 +436,7 @@ def differences(
     size: int = 1,
     inclusive: bool = False,
 ) -> list[Difference]:
-    """Differences of shares, largest first, ties by name; options as for `shares`."""
+    """Return the differences of shares, largest first, ties by name; options as for `shares`."""
     first = {share.stack: share for share in shares(baseline, size=size, inclusive=inclusive)}
     second = {share.stack: share for share in shares(contender, size=size, inclusive=inclusive)}
     sizes = merged(baseline).samples, merged(contender).samples
@@ -486,7 +486,7 @@ class ForkProfile:
 
 
 def fork_profiles(folder: RunFolder, record: RunRecord, variant: str, node: str = "") -> list[ForkProfile]:
-    """The profiles of a variant's finished forks, in block order; forks without any are skipped.
+    """Return the profiles of a variant's finished forks, in block order; forks without any are skipped.
 
     `node` is one of several; empty for all of them.
 

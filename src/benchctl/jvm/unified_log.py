@@ -20,7 +20,7 @@ _LINE = re.compile(r"\[(\d{1,18})ns\]\[(\d+)\s*\](.*)")
 
 
 def decorated(lines: Iterable[str], pid: int, started_ns: int) -> Iterator[tuple[int, str]]:
-    """What one process logged: (nanoseconds since it started, the rest of the line, right-stripped).
+    """Yield what one process logged: (nanoseconds since it started, the rest of the line, right-stripped).
 
     Start scripts run other JVMs with the same flags before a server, and the last line may be cut. Lines of
     other processes, and lines without decorations, are skipped.
@@ -80,7 +80,7 @@ class JitEvent:
 
 
 def read_events(lines: Iterable[str], pid: int, started_ns: int) -> Iterator[JitEvent]:
-    """What the compilers of one process did, in the order of the log; arguments as for `decorated`."""
+    """Yield what the compilers of one process did, in the order of the log; arguments as for `decorated`."""
     for uptime_ns, text in decorated(lines, pid, started_ns):
         yield _event(uptime_ns, text)
 
@@ -126,7 +126,7 @@ _PART = re.compile(r"(?P<name>[A-Z][A-Za-z ]+): (?P<ns>\d{1,18}) ns")
 
 @dataclass(frozen=True)
 class GcPause:
-    """The collector stopped all threads."""
+    """A stop of all threads by the collector."""
 
     start_ns: int  # when it began, on the clock of its end
     pause_ns: int  # its length
@@ -137,7 +137,7 @@ class GcPause:
 
 @dataclass(frozen=True)
 class Safepoint:
-    """All threads were stopped for an operation of the JVM."""
+    """A stop of all threads for an operation of the JVM."""
 
     uptime_ns: int  # when it was requested, since the process started
     reach_ns: int  # until the last thread had stopped
@@ -146,7 +146,7 @@ class Safepoint:
 
 
 def parse_pause(text: str, end_ns: int) -> GcPause | None:
-    """The pause that a log line reports at its end, for any collector; None for other lines.
+    """Return the pause that a log line reports at its end, for any collector; None for other lines.
 
     Leading decorations of the line are skipped; `end_ns` is when it was written.
     """
@@ -159,7 +159,7 @@ def parse_pause(text: str, end_ns: int) -> GcPause | None:
 
 
 def read_stops(lines: Iterable[str], pid: int, started_ns: int) -> Iterator[GcPause | Safepoint]:
-    """When one process was stopped, in the order of the log; arguments as for `decorated`."""
+    """Yield the stops of one process, in the order of the log; arguments as for `decorated`."""
     for end_ns, text in decorated(lines, pid, started_ns):
         if (pause := parse_pause(text, end_ns)) is not None:
             yield pause

@@ -1,1 +1,1 @@
-"""Tracks and challenges: what is asked of an engine, in Rally's JSON."""
+"""Tracks and challenges: the requests to an engine, in Rally's JSON."""

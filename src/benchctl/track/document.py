@@ -11,7 +11,7 @@ import msgspec
 from benchctl.errors import UsageError
 from benchctl.nearest import guess, nearest
 from benchctl.track.template import Rendered
-from benchctl.track.template_source import Origin, cut
+from benchctl.track.template_source import cut
 from benchctl.yaml_file import COMPLAINT_PLACE, find_place, steps_of
 
 T = TypeVar("T")
@@ -133,7 +133,7 @@ class Document:
         self._rendered = rendered
 
     def refuse(self, where: str, message: str, *, hint: str = "", key: str | None = None) -> UsageError:
-        """An error about a value.
+        """Return an error about a value.
 
         Args:
             where: its JSON path.
@@ -153,7 +153,7 @@ class Document:
         """Refuse a duplicate key at an offset; a lenient document ignores the first one.
 
         Raises:
-            UsageError: the document is not lenient.
+            UsageError: If the document is not lenient.
         """
         text = f"{self._place_at(offset)}: {cut(where)}: the key '{cut(key)}' is given twice"
         if not self.lenient:
@@ -161,7 +161,7 @@ class Document:
         self.notes.append(f"{text}, and the last one counts")
 
     def place(self, where: str, key: str | None = None) -> str:
-        """File and line of a JSON path; only the file if the line is unknown."""
+        """Return file and line of a JSON path; only the file if the line is unknown."""
         if self._rendered is None:
             return self.name
         return self._place_at(offset_of(self._rendered.text, where, key))
@@ -175,8 +175,8 @@ def read_document(rendered: Rendered, *, lenient: bool = False) -> tuple[Documen
     """Parse the JSON of a rendered file; returns the document and its value.
 
     Raises:
-        UsageError: it is not JSON; the message shows the lines around the error and their file. Or an object
-            has a duplicate key; in a lenient document that is noted, and the last one counts.
+        UsageError: If the file is not JSON; the message shows the lines around the error and their file. Or
+            if an object has a duplicate key; in a lenient document that is noted, and the last one counts.
     """
     document = Document(str(rendered.path), rendered, lenient=lenient)
     try:
@@ -241,16 +241,14 @@ def _excerpt(rendered: Rendered, line: int, column: int) -> str:
     for number in range(max(1, line - _AROUND), min(len(rows), line + _AROUND) + 1):
         row = rows[number - 1]
         first = offset + len(row) - len(row.lstrip())
-        shown.append((_short(rendered.origin(first), number), row[left : left + _WIDEST]))
+        origin = rendered.origin(first)
+        label = f"{origin.path.name}:{origin.line}" if origin is not None else str(number)
+        shown.append((label, row[left : left + _WIDEST]))
         if number == line:
             shown.append(("", " " * (column - 1 - left) + "^"))
         offset += len(row) + 1
     width = max(len(label) for label, _ in shown)
     return "\n".join(f"  {label:>{width}} | {row}".rstrip() for label, row in shown)
-
-
-def _short(origin: Origin | None, number: int) -> str:
-    return f"{origin.path.name}:{origin.line}" if origin is not None else str(number)
 
 
 def _hint(undefined: Iterable[str]) -> str:
@@ -262,7 +260,7 @@ def convert(raw: Any, kind: type[T], document: Document, where: str) -> T:
     """Convert JSON to a typed form.
 
     Raises:
-        UsageError: it does not fit; the message names file and JSON path.
+        UsageError: If it does not fit; the message names file and JSON path.
     """
     if isinstance(raw, Mapping):
         raw = _fitting_keys(raw, encoded_names(kind), document, where)
@@ -283,7 +281,7 @@ _KEYS: dict[Any, tuple[str, ...]] = {}
 
 
 def encoded_names(kind: Any) -> tuple[str, ...]:
-    """The keys of a struct in JSON."""
+    """Return the keys of a struct in JSON."""
     if kind not in _KEYS:
         # Slower than parsing a task.
         _KEYS[kind] = tuple(field.encode_name for field in msgspec.structs.fields(kind))
@@ -304,7 +302,7 @@ def _fitting_keys(
     """An object without comments and misplaced keys.
 
     Raises:
-        UsageError: a key is unknown.
+        UsageError: If a key is unknown.
     """
     kept: dict[str, Any] = {}
     for key, value in raw.items():
@@ -328,7 +326,7 @@ def fitting_key(
         others: also ignore unknown keys that resemble no known one.
 
     Raises:
-        UsageError: the key is unknown.
+        UsageError: If the key is unknown.
     """
     if _COMMENT.fullmatch(key):
         return

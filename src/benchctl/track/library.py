@@ -1,4 +1,4 @@
-"""Where tracks and challenges are found: shipped with benchctl, or the user's own by path."""
+"""Locations of tracks and challenges: shipped with benchctl, or the user's own by path."""
 
 from pathlib import Path
 
@@ -14,7 +14,7 @@ _PACKAGE = Path(__file__).resolve().parents[1]
 
 
 def shipped(kind: str, *, package: Path = _PACKAGE) -> Path:
-    """The folder of shipped `tracks`, `challenges` or `experiments`.
+    """Return the directory of shipped `tracks`, `challenges` or `experiments`.
 
     An installed wheel has them inside the package, a checkout at its top.
     """
@@ -23,22 +23,22 @@ def shipped(kind: str, *, package: Path = _PACKAGE) -> Path:
 
 
 def challenge_names() -> tuple[str, ...]:
-    """Names of the shipped challenges, sorted."""
+    """Return the names of the shipped challenges, sorted."""
     return tuple(sorted(path.stem for path in shipped("challenges").glob("*.json")))
 
 
 def track_names() -> tuple[str, ...]:
-    """Names of the shipped tracks, sorted."""
+    """Return the names of the shipped tracks, sorted."""
     return tuple(sorted(path.parent.name for path in shipped("tracks").glob("*/track.json")))
 
 
 def find_challenge(name: str, also: tuple[str, ...] = ()) -> Path:
-    """The file of a challenge: a shipped name, or the path of a JSON file.
+    """Find the file of a challenge: a shipped name, or the path of a JSON file.
 
     `also` are names that would have been found elsewhere, for the hint.
 
     Raises:
-        UsageError: there is no such challenge.
+        UsageError: If there is no such challenge.
     """
     return _find(
         name,
@@ -50,10 +50,10 @@ def find_challenge(name: str, also: tuple[str, ...] = ()) -> Path:
 
 
 def find_track(name: str) -> Path:
-    """The main file of a track: a shipped name, or the path of a folder or file.
+    """Find the main file of a track: a shipped name, or the path of a directory or file.
 
     Raises:
-        UsageError: there is no such track, or the folder has several.
+        UsageError: If there is no such track, or the folder has several.
     """
     path = _find(name, "track", shipped("tracks") / name / "track.json", track_names(), track_names())
     if not path.is_dir():

@@ -1,4 +1,4 @@
-"""Loads tracks and challenges, by name or path, and filters their tasks."""
+"""The loader of tracks and challenges, by name or path, and filters of their tasks."""
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
@@ -277,7 +277,7 @@ class _Reader:
         return Template(entry.name, kind, body, entry.index_pattern, entry.delete_matching_indices)
 
     def _read_beside(self, name: str, where: str) -> tuple[Document, Any]:
-        """Another file of the track, a template like the main one."""
+        """Read another file of the track, a template like the main one."""
         path = self._path.parent / name
         if "\0" in name or not self._renderer.reach.allows(path.resolve()):
             raise self._document.refuse(where, f"'{name}' lies outside the track and the folders beside it")
@@ -331,7 +331,7 @@ def load_track(name: str, params: Mapping[str, Any]) -> tuple[Track, set[str]]:
         The track, and the names of all parameters that its files use.
 
     Raises:
-        UsageError: something is missing or wrong; the message names file and JSON path.
+        UsageError: If something is missing or wrong; the message names file and JSON path.
     """
     path = find_track(name)
     renderer = Renderer(path.parent, params, lenient=True)
@@ -353,7 +353,7 @@ def load_challenge(name: str, track: Track, params: Mapping[str, Any]) -> tuple[
         The challenge, and the names of the parameters that it uses.
 
     Raises:
-        UsageError: something is missing or wrong; the message names file and JSON path.
+        UsageError: If something is missing or wrong; the message names file and JSON path.
     """
     fault = track.fault_of(name)
     if fault is not None:
@@ -430,7 +430,7 @@ def reject_lacking(track: Track, challenge: Challenge) -> None:
     """Refuse a challenge that needs the track's plug-in.
 
     Raises:
-        UsageError: names everything that would be missing.
+        UsageError: If it does; the message names everything that is missing.
     """
     lacking = track.lacking(challenge)
     if lacking:
@@ -453,7 +453,7 @@ def reject_unused(params: Mapping[str, Any], known: set[str]) -> None:
     """Refuse a parameter that no file of the track or challenges uses: it is a typo.
 
     Raises:
-        UnusedParameter: names the parameter and the nearest one that would be used.
+        UnusedParameter: If there is one; the message names it and the nearest parameter that is used.
     """
     for name in params:
         if name not in known:
@@ -476,7 +476,7 @@ class TaskFilter(NamedTuple):
         return self.value if self.subject == "name" else f"{self.subject}:{self.value}"
 
     def matches(self, task: Task, operation: Operation) -> bool:
-        """Whether it matches a task."""
+        """Return whether it matches a task."""
         return self.value in _labels(task, operation)[self.subject]
 
 
@@ -484,7 +484,7 @@ def parse_filters(text: str) -> tuple[TaskFilter, ...]:
     """Parse comma-separated filters: a task's name, `type:search`, `tag:setup`.
 
     Raises:
-        UsageError: a filter is none of these.
+        UsageError: If a filter is none of these.
     """
     found = []
     for part in filter(None, (part.strip() for part in text.split(","))):
@@ -505,7 +505,7 @@ def filter_tasks(
     include: Iterable[TaskFilter] = (),
     exclude: Iterable[TaskFilter] = (),
 ) -> tuple[Challenge, ...]:
-    """Challenges with some of their tasks.
+    """Return challenges with some of their tasks.
 
     Args:
         challenges: as loaded, at least one.
@@ -514,8 +514,8 @@ def filter_tasks(
         exclude: remove matches of these.
 
     Raises:
-        UsageError: a filter matches no task of any challenge, a challenge is left without tasks, or with one
-            that no longer ends.
+        UsageError: If a filter matches no task of any challenge, a challenge is left without tasks, or with
+            one that no longer ends.
     """
     include, exclude = tuple(include), tuple(exclude)
     if not include and not exclude:

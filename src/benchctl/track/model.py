@@ -42,7 +42,7 @@ class Documents(msgspec.Struct, frozen=True, rename="kebab", omit_defaults=True,
 
     @property
     def packed(self) -> bool:
-        """Whether the published file is compressed."""
+        """Return whether the published file is compressed."""
         return self.source_file.endswith(_PACKED)
 
     @property
@@ -98,7 +98,7 @@ def read_corpora(entries: Sequence[Any], document: Document, targets: Targets) -
     """Parse the corpora of a track, the JSON at `$.corpora`.
 
     Raises:
-        UsageError: something is wrong or contradictory; the message names file and JSON path.
+        UsageError: If something is wrong or contradictory; the message names file and JSON path.
     """
     found: dict[str, Corpus] = {}
     for place, raw in enumerate(entries):
@@ -219,7 +219,7 @@ class Task(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="keba
 
     @property
     def label(self) -> str:
-        """What tables call this task."""
+        """The name that tables show."""
         return self.name or self.operation
 
     @property
@@ -233,18 +233,18 @@ class Task(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="keba
 
     @property
     def throttled(self) -> bool:
-        """Whether its requests are due at times of their own: by a rate, or by a plug-in's scheduler."""
+        """Return whether requests have due times: by a rate, or by a plug-in's scheduler."""
         return self.rate_per_s is not None or self.scheduler is not None
 
     @property
     def only_counted(self) -> bool:
-        """Whether a number of requests is all that is said of how long it lasts: no warm-up, time or rate."""
+        """Return whether its length is a number of requests only: no warm-up, time or rate."""
         warm_up = self.warmup_iterations is not None or self.warmup_time_period is not None
         return self.iterations is not None and not warm_up and not self.throttled
 
     @property
     def planned_s(self) -> float | None:
-        """Seconds that it lasts by its time periods or its rate; None when that is up to the node."""
+        """Seconds that its time periods or its rate make it last; None when the node decides."""
         warmup_s = self.warmup_time_period or 0.0
         if self.time_period is not None:
             return warmup_s + self.time_period
@@ -282,7 +282,7 @@ class Challenge(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=
         return tuple(tuple(places) for _, places in keyed)
 
     def only_counts(self, params: Collection[str]) -> bool:
-        """Whether its tasks only count requests, and no parameter says how many.
+        """Return whether its tasks only count requests, and no parameter says how many.
 
         Args:
             params: names of those given, with those of a single challenge.
@@ -293,7 +293,7 @@ class Challenge(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=
 
 
 class IndexBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """What an index is created with: settings, mappings and aliases, the same for all engines."""
+    """The body to create an index with: settings, mappings and aliases, the same for all engines."""
 
     settings: dict[str, Any] = {}
     mappings: dict[str, Any] = {}
@@ -304,7 +304,7 @@ class IndexBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_de
         """Primary shards; engines give one where the settings say nothing.
 
         Raises:
-            ValueError: the settings say something that is not a number.
+            ValueError: If the settings say something that is not a number.
         """
         nested = self.settings.get("index")
         own = nested.get("number_of_shards") if isinstance(nested, dict) else None
@@ -334,7 +334,7 @@ class Template(msgspec.Struct, frozen=True, rename="kebab", omit_defaults=True):
 
 
 class Fault(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What is wrong with a part of a track while the rest of it can be used."""
+    """A part of a track that is wrong while the rest can be used."""
 
     message: str  # with the place in the file
     hint: str = ""
@@ -344,7 +344,7 @@ class Fault(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def error(self) -> UsageError:
-        """What to raise where the part is needed after all."""
+        """The error to raise where the part is needed after all."""
         return UsageError(self.message, hint=self.hint)
 
 
@@ -379,7 +379,7 @@ class Track(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         """The only index.
 
         Raises:
-            UsageError: the track has several, or none.
+            UsageError: If the track has several, or none.
         """
         if len(self.indices) != 1:
             raise UsageError(
@@ -415,15 +415,15 @@ class Track(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def default_challenge(self) -> Challenge | None:
-        """That challenge; None if it is faulty."""
+        """The challenge to run by default; None if it is faulty."""
         return self.challenges.get(self.default_name or "")
 
     def fault_of(self, challenge: str) -> Fault | None:
-        """What prevents a challenge from being run."""
+        """Return what prevents a challenge from being run."""
         return next((fault for fault in self.faults if challenge and fault.challenge == challenge), None)
 
     def lacking(self, challenge: Challenge) -> tuple[str, ...]:
-        """What a challenge needs beyond benchctl itself, one phrase each, in order of use."""
+        """Return what a challenge needs beyond benchctl itself, one phrase each, in order of use."""
         known = self.operations | challenge.operations
         found: dict[str, None] = {}
         for task in challenge.schedule:
@@ -435,10 +435,10 @@ class Track(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return tuple(found)
 
     def with_challenges(self, *challenges: Challenge) -> "Track":
-        """The track with the operations that these challenges define.
+        """Return the track with the operations that these challenges define.
 
         Raises:
-            UsageError: two of them define different ones of the same name.
+            UsageError: If two of them define different ones of the same name.
         """
         defined: dict[str, TrackOperation] = {}
         for challenge in challenges:
@@ -461,7 +461,7 @@ _TIMESTAMP = "@timestamp"
 
 
 def as_plain_template(body: Mapping[str, Any], templates: Iterable[Template]) -> dict[str, Any]:
-    """A composable template of plain indices that otherwise equal those of its data stream.
+    """Return a composable template of plain indices that otherwise equal those of its data stream.
 
     A node maps a data stream's timestamp as a date unless a template maps it; so does this. Other templates
     are unchanged. `templates` include the components that it may be composed of.

@@ -21,10 +21,10 @@ _TRUTHS = {
 
 
 def read_parameter_files(paths: Iterable[Path]) -> dict[str, Any]:
-    """Parameters from JSON or YAML files; later files override earlier ones.
+    """Read parameters from JSON or YAML files; later files override earlier ones.
 
     Raises:
-        UsageError: a file cannot be read, or is not an object of names and values.
+        UsageError: If a file cannot be read, or is not an object of names and values.
     """
     found: dict[str, Any] = {}
     for path in paths:
@@ -36,7 +36,7 @@ def parse_params(texts: Iterable[str]) -> dict[str, Any]:
     """Parse `NAME=VALUE` or `CHALLENGE.NAME=VALUE`; values are JSON if possible, else text.
 
     Raises:
-        UsageError: no `=`, or a name is given twice.
+        UsageError: If no `=`, or a name is given twice.
     """
     params: dict[str, Any] = {}
     for text in texts:
@@ -61,13 +61,13 @@ def _param_value(name: str, text: str) -> Any:
 
 
 def parse_rally_params(text: str) -> dict[str, Any]:
-    """Parameters in the syntax of Rally's `--track-params`.
+    """Parse parameters in the syntax of Rally's `--track-params`.
 
     Args:
         text: comma-separated `NAME:VALUE`, a JSON object, or the path of a JSON or YAML file.
 
     Raises:
-        UsageError: it is none of these, or the file cannot be read.
+        UsageError: If the text is none of these, or the file cannot be read.
     """
     if text.lstrip().startswith("{"):
         return _checked(text, "--track-params")
@@ -126,11 +126,11 @@ def _parsed(text: str) -> Any:
 
 
 def plain_value(value: Any, where: str) -> Any:
-    """A JSON or YAML value as JSON could express it; dates become text. `where` is for messages.
+    """Return a JSON or YAML value as JSON could express it; dates become text. `where` is for messages.
 
     Raises:
-        UsageError: JSON cannot express it, or it has too many values.
-        RecursionError: it is nested too deeply, or in itself.
+        UsageError: If JSON cannot express it, or it has too many values.
+        RecursionError: If it is nested too deeply, or in itself.
     """
     return _plain(value, where, iter(range(_MOST_VALUES)))
 

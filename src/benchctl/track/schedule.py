@@ -1,7 +1,7 @@
 """Challenges in Rally's JSON, with parallel elements and inline operations: read, checked, written."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, get_args
 
@@ -63,7 +63,7 @@ def read_operation(
         plugin: the Python plug-in beside the track.
 
     Raises:
-        UsageError: its type or a key is unknown, or a value is wrong.
+        UsageError: If its type or a key is unknown, or a value is wrong.
     """
     if not isinstance(raw, Mapping):
         raise document.refuse(where, "an operation is an object")
@@ -219,7 +219,7 @@ def read_challenge(raw: Any, context: Context, where: str = "$") -> Challenge:
     """Parse a challenge, given its JSON path `where`.
 
     Raises:
-        UsageError: something is wrong in it; the message names file and JSON path.
+        UsageError: If something is wrong in it; the message names file and JSON path.
     """
     entry = convert(raw, _ChallengeEntry, context.document, where)
     reader = _Reader(context)
@@ -508,13 +508,15 @@ def check_challenge(
     `operations` are the track's and its own.
 
     Raises:
-        UsageError: names the first task that breaks a rule.
+        UsageError: If a task breaks a rule; the message names the first one.
     """
     if not challenge.schedule:
         raise document.refuse(f"{where}.schedule", "is empty")
     for element, places in enumerate(challenge.steps):
         tasks = [challenge.schedule[place] for place in places]
-        if (clients := _clients_of(tasks)) > MOST_CLIENTS and tasks[0].group is not None:
+        together = sum(task.clients for task in tasks)
+        clients = min([together, *(task.lanes for task in tasks if task.lanes is not None)])
+        if clients > MOST_CLIENTS and tasks[0].group is not None:
             raise document.refuse(
                 f"{where}.schedule[{element}].parallel",
                 f"{clients:,} clients at the same time, at most {MOST_CLIENTS:,}",
@@ -528,11 +530,6 @@ def check_challenge(
             if problem:
                 inside = f".parallel.tasks[{inner}]" if task.group is not None else ""
                 raise document.refuse(f"{where}.schedule[{element}]{inside}", problem)
-
-
-def _clients_of(tasks: Sequence[Task]) -> int:
-    together = sum(task.clients for task in tasks)
-    return min([together, *(task.lanes for task in tasks if task.lanes is not None)])
 
 
 def _rate_problem(task: Task) -> str:
@@ -608,20 +605,20 @@ _INNER = ("operation", "group", "lanes", "completes", "mixed", "per-request", "s
 
 
 def challenge_text(challenge: Challenge) -> str:
-    """The file of a challenge, indented, with a final newline; it loads as the same challenge.
+    """Return the file of a challenge, indented, with a final newline; it loads as the same challenge.
 
     The challenge's own operations are inline in the first task that uses them; all others are the track's, by
     name.
 
     Raises:
-        UsageError: it needs a plug-in's operations or schedulers, which only a track's own files can refer
+        UsageError: If it needs a plug-in's operations or schedulers, which only a track's own files can refer
             to.
     """
     return msgspec.json.format(msgspec.json.encode(challenge_json(challenge)), indent=2).decode() + "\n"
 
 
 def challenge_json(challenge: Challenge) -> dict[str, Any]:
-    """The same as an object; see `challenge_text`."""
+    """Return the same as an object; see `challenge_text`."""
     plain = msgspec.to_builtins(challenge)
     kept = {key: value for key, value in plain.items() if key not in ("operations", "schedule")}
     writer = _Writer(challenge)
@@ -636,7 +633,7 @@ class _Writer:
         self._undefined = dict(challenge.operations)
 
     def element(self, places: tuple[int, ...]) -> dict[str, Any]:
-        """A task, or a parallel element of several."""
+        """Return a task, or a parallel element of several."""
         tasks = [self._challenge.schedule[place] for place in places]
         if tasks[0].group is None:
             return self._task(tasks[0])

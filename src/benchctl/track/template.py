@@ -1,4 +1,4 @@
-"""Renders a track's files: Jinja2 in its sandbox, with Rally's and OpenSearch Benchmark's additions."""
+"""The renderer of a track's files: sandboxed Jinja2 with Rally's and OpenSearch Benchmark's additions."""
 
 import contextlib
 import copy
@@ -95,12 +95,12 @@ def _moment(value: Any, date_format: str, zone: tzinfo) -> datetime:
 
 
 def days_ago(start: Any, end: Any, date_format: str = "%d-%m-%Y", default_tz: tzinfo = UTC) -> int:
-    """Whole days between two moments."""
+    """Return the whole days between two moments."""
     return (_moment(end, date_format, default_tz) - _moment(start, date_format, default_tz)).days
 
 
 def get_start_date(moment: Any, date_format: str = "%Y-%m-%d", default_tz: tzinfo = UTC) -> str:
-    """A moment as a date."""
+    """Return a moment as a date."""
     return _moment(moment, date_format, default_tz).strftime(date_format)
 
 
@@ -110,12 +110,12 @@ def get_end_date(
     date_format: str = "%Y-%m-%d",
     default_tz: tzinfo = UTC,
 ) -> str:
-    """The date so many days after a moment."""
+    """Return the date so many days after a moment."""
     return (_moment(start, date_format, default_tz) + timedelta(days=duration_days)).strftime(date_format)
 
 
 def version_between(version: str, first: str, last: str) -> bool:
-    """Whether a version such as 2.11.0 is between two others, inclusive."""
+    """Return whether a version such as 2.11.0 is between two others, inclusive."""
     low, found, high = (tuple(map(int, text.split("."))) for text in (first, version, last))
     return low <= found <= high
 
@@ -147,13 +147,13 @@ class Marked:
     origins: tuple[Origin, ...]  # of the marks
 
     def origin(self, offset: int) -> Origin | None:
-        """The line of a file that a character of the text came from."""
+        """Return the line of a file that a character of the text came from."""
         place = bisect_right(self.offsets, offset) - 1
         return self.origins[place] if place >= 0 else None
 
 
 class LineMarks:
-    """Puts marks into every template that an environment compiles from now on.
+    """Marks for the lines of every template that an environment compiles from now on.
 
     The environment must not have compiled any yet; `origin_of` maps lines of templates.
     """
@@ -170,7 +170,7 @@ class LineMarks:
         environment.add_extension(Marking)
 
     def put_in(self, stream: TokenStream) -> Iterator[Token]:
-        """The tokens of a template with marks in its plain text."""
+        """Yield the tokens of a template with marks in its plain text."""
         keeping = 0
         tokens = list(stream)
         for place, token in enumerate(tokens):
@@ -238,7 +238,7 @@ class Rendered:
         self._tried = False
 
     def origin(self, offset: int) -> Origin | None:
-        """The line of the file that a character of the text came from; None if unknown."""
+        """Return the line of the file that a character of the text came from; None if unknown."""
         if not self._tried:
             # Only errors need this, by rendering the file once more.
             self._tried = True
@@ -248,7 +248,7 @@ class Rendered:
 
 
 class Renderer:
-    """Renders the files of one track folder and collects the parameters they use.
+    """A renderer of the files of one track directory, which collects the parameters they use.
 
     Args:
         folder: of the track: includes are relative to it, and it limits the reach of all its files.
@@ -277,7 +277,7 @@ class Renderer:
         """Render one file.
 
         Raises:
-            UsageError: a file cannot be read, or its template is broken or needs an unknown value.
+            UsageError: If a file cannot be read, or its template is broken or needs an unknown value.
         """
         source = assemble(path, self.reach)
         undefined: dict[str, None] = {}
@@ -402,7 +402,7 @@ def _explained(err: Exception, place: str, folder: Path) -> UsageError:
     """The error for a template's exception.
 
     Raises:
-        Exception: it is not the template's fault.
+        Exception: If it is not the template's fault.
     """
     if isinstance(err, jinja2.UndefinedError):
         return UsageError(f"{place}: {cut(str(err.message))}", hint=_GIVE_IT)

@@ -24,7 +24,7 @@ _LONGEST = 500
 
 
 def cut(text: str) -> str:
-    """A text truncated to what a message can hold."""
+    """Truncate a text to what a message can hold."""
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}... ({len(text):,} characters)"
 
 
@@ -51,7 +51,7 @@ class BoundedEnvironment(SandboxedEnvironment):
         """Multiply or exponentiate.
 
         Raises:
-            OverflowError: the result would be too large.
+            OverflowError: If the result would be too large.
         """
         if isinstance(left, int) and isinstance(right, int):
             bits = left.bit_length() * right if operator == "**" else left.bit_length() + right.bit_length()
@@ -77,8 +77,8 @@ def bounded(cpu_s: float = MOST_CPU_S, more_bytes: int = MOST_BYTES) -> Iterator
         more_bytes: of address space.
 
     Raises:
-        OutOfTimeError: it takes longer. A single step of a C extension is not interrupted.
-        MemoryError: it takes more.
+        OutOfTimeError: If the block takes longer. A single step of a C extension is not interrupted.
+        MemoryError: If the block takes more.
     """
     with _cpu_bound(cpu_s), _memory_bound(more_bytes):
         yield
@@ -163,7 +163,7 @@ class _Piece(NamedTuple):
 
 @dataclass(frozen=True)
 class Reach:
-    """What a track may read: its own folder, and the folders beside it.
+    """The limits of what a track may read: its own directory, and those next to it.
 
     Parts that several tracks of a repository share are beside their folders. Out of reach are files beside
     the track's folder, hidden folders there, and everything further up.
@@ -172,7 +172,7 @@ class Reach:
     folder: Path  # of the track, resolved
 
     def allows(self, path: Path) -> bool:
-        """Whether a resolved path may be read."""
+        """Return whether a resolved path may be read."""
         if path.is_relative_to(self.folder):
             return True
         if not path.is_relative_to(self.folder.parent):
@@ -181,17 +181,17 @@ class Reach:
         return len(inner) > 1 and not inner[0].startswith(".")
 
     def holds(self, path: Path) -> bool:
-        """Whether a path is an existing file that may be read."""
+        """Return whether a path is an existing file that may be read."""
         try:
             return self.allows(path.resolve()) and path.is_file()
         except (OSError, ValueError):  # an impossible name
             return False
 
     def find(self, base: Path, pattern: str, where: str) -> list[Path]:
-        """Files that match a glob pattern, relative to `base`, sorted by path; `where` is for messages.
+        """Find files that match a glob pattern, relative to `base`, sorted by path; `where` is for messages.
 
         Raises:
-            UsageError: the pattern points out of reach.
+            UsageError: If the pattern points out of reach.
         """
         if _CLIMBS.search(pattern):
             raise UsageError(f"{where}: '{cut(pattern)}' goes up again behind a wildcard")
@@ -218,15 +218,15 @@ class Assembled:
     missing: list[str] = field(default_factory=list)
 
     def origin(self, line: int) -> Origin | None:
-        """The origin of a line of the template, from 1."""
+        """Return the origin of a line of the template, from 1."""
         return self.lines[line - 1] if 1 <= line <= len(self.lines) else None
 
 
 def read_text(path: Path) -> str:
-    """The text of a file, with newlines as Jinja2 counts them.
+    """Read the text of a file, with newlines as Jinja2 counts them.
 
     Raises:
-        UsageError: it cannot be read, is not UTF-8, or is too large.
+        UsageError: If it cannot be read, is not UTF-8, or is too large.
     """
     try:
         with open_regular(path) as raw, io.TextIOWrapper(raw, encoding="utf-8-sig") as file:
@@ -241,10 +241,10 @@ def read_text(path: Path) -> str:
 
 
 def assemble(path: Path, reach: Reach) -> Assembled:
-    """A file with everything that it collects.
+    """Assemble a file with everything that it collects.
 
     Raises:
-        UsageError: a file cannot be read, is out of reach, or collects itself.
+        UsageError: If a file cannot be read, is out of reach, or collects itself.
     """
     missing: list[str] = []
     pieces: list[_Piece] = []

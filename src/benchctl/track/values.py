@@ -28,15 +28,15 @@ class Placeholder(NamedTuple):
 
 
 def is_name(text: str) -> bool:
-    """Whether a value may have this name."""
+    """Return whether a value may have this name."""
     return _NAME.fullmatch(text) is not None
 
 
 def split_text(text: str) -> list[str | Placeholder]:
-    """A text split into literal pieces (`$${` already read as `${`) and placeholders.
+    """Split a text into literal pieces (`$${` already read as `${`) and placeholders.
 
     Raises:
-        ValueError: a `${` begins no placeholder.
+        ValueError: If a `${` begins no placeholder.
     """
     pieces: list[str | Placeholder] = []
     plain = ""
@@ -60,10 +60,10 @@ def split_text(text: str) -> list[str | Placeholder]:
 
 
 def placeholders(texts: Any) -> Iterator[Placeholder]:
-    """All placeholders in the strings of a JSON value, except in keys of objects.
+    """Yield all placeholders in the strings of a JSON value, except in keys of objects.
 
     Raises:
-        ValueError: a `${` begins no placeholder.
+        ValueError: If a `${` begins no placeholder.
     """
     if isinstance(texts, str):
         yield from (piece for piece in split_text(texts) if isinstance(piece, Placeholder))
@@ -111,17 +111,17 @@ class Grid(NamedTuple):
 
     @property
     def possible(self) -> int:
-        """How many different values, or ranges, can be drawn."""
+        """The number of different values, or ranges, that can be drawn."""
         widths = self.widest - self.narrowest + 1
         # A range of w steps can start at steps + 1 - w places; summed over all widths.
         return widths * (2 * (self.steps + 1) - self.narrowest - self.widest) // 2
 
 
 def integer_grid(low: int, high: int) -> Grid:
-    """The integers from `low` to `high`.
+    """Return the grid of integers from `low` to `high`.
 
     Raises:
-        ValueError: a bound has more than 64 bits, which engines cannot hold, or max is below min.
+        ValueError: If a bound has more than 64 bits, which engines cannot hold, or max is below min.
     """
     for key, value in (("min", low), ("max", high)):
         if not -(2**63) <= value < 2**64:
@@ -130,10 +130,10 @@ def integer_grid(low: int, high: int) -> Grid:
 
 
 def number_grid(low: float, high: float, decimals: int) -> Grid:
-    """The decimal numbers from `low` to `high`, in units of 10^-decimals.
+    """Return the grid of decimal numbers from `low` to `high`, in units of 10^-decimals.
 
     Raises:
-        ValueError: a bound is not one of them, or max is below min.
+        ValueError: If a bound is not one of them, or max is below min.
     """
     if not 0 <= decimals <= _NUMBER_DIGITS:
         raise ValueError(f"decimals {decimals} is not from 0 to {_NUMBER_DIGITS}")
@@ -145,10 +145,10 @@ def number_grid(low: float, high: float, decimals: int) -> Grid:
 
 
 def date_grid(low: str, high: str, step_s: float, date_format: str) -> Grid:
-    """Moments from `low` up to `high`, `step_s` apart, in microseconds since 1970.
+    """Return the grid of moments from `low` up to `high`, `step_s` apart, in microseconds since 1970.
 
     Raises:
-        ValueError: a bound, the step or the format is wrong, or the format does not distinguish the moments.
+        ValueError: If a bound, the step or the format is wrong, or the format does not distinguish moments.
     """
     step_us = _scaled("step", step_s, US_DIGITS)
     if step_us < 1:
@@ -162,12 +162,12 @@ def date_grid(low: str, high: str, step_s: float, date_format: str) -> Grid:
 
 
 def with_widths(grid: Grid, narrowest: float, widest: float, digits: int = 0) -> Grid:
-    """A grid of ranges, given the grid of their ends and their least and greatest width.
+    """Return a grid of ranges, given the grid of their ends and their least and greatest width.
 
     One unit of the widths is 10^digits units of the grid.
 
     Raises:
-        ValueError: no range on the grid has such a width.
+        ValueError: If no range on the grid has such a width.
     """
     low, high = _scaled("min-width", narrowest, digits), _scaled("max-width", widest, digits)
     if low < 0:
@@ -183,13 +183,13 @@ def with_widths(grid: Grid, narrowest: float, widest: float, digits: int = 0) ->
 
 
 def printf_form(date_format: str) -> tuple[str, tuple[str, ...], int]:
-    """A date format as a printf template for the fields of a datetime.
+    """Return a date format as a printf template for the fields of a datetime.
 
     Returns:
         The template, the datetime's attributes for it, and the microseconds in the finest of them.
 
     Raises:
-        ValueError: the format is invalid.
+        ValueError: If the format is invalid.
     """
     letters: list[str] = []
 
@@ -235,7 +235,7 @@ def _scaled(key: str, value: float, digits: int) -> int:
     """A number in units of 10^-digits, exactly as written in decimal.
 
     Raises:
-        ValueError: it has more decimals, or is not finite.
+        ValueError: If it has more decimals, or is not finite.
     """
     written = Decimal(repr(value))
     if not written.is_finite():
@@ -261,7 +261,7 @@ class Pool(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="keba
     alpha: float = 1.0  # of Zipf's law; 0 is uniform
 
     def problem(self, possible: int) -> str:
-        """What is wrong with it, for a source of so many different values; empty when nothing is."""
+        """Return what is wrong with it for a source of that many different values; empty when nothing is."""
         if not 1 <= self.size <= POOL_LIMIT:
             return f"size {self.size} is not from 1 to {POOL_LIMIT}"
         if self.size > possible:
@@ -280,11 +280,11 @@ class _Source(
     kw_only=True,
     tag_field="kind",
 ):
-    """What all sources have in common."""
+    """The base of all sources."""
 
     @property
     def ends(self) -> tuple[End, ...]:
-        """What may follow its name in a placeholder: nothing, or the ends of a range."""
+        """The possible suffixes of its name in a placeholder: none, or the ends of a range."""
         return ("",)
 
 
@@ -297,7 +297,7 @@ class Choice(_Source, frozen=True, kw_only=True, tag="list"):
     alpha: float = 1.0
 
     def problem(self) -> str:
-        """What is wrong with it; empty when nothing is."""
+        """Return what is wrong with it; empty when nothing is."""
         if not self.items:
             return "items is empty"
         if self.pick != "zipf" and self.alpha != 1:
@@ -322,7 +322,7 @@ class Terms(Choice, frozen=True, kw_only=True, tag="terms"):
     pick: Literal["cycle", "random", "zipf"] = "random"
 
     def problem(self) -> str:
-        """What is wrong with it; empty when nothing is."""
+        """Return what is wrong with it; empty when nothing is."""
         if not (self.fields and all(self.fields)):
             return "field is empty"
         if len(set(self.fields)) < len(self.fields):
@@ -337,7 +337,7 @@ class Terms(Choice, frozen=True, kw_only=True, tag="terms"):
 
     @property
     def fields(self) -> tuple[str, ...]:
-        """One or more."""
+        """The fields, one or more."""
         return (self.field,) if isinstance(self.field, str) else self.field
 
 
@@ -348,15 +348,15 @@ class _Drawn(_Source, frozen=True, kw_only=True):
 
     @property
     def grid(self) -> Grid:
-        """What it draws from.
+        """The grid that it draws from.
 
         Raises:
-            ValueError: there is no such grid; the text tells why.
+            ValueError: If there is no such grid; the text tells why.
         """
         raise NotImplementedError
 
     def problem(self) -> str:
-        """What is wrong with it; empty when nothing is."""
+        """Return what is wrong with it; empty when nothing is."""
         try:
             grid = self.grid
         except ValueError as err:
@@ -372,7 +372,7 @@ class _Range(_Drawn, frozen=True, kw_only=True):
 
     @property
     def ends(self) -> tuple[End, ...]:
-        """What follows its name in a placeholder."""
+        """The suffixes of its name in a placeholder."""
         return ("from", "to")
 
 
@@ -384,7 +384,7 @@ class Integer(_Drawn, frozen=True, kw_only=True, tag="integer"):
 
     @property
     def grid(self) -> Grid:
-        """In ones."""
+        """The grid, in ones."""
         return integer_grid(self.min, self.max)
 
 
@@ -397,7 +397,7 @@ class Number(_Drawn, frozen=True, kw_only=True, tag="number"):
 
     @property
     def grid(self) -> Grid:
-        """In units of 10^-decimals."""
+        """The grid, in units of 10^-decimals."""
         return number_grid(self.min, self.max, self.decimals)
 
 
@@ -413,7 +413,7 @@ class Date(_Drawn, frozen=True, kw_only=True, tag="date"):
 
     @property
     def grid(self) -> Grid:
-        """In microseconds since 1970."""
+        """The grid, in microseconds since 1970."""
         return date_grid(self.min, self.max, self.step, self.format)
 
 
@@ -431,7 +431,7 @@ class IntegerRange(_Range, frozen=True, kw_only=True, tag="integer-range"):
 
     @property
     def grid(self) -> Grid:
-        """In ones."""
+        """The grid, in ones."""
         grid = integer_grid(self.min, self.max)
         return with_widths(grid, self.min_width, self.max_width)
 
@@ -448,7 +448,7 @@ class NumberRange(_Range, frozen=True, kw_only=True, tag="number-range"):
 
     @property
     def grid(self) -> Grid:
-        """In units of 10^-decimals."""
+        """The grid, in units of 10^-decimals."""
         grid = number_grid(self.min, self.max, self.decimals)
         return with_widths(grid, self.min_width, self.max_width, self.decimals)
 
@@ -466,7 +466,7 @@ class DateRange(_Range, frozen=True, kw_only=True, tag="date-range"):
 
     @property
     def grid(self) -> Grid:
-        """In microseconds since 1970."""
+        """The grid, in microseconds since 1970."""
         grid = date_grid(self.min, self.max, self.step, self.format)
         return with_widths(grid, self.min_width, self.max_width, US_DIGITS)
 
@@ -475,7 +475,7 @@ ValueSource = Choice | Terms | Integer | Number | Date | IntegerRange | NumberRa
 
 
 def check_values(values: Mapping[str, ValueSource], texts: Any) -> str:
-    """What is wrong with an operation's values, or with the placeholders in `texts`.
+    """Return what is wrong with an operation's values, or with the placeholders in `texts`.
 
     Returns:
         One sentence without a final full stop that names the value or the placeholder; empty when nothing is

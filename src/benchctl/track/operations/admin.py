@@ -31,7 +31,7 @@ class ForceMerge(OnIndex, frozen=True, kw_only=True, tag="force-merge"):
 
 
 class Failover(Operation, frozen=True, kw_only=True, tag="failover"):
-    """What befalls a node of a cluster that benchctl started, while other tasks go on.
+    """A failure or restart of a node of a cluster that benchctl started, while other tasks continue.
 
     Its time is what it takes: to be gone, or to be back with all copies of shards started.
     """
@@ -87,7 +87,7 @@ Names = str | tuple[str, ...] | None
 
 
 def names_of(given: Names) -> tuple[str, ...]:
-    """One name or several, as a tuple; none when nothing was said."""
+    """Return one name or several as a tuple; none when nothing was given."""
     if given is None:
         return ()
     return (given,) if isinstance(given, str) else given

@@ -59,7 +59,7 @@ def decode_operation(raw: dict[str, Any]) -> AnyOperation:
     Numbers may stand as texts of digits, which is what templates often make of parameters.
 
     Raises:
-        msgspec.ValidationError: a key is unknown, missing or of the wrong type.
+        msgspec.ValidationError: If a key is unknown, missing or of the wrong type.
     """
     prepared = _prepared({_TYPE: "search", **raw})
     # Of a class, msgspec remembers what it looks like; of a union it finds that out anew every time.
@@ -161,12 +161,12 @@ class Plugin:
     text: str  # of all its files; only to see which names occur there
 
     def mentions(self, name: str) -> bool:
-        """Whether a name stands in it as a text, as it does where it is registered."""
+        """Return whether a name stands in it as a text, as it does where it is registered."""
         return f'"{name}"' in self.text or f"'{name}'" in self.text
 
 
 def find_plugin(folder: Path) -> Plugin | None:
-    """The plug-in of a track's folder."""
+    """Find the plug-in of a track's directory."""
     name = next((name for name in FILE_NAMES if (folder / name).is_file()), None)
     if name is None:
         return None
@@ -193,22 +193,22 @@ class PluginOperation(Operation, frozen=True, kw_only=True, tag="plugin"):
 
     @property
     def reported(self) -> bool:
-        """Whether tables show it: yes unless the track says otherwise, as in Rally."""
+        """Return whether tables show it: yes unless the track says otherwise, as in Rally."""
         return self.include_in_reporting is not False
 
     @property
     def ends(self) -> bool:
-        """Whether it ends by itself: only its code knows, so a task may leave that to it."""
+        """Return whether it ends by itself: only its code knows, so a task may leave that to it."""
         return True
 
     @property
     def unit(self) -> str:
-        """What its throughput counts a second, unless its runner says so: as other types of that name."""
+        """The unit of its throughput, unless its runner names one: that of other types of its name."""
         return OPERATION_TYPES.get(self.type, Operation).counts
 
     @property
     def lacks(self) -> str:
-        """What it needs that benchctl does not have, in words."""
+        """The thing that it needs and benchctl does not have, in words."""
         if self.param_source is not None:
             return f"param source '{self.param_source}'"
         return f"operation type '{self.type}'"

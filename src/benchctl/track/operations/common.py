@@ -1,4 +1,4 @@
-"""What all operations have in common: Rally's keys that every type knows, and the kinds of types."""
+"""The base of all operations: Rally's keys that every type has, and the kinds of types."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -25,7 +25,7 @@ def demand(*rules: tuple[bool, str]) -> None:
     """Refuse an operation that breaks a rule; msgspec puts the place in the file behind it.
 
     Raises:
-        ValueError: the first one broken.
+        ValueError: If a rule is broken, with the text of the first one.
     """
     for holds, text in rules:
         if not holds:
@@ -33,7 +33,7 @@ def demand(*rules: tuple[bool, str]) -> None:
 
 
 class Assertion(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """What an answer has to be like, where assertions are on."""
+    """A condition on a response, checked where assertions are on."""
 
     property: str  # of what is known of the answer, such as `hits`
     condition: Literal["<", "<=", "==", ">=", ">"]  # how it compares with the value
@@ -82,7 +82,7 @@ class Operation(
     kw_only=True,
     tag_field="operation-type",
 ):
-    """What all operations have in common."""
+    """The keys and traits of every operation."""
 
     shown: ClassVar[bool] = False
     """Whether tables show operations of this type unless they say otherwise; else they are administrative."""
@@ -166,29 +166,29 @@ class Operation(
 
     @property
     def reported(self) -> bool:
-        """Whether tables show it."""
+        """Return whether tables show it."""
         return self.shown if self.include_in_reporting is None else self.include_in_reporting
 
     @property
     def unit(self) -> str:
-        """What its throughput counts a second."""
+        """The unit that its throughput counts per second."""
         return self.counts
 
     @property
     def content(self) -> Any:
-        """What its request carries; None for nothing."""
+        """The content of its request; None for nothing."""
         if self.wire is None or self.wire.body is None:
             return getattr(self, "body", None)
         return self.wire.body(self)
 
     @property
     def shares_work(self) -> bool:
-        """Whether the clients of a task take their work from one source, such as the corpus."""
+        """Return whether the clients of a task take their work from one source, such as the corpus."""
         return False
 
     @property
     def ends(self) -> bool:
-        """Whether it ends by itself, however long a task could go on."""
+        """Return whether it ends by itself, however long a task could go on."""
         return False
 
     @property
@@ -234,7 +234,7 @@ def _listed(value: object) -> list[Any]:
 
 
 def url_param(value: Any) -> str:
-    """One value of a query string."""
+    """Return one value of a query string."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, list | tuple):
@@ -284,7 +284,7 @@ class Asking(Varying, frozen=True, kw_only=True):
 
     @property
     def target(self) -> str | None:
-        """What to search; None means the track's own index."""
+        """The name to search; None means the track's own index."""
         return self.index or self.data_stream
 
 
@@ -300,7 +300,7 @@ class OnIndex(Retried, frozen=True, kw_only=True):
 
     @property
     def target(self) -> str | None:
-        """What it works on; None means the track's own index."""
+        """The name it works on; None means the track's own index."""
         return self.index or self.data_stream
 
 
@@ -327,7 +327,7 @@ class Criterion(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=
 
 
 def is_number(value: object) -> bool:
-    """Whether a value is a number, perhaps in a text."""
+    """Return whether a value is a number, perhaps in a text."""
     try:
         float(str(value))
     except ValueError:
@@ -353,5 +353,5 @@ _UNKNOWN = re.compile(
 
 
 def names_unknown(reason: str) -> bool:
-    """Whether a node's words about a request mean that it lacks the operation, not that it is wrong."""
+    """Return whether a node's error means that it lacks the operation, not that the request is wrong."""
     return _UNKNOWN.search(reason) is not None or UNKNOWN_TYPE in reason

@@ -35,7 +35,7 @@ class OpenPointInTime(Operation, frozen=True, kw_only=True, tag="open-point-in-t
 
     @property
     def target(self) -> str | None:
-        """What is kept; None means the track's own index."""
+        """The name to keep; None means the track's own index."""
         return self.index or self.data_stream
 
 
@@ -168,7 +168,7 @@ def _streams_of(steps: tuple[Step, ...]) -> Iterator[Stream]:
 
 
 def steps_of(steps: tuple[Step, ...]) -> Iterator[Operation]:
-    """All operations of a composite, in the order of the file."""
+    """Yield all operations of a composite, in the order of the file."""
     for step in steps:
         if isinstance(step, Stream):
             yield from steps_of(step.stream)
@@ -187,7 +187,7 @@ def _needs(step: Operation) -> tuple[str, ...]:
 
 
 def stands_alone(operation: Operation) -> bool:
-    """Whether an operation makes sense outside of a composite."""
+    """Return whether an operation makes sense outside of a composite."""
     if isinstance(operation, OpenPointInTime | SubmitAsyncSearch | Composite):
         return isinstance(operation, Composite)
     return not _needs(operation)

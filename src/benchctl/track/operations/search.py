@@ -14,7 +14,7 @@ Names = tuple[str, ...]
 
 
 def composites(body: Mapping[str, Any]) -> Iterator[Names]:
-    """Every composite aggregation of a search body, with the names of those around it."""
+    """Yield every composite aggregation of a search body, with the names of those around it."""
     for key in _SUB_AGGREGATIONS:
         for name, aggregation in _objects(body.get(key)):
             if isinstance(aggregation.get("composite"), Mapping):
@@ -24,7 +24,7 @@ def composites(body: Mapping[str, Any]) -> Iterator[Names]:
 
 
 def change_composite(body: Mapping[str, Any], names: Names, changes: Mapping[str, Any]) -> dict[str, Any]:
-    """A copy of a search body whose composite aggregation has further keys, behind its own.
+    """Copy a search body whose composite aggregation gets further keys after its own.
 
     Args:
         body: of a search; it is left as it is.
@@ -41,7 +41,7 @@ def change_composite(body: Mapping[str, Any], names: Names, changes: Mapping[str
 
 
 def composite_at(body: Mapping[str, Any], names: Names) -> Mapping[str, Any]:
-    """The composite aggregation itself: its sources, size and so on."""
+    """Return the composite aggregation itself: its sources, size and so on."""
     found: Mapping[str, Any] = body
     for name in names:
         found = next(found[key][name] for key in _SUB_AGGREGATIONS if name in (found.get(key) or {}))
@@ -122,12 +122,12 @@ class Bulk(Operation, frozen=True, kw_only=True, tag="bulk"):
 
     @property
     def shares_work(self) -> bool:
-        """Whether the clients of a task take their work from one source, such as the corpus."""
+        """Return whether the clients of a task take their work from one source, such as the corpus."""
         return True
 
     @property
     def ends(self) -> bool:
-        """Whether it ends by itself: with the corpus."""
+        """Return whether it ends by itself: with the corpus."""
         return not self.looped
 
 
@@ -326,7 +326,7 @@ _HYPHENATED = frozenset(
 
 
 def _key(name: str) -> str | None:
-    """How OpenSearch Benchmark writes a key of this type: most with underscores."""
+    """Spell a key of this type as OpenSearch Benchmark does: most with underscores."""
     return name.replace("_", "-") if name in _HYPHENATED else None
 
 
@@ -387,5 +387,5 @@ class VectorSearch(Varying, frozen=True, kw_only=True, rename=_key, tag="vector-
 
     @property
     def reads_data_set(self) -> bool:
-        """Whether its vectors come from a data set: without a body, they have to."""
+        """Return whether its vectors come from a data set: without a body, they have to."""
         return bool(self.data_set_path or self.data_set_corpus) or not self.body
