@@ -1,5 +1,6 @@
 """Folders by path, id, the beginning or end of an id, and `latest`; what none or several fit."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -79,3 +80,16 @@ def test_a_shelf_that_was_never_made_is_empty_and_not_made_by_looking(tmp_path: 
     with pytest.raises(UsageError, match="there is no thing 'latest'"):
         shelf.find("latest")
     assert not list(tmp_path.iterdir())
+
+
+def test_a_folder_that_may_not_be_looked_into_is_listed(shelf: Shelf, monkeypatch: pytest.MonkeyPatch):
+    closed = shelf.root / "2028-without"
+    stat = Path.stat
+
+    def refused(path: Path, *, follow_symlinks: bool = True) -> os.stat_result:
+        if path.parent == closed:
+            raise PermissionError
+        return stat(path, follow_symlinks=follow_symlinks)
+
+    monkeypatch.setattr(Path, "stat", refused)
+    assert shelf.folders()[-1] == closed

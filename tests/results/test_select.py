@@ -364,6 +364,15 @@ def test_no_more_runs_are_read_than_needed(store: RunStore):
         choose_by_text(store, "es", "os", runs=(SECOND,))
 
 
+def test_a_copy_of_a_run_is_not_another_run(store: RunStore):
+    record = store.find(THIRD).load()
+    store.create(f"{THIRD}-copy").save(record)
+    assert [one.id for one in Archive(store)] == [THIRD, SECOND, FIRST]
+    assert [one.id for one in Archive(store, (THIRD, f"{THIRD}-copy"))] == [THIRD]
+    (text,) = choose_by_text(store, "es", "os").remarks
+    assert f"{THIRD}-copy is another copy" in text
+
+
 def test_an_archive_may_be_looked_through_twice_at_a_time(store: RunStore):
     archive = Archive(store)
     pairs = [(one.id[-1], other.id[-1]) for one in archive for other in archive]

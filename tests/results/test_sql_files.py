@@ -132,3 +132,21 @@ def test_of_many_files_that_are_gone_the_first_are_named(run: StoredRun):
     record = msgspec.structs.replace(run.record, forks=(msgspec.structs.replace(fork, files=gone),))
     with pytest.raises(BenchctlError, match=r"evidence/0 is gone; .*evidence/4 is gone; and 4 more"):
         run.folder.require_files(record)
+
+
+@pytest.mark.parametrize("harm", [remove, put_another, flip, cut_off])
+def test_a_damaged_file_takes_the_samples_of_its_run_only(
+    run: StoredRun, tmp_path: Path, harm: Callable[[Path], None]
+):
+    other = described(tmp_path, "r2")
+    harm(other.folder.path / SAMPLES)
+    told: list[str] = []
+    query = "SELECT run, count(*) FROM samples GROUP BY run"
+    with answered(query, [other, run], damaged=told.append) as found:
+        assert list(found.rows) == [("r1", 4 * ROWS)]
+    assert [str(other.folder.path) in text and SAMPLES in text for text in told] == [True]
+    with (
+        pytest.raises(BenchctlError, match=SAMPLES),
+        answered(query, [other], damaged=told.append),
+    ):
+        pass

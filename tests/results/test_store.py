@@ -318,3 +318,18 @@ def test_what_is_wrong_is_said_when_a_record_is_read(tmp_path: Path):
     folder.save(make_record(plan=make_plan(variants=())))
     with pytest.raises(BenchctlError, match=r"run\.json is damaged: its plan has no variant"):
         folder.load()
+
+
+@pytest.mark.parametrize("newest_first", [False, True])
+@pytest.mark.parametrize("names", [("0-copy", "r1", "r1-copy"), ("a", "b")])
+def test_copies_of_a_run_count_once(
+    store: RunStore, record: RecordMaker, names: tuple[str, ...], *, newest_first: bool
+):
+    for name in names:
+        store.create(name).save(record("r1"))
+    skipped: list[str] = []
+    (kept,) = store.runs(skipped.append, newest_first=newest_first)
+    assert kept[0].path.name in ({"r1"} & {*names} or {*names})
+    assert len(skipped) == len(names) - 1
+    assert all("another copy of run r1" in text for text in skipped)
+    assert [one.id for one in store.newest()] == ["r1"]

@@ -42,7 +42,7 @@ def sql_command(
         raise UsageError("sql needs a query", hint='for example: benchctl sql "select * from runs"')
     home = resolve_home()
     stored = stored_runs(open_store(home, runs_folder), runs)
-    with answered(query, stored, _slice_views(home)) as answer:
+    with answered(query, stored, _slice_views(home), note) as answer:
         print_listing(
             Listing(answer.columns, answer.rows, answer.numeric, title="Answer of a query"), output_format
         )
@@ -51,8 +51,13 @@ def sql_command(
 def stored_runs(store: RunStore, names: tuple[str, ...]) -> list[StoredRun]:
     """Return the named runs, or all."""
     if names:
-        folders = [store.find(name) for name in dict.fromkeys(names)]
-        stored = [StoredRun(folder, folder.load()) for folder in folders]
+        stored: list[StoredRun] = []
+        for folder in {folder.path.resolve(): folder for folder in map(store.find, names)}.values():
+            record = folder.load()
+            if any(one.record.id == record.id for one in stored):
+                note(f"{folder.path} is another copy of run {record.id}, which counts once")
+            else:
+                stored.append(StoredRun(folder, record))
     else:
         stored = [StoredRun(folder, record) for folder, record in store.runs(note)]
     for one in stored:

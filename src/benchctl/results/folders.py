@@ -1,6 +1,5 @@
 """Folders with a record each: found by path, id, part of an id, or as `latest`; files with a version."""
 
-import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -45,7 +44,7 @@ class Shelf:
     hint: str  # what to do when nothing fits
 
     def folders(self) -> list[Path]:
-        """Return all folders, oldest first, without reading any; those without permission are skipped.
+        """Return all folders, oldest first, without reading any.
 
         Raises:
             BenchctlError: If the folder cannot be read.
@@ -97,7 +96,14 @@ class Shelf:
         return found[0]
 
     def _holds_record(self, path: Path) -> bool:
-        return os.access(path / self.record, os.R_OK)
+        """Whether the record exists, or may exist in a folder without permission: reading it says which."""
+        try:
+            (path / self.record).stat()
+        except PermissionError:
+            return True
+        except (OSError, ValueError):
+            return False
+        return True
 
 
 T = TypeVar("T")

@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from benchctl.errors import BenchctlError, UsageError
+from benchctl.errors import UsageError
 from benchctl.results.likeness import Variant, alike_variants, unlike_settings, unlike_variants
 from benchctl.results.model import ForkRecord, RunRecord
 from benchctl.results.plan import EngineName, VariantSpec
@@ -32,9 +32,9 @@ class Archive:
         self._folders: dict[str, RunFolder] = {}
         self._named: dict[str, RunFolder] = {}
         self.unreadable: list[str] = []
-        named = [self.find(name) for name in self.only]
-        self._newest = sorted(named, key=lambda record: record.created, reverse=True)
-        self._rest = iter([] if only else reversed(store.folders()))
+        named = {record.id: record for record in map(self.find, self.only)}
+        self._newest = sorted(named.values(), key=lambda record: record.created, reverse=True)
+        self._rest = iter([]) if only else store.runs(self.unreadable.append, newest_first=True)
 
     def __iter__(self) -> Iterator[RunRecord]:
         """Newest first. Concurrent iterations share what has been read."""
@@ -64,21 +64,17 @@ class Archive:
 
     def _read_next(self) -> bool:
         """Read one more run; False at the end."""
-        for folder in self._rest:
-            try:
-                self._newest.append(self._load(folder))
-            except BenchctlError as err:
-                self.unreadable.append(err.message)
-            else:
-                return True
+        for folder, record in self._rest:
+            self._newest.append(self._kept(folder, record))
+            return True
         return False
 
     def _load(self, folder: RunFolder) -> RunRecord:
-        if folder.path not in self._read:
-            record = folder.load()
-            self._read[folder.path] = record
-            self._folders[record.id] = folder
-        return self._read[folder.path]
+        return self._read.get(folder.path) or self._kept(folder, folder.load())
+
+    def _kept(self, folder: RunFolder, record: RunRecord) -> RunRecord:
+        self._folders.setdefault(record.id, folder)
+        return self._read.setdefault(folder.path, record)
 
 
 @dataclass(frozen=True)

@@ -130,8 +130,15 @@ def create_tables(connection: duckdb.DuckDBPyConnection, runs: Iterable[StoredRu
     _create(connection, "tasks", TASKS, tasks)
 
 
-def create_samples(connection: duckdb.DuckDBPyConnection, runs: Iterable[StoredRun]) -> tuple[str, ...]:
+def create_samples(
+    connection: duckdb.DuckDBPyConnection,
+    runs: Sequence[StoredRun],
+    damaged: Callable[[str], None] | None = None,
+) -> tuple[str, ...]:
     """Make the view `samples`; its files are opened now, and read on use.
+
+    `damaged` is called for each run that is left out because a file is missing, damaged, or not the one that
+    was written; without it, or if no run remains, such a file is an error.
 
     Returns:
         The absolute paths of the files.
@@ -139,10 +146,21 @@ def create_samples(connection: duckdb.DuckDBPyConnection, runs: Iterable[StoredR
     Raises:
         BenchctlError: If a file is missing, damaged, or not the one that was written.
     """
-    stored = list(runs)
-    files = [
-        (path, one.record.id, variant, block) for one in stored for path, variant, block in one.sample_files()
-    ]
+    files: list[tuple[str, str, str, int]] = []
+    stored: list[StoredRun] = []
+    wrong: list[BenchctlError] = []
+    for run in runs:
+        try:
+            files += [(path, run.record.id, variant, block) for path, variant, block in run.sample_files()]
+        except BenchctlError as err:
+            wrong.append(err)
+        else:
+            stored.append(run)
+    if wrong and (damaged is None or not stored):
+        raise wrong[0]
+    for reason in wrong:
+        if damaged is not None:
+            damaged(f"{reason.message}; no samples of that run are in the answer")
     names = [(one.record.id, *name) for one in stored for name in one.task_names()]
     _fill(connection, "sample_files", _FILES, _turned(files, len(_FILES)))
     _fill(connection, "task_names", _TASK_NAMES, _turned(names, len(_TASK_NAMES)))
@@ -250,8 +268,15 @@ class Answer:
 
 
 @contextmanager
-def answered(query: str, runs: Sequence[StoredRun], views: Sequence[FileView] = ()) -> Iterator[Answer]:
+def answered(
+    query: str,
+    runs: Sequence[StoredRun],
+    views: Sequence[FileView] = (),
+    damaged: Callable[[str], None] | None = None,
+) -> Iterator[Answer]:
     """Answer a query, one SELECT statement of DuckDB (or FROM, WITH, DESCRIBE, SUMMARIZE), on runs and views.
+
+    `damaged` is that of `create_samples`.
 
     Raises:
         UsageError: If the query is something else, or DuckDB cannot do it.
@@ -261,7 +286,7 @@ def answered(query: str, runs: Sequence[StoredRun], views: Sequence[FileView] = 
             text = _checked(connection, query)
             create_tables(connection, runs)
             # Opening thousands of files takes time: only for who asks for them.
-            paths = create_samples(connection, runs) if _mentions(query, "samples") else ()
+            paths = create_samples(connection, runs, damaged) if _mentions(query, "samples") else ()
             for view in views:
                 if _mentions(query, view.name):
                     paths += create_file_view(connection, view)

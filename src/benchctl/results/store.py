@@ -364,15 +364,29 @@ class RunStore:
             hint=f"name one by its id, such as {newer[0].partition(' ')[0]}",
         )
 
-    def runs(self, unreadable: Callable[[str], None]) -> Iterator[tuple[RunFolder, RunRecord]]:
-        """Return every readable run, oldest first; call `unreadable` with why each other is skipped."""
-        return readable(self.folders(), RunFolder.load, unreadable)
+    def runs(
+        self, unreadable: Callable[[str], None], *, newest_first: bool = False
+    ) -> Iterator[tuple[RunFolder, RunRecord]]:
+        """Yield every readable run once, oldest first, each read on demand.
+
+        `unreadable` is called with why each other is skipped. Of copies of one run, that in the folder of its
+        id counts.
+        """
+        folders = self.folders()
+        names = {folder.path.name for folder in folders}
+        seen: set[str] = set()
+        for folder, record in readable(
+            reversed(folders) if newest_first else folders, RunFolder.load, unreadable
+        ):
+            if record.id in seen or (folder.path.name != record.id and record.id in names):
+                unreadable(f"{folder.path} is another copy of run {record.id}, which counts once")
+            else:
+                seen.add(record.id)
+                yield folder, record
 
     def newest(self) -> Iterator[RunRecord]:
         """Return every readable record, newest first, each read on demand."""
-        for folder in reversed(self.folders()):
-            with contextlib.suppress(BenchctlError):
-                yield folder.load()
+        return (record for _, record in self.runs(lambda _text: None, newest_first=True))
 
     def folders(self) -> list[RunFolder]:
         """Return the folders of all runs, oldest first, without reading any.
