@@ -9,7 +9,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Literal, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from benchctl.disk import disk_errors
 from benchctl.endpoint import Endpoint
@@ -33,6 +33,7 @@ from benchctl.engine.process import Command
 from benchctl.engine.settings import ALONE, BootFolders, environment, hand_over, joining, write_config
 from benchctl.errors import BenchctlError
 from benchctl.home import Home, Owner, open_folder
+from benchctl.results.model import Fate
 from benchctl.results.plan import NodeSpec
 
 IDLE_WINDOW_S = 0.1
@@ -43,9 +44,6 @@ _HEALTH_S = 1.0
 _ARCHIVING_HEAP_MB = 512
 _LEAST_ARCHIVING_JAVA = 13
 _ARCHIVING_AGAIN_S = 86_400.0
-
-Fate = Literal["lost", "stopped", "killed", "started again"]
-"""What becomes of a node while it is measured."""
 
 T = TypeVar("T")
 U = TypeVar("U")

@@ -15,6 +15,7 @@ from benchctl.engine.readings import STATISTICS, by_name
 from benchctl.engine.settings import without_secrets
 from benchctl.errors import BenchctlError
 from benchctl.network import Trouble
+from benchctl.results.model import Fate
 from benchctl.results.plan import EngineName
 
 _UNAUTHORISED = 401
@@ -363,8 +364,8 @@ class Target:
         """Its nodes are not benchctl's to stop."""
 
     @property
-    def fates(self) -> Sequence[tuple[int, str, str]]:
-        """Nor does anybody tell what becomes of them."""
+    def fates(self) -> Sequence[tuple[int, str, Fate]]:
+        """None: nobody reports what becomes of its nodes."""
         return ()
 
     def searches_counted(self) -> int | None:

@@ -1,4 +1,4 @@
-"""What a search can try: the effect that is to stay, schedules of fewer tasks, and which to ask for next."""
+"""The options of a search: the effect to keep, schedules of fewer tasks, and which to ask for next."""
 
 import itertools
 import re
@@ -27,10 +27,10 @@ _FORMS = "write 'TASK slower than fresh', or 'TASK slower on VARIANT than on VAR
 
 
 def compares_variants(sentence: str) -> bool:
-    """Whether it compares two variants.
+    """Return whether the effect compares two variants.
 
     Raises:
-        UsageError: it is not such a sentence.
+        UsageError: If the text is not such a sentence.
     """
     return _match(sentence)["fresh"] is None
 
@@ -39,7 +39,7 @@ def parse_effect(sentence: str, variants: Sequence[str]) -> Effect:
     """Read the sentence about measured variants.
 
     Raises:
-        UsageError: it is not such a sentence, or the variants are not the ones that it takes.
+        UsageError: If the text is not such a sentence, or the variants are not the ones that it takes.
     """
     match = _match(sentence)
     direction: Direction = "slower" if match["direction"] == "slower" else "faster"
@@ -82,7 +82,7 @@ _NO_RATE: Mapping[str, Any] = MappingProxyType(
 
 @dataclass(frozen=True)
 class Candidates:
-    """What can be tried of a challenge."""
+    """The schedules that a search can try of a challenge."""
 
     challenge: Challenge
     front: tuple[tuple[Task, ...], ...]  # steps before the target: one task, or those of a parallel element
@@ -96,12 +96,12 @@ class Candidates:
         return tuple(range(len(self.front)))
 
     def labels(self, steps: Sequence[int]) -> tuple[str, ...]:
-        """What tables call these steps; tasks of a parallel element are joined."""
+        """Labels of these steps in tables; tasks of a parallel element are joined."""
         return tuple(" | ".join(task.label for task in self.front[step]) for step in steps)
 
     @property
     def can_shorten(self) -> bool:
-        """Whether counts in front can be cut at all."""
+        """Whether counts of the tasks before the target can be cut at all."""
         cut = any(self._shortened(task) != task for step in self.front for task in step)
         return cut or self._target(short=True) != self.target
 
@@ -158,7 +158,7 @@ def candidates_of(
     """Find the target, by its label, in a challenge.
 
     Raises:
-        UsageError: it is not there, is there several times, is part of a parallel element, or there is
+        UsageError: If the target is missing, ambiguous, part of a parallel element, or there is
             nothing in front of it.
     """
     labels = [task.label for task in challenge.schedule]

@@ -60,7 +60,7 @@ def check_search(plan: Plan, track: Track, spec: MinimizeSpec) -> Candidates:
     The plan is of a run of the whole schedule; an empty metric means the usual one.
 
     Raises:
-        UsageError: it makes none; nothing has been started.
+        UsageError: If the search makes no sense; nothing has been started.
     """
     if len(plan.schedules) != 1:
         raise UsageError(
@@ -197,7 +197,7 @@ def _outcome(decision: Decision) -> str:
 
 @dataclass(frozen=True)
 class SearchContext:
-    """What a search works with."""
+    """Surroundings of a search."""
 
     folder: MinimizeFolder
     candidates: Candidates
@@ -218,7 +218,7 @@ def conduct(context: SearchContext, record: MinimizeRecord) -> MinimizeRecord:
         The final record, which is on disk as well.
 
     Raises:
-        BenchctlError: it was interrupted, or the target cannot be measured; the record says how far it came.
+        BenchctlError: If interrupted, or the target cannot be measured; the record says how far it came.
     """
     return _Search(context, record).go()
 

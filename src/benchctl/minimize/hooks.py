@@ -1,4 +1,4 @@
-"""What the core asks of searches for the smallest schedule."""
+"""Answers to the core about searches for the smallest schedule."""
 
 from collections.abc import Callable, Iterator
 

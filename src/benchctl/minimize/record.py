@@ -49,7 +49,7 @@ class Effect(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="ke
 
 
 class Decision(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_only=True):
-    """One question to the nodes: is the effect there with these tasks in front of the target?"""
+    """A question to the nodes: does the effect persist with these tasks before the target?"""
 
     number: int  # from 1
     phase: Phase  # `whole` and `shorten` ask for an effect to begin with, `remove` whether it persists
@@ -73,7 +73,7 @@ class Decision(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="
 
 
 class MinimizeSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_only=True):
-    """What is searched for, and how surely."""
+    """The effect that is searched for, and the required certainty."""
 
     effect: Effect
     metric: str
@@ -113,7 +113,7 @@ _RECORD_NAME = "minimize.json"
 
 @dataclass(frozen=True)
 class MinimizeFolder:
-    """One search's folder."""
+    """The directory of one search."""
 
     path: Path
 
@@ -124,14 +124,14 @@ class MinimizeFolder:
 
     @property
     def record_path(self) -> Path:
-        """Where the record is."""
+        """Path of the record."""
         return self.path / _RECORD_NAME
 
     def save(self, record: MinimizeRecord) -> None:
         """Replace the record; see `write_versioned`.
 
         Raises:
-            BenchctlError: the disk is full or cannot be written.
+            BenchctlError: If the disk is full or cannot be written.
         """
         write_versioned(self.record_path, record)
 
@@ -139,8 +139,8 @@ class MinimizeFolder:
         """Read the record.
 
         Raises:
-            UsageError: there is none.
-            BenchctlError: it is broken, or of another version.
+            UsageError: If there is no record.
+            BenchctlError: If the record is broken, or of another version.
         """
         record = read_versioned(self.record_path, MinimizeRecord, "record", MINIMIZE_VERSION)
         if record is None:
@@ -152,8 +152,8 @@ def find_search(root: Path, name: str) -> MinimizeFolder:
     """A search in `root` by id, by a beginning of it that only one has, or by path; `latest` for the newest.
 
     Raises:
-        UsageError: none or several fit.
-        BenchctlError: they cannot be looked into.
+        UsageError: If no search or several match.
+        BenchctlError: If records cannot be read.
     """
     return MinimizeFolder(_shelf(root).find(name))
 
@@ -164,7 +164,7 @@ def all_searches(root: Path, unreadable: Callable[[str], None]) -> Iterator[Mini
     `unreadable` is called with the reason for each that is skipped.
 
     Raises:
-        BenchctlError: they cannot be looked into.
+        BenchctlError: If records cannot be read.
     """
     folders = map(MinimizeFolder, _shelf(root).folders())
     return (record for _, record in readable(folders, MinimizeFolder.load, unreadable))
@@ -178,7 +178,7 @@ def _shelf(root: Path) -> Shelf:
 
 
 class Values(msgspec.Struct, frozen=True):
-    """Of the blocks that both sides finished, in order: the metric's values."""
+    """The metric's values of the blocks that both variants finished, in order."""
 
     contender: tuple[float, ...]
     reference: tuple[float, ...]
@@ -234,7 +234,7 @@ def require_values(values: Values, task: str) -> None:
     """Refuse a target that was never answered.
 
     Raises:
-        BenchctlError: no block has a value.
+        BenchctlError: If no block has a value.
     """
     if not values.contender:
         raise BenchctlError(
@@ -299,7 +299,7 @@ class RemovalQuestion:
 
     @property
     def hopeless(self) -> bool:
-        """Whether pairs differ so much that the limit will usually come before an answer."""
+        """Return whether pairs differ so much that the limit will usually come before an answer."""
         return expected_pairs(self._rule.standardised_gap, self.alpha) > self._rule.most
 
 

@@ -43,13 +43,16 @@ class NodeRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename
     host: str = ""  # that it was on; empty for that of benchctl
 
 
+Fate = Literal["lost", "stopped", "killed", "started again"]
+"""What became of a node; `lost` is what nobody asked for."""
+
+
 class NodeFate(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
     """What became of a node while its cluster was measured."""
 
     at_ns: int  # when, on the clock of the fork's samples
     node: str
-    # Became of it: `lost` is what nobody asked for.
-    what: Literal["lost", "stopped", "killed", "started again"]
+    what: Fate
 
 
 class Asked(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):

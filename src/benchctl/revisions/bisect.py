@@ -33,7 +33,7 @@ _CAN_BE_SKIPPED: tuple[Phase, ...] = ("halve", "before", "after")
 
 @dataclass(frozen=True)
 class BisectContext:
-    """What a bisection works with."""
+    """Surroundings of a bisection."""
 
     folder: BisectionFolder
     variant: Callable[[int], VariantSpec]  # by the point's number; may have to build it
@@ -52,7 +52,7 @@ def bisect(context: BisectContext, record: Bisection) -> Bisection:
         The record as it is on disk.
 
     Raises:
-        BenchctlError: it was interrupted, or an end of the history cannot be built or measured; what is
+        BenchctlError: If interrupted, or an end of the history cannot be built or measured; what is
             answered is kept.
     """
     return _Bisecting(context, msgspec.structs.replace(record, skipped={}, complete=False)).go()

@@ -43,7 +43,7 @@ class Commit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def short(self) -> str:
-        """Its hash, as people write it."""
+        """Abbreviated hash."""
         return self.sha[:_SHORT]
 
 
@@ -54,8 +54,8 @@ class Repository:
         """Find it.
 
         Raises:
-            UsageError: it is no repository, or its URL holds a password.
-            BenchctlError: it cannot be fetched, or there is no git.
+            UsageError: If the path is no repository, or its URL holds a password.
+            BenchctlError: If the repository cannot be fetched, or there is no git.
         """
         if text.startswith(("http://", "https://")):
             # One with a password would be told in messages.
@@ -78,10 +78,10 @@ class Repository:
         return final
 
     def commit(self, option: str, ref: str) -> Commit:
-        """What a branch, tag or hash means; `option` gave it.
+        """Resolve a branch, tag or hash; `option` is where it was given.
 
         Raises:
-            UsageError: nothing.
+            UsageError: If it resolves to nothing.
         """
         done = git(["rev-parse", "--verify", "--quiet", "--end-of-options", f"{ref}^{{commit}}"], self.path)
         if done.returncode != 0:
@@ -92,10 +92,10 @@ class Repository:
         return self._log(["-1", done.stdout.decode().strip()])[0]
 
     def between(self, good: Commit, bad: Commit) -> list[Commit]:
-        """From one to the other, by first parents, the older first.
+        """Return the commits from one to another, by first parents, the oldest first.
 
         Raises:
-            UsageError: the one does not lead to the other.
+            UsageError: If the one does not lead to the other.
         """
         if good == bad:
             raise UsageError(f"--good and --bad are the same commit, {good.short}", hint="name two")
@@ -114,10 +114,10 @@ class Repository:
         ]
 
     def must(self, words: list[str], folder: Path, doing: str) -> str:
-        """What git prints; `doing` completes "cannot ..." in messages.
+        """Return git's output; `doing` completes "cannot ..." in messages.
 
         Raises:
-            BenchctlError: it fails.
+            BenchctlError: If git fails.
         """
         done = git(words, folder)
         if done.returncode != 0:
@@ -127,7 +127,7 @@ class Repository:
 
 @dataclass(frozen=True)
 class Recipe:
-    """How a commit becomes something to be measured."""
+    """The way from a commit to a build that can be measured."""
 
     command: str  # for the shell, in a checkout of the commit
     artifact: str  # pattern of files, relative to the checkout
@@ -135,12 +135,12 @@ class Recipe:
 
     @property
     def identity(self) -> tuple[str, ...]:
-        """What decides what it makes of a commit."""
+        """Everything that decides what the recipe makes of a commit."""
         return self.command, self.artifact, self.java
 
     @cached_property
     def java(self) -> str:
-        """What the JDK that a build finds says of itself; empty if there is none."""
+        """Return the version that the JDK of a build reports; empty if there is none."""
         home = os.environ.get("JAVA_HOME")
         program = shutil.which("java", path=f"{home}/bin") if home else shutil.which("java")
         if program is None:
@@ -155,7 +155,7 @@ class Recipe:
         """Refuse a pattern that leads out of the checkout.
 
         Raises:
-            UsageError: it does, or there is no command.
+            UsageError: If the recipe needs something that is missing, or has no command.
         """
         parts = PurePosixPath(self.artifact).parts
         if not parts or self.artifact.startswith("/") or ".." in parts:
@@ -169,7 +169,7 @@ class Recipe:
 
 @dataclass(frozen=True)
 class Built:
-    """What was built of a commit: jars, or one archive of an engine; `seconds` is None if it was kept."""
+    """The build of a commit: jars, or one archive of an engine; `seconds` is None if it was cached."""
 
     files: tuple[Path, ...]
     seconds: float | None
@@ -194,8 +194,8 @@ class Workshop:
         """Build a commit, unless it was; `stage` is told when it takes a build.
 
         Raises:
-            BenchctlError: the command fails, takes too long or makes nothing of that name; the disk refuses,
-                or git.
+            BenchctlError: If the command fails, takes too long or makes nothing of that name, or the disk or
+                git fails.
         """
         parts = (_FORMAT, commit.sha, *self.recipe.identity)
         key = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:12]

@@ -71,7 +71,7 @@ _TIMEOUT_S = 3600.0
 
 @dataclass(frozen=True)
 class BuildOptions:
-    """What is built, and how; see the options."""
+    """Options of builds: what and how."""
 
     source: str | None
     build: str | None
@@ -79,10 +79,10 @@ class BuildOptions:
     build_timeout_s: float
 
     def recipe(self) -> Recipe:
-        """How.
+        """Return the recipe that the options state.
 
         Raises:
-            UsageError: something is missing.
+            UsageError: If something is missing.
         """
         if self.source is None or self.build is None or self.artifact is None:
             raise UsageError(
@@ -94,7 +94,7 @@ class BuildOptions:
         return found
 
     def workshop(self, home: Home) -> Workshop:
-        """Where; see `Repository`, which it finds."""
+        """Return the place of builds; see `Repository`, which it finds."""
         recipe = self.recipe()
         return Workshop(home, Repository(home, self.source or ""), recipe)
 
@@ -331,7 +331,7 @@ def _of_specs(
 
 @dataclass(frozen=True)
 class BisectionOptions:
-    """How long a bisection goes on, and how it is told; see the options."""
+    """Options of a bisection's end and progress."""
 
     most: int
     budget_s: float | None
@@ -366,7 +366,7 @@ bisection_options = grouped(
 
 @dataclass(frozen=True)
 class Bisected:
-    """What is bisected."""
+    """The history that is bisected."""
 
     name: str  # of its folder, before what distinguishes it from others
     points: tuple[Point, ...]  # the oldest first
@@ -385,7 +385,7 @@ def conclude(home: Home, what: Bisected, options: BisectionOptions, *, wait: boo
     """Bisect, or go on where the same was interrupted, and print what came of it.
 
     Raises:
-        BenchctlError: it stays open, or cannot be measured.
+        BenchctlError: If the bisection stays open, or cannot be measured.
     """
     new = Bisection(
         id="",

@@ -1,4 +1,4 @@
-"""What the core asks of bisections."""
+"""Answers to the core about bisections."""
 
 from collections.abc import Callable, Iterator
 

@@ -1,4 +1,4 @@
-"""What a bisection found, how sure that is, and what it cost: its questions as a table, sentences below."""
+"""The report of a bisection: result, certainty and cost; its questions as a table, sentences below."""
 
 from collections.abc import Iterator
 
@@ -44,7 +44,7 @@ _WORDS = {"present": "yes", "absent": "no", "undecided": "open", "measuring": "m
 
 
 def open_matter(record: Bisection) -> str:
-    """Why the first point that differs is not known, or not for sure; empty where it is."""
+    """Return why the first point that differs is not known for sure; empty where it is."""
     asked = record.asked
     if not asked or (asked[0].verdict != "present" and not record.complete):
         return "the time was up before it was known whether the ends differ"

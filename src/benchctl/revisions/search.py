@@ -1,4 +1,4 @@
-"""Which point of a history is the first that behaves otherwise? Bisection whose answers may be wrong.
+"""Bisection with answers that may be wrong: the first point of a history that behaves differently.
 
 Points are numbered from 0, which is the reference; the last is known to differ from it. Every question is put
 to pairs of forks, one of the point and one of the reference, and answered sequentially (`stats.sequential`):
@@ -74,7 +74,7 @@ def questions_at_most(count: int) -> int:
 
 
 def narrowed(count: int, asked: Sequence[Asked]) -> Found:
-    """What is known by the answers so far; of a point that was asked about twice, the later one counts."""
+    """Return what the answers so far show; of a point that was asked about again, the later one counts."""
     verdicts = {one.question.point: one.verdict for one in asked if _leads(one.question)}
     before = max((point for point, verdict in verdicts.items() if verdict == "absent"), default=0)
     after = (point for point, verdict in verdicts.items() if verdict == "present" and point > before)
@@ -82,7 +82,7 @@ def narrowed(count: int, asked: Sequence[Asked]) -> Found:
 
 
 def next_question(count: int, asked: Sequence[Asked], unusable: Mapping[int, str]) -> Question | None:
-    """What to ask next; None when everything is.
+    """Return the next question; None when there is none left.
 
     Args:
         count: points, at least 2.
@@ -175,7 +175,7 @@ def doubts(count: int, asked: Sequence[Asked]) -> list[Asked]:
 
 
 def is_part(count: int, asked: Sequence[Asked]) -> bool:
-    """Whether the step at the place found is less than the ends differ by: there are further ones.
+    """Return whether the step found is smaller than the ends differ by: there are further ones.
 
     By Student's t test of two samples, at a level of `PART_ALPHA`.
     """
@@ -259,20 +259,20 @@ class Bisection(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=
 
     @property
     def asked(self) -> list[Asked]:
-        """What is answered, as the search takes it."""
+        """The answered questions, as the search takes them."""
         return [
             Asked(one.question, one.pairs, one.verdict) for one in self.answers if one.verdict != "measuring"
         ]
 
     @property
     def seconds(self) -> float:
-        """That all of it took so far."""
+        """Seconds that all of it took so far."""
         return sum(one.seconds for one in self.answers)
 
 
 @dataclass(frozen=True)
 class BisectionFolder:
-    """One bisection's folder."""
+    """The directory of one bisection."""
 
     path: Path
 
@@ -289,6 +289,6 @@ class BisectionFolder:
         """The record; None if there is none yet.
 
         Raises:
-            BenchctlError: it is broken, or of another version.
+            BenchctlError: If the record is broken, or of another version.
         """
         return read_versioned(self.path / RECORD_NAME, Bisection, "record", RECORD_VERSION)

@@ -1,1 +1,1 @@
-"""From options to a finished run: the plan, the preparation, the forks, the record."""
+"""Runs from options to the record: plan, preparation, forks."""

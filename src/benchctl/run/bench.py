@@ -1,4 +1,4 @@
-"""What all runs on this machine share, and how a run reports its progress."""
+"""Shared surroundings of all runs on this machine, and how a run reports its progress."""
 
 import threading
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ class Observer(Protocol):
         """Something worth keeping on the screen."""
 
     def stage(self, text: str) -> None:
-        """What is being done, until the next stage."""
+        """Take the current activity, until the next stage."""
 
     def progress(self, what: str, done: int, total: int) -> None:
         """Progress of the current step, in its own unit (`documents`, `bytes`, `requests`)."""
@@ -54,7 +54,7 @@ class SilentObserver:
 
 @dataclass(frozen=True)
 class Bench:
-    """What all runs on this machine share."""
+    """The surroundings that all runs on this machine share."""
 
     home: Home
     store: RunStore

@@ -41,7 +41,7 @@ def keep_logs(folder: Path, target: Path) -> None:
     The target may be on another file system.
 
     Raises:
-        BenchctlError: the disk is full or cannot be written.
+        BenchctlError: If the disk is full or cannot be written.
     """
     if not folder.is_dir():
         return
@@ -59,7 +59,7 @@ def logs_kept_of_failure(folder: Path, target: Path) -> Iterator[None]:
     """Keep the logs of a node start that fails inside the block, beyond its scratch folder.
 
     Raises:
-        BenchctlError: the block's, with the new path of the logs.
+        BenchctlError: If the block raises one; with the new path of the logs.
     """
     try:
         yield
@@ -115,11 +115,11 @@ def send_parcels(
             are cut by it alone.
 
     Raises:
-        BenchctlError: the node refused documents or went away, or documents cannot be read.
+        BenchctlError: If the node refused documents or went away, or documents cannot be read.
     """
-    missing = (
-        [(0, sum(parcel.documents for parcel in parcels))] if checkpoints is None else checkpoints.missing
-    )
+    documents = sum(parcel.documents for parcel in parcels)
+    missing = [(0, documents)] if checkpoints is None else checkpoints.missing
+    cut_documents = max(min(_CUT_DOCUMENTS, documents // _LEAST_CUTS), documents // _MOST_CUTS)
     done = ingest(
         _streams(parcels, missing, numbered=refresh is not None),
         endpoint=endpoint,
@@ -127,15 +127,10 @@ def send_parcels(
         helper=helper,
         on_progress=on_progress,
         checkpoints=checkpoints,
-        cuts=None if refresh is None else Cuts(refresh, _cut_documents(parcels), _CUT_BYTES),
+        cuts=None if refresh is None else Cuts(refresh, cut_documents, _CUT_BYTES),
     )
     costs = IngestCosts(done.took_s, done.answered_s, client_s=done.client_s)
     return Sent(done.documents, done.body_bytes, done.seconds, done.checkpoint_s, costs=costs)
-
-
-def _cut_documents(parcels: Sequence[Parcel]) -> int:
-    documents = sum(parcel.documents for parcel in parcels)
-    return max(min(_CUT_DOCUMENTS, documents // _LEAST_CUTS), documents // _MOST_CUTS)
 
 
 def _streams(
@@ -181,7 +176,7 @@ def _numbered(
 
 @dataclass(frozen=True)
 class Keeping:
-    """When an ingest is saved."""
+    """Rules for saving an ingest."""
 
     # One that is interrupted earlier starts over: Ctrl-C on a small corpus leaves nothing behind.
     after_s: float = 20.0
@@ -217,7 +212,7 @@ class Resumption:
 
     @property
     def bytes_put_by(self) -> int:
-        """How much of the index's size is on disk already."""
+        """Bytes of the index that are on disk already."""
         return self._partial.size_bytes() if self.before.documents else 0
 
     def note_others(self) -> None:
@@ -232,7 +227,7 @@ class Resumption:
         """Put the checkpoint of earlier attempts into an empty data folder, before its node is started.
 
         Raises:
-            BenchctlError: the disk refuses.
+            BenchctlError: If the disk cannot be written.
         """
         if self.before.documents:
             data.rmdir()
@@ -245,7 +240,7 @@ class Resumption:
             The indices' declared settings; None without a checkpoint.
 
         Raises:
-            OutdatedError: it has more or fewer documents.
+            OutdatedError: If the index has more or fewer documents.
         """
         if not self.before.documents:
             return None
@@ -303,7 +298,7 @@ class Resumption:
         )
 
     def total(self, sent: Sent) -> Sent:
-        """What was sent over all attempts."""
+        """Return the totals over all attempts."""
         before = self.before
         return Sent(
             before.documents + sent.documents,
@@ -324,7 +319,7 @@ class Resumption:
         """Tell of an interruption or failure inside the block what is saved, if anything is.
 
         Raises:
-            BenchctlError: also for an interrupt, if something is saved.
+            BenchctlError: If the block fails, or is interrupted and something is saved.
         """
         try:
             yield
@@ -370,7 +365,7 @@ NODE_DEATH_S = 1.0
 
 @dataclass(frozen=True)
 class Workshop:
-    """What all indices of a variant are built with; `heap_mb` in MiB, `spread` of nodes on other hosts."""
+    """Inputs of all index builds of a variant; `heap_mb` in MiB, `spread` of nodes on other hosts."""
 
     home: Home
     jdk: Jdk
@@ -387,7 +382,7 @@ def build_index(shop: Workshop, key: IndexKey, *, title: str, more: int) -> Prep
     `title` is its name in progress messages; `more` builds of the same kind are to follow.
 
     Raises:
-        BenchctlError: a step failed; nothing of it is kept but the checkpoint of a long ingest.
+        BenchctlError: If a step fails; only the checkpoint of a long ingest is kept.
     """
     try:
         return _build(shop, key, title, more)

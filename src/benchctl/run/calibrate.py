@@ -27,7 +27,7 @@ def calibrate(observer: Observer, stop: threading.Event, plan: Plan | None = Non
     an error. Where the load of the plan comes from other hosts, it is their drivers that are measured.
 
     Raises:
-        BenchctlError: the server did not start, a request failed, or it was stopped; a host cannot be used.
+        BenchctlError: If the server does not start, a request fails, it is stopped, or a host cannot be used.
     """
     observer.stage("calibration: what the driver itself costs")
     found: dict[str, Calibration] = {}
@@ -111,7 +111,7 @@ def most_offered_per_s(plan: Plan) -> float:
 
 
 def needs_calibration(plan: Plan) -> bool:
-    """Whether one process can handle the plan's load is unknown without a measurement."""
+    """Return whether only a measurement can show that one process handles the plan's load."""
     return most_offered_per_s(plan) > EASY_PER_S
 
 

@@ -104,8 +104,8 @@ def capture(
     written documents.
 
     Raises:
-        UsageError: the folder exists, or the index cannot become a track.
-        BenchctlError: the cluster refuses, or its answers are incomplete.
+        UsageError: If the directory exists, or the index cannot become a track.
+        BenchctlError: If the cluster refuses, or its answers are incomplete.
     """
     index = read_live_index(client, name)
     draw = plan_draw(client, name, docs=docs, seed=seed)
@@ -134,7 +134,7 @@ def check_free(folder: Path) -> None:
     """Refuse an existing folder.
 
     Raises:
-        UsageError: it exists.
+        UsageError: If the directory exists.
     """
     if folder.exists():
         raise UsageError(

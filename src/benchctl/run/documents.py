@@ -1,4 +1,4 @@
-"""What every fork starts on, and the documents of a run: generated, from files, or none."""
+"""The data every fork starts on, and the documents of a run: generated, from files, or none."""
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -27,7 +27,7 @@ _RESTORE = "restore-snapshot"
 
 
 def origin_of(track: Track, schedules: Sequence[Challenge], warmups: Sequence[Challenge] = ()) -> DataOrigin:
-    """Whether forks start on prepared data, or on an empty node because the challenge makes its own data.
+    """Return whether forks start on prepared data, or on an empty node that the challenge fills.
 
     A challenge makes its data when it creates what the track declares, restores a snapshot, or indexes the
     track's
@@ -36,7 +36,7 @@ def origin_of(track: Track, schedules: Sequence[Challenge], warmups: Sequence[Ch
     does one that creates further indices. `warmups` run on every fresh node before the measured `schedules`.
 
     Raises:
-        UsageError: a challenge would run before there is any data.
+        UsageError: If a challenge would run before there is any data.
     """
     declared = places(track).names
     making = [
@@ -95,14 +95,14 @@ def streams_made(plan: Plan, track: Track) -> tuple[str, ...]:
 
 
 def sends_documents(track: Track, schedules: Iterable[Challenge]) -> bool:
-    """Whether any task sends documents of a corpus."""
+    """Return whether any task sends documents of a corpus."""
     return any(
         is_bulk(track.operations[task.operation]) for challenge in schedules for task in challenge.schedule
     )
 
 
 def documents_sent(operation: TrackOperation, track: Track, held: int) -> int:
-    """How many documents of a corpus of `held` an operation sends in a pass, as far as the track tells."""
+    """Count the documents that an operation sends in a pass, of a corpus of `held`, by the track."""
     counts = [
         (one.document_count or 0, _asks_for(operation, corpus, one))
         for corpus in track.corpora
@@ -130,7 +130,7 @@ def _makes_data(operation: TrackOperation, declared: tuple[str, ...], corpora: b
 
 
 def is_bulk(operation: TrackOperation) -> bool:
-    """Whether it sends documents of a corpus, by the name of its type, which includes a plug-in's."""
+    """Return whether an operation sends documents of a corpus, by its type's name: a plug-in's, too."""
     return operation.type_name == _BULK
 
 
@@ -214,7 +214,7 @@ class Parcel:
 
     @property
     def target(self) -> str:
-        """Where they go; empty when their action lines name it."""
+        """Index or stream that gets the documents; empty when their action lines name it."""
         return self.index or self.data_stream or ""
 
 
@@ -230,7 +230,7 @@ def expected_corpus(
     `generated` are the generated documents, if there are any.
 
     Raises:
-        UsageError: there is nothing to fill the track with, or the user's own file is missing or does not
+        UsageError: If nothing can fill the track, or the user's own file is missing or does not
             fit.
     """
     wanted = places(track)
@@ -264,13 +264,13 @@ def expected_corpus(
 
 
 def needs_documents(variants: Iterable[VariantSpec]) -> bool:
-    """Whether anything may have to be filled: running clusters only if they may be written to."""
+    """Return whether anything may have to be filled: running clusters only if they may be written to."""
     targets = (spec.target for spec in variants)
     return any(target is None or target.fill or target.writes is not None for target in targets)
 
 
 def is_generated(plan: Plan) -> bool:
-    """Whether benchctl generates the documents of a plan."""
+    """Return whether benchctl generates the documents of a plan."""
     return plan.corpus.documents > 0 and not plan.corpus.files
 
 
@@ -281,8 +281,8 @@ def find_corpus(plan: Plan, track: Track, files: FileOptions, home: Home, observ
         The plan's corpus with its files; unchanged if it is generated.
 
     Raises:
-        UsageError: one is missing, or does not match the track.
-        BenchctlError: one is damaged or cannot be fetched.
+        UsageError: If a file is missing, or does not match the track.
+        BenchctlError: If a file is damaged or cannot be fetched.
     """
     lines = 0
 
@@ -305,7 +305,7 @@ def check_files(plan: Plan, home: Home) -> None:
     """Check that the files of an existing plan are unchanged.
 
     Raises:
-        BenchctlError: one is missing or has changed.
+        BenchctlError: If a file is missing or has changed.
     """
     for file in plan.corpus.files:
         try:
@@ -321,7 +321,7 @@ def check_files(plan: Plan, home: Home) -> None:
 
 
 def parcels(plan: Plan, track: Track, home: Home) -> tuple[Parcel, ...]:
-    """What is sent to prepare a plan's data, in order; its documents must be known."""
+    """Return the parcels that prepare a plan's data, in order; its documents must be known."""
     corpus = plan.corpus
     if not corpus.files:
         wanted = places(track)
@@ -343,7 +343,7 @@ def parcels(plan: Plan, track: Track, home: Home) -> tuple[Parcel, ...]:
 
 
 def sources(plan: Plan, track: Track, home: Home) -> tuple[Source, ...]:
-    """Where tasks that send documents take them from; empty if those are generated."""
+    """Return the sources of tasks that send documents; empty if those are generated."""
     # Operations that name the track's only corpus mean the file that replaces it.
     only = track.corpora[0].name if len(track.corpora) == 1 else ""
     return tuple(

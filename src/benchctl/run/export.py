@@ -48,7 +48,7 @@ class StoreDownError(BenchctlError):
 
 @dataclass
 class Exported:
-    """What became of an export."""
+    """Outcome of the export of one run."""
 
     sent: int = 0  # races that were not complete in the store
     there: int = 0  # races that were
@@ -77,8 +77,8 @@ def export(
         pause: waits for so many seconds, for a store that is busy.
 
     Raises:
-        StoreDownError: it does not answer, or is busy for too long.
-        BenchctlError: it refuses, or samples cannot be read.
+        StoreDownError: If the store does not answer, or is busy for too long.
+        BenchctlError: If the store refuses, or samples cannot be read.
     """
     # Both engines understand either's client, as far as it is used here.
     with connect("elasticsearch", endpoint) as client:
@@ -144,7 +144,7 @@ class _Store:
                 self._ask("PUT", path, body)
 
     def has(self, kind: Kind, wanted: dict[str, Race]) -> set[str]:
-        """Which ids are there."""
+        """Return the ids that exist in the store."""
         found: set[str] = set()
         names = list(wanted)
         for ids in (names[start : start + _MOST_IDS] for start in range(0, len(names), _MOST_IDS)):
@@ -194,10 +194,7 @@ class _Store:
         busy: Callable[[Any], bool] = lambda _: False,
         absent_ok: bool = False,
     ) -> Any:
-        """Ask, and again while it is busy: all that is asked here may be asked twice.
-
-        `absent_ok` gives None for what is not there.
-        """
+        """Ask, and again while the store is busy; None for what does not exist, with `absent_ok`."""
         last = BenchctlError("")
         for attempt in range(_ATTEMPTS):
             if attempt:

@@ -1,4 +1,4 @@
-"""Whether a host is fit to measure, checked before anything starts; for nights, by their suite's limits."""
+"""Fitness of a host to measure, checked before anything starts; for nights, by their suite's limits."""
 
 import math
 import time
@@ -42,7 +42,7 @@ NotNegative = Annotated[float, Meta(ge=0)]
 
 
 class HostLimits(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """What a host has to be like."""
+    """Limits that a host has to meet."""
 
     max_load: NotNegative = 0.5  # one-minute load average per CPU, before the night
     max_busy: Percent = "20%"  # share of the CPUs' time that others may use
@@ -69,7 +69,7 @@ class Snapshot:
 
 @dataclass(frozen=True)
 class Fitness:
-    """Whether to measure."""
+    """Outcome of a check of the host."""
 
     refused: tuple[str, ...] = ()  # reasons not to measure
     noise: tuple[str, ...] = ()  # reasons to mark the night as noisy
@@ -169,7 +169,7 @@ def check_quiet(
     mode are exempt, unless `required` refuses the host.
 
     Raises:
-        BenchctlError: it is refused.
+        BenchctlError: If the host is refused.
     """
     heaps = [
         (spec.node_count, 0 if spec.target else spec.heap_mb or plan.heap_mb)

@@ -1,4 +1,4 @@
-"""What a run announces before it starts: how it will end, and what to expect from earlier runs."""
+"""Announcement of a run before it starts: how it will end, and what to expect from earlier runs."""
 
 import itertools
 from collections import Counter
@@ -59,7 +59,7 @@ _REDLINE_STEPS = 20
 
 
 class Indexing:
-    """How fast engines index here, judging by earlier builds of prepared indices.
+    """Indexing speed of engines on this host, from earlier builds of prepared indices.
 
     All of their documents over all of their seconds, refresh, force merge and flush included: of the same
     engine and track, else of the engine; `DOCUMENTS_PER_S` where none is a tenth as large. Small ones are
@@ -73,7 +73,7 @@ class Indexing:
         ]
 
     def seconds(self, engine: str, track: str, documents: int) -> float:
-        """What so many documents of a track take."""
+        """Return the seconds that this many documents of a track take."""
         own = [
             (name, facts)
             for begin, name, facts in self._built
@@ -87,7 +87,7 @@ class Indexing:
 
 
 class Steps(msgspec.Struct, frozen=True):
-    """What runs take before and while they measure, roughly; what there is already is looked up."""
+    """Rough durations of preparation and measurement; cached parts are looked up."""
 
     steps: tuple[str, ...]
     download_bytes: float
@@ -121,7 +121,7 @@ class Ahead:
 
     @property
     def is_generated(self) -> bool:
-        """Whether benchctl generates its documents; no file has been looked at yet."""
+        """Return whether benchctl generates the documents; no file has been read yet."""
         none_of_files = not self.track.corpora and self.files.local is None
         return is_generated(self.plan) and none_of_files and self.plan.micro is None
 

@@ -82,23 +82,23 @@ class Collection:
         }
 
     def begin(self, nodes: Sequence[Member]) -> None:
-        """As for `Collector`, before the first task; a target, whose nodes are not ours, has none."""
+        """Begin, as for `Collector`, before the first task; targets have no collectors."""
         for node in nodes:
             for one in self._collecting.get(node.name, ()):
                 one.begin(node)
 
     def measured(self, nodes: Sequence[Member]) -> None:
-        """As for `Collector`, after the last task, of nodes that were there all the time."""
+        """End measuring, as for `Collector`, after the last task, on nodes that were up all the time."""
         self._lost = {node.name for node in nodes if node.down or len(node.lives) > 1}
         for node in nodes:
             for one in () if node.name in self._lost else self._collecting.get(node.name, ()):
                 one.measured(node)
 
     def end(self) -> None:
-        """As for `Collector`, for all of them even if one fails.
+        """End all collectors, as for `Collector`, even if one fails.
 
         Raises:
-            BenchctlError: the first that one of them raised whose node was there all the time.
+            BenchctlError: If a collector whose node was up all the time fails; the first of them.
         """
         raised: list[BenchctlError] = []
         for node, own in self._collecting.items():
@@ -154,7 +154,7 @@ def keep_evidence(folder: Path, target: Path) -> None:
     The target may be on another file system.
 
     Raises:
-        BenchctlError: the disk is full or cannot be written.
+        BenchctlError: If the disk is full or cannot be written.
     """
     with disk_errors(f"keep evidence in {target}"):
         for log in sorted(folder.rglob("*.log")):
@@ -185,7 +185,7 @@ def pool_of(plan: Plan) -> WorkerPool | None:
     """The processes that a plan's clients work in, here or on other hosts; None for this one.
 
     Raises:
-        UsageError: the hosts are not those that the plan was made for.
+        UsageError: If the hosts are not those that the plan was made for.
     """
     if plan.load_hosts:
         hosts, _ = checked_hosts(plan)
@@ -198,7 +198,7 @@ def pool_of(plan: Plan) -> WorkerPool | None:
 
 @dataclass(frozen=True)
 class ForkJob:
-    """Which fork is to be run."""
+    """A fork to be run."""
 
     subject: AnySubject
     block: int
@@ -207,7 +207,7 @@ class ForkJob:
 
 @dataclass
 class _Progress:
-    """What a fork has so far; kept when it fails half-way."""
+    """State of a fork so far; kept when it fails half-way."""
 
     boots: list[BootRecord] = field(default_factory=list)
     summaries: list[TaskSummary] = field(default_factory=list)
@@ -223,7 +223,7 @@ class _Progress:
 
 @dataclass(frozen=True)
 class _Place:
-    """Where a fork happens, once its index is copied."""
+    """Place of a fork, once its index is copied."""
 
     subject: NodeSubject
     name: str  # of the fork's folder of logs
@@ -235,7 +235,7 @@ class _Place:
 
 
 def build_of(block: int, builds: Sequence[IndexFacts]) -> int:
-    """Which build a fork of a variant runs on: each in turn; the first where all have the same content.
+    """Return the build that a fork runs on: each in turn; the first where all have the same content.
 
     Builds that are the same index are no replicates of one.
     """
@@ -280,7 +280,7 @@ class ForkRunner:
             The fork's record, and what its first node said of itself.
 
         Raises:
-            BenchctlError: the fork's results cannot be written.
+            BenchctlError: If the fork's results cannot be written.
         """
         started = datetime.now(UTC).isoformat(timespec="seconds")
         clock = time.monotonic()
@@ -435,7 +435,9 @@ class ForkRunner:
                 nodes={} if asking is None else asking.nodes,
                 readings=readings,
                 node_starts=_node_records(nodes, f"boots/{name}", place.origin_ns),
-                fates=_fates(serving, place.origin_ns),
+                fates=tuple(
+                    NodeFate(at_ns - place.origin_ns, node, what) for at_ns, node, what in serving.fates
+                ),
                 recovered_bytes=recovered,
             )
         )
@@ -563,11 +565,6 @@ def _node_records(nodes: Sequence[Member], logs: str, origin_ns: int) -> tuple[N
         )
         for node in nodes
     )
-
-
-def _fates(serving: Serving, origin_ns: int) -> tuple[NodeFate, ...]:
-    found = serving.fates if isinstance(serving, Cluster) else ()
-    return tuple(NodeFate(at_ns - origin_ns, node, what) for at_ns, node, what in found)
 
 
 def _asking(serving: Serving) -> AbstractContextManager[ClusterMeter | None]:

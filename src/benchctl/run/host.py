@@ -28,7 +28,7 @@ _MEMORY_KERNEL_ROUNDS = 32
 
 
 def describe_host() -> Environment:
-    """Everything about the host that a reader of the results may want to know."""
+    """Describe the host, as far as it matters to readers of the results."""
     names = [line for line in (_read("/proc/cpuinfo") or "").splitlines() if line.startswith("model name")]
     cpu = names[0].partition(":")[2].strip() if names else platform.processor() or "unknown"
     try:
@@ -151,7 +151,7 @@ def allowed_cpus() -> tuple[int, ...]:
 
 
 def cores_of(cpus: Iterable[int], topology: Path = _TOPOLOGY) -> tuple[tuple[int, ...], ...]:
-    """These CPUs by core, in order; one each where the kernel does not tell.
+    """Group CPUs by core, in order; one each where the kernel does not report cores.
 
     `topology` is the kernel's folder of CPUs.
     """
@@ -168,7 +168,7 @@ def _siblings(cpu: int, topology: Path) -> tuple[int, ...]:
 
 
 def pin_of(text: str, *, workers: int, allowed: Sequence[int], cores: Sequence[Sequence[int]]) -> PinSpec:
-    """What `--pin` means on this host.
+    """Resolve `--pin` on this host.
 
     Args:
         text: `auto`, or `node=CPUS,driver=CPUS`.
@@ -177,7 +177,7 @@ def pin_of(text: str, *, workers: int, allowed: Sequence[int], cores: Sequence[S
         cores: the same, by core.
 
     Raises:
-        UsageError: it makes no sense, or these CPUs are not available.
+        UsageError: If the specification is invalid, or these CPUs are not available.
     """
     if len(allowed) < 2:  # noqa: PLR2004 - one each
         raise UsageError(
@@ -226,7 +226,7 @@ def check_available(pin: PinSpec, allowed: Sequence[int]) -> None:
     """Check that these CPUs are available.
 
     Raises:
-        UsageError: some are not.
+        UsageError: If some CPUs are not available.
     """
     missing = {*pin.node, *pin.driver} - set(allowed)
     if missing:
@@ -262,7 +262,7 @@ def pinned(pin: PinSpec | None) -> Iterator[None]:
     None changes nothing.
 
     Raises:
-        BenchctlError: the kernel refuses.
+        BenchctlError: If the kernel refuses.
     """
     if pin is None:
         yield
@@ -284,7 +284,7 @@ def thread_on(cpus: Sequence[int] | None) -> Iterator[None]:
     """Restrict only the calling thread to these CPUs within the block; None for no change.
 
     Raises:
-        BenchctlError: the kernel refuses.
+        BenchctlError: If the kernel refuses.
     """
     if cpus is None:
         yield

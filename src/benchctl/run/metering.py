@@ -1,4 +1,4 @@
-"""What a task cost its node and left it with, from readings at its bounds and the collector's log."""
+"""Cost of a task on its nodes and the levels after it, from readings at its bounds and the GC log."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ _COSTS = (("cpu", "cpu_ms", _LEAST_CPU_MS), ("gc", "gc_ms", 0), ("collections", 
 
 @dataclass(frozen=True)
 class Node:
-    """What is known of a node that is gone."""
+    """Facts about a node that has ended."""
 
     kinds: Mapping[int, str]  # of threads, by their numbers in the kernel; empty if it was not asked
     # Of the collector, on the clock of the samples; None without a log of them.
@@ -57,7 +57,7 @@ def meters(
     nodes: Sequence[Node],
     written: Mapping[str, float],
 ) -> Metered:
-    """What a task cost its nodes.
+    """Return what a task cost its nodes.
 
     Args:
         readings: of the nodes, before the first measured request and after the last one; empty for a task
@@ -117,7 +117,7 @@ def _part(first: Readings, last: Readings, origin_ns: int, node: Node, measured:
 def told(
     readings: Sequence[ClusterReading | None], result: TaskResult, origin_ns: int, gap_s: float
 ) -> dict[str, float]:
-    """What a task cost a running cluster, by the clocks of its own nodes, over all of them.
+    """Return what a task cost a running cluster, by the clocks of its own nodes, over all of them.
 
     Its nodes look at their processes once a second. Costs are those between two such looks, for the requests
     that began between them, warm-up included. None where more than a twentieth of that time belongs to the
@@ -169,7 +169,7 @@ def _levels(end: Reading, origin_ns: int, node: Node) -> dict[str, float]:
 
 
 def sent_per_s(summary: TaskSummary, sent_bytes: int) -> dict[str, float]:
-    """How fast documents came in; nothing for tasks that index none."""
+    """Return how fast documents came in; nothing for tasks that index none."""
     window_s = None if summary.driver is None else summary.driver.window_s
     if summary.unit != DOCUMENTS or not window_s or not sent_bytes:
         return {}
@@ -177,7 +177,7 @@ def sent_per_s(summary: TaskSummary, sent_bytes: int) -> dict[str, float]:
 
 
 def index_meters(segments: Sequence[SegmentFacts], files: Mapping[str, int]) -> dict[str, float]:
-    """What is known of an index that a challenge has filled.
+    """Return the metrics of an index that a challenge has filled.
 
     Args:
         segments: of all its shards; none where that is not known.
@@ -217,7 +217,7 @@ def _totals(begin: Reading, end: Reading, origin_ns: int, node: Node) -> dict[st
 
 
 def allocated_bytes(pauses: Sequence[GcPause], window: tuple[int, int]) -> float | None:
-    """What a JVM allocated in a time, from how full its heap was before and after collections.
+    """Estimate what a JVM allocated in a time, from how full its heap was before and after collections.
 
     Between two of them allocation counts as even, and before the first and behind the last as between.
 

@@ -45,10 +45,10 @@ def micro_spec(
     arguments: str = "",
     timeout_s: float = 600.0,
 ) -> MicroSpec:
-    """What is asked of a source; `arguments` are further ones of JMH's, as in a shell.
+    """Make the specification of a source; `arguments` are more of JMH's, as in a shell.
 
     Raises:
-        UsageError: there is no such source, or one of them cannot be.
+        UsageError: If there is no such source, or an argument is invalid.
     """
     try:
         words = tuple(shlex.split(arguments))
@@ -80,10 +80,10 @@ class MicroEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename
     timeout: float = 600.0  # of one benchmark, seconds
 
     def spec(self, folder: Path) -> MicroSpec:
-        """What is asked, by a file in a folder.
+        """Make the specification that a file in a directory states.
 
         Raises:
-            UsageError: there is no such source, or something cannot be.
+            UsageError: If there is no such source, or a value is invalid.
         """
         return micro_spec(
             folder / self.source,
@@ -109,7 +109,7 @@ def parse_variant(text: str) -> VariantSpec:
     """A variant of the command line: NAME, or NAME=jar:JAR,jvm:FLAG,jdk:JDK.
 
     Raises:
-        UsageError: it is not of that form.
+        UsageError: If the text is not of that form.
     """
     name, equals, rest = text.partition("=")
     check_name(name)
@@ -146,8 +146,8 @@ def plan_micro(
     """A plan of all benchmarks that are to be measured; they are compiled for that, and jars are fetched.
 
     Raises:
-        UsageError: there are none, or an option does not fit them.
-        BenchctlError: they do not compile, or something cannot be had.
+        UsageError: If there are no benchmarks, or an option does not fit them.
+        BenchctlError: If benchmarks do not compile, or something cannot be fetched.
     """
     names = [spec.name for spec in variants]
     if twice := next((name for name in names if names.count(name) > 1), None):
@@ -191,7 +191,7 @@ def prepare_micro(home: Home, plan: Plan, progress: Progress) -> list[jmh.MicroS
     """The variants of a plan, ready to run.
 
     Raises:
-        BenchctlError: something cannot be had.
+        BenchctlError: If something cannot be fetched.
     """
     if plan.micro is None:
         raise TypeError("the plan has no microbenchmarks")
@@ -201,7 +201,7 @@ def prepare_micro(home: Home, plan: Plan, progress: Progress) -> list[jmh.MicroS
 
 
 def micro_caveats(plan: Plan) -> tuple[str, ...]:
-    """What is to be kept in mind of a plan on this host."""
+    """Return caveats of a plan on this host."""
     cpus = len(allowed_cpus())
     most = max((task.clients for one in plan.schedules for task in one.schedule), default=1)
     if plan.micro is None or most <= cpus:
@@ -226,7 +226,7 @@ class MicroRunner:
         """Run one fork; a benchmark that fails is counted as such, and takes no other along.
 
         Raises:
-            BenchctlError: results cannot be written.
+            BenchctlError: If results cannot be written.
         """
         subject, block = job.subject, job.block
         if not isinstance(subject, jmh.MicroSubject):
@@ -306,15 +306,12 @@ class MicroRunner:
             try:
                 return jmh.run_trial(subject, trial, self._stop.is_set)
             finally:
-                self._keep_output(folder, f"{block:03d}-{variant}-{place}.txt")
-
-    def _keep_output(self, folder: Path, name: str) -> None:
-        """What JMH and its profilers said, in words."""
-        said = folder / "stdout.log"
-        if said.is_file():
-            with disk_errors(f"keep what JMH said in {self._folder.path}"):
-                (self._folder.path / _FOLDER).mkdir(exist_ok=True)
-                (self._folder.path / _FOLDER / name).write_bytes(read_file(said))
+                output = folder / "stdout.log"
+                if output.is_file():
+                    with disk_errors(f"keep JMH's output in {self._folder.path}"):
+                        kept = self._folder.path / _FOLDER
+                        kept.mkdir(exist_ok=True)
+                        (kept / f"{block:03d}-{variant}-{place}.txt").write_bytes(read_file(output))
 
 
 def _boot(wall_s: float) -> BootRecord:
@@ -336,7 +333,7 @@ _PROFILED = re.compile(r'^Secondary result "[^"]+":?$.*?(?=^# Run complete)', re
 
 @dataclass(frozen=True)
 class Profiled:
-    """What JMH's profilers printed of one benchmark in one fork."""
+    """Output of JMH's profilers of one benchmark in one fork."""
 
     variant: str
     block: int
@@ -345,10 +342,10 @@ class Profiled:
 
 
 def profiles(folder: RunFolder) -> Iterator[Profiled]:
-    """Of all finished forks, in the order of variants, blocks and benchmarks; none without `-prof`.
+    """Return the profilers' output of all finished forks, in order; none without `-prof`.
 
     Raises:
-        BenchctlError: a file cannot be read.
+        BenchctlError: If a file cannot be read.
     """
     record = folder.load()
     for spec in record.plan.variants:
@@ -365,7 +362,7 @@ def own_table(folder: RunFolder) -> dict[str, list[OwnRow]]:
     """JMH's own table of each variant of a run: label -> its rows.
 
     Raises:
-        BenchctlError: its files cannot be read.
+        BenchctlError: If JMH's files cannot be read.
     """
     record = folder.load()
     found: dict[str, list[OwnRow]] = {}

@@ -34,7 +34,7 @@ HIGH_LOAD_PER_CPU = 0.5
 
 
 def host_caveats(environment: Environment) -> tuple[str, ...]:
-    """What makes figures from this host doubtful."""
+    """Return reasons to doubt values measured on this host."""
     found = []
     if environment.other_java:
         found.append(f"other Java processes were up: {', '.join(environment.other_java)}")
@@ -48,7 +48,7 @@ def host_caveats(environment: Environment) -> tuple[str, ...]:
 
 
 def sharing_caveats(environ: Mapping[str, str]) -> tuple[str, ...]:
-    """Whether others may have measured at the same time."""
+    """Return the caveat that others may have measured at the same time."""
     if not shares_host(environ):
         return ()
     return (f"other benchctls may have measured on this host at the same time ({SHARE_VARIABLE} is set)",)
@@ -95,7 +95,7 @@ def data_caveats(plan: Plan) -> tuple[str, ...]:
 
 
 def stand_in_caveats(fork: ForkRecord) -> tuple[str, ...]:
-    """What stood in for data streams that the node lacks."""
+    """Return the caveat that plain indices replace data streams that the node lacks."""
     names = sorted({name for boot in fork.boots for name in boot.stand_ins})
     if not names:
         return ()
@@ -146,12 +146,12 @@ class OpenRun:
 
     @property
     def record(self) -> RunRecord:
-        """Its current state."""
+        """Current state of the run."""
         return self._record
 
     @property
     def folder(self) -> RunFolder:
-        """Where it is kept."""
+        """Directory of the run."""
         return self._folder
 
     def extend(self, record: RunRecord) -> None:
@@ -179,7 +179,7 @@ class OpenRun:
         `timings` are seconds by activity, for the record; they may grow meanwhile.
 
         Raises:
-            BenchctlError: it was interrupted.
+            BenchctlError: If the block was interrupted.
         """
         status: RunStatus = "failed"
         try:

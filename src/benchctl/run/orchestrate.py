@@ -44,7 +44,7 @@ from benchctl.track.model import Track
 
 
 def prepare_subjects(bench: Bench, plan: Plan, track: Track) -> tuple[Plan, list[AnySubject]]:
-    """Everything that forks need; running clusters first, since their problems show at once."""
+    """Prepare all that forks need; running clusters first, since their problems show at once."""
     if plan.micro is not None:
         return plan, [*prepare_micro(bench.home, plan, bench.observer.progress)]
 
@@ -99,7 +99,7 @@ def environment_changes(before: Environment, now: Environment) -> list[str]:
 
 
 def track_changes(plan: Plan, track: Track) -> list[str]:
-    """Whether a reloaded track, or its plug-in, differs from the plan's."""
+    """Return differences of a reloaded track, or its plug-in, from the plan's."""
     changes = plugin_changes(plan)
     if plan.track_digest != track.digest:
         changes.append(f"track {track.name} was {plan.track_digest[:12]}, is {track.digest[:12]}")
@@ -107,14 +107,14 @@ def track_changes(plan: Plan, track: Track) -> list[str]:
 
 
 def corpus_changes(before: Plan, now: Plan) -> list[str]:
-    """Whether the documents differ."""
+    """Return the difference between the documents of two plans."""
     if before.corpus.digest == now.corpus.digest:
         return []
     return [f"corpus was {before.corpus.digest[:12]}, is {now.corpus.digest[:12]}"]
 
 
 def machine_caveats(subjects: Sequence[AnySubject]) -> tuple[str, ...]:
-    """What looks like several hosts and is one, with one set of CPUs, memory and disks."""
+    """Return caveats of hosts that share one machine, with one set of CPUs, memory and disks."""
     return tuple(
         f"hosts of {one.spec.name} are one machine ({', '.join(name or 'this host' for name in names)}), as "
         "containers are: this says nothing about how it scales over hosts"
@@ -154,7 +154,7 @@ def engine_changes(record: RunRecord, subjects: Sequence[AnySubject]) -> list[st
 
 
 def pin_changes(plan: Plan, allowed: Sequence[int]) -> list[str]:
-    """Whether CPUs that nodes and driver were pinned to are no longer available."""
+    """Return the CPUs, as text, that nodes and driver were pinned to and that are no longer available."""
     wanted = () if plan.pin is None else (*plan.pin.node, *plan.pin.driver)
     missing = set(wanted) - set(allowed)
     if not missing:
@@ -212,8 +212,8 @@ def open_run(
         The run, and the seconds of its preparation, for the record.
 
     Raises:
-        UsageError: the plan's documents are missing, or there is not enough memory for its heaps.
-        BenchctlError: preparation failed, or results cannot be written.
+        UsageError: If the plan's documents are missing, or there is not enough memory for its heaps.
+        BenchctlError: If preparation fails, or results cannot be written.
     """
     environment = describe_host()
     clean_scratch(bench.home)
@@ -285,8 +285,8 @@ def resume_run(bench: Bench, folder: RunFolder, track: Track, *, ask_anew: bool 
     If it was interrupted before its answers were known, they are asked, with `ask_anew` as in `start_run`.
 
     Raises:
-        NotResumable: what is measured, or where, has changed.
-        BenchctlError: as for `start_run`.
+        NotResumable: If what is measured, or where, has changed.
+        BenchctlError: If `start_run` would raise one.
     """
     record = folder.load()
     if record.stopped and not record.missing():
@@ -301,8 +301,8 @@ def add_blocks(
     """Add blocks to a finished run if nothing has changed; see `extended`.
 
     Raises:
-        NotResumable: what is measured, or where, has changed.
-        BenchctlError: as for `start_run`.
+        NotResumable: If what is measured, or where, has changed.
+        BenchctlError: If `start_run` would raise one.
     """
     run = reopen_run(bench, folder, track)
     run.extend(extended(run.record, blocks, budget_s))
@@ -320,7 +320,7 @@ def extended(record: RunRecord, blocks: int, budget_s: float | None) -> RunRecor
         budget_s: for their forks; None for no limit.
 
     Raises:
-        UsageError: it is not finished, was not measured here, or there is no time for a single block.
+        UsageError: If the run is not finished, was not measured here, or has no time for a block.
     """
     if blocks < 1:
         raise UsageError("--forks must be at least 1")
@@ -359,8 +359,8 @@ def reopen_run(bench: Bench, folder: RunFolder, track: Track, *, ask_anew: bool 
     """Prepare an existing run again, so that it can go on.
 
     Raises:
-        NotResumable: what is measured, or where, has changed.
-        BenchctlError: as for `open_run`.
+        NotResumable: If what is measured, or where, has changed.
+        BenchctlError: If `open_run` would raise one.
     """
     record = folder.load()
     # Cheap checks first: preparing may take long.
@@ -376,7 +376,7 @@ def reopen_run(bench: Bench, folder: RunFolder, track: Track, *, ask_anew: bool 
 
 
 class NotResumable(BenchctlError):  # noqa: N818 - what is so, not a mistake of anybody
-    """What is measured, or where, has changed since the run began."""
+    """Something that is measured, or where, has changed since the run began."""
 
 
 def _refuse_changes(record: RunRecord, changes: Sequence[str]) -> None:

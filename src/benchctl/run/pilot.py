@@ -49,7 +49,7 @@ def check_lengthening(plan: Plan) -> None:
     """Refuse a plan that the pilot could not lengthen, before anything is prepared.
 
     Raises:
-        UsageError: no challenge counts its requests, or a sweep varies the warm-up.
+        UsageError: If no challenge counts its requests, or a sweep varies the warm-up.
     """
     if plan.sweeps("warmup_iterations"):
         raise UsageError(
@@ -73,7 +73,7 @@ def run_pilot(
         The plan with the chosen counts, and how they were found.
 
     Raises:
-        BenchctlError: a pilot fork failed.
+        BenchctlError: If a pilot fork fails.
     """
     by_name = {subject.spec.name: subject for subject in subjects}
     folder = RunFolder(bench.home.scratch / "pilot")
@@ -177,7 +177,7 @@ def choose_counts(
 
 @dataclass(frozen=True)
 class _Need:
-    """What one task of one variant needs."""
+    """Requirement of one task of one variant."""
 
     prefix: str  # of its challenge's parameters
     where: str  # the task, for readers

@@ -68,7 +68,7 @@ def check_evidence(evidence: EvidenceSpec, variants: Sequence[VariantSpec]) -> N
     """Check evidence options; evidence comes from the JVM, so benchctl must be the one to start it.
 
     Raises:
-        UsageError: no kind, no fork, or a node that benchctl does not start.
+        UsageError: If there is no kind, no fork, or a node that benchctl does not start.
     """
     if not evidence.kinds:
         known = ", ".join(EVIDENCE_KINDS)
@@ -97,7 +97,7 @@ def check_acting(options: "RunSpec", track: Track, schedules: Iterable[Challenge
     """Refuse what would befall nodes that are not there, or that benchctl cannot reach.
 
     Raises:
-        UsageError: a variant has no such node, or the load comes from several processes.
+        UsageError: If a variant has no such node, or the load comes from several processes.
     """
     for one in acting(track, schedules):
         told = f"operation '{one.name}' ({one.type_name})"
@@ -156,7 +156,7 @@ def check_index_settings(
     """Refuse settings that would have no effect.
 
     Raises:
-        UsageError: a variant has index settings, and no index is made of the track's body that could get
+        UsageError: If a variant has index settings, and no index is made of the track's body that could get
             them.
     """
     name = next((spec.name for spec in variants if spec.index_settings), None)
@@ -176,7 +176,7 @@ def check_index_settings(
 
 
 class RunSpec(RunSettings, frozen=True, kw_only=True):
-    """What is asked for, checked for types only: the one statement of it; `plan_run` says what becomes of it.
+    """The settings of a run as given, checked for types only; `plan_run` makes a plan of them.
 
     With `settle`, shipped challenges that only count requests get counts that warm the JIT up; see `settled`.
     What else there is, is explained where plans keep it.
@@ -236,7 +236,7 @@ def plan_run(options: RunSpec) -> tuple[Plan, Track]:
     only its own (`warmup.iterations=50`), because its counts have another purpose.
 
     Raises:
-        UsageError: something is wrong; nothing has been started.
+        UsageError: If an option, file or combination is invalid; nothing has been started.
     """
     sweep = Sweep.of(options.sweep)
     families = options.variants
@@ -297,7 +297,7 @@ def plan_ingest(options: RunSpec) -> tuple[Plan, Track]:
     """A plan without challenges and forks, whose run builds the indices of its variants and ends.
 
     Raises:
-        UsageError: something is wrong, or the track declares no index to be filled; nothing has been started.
+        UsageError: If an option is invalid, or the track declares no index to be filled.
     """
     check_options(msgspec.structs.replace(options, forks=options.index_builds))
     refuse_sweep(options, "what only builds indices")
@@ -313,7 +313,7 @@ def refuse_sweep(options: RunSpec, what: str) -> None:
     """Refuse to leave out the points that were asked for.
 
     Raises:
-        UsageError: there are some.
+        UsageError: If there is a sweep.
     """
     if options.sweep:
         raise UsageError(
@@ -470,7 +470,7 @@ def freeze(
     """A plan from checked options and what was loaded for them.
 
     Raises:
-        UsageError: challenges would find no data, or there are no documents to make it from.
+        UsageError: If challenges would find no data, or there are no documents to make it from.
     """
     origin = origin_of(track, schedules, warmups)
     if origin == "empty":
@@ -534,7 +534,7 @@ def checked_hosts(plan: RunSpec | Plan) -> tuple[Hosts, dict[str, tuple[str, ...
     """The hosts of a plan, if they reach what is measured, and which of them its nodes are on.
 
     Raises:
-        UsageError: they do not, or they are not those that the plan was made for.
+        UsageError: If the hosts do not, or are not those that the plan was made for.
     """
     hosts = load_hosts(Path(plan.hosts))
     started = [spec for spec in plan.variants if spec.target is None]
@@ -583,7 +583,7 @@ def reload_track(plan: Plan) -> Track:
     """The track of an existing plan, with the plan's parameters; its digest tells whether it has changed.
 
     Raises:
-        UsageError: it is missing or broken.
+        UsageError: If the track is missing or broken.
     """
     if plan.micro is not None:
         now = read_source(Path(plan.micro.source))
@@ -596,7 +596,7 @@ def with_params(plan: Plan, params: Mapping[str, Any]) -> Plan:
     """An existing plan with further parameters; its challenges are reloaded.
 
     Raises:
-        UsageError: a file is missing or broken, or a parameter does not fit.
+        UsageError: If a file is missing or broken, or a parameter does not fit.
     """
     changed = {**plan.params, **params}
     track, used = load_track(plan.track, _common(changed))
@@ -670,7 +670,7 @@ def check_options(options: RunSpec) -> None:
     """Check what can be checked without files.
 
     Raises:
-        UsageError: a number is out of range, or variants share a name.
+        UsageError: If a number is out of range, or variants share a name.
     """
     names = [variant.name for variant in options.variants]
     for name in names:
@@ -801,7 +801,7 @@ def block_order(plan: Plan, block: int) -> tuple[VariantSpec, ...]:
 
 
 def boots(plan: Plan, block: int = 0) -> tuple[tuple[Step, ...], ...]:
-    """Which steps share a node start, in order, according to the restart policy; `task` restarts per step.
+    """Group the steps by node start, in order, by the restart policy; `task` restarts per step.
 
     The points of a sweep come in random order, the same for all variants of a block; so do tasks that only
     differ in their clients, and the steps of a challenge that asks for it.

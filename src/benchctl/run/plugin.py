@@ -27,7 +27,7 @@ def allowed_plugin(
         consent: to execute plug-ins; None for none at all.
 
     Raises:
-        UsageError: it is needed and may not be executed, is missing, fails, or lacks something.
+        UsageError: If the plug-in is needed and may not be executed, is missing, fails, or lacks something.
     """
     needing = [challenge for challenge in challenges if track.lacking(challenge)]
     code = read_code(find_track(name).parent)
@@ -52,7 +52,7 @@ def plugin_problems(code: Code, track: Track, challenges: Iterable[Challenge]) -
         What is missing, one error for each challenge that cannot be run.
 
     Raises:
-        UsageError: it fails.
+        UsageError: If the plug-in fails.
     """
     asked = list(challenges)
     try:
@@ -73,7 +73,7 @@ def confirm_plugin(plan: Plan, consent: Consent) -> None:
     """Check consent again when a run is resumed, which somebody else may have started.
 
     Raises:
-        UsageError: the user of this home has not consented.
+        UsageError: If the user of this home has not consented.
     """
     if plan.plugin is None:
         return
@@ -84,14 +84,14 @@ def confirm_plugin(plan: Plan, consent: Consent) -> None:
 
 
 def plugin_use(plan: Plan, track: Track, session: int = 0) -> PluginUse | None:
-    """How the load finds the plan's plug-in; tasks of the same `session` share its modules' state."""
+    """Describe how the load finds the plan's plug-in; tasks of one `session` share its modules' state."""
     if plan.plugin is None:
         return None
     return PluginUse(Path(plan.plugin.path).parent, plan.plugin.digest, track, session=session)
 
 
 def plugin_changes(plan: Plan) -> list[str]:
-    """Whether the plan's plug-in has changed."""
+    """Return how the plan's plug-in has changed."""
     if plan.plugin is None:
         return []
     code = read_code(Path(plan.plugin.path).parent)

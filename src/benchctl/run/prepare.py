@@ -1,4 +1,4 @@
-"""What must be there before the first fork: engines, a Java runtime, the corpus, indices, answers."""
+"""Preparation before the first fork: engines, a Java runtime, the corpus, indices, results of searches."""
 
 import dataclasses
 import hashlib
@@ -89,7 +89,7 @@ def prepare_subject(
     there are several builds, it stops before each, for `in_turns`.
 
     Raises:
-        BenchctlError: a step failed; nothing of it is kept but the checkpoint of a long ingest.
+        BenchctlError: If a step fails; only the checkpoint of a long ingest is kept.
     """
     observer.stage(f"{spec.name}: engine and Java runtime")
     equipment = equip(home, spec, observer.progress)
@@ -200,7 +200,7 @@ def _prepared(home: Home, keys: Sequence[IndexKey], spread: Spread | None) -> li
 
 
 def index_keys(builder: Installation, spec: VariantSpec, plan: Plan, track: Track) -> list[IndexKey]:
-    """Of all builds of a variant's prepared index; the plan's documents must be known."""
+    """Return the keys of all builds of a variant's prepared index; the plan's documents must be known."""
     first = IndexKey(
         builder,
         plan.corpus,
@@ -218,7 +218,7 @@ def index_keys(builder: Installation, spec: VariantSpec, plan: Plan, track: Trac
 
 @dataclass(frozen=True)
 class Answered:
-    """How the answers compare, and the answers as the run keeps them, one per variant."""
+    """Comparison of the answers, and the answers as the run keeps them, one per variant."""
 
     check: AnswerCheck
     kept: tuple[VariantAnswers, ...]
@@ -341,9 +341,9 @@ def check_host(plan: Plan, home: Home) -> None:
     """Check what a plan needs of this host, without downloading or starting anything.
 
     Raises:
-        UsageError: a heap is too large, the home's path breaks command lines, or there is no such version,
+        UsageError: If a heap is too large, the home's path breaks command lines, or there is no such version,
             distribution or Java home.
-        BenchctlError: the Maven repository cannot be reached.
+        BenchctlError: If the Maven repository cannot be reached.
     """
     own = [spec for spec in plan.variants if spec.target is None and plan.micro is None]
     if own:
@@ -365,7 +365,7 @@ def check_heap(heap_mb: int, memory_bytes: int, nodes: int = 1) -> None:
     """Refuse heaps that would make the host swap, which would be measured.
 
     Raises:
-        UsageError: together they are more than three quarters of memory, or too small for any node.
+        UsageError: If all heaps are more than three quarters of memory, or too small for any node.
     """
     if heap_mb < MIN_HEAP_MB:
         raise UsageError(f"--heap must be at least {MIN_HEAP_MB}m")

@@ -18,7 +18,7 @@ _MOST_FAILURES: Final = 2
 
 
 def failure(records: Sequence[RunRecord]) -> str:
-    """Why these runs cannot get any further; empty while they can."""
+    """Return why these runs cannot get any further; empty while they can."""
     for record in records:
         failed = [fork for fork in record.forks if fork.status == "failed"]
         if len(failed) >= _MOST_FAILURES:
@@ -27,7 +27,7 @@ def failure(records: Sequence[RunRecord]) -> str:
 
 
 def all_begun(records: Sequence[RunRecord]) -> bool:
-    """Whether every block has been begun, whatever became of its forks."""
+    """Return whether every block has begun, whatever the outcome of its forks."""
     return all(len({fork.block for fork in record.forks}) >= record.plan.forks for record in records)
 
 
@@ -38,7 +38,7 @@ def seconds_of(records: Sequence[RunRecord]) -> float:
 
 @dataclass(frozen=True)
 class Job:
-    """What a question needs of nodes."""
+    """The nodes' part of a question."""
 
     plans: tuple[Plan, ...]  # a block has one fork of every variant of each, in random order
     runs: tuple[str, ...]  # begun before, relative to the store; empty for new ones
@@ -57,7 +57,7 @@ class Measurer(Protocol):
             The records, in the order of the plans.
 
         Raises:
-            BenchctlError: it was interrupted, or nothing can be measured.
+            BenchctlError: If the measurement is interrupted, or nothing can be measured.
         """
 
 
@@ -76,7 +76,7 @@ class Nodes:
         self._files = files
 
     def measure(self, job: Job) -> tuple[RunRecord, ...]:
-        """As `Measurer`."""
+        """Measure, as `Measurer` does."""
         runs = self._again(job) if job.runs else self._new(job)
         self._calm.prepared = True
         job.started(tuple(run.folder.path.name for run in runs))

@@ -50,7 +50,7 @@ def plan_redline(options: RunSpec, search: RedlineSpec) -> tuple[Plan, Track]:
     knows what was measured; the search decides at which loads. That of a factor has the challenge itself.
 
     Raises:
-        UsageError: something is wrong; nothing has been started.
+        UsageError: If an option or combination is invalid; nothing has been started.
     """
     check_options(options)
     refuse_sweep(options, "a red-line search")
@@ -170,7 +170,7 @@ def parse_objective(text: str) -> Objective:
     """Read an objective such as `p90=50ms`.
 
     Raises:
-        ValueError: it is none.
+        ValueError: If the text is no objective.
     """
     match = _OBJECTIVE.fullmatch(text)
     if match is None or match["name"] not in PERCENTILES:
@@ -192,7 +192,7 @@ def parse_clients(text: str) -> Clients:
     """Read a number of clients such as `16`, or the range `1..64` in which it is searched for.
 
     Raises:
-        ValueError: it is neither.
+        ValueError: If the text is neither.
     """
     match = _CLIENTS.fullmatch(text)
     if match is None:
@@ -201,7 +201,7 @@ def parse_clients(text: str) -> Clients:
 
 
 def searched_by(challenge: str | None, clients: Clients) -> SearchedBy:
-    """What a search raises."""
+    """Return the quantity that a search raises."""
     if challenge is not None:
         return "factor"
     return "rate" if clients[0] is None else "clients"
@@ -237,7 +237,7 @@ def search_of(  # noqa: PLR0913 - what a search is told, by name
         max_factor: no higher factor is tried.
 
     Raises:
-        UsageError: it is not about one operation.
+        UsageError: If the search is not about one operation.
     """
     if challenge is None and len(names) != 1:
         raise UsageError(
@@ -348,7 +348,7 @@ def search_redline(plan: Plan, track: Track, block: int, measure: Measure) -> Re
     Variants of a block get the same arrivals and the same grid of loads.
 
     Raises:
-        BenchctlError: the plan has no search, or the node failed.
+        BenchctlError: If the plan has no search, or the node failed.
     """
     if plan.redline is None:
         raise BenchctlError("this plan searches for no red-line")
@@ -474,8 +474,15 @@ class _NodeSearch:
 
     def _run(self, tasks: dict[int, Task], *, step: int) -> dict[int, tuple[Job, TaskResult]]:
         """Run tasks at the same time; those of step 0 are no part of any figure."""
+
+        def looped(operation: TrackOperation) -> TrackOperation:
+            # Documents begin again at the end of the corpus.
+            return (
+                msgspec.structs.replace(operation, looped=True) if isinstance(operation, Bulk) else operation
+            )
+
         jobs = [
-            Job(task, _endless(self._operation(place)), place, step, measured=step > 0)
+            Job(task, looped(self._operation(place)), place, step, measured=step > 0)
             for place, task in tasks.items()
         ]
         first = min(tasks)
@@ -626,11 +633,6 @@ def _at_load(task: Task, load: float, spec: RedlineSpec) -> Task:
     if task.target_throughput is not None:
         return msgspec.structs.replace(task, target_throughput=task.target_throughput * load)
     return task
-
-
-def _endless(operation: TrackOperation) -> TrackOperation:
-    """The operation; documents begin anew at the end of the corpus."""
-    return msgspec.structs.replace(operation, looped=True) if isinstance(operation, Bulk) else operation
 
 
 def _think_share(job: Job, result: TaskResult) -> float | None:

@@ -1,4 +1,4 @@
-"""What a variant runs on: nodes booted on a private copy of their index, or a running cluster."""
+"""The subject of a variant: nodes booted on a private copy of their index, or a running cluster."""
 
 import shutil
 from collections import Counter
@@ -34,7 +34,7 @@ Serving = Cluster | Target
 
 @dataclass(frozen=True)
 class Workspace:
-    """Where a variant's nodes work, with private copies of their index; `workspace` makes it."""
+    """Directory of a variant's nodes, with private copies of their index; `workspace` makes it."""
 
     root: Path
     there: "NodeHosts | None" = None  # the other hosts that nodes are on
@@ -50,7 +50,7 @@ class Workspace:
         """See whether the clocks of all hosts went as that of this one.
 
         Raises:
-            BenchctlError: one did not.
+            BenchctlError: If a clock did not.
         """
         if self.there is not None:
             self.there.check_clocks()
@@ -71,7 +71,7 @@ def reaching(spread: Spread | None, home: Home) -> "Iterator[NodeHosts | None]":
 
 @dataclass(frozen=True)
 class Start:
-    """One start of a variant."""
+    """Parameters of one start of a variant."""
 
     workspace: Workspace
     folder: Path  # new, for configuration and logs
@@ -134,7 +134,7 @@ class Subject:
         """Boot its nodes; see `boot`.
 
         Raises:
-            BenchctlError: they did not get ready, or are not those that its index was prepared on.
+            BenchctlError: If nodes do not get ready, or are not those that the index was prepared on.
         """
         there, listen = start.workspace.there, start.listen
         if self.spread is not None:
@@ -192,12 +192,12 @@ class Subject:
         )
 
     def engine_facts(self, serving: Serving, workspace: Path) -> EngineFacts:
-        """What the variant resolved to, as far as possible from a running node.
+        """Return what the variant resolved to, as far as possible from a running node.
 
         `workspace` is replaced in the node's flags.
 
         Raises:
-            BenchctlError: the node's version is not that of its archive.
+            BenchctlError: If the node's version is not that of its archive.
         """
         if serving.version != self.installation.version:
             raise BenchctlError(
@@ -229,7 +229,7 @@ class Subject:
         )
 
     def changes(self, known: EngineFacts) -> list[str]:
-        """What has changed since a run began, as text."""
+        """Return what has changed since a run began, as text."""
         found = []
         # A run that is known to have used the script had to: its plan asks for direct starts.
         if not known.start and self.starts is not None:
@@ -273,7 +273,7 @@ class TargetSubject:
 
     @property
     def builds(self) -> tuple[IndexFacts, ...]:
-        """Its only index, unless challenges make it."""
+        """The index as the only build, unless challenges make it."""
         return () if self.index_facts is None else (self.index_facts,)
 
     @contextmanager
@@ -288,7 +288,7 @@ class TargetSubject:
         """Use the cluster, restarted if there is a command for that; see `attach` and `lent`.
 
         Raises:
-            BenchctlError: it cannot be reached, or did not come back.
+            BenchctlError: If the cluster cannot be reached, or did not come back.
         """
         restart = self.spec.target.restart_command if self.spec.target else ()
         keep = self.spec.target is not None and self.spec.target.writes == "kept"
@@ -317,7 +317,7 @@ class TargetSubject:
                 yield target
 
     def engine_facts(self, serving: Serving, workspace: Path) -> EngineFacts:
-        """What the cluster reports; archives are unknown."""
+        """Return what the cluster reports; archives are unknown."""
         del workspace
         return EngineFacts(
             variant=self.spec.name,
@@ -332,7 +332,7 @@ class TargetSubject:
         )
 
     def changes(self, known: EngineFacts) -> list[str]:
-        """What has changed since a run began, as text."""
+        """Return what has changed since a run began, as text."""
         pairs = (
             ("version", known.version, self.facts.version),
             ("build", known.build, self.facts.build),

@@ -1,4 +1,4 @@
-"""One node without measurement: started in the background, found again, stopped."""
+"""A node without measurement: started in the background, found again, stopped."""
 
 import contextlib
 import shutil
@@ -72,13 +72,13 @@ def node_folder(home: Home, variant: str) -> NodeFolder:
     """The folder of a variant's background node.
 
     Raises:
-        UsageError: it is not a variant's name; a path would lead to other files.
+        UsageError: If the name is not a variant's; a path would lead to other files.
     """
     return NodeFolder(home.nodes / check_name(variant))
 
 
 def running_nodes(home: Home) -> Iterator[NodeState]:
-    """Every background node that is up."""
+    """Return every background node that is up."""
     for path in sorted(home.nodes.iterdir()):
         state = NodeFolder(path).state()
         if state is not None:
@@ -89,8 +89,8 @@ def only_node(home: Home, verb: str) -> str:
     """The variant of the only background node that is up; `verb` is the `benchctl node` command, for hints.
 
     Raises:
-        BenchctlError: none is up.
-        UsageError: several are.
+        BenchctlError: If no node is up.
+        UsageError: If several nodes are up.
     """
     up = [state.variant for state in running_nodes(home)]
     if not up:
@@ -108,7 +108,7 @@ def serve(home: Home, spec: VariantSpec, heap_mb: int, port: int | None, observe
     """Run a node until this process is terminated.
 
     Raises:
-        BenchctlError: it does not start, or dies.
+        BenchctlError: If the node does not start, or dies.
     """
     folder = node_folder(home, spec.name)
     observer.stage(f"{spec.name}: engine and Java runtime")
@@ -155,7 +155,7 @@ def check_port(port: int) -> None:
     """Refuse a port that is taken: a node takes half a minute to report it, and blames a setting.
 
     Raises:
-        BenchctlError: another process listens there.
+        BenchctlError: If another process listens there.
     """
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
         # As engines do: closed connections do not block a port.
@@ -173,7 +173,7 @@ def start_in_background(home: Home, variant: str, arguments: list[str]) -> NodeS
     """Start a process of `benchctl node serve` with these arguments, and wait until the node is ready.
 
     Raises:
-        BenchctlError: the node is up already, or does not get ready.
+        BenchctlError: If the node is up already, or does not get ready.
     """
     folder = node_folder(home, variant)
     running = folder.state()
@@ -220,7 +220,7 @@ def stop_in_background(home: Home, variant: str) -> None:
     """Stop a background node; its data stays.
 
     Raises:
-        BenchctlError: there is none, or it does not end.
+        BenchctlError: If there is no such node, or it does not end.
     """
     folder = node_folder(home, variant)
     state = folder.state()

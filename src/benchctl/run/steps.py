@@ -82,7 +82,7 @@ def check_work(plan: Plan, track: Track, home: Home) -> None:
     """Prepare every task's work once, without a node, to find out what is missing.
 
     Raises:
-        UsageError: something that an operation needs is missing.
+        UsageError: If something that an operation needs is missing.
     """
     context = work_context(plan, track, home, plan.variants[0])
     for challenge in (*plan.all_warmups, *plan.schedules):
@@ -116,7 +116,7 @@ def check_created(job: Job, result: TaskResult, given: Mapping[str, Any]) -> Non
     about different work. `given` are the variant's index settings.
 
     Raises:
-        BenchctlError: the node refuses, in its own words; except for tasks whose failures are not fatal.
+        BenchctlError: If the node refuses, in its own words; except for tasks whose failures are not fatal.
     """
     operation = job.operation
     makes = isinstance(operation, CreateIndex | CreateDataStream | CreateTemplate)
@@ -133,7 +133,7 @@ def check_created(job: Job, result: TaskResult, given: Mapping[str, Any]) -> Non
 
 @dataclass(frozen=True)
 class MeasuredTask:
-    """One measured task, done."""
+    """A measured task that has finished."""
 
     job: Job
     result: TaskResult
@@ -146,7 +146,7 @@ class MeasuredTask:
 
     @property
     def indexes(self) -> bool:
-        """Whether it is documents that it counts."""
+        """Whether the task counts documents."""
         return (self.result.unit or self.job.operation.unit) == DOCUMENTS
 
 
@@ -238,7 +238,7 @@ class StepRunner:
         """Run the warm-up challenges, the variant's own first, then these steps.
 
         Raises:
-            BenchctlError: the node failed, or a request did and that ends the run.
+            BenchctlError: If the node fails, or a request does and that ends the run.
         """
         clock = time.monotonic()
         load.free_ns = time.monotonic_ns()
@@ -264,8 +264,8 @@ class StepRunner:
         """Run tasks concurrently; measured ones go into `load`.
 
         Raises:
-            BenchctlError: the node failed, or a request did and that ends the run; or the node refuses what
-                the challenge needs for its data; or benchctl itself did not run for a large share of a task.
+            BenchctlError: If the node fails, or a request does and that ends the run; if the node refuses
+                what the challenge needs for its data; if benchctl itself stood still for much of a task.
         """
         label = ", ".join(job.task.label for job in jobs)
         # Of a search, whose steps may take minutes on a slow node, every one is the same task.
@@ -363,7 +363,7 @@ class _Bounds:
             self._asked.append(self.asking.read())
 
     def answers(self) -> tuple[ClusterReading | None, ...]:
-        """What a target said."""
+        """Return the target's readings."""
         return tuple(one.result() for one in self._asked)
 
 
@@ -407,7 +407,7 @@ def _summary(outcome: MeasuredTask) -> TaskSummary:
 
 
 def host_figures(job: Job, result: TaskResult, part: HostPart) -> HostFigures:
-    """What one of several hosts did of a task."""
+    """Return the figures of one of several hosts of a task."""
     clients = len(_clients(part))
     figures = driver_figures(
         part.samples,

@@ -1,4 +1,4 @@
-"""When a run ends before it has all of its forks: evaluated before every block, from the record alone."""
+"""The end of a run before it has all of its forks: evaluated before every block, from the record alone."""
 
 import statistics
 
@@ -12,7 +12,7 @@ from benchctl.stats.multiplicity import BLOCKS_FOR_EQUIVALENCE
 
 
 def reason_to_stop(record: RunRecord, block: int) -> str:
-    """Why a run ends before this block, by its plan's stop rule; for readers, empty to go on.
+    """Return why a run ends before this block, by its plan's stop rule; for readers, empty to continue.
 
     Blocks are never cut: one that was started is finished, even after an interruption. With several index
     builds,
@@ -48,7 +48,7 @@ def budget_behind(record: RunRecord, seconds: float) -> float:
     """The total budget of a run that gets so many more seconds for further blocks.
 
     Raises:
-        UsageError: that is too little for one.
+        UsageError: If the time is too short for one block.
     """
     block_s = _block_s(record) * record.plan.index_builds
     if seconds < block_s:
@@ -74,7 +74,7 @@ def remaining_s(record: RunRecord, expected_s: float | None) -> float | None:
 
 
 def shortfall(record: RunRecord) -> str:
-    """That a run ended short of the wanted precision or verdicts, for readers; empty if it did not."""
+    """Report a run that ended short of the wanted precision or verdicts, for readers; empty if it did not."""
     stop = record.plan.stop
     if stop is None or not _rule(stop):
         return ""
@@ -85,7 +85,7 @@ def shortfall(record: RunRecord) -> str:
 
 
 def stop_text(plan: Plan) -> str:
-    """What is going to end a run, for readers; empty if only the number of forks does."""
+    """Describe the rule that ends a run, for readers; empty if only the number of forks does."""
     stop = plan.stop
     if stop is None:
         return ""

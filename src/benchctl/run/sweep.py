@@ -45,7 +45,7 @@ LoadAt = Callable[[Mapping[str, Any]], tuple[tuple[Challenge, ...], Track]]
 
 @dataclass(frozen=True)
 class Sweep:
-    """What `--sweep` asks for."""
+    """The axes of `--sweep`."""
 
     axes: tuple[Axis, ...]
 
@@ -54,7 +54,7 @@ class Sweep:
         """Read the axes.
 
         Raises:
-            UsageError: one has no name, fewer than two values or the same one twice, or two have one name.
+            UsageError: If an axis has no name, fewer than two values or a value again, or two have one name.
         """
         axes = tuple(map(_axis, texts))
         names = [axis.name for axis in axes]
@@ -73,7 +73,7 @@ class Sweep:
 
     @property
     def documents(self) -> tuple[int, ...]:
-        """Of the prepared indices, where these are swept."""
+        """Numbers of documents of the prepared indices, where these are swept."""
         return tuple(
             parse_documents(value) for axis in self.axes if axis.name == DOCS for value in axis.values
         )
@@ -89,11 +89,10 @@ class Sweep:
         return tuple(axis for axis in self.axes if axis not in self.of_variants)
 
     def variants(self, families: Sequence[VariantSpec]) -> list[tuple[VariantSpec, Swept]]:
-        """Every variant at every point of the axes that are about variants.
+        """Return every variant at every point of the axes that are about variants.
 
         Raises:
-            UsageError: a value that a variant cannot have, points that are alike, or a cluster that runs
-                already.
+            UsageError: If a variant cannot have a value, points are alike, or a cluster runs already.
         """
         axes = self.of_variants
         if axes and (target := next((one.name for one in families if one.target is not None), None)):
@@ -118,12 +117,12 @@ class Sweep:
         return found
 
     def schedules(self, load: LoadAt) -> tuple[tuple[Challenge, ...], tuple[Swept, ...]]:
-        """Every challenge at every point of the axes that are parameters.
+        """Return every challenge at every point of the axes that are parameters.
 
         Operations that a parameter changes get a name of their own.
 
         Raises:
-            UsageError: a parameter changes the track's index.
+            UsageError: If a parameter changes the track's index.
         """
         base_track = load({})[1] if self.of_schedules else None
         loaded = []
@@ -183,7 +182,7 @@ def refuse_alike(made: Iterable[tuple[Point, object]], what: str) -> None:
     """Refuse to measure the same thing at several points, and to call it a curve.
 
     Raises:
-        UsageError: two points are alike.
+        UsageError: If two points are alike.
     """
     for (first, one), (second, other) in itertools.combinations(made, 2):
         if one == other:

@@ -56,7 +56,7 @@ def check_targets(plan: Plan, track: Track) -> None:
     """Check what a plan does to running clusters, without asking them.
 
     Raises:
-        UsageError: it would change one, or is allowed to and does not.
+        UsageError: If the plan would change a cluster, or is allowed to and does not.
     """
     for spec in plan.variants:
         if spec.target is not None:
@@ -77,8 +77,8 @@ def prepare_target(
     `corpus` is called only when the index has to be filled.
 
     Raises:
-        UsageError: the plan would change the cluster.
-        BenchctlError: it cannot be used.
+        UsageError: If the plan would change the cluster.
+        BenchctlError: If the cluster cannot be used.
     """
     observer.stage(f"{spec.name}: looking at {endpoint.title}")
     seen = look_at(spec, endpoint, plan, track)
@@ -108,8 +108,8 @@ def look_at(spec: VariantSpec, endpoint: Endpoint, plan: Plan, track: Track) -> 
     """A cluster as it is, with its indices; nothing is changed.
 
     Raises:
-        UsageError: the plan would change the cluster.
-        BenchctlError: it cannot be used.
+        UsageError: If the plan would change the cluster.
+        BenchctlError: If the cluster cannot be used.
     """
     check_targets(plan, track)
     writes = refuse_writes(spec, plan, track)
@@ -132,7 +132,7 @@ def look_at(spec: VariantSpec, endpoint: Endpoint, plan: Plan, track: Track) -> 
 
 
 def seen_text(subject: TargetSubject, documents: int) -> str:
-    """What a cluster is and has, and what would be done to it, for readers; `documents` are the run's."""
+    """Describe a cluster, and what would be done to it, for readers; `documents` are the run's."""
     name, facts = subject.spec.name, subject.facts
     if subject.makes is not None:
         kept = subject.spec.target is not None and subject.spec.target.writes == "kept"
@@ -154,7 +154,7 @@ def refuse_writes(spec: VariantSpec, plan: Plan, track: Track) -> bool:
         Whether they write what `--allow-writes` lets them write.
 
     Raises:
-        UsageError: a challenge writes, deletes or configures.
+        UsageError: If a challenge writes, deletes or configures.
     """
     names = places(track, plan.corpus.files).names
     allowed = spec.target is not None and spec.target.writes is not None and plan.origin == "empty"
@@ -225,7 +225,7 @@ def refuse_filling(track: Track, wanted: Places) -> None:
     """Refuse to create more than one index on a cluster that benchctl did not start.
 
     Raises:
-        UsageError: the track needs more.
+        UsageError: If the track needs more.
     """
     if len(wanted.indices) == 1 and not wanted.data_streams and not track.templates:
         return

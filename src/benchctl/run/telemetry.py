@@ -50,7 +50,7 @@ class DriverClock:
 
 @dataclass(frozen=True)
 class NodeWatch:
-    """How nodes are observed."""
+    """Means of observing nodes."""
 
     gauges: Callable[[], Mapping[str, Gauge]]  # of server processes that are up, by node
     merges: Callable[[], MergeStats]  # asks the nodes, which takes a moment

@@ -30,8 +30,8 @@ def with_terms(bench: Bench, plan: Plan, track: Track, subjects: Sequence[AnySub
     """The plan and its track with the terms that values of kind `terms` take, of the first variant's index.
 
     Raises:
-        UsageError: there is no index to be asked, or no such term in it.
-        BenchctlError: it cannot be asked.
+        UsageError: If there is no index to be asked, or no such term in it.
+        BenchctlError: If the index cannot be asked.
     """
     fields = dict.fromkeys(field for _, _, one in _unasked(track.operations) for field in one.fields)
     if not fields:
