@@ -62,7 +62,7 @@ def refused(*arguments: str) -> UsageError:
         (("--challenge", "big5", "--effect", "rang slower than fresh"), "no task 'rang'"),
         (("--challenge", "nosuch", *EFFECT), "there is no challenge"),
         (("--challenge", "big5", *EFFECT, "--unpaired"), "are pairs in any case"),
-        (("--challenge", "big5", *EFFECT, "--param", "itertions=3"), "no challenge or track uses it"),
+        (("--challenge", "big5", *EFFECT, "--param", "itertions=3"), "itertions"),
         (("--resume", "x"), "there is no search 'x' in"),
         (("--resume", "x", "--forks", "5"), "with a search as it was begun: --forks cannot change it"),
     ],

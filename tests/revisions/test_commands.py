@@ -53,7 +53,7 @@ BISECT = ("bisect", "--source", ".", "--good", "HEAD~2", "--bad", "HEAD", *CHALL
         ((*AB, *BUILD, "--variant", "es", "--variant", "os"), "--variant is the engine that both commits"),
         ((*AB, *BUILD, "--challenge", "nothing"), "nothing"),
         ((*AB, *BUILD, "--build", " "), "--build is empty"),
-        ((*AB, *BUILD, "--forks", "2"), "--until-decided needs at least 5 forks"),
+        ((*AB, *BUILD, "--forks", "2"), "at least 5"),
         (BISECT, "to build commits takes --source, --build and --artifact"),
         ((*BISECT, *BUILD, "--good", "HEAD", "--bad", "HEAD~2"), "does not lead to"),
         ((*BISECT, *BUILD, "--versions", "es,os"), "points are commits, versions, or jars"),
