@@ -207,6 +207,24 @@ def test_what_became_of_single_nodes_is_said():
     assert "in fork 2 of es3 nodes copied up to 1,234 bytes" in found["copied-shards"]
 
 
+@pytest.mark.parametrize(
+    ("counted", "code"),
+    [
+        (0, "counted-less"),
+        (989, "counted-less"),
+        (990, None),
+        (1000, None),
+        (None, None),
+        (1001, "counted-more"),
+    ],
+)
+def test_searches_that_others_answered_or_sent_are_a_doubt(counted: int | None, code: str | None):
+    boot = BootRecord((0,), 1.0, 0.0, 0.0, 1000, counted, (), "")
+    assert [one.code for one in node_doubts({"es": [make_fork("es", 0, boots=(boot,))]})] == [code][
+        : code is not None
+    ]
+
+
 def test_what_a_start_read_of_an_index_that_was_to_be_cold_is_said():
     boot = BootRecord((0,), 1.0, 0.0, 0.0, 1, 1, (), "", resident=0.0)
     starts = {

@@ -75,12 +75,14 @@ OPEN = "the interval leaves it open"
 # Why a row has no verdict: what is said of an expectation that rests on it, in this order.
 _WITHHOLDING: tuple[CaveatCode, ...] = (
     "unsupported", "missing-values", "same-builds", "no-ratio", "saturated", "offered-rate", "driver-limited",
-    "coarse", "few-samples", "single-fork", "few-forks", "single-build", "few-builds", "no-spread",
+    "counted-less", "coarse", "few-samples", "single-fork", "few-forks", "single-build", "few-builds",
+    "no-spread",
 )  # fmt: skip
 _WEAKENING: Mapping[CaveatCode, str] = MappingProxyType(
     {
         "answers-differ": "the variants do not answer alike",
         "failures": "requests failed",
+        "counted-more": "nodes counted more searches than were sent",
         "stalled": "a single wait took much of the time of a task",
         "bimodal": "forks lie in separate groups, so that an interval may be too narrow",
         "fork-apart": "a fork lies apart from the others, so that an interval may be too narrow",

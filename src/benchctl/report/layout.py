@@ -552,6 +552,7 @@ def _unsound(analysis: Analysis) -> Iterator[str]:
     general = {doubt.code for doubt in analysis.caveats}
     yield from (text for code, text in _DESIGNS.items() if code in general)
     for codes, text in (
+        ({"counted-less"}, "Something other than the nodes answered searches of {}."),
         ({"failures"}, "Requests failed on {}."),
         ({"answers-differ"}, "Answers are not alike on {}."),
     ):

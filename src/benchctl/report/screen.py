@@ -53,11 +53,13 @@ _WORDS: dict[Verdict, str] = {"inconclusive": "?", "insufficient": "n/a", "n/a":
 # What a row is marked with, most important first, and what that means.
 _MARKS = {
     "fails": ("requests failed", "and are not in the figures"),
+    "elsewhere": ("searches were answered elsewhere", "perhaps by a proxy: the nodes did not count them"),
     "unlike": ("answers are not alike", "perhaps it is not the same work"),
     "cannot": ("a node cannot do it", "the notes have its reason"),
     "saturated": ("the engine did not keep up", "with the offered rate"),
     "driver": ("benchctl was the limit", "not the engine"),
     "bound": ("a lower bound", "nothing higher was tried, or benchctl was the limit"),
+    "others": ("nodes counted more searches than were sent", "the notes say how many"),
     "lost": ("a node was lost", "the figures are those of fewer nodes"),
     "copied": ("shards were copied", "when nodes started, so not all is as it was prepared"),
     "cached": ("not cold", "starts of nodes, or warm-up, had read the index into the page cache again"),
@@ -80,6 +82,8 @@ _MARKS = {
 _OF_CAVEATS = {
     "failures": "fails",
     "answers-differ": "unlike",
+    "counted-less": "elsewhere",
+    "counted-more": "others",
     "unsupported": "cannot",
     "saturated": "saturated",
     "driver-limited": "driver",

@@ -16,7 +16,7 @@ from benchctl.errors import BenchctlError, ExitCode
 from benchctl.lock import SHARE_VARIABLE, shares_host
 from benchctl.report.numbers import counted
 from benchctl.results.figures import Calibration
-from benchctl.results.model import Environment, ForkRecord, RunRecord, RunStatus, stray_boots
+from benchctl.results.model import Environment, ForkRecord, RunRecord, RunStatus
 from benchctl.results.plan import Plan
 from benchctl.results.store import RunFolder, reference
 from benchctl.run.bench import Bench, Observer
@@ -302,13 +302,7 @@ class OpenRun:
         self._update(stopped=reason, caveats=(*self._record.caveats, reason))
 
     def _caveats_after(self, fork: ForkRecord) -> tuple[str, ...]:
-        """With stray searches, a node's JIT state differs from the schedule's."""
-        strays = [
-            f"fork {fork.block} of {fork.variant}: the node counted {boot.searches_counted} searches, "
-            f"{boot.searches_sent} were sent"
-            for boot in stray_boots(fork)
-        ]
-        return tuple(dict.fromkeys((*self._record.caveats, *strays, *stand_in_caveats(fork))))
+        return tuple(dict.fromkeys((*self._record.caveats, *stand_in_caveats(fork))))
 
     def _give_up_when_hopeless(self, fork: ForkRecord) -> None:
         failures = self._failures_in_a_row.get(fork.variant, 0) + 1 if fork.status == "failed" else 0

@@ -14,6 +14,8 @@ CaveatCode = Literal[
     "cached-builds",
     "coarse",
     "copied-shards",
+    "counted-less",
+    "counted-more",
     "course",
     "deterministic-build",
     "disturbed",
@@ -492,6 +494,24 @@ def node_lost(variant: str, forks: Sequence[int], nodes: Sequence[str]) -> Cavea
         "node-lost",
         f"{variant} went on without {' and '.join(nodes)} in {_which(forks)} (--on-node-loss continue): the "
         "figures are those of fewer nodes",
+    )
+
+
+def counted_less(variant: str, forks: Sequence[int], counted: int, sent: int) -> Caveat:
+    """Searches that were answered, and that the nodes do not count (of the fork that lacks most)."""
+    return Caveat(
+        "counted-less",
+        f"nodes of {variant} counted {counted:,} of {sent:,} searches in {_which(forks)}: something else, "
+        "such as a caching proxy, answered the rest, and the figures are not the nodes'",
+    )
+
+
+def counted_more(variant: str, forks: Sequence[int], counted: int, sent: int) -> Caveat:
+    """Searches that benchctl did not send (of the fork that has most)."""
+    return Caveat(
+        "counted-more",
+        f"nodes of {variant} counted {counted:,} searches in {_which(forks)} where benchctl sent {sent:,}: "
+        "those of others take time and change what the JIT learns (ES 9.2 counts a kNN search twice)",
     )
 
 

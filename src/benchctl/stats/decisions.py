@@ -130,6 +130,7 @@ _UNSOUND = frozenset({"answers-differ", "failures"})
 WITHOUT_VERDICT = frozenset(
     {
         "coarse",
+        "counted-less",
         "driver-limited",
         "few-builds",
         "few-forks",

@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 
 from benchctl.results.figures import FIGURES, Calibration, DriverFigures, HostFigures, TaskSummary
-from benchctl.results.model import AnswerCheck, ForkRecord, IndexFacts
+from benchctl.results.model import AnswerCheck, ForkRecord, IndexFacts, stray_boots
 from benchctl.results.plan import Plan
 from benchctl.stats import caveat
 from benchctl.stats.analysis import DriverRow, HostRow, LoadState, Row
@@ -54,6 +54,9 @@ MOST_CPU_SHARE = 0.8
 # only what is typical counts. CPU time of a shorter window is mostly that of starting and ending.
 _REQUESTS_FOR_TAIL = 100
 _LEAST_CPU_WINDOW_S = 0.1
+
+# A node that counts fewer of its searches has not answered all of them.
+_LEAST_SHARE_COUNTED = 0.99
 
 # Of an index in the page cache: what counts as emptied, and what its node's own start put there.
 _EMPTIED_SHARE = 0.5
@@ -335,7 +338,7 @@ _NOTABLE_SCALE = 10.0
 _MEDIAN = 0.5
 
 # With these a verdict would judge the load, not the engine; what the driver limits is told by `check_load`.
-WITHHOLDING = frozenset({"coarse", "lower-bound", "offered-rate", "same-builds", "saturated"})
+WITHHOLDING = frozenset({"coarse", "counted-less", "lower-bound", "offered-rate", "same-builds", "saturated"})
 APART = frozenset({"bimodal", "fork-apart"})
 """With these, and few forks, an interval covers less than it says."""
 
@@ -441,6 +444,7 @@ def node_doubts(done: Mapping[str, Sequence[ForkRecord]]) -> Iterator[Caveat]:
         if blocks:
             names = dict.fromkeys(name for block in blocks for name in lost[block])
             yield caveat.node_lost(label, blocks, tuple(names))
+        yield from _count_doubts(label, forks)
         copied = {fork.block: sum(boot.recovered_bytes or 0 for boot in fork.boots) for fork in forks}
         blocks = [block for block, copied_bytes in copied.items() if copied_bytes]
         if blocks:
@@ -453,6 +457,22 @@ def node_doubts(done: Mapping[str, Sequence[ForkRecord]]) -> Iterator[Caveat]:
         ]
         if max(begun, default=0.0) >= _NOTABLE_SHARE:
             yield caveat.warmed_by_start(label, max(begun))
+
+
+def _count_doubts(label: str, forks: Sequence[ForkRecord]) -> Iterator[Caveat]:
+    """Compare the searches that nodes counted with those that they were sent."""
+    counts = [
+        (fork.block, boot.searches_counted, boot.searches_sent)
+        for fork in forks
+        for boot in stray_boots(fork)
+        if boot.searches_counted is not None
+    ]
+    less = [one for one in counts if one[1] < one[2] * _LEAST_SHARE_COUNTED]
+    more = [one for one in counts if one[1] > one[2]]
+    for found, say in ((less, caveat.counted_less), (more, caveat.counted_more)):
+        if found:
+            _, counted, sent = max(found, key=lambda one: abs(one[1] - one[2]))
+            yield say(label, [block for block, _, _ in found], counted, sent)
 
 
 def cold_doubts(plan: Plan, task: Task) -> Iterator[Caveat]:
