@@ -40,7 +40,7 @@ def require_space(
     """Check that `needed` of the `available` bytes leave `RESERVE_BYTES` to spare.
 
     Raises:
-        BenchctlError: If they don't, with `folder`, `purpose` and `hint`.
+        BenchctlError: If the space is too small, with `folder`, `purpose` and `hint`.
     """
     if needed + RESERVE_BYTES > available:
         raise BenchctlError(
@@ -54,7 +54,7 @@ def try_writing(folder: Path) -> None:
     """Try to make a file in a folder, or where the folder would be made; nothing is left.
 
     Raises:
-        OSError: If nobody can.
+        OSError: If writing is not possible.
     """
     existing = next(one for one in (folder.absolute(), *folder.absolute().parents) if one.exists())
     with tempfile.TemporaryFile(dir=existing):
@@ -151,7 +151,7 @@ def _nodes_uid() -> int | None:
 
 
 def read_file(path: Path, most_bytes: int = MOST_BYTES, *, follow: bool = True) -> bytes:
-    """Read all of a file that fits into memory many times over, such as a record.
+    """Read a file that fits into memory many times over, such as a record.
 
     Raises:
         OSError: If it cannot be read, is not a regular file, or larger than `most_bytes`.

@@ -42,7 +42,7 @@ class Piece(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True)
 class Advice:
-    """What to do about a failure; it depends on where the address is from."""
+    """Hints about failures; they depend on where the address is from."""
 
     unreachable: str
     refused: str
@@ -64,7 +64,7 @@ class _IncompleteError(Exception):
 
 @dataclass(frozen=True)
 class Download:
-    """How to get a file."""
+    """A file to download."""
 
     pieces: Sequence[Piece]  # in order
     target: Path  # appears when all has come

@@ -1,4 +1,4 @@
-"""Where a cluster is, whom it takes us for, and whom we take it for: hosts, credentials, certificates."""
+"""Endpoints of clusters: hosts, credentials, certificates."""
 
 import base64
 import hashlib
@@ -111,7 +111,7 @@ class Auth:
         """Return an access key of AWS, with the token of its session if it is a temporary one.
 
         Raises:
-            UsageError: If it cannot be sent in a header, or region or service is none of AWS's.
+            UsageError: If it cannot be sent in a header, or AWS has no such region or service.
         """
         for what, name in (("region", region), ("service", service)):
             if not re.fullmatch(r"[a-z0-9-]+", name):
@@ -126,7 +126,7 @@ class Auth:
 
 @dataclass(frozen=True)
 class OptionNames:
-    """What options about a cluster are called by the command that got its address; hints name them."""
+    """Names of the options about a cluster in the command that got its address; hints show them."""
 
     # Certificates to trust; `{name}` stands for the cluster's name, here and below.
     ca: str = "--target-ca {name}=PATH"
@@ -155,45 +155,45 @@ class Endpoint:
         """Return an endpoint for comma-separated addresses; an endpoint stays as it is.
 
         Raises:
-            UsageError: If see `read_hosts`.
+            UsageError: If an address is invalid; see `read_hosts`.
         """
         return hosts if isinstance(hosts, Endpoint) else cls(read_hosts(hosts))
 
     @property
     def headers(self) -> tuple[str, ...]:
-        """Header lines that every request carries; secret."""
+        """Header lines of every request; secret."""
         return () if self.auth is None or not self.auth.header else (self.auth.header,)
 
     @property
     def signing(self) -> Signing | None:
-        """What requests are signed with; None if they are not."""
+        """The key that signs requests; None if they are not signed."""
         return None if self.auth is None else self.auth.signing
 
     @property
     def is_local(self) -> bool:
-        """Whether all of it is on this host's loopback."""
+        """True if all hosts are on this host's loopback."""
         return all(is_loopback(urlsplit(host).hostname or "") for host in self.hosts)
 
     @property
     def is_encrypted(self) -> bool:
-        """Whether everything sent to it is."""
+        """True if all hosts speak TLS."""
         return all(host.startswith("https:") for host in self.hosts)
 
     @property
     def title(self) -> str:
-        """What messages call it."""
+        """Name in messages."""
         return ", ".join(self.hosts)
 
 
 class TrustStore(NamedTuple):
-    """Where the certificates of trusted authorities are; None where there is no such thing."""
+    """Certificates of trusted authorities; None where there is no such file or directory."""
 
     file: str | None  # a bundle, PEM
     folder: str | None  # certificates under their hashes
 
 
 def system_trust() -> TrustStore:
-    """Return where this system's certificates are; the bundle of certifi where it has none.
+    """Return this system's certificates; the bundle of certifi where it has none.
 
     For libcurl, which must be told: its library was built on systems that keep them elsewhere.
     """
@@ -232,7 +232,7 @@ def read_hosts(text: str, options: OptionNames = TARGET_OPTIONS) -> tuple[str, .
     """Return addresses of one cluster, as `https://one:9200,https://two:9200`.
 
     Raises:
-        UsageError: If one is not an http or https address of a host, is given twice, or holds credentials.
+        UsageError: If an address is not http or https, is a duplicate, or holds credentials.
     """
     hosts = tuple(_read_host(part.strip(), options) for part in text.split(","))
     if len(set(hosts)) < len(hosts):

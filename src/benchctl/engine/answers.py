@@ -1,4 +1,4 @@
-"""What engines answer to each operation: asked on an unmeasured node start, compared, and kept."""
+"""Answers of engines to each operation: asked on an unmeasured node start, compared, and kept."""
 
 import hashlib
 import math
@@ -59,7 +59,7 @@ def _settled_columns(body: Mapping[str, Any]) -> int | None:
 
 
 def sort_values(body: Mapping[str, Any], hits: Sequence[Hit]) -> list[Any]:
-    """Sort values of the hits, in order, without positions in the index."""
+    """Return sort values of the hits, in order, without positions in the index."""
     columns = _settled_columns(body)
     if columns == 0:
         return []
@@ -67,7 +67,7 @@ def sort_values(body: Mapping[str, Any], hits: Sequence[Hit]) -> list[Any]:
 
 
 def scores(hits: Sequence[Hit]) -> tuple[float, ...]:
-    """Scores of the first hits; empty where a sort orders them."""
+    """Return scores of the first hits; empty where a sort orders them."""
     found = [hit.get("_score") for hit in hits[:TOP_HITS] if "sort" not in hit]
     return tuple(float(score) for score in found if score is not None)
 
@@ -75,7 +75,7 @@ def scores(hits: Sequence[Hit]) -> tuple[float, ...]:
 def top_hits(
     body: Mapping[str, Any], params: Mapping[str, str], total: int | None, hits: Sequence[Hit]
 ) -> tuple[TopHits, ...]:
-    """The first hits, in groups that sort alike, except groups that the answer may show only in part.
+    """Return the first hits in groups of equal sort values, without groups that may be cut off.
 
     `body` and `params` are as asked; `total` is the number of matching documents, as far as counted.
 
@@ -83,7 +83,10 @@ def top_hits(
         Groups that begin among the first ten hits. None where the order of hits is arbitrary, or hits come
         without their content.
     """
-    if _unsettled(body, params) or not all(any(key in hit for key in _CONTENT) for hit in hits):
+    # Whether the top documents depend on anything but their content.
+    unsettled = _settled_columns(body) == 0 or not _UNSETTLING.isdisjoint({*body, *params})
+    unsettled = unsettled or "knn" in _keys(body.get("query")) or "sort" in params
+    if unsettled or not all(any(key in hit for key in _CONTENT) for hit in hits):
         return ()
     groups = list(_groups(body, hits))
     page = {"size": _DEFAULT_SIZE, **body, **params}
@@ -103,13 +106,6 @@ def top_hits(
         for first, group in groups
         if first < TOP_HITS
     )
-
-
-def _unsettled(body: Mapping[str, Any], params: Mapping[str, str]) -> bool:
-    """Whether the top documents depend on anything but their content."""
-    if _settled_columns(body) == 0 or not _UNSETTLING.isdisjoint({*body, *params}):
-        return True
-    return "knn" in _keys(body.get("query")) or "sort" in params
 
 
 def _keys(value: object) -> Iterator[str]:
@@ -167,7 +163,7 @@ ANSWER_TIMEOUT_S = 600.0
 
 
 class Answer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What one engine answers to one operation, without what may legitimately differ."""
+    """One engine's answer to one operation, without what may legitimately differ."""
 
     total: int | None = None  # documents matched, counted exactly; None when the engine gave none
     returned: int = 0  # number of hits in the answer
@@ -192,7 +188,7 @@ Compared = Search | ScrollSearch | PaginatedSearch | CompositeAgg | MultiSearch
 
 
 def ask(client: SearchClient, operation: Asking, index_name: str) -> Answer:
-    """Ask one operation, counting hits exactly: only the first page of several, but all searches of a batch.
+    """Send one operation, counting hits exactly: the first page of several, but all searches of a batch.
 
     Raises:
         BenchctlError: If the node failed for another reason than not knowing the operation or its index.
@@ -208,7 +204,7 @@ def ask(client: SearchClient, operation: Asking, index_name: str) -> Answer:
 
 
 def first_page(operation: Search | ScrollSearch | PaginatedSearch | CompositeAgg) -> dict[str, Any]:
-    """The body of the operation's search: that of its first page if it has several."""
+    """Return the body of the operation's search: that of its first page if it has several."""
     size = operation.results_per_page
     if size is None:
         return operation.body
@@ -281,11 +277,11 @@ class AnswerBook:
                 self._answers = {}
 
     def get(self, operation: Operation) -> Answer | None:
-        """The known answer, or None."""
+        """Return the stored answer, or None."""
         return self._answers.get(_operation_digest(operation))
 
     def missing(self, operations: Iterable[Operation]) -> list[Operation]:
-        """Operations not asked yet."""
+        """Return the operations without an answer."""
         return [operation for operation in operations if self.get(operation) is None]
 
     def add(self, operation: Operation, answer: Answer) -> None:
@@ -321,7 +317,7 @@ _ERROR_BOUND = "doc_count_error_upper_bound"
 
 
 def estimates(asked: Any, shards: int) -> frozenset[str]:
-    """Names of aggregations that only estimate on so many shards, at any depth of one body or several."""
+    """Return names of aggregations that only estimate on that many shards, at any depth of the bodies."""
     kinds = _ALWAYS | _OVER_SHARDS if shards > 1 else _ALWAYS
     return frozenset(name for name, definition in _aggregations(asked) if kinds & definition.keys())
 
@@ -338,7 +334,7 @@ def _aggregations(asked: Any) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def without(names: frozenset[str], found: Any) -> Any:
-    """Results of aggregations without those of these names."""
+    """Return results of aggregations without those of these names."""
     if not names:
         return found
     if isinstance(found, dict):
@@ -419,7 +415,7 @@ class Unlike:
 
     @property
     def text(self) -> str:
-        """All of it in one line."""
+        """The difference in one line."""
         match self.how:
             case "values":
                 detail = f"{self.expected} against {self.found}"
@@ -431,7 +427,7 @@ class Unlike:
 
 
 def difference(expected: Answer, found: Answer) -> str:
-    """The first difference between two answers, as text; empty when they agree."""
+    """Return the first difference between two answers, as text; empty when they agree."""
     if expected.total != found.total:
         return f"total hits {expected.total} against {found.total}"
     if expected.returned != found.returned:
@@ -442,7 +438,7 @@ def difference(expected: Answer, found: Answer) -> str:
 
 
 def unlike(expected: Any, found: Any, where: str) -> Unlike | None:
-    """The first difference between two pieces of answers, named `where`; None when they agree."""
+    """Return the first difference between two pieces of answers, named `where`; None when they agree."""
     if isinstance(expected, dict) and isinstance(found, dict):
         if _says_estimated(expected) or _says_estimated(found):
             return None
@@ -477,7 +473,7 @@ def _without_ties(entries: list[Any]) -> list[Any]:
 
 
 def same(expected: object, found: object, tolerance: float = RELATIVE_TOLERANCE) -> bool:
-    """Whether two scalars are equal, numbers within a relative tolerance."""
+    """Return whether two scalars are equal, numbers within a relative tolerance."""
     numbers = (int, float)
     if isinstance(expected, bool) or isinstance(found, bool):
         return expected is found
@@ -502,7 +498,7 @@ _NOW_IN_WORDS = re.compile(r"(?:[\[{]|\bTO )now\b")
 def keep_answers(
     variant: str, operations: Iterable[Operation], book: AnswerBook, *, shards: int, anew: bool
 ) -> VariantAnswers:
-    """What a run keeps of a variant's answers.
+    """Reduce a variant's answers to what a run keeps.
 
     Args:
         variant: its label.
@@ -516,7 +512,7 @@ def keep_answers(
 
 
 def keep(operation: Operation, answer: Answer, shards: int) -> KeptAnswer:
-    """One answer in the form that is kept; see `keep_answers`."""
+    """Return one answer in the form that is kept; see `keep_answers`."""
     asked = operation.templates if isinstance(operation, Varying) else {}
     estimated = estimates(asked, shards)
     # Every shard scores by its own term frequencies.
@@ -543,7 +539,7 @@ def keep(operation: Operation, answer: Answer, shards: int) -> KeptAnswer:
 
 
 def cut(found: Any) -> Cut | None:
-    """The digest of something large; None for what is kept as it is."""
+    """Return the digest of something large; None for what is kept as it is."""
     encoded = msgspec.json.encode(found)
     if len(encoded) <= WHOLE_BYTES:
         return None
@@ -551,7 +547,7 @@ def cut(found: Any) -> Cut | None:
 
 
 def digested(found: Any) -> Cut:
-    """The digest of sort values or aggregations."""
+    """Return the digest of sort values or aggregations."""
     encoded = msgspec.json.encode(found)
     settled = msgspec.json.encode(_settled(found), order="sorted")
     return Cut(
@@ -563,7 +559,7 @@ def digested(found: Any) -> Cut:
 
 
 def entries(aggregations: Any) -> int:
-    """How many buckets there are, at all depths."""
+    """Count buckets at all depths."""
     if isinstance(aggregations, list):
         return sum(entries(one) for one in aggregations)
     if not isinstance(aggregations, dict):
@@ -585,7 +581,7 @@ def _settled(found: Any) -> Any:
 
 
 def unsteady(asked: Any) -> str:
-    """Why an answer may change although documents and engine do not; empty when it cannot."""
+    """Return why an answer may change although documents and engine do not; empty when it cannot."""
     for key, value in _pairs(asked):
         if key == "random_score":
             return "random scores"

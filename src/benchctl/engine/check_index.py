@@ -1,4 +1,4 @@
-"""Lucene's own check of the shards of a node, on a copy: the node goes on as if nobody had looked."""
+"""Lucene's own check of the shards of a node, on a copy that the node does not use."""
 
 import itertools
 import shutil

@@ -28,7 +28,7 @@ _log = logging.getLogger(__name__)
 
 
 class NodeRequestError(BenchctlError):
-    """A node refused a request, or gave no answer."""
+    """The refusal of a request by a node, or the lack of an answer."""
 
     def __init__(self, request: str, status: int, reason: str, *, trouble: Trouble | None = None) -> None:
         answer = f"was answered with status {status}" if status else "got no answer"
@@ -150,7 +150,7 @@ _REASON_LENGTH = 400
 
 @dataclass(frozen=True)
 class NodeInfo:
-    """What a node reports of itself: version, hash of the commit it was built from, process id."""
+    """A node's own report: version, hash of the commit it was built from, process id."""
 
     version: str
     build: str
@@ -201,7 +201,7 @@ class SearchClient:
         body: object = None,
         timeout_s: float = REQUEST_TIMEOUT_S,
     ) -> Any:
-        """Send any request; returns the decoded body of its answer."""
+        """Send any request and return the decoded body of its answer."""
         status, answer = self._wire.send(method, path, params or {}, body, timeout_s)
         if not 200 <= status < 300:  # noqa: PLR2004 - HTTP's range of success
             raise NodeRequestError(f"{method} {path}", status, node_reason(answer))
@@ -209,7 +209,7 @@ class SearchClient:
 
     @property
     def answer_bytes(self) -> int:
-        """Of the last answer that this thread got, unpacked."""
+        """Size of the last answer that this thread got, unpacked."""
         return self._wire.answer_bytes
 
     def info(self) -> NodeInfo:
@@ -283,10 +283,6 @@ class SearchClient:
     def create_index(self, name: str, body: Mapping[str, Any]) -> None:
         """Create an index, and wait until its primary shards are started."""
         self.request("PUT", f"/{_part(name)}", body=body)
-
-    def delete_index(self, name: str) -> None:
-        """Delete an index."""
-        self.request("DELETE", f"/{_part(name)}")
 
     def put_settings(self, name: str, settings: Mapping[str, Any]) -> None:
         """Change settings of an index; None resets a setting to its default."""

@@ -78,32 +78,32 @@ class Cluster:
 
     @property
     def client(self) -> SearchClient:
-        """For everything that is not measured: of the first node that is up."""
+        """Client for unmeasured requests, of the first node that is up."""
         return next((node for node in self.nodes if not node.down), self.nodes[0]).client
 
     @property
     def endpoint(self) -> Endpoint:
-        """Where the measured client finds all nodes; with several, one of them may be down."""
+        """Addresses of all nodes; with several, a node may be down."""
         hosts = tuple(host for node in self.nodes for host in node.endpoint.hosts)
         return Endpoint(hosts, lossy=len(hosts) > 1)
 
     def readings(self) -> dict[int, Reading]:
-        """What nodes have used as of now, by process id, without those that cannot be read."""
+        """Current usage of nodes by process id, without those that cannot be read."""
         found = {node.pid: node.reading() for node in self.nodes}
         return {pid: reading for pid, reading in found.items() if reading is not None}
 
     @property
     def command(self) -> tuple[str, ...]:
-        """The first server JVM's real command line."""
+        """Command line of the first server JVM."""
         return self.nodes[0].command
 
     @property
     def manner(self) -> StartManner:
-        """How the first node was started."""
+        """Manner in which the first node was started."""
         return self.nodes[0].manner
 
     def searches_counted(self) -> int | None:
-        """Query phases since the start, by the nodes' own statistics.
+        """Return query phases since the start, by the nodes' own statistics.
 
         None with several primary shards, of which a search is counted on each that it asks, and it skips
         some; and when a node, with its counts, was not always there.
@@ -113,7 +113,7 @@ class Cluster:
         return self.client.node_search_count()
 
     def wait_idle(self, max_s: float = 2.0) -> float:
-        """Wait until the JVMs are calm: together under a quarter of a core over a tenth of a second.
+        """Wait until the JVMs are idle: together under a quarter of a core over a tenth of a second.
 
         Returns:
             Seconds waited; at least one window, at most about max_s.
@@ -135,13 +135,13 @@ class Cluster:
         return sum(node.cpu_seconds() for node in self.nodes)
 
     def check_alive(self, within_s: float = 0.0) -> None:
-        """Do nothing while all nodes run that should; the loss of one may be put up with, and is then kept.
+        """Check that all nodes run that should; the loss of a node may be tolerated, and is then kept.
 
         Args:
             within_s: how long to watch each, see `Node.check_alive`.
 
         Raises:
-            BenchctlError: If one died, and how; or the last one.
+            BenchctlError: If a node died that may not, with the cause.
         """
         for node in self.nodes:
             try:
@@ -154,7 +154,7 @@ class Cluster:
                 self._note(node, "lost")
 
     def glance(self) -> None:
-        """As `check_alive`, for when it is called all the time."""
+        """Check like `check_alive`, cheaply enough to be called all the time."""
         if any(node.lost for node in self.nodes):
             self.check_alive()
 
@@ -172,7 +172,7 @@ class Cluster:
         return self._stop_s
 
     def act(self, action: str, name: str | None, halted: Callable[[], bool]) -> None:
-        """Do to a node what an operation says that needs more than requests, and return when that is over.
+        """Do to a node what an operation asks beyond requests, and return when that is over.
 
         Args:
             action: `stop`, `kill`, `restart`, or `roll` for a restart of all nodes in turn; `check`.
@@ -229,7 +229,7 @@ class Cluster:
 
 @dataclass(frozen=True)
 class Wanted:
-    """A node that is to be started, whichever host that is on."""
+    """A node to be started, on whichever host."""
 
     name: str  # empty for a single node
     heap_mb: int  # of it, MiB
@@ -242,7 +242,7 @@ class Wanted:
 
 
 class Elsewhere(Protocol):
-    """Another host's ground."""
+    """The counterpart of `Ground` on another host."""
 
     def node(self, wanted: Wanted) -> Member:
         """Configure a node there."""
@@ -251,7 +251,7 @@ class Elsewhere(Protocol):
 
 @dataclass(frozen=True)
 class Ground:
-    """What nodes start on, on this host; the attributes are those of `boot`."""
+    """Requirements of nodes that start on this host; the attributes are those of `boot`."""
 
     installation: Installation
     jdk: Jdk
@@ -268,7 +268,7 @@ class Ground:
         """Configure a node.
 
         Raises:
-            BenchctlError: If it cannot be.
+            BenchctlError: If the node cannot be configured.
         """
         folders = BootFolders.create(place_of(self.folder, wanted.name))
         data = place_of(self.data, wanted.name)
@@ -375,8 +375,8 @@ def boot(  # noqa: PLR0913 - what is started, on what and for whom; all by keywo
         elsewhere: node -> the ground that it starts on instead, on another host.
 
     Raises:
-        BenchctlError: one cannot be configured, ended, or did not get ready in time; the message says why as
-            far as its log tells.
+        BenchctlError: If a node cannot be configured, ended, or did not get ready in time; the message has
+            the reason as far as its log shows it.
     """
     specs = nodes if len(nodes) > 1 else [NodeSpec("", node.settings) for node in nodes] or [NodeSpec("")]
     common = settings or {}
@@ -434,7 +434,7 @@ def _wait_listening(nodes: Sequence[Member]) -> None:
 
 
 def place_of(folder: Path, name: str) -> Path:
-    """Where a node's part of a folder is: the folder itself if it is the only node, whose name is empty."""
+    """Return a node's part of a folder: the folder itself for the only node, whose name is empty."""
     return folder / name if name else folder
 
 
@@ -460,7 +460,7 @@ def _wait_healthy(nodes: Sequence[Member], index: str | None) -> None:
 
 
 def archive_classes(home: Home, installation: Installation, jdk: Jdk, starts: Starts) -> bool:
-    """Let a node write down, as it ends, the classes of starting, indexing and searching, unless it was done.
+    """Have a node archive the classes of starting, indexing and searching, unless that was done.
 
     Args:
         home: where the node works, and as whom.

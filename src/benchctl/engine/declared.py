@@ -1,4 +1,4 @@
-"""What a track requires of a node: indices, data streams and templates."""
+"""Requirements of a track on a node: indices, data streams and templates."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -29,7 +29,7 @@ EVERYTHING = "_all"
 
 
 def refusal(what: str, reason: str, given: Mapping[str, Any]) -> BenchctlError:
-    """A node's refusal to make something: of an index setting that a variant gave, or of the track's.
+    """Return an error for a refused index: about a setting that a variant gave, or about the track.
 
     Args:
         what: the node was to make.
@@ -61,30 +61,30 @@ _ORDER = tuple(_PATHS)  # others are composed of components
 
 @dataclass(frozen=True)
 class Places:
-    """Where the documents of a track are: indices with their bodies, and names of data streams."""
+    """Places of a track's documents: indices with their bodies, and names of data streams."""
 
     indices: tuple[Index, ...]
     data_streams: tuple[str, ...]
 
     @property
     def names(self) -> tuple[str, ...]:
-        """All of them, indices first."""
+        """Names of indices and data streams, indices first."""
         return (*(index.name for index in self.indices), *self.data_streams)
 
     @property
     def shards(self) -> int:
-        """Their primary shards in total; a data stream is assumed to have one."""
+        """Number of primary shards; a data stream is assumed to have one."""
         return sum(index.body.shards for index in self.indices) + len(self.data_streams)
 
     @property
     def target(self) -> str:
-        """All of them as a path component; `_all` when that would be too long, or there are none."""
+        """Names as a path component; `_all` when that would be too long, or there are none."""
         joined = ",".join(self.names)
         return joined if 0 < len(quote(joined)) <= _MOST_CHARACTERS else EVERYTHING
 
 
 def places(track: Track, files: Iterable[CorpusFile] = ()) -> Places:
-    """What a track declares, and the undeclared targets of its documents, which nodes create automatically.
+    """Return what a track declares, and undeclared targets of its documents, which nodes create.
 
     `files` are the documents, where they are known better than from the track.
     """
@@ -101,7 +101,7 @@ def places(track: Track, files: Iterable[CorpusFile] = ()) -> Places:
 
 
 def with_settings(wanted: Places, settings: Mapping[str, Any]) -> Places:
-    """The same places, with settings that override those of every index.
+    """Return the same places, with settings that override those of every index.
 
     Names are complete, beginning with `index.`; data streams, whose settings are in templates, are
     unaffected.
@@ -128,17 +128,17 @@ OWN: Mapping[str, str] = {MARK: "made for a measurement, which may delete it"}
 
 
 def leads_elsewhere(body: Mapping[str, Any]) -> tuple[str, ...]:
-    """Aliases and pipelines: by these an index with this body is seen elsewhere, or passes documents on."""
+    """Return aliases and pipelines through which an index is seen elsewhere or passes documents on."""
     settings = flat("settings", body.get("settings") or {})
     pipelines = (name.removeprefix("settings.") for name in settings if name.endswith("_pipeline"))
     return (*(f"alias {name}" for name in body.get("aliases") or ()), *pipelines)
 
 
 def try_out(client: SearchClient, wanted: Places) -> None:
-    """Make each of these places, and remove it, to see what a cluster's own templates make of it.
+    """Make and remove each of these places, to see what a cluster's own templates do to it.
 
     Raises:
-        BenchctlError: If one would be seen elsewhere, cannot be made, or is there already.
+        BenchctlError: If a place would be seen elsewhere, cannot be made, or exists.
     """
     require_free(client, wanted)
     _remove(client, wanted)
@@ -170,7 +170,7 @@ def try_out(client: SearchClient, wanted: Places) -> None:
 
 @contextmanager
 def lent(client: SearchClient, wanted: Places, *, keep: bool) -> Iterator[None]:
-    """Let a measurement make these places on a cluster that has none of them, and remove them afterwards.
+    """Make places on a cluster that has none of them, and remove them after the measurement.
 
     What carries benchctl's mark is left from an earlier measurement, and removed first.
 
@@ -180,7 +180,7 @@ def lent(client: SearchClient, wanted: Places, *, keep: bool) -> Iterator[None]:
         keep: mark what was made and leave it.
 
     Raises:
-        BenchctlError: If one of them is there already, and somebody else's.
+        BenchctlError: If a place exists that benchctl did not make.
     """
     require_free(client, wanted)
     _remove(client, wanted)
@@ -199,7 +199,7 @@ def require_free(client: SearchClient, wanted: Places) -> None:
     """Check that a cluster has none of these places, save those that carry benchctl's mark.
 
     Raises:
-        BenchctlError: If it has one.
+        BenchctlError: If the cluster has such a place.
     """
     for name in wanted.names:
         found = _mappings(client, name)
@@ -237,7 +237,7 @@ def make_all(client: SearchClient, track: Track, wanted: Places, given: Mapping[
     index settings that the variant brought to `wanted`.
 
     Raises:
-        BenchctlError: If the node refuses one of them, with its reason.
+        BenchctlError: If the node refuses something, with its reason.
     """
     needs_streams = bool(wanted.data_streams) or any(DATA_STREAM in one.body for one in track.templates)
     streams = not needs_streams or _has_data_streams(client)
@@ -257,7 +257,7 @@ def make_all(client: SearchClient, track: Track, wanted: Places, given: Mapping[
 
 
 def stand_ins(client: SearchClient, names: Sequence[str]) -> tuple[str, ...]:
-    """The data streams among these names that are plain indices on a node.
+    """Return the data streams among these names that are plain indices on a node.
 
     Raises:
         NodeRequestError: If the node does not answer.

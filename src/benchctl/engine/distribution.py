@@ -55,24 +55,16 @@ def fetch_archive(
     environ: Mapping[str, str] | None = None,
     free: FreeBytes = free_bytes,
 ) -> Archive:
-    """One version of an engine, such as `8.11.0`, from the Maven repository, or from the cache in `home`.
+    """Fetch a version of an engine, such as `8.11.0`, from the Maven repository or the cache in `home`.
 
     The repository is `BENCHCTL_MAVEN_REPOSITORY` in `environ`, by default the process's own environment.
 
     Raises:
-        BenchctlError: there is no such version, the repository cannot be reached, the download is truncated
-            or does not match its checksum, or the disk refuses. The cache then holds none of it.
+        BenchctlError: If there is no such version, the repository cannot be reached, the download is
+            truncated or does not match its checksum, or the disk refuses. The cache then holds none of it.
     """
     source = partial(MavenSource, engine_coordinates(engine), environ=environ, progress=progress, free=free)
     return _from_maven(_engine_path(home, engine, version), version, source)
-
-
-def _check_published(home: Home, engine: EngineName, version: str) -> None:
-    """Check that a version exists, without downloading it."""
-    if _cached(_engine_path(home, engine, version)) is None:
-        with tempfile.TemporaryDirectory(prefix="benchctl-") as folder:
-            source = MavenSource(engine_coordinates(engine), Path(folder), None, lambda *_: None, free_bytes)
-            source.require(version)
 
 
 def fetch_published(
@@ -84,7 +76,7 @@ def fetch_published(
     environ: Mapping[str, str] | None = None,
     free: FreeBytes = free_bytes,
 ) -> Archive:
-    """Like `fetch_archive`, for any zip or jar by its coordinates."""
+    """Fetch any zip or jar by its coordinates, like `fetch_archive`."""
     source = partial(MavenSource, coordinates, environ=environ, progress=progress, free=free)
     parts = (coordinates.group, coordinates.artifact, version, coordinates.classifier)
     name = f"{'-'.join(filter(None, parts))}.{coordinates.packaging}"
@@ -110,7 +102,7 @@ def download_archive(
     free: FreeBytes = free_bytes,
     pause: Callable[[float], None] = time.sleep,
 ) -> Archive:
-    """An archive from an http(s) URL, downloaded once, and verified if a `.sha512` is served beside it.
+    """Download an archive once from an http(s) URL, and verify it if a `.sha512` is served there.
 
     `pause` waits for so many seconds before an interrupted download is resumed.
 
@@ -140,10 +132,10 @@ def download_archive(
 
 
 def local_archive(path: Path) -> Archive:
-    """An archive on the user's disk, used in place.
+    """Return an archive on the user's disk, used in place.
 
     Raises:
-        BenchctlError: If it is of an unknown kind or cannot be read.
+        BenchctlError: If the file is of an unknown kind or cannot be read.
     """
     _check_kind(path)
     with disk_errors(f"read {path}"):
@@ -299,7 +291,11 @@ def check_distribution(home: Home, spec: VariantSpec) -> None:
     """
     given = spec.distribution
     if given is None:
-        _check_published(home, spec.engine, spec.version)
+        if _cached(_engine_path(home, spec.engine, spec.version)) is None:
+            coordinates = engine_coordinates(spec.engine)
+            with tempfile.TemporaryDirectory(prefix="benchctl-") as folder:
+                source = MavenSource(coordinates, Path(folder), None, lambda *_: None, free_bytes)
+                source.require(spec.version)
     elif not given.startswith(("http://", "https://")):
         path = _existing(given, spec.name)
         if path.is_dir():
@@ -320,7 +316,7 @@ def _existing(given: str, variant: str) -> Path:
 
 
 def installed(home: Home, spec: VariantSpec) -> Installation | None:
-    """What `install` would find unpacked; None if it would have to work, or uses what the user has."""
+    """Return what `install` would find unpacked; None if it would have to unpack, or uses a given one."""
     if spec.distribution is not None:
         return None
     archive = _cached(_engine_path(home, spec.engine, spec.version))

@@ -1,4 +1,4 @@
-"""Evidence collected from a node besides the figures: by JVM flags, by attaching, or by observing it."""
+"""Evidence collected from a node with its metrics: by JVM flags, by attaching, or by observing it."""
 
 import io
 import os
@@ -58,7 +58,7 @@ from benchctl.results.plan import EvidenceKind
 
 @dataclass(frozen=True)
 class Scene:
-    """Where evidence of one node start goes while it runs."""
+    """Destination of the evidence of one node start while it runs."""
 
     # empty, and writable for the node's user; what is in it when the node is gone is kept with the run
     folder: Path
@@ -75,16 +75,16 @@ class Collector(Protocol):
     """
 
     def flags(self) -> tuple[str, ...]:
-        """JVM flags, appended to all others."""
+        """Return JVM flags, appended to all others."""
 
     def begin(self, node: Member) -> None:
-        """The node is up, and the first task of a measured challenge, or its warm-up, is about to start."""
+        """Begin: the first task of a measured challenge, or its warm-up, is about to start."""
 
     def measured(self, node: Member) -> None:
-        """The last measured task is done; the node is still up."""
+        """Handle the end of the last measured task; the node is still up."""
 
     def end(self) -> None:
-        """The node is gone: bring what it left into the form that is kept."""
+        """Convert what the node, now gone, left into the form that is kept."""
 
 
 Row = tuple[Any, ...]
@@ -102,23 +102,23 @@ class LoggedCollector(ABC):
     @property
     @abstractmethod
     def tags(self) -> str:
-        """What is logged, as `-Xlog` takes it."""
+        """Log tags, as `-Xlog` takes them."""
 
     @property
     @abstractmethod
     def columns(self) -> tuple[str, Dtypes]:
-        """Name of the file that the columns are kept in, and their types."""
+        """Name of the file of the columns, and their types."""
 
     @abstractmethod
     def rows(self, log: Iterable[str], pid: int, started_ns: int) -> list[Row]:
-        """What one process logged, in the order of the columns.
+        """Return what one process logged, in the order of the columns.
 
         `log` has lines of other processes, too; `started_ns` is when this one started, on the monotonic
         clock.
         """
 
     def flags(self) -> tuple[str, ...]:
-        """The logging. Without rotation, a JVM that runs before the server leaves nothing behind."""
+        """Return the logging. Without rotation, a JVM that runs before the server leaves nothing behind."""
         return (f"-Xlog:{self.tags}:file={self._log}:{DECORATIONS}:filecount=0",)
 
     def begin(self, node: Member) -> None:
@@ -126,7 +126,7 @@ class LoggedCollector(ABC):
         self._process = node.pid, node.started_ns
 
     def measured(self, node: Member) -> None:
-        """Nothing: the log goes on until the node ends."""
+        """Do nothing: the log continues until the node ends."""
         del node
 
     def end(self) -> None:
@@ -155,7 +155,7 @@ _UNKNOWN = -1
 
 
 class GcCollector(LoggedCollector):
-    """Makes the JVM log all about its collections and safepoints.
+    """The JVM's log of its collections and safepoints.
 
     The node's default GC log goes on beside it.
     """
@@ -185,7 +185,7 @@ def _row(stop: GcPause | Safepoint) -> Row:
 
 
 class JitCollector(LoggedCollector):
-    """Makes the JVM log its compilations and, where the runtime can, its deoptimisations."""
+    """The JVM's log of its compilations and, where the runtime can, its deoptimisations."""
 
     kind: EvidenceKind = "jit"
 
@@ -212,7 +212,7 @@ INLINING_LOG = "jvm.log"
 
 
 class InliningCollector:
-    """Makes HotSpot write PrintCompilation and PrintInlining to `jvm.log`.
+    """HotSpot's PrintCompilation and PrintInlining, in `jvm.log`.
 
     These are the lines of standard output, with two important differences. They are the JVM's alone: on
     standard output, the engine's lines come in between. And a change of thread is marked (`<writer
@@ -238,7 +238,7 @@ class InliningCollector:
         self._stdout: Path | None = None
 
     def flags(self) -> tuple[str, ...]:
-        """JVM flags, appended to all others.
+        """Return JVM flags, appended to all others.
 
         JVMs that start scripts run before the server write the same file; the server's replaces it.
         """
@@ -255,7 +255,7 @@ class InliningCollector:
         self._stdout = node.stdout
 
     def measured(self, node: Member) -> None:
-        """Nothing: the log goes on until the JVM ends."""
+        """Do nothing: the log continues until the JVM ends."""
 
     def end(self) -> None:
         """Reduce the node's output to the engine's own lines.
@@ -278,7 +278,7 @@ INTERVAL_S = 0.25
 
 
 class OsCollector:
-    """Reads the counters of the node's process from the first task to the last, in its own thread.
+    """Counters of the node's process from the first task to the last, read in a separate thread.
 
     Args:
         scene: of the node start.
@@ -307,11 +307,11 @@ class OsCollector:
         self._rows: list[tuple[float, ...]] = []
 
     def flags(self) -> tuple[str, ...]:
-        """None."""
+        """Return no flags."""
         return ()
 
     def begin(self, node: Member) -> None:
-        """Take the first reading, and more from then on."""
+        """Take the first reading, and further ones from then on."""
         gauge, started_ns = self._gauge(node.pid), node.started_ns
         self._read(gauge, started_ns)
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="evidence-os")
@@ -395,7 +395,7 @@ def check_runtime(kinds: Sequence[EvidenceKind], java_home: Path) -> None:
     """Refuse a runtime that cannot provide these kinds.
 
     Raises:
-        UsageError: If it lacks a tool that profiles need.
+        UsageError: If the runtime lacks a tool that profiles need.
     """
     for tool in _TOOLS if "profile" in kinds else ():
         if not (java_home / "bin" / tool).is_file():
@@ -406,7 +406,7 @@ def check_runtime(kinds: Sequence[EvidenceKind], java_home: Path) -> None:
 
 
 class ProfileCollector:
-    """Samples a node's threads with Flight Recorder; its runtime must pass `check_runtime`."""
+    """Samples of a node's threads by Flight Recorder; its runtime must pass `check_runtime`."""
 
     kind: EvidenceKind = "profile"
 
@@ -416,7 +416,7 @@ class ProfileCollector:
         self._clock: RecordingClock | None = None
 
     def flags(self) -> tuple[str, ...]:
-        """Exact positions in compiled code, not as of the last safepoint, and room for deep stacks.
+        """Return flags for exact positions in compiled code, not as of the last safepoint, and deep stacks.
 
         Without archived classes: a recording redefines classes, and a JVM then crashes when it loads one that
         was not linked when the archive was written (JDK-8342303).
@@ -456,7 +456,7 @@ class ProfileCollector:
         """Convert the recording to `profile.json`, and to `profile.collapsed` for other tools.
 
         Raises:
-            BenchctlError: If there is none, it cannot be read, or the disk is full.
+            BenchctlError: If there is no recording, it cannot be read, or the disk is full.
         """
         if self._clock is None:
             return
@@ -568,10 +568,10 @@ COLLECTORS: Mapping[EvidenceKind, Callable[[Scene], Collector]] = MappingProxyTy
 
 
 def collectors(kinds: Sequence[EvidenceKind], scene: Scene) -> list[Collector]:
-    """A collector for each kind, in order; the scene's folder is made.
+    """Return a collector for each kind, in order; the scene's folder is made.
 
     Raises:
-        BenchctlError: If it cannot be.
+        BenchctlError: If the folder cannot be made.
     """
     with disk_errors(f"collect evidence in {scene.folder}"):
         scene.folder.mkdir(parents=True)

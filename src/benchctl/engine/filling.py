@@ -1,4 +1,4 @@
-"""Filling what a track declares: created on a node, indexed, merged, committed; or resumed."""
+"""The filling of what a track declares: created on a node, indexed, merged, committed; or resumed."""
 
 import errno
 import shutil
@@ -30,7 +30,7 @@ def settle(client: SearchClient, name: str) -> None:
     until everything before them is on disk; a copy of the data would include all of that.
 
     Raises:
-        BenchctlError: that takes too long.
+        BenchctlError: If that takes too long.
     """
     deadline = time.monotonic() + SETTLE_TIMEOUT_S
     while True:
@@ -123,11 +123,11 @@ class EngineClocks(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rena
 
     @classmethod
     def of(cls, stats: IndexStats) -> Self:
-        """Those of the current node start."""
+        """Return the clocks of the current node start."""
         return cls(stats.indexing_ms, stats.refresh_ms, stats.merge_ms, stats.flush_ms)
 
     def plus(self, other: "EngineClocks") -> "EngineClocks":
-        """The sum over several node starts."""
+        """Return the sum with another node start's."""
         return EngineClocks(
             self.indexing_ms + other.indexing_ms,
             self.refresh_ms + other.refresh_ms,
@@ -140,7 +140,7 @@ NO_CLOCKS = EngineClocks()
 
 
 class Progress(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """How far an ingest is, over all its attempts."""
+    """Progress of an ingest over all its attempts."""
 
     ranges: tuple[Range, ...] = ()  # numbers of the acknowledged documents, [start, stop)
     body_bytes: int = 0  # of the bulk requests
@@ -153,15 +153,15 @@ class Progress(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="
 
     @property
     def documents(self) -> int:
-        """How many are in the index."""
+        """Number of documents in the index."""
         return count(self.ranges)
 
     def missing(self, documents: int) -> tuple[Range, ...]:
-        """What is left of a corpus of that many documents."""
+        """Return the ranges missing of a corpus of that many documents."""
         return missing(self.ranges, documents)
 
     def plus(self, other: "Progress") -> "Progress":
-        """This and what came after it."""
+        """Return the sum of this progress and what came after it."""
         return Progress(
             merged([*self.ranges, *other.ranges]),
             self.body_bytes + other.body_bytes,
@@ -191,24 +191,24 @@ class PartialIndex:
 
     @classmethod
     def of(cls, home: Home, folder_name: str, key: str) -> Self:
-        """That of an index, by the name of its folder and the digest of its key."""
+        """Return the checkpoint of an index, by the name of its folder and the digest of its key."""
         return cls(home.partial / folder_name, key)
 
     def progress(self) -> Progress | None:
-        """The checkpoint's progress; None when there is no usable one.
+        """Return the checkpoint's progress; None when there is no usable one.
 
         Raises:
-            BenchctlError: If it is damaged.
+            BenchctlError: If the checkpoint is damaged.
         """
         manifest = self._manifest()
         return None if manifest is None else manifest.progress
 
     def size_bytes(self) -> int:
-        """Size on disk, counting files linked from elsewhere in full."""
+        """Return the size on disk, counting files linked from elsewhere in full."""
         return _size_bytes(self.root)
 
     def others(self) -> tuple[tuple[Path, int], ...]:
-        """Folders of other indices' checkpoints, and their sizes in bytes."""
+        """Return folders of other indices' checkpoints, and their sizes in bytes."""
         found = sorted(self.root.parent.iterdir())
         return tuple((root, _size_bytes(root)) for root in found if root != self.root)
 
@@ -242,17 +242,22 @@ class PartialIndex:
         with disk_errors(f"put by a half-built index in {self.root}"):
             self.root.mkdir(parents=True, exist_ok=True)
             open_folder(self.root)
-            name = self._free_name()
+            current = self._manifest()
+            name = "data-1" if current is None or current.data == "data-2" else "data-2"
+            # Leftovers of a killed benchctl.
+            shutil.rmtree(self.root / name, ignore_errors=True)
             freeze(data, self.root / name)
             self._write(_Manifest(PARTIAL_FORMAT, self.key, name, progress))
-            self._remove_all_but({name, MANIFEST_NAME})
+            for entry in self.root.iterdir():
+                if entry.name not in {name, MANIFEST_NAME}:
+                    shutil.rmtree(entry, ignore_errors=True)
         return progress
 
     def take_up(self, data: Path) -> None:
         """Copy the checkpoint to a data folder for a node, which must not exist yet.
 
         Raises:
-            BenchctlError: If there is none, or the disk refuses.
+            BenchctlError: If there is no checkpoint, or the disk refuses.
         """
         manifest = self._manifest()
         if manifest is None:
@@ -287,18 +292,6 @@ class PartialIndex:
         with replacing(self.root / MANIFEST_NAME, durable=True) as beside:
             beside.write_bytes(text + b"\n")
 
-    def _free_name(self) -> str:
-        """For a data folder beside the current one; leftovers of a killed benchctl are removed."""
-        manifest = self._manifest()
-        name = "data-1" if manifest is None or manifest.data == "data-2" else "data-2"
-        shutil.rmtree(self.root / name, ignore_errors=True)
-        return name
-
-    def _remove_all_but(self, names: set[str]) -> None:
-        for entry in self.root.iterdir():
-            if entry.name not in names:
-                shutil.rmtree(entry, ignore_errors=True)
-
 
 def _size_bytes(root: Path) -> int:
     return sum(path.stat().st_size for path in root.rglob("*") if path.is_file())
@@ -321,7 +314,7 @@ _NO_OTHER_CUTS = {
 
 @dataclass(frozen=True)
 class Sent:
-    """What a sender did."""
+    """Result of a sender."""
 
     documents: int  # acknowledged by the node
     body_bytes: int  # of the bulk requests

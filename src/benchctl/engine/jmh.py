@@ -1,4 +1,4 @@
-"""JMH: microbenchmarks compiled, listed, and each run in a JVM of its own."""
+"""JMH: microbenchmarks compiled, listed, and each run in a separate JVM."""
 
 import hashlib
 import os
@@ -56,13 +56,13 @@ class _Beside(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="k
 
 
 def read_source(path: Path) -> MicroSpec:
-    """What a file of Java, a folder of such, or a jar of benchmarks says of itself.
+    """Read what a Java file, a folder of such, or a jar of benchmarks declares.
 
     Dependencies are Maven coordinates, in comments (`//DEPS group:artifact:version`, several with spaces in
     between) or under `dependencies` in a YAML file of the same name beside it (`micro.yml` in a folder).
 
     Raises:
-        UsageError: If there is nothing, or coordinates are none.
+        UsageError: If the source does not exist, or coordinates are invalid.
     """
     path = path.absolute()
     if not path.exists():
@@ -87,10 +87,10 @@ def read_source(path: Path) -> MicroSpec:
 
 
 def sources_of(path: Path) -> list[Path]:
-    """The Java files of a source; none of a jar.
+    """Return the Java files of a source; none of a jar.
 
     Raises:
-        UsageError: If it is neither Java nor a jar.
+        UsageError: If the source is neither Java nor a jar.
     """
     if path.is_dir():
         files = sorted(path.rglob("*.java"))
@@ -103,10 +103,10 @@ def sources_of(path: Path) -> list[Path]:
 
 
 def check_arguments(words: Sequence[str]) -> None:
-    """Refuse arguments of JMH's that benchctl gives itself.
+    """Refuse arguments of JMH that benchctl sets.
 
     Raises:
-        UsageError: If one of them is.
+        UsageError: If an argument is reserved.
     """
     instead = {"-p": "give --param", "-t": "give --threads", "-f": "give --forks"}
     for word in words:
@@ -130,7 +130,7 @@ class MicroSubject:
 
     @property
     def facts(self) -> EngineFacts:
-        """What the variant resolved to."""
+        """Return what the variant resolved to."""
         return EngineFacts(
             variant=self.spec.name,
             version=self.jdk.version,
@@ -144,7 +144,7 @@ class MicroSubject:
         )
 
     def changes(self, known: EngineFacts) -> list[str]:
-        """What has changed since a run began, as text."""
+        """Return what has changed since a run began, as text."""
         pairs = (("JDK", known.jdk, self.facts.jdk), ("jars", known.jars, self.facts.jars))
         name = self.spec.name
         return [f"the {what} of {name} were {was}, are {now}" for what, was, now in pairs if was != now]
@@ -156,27 +156,27 @@ def _lucene(path: Path) -> re.Match[str] | None:
 
 @dataclass(frozen=True)
 class Workbench:
-    """What all variants of a source share: its classes, and jars by their coordinates."""
+    """The shared part of all variants of a source: its classes, and jars by their coordinates."""
 
     home: Home
     jdk: Jdk
     progress: Progress
 
     def jar(self, coordinates: str) -> Path:
-        """A jar of the Maven repository's.
+        """Return a jar of the Maven repository.
 
         Raises:
-            UsageError: If there is none.
-            BenchctlError: If it cannot be had.
+            UsageError: If there is no such jar.
+            BenchctlError: If the jar cannot be downloaded.
         """
         group, artifact, version = coordinates.split(":")
         return fetch_published(self.home, Coordinates(group, artifact), version, self.progress).path
 
     def classes(self, micro: MicroSpec) -> Path:
-        """The benchmarks as a jar or a folder of classes: compiled with what JMH generates, unless they were.
+        """Return the benchmarks as a jar or a folder of classes, compiled with what JMH generates.
 
         Raises:
-            BenchctlError: If they do not compile, with the compiler's words.
+            BenchctlError: If the benchmarks do not compile, with the compiler's words.
         """
         source = Path(micro.source)
         files = sources_of(source)
@@ -201,11 +201,11 @@ class Workbench:
         return final
 
     def subject(self, spec: VariantSpec, micro: MicroSpec, classes: Path) -> MicroSubject:
-        """A variant, ready to run: its jars come before the others, or in the place of other versions.
+        """Prepare a variant: its jars precede the others, or replace other versions.
 
         Raises:
-            UsageError: If a jar is not there.
-            BenchctlError: If it cannot be had, or not be patched.
+            UsageError: If a jar does not exist.
+            BenchctlError: If a jar cannot be downloaded or patched.
         """
         named = {one.rsplit(":", 1)[0]: one for one in micro.dependencies}
         files: list[Path] = []
@@ -234,11 +234,11 @@ class Workbench:
         )
 
     def needed(self, dependencies: tuple[str, ...]) -> tuple[str, ...]:
-        """Coordinates of jars, and of those that their POMs say they need, once for all runs.
+        """Resolve coordinates of jars and of those that their POMs need, once for all runs.
 
         Raises:
             UsageError: If there is no such version.
-            BenchctlError: If a POM cannot be had.
+            BenchctlError: If a POM cannot be downloaded.
         """
         if not dependencies:
             return ()
@@ -264,7 +264,7 @@ class Workbench:
         return {f"benchctl.{name}": joined([self.jar(one)]) for name, one in micro.apart.items()}
 
     def jdk_of(self, spec: VariantSpec) -> Jdk:
-        """The runtime of a variant."""
+        """Return the runtime of a variant."""
         return provide_jdk(self.home, spec.jdk)
 
     def _patched(self, by_artifact: Mapping[str, Path], text: str) -> dict[str, Path]:
@@ -290,18 +290,18 @@ class Workbench:
 
 @dataclass(frozen=True)
 class Benchmark:
-    """A benchmark: its method's full name, and its parameters with the values that its source gives them."""
+    """A benchmark: its method's full name, and its parameters with their values in the source."""
 
     name: str
     params: Mapping[str, tuple[str, ...]]
 
 
 def list_benchmarks(jdk: Jdk, class_path: Sequence[Path], include: str) -> list[Benchmark]:
-    """Those whose name a regular expression matches.
+    """Return the benchmarks whose name a regular expression matches.
 
     Raises:
-        UsageError: If none does.
-        BenchctlError: JMH fails.
+        UsageError: If no benchmark matches.
+        BenchctlError: If JMH fails.
     """
     words = ["-cp", joined(class_path), _MAIN, "-lp", *([include] if include else [])]
     done = run_java(jdk.home, words, None)
@@ -317,7 +317,7 @@ def list_benchmarks(jdk: Jdk, class_path: Sequence[Path], include: str) -> list[
 
 
 def parse_listing(text: str) -> list[Benchmark]:
-    """Of JMH's `-lp`."""
+    """Parse the output of JMH's `-lp`."""
     found: list[tuple[str, dict[str, tuple[str, ...]]]] = []
     for line in text.splitlines():
         if match := _PARAM.fullmatch(line):
@@ -331,7 +331,7 @@ def parse_listing(text: str) -> list[Benchmark]:
 def tasks_of(
     benchmarks: Sequence[Benchmark], params: Mapping[str, tuple[str, ...]], threads: Sequence[int]
 ) -> tuple[Task, ...]:
-    """A task for every benchmark, each of its parameters' values, and each number of threads.
+    """Return a task for every benchmark, each of its parameters' values, and each number of threads.
 
     Raises:
         UsageError: If no benchmark has such a parameter.
@@ -360,7 +360,7 @@ def tasks_of(
 
 @dataclass(frozen=True)
 class Trial:
-    """A benchmark to be run in a JVM of its own.
+    """A benchmark to be run in a separate JVM.
 
     JMH starts that JVM, one for each trial: benchctl starts JMH anew every time, so that it decides what
     comes after what.
@@ -374,10 +374,10 @@ class Trial:
 
 
 def run_trial(subject: MicroSubject, trial: Trial, stopped: Callable[[], bool]) -> msgspec.Raw:
-    """Run a benchmark; its entry of JMH's JSON, as JMH wrote it.
+    """Run a benchmark and return its entry of JMH's JSON, as JMH wrote it.
 
     Raises:
-        BenchctlError: If it fails, crashes or takes too long, with its last words; or it was stopped.
+        BenchctlError: If JMH fails, crashes or takes too long, with its last lines; or was stopped.
     """
     meta = trial.task.meta
     result = trial.folder / "result.json"
@@ -429,7 +429,7 @@ _POLL_S = 0.1
 
 
 def joined(class_path: Iterable[Path]) -> str:
-    """As Java takes it."""
+    """Join paths as Java takes them."""
     return os.pathsep.join(map(str, class_path))
 
 
@@ -454,15 +454,15 @@ _JDK_FRAME = re.compile(r"at (java\.|jdk\.|sun\.|org\.openjdk\.jmh|.*_jmhType|.*
 
 
 def least_release(jdks: Iterable[Jdk]) -> int:
-    """The Java release that all of them run."""
+    """Return the Java release that all of the runtimes run."""
     return max(min(jdk.major for jdk in jdks), _LEAST_MAJOR)
 
 
 def named_params(texts: Sequence[str]) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """`--param NAME=A,B` in parts.
+    """Parse `--param NAME=A,B`.
 
     Raises:
-        UsageError: If one is not of that form.
+        UsageError: If a text is not of that form.
     """
     for text in texts:
         name, equals, values = text.partition("=")

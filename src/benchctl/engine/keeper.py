@@ -1,4 +1,4 @@
-"""Runs one node so that it cannot outlive benchctl; a standalone script that `engine.process` starts.
+"""A standalone script that runs a node so that it cannot outlive benchctl; `process` starts it.
 
 Needs only the standard library, because it runs isolated (`python -I -S`) to start fast. Its standard input
 is the far end of a pipe that benchctl holds: the first line is JSON that says what to run, a later line
@@ -115,7 +115,7 @@ def _start(spec: dict[str, Any]) -> int:
 
 
 class Keeper:
-    """Watches one started node until nothing of it is left.
+    """The watch over one started node until nothing of it is left.
 
     Args:
         node: process id of the node and id of its group.
@@ -147,7 +147,7 @@ class Keeper:
             self._ask_to_end()
 
     def run(self) -> None:
-        """Return when no descendant is left."""
+        """Watch until no descendant is left."""
         while self._reap():
             for descriptor, _ in self._poll.poll(self._timeout_ms()):
                 self._handle(descriptor)
@@ -206,7 +206,7 @@ def _children() -> list[int]:
 
 
 def main() -> int:
-    """Run what the first line of standard input says; returns the exit status."""
+    """Run what the first line of standard input specifies and return the exit status."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     line = _read_line(CONTROL_FD)
     if not line:

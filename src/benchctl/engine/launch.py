@@ -1,4 +1,4 @@
-"""Direct node starts: the server's own command line, learnt once from the engine's start script.
+"""Direct node starts: the server's command line, learnt once from the engine's start script.
 
 A start script runs short-lived JVMs for two to three seconds before the server, and ends up with the same
 command line every time. It is run once with a stand-in for `java` that records its arguments; from then on
@@ -65,7 +65,7 @@ _SHELLS_OWN: Final = frozenset({_NOTES, "_", "PWD", "OLDPWD", "SHLVL"})
 
 
 class UnlearnableError(BenchctlError):
-    """What an engine's script does cannot be recorded: nodes are started by the script itself."""
+    """A script's start that cannot be recorded: nodes are started by the script itself."""
 
 
 class _Recipe(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -83,14 +83,14 @@ class _Recipe(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @dataclass(frozen=True)
 class Starts:
-    """Where the recipes of an installation's starts are kept."""
+    """The kept recipes of an installation's starts."""
 
     folder: Path  # beside the installation
     scratch: Path  # where scripts are run to learn from them, in folders that only benchctl can replace
     refused: dict[str, str] = field(default_factory=dict)  # starts that were found to need the script -> why
 
     def archive(self, installation: Installation, jdk: Jdk) -> Path:
-        """The class-data-sharing archive of nodes on a runtime; it may not exist.
+        """Return the class-data-sharing archive of nodes on a runtime; it may not exist.
 
         A JVM rejects it once a jar has changed, so the jars are part of its name.
         """
@@ -101,7 +101,7 @@ class Starts:
         return self.folder / f"classes-{key}.jsa"
 
     def forget(self) -> None:
-        """Drop all recipes: one did not lead to a node, for an unknown reason."""
+        """Drop all recipes: a start failed for an unknown reason."""
         for recipe in self.folder.glob("start-*.json"):
             recipe.unlink(missing_ok=True)
 
@@ -109,7 +109,7 @@ class Starts:
         """Keep the archive that a node wrote, if it did; no link is followed.
 
         Raises:
-            OSError: If the disk refuses, or it is not a file.
+            OSError: If the disk refuses, or the archive is not a file.
         """
         with (
             contextlib.suppress(FileNotFoundError),
@@ -122,7 +122,7 @@ class Starts:
 
 
 def starts_of(home: Home, installation: Installation) -> Starts:
-    """The folder of an installation's starts, created if missing.
+    """Return the folder of an installation's starts, created if missing.
 
     Raises:
         BenchctlError: If the disk refuses.
@@ -148,7 +148,7 @@ def direct(
     *,
     archive_to: Path | None = None,
 ) -> Command:
-    """The command that starts the server directly, as a script would in the end.
+    """Return the command that starts the server directly, as the script would in the end.
 
     The first start of its kind runs the script, without a server, to learn it. What a script writes to the
     configuration is put there, too, so the folder must not be the nodes' user's yet.

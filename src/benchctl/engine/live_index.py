@@ -1,4 +1,4 @@
-"""An index of a live cluster as a track needs it: settings, mappings, documents, suitable searches."""
+"""An index of a live cluster for a track: settings, mappings, documents, suitable searches."""
 
 import math
 import random
@@ -37,7 +37,7 @@ class _Described(msgspec.Struct):
 
 @dataclass(frozen=True)
 class LiveIndex:
-    """What an index is made of."""
+    """Settings, mappings and size of an index."""
 
     name: str  # as it was asked for, which may be an alias or a data stream
     settings: Mapping[str, Any]  # those that it can be created with, flat: `index.codec` and so on
@@ -47,7 +47,7 @@ class LiveIndex:
 
     @property
     def is_routed(self) -> bool:
-        """Whether its documents need a routing value."""
+        """True if its documents need a routing value."""
         required = self.mappings.get("_routing", {}).get("required") in {True, "true"}
         return required or any(kind in _ROUTED_TYPES for _, kind, _ in fields_of(self.mappings))
 
@@ -62,7 +62,7 @@ def read_live_index(client: SearchClient, name: str) -> LiveIndex:
     """Read an index from a cluster.
 
     Raises:
-        UsageError: If there is none, or the name stands for several, or it does not keep its documents.
+        UsageError: If there is no such index, the name matches several, or documents are not kept.
         NodeRequestError: If the cluster refuses or does not answer.
     """
     try:
@@ -107,10 +107,10 @@ def _creatable(settings: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, 
 
 
 def integer_setting(value: object) -> int:
-    """An integer setting, which engines write as text.
+    """Return an integer setting, which engines write as text.
 
     Raises:
-        BenchctlError: If it is none.
+        BenchctlError: If the value is not an integer.
     """
     try:
         return int(str(value))
@@ -123,7 +123,7 @@ def _within(key: str, families: tuple[str, ...]) -> bool:
 
 
 def fields_of(mappings: Mapping[str, Any]) -> list[tuple[str, str, Mapping[str, Any]]]:
-    """The fields of mappings that searches reach by path: path, type and definition, in order.
+    """Return fields that searches reach by path, in order: path, type and definition.
 
     Those of nested objects are excluded: they need nested queries.
 
@@ -195,7 +195,7 @@ def read_page(answer: object) -> Page:
     """Parse an answer.
 
     Raises:
-        BenchctlError: If it is not a search's.
+        BenchctlError: If the answer is not that of a search.
     """
     try:
         return msgspec.convert(answer, Page)
@@ -208,7 +208,7 @@ def read_page(answer: object) -> Page:
 
 @dataclass(frozen=True)
 class Draw:
-    """Which documents are read."""
+    """The documents to read."""
 
     held: int  # documents in the index
     wanted: int  # size of the sample
@@ -251,7 +251,7 @@ def plan_draw(client: SearchClient, index: str, *, docs: int | None, seed: int) 
 
 
 def read_hits(client: SearchClient, index: str, draw: Draw, *, page: int) -> Iterator[list[Hit]]:
-    """The documents of a draw in index order, page by page, as of the first page.
+    """Iterate over the documents of a draw in index order, page by page, as of the first page.
 
     Raises:
         BenchctlError: If a page is incomplete, or a document cannot be read.
@@ -273,7 +273,9 @@ def read_hits(client: SearchClient, index: str, draw: Draw, *, page: int) -> Ite
             for hit in answer.hits.hits:
                 # Knuth's algorithm S: exactly the wanted number, each document with equal probability.
                 if choice.random() * left < needed:
-                    chosen.append(_readable(hit))
+                    if not isinstance(hit.get("_source"), dict):
+                        raise BenchctlError(f"document {hit.get('_id')} comes without its `_source`")
+                    chosen.append(hit)
                     needed -= 1
                 left -= 1
             yield chosen
@@ -289,7 +291,7 @@ def read_hits(client: SearchClient, index: str, draw: Draw, *, page: int) -> Ite
 
 
 def page_size(document_bytes: float, largest: int | None) -> int:
-    """Hits of a page that takes about PAGE_BYTES.
+    """Return the number of hits of a page that takes about PAGE_BYTES.
 
     Args:
         document_bytes: mean size of a document in the index.
@@ -319,12 +321,6 @@ def _check(answer: Page, left: int | None) -> None:
         raise BenchctlError(f"the cluster stopped giving documents while {left:,} were still to come")
 
 
-def _readable(hit: Hit) -> Hit:
-    if not isinstance(hit.get("_source"), dict):
-        raise BenchctlError(f"document {hit.get('_id')} comes without its `_source`")
-    return hit
-
-
 _KEYWORDS = frozenset({"keyword", "ip"})
 _DATES = frozenset({"date", "date_nanos"})
 _NUMBERS = frozenset(
@@ -352,7 +348,7 @@ class _Aggregated(msgspec.Struct):
 
 
 def suggest_operations(client: SearchClient, index: LiveIndex) -> tuple[Operation, ...]:
-    """Searches with hits: all, a term, a range, a sort, an aggregation, as far as there are fields.
+    """Suggest searches with hits: all, a term, a range, a sort, an aggregation, as fields allow.
 
     Each was tried once, and found something.
 

@@ -1,4 +1,4 @@
-"""What the bytes of an index are for, and whether two indices have the same; compound files included."""
+"""Lucene's files: bytes of an index by purpose, and equality of indices; compound files included."""
 
 import hashlib
 import struct
@@ -29,13 +29,13 @@ _MOST_ENTRIES_BYTES = 1024 * 1024
 
 
 def bytes_by_kind(data: Path) -> dict[str, int]:
-    """Bytes of all indices in a node's data folder, by what they are for, the most first, translogs included.
+    """Return bytes in a node's data folder by purpose, the most first, translogs included.
 
     Args:
         data: of a node that is stopped.
 
     Raises:
-        OSError: If it cannot be read.
+        OSError: If a file cannot be read.
     """
     found: Counter[str] = Counter()
     for folder in _shards(data):
@@ -66,7 +66,7 @@ def _files(folder: Path) -> Iterator[tuple[str, int]]:
 
 
 def compound_entries(data: bytes) -> Iterator[tuple[str, int, int]]:
-    """Name, offset and bytes of each file in a compound one.
+    """Return name, offset and bytes of each file in a compound one.
 
     The form is that of Lucene90CompoundFormat: a header of CodecUtil, a count, and a name, an offset and a
     length of each. Lucene 8 (Lucene50CompoundFormat) writes the numbers big-endian. What is not of this form
@@ -100,7 +100,7 @@ def _codec(data: bytes) -> tuple[str, int]:
 
 
 def content_digest(data: Path) -> str:
-    """SHA-256 over all shards in a node's data folder: equal for equal documents in equal order.
+    """Return a SHA-256 over all shards in a data folder: equal for equal documents in equal order.
 
     Left out is what is drawn or stamped anew in every build: the ids of segments, wherever they stand, the
     checksums that cover them, and the files that have times in them (`.si`, and the list of segments).
@@ -109,7 +109,7 @@ def content_digest(data: Path) -> str:
         data: of a node that is stopped.
 
     Raises:
-        OSError: If it cannot be read.
+        OSError: If a file cannot be read.
     """
     # The folder of an index has a name that is drawn.
     shards = [f"{folder.parent.name} {_shard_digest(folder)}" for folder in _shards(data)]

@@ -55,7 +55,7 @@ def compare(fetched: Path, kind: Checksum, published: str, what: str) -> None:
     """Compare a file with the first word of its published checksum; `what` is its name in the message.
 
     Raises:
-        BenchctlError: If they differ.
+        BenchctlError: If the checksums differ.
     """
     expected = (published.split(maxsplit=1) or [""])[0].lower()
     actual = digest(fetched, kind)
@@ -174,7 +174,7 @@ class MavenSource:
         """Check that a version exists, without downloading it.
 
         Raises:
-            UsageError: If it does not.
+            UsageError: If the version does not exist.
             BenchctlError: If the repository cannot be reached.
         """
         if self._head(version) == HTTPStatus.NOT_FOUND:

@@ -1,4 +1,4 @@
-"""What a node's process has used, read where a measurement begins and where it ends."""
+"""Resources used by a node's process, read where a measurement begins and where it ends."""
 
 import os
 import re
@@ -44,7 +44,7 @@ _COMPILATIONS, _COMPILING_NS = "sun.ci.totalCompiles", "java.ci.totalTime"
 
 @dataclass(frozen=True)
 class Reading:
-    """What a process has used since it started."""
+    """Resources used by a process since it started."""
 
     at_ns: int  # when, on the monotonic clock
     cpu_ns: int  # CPU time, those of threads that have ended included
@@ -59,7 +59,7 @@ class Reading:
 
 @dataclass
 class Meter:
-    """Reads a process of this host; a context manager that keeps a descriptor a thread.
+    """A reader of a process of this host; a context manager that keeps a descriptor per thread.
 
     Args:
         pid: of the process.
@@ -88,7 +88,7 @@ class Meter:
             self._counters.close()
 
     def read(self) -> Reading | None:
-        """As of now; None of a process that is gone or that the kernel keeps from us."""
+        """Read the current usage; None for a process that is gone or not readable."""
         try:
             cpu_ns = time.clock_gettime_ns((~self.pid << 3) | _CPUCLOCK_SCHED)
             threads = self._threads()
@@ -145,7 +145,7 @@ def _open_counters(pid: int) -> BufferedReader:
 
 
 def counter_places(data: bytes) -> dict[str, int]:
-    """Where a HotSpot's counters are in its file of them, by name; those of 64 bits only.
+    """Return offsets of a HotSpot's 64-bit counters in its file of them, by name.
 
     The form is version 2.0 of `perfMemory.hpp`: a prologue, and entries of a name and a value. What is not
     of this form is empty.
@@ -167,7 +167,7 @@ def counter_places(data: bytes) -> dict[str, int]:
 
 
 def thread_kinds(pid: int, stdout: Path) -> dict[int, str]:
-    """What the threads of a JVM are for: one of KINDS.
+    """Return the purpose of each thread of a JVM, of KINDS.
 
     The kernel keeps 15 letters of a name, in which all threads of Elasticsearch are alike; so the JVM is told
     to dump its threads, which stops it for a moment. That is for when nothing is measured any more.
@@ -213,7 +213,7 @@ def _catches(pid: int, wanted: signal.Signals) -> bool:
 
 
 def cpu_by_kind(begin: Reading, end: Reading, kinds: Mapping[int, str]) -> dict[str, int]:
-    """CPU nanoseconds between two readings, by kind; what no living thread accounts for is `other`."""
+    """Return CPU nanoseconds between two readings by kind; `other` is that of threads that ended."""
     found = dict.fromkeys(KINDS, 0)
     for thread, used in end.threads.items():
         before = begin.threads.get(thread, 0)

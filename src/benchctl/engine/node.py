@@ -47,7 +47,7 @@ DAMAGED_HINT = "its data folder is damaged: delete it, and have it filled again"
 
 @dataclass(frozen=True)
 class _Cause:
-    """What a line of a log means; `naming` stands in the line that names more, such as the port."""
+    """The meaning of a log line; `naming` is in the line that names more, such as the port."""
 
     pattern: re.Pattern[str]
     hint: str
@@ -120,7 +120,7 @@ _CAUSES = (
 
 
 def diagnose(log: Sequence[str]) -> tuple[str, str]:
-    """What a failed node's log says.
+    """Explain a failed node by its log.
 
     Args:
         log: its last lines.
@@ -162,7 +162,7 @@ StartManner = Literal["script", "direct", "direct, classes archived"]
 
 @dataclass(frozen=True)
 class Setup:
-    """A node that is configured and may be started."""
+    """A configured node that may be started."""
 
     name: str  # of the node; empty when it is the only one
     installation: Installation  # what it runs
@@ -178,7 +178,7 @@ class Setup:
 
 
 class Member(ABC):
-    """A node as its cluster has it, whichever host it is on; a context manager that ends it.
+    """A node of a cluster, on whichever host; a context manager that ends it.
 
     Attributes:
         name: of the node; empty when it is the only one.
@@ -218,29 +218,29 @@ class Member(ABC):
 
     @property
     def endpoint(self) -> Endpoint:
-        """Where clients find it."""
+        """Endpoint for clients."""
         return Endpoint.of(_url(self._listen, self.http_port)) if self._listen else loopback(self.http_port)
 
     @property
     def stdout(self) -> Path:
-        """File that its standard output is appended to."""
+        """File with its standard output."""
         return self.folders.stdout
 
     @property
     def started_ns(self) -> int:
-        """When its server JVM was started, on the monotonic clock; the first of several."""
+        """Start of its server JVM, on the monotonic clock; the first of several."""
         return self.lives[0][1]
 
     @property
     def info(self) -> NodeInfo:
-        """What it says of itself, asked once."""
+        """The node's own report, requested once."""
         if self._info is None:
             self._info = self.client.info()
         return self._info
 
     @property
     def left_s(self) -> float:
-        """Seconds that it has left to get ready in; at least 1."""
+        """Seconds left to become ready; at least 1."""
         return max(self._started + self._timeout_s - time.monotonic(), 1.0)
 
     def _connect(self) -> None:
@@ -254,17 +254,17 @@ class Member(ABC):
 
     @abstractmethod
     def wait_address(self, halted: Callable[[], bool]) -> str:
-        """Wait until it listens for other nodes; where that is.
+        """Wait until it listens for other nodes and return the address.
 
         `halted` is asked now and then whether to give up.
 
         Raises:
-            BenchctlError: If it ended, or takes too long.
+            BenchctlError: If the node ended, or takes too long.
         """
 
     @abstractmethod
     def tell_others(self, addresses: Iterable[str]) -> None:
-        """Say where all nodes of its cluster listen.
+        """Give the node the addresses of all nodes of its cluster.
 
         Raises:
             BenchctlError: If the disk refuses.
@@ -272,64 +272,64 @@ class Member(ABC):
 
     @abstractmethod
     def wait_listening(self, halted: Callable[[], bool]) -> None:
-        """Wait for it to write down where it answers requests, which it does once it has a master.
+        """Wait until it writes its HTTP address, which it does once it has a master.
 
         `halted` is asked now and then whether to give up.
 
         Raises:
-            BenchctlError: If it ended, takes too long, or was given up.
+            BenchctlError: If the node ended, takes too long, or was given up.
         """
 
     @abstractmethod
     def forget_start(self) -> bool:
-        """Have its kind of start learnt anew, where it was not by the script; whether it was not."""
+        """Drop its recorded start; return whether it was started without the script."""
 
     @abstractmethod
     def cpu_seconds(self) -> float:
-        """CPU time that the server JVM has used, over all its threads; 0 of one that is down.
+        """Return CPU time of the server JVM over all threads; 0 if it is down.
 
         Raises:
-            BenchctlError: If it died.
+            BenchctlError: If the node died.
         """
 
     @abstractmethod
     def reading(self) -> Reading | None:
-        """What its process has used, on the clock of this host; None of one that cannot be read."""
+        """Return its process's usage, on the clock of this host; None if it cannot be read."""
 
     @property
     @abstractmethod
     def gauge(self) -> Gauge:
-        """Reads its process, and no later one."""
+        """Return a gauge of its current process."""
 
     @abstractmethod
     def thread_kinds(self) -> Mapping[int, str]:
-        """See `meter.thread_kinds`."""
+        """Return purposes of its threads; see `meter.thread_kinds`."""
 
     def own_pid(self, pid: int) -> int:
-        """What its own host, and so its logs, call a process of its `lives`."""
+        """Return the pid in its own host's logs of a process of its `lives`."""
         return pid
 
     @abstractmethod
     def log_clock(self, started_ns: int, origin_ns: int) -> LogClock:
-        """From the clocks of its logs to what counts from `origin_ns` on the monotonic clock of this host."""
+        """Return the clock from its logs to nanoseconds since `origin_ns` on this host's monotonic clock."""
 
     @abstractmethod
     def here(self, text: str) -> str:
-        """Something that it said, with the folders on this host that stand for those of its own."""
+        """Return a text of the node with folders on this host in place of its own."""
 
     @property
     @abstractmethod
     def lost(self) -> bool:
-        """Whether it is gone without anybody having stopped it."""
+        """Return whether it ended without having been stopped."""
 
     @property
     def host_lost(self) -> bool:
-        """Whether its host is gone, with all that only this knew."""
+        """Return whether its host is gone."""
         return False
 
     @abstractmethod
     def check_alive(self, within_s: float = 0.0, when: str = "while it was in use") -> None:
-        """Do nothing while it runs, or when it was stopped on purpose.
+        """Check that it runs, or was stopped on purpose.
 
         Args:
             within_s: how long to watch. A dying process closes its connections a moment before it is gone:
@@ -337,7 +337,7 @@ class Member(ABC):
             when: it would have died, for the message.
 
         Raises:
-            BenchctlError: If it died, and how.
+            BenchctlError: If the node died, with the cause.
         """
 
     @abstractmethod
@@ -362,16 +362,16 @@ class Member(ABC):
         `halted` is asked now and then whether to give up.
 
         Raises:
-            BenchctlError: If it ended, takes too long, or was given up.
+            BenchctlError: If the node ended, takes too long, or was given up.
         """
 
     @abstractmethod
     def failure(self, what: str, said: Sequence[str] = ()) -> BenchctlError:
-        """An error that says of it what its log says, or else what was `said`."""
+        """Return an error with the explanation of its log, or else `said`."""
 
 
 class Node(Member):
-    """A node of this host that was started and may or may not become ready.
+    """A started node of this host that may or may not become ready.
 
     It may be stopped and started again while others watch it from their threads.
 
@@ -594,5 +594,5 @@ def _url(address: str, port: int) -> str:
 
 
 def parse_port(ports: str) -> int:
-    """The port in a node's ports file: one `address:port` a line, IPv6 addresses in brackets."""
+    """Return the port in a node's ports file: `address:port` per line, IPv6 addresses in brackets."""
     return int(ports.split(maxsplit=1)[0].rpartition(":")[2])

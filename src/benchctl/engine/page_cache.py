@@ -52,7 +52,7 @@ def prepare_page_cache(data: Path, wanted: PageCache) -> float | None:
 
 
 def resident_share(data: Path) -> float:
-    """How much of an index is in the page cache, 0 to 1; a node may be at work on it.
+    """Return the share of an index in the page cache, 0 to 1; a node may be using it.
 
     Raises:
         BenchctlError: If a file cannot be read.

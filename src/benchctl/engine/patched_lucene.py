@@ -77,7 +77,7 @@ class Compiler:
                 sources is the root of the file system.
 
         Raises:
-            BenchctlError: If they do not compile, with the compiler's first lines.
+            BenchctlError: If the sources do not compile, with the compiler's first lines.
         """
         # `--release` would need a JDK's symbol file; this uses the runtime's own classes instead.
         flags = ["-source", str(release), "-target", str(release), "-nowarn", "-g"]
@@ -95,7 +95,7 @@ def fetch_compiler(home: Home, jdk: Jdk, progress: Progress) -> Compiler:
     """Download the compiler, unless it is cached.
 
     Raises:
-        BenchctlError: If it cannot be had, or not run on that Java.
+        BenchctlError: If the compiler cannot be downloaded, or not run on that Java.
     """
     if jdk.major < _LEAST_JAVA:
         raise BenchctlError(
@@ -163,8 +163,8 @@ def build_diff(
 
     Raises:
         UsageError: If there is no such diff, or it changes what is not in these jars.
-        BenchctlError: If it does not apply or does not compile; if git, the sources or the compiler are not
-            available; or if the disk refuses.
+        BenchctlError: If the diff does not apply or does not compile; if git, the sources or the compiler
+            are not available; or if the disk refuses.
     """
     with disk_errors(f"read {path}"):
         if not path.is_file():
@@ -366,7 +366,7 @@ def read_entry(path: Path, name: str) -> bytes:
     """Return one file of a zip or jar.
 
     Raises:
-        BenchctlError: If it is not an archive, or has no such file.
+        BenchctlError: If the jar is not an archive, or has no such file.
     """
     try:
         with _damage(path), zipfile.ZipFile(path) as archive:

@@ -52,7 +52,7 @@ class _Manifest(msgspec.Struct, frozen=True):
 
 
 def derived(home: Home, original: Installation, parts: object, change: Callable[[Path], None]) -> Path:
-    """The root of an installation with a change, made unless it exists.
+    """Return the root of an installation with a change, made unless it exists.
 
     Files are hard links to the original's where the file system allows: nodes only read them.
 
@@ -146,7 +146,7 @@ class _Unpacked:
 
 
 def with_plugins(home: Home, original: Installation, plugins: Sequence[tuple[str, Archive]]) -> Installation:
-    """An installation with plug-ins, each given as (the user's name for it, its zip file).
+    """Return an installation with plug-ins, each given as (the user's name for it, its zip file).
 
     Raises:
         UsageError: If a file is not a plug-in, is one for another engine or version, or is installed already.
@@ -261,7 +261,7 @@ class Jar:
 
 
 def with_jars(home: Home, original: Installation, jars: Sequence[Jar]) -> Installation:
-    """An installation with jars replaced by others of the same artifacts.
+    """Return an installation with jars replaced by others of the same artifacts.
 
     The new file keeps the old one's name, by which the engine's security policies know it. An index is always
     built by the original, never by such an installation: so both read the same bytes.
@@ -387,7 +387,7 @@ def _version(stem: str, artifact: str) -> str | None:
 
 @dataclass(frozen=True)
 class Equipment:
-    """What a variant's nodes run."""
+    """Installation and runtime of a variant's nodes."""
 
     installation: Installation  # what is measured
     builder: Installation  # what builds its index: the same, without replaced jars, or an older engine
@@ -398,7 +398,7 @@ def equip(home: Home, spec: VariantSpec, progress: Progress) -> Equipment:
     """Install a variant's engine, runtime, plug-ins and jars, unless they are.
 
     Raises:
-        BenchctlError: If one of them cannot be had, or does not fit the engine.
+        BenchctlError: If something cannot be downloaded, or does not fit the engine.
     """
     plain = install(home, spec, progress)
     jdk = provide_jdk(home, spec.jdk)

@@ -54,10 +54,10 @@ class Entry(NamedTuple):
 
 
 def entries(source: Path, target: Path) -> Iterator[Entry]:
-    """Everything that a copy of a data folder needs: all but the locks of a running node.
+    """Iterate over what a copy of a data folder needs: everything but locks of a running node.
 
     Raises:
-        OSError: If it cannot be read, or holds a symbolic link.
+        OSError: If the folder cannot be read, or holds a symbolic link.
     """
     yield Entry(source, target, is_folder=True)
     is_lucene = source.name == "index" and source.parent.name.isdigit()
@@ -92,12 +92,12 @@ def copy(source: Path, target: Path) -> None:
 
 
 def stamps(data: Path) -> dict[str, tuple[int, int, int]]:
-    """(inode, size, mtime in ns) of every file with a checksum, by its path in the folder.
+    """Return (inode, size, mtime in ns) of every file with a checksum, by its path in the folder.
 
     Hard links, which forks make, change none of these.
 
     Raises:
-        OSError: If one cannot be accessed.
+        OSError: If a file cannot be accessed.
     """
     found = {}
     for entry in _checksummed(data):
@@ -163,7 +163,7 @@ RAW_SIZES_AT_REST = 1.2
 
 @dataclass(frozen=True)
 class IndexKey:
-    """What makes two prepared indices interchangeable.
+    """Identity of interchangeable prepared indices.
 
     Plug-ins of the installation count, since analysis may need them. Replaced jars do not: an index is always
     built by the installation without them, so that both read the same bytes.
@@ -187,12 +187,12 @@ class IndexKey:
 
     @property
     def places(self) -> Places:
-        """Where its documents are."""
+        """Places of its documents."""
         return with_settings(places(self.track, self.corpus.files), self.index_settings)
 
     @property
     def digest(self) -> str:
-        """SHA-256 over everything that determines the index's content."""
+        """Return a SHA-256 over everything that determines the index's content."""
         parts: tuple[object, ...] = (
             INDEX_FORMAT,
             self.installation.engine,
@@ -229,7 +229,7 @@ class IndexKey:
 
     @property
     def folder_name(self) -> str:
-        """Readable, and unique by the digest."""
+        """Readable directory name, unique by the digest."""
         engine = f"{self.installation.engine}-{self.installation.version}"
         number = f"-build-{self.build}" if self.build else ""
         engine += f"-{len(self.nodes)}-nodes" if self.nodes else ""
@@ -252,11 +252,11 @@ class PreparedIndex:
 
     @property
     def rebuilt_by(self) -> str:
-        """What to do about a damaged one."""
+        """Hint about a damaged index."""
         return f"delete {self.root}; the next run builds it again"
 
     def damage(self) -> str:
-        """What is wrong with its files, all of which are read; empty for nothing."""
+        """Read all files and return what is damaged; empty if nothing is."""
         try:
             return _damage_of(
                 self.data, self.facts.store_bytes if self.held_bytes is None else self.held_bytes
@@ -273,7 +273,7 @@ class _Part(msgspec.Struct, frozen=True):
 
 
 def find_prepared(home: Home, name: str, nodes: Sequence[str] | None = None) -> PreparedIndex | None:
-    """The prepared index in the folder of a name, or None when it has yet to be built.
+    """Return the prepared index in the folder of a name, or None when it has yet to be built.
 
     Of one whose nodes are on several hosts, `nodes` are those that are to be on this one.
 
@@ -282,7 +282,7 @@ def find_prepared(home: Home, name: str, nodes: Sequence[str] | None = None) -> 
     ones.
 
     Raises:
-        BenchctlError: If it is damaged.
+        BenchctlError: If the index is damaged.
     """
     root = home.indices / name
     part: _Part | None = None
@@ -318,7 +318,7 @@ def find_prepared(home: Home, name: str, nodes: Sequence[str] | None = None) -> 
 
 
 def part_damage(home: Home, name: str) -> str:
-    """What is wrong with the part of an index that this host has, all of which is read; empty for nothing."""
+    """Read this host's part of an index and return what is damaged; empty if nothing is."""
     root = home.indices / name
     try:
         part = msgspec.json.decode(read_file(root / _PART_NAME), type=_Part)
@@ -328,14 +328,14 @@ def part_damage(home: Home, name: str) -> str:
 
 
 def known_builds(home: Home) -> Iterator[tuple[str, IndexFacts]]:
-    """The finished prepared indices: name of the folder, and facts; their files are not checked."""
+    """Iterate over finished prepared indices, without checking files: name of the folder, and facts."""
     for path in sorted((home.root / "indices").glob(f"*/{MANIFEST_NAME}")):
         with suppress(OSError, msgspec.DecodeError):
             yield path.parent.name, msgspec.json.decode(read_file(path), type=IndexFacts)
 
 
 def bytes_per_document(corpus: CorpusSpec, more: int = 0) -> float:
-    """Approximate disk space per document while an index is built.
+    """Return approximate disk space per document while an index is built.
 
     `more` is the number of indices of the same kind kept beside it.
     """
@@ -349,7 +349,7 @@ def bytes_per_document(corpus: CorpusSpec, more: int = 0) -> float:
 
 @contextmanager
 def building(home: Home, key: IndexKey, *, free: FreeBytes = free_bytes, more: int = 0) -> Iterator[Path]:
-    """A scratch folder to build in; removed afterwards unless `keep` moved it.
+    """Make a scratch folder to build in; removed afterwards unless `keep` moved it.
 
     `more` is the number of further builds of the same kind, whose space is checked now as well.
 
@@ -412,7 +412,7 @@ def copy_index(prepared: PreparedIndex, target: Path) -> float:
     The target is a data folder that does not exist yet.
 
     Raises:
-        BenchctlError: If no space, or the source cannot be read.
+        BenchctlError: If there is no space, or the source cannot be read.
     """
     start = time.monotonic()
     try:

@@ -1,4 +1,4 @@
-"""A node's processes: started through the keeper, watched, stopped, and all gone when the block ends."""
+"""A node's processes: started through the keeper, watched, and all ended when the block ends."""
 
 import contextlib
 import json
@@ -29,7 +29,7 @@ _TAIL_BYTES = 65536
 
 @dataclass(frozen=True)
 class Command:
-    """What to run."""
+    """A command to run."""
 
     argv: tuple[str, ...]  # program, as an absolute path, and arguments
     env: Mapping[str, str]  # the whole environment; nothing is inherited
@@ -44,7 +44,7 @@ class Command:
 
 
 def describe_exit(status: int) -> str:
-    """An exit status in words: negative is a signal's number; launchers report one as above 128."""
+    """Describe an exit status: negative is a signal's number; launchers report it as above 128."""
     number = -status if status < 0 else status - SHELL_SIGNAL_BASE
     if number in set(signal.Signals):
         return f"was killed by signal {number} ({signal.Signals(number).name})"
@@ -87,7 +87,7 @@ class NodeProcess:
 
     @property
     def group(self) -> int:
-        """The process group, which is also the process id of the command."""
+        """Process group, which is also the process id of the command."""
         return self._group
 
     @property
@@ -98,18 +98,18 @@ class NodeProcess:
 
     @property
     def pid(self) -> int:
-        """The server process; the command's own process as long as there is no server process."""
+        """Id of the server process; of the command as long as there is no server process."""
         found = self._find_server()
         return self._group if found is None else found.pid
 
     def alive(self) -> bool:
-        """Whether the command and, once it was seen, the server process are running."""
+        """Return whether the command and, once seen, the server process are running."""
         if self.status is not None or self._gone:
             return False
         return self._server_process is None or _runs(self._server_process)
 
     def wait(self, timeout_s: float) -> int | None:
-        """Wait for the command to end; its exit status, negative for a signal, or None on timeout."""
+        """Wait for the command and return its exit status, negative for a signal, or None on timeout."""
         deadline = time.monotonic() + timeout_s
         while self._status is None and self._listen(deadline - time.monotonic()):
             pass
@@ -122,7 +122,7 @@ class NodeProcess:
             Seconds until no process was left; about 0 when there was none.
 
         Raises:
-            BenchctlError: processes survive even being killed.
+            BenchctlError: If processes survive even being killed.
         """
         start = time.monotonic()
         self._listen(0.0)
@@ -132,11 +132,13 @@ class NodeProcess:
             if not grace_s or not self._wait_gone(grace_s):
                 self._kill()
         if self._status is None:
-            self._kill_orphans()
+            # The keeper itself was killed, and the kernel took the command with it but not its children.
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._group, signal.SIGKILL)
         return time.monotonic() - start
 
     def tail(self, lines: int) -> list[str]:
-        """The last lines of standard output, then of standard error."""
+        """Return the last lines of standard output, then of standard error."""
         return [
             line for log in (self._command.stdout, self._command.stderr) for line in last_lines(log, lines)
         ]
@@ -251,11 +253,6 @@ class NodeProcess:
                 hint="they hang in the kernel, most likely on a file system that does not answer",
             )
 
-    def _kill_orphans(self) -> None:
-        """The keeper itself was killed, and the kernel took the command with it but not its children."""
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self._group, signal.SIGKILL)
-
     def _close(self) -> None:
         """Release the keeper, which kills whatever still runs."""
         if not self._gone:
@@ -276,7 +273,7 @@ def _open_log(name: str, flags: int) -> int:
 
 
 def last_lines(log: Path, lines: int) -> list[str]:
-    """The last lines of a text file that may be huge, partly binary, or missing."""
+    """Return the last lines of a text file that may be huge, partly binary, or missing."""
     try:
         with open_regular(log, follow=False) as file:
             file.seek(max(file.seek(0, os.SEEK_END) - _TAIL_BYTES, 0))
@@ -289,10 +286,10 @@ def last_lines(log: Path, lines: int) -> list[str]:
 
 
 def lines_since(log: Path, offset: int) -> tuple[list[str], int]:
-    """The whole lines of a log behind an offset, and where they end.
+    """Return the complete lines of a log after an offset, and the offset of their end.
 
     Raises:
-        OSError: If it cannot be read.
+        OSError: If the log cannot be read.
     """
     with open_regular(log, follow=False) as file:
         file.seek(offset)
@@ -302,10 +299,10 @@ def lines_since(log: Path, offset: int) -> tuple[list[str], int]:
 
 
 def started_ns(pid: int) -> int:
-    """When a process started, on the monotonic clock; the kernel's resolution is about 10 ms.
+    """Return a process's start on the monotonic clock; the kernel's resolution is about 10 ms.
 
     Raises:
-        OSError: If it is gone.
+        OSError: If the process is gone.
     """
     # After the program's name, which may contain anything.
     fields = (

@@ -1,4 +1,4 @@
-"""What a running cluster tells of its nodes while it is measured, and what it costs to ask.
+"""Statistics of a running cluster's nodes while it is measured, and the cost of asking.
 
 Nothing that is asked changes a cluster: no refresh, flush or collection comes of it.
 """
@@ -57,7 +57,7 @@ _FILTER = ",".join(
 
 @dataclass(frozen=True)
 class ClusterReading:
-    """What the nodes of a cluster said at a time."""
+    """Statistics of a cluster's nodes at a time."""
 
     asked_ns: int  # when they were asked, on the monotonic clock
     at_ns: int  # when they looked at their processes, on the mean: they do so once a second, and say when
@@ -67,7 +67,7 @@ class ClusterReading:
     nodes: Mapping[str, Mapping[str, float]]
 
     def total(self, name: str) -> float | None:
-        """A value over all nodes; None where one does not say it."""
+        """Return a value over all nodes; None where a node does not report it."""
         values = [node.get(name) for node in self.nodes.values()]
         known = [value for value in values if value is not None]
         return sum(known) if known and len(known) == len(values) else None
@@ -81,7 +81,7 @@ class _Cost:
 
 
 class ClusterMeter:
-    """Asks a cluster every 10 s, and whenever it is told to, in threads of its own; a context manager.
+    """Readings of a cluster every 10 s and on request, in separate threads; a context manager.
 
     Args:
         client: of the cluster.
@@ -123,18 +123,18 @@ class ClusterMeter:
             self._watching.result()
 
     def read(self) -> "Future[ClusterReading | None]":
-        """Ask for the statistics, soon; whoever calls this need not wait. None where there is no answer."""
+        """Request the statistics soon, without waiting; the result is None where there is no answer."""
         return self._pool.submit(self._read)
 
     def write_clocks(self) -> dict[str, float]:
-        """Milliseconds since they were started that all nodes spent on what writing takes, by name."""
+        """Return milliseconds since the start that all nodes spent on writing, by name of the work."""
         reading = self._read()
         found = {} if reading is None else {name: reading.total(f"{name}_ms") for name in _CLOCKS}
         return {name: value for name, value in found.items() if value is not None}
 
     @property
     def asked(self) -> dict[str, Asked]:
-        """What asking came to, by what was asked."""
+        """Return the cost of asking, by what was asked."""
         with self._lock:
             return {
                 name: Asked(
@@ -150,7 +150,7 @@ class ClusterMeter:
 
     @property
     def nodes(self) -> dict[str, dict[str, float]]:
-        """What every node used between the first reading and the last, seconds, and had at the last."""
+        """Return each node's use between first and last reading, seconds, and state at the last."""
         found = {}
         for name, last in self.readings[-1].nodes.items() if self.readings else ():
             first = self.readings[0].nodes.get(name, {})
@@ -163,7 +163,7 @@ class ClusterMeter:
         return found
 
     def lines(self, origin_ns: int) -> bytes:
-        """All that was told, as a line of JSON each, in order; times are from `origin_ns`, nanoseconds."""
+        """Iterate over all readings as lines of JSON, in order; times are nanoseconds from `origin_ns`."""
         told: list[tuple[int, object]] = [
             (one.asked_ns, {"at_ns": one.at_ns - origin_ns, "nodes": one.nodes}) for one in self.readings
         ]
@@ -207,7 +207,7 @@ class ClusterMeter:
 
 
 def ask(client: SearchClient, what: str) -> tuple[Any, int]:
-    """Ask for STATISTICS or HOT_THREADS: the answer, and its bytes.
+    """Request STATISTICS or HOT_THREADS and return the answer, and its bytes.
 
     Raises:
         NodeRequestError: If the cluster refuses or does not answer.
@@ -218,7 +218,7 @@ def ask(client: SearchClient, what: str) -> tuple[Any, int]:
 
 
 def withheld(client: SearchClient) -> dict[str, str]:
-    """What a cluster does not tell, and why not; it is asked once for everything."""
+    """Return what a cluster does not report, and why, by asking for everything once."""
     found = {}
     for what in _PATHS:
         try:
@@ -229,7 +229,7 @@ def withheld(client: SearchClient) -> dict[str, str]:
 
 
 def by_name(nodes: Mapping[str, Any]) -> dict[str, Any]:
-    """What a cluster says of its nodes, by their names; by their ids where names are not unique."""
+    """Return node entries by name; by id where names are not unique."""
     names = [node.get("name", number) for number, node in nodes.items()]
     return dict(zip(names if len(set(names)) == len(names) else nodes, nodes.values(), strict=True))
 

@@ -1,4 +1,4 @@
-"""Configuration of a node start: settings file, JVM options, environment, and its own folders."""
+"""Configuration of a node start: settings file, JVM options, environment, and folders."""
 
 import os
 import re
@@ -33,13 +33,13 @@ def _seems_secret(name: str) -> bool:
 
 
 def secret_property(flag: str) -> str | None:
-    """The name of the system property that a JVM flag sets, if that seems to be a secret."""
+    """Return the system property that a JVM flag sets, if it seems to be a secret."""
     found = _secret_in(flag)
     return None if found is None else found["name"]
 
 
 def without_secrets(flag: str) -> str:
-    """A JVM flag, without its value if that seems to be a secret."""
+    """Return a JVM flag, without its value if that seems to be a secret."""
     found = _secret_in(flag)
     return flag if found is None else f"{flag[: found.end()]}{{secret}}"
 
@@ -104,17 +104,17 @@ class BootFolders:
 
     @property
     def config(self) -> Path:
-        """Settings file, JVM options, keystore."""
+        """Directory of settings file, JVM options, keystore."""
         return self.root / "config"
 
     @property
     def logs(self) -> Path:
-        """The engine's own logs, GC log, crash files, heap dumps, and the ports file."""
+        """Directory of the engine's logs, GC log, crash files, heap dumps, and the ports file."""
         return self.root / "logs"
 
     @property
     def temporary(self) -> Path:
-        """The node's temporary files."""
+        """Directory of the node's temporary files."""
         return self.root / "tmp"
 
     @property
@@ -129,11 +129,11 @@ class BootFolders:
 
     @property
     def http_ports(self) -> Path:
-        """Where the node writes its addresses once it is listening."""
+        """File with the node's addresses once it is listening."""
         return self.logs / "http.ports"
 
     def write_seeds(self, addresses: Iterable[str]) -> None:
-        """Say where other nodes listen, to a node that may be looking there already.
+        """Write the addresses of other nodes for a node that may be looking already.
 
         Raises:
             OSError: If the file system refuses.
@@ -142,7 +142,7 @@ class BootFolders:
         replace_past_nodes(self.config / "unicast_hosts.txt", text.encode())
 
     def keep_ports(self, engine: EngineName, http: int, transport: int) -> None:
-        """Have the next start take the ports of this one, which is over, and wait for no other nodes.
+        """Make the next start use the ports of this finished one, and wait for no other nodes.
 
         Raises:
             OSError: If the file system refuses.
@@ -161,7 +161,7 @@ class BootFolders:
         """Create the folders.
 
         Raises:
-            BenchctlError: If something is there already, the path cannot be used in JVM options, or the file
+            BenchctlError: If a folder exists, the path cannot be used in JVM options, or the file
                 system refuses.
         """
         folders = cls(root.absolute())
@@ -200,7 +200,7 @@ ALONE: Mapping[str, Any] = MappingProxyType({"node.name": "benchctl", "discovery
 def joining(
     installation: Installation, nodes: Sequence[NodeSpec], settings: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """The settings by which nodes, with these `settings` in common, form a cluster; but for their names."""
+    """Return the settings by which nodes with common `settings` form a cluster, without names."""
     renamed = installation.engine == "opensearch" and not installation.version.startswith("1.")
     initial = "cluster.initial_cluster_manager_nodes" if renamed else "cluster.initial_master_nodes"
     return {
@@ -232,7 +232,7 @@ def write_config(
     `listen`, if there is one, else on loopback; so do other nodes, if they are `spread` over hosts.
 
     Raises:
-        UsageError: If a flag or setting that benchctl cannot pass on.
+        UsageError: If benchctl cannot pass on a flag or setting.
         BenchctlError: If the file system refuses.
     """
     options = _own_jvm_options(boot, heap_mb, check_flags(installation.engine, jvm_flags))
@@ -301,8 +301,8 @@ def check_flag(engine: EngineName, flag: str) -> str:
     """Return a flag that a JVM options file can carry.
 
     Raises:
-        UsageError: If it is none, spans lines, seems to contain a secret, or OpenSearch's start script
-            would split it.
+        UsageError: If the flag is not one, spans lines, seems to contain a secret, or OpenSearch's start
+            script would split it.
     """
     if not flag.startswith("-") or "\n" in flag or "\r" in flag:
         raise UsageError(
@@ -331,7 +331,7 @@ def check_flags(engine: EngineName, flags: Sequence[str]) -> Sequence[str]:
     """Return the flags if a node can have all of them together.
 
     Raises:
-        UsageError: as for `check_flag`, or one opens the node to the network.
+        UsageError: As for `check_flag`, or if a flag opens the node to the network.
     """
     for flag in flags:
         check_flag(engine, flag)
@@ -360,7 +360,7 @@ def check_settings(settings: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the settings if none of them is reserved.
 
     Raises:
-        UsageError: If one of OWN_SETTINGS, or another that opens the node to the network.
+        UsageError: If a setting is one of OWN_SETTINGS, or opens the node to the network.
     """
     for name in sorted(settings):
         if name in OWN_SETTINGS or _LISTENS.fullmatch(name):
@@ -375,8 +375,8 @@ def check_environment(variables: Mapping[str, str]) -> Mapping[str, str]:
     """Return a variant's variables if a node can have them.
 
     Raises:
-        UsageError: If one names a node's folder, which is reserved; holds JVM flags, which would bypass the
-            record of a run's flags; has no valid name; or seems to hold a secret.
+        UsageError: If a variable names a node's folder, which is reserved; holds JVM flags, which would
+            bypass the record of a run's flags; has no valid name; or seems to hold a secret.
     """
     for name in variables:
         if name in _OWN_VARIABLES:
@@ -441,12 +441,12 @@ def environment(
     *,
     path: str = os.defpath,
 ) -> dict[str, str]:
-    """The node's complete environment: nothing of benchctl's own leaks in, JAVA_TOOL_OPTIONS least of all.
+    """Return the node's complete environment: nothing of benchctl's leaks in.
 
     `more` are the variant's variables; on `path` the start script finds its tools.
 
     Raises:
-        UsageError: If one of the variables is reserved.
+        UsageError: If a variable is reserved.
     """
     prefix = "ES" if installation.engine == "elasticsearch" else "OPENSEARCH"
     return {
@@ -462,7 +462,7 @@ def environment(
 
 
 def hand_over(root: Path, owner: Owner | None) -> None:
-    """Make a folder tree the node's own; does nothing without an owner, or where it is theirs already.
+    """Give a folder tree to the node's user; nothing to do without one, or if it is theirs.
 
     Raises:
         BenchctlError: If the file system refuses.

@@ -68,7 +68,7 @@ def explained(name: str, endpoint: Endpoint) -> Iterator[None]:
     """Turn refusals and connection errors of a cluster, which the user calls `name`, into one clear error.
 
     Raises:
-        BenchctlError: If instead of NodeRequestError, or with the cluster's name in front.
+        BenchctlError: If there is a NodeRequestError or BenchctlError, with the cluster's name in front.
     """
     try:
         yield
@@ -130,7 +130,7 @@ _UNKNOWN = "unknown"
 
 @dataclass(frozen=True)
 class ClusterFacts:
-    """What a cluster's node reports about its software."""
+    """A cluster's software as its nodes report it."""
 
     engine: EngineName
     version: str
@@ -150,10 +150,10 @@ class ClusterIndex:
 
 
 def describe_cluster(client: SearchClient) -> ClusterFacts:
-    """Ask the node behind a client what it is; the client may be the other engine's.
+    """Identify the software behind a client; the client may be the other engine's.
 
     Raises:
-        NodeRequestError: If it refuses or does not answer.
+        NodeRequestError: If the node refuses or does not answer.
         BenchctlError: If something else answers, or the nodes run several versions.
     """
     nodes = client.request("GET", "/_nodes/jvm,plugins")
@@ -194,7 +194,7 @@ def _lucene(client: SearchClient) -> str:
 
 
 def node_starts(client: SearchClient) -> Mapping[str, int]:
-    """Start of the JVM of every data node: name, or id where names are not unique -> epoch milliseconds."""
+    """Return the JVM start of every data node: name, or id if not unique -> epoch milliseconds."""
     nodes = client.request("GET", "/_nodes/jvm")["nodes"]
     return {
         name: node["jvm"]["start_time_in_millis"]
@@ -237,7 +237,7 @@ def find_index(client: SearchClient, name: str) -> ClusterIndex | None:
     """Return an index of a cluster, or None when there is none of that name.
 
     Raises:
-        BenchctlError: If the name stands for other indices.
+        BenchctlError: If the name matches other indices.
     """
     indices = _counted(client, name)
     if indices is None:
@@ -287,7 +287,7 @@ _TAIL_LENGTH = 400
 
 @dataclass(frozen=True)
 class Address:
-    """A cluster: what the user calls it, and where it is."""
+    """A cluster: the user's name for it, and its endpoint."""
 
     name: str
     endpoint: Endpoint
@@ -344,7 +344,7 @@ class Target:
         `within_s` matches a node's interface; a cluster has no process to watch.
 
         Raises:
-            BenchctlError: If it is gone, or its nodes have changed.
+            BenchctlError: If the cluster is gone, or its nodes have changed.
         """
         del within_s
         with explained(self._address.name, self.endpoint):
@@ -361,11 +361,11 @@ class Target:
 
     @property
     def act(self) -> None:
-        """Its nodes are not benchctl's to stop."""
+        """None: its nodes are not benchctl's to stop."""
 
     @property
     def fates(self) -> Sequence[tuple[int, str, Fate]]:
-        """None: nobody reports what becomes of its nodes."""
+        """Empty: nothing reports what happens to its nodes."""
         return ()
 
     def searches_counted(self) -> int | None:
@@ -375,7 +375,7 @@ class Target:
         not tell.
 
         Raises:
-            BenchctlError: If it is gone, or its nodes have changed.
+            BenchctlError: If the cluster is gone, or its nodes have changed.
         """
         self.check_alive()
         if self._shards > 1 or self._searches is None:
@@ -390,10 +390,10 @@ class Target:
 
 
 def identify(address: Address) -> ClusterFacts:
-    """Ask a cluster which engine it runs.
+    """Return which engine a cluster runs.
 
     Raises:
-        BenchctlError: If it cannot be reached or refuses, with what to do about that.
+        BenchctlError: If the cluster cannot be reached or refuses, with what to do about that.
     """
     # Either engine's client can send this request; the answer tells the engine.
     with explained(address.name, address.endpoint), connect("elasticsearch", address.endpoint) as client:
@@ -425,7 +425,7 @@ def attach(
         pause: waits for so many seconds.
 
     Raises:
-        BenchctlError: If it cannot be reached, the command failed, or it did not come back in time.
+        BenchctlError: If the cluster cannot be reached, the command failed, or it did not come back in time.
     """
     with connect(facts.engine, address.endpoint) as client:
         start_s = 0.0

@@ -1,4 +1,4 @@
-"""What a node's process has used since it started, and when its JVM was stopped."""
+"""Resources used by a node's process since it started, and pauses of its JVM."""
 
 import io
 import math
@@ -21,7 +21,7 @@ _SWITCHES = b"voluntary_ctxt_switches:"
 
 @dataclass(frozen=True)
 class Usage:
-    """What a process has used since it started; NaN where that cannot be read."""
+    """Resources used by a process since it started; NaN where they cannot be read."""
 
     cpu_s: float = math.nan
     rss_bytes: float = math.nan
@@ -38,15 +38,15 @@ class Usage:
 
 
 class Gauge(Protocol):
-    """Reads what a process has used."""
+    """A reader of a process's usage."""
 
     def read(self) -> Usage:
-        """As of now."""
+        """Read the current usage."""
         ...
 
 
 class ProcessGauge:
-    """Reads a local process; one that is gone, or another user's, reads as NaN."""
+    """A reader of a local process; one that is gone, or another user's, reads as NaN."""
 
     def __init__(self, pid: int) -> None:
         self._pid = pid
@@ -57,7 +57,7 @@ class ProcessGauge:
             self._process = psutil.Process(pid)
 
     def read(self) -> Usage:
-        """As of now."""
+        """Read the current usage."""
         if self._process is None:
             return Usage()
         try:
@@ -106,15 +106,15 @@ class ProcessGauge:
 
 
 class Storage(Protocol):
-    """A process's storage traffic, as psutil reports it."""
+    """Storage traffic of a process, as psutil reports it."""
 
     def io_counters(self) -> Any:
-        """With read_bytes and write_bytes."""
+        """Return counters with read_bytes and write_bytes."""
         ...
 
 
 def storage_bytes(process: Storage) -> tuple[float, float]:
-    """Bytes read and written; NaN where the kernel hides them from other users."""
+    """Return bytes read and written; NaN where the kernel hides them from other users."""
     try:
         counters = process.io_counters()
     except (psutil.AccessDenied, NotImplementedError):
@@ -155,7 +155,7 @@ _WALL = re.compile(r"\d{4}-\d\d-\d\dT\S+")
 
 @dataclass(frozen=True)
 class LogClock:
-    """Offsets from a log's clocks to the clock that pauses are wanted on."""
+    """Offsets from a log's clocks to the clock of the pauses."""
 
     zero_ns: int  # its value at zero of the monotonic clock, whose nanoseconds benchctl makes nodes log
     # its value at the Unix epoch, for logs with wall times only; that clock may be set while a node runs
@@ -167,7 +167,7 @@ class LogClock:
 
 
 def read_pauses(logs: Path, pid: int, clock: LogClock) -> list[GcPause]:
-    """The pauses that a JVM logged, in order.
+    """Read the pauses that a JVM logged, in order.
 
     Start scripts run other JVMs with the same flags before the server, so one log may have several processes.
     Lines need nanoseconds, a wall time, or an uptime in seconds; by default they have that.
@@ -178,7 +178,7 @@ def read_pauses(logs: Path, pid: int, clock: LogClock) -> list[GcPause]:
         clock: what the result's times count by.
 
     Raises:
-        BenchctlError: If one cannot be read.
+        BenchctlError: If a log cannot be read.
     """
     found = [pause for path in logs.glob("gc.log*") for pause in _pauses(path, str(pid), clock)]
     return sorted(found, key=lambda pause: pause.start_ns)

@@ -1,4 +1,4 @@
-"""Safe unpacking of archives, and half-finished work that appears in its place complete or vanishes."""
+"""Safe unpacking of archives, and unfinished work that appears complete or not at all."""
 
 import contextlib
 import errno
@@ -26,7 +26,7 @@ _PREFIX = ".partial-"
 
 @contextlib.contextmanager
 def staging(parent: Path, doing: str) -> Iterator[Path]:
-    """A folder below `parent` for half-finished work; what is complete is moved out, the rest removed.
+    """Make a folder below `parent` for unfinished work; what is complete is moved out, the rest removed.
 
     `parent` must be on the file system of the final place; `doing` completes "cannot ..." in messages.
     """
@@ -42,7 +42,7 @@ def settle(ready: Path, final: Path) -> None:
     """Move a complete folder to its place, unless another process has just put the same there.
 
     Raises:
-        OSError: If it cannot be moved.
+        OSError: If the folder cannot be moved.
     """
     try:
         ready.replace(final)

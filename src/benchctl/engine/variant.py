@@ -52,10 +52,10 @@ def _check_version(text: str) -> str:
 
 
 def heap_mb(text: str) -> int:
-    """A heap such as `512m` or `4g`, in MiB.
+    """Convert a heap such as `512m` or `4g` to MiB.
 
     Raises:
-        UsageError: If it is none.
+        UsageError: If the text is not a heap size.
     """
     try:
         size = mebibytes(msgspec.convert(text, HeapSize))
@@ -67,10 +67,10 @@ def heap_mb(text: str) -> int:
 
 
 def flat(name: str, value: object) -> dict[str, object]:
-    """A setting by its full name; several when its value is a mapping.
+    """Iterate over a setting by full names; several when its value is a mapping.
 
     Raises:
-        UsageError: If a name occurs twice.
+        UsageError: If there is a duplicate name.
     """
     if not isinstance(value, dict):
         return {name: value}
@@ -94,15 +94,15 @@ def _as_texts(value: object) -> Any:
 
 
 def whole_names(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Index settings by full names, adding `index.` where it was left out."""
+    """Return index settings by full names, adding `index.` where it is missing."""
     return {name if name.startswith("index.") else f"index.{name}": one for name, one in settings.items()}
 
 
 def check_index_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Index settings by their full names.
+    """Return index settings by full names if they can be set.
 
     Raises:
-        UsageError: If a name is empty, or a number is none.
+        UsageError: If a name is empty, or a number is invalid.
     """
     named = whole_names(settings)
     for name, value in named.items():
@@ -114,7 +114,7 @@ def check_index_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def part_kind(text: str) -> PartKind:
-    """How a jar or plug-in is named."""
+    """Return the way in which a jar or plug-in is named."""
     if text.startswith(_URL):
         return "url"
     if text.startswith(PATCHED):
@@ -144,7 +144,7 @@ def _check_source(text: str) -> str:
 
 
 def placed(text: str, folder: Path) -> str:
-    """A path made absolute; a URL unchanged.
+    """Return a path made absolute; a URL unchanged.
 
     Raises:
         UsageError: If a URL contains a secret.
@@ -153,10 +153,10 @@ def placed(text: str, folder: Path) -> str:
 
 
 def placed_jar(text: str, folder: Path) -> str:
-    """A jar with its path, or that of its diff, made absolute.
+    """Return a jar with its path, or that of its diff, made absolute.
 
     Raises:
-        UsageError: If it is none.
+        UsageError: If the jar is a URL, or has no such name as a jar or diff.
     """
     kind = part_kind(_check_source(text))
     if kind == "url":
@@ -191,7 +191,7 @@ def _placed_plugin(text: str, folder: Path) -> str:
 
 
 def placed_challenge(text: str, folder: Path) -> str:
-    """A challenge's name unchanged, and the path of its file made absolute."""
+    """Return a challenge's name unchanged, or the path of its file made absolute."""
     is_file = "/" in text or text.endswith(".json")
     return placed(text, folder) if is_file and text not in challenge_names() else text
 
@@ -201,7 +201,7 @@ def check_parts(spec: VariantSpec) -> None:
 
     Raises:
         UsageError: If a file is missing, or a URL contains a secret.
-        BenchctlError: If one cannot be accessed.
+        BenchctlError: If a file cannot be accessed.
     """
     for text in (spec.distribution or "", *spec.plugins, *spec.jars):
         _check_source(text)
@@ -225,7 +225,7 @@ EngineWord = Literal["es", "os", "elasticsearch", "opensearch"]
 class NodeEntry(
     msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_only=True, omit_defaults=True
 ):
-    """A node of a cluster as it is written."""
+    """A node of a cluster as written."""
 
     # such as `master` and `data`; all without, none for a node that only coordinates
     roles: tuple[Text, ...] | None = None
@@ -237,7 +237,7 @@ class NodeEntry(
 class VariantEntry(
     msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_only=True, omit_defaults=True
 ):
-    """A variant as it is written; everything may be left out but what it stands on."""
+    """A variant as written; everything is optional but its base."""
 
     # the variant that it is like, but for what follows: `es`, `os`, `es@8.19.0`, or another of the same file.
     # Lists go behind its own, mappings over its own, and all else takes its place.
@@ -268,7 +268,7 @@ class VariantEntry(
 
 
 class EntryError(UsageError):
-    """What is wrong with an entry; `way` is the path from the entry to the value."""
+    """A fault of an entry; `way` is the path from the entry to the value."""
 
     def __init__(self, way: tuple[Step, ...], message: str, hint: str) -> None:
         super().__init__(message, hint=hint)
@@ -276,7 +276,7 @@ class EntryError(UsageError):
 
 
 def applied(entry: VariantEntry, base: VariantSpec, name: str, folder: Path | None) -> VariantSpec:
-    """The variant that results from an entry on top of its base.
+    """Return the variant that results from an entry on top of its base.
 
     Args:
         entry: as written; its `extends` and `engine` are up to the caller.
@@ -286,7 +286,7 @@ def applied(entry: VariantEntry, base: VariantSpec, name: str, folder: Path | No
             the distribution stay as written.
 
     Raises:
-        EntryError: If a value that no node can have.
+        EntryError: If a value is one that no node can have.
     """
     here = Path.cwd() if folder is None else folder
     flags = _each(entry.jvm, "jvm", lambda flag: check_flag(base.engine, flag))
@@ -336,7 +336,7 @@ def check_filler(spec: VariantSpec) -> None:
     Both engines read what the major version before has written.
 
     Raises:
-        UsageError: If it would not.
+        UsageError: If the engine would not read the index.
     """
     if spec.index_from is None:
         return
@@ -443,10 +443,10 @@ def _check_nodes(nodes: Sequence[NodeSpec], settings: Mapping[str, Any], replica
 
 @contextmanager
 def at(*way: Step) -> Iterator[None]:
-    """Locates errors about a value of an entry.
+    """Locate errors about a value of an entry.
 
     Raises:
-        EntryError: for any UsageError.
+        EntryError: If there is a UsageError.
     """
     try:
         yield
@@ -554,10 +554,10 @@ _NOTHING_DEFINED: Final[Mapping[str, VariantSpec]] = MappingProxyType({})
 
 
 def canonical_engine(text: str) -> EngineName:
-    """The engine of `es`, `os`, `elasticsearch` or `opensearch`.
+    """Return the engine of `es`, `os`, `elasticsearch` or `opensearch`.
 
     Raises:
-        UsageError: If it is none of them.
+        UsageError: If the name is not an engine.
     """
     try:
         return ENGINE_WORDS[text]
@@ -566,7 +566,7 @@ def canonical_engine(text: str) -> EngineName:
 
 
 def base_variant(text: str) -> VariantSpec:
-    """The plain variant that `es`, `opensearch` or `es@8.19.0` means; `es@latest` is not resolved here.
+    """Return the plain variant of `es`, `opensearch` or `es@8.19.0`; `es@latest` stays unresolved.
 
     Raises:
         UsageError: If there is no such engine, or no version after the @.
@@ -614,10 +614,10 @@ def parse_variant(
 
 
 def with_option(base: VariantSpec, option: str, value: str) -> VariantSpec:
-    """A variant with one more option, as on the command line, or with another `version`.
+    """Return a variant with another option, as on the command line, or with another `version`.
 
     Raises:
-        UsageError: If no variant can have that.
+        UsageError: If the option or version is invalid.
     """
     entry = VariantEntry(version=value) if option == "version" else _entry([(option, value)], base.name)
     try:
@@ -627,7 +627,7 @@ def with_option(base: VariantSpec, option: str, value: str) -> VariantSpec:
 
 
 def placed_variant(text: str, folder: Path) -> str:
-    """A variant's text with the paths of its options, relative to `folder`, made absolute.
+    """Return a variant's text with paths of options, relative to `folder`, made absolute.
 
     Raises:
         UsageError: If the text does not have the form, or an option has an invalid value.
@@ -706,7 +706,7 @@ def check_name(name: str, what: str = "a variant's label") -> str:
     """Return a name of something that is valid in file names.
 
     Raises:
-        UsageError: If it is not.
+        UsageError: If the name is not valid.
     """
     if not _LABEL.fullmatch(name):
         raise UsageError(

@@ -1,4 +1,4 @@
-"""Files of variants: each with all that it extends, and `latest` resolved."""
+"""Files of variants: each with everything it extends, and `latest` resolved."""
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
@@ -32,7 +32,7 @@ def check_spec(spec: VariantSpec) -> VariantSpec:
     """Return a variant that a node can have.
 
     Raises:
-        UsageError: If one of its flags, settings, variables, jars or plug-ins is invalid.
+        UsageError: If a flag, setting, variable, jar or plug-in is invalid.
     """
     check_settings(spec.settings)
     check_index_settings(spec.index_settings)
@@ -46,7 +46,7 @@ def check_spec(spec: VariantSpec) -> VariantSpec:
 def with_newest(
     specs: Iterable[VariantSpec], newest: Callable[[EngineName], str] = latest_version
 ) -> tuple[VariantSpec, ...]:
-    """The variants with `latest` resolved; `newest` asks the repository, once per engine.
+    """Return the variants with `latest` resolved; `newest` asks the repository, once per engine.
 
     Raises:
         BenchctlError: If the repository cannot be reached, or lists no release.
@@ -65,7 +65,7 @@ _MOST_LEVELS = 100  # each is a few calls deep
 def resolve_variants_mapping(
     entries: Mapping[str, VariantEntry], document: Document, steps: tuple[Step, ...], folder: Path
 ) -> dict[str, VariantSpec]:
-    """The variants of a mapping, each with all that it extends; invalid ones are refused.
+    """Return the variants of a mapping, each with everything it extends; invalid ones are refused.
 
     `latest` is left for the caller to resolve, with `with_newest`.
 
@@ -79,7 +79,7 @@ def resolve_variants_mapping(
         By name, in the order of the file, without the built-in `es` and `os`.
 
     Raises:
-        UsageError: If something is wrong with one of them: with file, line and column.
+        UsageError: If a variant is invalid, with file, line and column.
     """
     resolver = _Resolver(entries, document, steps, folder)
     return {name: resolver.spec(name) for name in entries}
@@ -173,7 +173,7 @@ def load_variants(path: Path) -> dict[str, VariantSpec]:
         By name, in the order of the file.
 
     Raises:
-        UsageError: If it cannot be read, or something in it is wrong: with file, line and column.
+        UsageError: If the file cannot be read, or a variant is invalid, with file, line and column.
     """
     typed = read_typed(path, dict[str, VariantEntry])
     if not typed.value:
