@@ -45,6 +45,7 @@ def fake_node(tls: ssl.SSLContext | None = None) -> Iterator[FakeNode]:
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
+        disable_nagle_algorithm = True  # a body after its head would wait 40 ms for the client
 
         def _answer(self) -> None:
             parts = urlsplit(self.path)

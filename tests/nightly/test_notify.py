@@ -193,7 +193,10 @@ def test_a_command_that_does_not_exist_is_reported():
     )
 
 
-def test_a_command_that_takes_too_long_is_ended_with_all_that_it_started(tmp_path: Path):
+def test_a_command_that_takes_too_long_is_ended_with_all_that_it_started(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("benchctl.nightly.notify._GRACE_S", 0.1)
     code = (
         "import os, signal, time\n"
         "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"

@@ -284,7 +284,7 @@ class _TaskSide(msgspec.Struct, frozen=True):
 
     @property
     def doubts_of_load(self) -> LoadCheck | None:
-        """Return the doubts that stay with a red-line search, whose load is its result."""
+        """Return the doubts about the load; none of a red-line search, whose result it is."""
         if self.task is None or any(one.redline_end is not None for one in self.summaries):
             return None
         return check_load(self.task, self.summaries)
