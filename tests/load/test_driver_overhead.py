@@ -143,18 +143,18 @@ def test_clients_are_followed_each_for_itself_and_in_any_order_of_chunks():
 
 
 def test_what_waits_are_held_against():
-    """The first request of each client is slow by nature; a stop counts as far as it was measured."""
+    """A stop counts as far as it was measured."""
     one = samples(start=[0, 500, 520, 530], end=[500, 515, 525, 580], warmup=[True, False, False, False])
     other = samples(start=[505, 565], end=[560, 575], client=1)
     found = figures(concatenate([one, other]), stops=[(400 * MS, 510 * MS), (508 * MS, 514 * MS)])
-    assert (found.window_s, found.longest_ns, found.stopped_s) == (0.08, 50 * MS, 0.014)
+    assert (found.window_s, found.stopped_s) == (0.08, 0.014)
 
 
 def test_throttled_tasks_are_measured_from_when_they_were_due():
     found = figures(
         samples(due=[0, 10], start=[5, 12], end=[9, 40]), task=THROTTLED, stops=[(-5 * MS, 5 * MS)]
     )
-    assert (found.window_s, found.longest_ns, found.stopped_s) == (0.04, 28 * MS, 0.005)
+    assert (found.window_s, found.stopped_s) == (0.04, 0.005)
 
 
 def test_cpu_is_shared_by_the_processes_of_the_driver():

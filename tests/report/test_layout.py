@@ -14,6 +14,7 @@ from benchctl.stats.analyse import analyse_run
 from benchctl.stats.analysis import Analysis
 from benchctl.stats.compare import Verdict
 from benchctl.stats.order import OrderEffect
+from builders import make_driver
 
 
 def judged(analysis: Analysis, *verdicts: Verdict, **changes: object) -> Analysis:
@@ -120,6 +121,22 @@ def test_what_had_not_warmed_up_is_provisional_in_sentence_and_data(build: Calla
     assert text.startswith("provisional: os is slower than es on range")
     assert text.endswith("Not to be quoted: not warmed up on range.")
     assert [row.comparisons[0].provisional for row in analysis.rows] == [False, False, True] * 2
+
+
+def test_stalls_are_the_first_reason_and_no_lack_of_warm_up(build: Callable[..., RunRecord]):
+    def stalling(summary: TaskSummary, variant: str, block: int) -> TaskSummary:
+        if (summary.task, variant) != (2, "os"):
+            return summary
+        driver = make_driver(window_s=59.0)
+        stalls = {"stalled": 1 + block // 4, "stalled_s": 32.0, "stalled_share": 0.54}
+        return msgspec.structs.replace(summary, drift=-0.5, driver=driver, **stalls)
+
+    analysis = without_findings(build, edit=stalling)
+    text = verdict_sentence(analysis)
+    assert text.endswith("Not to be quoted: stalls took up to 54 % of the time on range.")
+    assert [row.comparisons[0].provisional for row in analysis.rows] == [False, False, True] * 2
+    assert [side.stalled for side in analysis.rows[2].figures] == [0.0, 0.54]
+    assert {"stalled", "not-steady"} & {doubt.code for doubt in analysis.rows[2].caveats} == {"stalled"}
 
 
 @pytest.mark.parametrize(("forks", "provisional"), [(2, False), (3, True), (4, True), (5, False)])

@@ -54,6 +54,31 @@ def plain_summary(samples: Columns, *, throttled: bool) -> dict[str, Any]:
         "drift": _drift(service_ns[np.argsort(ok["start_ns"], kind="stable")]),
         "hits": int(ok["hits"][0]) if agreed else None,
         "hits_exact": agreed and bool(ok["hits_exact"].all()),
+        **_stalls(ok, measured),
+    }
+
+
+def _stalls(ok: Columns, measured: Columns) -> dict[str, float]:
+    """Successes in the order of clients and starts; a client's first request is no stall."""
+    values = (ok["end_ns"] - ok["start_ns"]).tolist()
+    failed = measured["outcome"] != Outcome.OK
+    lost = (measured["end_ns"] - measured["start_ns"])[failed].tolist()
+    if not values:
+        return {"stalled": 0, "stalled_s": 0.0, "stalled_share": 0.0}
+    logs = np.log(np.maximum(values, 1))
+    middle = np.sort(logs)[(logs.size - 1) // 2]
+    spread = 1.4826 * np.sort(np.abs(logs - middle))[(logs.size - 1) // 2]
+    reach = max(math.log(10), 6 * spread)
+    long = [value for value in lost if value > math.exp(middle + reach)]
+    for place in range(1, len(values)):
+        far = values[place] > max(math.exp(middle + reach), math.exp(reach) * values[place - 1])
+        if far and ok["client"][place] == ok["client"][place - 1]:
+            long.append(values[place])
+    total = sum(values) + sum(lost)
+    return {
+        "stalled": len(long),
+        "stalled_s": sum(long) / 1e9,
+        "stalled_share": sum(long) / total if total else 0.0,
     }
 
 

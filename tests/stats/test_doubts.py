@@ -92,10 +92,16 @@ def test_a_node_that_stood_still_is_told_and_not_to_be_warmed_up_longer(
 ):
     course = Course("warm-up", 90, 200, (0, 90), (2e7, 1e7))
     usual = {"course": course, "drift": math.log(0.7)}
-    stood = {**usual, "driver": make_driver(window_s=44.0, longest_ns=20_000_000_000)}
+    stood = {
+        **usual,
+        "driver": make_driver(window_s=44.0),
+        "stalled": 2,
+        "stalled_s": 20.0,
+        "stalled_share": 0.45,
+    }
     found = doubts([summary(10.0, **stood)])
     assert [doubt.code for doubt in found] == ["stalled"]
-    assert found[0].text == "stalled: es: in fork 0, one request took 20.0 s, 45 % of the measured time"
+    assert found[0].text == "stalled: es: in fork 0, 2 of 200 requests took 20.0 s, 45 % of the measured time"
     # Other forks still say what they say.
     assert codes([summary(10.0, **stood), *[summary(10.0, **usual)] * 3]) == ["stalled", "not-steady"]
 

@@ -83,7 +83,7 @@ _WEAKENING: Mapping[CaveatCode, str] = MappingProxyType(
         "answers-differ": "the variants do not answer alike",
         "failures": "requests failed",
         "counted-more": "nodes counted more searches than were sent",
-        "stalled": "a single wait took much of the time of a task",
+        "stalled": "a few waits took much of the time of a task",
         "bimodal": "forks lie in separate groups, so that an interval may be too narrow",
         "fork-apart": "a fork lies apart from the others, so that an interval may be too narrow",
     }

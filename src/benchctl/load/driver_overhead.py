@@ -146,7 +146,6 @@ class LagMeter:
         self._most_lag_ns = 0
         self._requests = 0
         self._lag_ns = self._service_ns = 0
-        self._longest_ns: int | None = None
         # The window: from the first request to the last, and to when the last was due and could have been.
         self._opens_ns: int | None = None
         self._closes_ns: int | None = None
@@ -187,13 +186,11 @@ class LagMeter:
             cpu_share=cpu_s / wall_s / workers if wall_s > 0 else None,
             workers=workers,
             window_s=window_ns / _NS_PER_S if window_ns else None,
-            longest_ns=self._longest_ns,
             stopped_s=stopped_ns / _NS_PER_S,
         )
 
     def _add_client(self, mine: Columns) -> None:
         number = int(mine["client"][0])
-        later = int(number not in self._clients)
         course = self._clients.setdefault(number, _Course())
         lag_ns, could_start_ns = course.add(mine, open_loop=self._open)
         measured = ~mine["warmup"]
@@ -201,7 +198,6 @@ class LagMeter:
         self._requests += int(sent.sum())
         service_ns = mine["end_ns"] - mine["start_ns"]
         self._service_ns += int(service_ns[measured].sum())
-        self._longest_ns = _greatest(self._longest_ns, service_ns[later:][measured[later:]])
         self._ended_ns = _greatest(self._ended_ns, mine["end_ns"][measured])
         self._add_lag(lag_ns[sent & (lag_ns >= 0)])
         if not self._open:

@@ -532,6 +532,14 @@ def _reservations(analysis: Analysis) -> Iterator[str]:
         if one.provisional or (one.verdict == "inconclusive" and not quotable(one, row.figures))
     ]
     tasks = {analysis.where(row) for row in analysis.task_rows}
+    stalled = {
+        analysis.where(row): max(side.stalled for side in row.figures)
+        for row, _ in doubtful
+        if any(side.stalled for side in row.figures)
+    }
+    if stalled:
+        share = f"stalls took up to {100 * max(stalled.values()):.0f} % of the time"
+        yield f"{share} on {_listed(list(stalled))}"
     for trend in ("not warmed up", "drifting"):
         rows = [row for row, _ in doubtful if any(side.steady.trend == trend for side in row.figures)]
         names = list(dict.fromkeys(analysis.where(row) for row in rows))

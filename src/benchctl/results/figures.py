@@ -115,13 +115,6 @@ class DriverFigures(msgspec.Struct, frozen=True, forbid_unknown_fields=True, ren
             "seconds; None without any"
         ),
     ] = None
-    longest_ns: Annotated[
-        int | None,
-        about(
-            "the longest measured operation, whatever became of it; the very first of every client, which "
-            "may be slow by nature, left out. None without any"
-        ),
-    ] = None
     stopped_s: Annotated[
         float,
         about("how much of the measured time one of its processes did not run: stopped, or not scheduled"),
@@ -256,6 +249,17 @@ class TaskSummary(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
         str,
         about("unit of the load that was searched for: queries/s, docs/s, x or clients; empty elsewhere"),
     ] = ""
+    stalled: Annotated[
+        int,
+        about(
+            "measured operations, failed ones included, far beyond the typical one and the client's one "
+            "before: at least ten times the median and six robust SDs of the logarithms"
+        ),
+    ] = 0
+    stalled_s: Annotated[float, about("what these took together, seconds")] = 0.0
+    stalled_share: Annotated[
+        float, about("what these took of the time of all measured operations, 0 to 1")
+    ] = 0.0
     node_meters: Annotated[
         dict[str, dict[str, float]],
         about("node -> meters of it alone, for an operation of all; empty for a single node"),

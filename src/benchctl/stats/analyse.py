@@ -30,7 +30,7 @@ from benchctl.stats.analysis import (
 from benchctl.stats.caveat import SAMPLES_FOR_P90, Caveat, separate_runs
 from benchctl.stats.compare import Comparison, Series, adjust, several_builds
 from benchctl.stats.cost import Compared, verdict_costs
-from benchctl.stats.disturbed import Disturbance, disturbances
+from benchctl.stats.disturbed import Disturbance, disturbances, large_stalls
 from benchctl.stats.doubts import (
     WITHHOLDING,
     LoadCheck,
@@ -557,6 +557,7 @@ def _figures(metric: Metric, label: str, forks: ForkSummaries, check: LoadCheck)
         samples=min((summary.samples for _, summary in forks), default=0),
         # How much there is of an index does not depend on how fast it was filled.
         steady=steadiness([] if metric.figure.built else [summary for _, summary in forks]),
+        stalled=max((stall.share for _, summary in forks for stall in large_stalls(summary)), default=0.0),
         unsupported=unsupported_reason(forks),
         at_least=bounded,
         load=() if searched else check.states,

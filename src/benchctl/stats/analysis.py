@@ -40,6 +40,9 @@ class Figures(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     # Cv_percent of what the host probe leaves, with one slope for all variants of the row; None when there
     # is no adjusting. Never decides.
     cv_adjusted_percent: float | None = None
+    # What a few requests far beyond the typical one, or other waits, took of the time of a fork: the largest
+    # share, 0 to 1; 0 where it is little in every fork.
+    stalled: float = 0.0
     builds: tuple[int, ...] = ()  # the index build of every value; empty when there is one build
     # `between_builds_percent`, `within_builds_percent`: standard deviation (of logarithms) of index builds,
     # and of the forks on one build, by the method of moments; None where that cannot be told.
@@ -48,17 +51,21 @@ class Figures(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def weaknesses(sides: Iterable[Figures], caveats: Collection[Caveat]) -> tuple[str, ...]:
-    """What must stand beside figures: load that was not as asked for, failed requests, too little warm-up."""
+    """Return what must stand beside figures: load unlike the plan, failures, stalls, too little warm-up."""
     sides = list(sides)
     failed = ["requests failed"] if any(doubt.code == "failures" for doubt in caveats) else []
+    stalled = ["stalled"] if any(side.stalled for side in sides) else []
     trends = [side.steady.trend for side in sides if side.steady.trend]
-    return tuple(dict.fromkeys([*(state for side in sides for state in side.load), *failed, *trends]))
+    return tuple(
+        dict.fromkeys([*(state for side in sides for state in side.load), *failed, *stalled, *trends])
+    )
 
 
 def quotable(comparison: Comparison, sides: Iterable[Figures]) -> bool:
-    """Whether a verdict rests on enough forks, of tasks that had settled."""
+    """Return whether a verdict rests on enough forks, of tasks that had settled and did not stall."""
     own = [side for side in sides if side.variant in (comparison.baseline, comparison.contender)]
-    return min(comparison.replicates) >= FORKS_FOR_QUOTING and not any(side.steady.trend for side in own)
+    unsound = any(side.steady.trend or side.stalled for side in own)
+    return min(comparison.replicates) >= FORKS_FOR_QUOTING and not unsound
 
 
 def provisional(comparison: Comparison, sides: Iterable[Figures]) -> Comparison:

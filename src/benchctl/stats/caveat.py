@@ -265,10 +265,10 @@ def driver_floor(variant: str, service_ns: float, error_ns: float, factor: int) 
     )
 
 
-def stalled(variant: str, forks: Mapping[int, Sequence[str]]) -> Caveat:
-    """Waits that took much of a task's measured time (number of the fork -> clauses)."""
-    listed = "; ".join(f"in fork {block}, {' and '.join(texts)}" for block, texts in forks.items())
-    return Caveat("stalled", f"stalled: {variant}: {listed}")
+def stalled(variant: str, fork: int, texts: Sequence[str], others: int) -> Caveat:
+    """Waits of a task: clauses about the fork in which they took most, and how many others have some."""
+    more = f"; and in {others} more {'fork' if others == 1 else 'forks'}" if others else ""
+    return Caveat("stalled", f"stalled: {variant}: in fork {fork}, {' and '.join(texts)}{more}")
 
 
 def not_steady(variant: str, trend: str, text: str, advice: str = "") -> Caveat:

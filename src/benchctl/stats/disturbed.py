@@ -1,4 +1,4 @@
-"""Forks on a noisy host: the probes around them stand out from those of the run, or one wait took long."""
+"""Disturbed forks: host probes that stand out, and waits that took much of a task's measured time."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -6,9 +6,11 @@ from statistics import median
 from typing import NamedTuple
 
 import msgspec
+import numpy as np
 
 from benchctl.results.figures import TaskSummary
 from benchctl.results.model import ForkRecord
+from benchctl.stats.arrays import Floats, Integers, ValueCounts
 
 # Less is harmless, and what most forks of a run share is this host as it is.
 _LEAST_OFF = math.log(1.05)
@@ -18,8 +20,14 @@ _SD_OF_MAD = 1.4826
 LARGE_SHARE = 0.05
 # Shorter waits, for a garbage collection say, are everyday life, and so are long ones where all are long.
 _LEAST_STALL_S = 1.0
-_TIMES_USUAL = 10
 _NS_PER_S = 1e9
+
+# A request is far beyond the typical one at ten times the median, and six robust SDs of the logarithms.
+_TIMES_TYPICAL = 10.0
+_FAR_SPREADS = 6.0
+# Those that are more than a fiftieth of the requests are a second kind of request, or a host that is slow.
+_MOST_STALLED_SHARE = 0.02
+_LEAST_STALLED_S = 0.5
 
 
 class Disturbance(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -76,18 +84,38 @@ def _usual(took_ns: Sequence[int]) -> tuple[float, float]:
     )
 
 
-class Stall(NamedTuple):
-    """One wait of a task of a fork."""
+class FarBeyond(NamedTuple):
+    """From where on service times are far beyond the typical one."""
 
-    text: str  # what it was, as a clause
+    ns: float
+    ratio: float  # to the median
+
+
+def far_beyond(service: ValueCounts) -> FarBeyond:
+    """Return the limit for the service times of a task, in nanoseconds; at least one of them."""
+    values, counts = service.pairs()
+    logs = np.log(np.maximum(values, 1))
+    middle = _weighted_median(logs, counts)
+    spread = _SD_OF_MAD * _weighted_median(np.abs(logs - middle), counts)
+    reach = max(math.log(_TIMES_TYPICAL), _FAR_SPREADS * spread)
+    return FarBeyond(math.exp(middle + reach), math.exp(reach))
+
+
+def _weighted_median(values: Floats, counts: Integers) -> float:
+    order = np.argsort(values)
+    up_to = np.cumsum(counts[order])
+    return float(values[order][np.searchsorted(up_to, up_to[-1] / 2)])
+
+
+class Stall(NamedTuple):
+    """What took long in a task of a fork."""
+
+    text: str  # as a clause
     share: float  # of the measured time, 0 to 1; 0 if no clock of the task includes it
 
 
 def stalls(summary: TaskSummary) -> Iterator[Stall]:
-    """Waits that took a large share of a task's measured time, and all in which the driver stood still.
-
-    The first request of a client is slow by nature and left out, and so are all where all take long.
-    """
+    """Yield waits that took a large share of a task's time, and all in which the driver stood still."""
     driver = summary.driver
     if driver is None or not driver.window_s:
         return
@@ -95,23 +123,35 @@ def stalls(summary: TaskSummary) -> Iterator[Stall]:
         yield Stall(f"the machine was suspended for {driver.suspended_s:,.0f} s", 0.0)
     if driver.stopped_s:
         yield _stall("benchctl itself did not run for", driver.stopped_s, driver.window_s)
-    waits = (
-        ("one request took", driver.longest_ns),
-        ("benchctl paused between requests for", driver.lag_max_ns),
-    )
+    if (share := stalled_share(summary)) > 0:
+        count, of = summary.stalled, summary.samples + sum(summary.failures.values())
+        requests = f"{count:,} of {of:,} requests took"
+        yield Stall(f"{requests} {summary.stalled_s:.1f} s, {100 * share:.2g} % of the measured time", share)
     usual_ns = 0.0 if summary.service_time is None else summary.service_time.p50
-    for what, wait_ns in waits:
-        wait_s = (wait_ns or 0) / _NS_PER_S
-        found = _stall(what, wait_s, driver.window_s)
-        own = wait_s > 2 * driver.stopped_s  # else it is what the stop has made of a shorter one
-        lone = wait_s >= max(_LEAST_STALL_S, _TIMES_USUAL * usual_ns / _NS_PER_S)
-        if own and lone and found.share >= LARGE_SHARE:
-            yield found
+    lag_s = (driver.lag_max_ns or 0) / _NS_PER_S
+    paused = _stall("benchctl paused between requests for", lag_s, driver.window_s)
+    own = lag_s > 2 * driver.stopped_s  # else it is what the stop has made of a shorter one
+    lone = lag_s >= max(_LEAST_STALL_S, _TIMES_TYPICAL * usual_ns / _NS_PER_S)
+    if own and lone and paused.share >= LARGE_SHARE:
+        yield paused
 
 
-def stalled(summary: TaskSummary) -> bool:
-    """Whether a wait took so large a share that the task's course is mostly about that."""
-    return any(stall.share >= LARGE_SHARE for stall in stalls(summary))
+def stalled_share(summary: TaskSummary) -> float:
+    """Return what a few requests far beyond the typical one took of a task's time; 0 if it is little.
+
+    What benchctl itself did not run is in these requests, and does not count.
+    """
+    driver = summary.driver
+    stopped = 0.0 if driver is None or not driver.window_s else driver.stopped_s / driver.window_s
+    requests = summary.samples + sum(summary.failures.values())
+    few = summary.stalled <= max(1, _MOST_STALLED_SHARE * requests)
+    large = summary.stalled_s >= _LEAST_STALLED_S and summary.stalled_share - stopped >= LARGE_SHARE
+    return summary.stalled_share if few and large else 0.0
+
+
+def large_stalls(summary: TaskSummary) -> list[Stall]:
+    """Return those that took so large a share that the task's course is mostly about them."""
+    return [stall for stall in stalls(summary) if stall.share >= LARGE_SHARE]
 
 
 def _stall(what: str, seconds: float, window_s: float) -> Stall:

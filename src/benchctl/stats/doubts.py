@@ -672,10 +672,10 @@ def _value_doubts(metric: Metric, label: str, measured: Sequence[TaskSummary]) -
 
 
 def _stall_doubts(label: str, forks: ForkSummaries) -> Iterator[Caveat]:
-    waits = {block: [stall.text for stall in stalls(summary)] for block, summary in forks}
-    found = {block: texts for block, texts in waits.items() if texts}
-    if found:
-        yield caveat.stalled(label, found)
+    waits = [(block, found) for block, summary in forks if (found := list(stalls(summary)))]
+    if waits:
+        block, most = max(waits, key=lambda fork: max(stall.share for stall in fork[1]))
+        yield caveat.stalled(label, block, [stall.text for stall in most], len(waits) - 1)
 
 
 def _answer_doubts(

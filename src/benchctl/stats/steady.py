@@ -12,7 +12,7 @@ from scipy.special import stdtrit
 
 from benchctl.results.figures import Course, CourseKind, TaskSummary
 from benchctl.stats.arrays import Floats, Integers, Mask
-from benchctl.stats.disturbed import stalled
+from benchctl.stats.disturbed import large_stalls
 from benchctl.stats.metrics import THROUGHPUT
 from benchctl.track.model import Task
 
@@ -257,11 +257,11 @@ def steadiness(summaries: Sequence[TaskSummary], *, margin: float = THROUGHPUT.m
     as levels within one.
 
     Args:
-        summaries: one a fork; one in which a single wait took much of the time says nothing.
+        summaries: one a fork; one in which a few waits took much of the time says nothing.
         margin: relative difference of the figure that does not matter in practice; that of throughput also
             where percentiles are compared, so that a task has settled or not in all tables alike.
     """
-    summaries = [summary for summary in summaries if not stalled(summary)]
+    summaries = [summary for summary in summaries if not large_stalls(summary)]
     courses = [summary.course for summary in summaries if summary.course is not None]
     drifted = _drifted([summary.drift for summary in summaries if summary.drift is not None])
     if not courses:
@@ -323,7 +323,7 @@ def advice(summaries: Sequence[TaskSummary], task: Task, *, margin: float = THRO
 
     `summaries` and `margin` are those of `steadiness`.
     """
-    courses = [one.course for one in summaries if one.course is not None and not stalled(one)]
+    courses = [one.course for one in summaries if one.course is not None and not large_stalls(one)]
     if not courses or (task.iterations is None and task.time_period is None):
         return ""
     need, amount = _needed(courses, margin)

@@ -10,6 +10,7 @@ import numpy.typing as npt
 from benchctl.results.figures import Quantiles, TaskSummary
 from benchctl.results.samples import Columns, Outcome, select
 from benchctl.stats.arrays import Floats, Integers, Mask, ValueCounts
+from benchctl.stats.disturbed import FarBeyond, far_beyond
 from benchctl.stats.quantiles import TIMES, median, quantiles
 from benchctl.stats.steady import find_course
 from benchctl.track.model import Task
@@ -25,18 +26,21 @@ _STEPS = 2048
 
 
 class Neighbours:
-    """Variance, and the correlation of each value with the one before it of the same client.
+    """Variance, the correlation of each value with the one before it of the same client, and stalls.
 
-    `mean` is of all the values that will be added, known from an earlier reading, so that nothing
-    cancels.
+    `mean` and `far` are of all the values that will be added, known from an earlier reading, so that nothing
+    cancels. A stall is far beyond the typical value and the one before it: a client's first is none, nor are
+    those of a warm-up.
     """
 
-    def __init__(self, mean: float) -> None:
+    def __init__(self, mean: float, far: FarBeyond) -> None:
         self._mean = mean
+        self._far = far
+        self.stalled = self.stalled_ns = 0
         self._size = 0
         self._squares = 0.0
         self._products = 0.0
-        self._last: dict[int, float] = {}
+        self._last: dict[int, int] = {}
 
     def add(self, values: Integers, clients: npt.NDArray[np.int16]) -> None:
         """Add values and their clients, shape (n,); each client's in time order, after those before."""
@@ -44,16 +48,20 @@ class Neighbours:
             return
         # A stable sort by client keeps each one's order; of 16-bit numbers it takes linear time.
         order = np.argsort(clients, kind="stable")
-        owners, centred = clients[order], values[order] - self._mean
+        owners, values = clients[order], values[order]
+        firsts = np.concatenate([[0], np.flatnonzero(owners[1:] != owners[:-1]) + 1])
+        before = np.empty(values.size)
+        before[1:] = values[:-1]
+        before[firsts] = [self._last.get(owner, math.nan) for owner in owners[firsts].tolist()]
+        lasts = np.append(firsts[1:], owners.size) - 1
+        self._last |= zip(owners[lasts].tolist(), values[lasts].tolist(), strict=True)
+        centred = values - self._mean
         self._size += values.size
         self._squares += float(centred @ centred)
-        same = owners[1:] == owners[:-1]
-        self._products += float((centred[1:] * centred[:-1])[same].sum())
-        firsts = np.concatenate([[0], np.flatnonzero(~same) + 1])
-        lasts = np.append(firsts[1:], owners.size) - 1
-        for owner, first, last in zip(owners[firsts].tolist(), firsts, lasts, strict=True):
-            self._products += self._last.get(owner, 0.0) * float(centred[first])
-            self._last[owner] = float(centred[last])
+        self._products += float(np.nansum(centred * (before - self._mean)))
+        stalls = values[(values > self._far.ns) & (values > self._far.ratio * before)]
+        self.stalled += stalls.size
+        self.stalled_ns += int(stalls.sum())
 
     @property
     def sd(self) -> float | None:
@@ -255,7 +263,8 @@ def summarise(
     tally = _Tally(throttled=throttled)
     for chunk in chunks:
         tally.add(_of_task(chunk, schedule, task_index))
-    neighbours, thirds = Neighbours(tally.mean_ns or 0.0), Thirds(tally.starts)
+    far = far_beyond(tally.service) if tally.service.size else FarBeyond(math.inf, math.inf)
+    neighbours, thirds = Neighbours(tally.mean_ns or 0.0, far), Thirds(tally.starts)
     groups = Groups(tally.starts, tally.least_ns or 0.0, tally.most_ns or 0.0)
     for chunk in chunks:
         ok = tally.succeeded(_of_task(chunk, schedule, task_index))
@@ -264,6 +273,8 @@ def summarise(
         thirds.add(service_ns, ok["start_ns"], ok["client"])
         groups.add(service_ns, ok["start_ns"], ok["client"])
     samples, lag1 = tally.service.size, neighbours.lag1
+    failed, failed_ns, all_ns = tally.failed_beyond(far.ns)
+    stalled_ns = neighbours.stalled_ns + failed_ns
     hits, hits_exact = tally.agreed_hits()
     return TaskSummary(
         schedule=schedule,
@@ -292,6 +303,9 @@ def summarise(
         drift=thirds.drift(),
         hits=hits,
         hits_exact=hits_exact,
+        stalled=neighbours.stalled + failed,
+        stalled_s=stalled_ns / _NS_PER_S,
+        stalled_share=stalled_ns / all_ns if all_ns else 0.0,
         unsupported=unsupported,
         course=find_course(*groups.medians(), samples) if (tally.least_ns or 0.0) > 0 else None,
     )
@@ -306,6 +320,7 @@ class _Tally:
         self.failures: Counter[Outcome] = Counter()
         self.service, self.latency, self.took = ValueCounts(), ValueCounts(), ValueCounts()
         self.processing, self.first_byte, self.pages = ValueCounts(), ValueCounts(), ValueCounts()
+        self._failed = ValueCounts()
         self.starts = ValueCounts(START_BINS)
         self.least_ns: float | None = None
         self.most_ns: float | None = None
@@ -339,6 +354,13 @@ class _Tally:
         """Of service time; None without samples."""
         return self._service_ns / self.service.size if self.service.size else None
 
+    def failed_beyond(self, ns: float) -> tuple[int, int, int]:
+        """Return how many failed operations took longer, these together, and all operations together, ns."""
+        values, counts = self._failed.pairs()
+        long = values > ns
+        total_ns = self._service_ns + int(values @ counts)
+        return int(counts[long].sum()), int(values[long] @ counts[long]), total_ns
+
     def throughput_per_s(self) -> float | None:
         """Successful units over the seconds of the measured window; None without samples.
 
@@ -366,6 +388,8 @@ class _Tally:
         closes_ns = int(mine["end_ns"][measured].max())
         self._opens_ns = opens_ns if self._opens_ns is None else min(self._opens_ns, opens_ns)
         self._closes_ns = closes_ns if self._closes_ns is None else max(self._closes_ns, closes_ns)
+        failed = measured & (mine["outcome"] != Outcome.OK)
+        self._failed.add(mine["end_ns"][failed] - mine["start_ns"][failed])
         codes, counts = np.unique(mine["outcome"][measured], return_counts=True)
         for code, count in zip(codes.tolist(), counts.tolist(), strict=True):
             if code != Outcome.OK:
