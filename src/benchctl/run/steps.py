@@ -1,5 +1,6 @@
 """The tasks of one node start: their context, warm-ups, then step by step."""
 
+import re
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -23,21 +24,22 @@ from benchctl.load.task_clients import Job
 from benchctl.load.transport import open_client
 from benchctl.load.work.programs import open_workload
 from benchctl.load.workload import WorkContext
+from benchctl.report.numbers import counted
 from benchctl.results.figures import DOCUMENTS, DriverFigures, HostFigures, TaskSummary
 from benchctl.results.plan import Plan, VariantSpec
 from benchctl.results.samples import Outcome, SampleSpool
 from benchctl.run.bench import Observer
 from benchctl.run.building import NODE_DEATH_S
-from benchctl.run.documents import GeneratedReader, is_generated, sources
+from benchctl.run.documents import GeneratedReader, is_bulk, is_generated, sources
 from benchctl.run.metering import Node, Readings, meters, sent_per_s, told
 from benchctl.run.plan import Step, acting
 from benchctl.run.plugin import plugin_use
 from benchctl.run.session import Serving
 from benchctl.stats.disturbed import LARGE_SHARE
-from benchctl.track.model import Challenge, Task, Track
+from benchctl.track.model import Challenge, Task, Track, TrackOperation
 from benchctl.track.operations.admin import CreateDataStream, CreateIndex, CreateTemplate
-from benchctl.track.operations.catalogue import PluginOperation
-from benchctl.track.operations.search import Bulk
+from benchctl.track.operations.catalogue import OPERATION_TYPES, PluginOperation
+from benchctl.track.operations.search import Bulk, RawRequest
 
 
 def work_context(
@@ -107,28 +109,76 @@ _LEAST_STOP_S = 0.5
 
 _RESTORE = "restore-snapshot"
 _FORCE_MERGE = "force-merge"
+# All other PUT requests configure something.
+_OF_DOCUMENTS = re.compile(r"/_(doc|create|bulk)\b")
 
 
-def check_created(job: Job, result: TaskResult, given: Mapping[str, Any]) -> None:
-    """Fail if the node refused an index, a template or a snapshot.
+def check_prepared(job: Job, result: TaskResult, given: Mapping[str, Any], *, searched: bool) -> None:
+    """Fail if a task could not make or change what later tasks work on: their figures would be of other work.
 
-    Documents sent there anyway would create an index with another mapping, and all later figures would be
-    about different work. `given` are the variant's index settings.
+    Args:
+        job: the task.
+        result: its outcome.
+        given: the variant's index settings.
+        searched: whether later tasks search the documents that this one sends.
 
     Raises:
-        BenchctlError: If the node refuses, in its own words; except for tasks whose failures are not fatal.
+        BenchctlError: If it failed, in the node's words; except for tasks whose failures are not fatal.
     """
-    operation = job.operation
-    makes = isinstance(operation, CreateIndex | CreateDataStream | CreateTemplate)
-    if not makes and operation.type_name != _RESTORE:
-        return
     if not result.failures or job.task.ignore_response_error_level == "non-fatal":
+        return
+    count = sum(failure.count for failure in result.failures)
+    reason = next((detail for failure in result.failures for detail in failure.details), "no reason given")
+    operation = job.operation
+    if is_bulk(operation):
+        if searched:
+            raise BenchctlError(
+                f"task {job.task.label}: {counted(count, 'request')} failed, so later tasks would search "
+                f"other documents: {reason}",
+                hint=_COUNTED_INSTEAD,
+            )
         return
     # Succeeding after retries is not a failure; part 0 is the operation itself.
     if any(((chunk["outcome"] == Outcome.OK) & (chunk["part"] == 0)).any() for chunk in result.samples):
         return
-    said = next((detail for failure in result.failures for detail in failure.details), "no reason given")
-    raise refusal(f"what task {job.task.label} makes", said, given)
+    # A plug-in's operations are known by the names of their types alone.
+    kind = OPERATION_TYPES.get(operation.type_name, PluginOperation)
+    if issubclass(kind, CreateIndex | CreateDataStream | CreateTemplate) or operation.type_name == _RESTORE:
+        raise refusal(f"what task {job.task.label} makes", reason, given)
+    # What the node lacks altogether is n/a.
+    if result.unsupported is None and _configures(operation, kind):
+        raise BenchctlError(
+            f"task {job.task.label} failed, which later tasks depend on: {reason}", hint=_COUNTED_INSTEAD
+        )
+
+
+_COUNTED_INSTEAD = (
+    "correct the track, or leave the task out with --exclude-tasks; a task with "
+    '"ignore-response-error-level": "non-fatal" has its failures counted instead'
+)
+
+
+def _configures(operation: TrackOperation, kind: type[TrackOperation]) -> bool:
+    """Return whether an operation changes what others find, rather than being what is measured."""
+    if isinstance(operation, RawRequest):
+        hidden = operation.include_in_reporting is False and operation.method not in {"GET", "HEAD"}
+        return hidden or (operation.method == "PUT" and not _OF_DOCUMENTS.search(operation.path))
+    return kind is not PluginOperation and not (kind.shown or kind.reads)
+
+
+def tasks_before_searches(plan: Plan, track: Track) -> frozenset[tuple[int, int]]:
+    """Return (schedule, task) of all tasks before the last step in which more than indexing is measured."""
+    found: set[tuple[int, int]] = set()
+    is_followed = False
+    # A search for a red-line repeats its tasks.
+    schedules = plan.schedules if plan.redline is None else ()
+    for number, challenge in reversed(list(enumerate(schedules))):
+        for step in reversed(challenge.steps):
+            if is_followed:
+                found.update((number, place) for place in step)
+            operations = [track.operations[challenge.schedule[place].operation] for place in step]
+            is_followed = is_followed or any(one.reported and not is_bulk(one) for one in operations)
+    return frozenset(found)
 
 
 @dataclass(frozen=True)
@@ -215,6 +265,7 @@ class StepRunner:
         self._observer = observer
         self._stop = stop
         self._workers = workers
+        self._before_searches = tasks_before_searches(plan, track)
 
     def stage(
         self, serving: Serving, variant: VariantSpec, boot: int, origin_ns: int, spool: SampleSpool
@@ -310,12 +361,13 @@ class StepRunner:
             if job.measured:
                 gap_s = max(result.start_ns - load.free_ns, 0) / 1e9
                 load.outcomes.append(MeasuredTask(job, result, gap_s, readings, written, answers))
-        if self._plan.origin == "empty":
-            made = [body.get("settings", {}) for body in stage.context.indices.values()]
-            settings = (pair for spec in self._plan.variants for pair in spec.index_settings.items())
-            given = {name: value for name, value in settings if any(one.get(name) == value for one in made)}
-            for job, result in zip(jobs, results, strict=True):
-                check_created(job, result, given)
+        made = [body.get("settings", {}) for body in stage.context.indices.values()]
+        settings = (pair for spec in self._plan.variants for pair in spec.index_settings.items())
+        given = {name: value for name, value in settings if any(one.get(name) == value for one in made)}
+        for job, result in zip(jobs, results, strict=True):
+            place = (job.schedule, job.position)
+            searched = job.schedule == WARMUP_SCHEDULE or place in self._before_searches
+            check_prepared(job, result, given, searched=searched)
         load.free_ns = max(result.ended_ns for result in results)
         return results
 
