@@ -129,7 +129,6 @@ ROWS = """
             "/{index}/_reload_search_analyzers",
             opensearch="/_plugins/_refresh_search_analyzers/{index}",
             query=("resource",),
-            answer="shards",
         ),
         {"resource": Key(str | None, None, "only those that use this one.")},
         base=OnIndex,
@@ -141,7 +140,6 @@ ROWS = """
             "POST",
             "/{index}/_search/template",
             body=lambda operation: {"id": operation.id, "params": operation.params},
-            answer="search",
         ),
         {"id": Key(str), "params": Key(dict[str, Any])},
         base=Asking,
@@ -227,7 +225,7 @@ assert OperationType.ReloadSearchAnalyzers.admin_op and not OperationType.Search
 request = made(reload)
 assert (request.method, request.path) == ("POST", "/big5/_reload_search_analyzers?resource=a.txt")
 assert (request.body, request.searches, request.timeout_s) == (b"", 0, 60)
-assert request.judge(200, b'{"_shards": {"failed": 1}}').outcome is Outcome.PARTIAL
+assert request.judge(200, b'{"error": {"type": "x"}}').outcome is Outcome.BAD_BODY
 assert made(reload, "opensearch").path == "/_plugins/_refresh_search_analyzers/big5?resource=a.txt"
 request = made(find)
 assert (request.method, request.path, request.searches) == ("POST", "/big5/_search/template", 1)

@@ -401,6 +401,26 @@ except (elasticsearch.NotFoundError, opensearchpy.NotFoundError):
 
 
 @ENGINES
+@pytest.mark.parametrize(
+    ("returned", "outcome"),
+    [
+        ("None", Outcome.PARTIAL),
+        ("1, 'ops'", Outcome.PARTIAL),
+        ("{'weight': 1}", Outcome.PARTIAL),
+        ("{'success': True}", Outcome.OK),
+    ],
+)
+def test_failed_shards_fail_the_operation_unless_its_runner_says_that_it_succeeded(
+    serve: Serve, play: Play, engine: str, returned: str, outcome: Outcome
+):
+    partial = Reply(body=b'{"took":1,"timed_out":false,"_shards":{"total":2,"failed":1},"hits":{"hits":[]}}')
+    plugin = runner(f"await es.search(index='books')\nreturn {returned}")
+    result = play(serve(default=partial), plugin, RUN, engine=engine, iterations=1)
+    assert result.columns["outcome"].tolist() == [Outcome.PARTIAL, outcome]
+    assert sum(failure.count for failure in result.failures) == (outcome is not Outcome.OK)
+
+
+@ENGINES
 def test_a_lost_connection_is_the_clients_exception_and_the_wires_outcome(
     serve: Serve, play: Play, engine: str
 ):

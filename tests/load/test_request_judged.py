@@ -140,6 +140,17 @@ def test_an_answer_is_its_own_however_many_like_it_came_before(
         assert judge_search(500, body).outcome is Outcome.HTTP_ERROR
 
 
+@pytest.mark.parametrize("hits", [1, 40])
+def test_an_answer_cut_off_anywhere_is_a_bad_body_however_many_whole_ones_came_before(hits: int):
+    hit = {"_id": "a", "_source": {"when": {"from": 1}, "tags": ["}", "]}"], "n": 1}}
+    body = search_body(
+        hits={"total": {"value": 9, "relation": "eq"}, "max_score": None, "hits": [hit] * hits}
+    )
+    assert judge_search(200, body).outcome is Outcome.OK
+    for cut in range(1, len(body)):
+        assert judge_search(200, body[:-cut]).outcome is Outcome.BAD_BODY, body[-cut - 20 : -cut]
+
+
 READING = [judge_search, judge_multi_search, judge_bulk, judge_shards, judge_health, judge_snapshot]
 
 

@@ -4,25 +4,19 @@ import asyncio
 import io
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from http import HTTPStatus
 from typing import Any
 
 import elasticsearch
+import msgspec
 import opensearchpy
 from urllib3 import HTTPConnectionPool
 from urllib3.exceptions import ProtocolError, ReadTimeoutError
 
 from benchctl import network
+from benchctl.load.forms import answerable, judge_of
 from benchctl.load.plugin_work import OwnOperations, bulk_body
-from benchctl.load.request import (
-    Answer,
-    Exchange,
-    Judge,
-    Request,
-    judge_bulk,
-    judge_plain,
-    judge_search,
-    shorten,
-)
+from benchctl.load.request import Answer, Exchange, Request, shorten
 from benchctl.load.work.searches import searches_in
 from benchctl.load.workload import (
     CANCELLED,
@@ -72,10 +66,13 @@ class Channel:
         self._context = context
         self.send: Send | None = None  # sends a request; None between operations
         self.last: Reply | None = None  # what came back last in the operation
+        self.partial: Answer | None = (
+            None  # the first response with status 200 that is no success all the same
+        )
 
     def open(self, send: Send) -> None:
         """Begin an operation."""
-        self.send, self.last = send, None
+        self.send, self.last, self.partial = send, None, None
 
     def carry(
         self, method: str, target: str, body: bytes, headers: Mapping[str, str], timeout_s: float | None
@@ -91,11 +88,11 @@ class Channel:
         path = target if target.startswith("/") else f"/{target}"
         request = Request(
             method=method,
-            path=path,
+            path=answerable(method, path),
             body=body,
             headers=tuple(f"{name}: {value}" for name, value in _plain_headers(headers).items()),
             timeout_s=_TIMEOUT_S if timeout_s is None else timeout_s,
-            judge=_judge_of(path),
+            judge=judge_of(method, path),
             searches=searches_in(method, path, body, self._context),
         )
         self.last = self.send(request)
@@ -106,13 +103,10 @@ class Channel:
             raise ReadTimeoutError(HTTPConnectionPool("carried"), target, found.detail)
         if found.failure is not None:
             raise ProtocolError(found.detail)
+        if found.status < HTTPStatus.MULTIPLE_CHOICES and self.last.answer.outcome is not Outcome.OK:
+            self.partial = self.partial or self.last.answer
         said = {**_PRODUCT, "content-type": _content_type(found.body)}
         return network.Answer(found.status, said, found.body)
-
-
-def _judge_of(path: str) -> Judge:
-    last = path.partition("?")[0].rstrip("/").rpartition("/")[2]
-    return {"_search": judge_search, "_bulk": judge_bulk}.get(last, judge_plain)
 
 
 def _plain_headers(headers: Mapping[str, str]) -> dict[str, str]:
@@ -483,7 +477,11 @@ class RunnerWork:
             raise blamed(err, self._code, f"the runner of operation '{self._name}'") from err
         finally:
             self._channel.send = None
-        return self._judged(result)
+        answer, partial = self._judged(result), self._channel.partial
+        # Clients raise nothing about failed shards and refused documents: the runner may not have looked.
+        if partial is None or (isinstance(result, dict) and "success" in result):
+            return answer
+        return msgspec.structs.replace(answer, outcome=partial.outcome, reason=partial.reason)
 
     async def _operate(self, params: dict[str, Any]) -> Any:
         try:

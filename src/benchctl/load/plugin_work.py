@@ -18,7 +18,7 @@ import numpy as np
 
 from benchctl.errors import BenchctlError
 from benchctl.load.pace import NS_PER_S, Extent, Timer, Turn
-from benchctl.load.request import Answer, Request, judge_bulk
+from benchctl.load.request import Answer, Request
 from benchctl.load.work.common import NDJSON, Envelope, cannot, lacking, with_body
 from benchctl.load.workload import OpenWorkload, Program, Script, WorkContext, Workload, WorkOrder, ask
 from benchctl.plugin.code import Code
@@ -133,7 +133,6 @@ class OwnOperations:
                 **{name: url_param(value) for name, value in own.items() if value is not None},
                 **operation.url_params,
             },
-            judge=judge_bulk,
         )
 
 

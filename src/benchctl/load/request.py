@@ -65,6 +65,10 @@ class Exchange(msgspec.Struct, frozen=True, gc=False):
 
 # Judges: they decode only what a sample keeps, and never raise.
 
+RUNNING = frozenset({"INIT", "RUNNING"})
+"""States of an asynchronous search of OpenSearch's that is not done."""
+
+_GAVE_UP = "the engine gave up before it was done (timed_out)"
 _Response = TypeVar("_Response")
 _REASON_LENGTH = 300
 _HTTP_OK = range(200, 300)
@@ -93,6 +97,7 @@ class _Hits(msgspec.Struct, gc=False):
 
 class _Shards(msgspec.Struct, gc=False):
     failed: _Int16 = 0
+    total: int = -1  # unknown where the engine did not say
 
 
 class _SearchResponse(msgspec.Struct, gc=False):
@@ -160,6 +165,11 @@ class _ShardsResponse(msgspec.Struct, gc=False):
     task: str = ""  # instead of them, when it goes on behind the answer
 
 
+class _CountResponse(msgspec.Struct, gc=False):
+    count: _Int64
+    shards: _Shards = msgspec.field(name="_shards")
+
+
 class _HealthResponse(msgspec.Struct, gc=False):
     status: str
     timed_out: bool = False
@@ -177,7 +187,31 @@ class _SnapshotResponse(msgspec.Struct, gc=False):
 
 class _RowsResponse(msgspec.Struct, gc=False):
     is_partial: bool = False
+    timed_out: bool = False
     took: int = -1
+
+
+class _ByQueryResponse(msgspec.Struct, gc=False):
+    took: _Int32 = -1
+    timed_out: bool = False
+    failures: list[msgspec.Raw] = []
+    task: str = ""  # instead of these, when it goes on behind the answer
+
+
+class _ListedResponse(msgspec.Struct, gc=False):
+    failures: list[msgspec.Raw] = []  # of field capabilities, by index
+    docs: list["_Document"] = []  # of several documents, by id
+
+
+class _Document(msgspec.Struct, gc=False):
+    error: msgspec.Raw = msgspec.Raw()
+
+
+class _BegunResponse(msgspec.Struct, gc=False):
+    is_running: bool = False
+    state: str = ""
+    response: msgspec.Raw = msgspec.Raw()
+    error: msgspec.Raw = msgspec.Raw()
 
 
 _decode_search = msgspec.json.Decoder(_SearchResponse).decode
@@ -191,9 +225,12 @@ UNDECODABLE: tuple[type[Exception], ...] = (msgspec.DecodeError, UnicodeDecodeEr
 
 
 # Both engines write took, timed_out, _shards and the total before this key, so an answer that begins like one
-# that was read in full says the same: a lookup costs a quarter of reading 1.5 kB, and no more for 1 MB.
+# that was read in full says the same: a lookup costs a quarter of reading 1.5 kB, and no more for 1 MB. It
+# has to close as many brackets at its end, too: one that was cut off between two hits closes fewer.
 _AFTER_TOTAL = b'"max_score"'
 _LONGEST_BEGINNING = 400
+_BRACKETS = b"]}"
+_LONGEST_END = 16
 _MOST_REMEMBERED = 4096
 _judged_before: dict[bytes, Answer] = {}
 
@@ -204,18 +241,20 @@ def judge_search(status: int, body: bytes) -> Answer:
         return refusal(status, body)
     # Empty, and so unknown, where the key is missing.
     beginning = body[: max(body.find(_AFTER_TOTAL, 0, _LONGEST_BEGINNING), 0)]
-    known = _judged_before.get(beginning)
-    if known is not None and body.endswith(b"}"):
+    end = body[-_LONGEST_END:]
+    frame = beginning and beginning + end[len(end.rstrip(_BRACKETS)) :]
+    known = _judged_before.get(frame)
+    if known is not None:
         return known
     try:
         found = _decode_search(body)
     except UNDECODABLE as err:
         return Answer(Outcome.BAD_BODY, reason=shorten(f"not a search response: {err}"))
     answer = _judged(found)
-    if answer.outcome is Outcome.OK and beginning:
+    if answer.outcome is Outcome.OK and frame:
         if len(_judged_before) >= _MOST_REMEMBERED:
             _judged_before.clear()
-        _judged_before[beginning] = answer
+        _judged_before[frame] = answer
     return answer
 
 
@@ -239,8 +278,19 @@ def judge_profiled(status: int, body: bytes) -> Answer:
 
 
 def judge_plain(status: int, body: bytes) -> Answer:
-    """Judge any other request, by its status alone."""
-    return Answer(Outcome.OK) if status in _HTTP_OK else refusal(status, body)
+    """Judge any other request: by its status, unless the body begins with what contradicts that."""
+    if status not in _HTTP_OK:
+        return refusal(status, body)
+    beginning = body[:_LONGEST_BEGINNING].lstrip()
+    if beginning.startswith(b"<"):
+        return Answer(
+            Outcome.BAD_BODY, reason=shorten(f"no engine's response: {beginning.decode(errors='replace')}")
+        )
+    if beginning.startswith(b'{"error"'):
+        return Answer(Outcome.BAD_BODY, reason=_error_reason(status, body))
+    if beginning.startswith(b'{"acknowledged":false'):
+        return Answer(Outcome.TIMEOUT, reason="not acknowledged by all nodes in time (acknowledged: false)")
+    return Answer(Outcome.OK)
 
 
 def accepting(judge: Judge, statuses: Collection[int]) -> Judge:
@@ -305,7 +355,11 @@ def _judge_documents(found: _BulkResponse) -> Answer:
     if not found.errors:
         return Answer(Outcome.OK, found.took)
     items = (item for outcomes in _decode_items(found.items) for item in outcomes.values())
-    refused = [item for item in items if item.status not in _HTTP_OK]
+    refused = [
+        item
+        for item in items
+        if bytes(item.error) != b"null" or (item.status and item.status not in _HTTP_OK)
+    ]
     if not refused:
         reason = "it says that there were errors, and names none"
     else:
@@ -335,7 +389,44 @@ def _judge_snapshot(response: _SnapshotResponse) -> Answer:
     return _of_shards(failed)
 
 
+def _judge_count(found: _CountResponse) -> Answer:
+    answer = _searched(found.shards)
+    return msgspec.structs.replace(answer, hits=found.count, hits_exact=True)
+
+
+def _judge_stated_shards(found: _ShardsResponse) -> Answer:
+    return Answer(Outcome.OK) if found.shards is None else _of_shards(found.shards.failed)
+
+
+def _judge_by_query(found: _ByQueryResponse) -> Answer:
+    if found.timed_out:
+        return Answer(Outcome.TIMEOUT, found.took, reason=_GAVE_UP)
+    if found.failures:
+        return Answer(Outcome.PARTIAL, found.took, reason=_first_of(found.failures, "documents"))
+    return Answer(Outcome.OK, found.took)
+
+
+def _judge_listed(found: _ListedResponse) -> Answer:
+    failed = found.failures or [doc.error for doc in found.docs if bytes(doc.error)]
+    return Answer(Outcome.PARTIAL, reason=_first_of(failed, "parts")) if failed else Answer(Outcome.OK)
+
+
+def _judge_begun(found: _BegunResponse) -> Answer:
+    if found.is_running or found.state in RUNNING:
+        return Answer(Outcome.OK)
+    if error := bytes(found.error).decode(errors="replace"):
+        return Answer(Outcome.HTTP_ERROR, reason=shorten(error))
+    return judge_search(_HTTP_OK[0], bytes(found.response))
+
+
+def _first_of(failures: list[msgspec.Raw], what: str) -> str:
+    first = bytes(failures[0])[:_REASON_LENGTH].decode(errors="replace")
+    return shorten(f"{len(failures)} {what} failed, the first with {first}")
+
+
 def _judge_rows(found: _RowsResponse) -> Answer:
+    if found.timed_out:
+        return Answer(Outcome.TIMEOUT, found.took, reason=_GAVE_UP)
     if found.is_partial:
         return Answer(Outcome.PARTIAL, found.took, reason="the rows are not all (is_partial)")
     return Answer(Outcome.OK, found.took)
@@ -360,7 +451,22 @@ judge_snapshot = judging(_SnapshotResponse, "a snapshot response", _judge_snapsh
 """Judges taking or restoring a snapshot, whether or not it was waited for."""
 
 judge_rows = judging(_RowsResponse, "an answer of rows", _judge_rows)
-"""Judges ES|QL: if some shards gave nothing, the answer says so with status 200."""
+"""Judges ES|QL and EQL: if some shards gave nothing, the answer says so with status 200."""
+
+judge_count = judging(_CountResponse, "a count", _judge_count)
+"""Judges a count of documents."""
+
+judge_stated_shards = judging(_ShardsResponse, "an opened point in time", _judge_stated_shards)
+"""Judges a request whose response states failed shards in some versions only."""
+
+judge_by_query = judging(_ByQueryResponse, "an answer of documents changed", _judge_by_query)
+"""Judges what changes all documents of a query."""
+
+judge_listed = judging(_ListedResponse, "a list of results", _judge_listed)
+"""Judges field capabilities and several documents by id: a failed one makes it partial."""
+
+judge_begun = judging(_BegunResponse, "an asynchronous search", _judge_begun)
+"""Judges an asynchronous search as a search once it is done."""
 
 
 def refusal(status: int, body: bytes) -> Answer:
@@ -369,14 +475,19 @@ def refusal(status: int, body: bytes) -> Answer:
     return Answer(outcome, reason=_error_reason(status, body))
 
 
+def _searched(shards: _Shards) -> Answer:
+    if shards.total == 0:
+        return Answer(Outcome.PARTIAL, reason="nothing was searched: no index matches (no shards)")
+    return _of_shards(shards.failed)
+
+
 def _judged(found: _SearchResponse) -> Answer:
     total = found.hits.total
     failed = found.shards.failed
-    outcome, reason = Outcome.OK, ""
+    searched = _searched(found.shards)
+    outcome, reason = searched.outcome, searched.reason
     if found.timed_out:
-        outcome, reason = Outcome.TIMEOUT, "the engine gave up before it was done (timed_out)"
-    elif failed:
-        outcome, reason = Outcome.PARTIAL, f"{failed} shards failed"
+        outcome, reason = Outcome.TIMEOUT, _GAVE_UP
     if total is None:
         hits, exact = -1, False
     elif isinstance(total, int):

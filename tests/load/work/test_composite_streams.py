@@ -166,7 +166,7 @@ def test_an_asynchronous_search_is_asked_after_until_its_answer_is_there():
     running: list[Any] = [{"is_running": True}, {"is_running": False, "response": found([], 7)}]
 
     def node(request: Request) -> tuple[int, Any]:
-        return 200, running.pop(0) if request.method == "GET" else {"id": "x/y"}
+        return 200, running.pop(0) if request.method == "GET" else {"id": "x/y", "is_running": True}
 
     played = composite(node, *ASYNC)
     assert played.lines == [
@@ -182,7 +182,7 @@ def test_an_asynchronous_search_of_opensearch_says_its_state():
     states: list[Any] = [{"state": "RUNNING"}, {"state": "SUCCEEDED", "response": found([], 7)}]
 
     def node(request: Request) -> tuple[int, Any]:
-        return 200, states.pop(0) if request.method == "GET" else {"id": "x"}
+        return 200, states.pop(0) if request.method == "GET" else {"id": "x", "state": "RUNNING"}
 
     played = composite(node, *ASYNC, context=OPENSEARCH)
     path = "/_plugins/_asynchronous_search"
@@ -190,14 +190,25 @@ def test_an_asynchronous_search_of_opensearch_says_its_state():
     assert played.lines[-2:] == [f"GET {path}/x", f"DELETE {path}/x"]
 
 
-def test_an_asynchronous_search_that_was_answered_at_once_is_not_asked_after():
-    played = composite(lambda _: (200, {"is_running": False}), *ASYNC)
-    assert (len(played.requests), outcome(played)) == (1, Outcome.OK)
+@pytest.mark.parametrize(
+    ("ended", "expected"),
+    [
+        ({"response": found([], 7)}, Outcome.OK),
+        ({"response": found([], 7, _shards={"total": 2, "failed": 1})}, Outcome.PARTIAL),
+        ({"response": found([], 7), "error": {"type": "x"}}, Outcome.HTTP_ERROR),
+        ({}, Outcome.BAD_BODY),
+    ],
+)
+def test_an_asynchronous_search_that_was_answered_at_once_is_judged_and_not_asked_after(
+    ended: dict[str, Any], expected: Outcome
+):
+    played = composite(lambda _: (200, {"is_running": False, **ended}), *ASYNC)
+    assert (len(played.requests), outcome(played)) == (1, expected)
 
 
 def test_a_search_that_still_runs_after_all_tries_is_a_failure():
-    def node(request: Request) -> tuple[int, Any]:
-        return 200, {"is_running": True} if request.method == "GET" else {"id": "x"}
+    def node(_request: Request) -> tuple[int, Any]:
+        return 200, {"is_running": True, "id": "x"}
 
     get = {**ASYNC[1], "retry-until-success": False, "retries": 2}
     played = composite(node, ASYNC[0], get)

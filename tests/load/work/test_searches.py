@@ -10,7 +10,7 @@ from benchctl.load.request import Request
 from benchctl.load.workload import WorkContext
 from benchctl.results.plan import EngineName
 from benchctl.results.samples import Outcome
-from load.playing import found, play, request_of, workload
+from load.playing import found, outcome, play, play_operation, request_of, workload
 
 NUMBERS = {"kind": "list", "items": [1, 2, 3, 4, 5, 6]}
 
@@ -108,11 +108,55 @@ def raw(path: str = "/_cat/indices", **keys: Any) -> Any:
     return request_of(operation_type="raw-request", path=path, **keys)
 
 
-def test_a_raw_batch_is_judged_search_by_search_where_its_answer_is_whole():
-    body = b'{"took": 3, "responses": [{"status": 400, "error": "no"}]}'
-    assert raw("/big5/_msearch?x=1", method="POST").judge(200, body).outcome is not Outcome.OK
-    for filtered in ({"path": "/_msearch?filter_path=took"}, {"request_params": {"filter_path": "took"}}):
-        assert raw(**{"path": "/_msearch", **filtered}).judge(200, body).outcome is Outcome.OK
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/big5/_search?size=0", b'{"took":1,"_shards":{"total":2,"failed":1},"hits":{}}'),
+        ("/_msearch", b'{"took":3,"responses":[{"took":1,"_shards":{"total":2,"failed":1}}]}'),
+        ("/_bulk", b'{"took":3,"errors":true,"items":[{"index":{"error":{"type":"x"}}}]}'),
+    ],
+)
+def test_a_raw_request_is_judged_like_the_operation_that_it_is(path: str, body: bytes):
+    for filtered in ({}, {"request_params": {"filter_path": "took"}}):
+        request = raw(path, method="POST", body=[{}, {}], **filtered)
+        assert request.judge(200, body).outcome is Outcome.PARTIAL
+        assert ("filter_path=took" in request.path) == bool(filtered)
+    step = {"operation-type": "raw-request", "name": "r", "path": path, "method": "POST", "body": [{}, {}]}
+    played = play_operation(lambda _request: (200, body), operation_type="composite", requests=[step])
+    assert outcome(played) is Outcome.PARTIAL
+
+
+@pytest.mark.parametrize(
+    ("responses", "expected"), [(0, Outcome.BAD_BODY), (1, Outcome.BAD_BODY), (2, Outcome.OK)]
+)
+def test_a_batch_needs_a_response_to_each_of_its_searches(responses: int, expected: Outcome):
+    one = b'{"took":1,"_shards":{"total":1,"failed":0},"hits":{"total":{"value":1,"relation":"eq"}}}'
+    body = b'{"took":3,"responses":[%s]}' % b",".join([one] * responses)
+    for request in (
+        request_of(operation_type="multi-search", searches=[{"body": {}}, {"body": {}}]),
+        raw("/_msearch", method="POST", body=[{}, {}, {}, {}]),
+    ):
+        assert request.judge(200, body).outcome is expected
+
+
+@pytest.mark.parametrize(
+    ("kind", "keys", "reads"),
+    [
+        ("paginated-search", {"body": {"sort": ["a"]}, "pages": 2}, "hits.hits.sort"),
+        ("scroll-search", {"body": {}, "pages": 2}, "_scroll_id"),
+        (
+            "composite-agg",
+            {"body": {"aggs": {"a": {"composite": {"sources": []}}}}, "pages": 2},
+            "aggregations.a.after_key",
+        ),
+        ("sql", {"body": {"query": "select 1", "fetch_size": 1}, "pages": 2}, "cursor"),
+    ],
+)
+def test_pages_are_asked_for_what_says_where_the_next_one_begins(kind: str, keys: Any, reads: str):
+    played = play_operation(
+        lambda _request: (503, b""), operation_type=kind, request_params={"filter_path": "took"}, **keys
+    )
+    assert reads in played.requests[0].path
 
 
 def test_a_raw_request_goes_out_as_it_is_written():

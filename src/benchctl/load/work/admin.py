@@ -13,9 +13,7 @@ from benchctl.load.request import (
     Answer,
     Judge,
     Request,
-    accepting,
     is_unsupported,
-    judge_health,
     judge_plain,
     judging,
     shorten,
@@ -221,7 +219,6 @@ def open_polled_force_merge(operation: ForceMerge, order: WorkOrder) -> Workload
             **own_query(operation, ForceMerge.wire),
             "wait_for_completion": "false",
         },
-        judge=judge_plain,
     )
 
     def script(_number: int) -> Script:
@@ -232,7 +229,7 @@ def open_polled_force_merge(operation: ForceMerge, order: WorkOrder) -> Workload
             task = _decode_task(started.exchange.body).task
         except UNDECODABLE as err:
             return Answer(Outcome.BAD_BODY, reason=shorten(f"the merge has no task to ask after: {err}"))
-        question = envelope.request("GET", f"/_tasks/{quote(task, safe=':')}", judge=judge_plain)
+        question = envelope.request("GET", f"/_tasks/{quote(task, safe=':')}")
         return (yield from poll(question, _merge_verdict, operation.poll_period))
 
     return Numbered(script, order.clients)
@@ -322,7 +319,6 @@ def _open_create_index(operation: CreateIndex, order: WorkOrder) -> Workload:
             f"/{quote(name, safe='')}",
             _encoded(_with_mark(_with_settings(body, operation.settings), context.mark)),
             params=operation.url_params,
-            judge=judge_plain,
         )
 
     return _each([request(name) for name in names_of(operation.index) or _indices(operation, context)], order)
@@ -347,16 +343,16 @@ def _open_data_streams(operation: CreateDataStream | DeleteDataStream, order: Wo
         raise _nothing(operation, "data-stream", "data streams")
     method = "DELETE" if isinstance(operation, DeleteDataStream) else "PUT"
     missing = isinstance(operation, DeleteDataStream) and operation.only_if_exists
-    judge = accepting(judge_plain, {HTTPStatus.NOT_FOUND} if missing else ())
+    accepted = {HTTPStatus.NOT_FOUND} if missing else ()
     envelope = Envelope(operation)
 
-    def request(path: str, judge: Judge) -> Request:
-        return envelope.request(method, path, params=operation.url_params, judge=judge)
+    def request(path: str, judge: Judge | None = None) -> Request:
+        return envelope.request(method, path, params=operation.url_params, judge=judge, accepted=accepted)
 
     pairs = [
         (
-            request(f"/_data_stream/{quote(name, safe=',*')}", _unless_lacking(judge)),
-            request(f"/{quote(name, safe=',*')}", judge),
+            request(f"/_data_stream/{quote(name, safe=',*')}", _judge_unless_lacking),
+            request(f"/{quote(name, safe=',*')}"),
         )
         for name in names
     ]
@@ -391,14 +387,13 @@ def _open_create_template(operation: CreateTemplate, order: WorkOrder) -> Worklo
             f"/{_PATHS[kind]}/{quote(name, safe='')}",
             _encoded(settle(body, operation.settings)),
             params=operation.url_params,
-            judge=judge_plain,
         )
 
     requests = [request(name, body) for name, body in found.items()]
     if not any(DATA_STREAM in body for body in found.values()):
         return _each(requests, order)
     plain = [request(name, as_plain_template(body, order.context.templates)) for name, body in found.items()]
-    question = envelope.request("GET", DATA_STREAMS, judge=_unless_lacking(judge_plain))
+    question = envelope.request("GET", DATA_STREAMS, judge=_judge_unless_lacking)
 
     def script(_number: int) -> Script:
         reply = yield from ask(question)
@@ -441,13 +436,9 @@ def _open_delete_template(operation: DeleteTemplate, order: WorkOrder) -> Worklo
     return Numbered(script, order.clients)
 
 
-def _unless_lacking(judge: Judge) -> Judge:
-    """Accepts that a node has no data streams: a substitute request follows."""
-
-    def judged(status: int, body: bytes) -> Answer:
-        return Answer(Outcome.OK) if is_unsupported(status, body) else judge(status, body)
-
-    return judged
+def _judge_unless_lacking(status: int, body: bytes) -> Answer:
+    """Accept that a node has no data streams: a substitute request follows."""
+    return Answer(Outcome.OK) if is_unsupported(status, body) else judge_plain(status, body)
 
 
 def _lacks(reply: Reply) -> bool:
@@ -487,7 +478,7 @@ def _delete(operation: Operation, envelope: Envelope, path: str, missing: bool) 
         "DELETE",
         path,
         params=operation.url_params,
-        judge=accepting(judge_plain, {HTTPStatus.NOT_FOUND} if missing else ()),
+        accepted={HTTPStatus.NOT_FOUND} if missing else (),
     )
 
 
@@ -498,7 +489,7 @@ def _delete_matching(operation: Operation, envelope: Envelope, patterns: Iterabl
         "GET",
         f"/{listed}/_alias",
         params={"ignore_unavailable": "true"},
-        judge=accepting(judge_plain, {HTTPStatus.NOT_FOUND}),
+        accepted={HTTPStatus.NOT_FOUND},
     )
     reply = yield from ask(question)
     if reply.answer.outcome is not Outcome.OK or reply.exchange.status == HTTPStatus.NOT_FOUND:
@@ -605,10 +596,10 @@ def _stop(operation: WaitForTransform, envelope: Envelope, path: str, order: Wor
     }
     # OpenSearch's transforms know none of these.
     params = {**(own if engine == "elasticsearch" else {}), **operation.url_params}
-    stopped = yield from ask(envelope.request("POST", f"{path}/_stop", params=params, judge=judge_plain))
+    stopped = yield from ask(envelope.request("POST", f"{path}/_stop", params=params))
     if stopped.answer.outcome is not Outcome.OK or not operation.wait_for_completion:
         return stopped.answer
-    question = envelope.request("GET", _stats(path, order), judge=judge_plain)
+    question = envelope.request("GET", _stats(path, order))
     while True:
         reply = yield from ask(question)
         if reply.answer.outcome is not Outcome.OK:
@@ -659,7 +650,6 @@ def open_downsample(operation: Downsample, order: WorkOrder) -> Workload:
             f"/{quote(source, safe='')}/_downsample/{quote(target, safe='')}",
             msgspec.json.encode(body),
             params=operation.url_params,
-            judge=judge_plain,
         )
     )
 
@@ -674,9 +664,7 @@ _Found = Generator[Item, Reply | None, list[str] | Answer]
 
 def _shrink_all(operation: ShrinkIndex, order: WorkOrder) -> Script:
     envelope = Envelope(operation, timeout_s=LONG_TIMEOUT_S)
-    listing = envelope.request(
-        "GET", f"/{quote(operation.source_index, safe=',*')}/_settings", judge=judge_plain
-    )
+    listing = envelope.request("GET", f"/{quote(operation.source_index, safe=',*')}/_settings")
     sources = yield from _keys(listing, "")
     if isinstance(sources, Answer):
         return sources
@@ -684,7 +672,7 @@ def _shrink_all(operation: ShrinkIndex, order: WorkOrder) -> Script:
         return Answer(Outcome.HTTP_ERROR, reason=f"there is no index '{operation.source_index}'")
     nodes: list[str] | Answer = [operation.shrink_node] if operation.shrink_node else []
     if not nodes:
-        nodes = yield from _keys(envelope.request("GET", "/_nodes/data:true", judge=judge_plain), "nodes")
+        nodes = yield from _keys(envelope.request("GET", "/_nodes/data:true"), "nodes")
     if isinstance(nodes, Answer):
         return nodes
     if not nodes:
@@ -714,9 +702,7 @@ def _shrink(operation: ShrinkIndex, envelope: Envelope, source: str, target: str
     source_path, target_path = quote(source, safe=""), quote(target, safe="")
     steps = [
         with_body(
-            envelope.request(
-                "PUT", f"/{source_path}/_settings", params={"preserve_existing": "true"}, judge=judge_plain
-            ),
+            envelope.request("PUT", f"/{source_path}/_settings", params={"preserve_existing": "true"}),
             msgspec.json.encode({"settings": {where: node, "index.blocks.write": "true"}}),
         ),
         _settled(envelope, source_path),
@@ -725,7 +711,6 @@ def _shrink(operation: ShrinkIndex, envelope: Envelope, source: str, target: str
                 "PUT",
                 f"/{source_path}/_shrink/{target_path}",
                 params=operation.url_params,
-                judge=judge_plain,
             ),
             msgspec.json.encode({**operation.target_body, "settings": settings}),
         ),
@@ -749,7 +734,6 @@ def _settled(envelope: Envelope, path: str) -> Request:
             "wait_for_no_relocating_shards": "true",
             "timeout": f"{LONG_TIMEOUT_S:.0f}s",
         },
-        judge=judge_health,
     )
 
 
@@ -771,8 +755,8 @@ def open_train_model(operation: TrainKnnModel, order: WorkOrder) -> Workload:
     envelope = Envelope(operation)
     path = f"/_plugins/_knn/models/{quote(operation.model_id, safe='')}"
     body = msgspec.json.encode(operation.body)
-    train = envelope.request("POST", f"{path}/_train", body, params=operation.url_params, judge=judge_plain)
-    question = envelope.request("GET", path, judge=judge_plain)
+    train = envelope.request("POST", f"{path}/_train", body, params=operation.url_params)
+    question = envelope.request("GET", path)
 
     def script(_number: int) -> Script:
         reply = yield from ask(train)

@@ -19,7 +19,7 @@ from benchctl.corpus.bulk import (
 )
 from benchctl.corpus.random_bits import key as mix_key
 from benchctl.errors import BenchctlError
-from benchctl.load.request import Request, judge_bulk
+from benchctl.load.request import Request
 from benchctl.load.work.common import NDJSON, Envelope, with_body
 from benchctl.load.workload import Program, Source, WorkContext, Workload, WorkOrder
 from benchctl.track.operations.admin import Names, names_of
@@ -151,7 +151,6 @@ def _kind(operation: Bulk, order: WorkOrder, source: Source) -> _Kind:
             **{name: url_param(value) for name, value in params.items() if value is not None},
             **operation.url_params,
         },
-        judge=judge_bulk,
     )
     if source.has_actions:
         return _Kind(request, frame_lines, lines=2)

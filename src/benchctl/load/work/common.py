@@ -2,7 +2,7 @@
 
 import operator
 import sys
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
 from urllib.parse import urlencode
@@ -10,7 +10,8 @@ from urllib.parse import urlencode
 import msgspec
 
 from benchctl.errors import BenchctlError
-from benchctl.load.request import Answer, Judge, Request, accepting, judge_plain
+from benchctl.load.forms import answerable, judge_of
+from benchctl.load.request import Answer, Judge, Request, accepting
 from benchctl.load.workload import Item, Numbered, Program, Reply, Script, Workload, WorkOrder, ask
 from benchctl.results.samples import Outcome
 from benchctl.track.operations.common import Assertion, Cannot, Form, Operation, Retried, url_param
@@ -53,25 +54,29 @@ class Envelope:
         path: str,
         body: bytes = b"",
         *,
-        judge: Judge,
+        judge: Judge | None = None,
+        reads: Collection[str] = (),
         params: Mapping[str, str] | None = None,
+        accepted: Collection[int] = (),
         searches: int = 0,
         weight: int = 1,
     ) -> Request:
         """Return one request.
 
-        `path` is percent-encoded and may have a query, to which `params` are added. `searches` is by how much
-        the node's own count of searches grows, `weight` the units of throughput.
+        `path` is percent-encoded and may have a query, to which `params` are added. `judge` is by default
+        that of the path, to which statuses of `accepted` are like 200; `reads` are further fields of the
+        response that the operation needs. `searches` is by how much the node's own count of searches grows,
+        `weight` the units of throughput.
         """
         if params:
             path = f"{path}{'&' if '?' in path else '?'}{urlencode(params)}"
         return Request(
             method=method,
-            path=path,
+            path=answerable(method, path, reads),
             body=body,
             headers=self._headers,
             timeout_s=self._timeout_s,
-            judge=accepting(judge, self._accepted),
+            judge=accepting(judge or judge_of(method, path), {*self._accepted, *accepted}),
             searches=searches,
             weight=weight,
             retries=self._retries,
@@ -293,7 +298,7 @@ def open_cannot(operation: Cannot, order: WorkOrder) -> Workload:
     """Unsupported by benchctl; or by the node, where it refuses the request that the type has."""
     if operation.wire is None:
         return cannot(operation.reason, order)
-    probe = Envelope(operation).request(operation.wire.method, operation.wire.path, judge=judge_plain)
+    probe = Envelope(operation).request(operation.wire.method, operation.wire.path)
 
     def script(_number: int) -> Script:
         reply = yield from ask(probe)

@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 import msgspec
 
-from benchctl.load.request import UNDECODABLE, Answer, Request, accepting, judge_plain, judge_search, shorten
+from benchctl.load.request import RUNNING, UNDECODABLE, Answer, Request, shorten
 from benchctl.load.work.common import Envelope, with_body
 from benchctl.load.work.searches import searches_of
 from benchctl.load.workload import (
@@ -46,7 +46,6 @@ _ASYNC: Mapping[EngineName, str] = {
     "opensearch": "/_plugins/_asynchronous_search",
 }
 _PIT_KEEP_ALIVE = "1m"  # Rally's, from page to page
-_RUNNING = frozenset({"INIT", "RUNNING"})
 _OK = Answer(Outcome.OK)
 
 
@@ -58,7 +57,6 @@ class _OpenResponse(msgspec.Struct, gc=False):
 class _Progress(msgspec.Struct, gc=False):
     is_running: bool = False
     state: str = ""
-    response: msgspec.Raw = msgspec.Raw()
 
 
 _decode_open = msgspec.json.Decoder(_OpenResponse).decode
@@ -86,7 +84,6 @@ def _open_point(operation: OpenPointInTime, order: WorkOrder) -> Use:
         "POST",
         path,
         params={"keep_alive": operation.keep_alive, **operation.url_params},
-        judge=judge_plain,
     )
 
     def use(held: Held) -> Script:
@@ -110,7 +107,7 @@ def _close_point(operation: ClosePointInTime | DeletePointInTime, order: WorkOrd
         "DELETE",
         "/_search/point_in_time/_all",
         params=operation.url_params,
-        judge=accepting(judge_plain, {HTTPStatus.NOT_FOUND}),
+        accepted={HTTPStatus.NOT_FOUND},
     )
 
     def use(held: Held) -> Script:
@@ -130,9 +127,7 @@ def _close_request(
 ) -> Callable[[str], Request]:
     """Id of a point in time -> the request that closes it."""
     path = "/_pit" if engine == "elasticsearch" else "/_search/point_in_time"
-    request = envelope.request(
-        "DELETE", path, params=params, judge=accepting(judge_plain, {HTTPStatus.NOT_FOUND})
-    )
+    request = envelope.request("DELETE", path, params=params, accepted={HTTPStatus.NOT_FOUND})
 
     def close(found: str) -> Request:
         body = {"id": found} if engine == "elasticsearch" else {"pit_id": [found]}
@@ -142,9 +137,7 @@ def _close_request(
 
 
 def _list_points(operation: ListAllPointInTime, _order: WorkOrder) -> Use:
-    request = Envelope(operation).request(
-        "GET", "/_search/point_in_time/_all", params=operation.url_params, judge=judge_plain
-    )
+    request = Envelope(operation).request("GET", "/_search/point_in_time/_all", params=operation.url_params)
 
     def use(_held: Held) -> Script:
         return (yield from ask(request)).answer
@@ -199,7 +192,6 @@ def _submit_search(operation: SubmitAsyncSearch, order: WorkOrder) -> Use:
         path,
         msgspec.json.encode(operation.body),
         params=params,
-        judge=judge_plain,
         searches=searches_of(operation.body, order.context),
     )
 
@@ -221,9 +213,7 @@ def _get_searches(operation: GetAsyncSearch, order: WorkOrder) -> Use:
         for name, found in _searches(operation.retrieve_results_for, held):
             if found is None:
                 return _not_there(name)
-            request = envelope.request(
-                "GET", f"{path}/{quote(found, safe='')}", params=operation.url_params, judge=judge_plain
-            )
+            request = envelope.request("GET", f"{path}/{quote(found, safe='')}", params=operation.url_params)
             last = yield from _fetch(request, operation)
             if last.outcome is not Outcome.OK:
                 return last
@@ -242,8 +232,8 @@ def _fetch(request: Request, operation: GetAsyncSearch) -> Generator[Item, Reply
             progress = _decode_progress(reply.exchange.body)
         except UNDECODABLE as err:
             return Answer(Outcome.BAD_BODY, reason=shorten(f"it does not say how far it is: {err}"))
-        if not progress.is_running and progress.state not in _RUNNING:
-            return judge_search(reply.exchange.status, bytes(progress.response))
+        if not progress.is_running and progress.state not in RUNNING:
+            return reply.answer
         if not operation.retry_until_success and not left:
             return Answer(Outcome.BAD_BODY, reason="the search is still running")
         left -= 1
@@ -262,7 +252,6 @@ def _delete_searches(operation: DeleteAsyncSearch, order: WorkOrder) -> Use:
                     "DELETE",
                     f"{path}/{quote(found, safe='')}",
                     params=operation.url_params,
-                    judge=judge_plain,
                 )
             )
             if reply.answer.outcome is not Outcome.OK:

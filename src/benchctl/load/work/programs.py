@@ -8,16 +8,6 @@ from urllib.parse import quote
 import msgspec
 
 from benchctl.load.plugin_work import as_processed, open_plugin
-from benchctl.load.request import (
-    Judge,
-    accepting,
-    judge_health,
-    judge_plain,
-    judge_rows,
-    judge_search,
-    judge_shards,
-    judge_snapshot,
-)
 from benchctl.load.work.admin import (
     DECLARED,
     PROGRESS,
@@ -61,17 +51,9 @@ from benchctl.load.workload import Opener, Repeated, WorkContext, Workload, Work
 from benchctl.plugin.session import PluginNeedsError
 from benchctl.track.operations import admin, composite, search
 from benchctl.track.operations.catalogue import PluginOperation
-from benchctl.track.operations.common import AnswerKind, Cannot, Form, Operation, Retried, Varying
+from benchctl.track.operations.common import Cannot, Form, Operation, Retried, Varying
 
 _KEY = re.compile(r"\{(/?)(\w+)\}")
-_JUDGES: Mapping[AnswerKind, Judge] = {
-    "status": judge_plain,
-    "shards": judge_shards,
-    "health": judge_health,
-    "snapshot": judge_snapshot,
-    "search": judge_search,
-    "rows": judge_rows,
-}
 
 
 def _open_form(operation: Operation, order: WorkOrder) -> Workload:
@@ -82,12 +64,15 @@ def _open_form(operation: Operation, order: WorkOrder) -> Workload:
     # No body and an empty one are the same to both engines, and fewer bytes.
     body = msgspec.json.encode(operation.content) if operation.content else b""
     path = _path(operation, form, order)
+    condition = getattr(operation, "condition", None)
+    missing = getattr(operation, form.missing) if isinstance(form.missing, str) else form.missing
     request = Envelope(operation, timeout_s=LONG_TIMEOUT_S if form.slow else DEFAULT_TIMEOUT_S).request(
         form.method,
         path,
         body,
         params={**form.params, **own_query(operation, form), **operation.url_params},
-        judge=_judge(operation, form),
+        judge=None if condition is None else judge_condition(condition, form.condition_at),
+        accepted={HTTPStatus.NOT_FOUND} if missing else (),
         searches=searches_in(form.method, path, body, order.context),
     )
     if isinstance(operation, Varying) and operation.content:
@@ -108,13 +93,6 @@ def _path(operation: Operation, form: Form, order: WorkOrder) -> str:
         return "" if slash and target is None else slash + order.index(target)
 
     return _KEY.sub(value, own or form.path)
-
-
-def _judge(operation: Operation, form: Form) -> Judge:
-    condition = getattr(operation, "condition", None)
-    judge = _JUDGES[form.answer] if condition is None else judge_condition(condition, form.condition_at)
-    missing = getattr(operation, form.missing) if isinstance(form.missing, str) else form.missing
-    return accepting(judge, {HTTPStatus.NOT_FOUND} if missing else ())
 
 
 # Operations of several requests, and those that depend on more than they declare, have an opener each.

@@ -2,7 +2,7 @@
 
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
@@ -10,15 +10,14 @@ from urllib.parse import quote
 
 import msgspec
 
+from benchctl.load.forms import judge_of
 from benchctl.load.request import (
     UNDECODABLE,
     Answer,
+    Judge,
     Request,
-    accepting,
     judge_multi_search,
-    judge_plain,
     judge_profiled,
-    judge_search,
     shorten,
 )
 from benchctl.load.values import Bodies
@@ -70,7 +69,7 @@ def _single_search(
         "POST",
         path,
         params={**operation.url_params, **_cache_param(operation.cache)},
-        judge=judge_profiled if body.get("profile") else judge_search,
+        judge=judge_profiled if body.get("profile") else None,
         searches=searches_of(body, order.context),
     )
     return filled(request, order.bodies(operation, body), operation, order)
@@ -92,7 +91,7 @@ def open_multi_search(operation: MultiSearch, order: WorkOrder) -> Workload:
         "POST",
         f"/{order.index(operation.target)}/_msearch",
         params=operation.url_params,
-        judge=judge_multi_search,
+        judge=_of_batch(len(operation.searches)),
         searches=sum(searches_of(search.body, order.context) for search in operation.searches),
         weight=len(operation.searches),
     )
@@ -107,7 +106,7 @@ def open_multi_search(operation: MultiSearch, order: WorkOrder) -> Workload:
 
 
 def open_raw_request(operation: RawRequest, order: WorkOrder) -> Workload:
-    """Any request; only its status counts, but for a batch of searches, each of which can fail."""
+    """Open any request, judged by what its path says it is."""
     path = order.bodies(operation, operation.path)
     content: _Content
     if isinstance(operation.body, list):
@@ -127,7 +126,9 @@ def open_raw_request(operation: RawRequest, order: WorkOrder) -> Workload:
             quote(text, safe=PATH_SAFE),
             body,
             params=operation.url_params,
-            judge=judge_multi_search if _whole_batch(text, operation) else judge_plain,
+            judge=_of_batch(len(_batch(body)))
+            if judge_of(operation.method, text) is judge_multi_search
+            else None,
             searches=searches_in(operation.method, text, body, order.context),
         )
 
@@ -153,16 +154,26 @@ def searches_in(method: str, path: str, body: bytes, context: WorkContext) -> in
     if parts[-1] in {"_search", "_count"} or parts[-2:] in (["_search", "scroll"], ["_search", "template"]):
         return _searches_of_text(body, context)
     if parts[-1] == "_msearch":
-        lines = [line for line in body.splitlines() if line.strip()]
-        return sum(_searches_of_text(line, context) for line in lines[1::2])
+        return sum(_searches_of_text(line, context) for line in _batch(body))
     return 0
 
 
-def _whole_batch(path: str, operation: RawRequest) -> bool:
-    """Whether an answer has all that a batch is judged by."""
-    path, _, params = path.partition("?")
-    filtered = "filter_path" in params or "filter_path" in operation.url_params
-    return path.endswith("/_msearch") and not filtered
+def _batch(body: bytes) -> list[bytes]:
+    """Return the searches of a batch, without their headers."""
+    return [line for line in body.splitlines() if line.strip()][1::2]
+
+
+def _of_batch(searches: int) -> Judge:
+    """Return a judge of a response to that many searches."""
+
+    def judge(status: int, body: bytes) -> Answer:
+        answer = judge_multi_search(status, body)
+        if answer.outcome is Outcome.OK and len(answer.tooks_ms) != searches:
+            reason = f"{len(answer.tooks_ms)} responses to {searches} searches"
+            return Answer(Outcome.BAD_BODY, reason=reason)
+        return answer
+
+    return judge
 
 
 def _searches_of_text(body: bytes, context: WorkContext) -> int:
@@ -316,7 +327,7 @@ def open_paginated_search(operation: PaginatedSearch, order: WorkOrder) -> Workl
         return bytes(hits[-1].sort) if len(hits) >= size > 0 else None
 
     paged = _Paged(
-        request=_page_request(operation, order, _cache_param(operation.cache)),
+        request=_page_request(operation, order, _cache_param(operation.cache), reads=("hits.hits.sort",)),
         bodies=order.bodies(operation, body),
         pages=_most(operation.pages),
         begin=lambda template: template,
@@ -333,8 +344,14 @@ def open_composite_agg(operation: CompositeAgg, order: WorkOrder) -> Workload:
     changes = {} if operation.results_per_page is None else {"size": operation.results_per_page}
     body = change_composite(operation.body, names, changes)
     size = composite_at(body, names).get("size", _HITS)
+    inner = ".".join(("aggregations", *names))
     paged = _Paged(
-        request=_page_request(operation, order, _cache_param(operation.cache)),
+        request=_page_request(
+            operation,
+            order,
+            _cache_param(operation.cache),
+            reads=(f"{inner}.after_key", f"{inner}.buckets.key"),
+        ),
         bodies=order.bodies(operation, change_composite(body, names, {"after": _AFTER_MARK})),
         pages=_most(operation.pages),
         begin=lambda template: template.replace(_AFTER, b""),
@@ -369,12 +386,10 @@ def open_scroll(operation: Search | ScrollSearch, order: WorkOrder) -> Workload:
         params["sort"] = "_doc"
     envelope = _envelope(operation)
     scroll = _Scroll(
-        first=_page_request(operation, order, params, envelope),
-        more=envelope.request("POST", "/_search/scroll", judge=judge_search, searches=1),
+        first=_page_request(operation, order, params, envelope, reads=("_scroll_id", "hits.hits._id")),
+        more=envelope.request("POST", "/_search/scroll", searches=1),
         # An exhausted scroll is gone already.
-        clear=envelope.request(
-            "DELETE", "/_search/scroll", judge=accepting(judge_plain, {HTTPStatus.NOT_FOUND})
-        ),
+        clear=envelope.request("DELETE", "/_search/scroll", accepted={HTTPStatus.NOT_FOUND}),
         bodies=order.bodies(operation, body),
         keep_alive=params["scroll"],
         size=size,
@@ -451,13 +466,18 @@ def _envelope(operation: _Pages | VectorSearch) -> Envelope:
 
 
 def _page_request(
-    operation: _Pages, order: WorkOrder, params: Mapping[str, str], envelope: Envelope | None = None
+    operation: _Pages,
+    order: WorkOrder,
+    params: Mapping[str, str],
+    envelope: Envelope | None = None,
+    *,
+    reads: Collection[str],
 ) -> Request:
     return (envelope or _envelope(operation)).request(
         "POST",
         _search_path(operation, order),
         params={**operation.url_params, **params},
-        judge=judge_search,
+        reads=reads,
         searches=searches_of(operation.body, order.context),
     )
 
@@ -484,13 +504,13 @@ def open_sql(operation: Sql, order: WorkOrder) -> Workload:
         path,
         msgspec.json.encode(operation.body),
         params=operation.url_params,
-        judge=judge_plain,
+        reads=("cursor",),
         searches=1,
     )
     if operation.pages == 1 and "fetch_size" not in operation.body:
         return Repeated(query)
-    more = envelope.request("POST", path, params=operation.url_params, judge=judge_plain, searches=1)
-    close = envelope.request("POST", f"{path}/close", judge=judge_plain)
+    more = envelope.request("POST", path, params=operation.url_params, reads=("cursor",), searches=1)
+    close = envelope.request("POST", f"{path}/close")
 
     def script(_number: int) -> Script:
         request, cursor = query, b""

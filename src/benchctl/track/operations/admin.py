@@ -19,9 +19,7 @@ from benchctl.track.operations.common import (
 class ForceMerge(OnIndex, frozen=True, kw_only=True, tag="force-merge"):
     """Merge segments."""
 
-    wire: ClassVar[Form] = Form(
-        "POST", "/{index}/_forcemerge", query=("max_num_segments",), answer="shards", slow=True
-    )
+    wire: ClassVar[Form] = Form("POST", "/{index}/_forcemerge", query=("max_num_segments",), slow=True)
 
     max_num_segments: int | None = None  # down to how many; None leaves it to the node
     # Wait in one request, or start the merge and ask until it is done. The node keeps the outcome of a

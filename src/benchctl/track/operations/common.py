@@ -40,9 +40,6 @@ class Assertion(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=
     value: int | float | str | bool  # a number, a text or a truth
 
 
-AnswerKind = Literal["status", "shards", "health", "snapshot", "search", "rows"]
-"""How an answer is judged: by its status alone, or also by what its body says, as that of a refresh does."""
-
 Progress = Literal["recovered", "snapshot complete", "no snapshot running"]
 """What an operation that waits asks for again and again."""
 
@@ -64,7 +61,6 @@ class Form:
     params: Mapping[str, str] = field(default_factory=dict)
     # Makes it of the operation; None for the operation's own `body`, where it has that key.
     body: "Callable[[Any], Any] | None" = None
-    answer: AnswerKind = "status"  # how what comes back is judged
     condition_at: str = ""  # a path in front of that of the operation's `condition`, where it has one
     until: Progress | None = None  # what the answer must say; the request is sent again until it does
     every: str = ""  # the key of the operation with the seconds between these requests

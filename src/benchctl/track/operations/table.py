@@ -172,15 +172,15 @@ ROWS = (
     Row(
         "refresh",
         "Make everything indexed visible.",
-        Form("POST", "/{index}/_refresh", answer="shards", slow=True),
+        Form("POST", "/{index}/_refresh", slow=True),
         base=OnIndex,
     ),
-    Row("flush", "Commit.", Form("POST", "/{index}/_flush", answer="shards", slow=True), base=OnIndex),
+    Row("flush", "Commit.", Form("POST", "/{index}/_flush", slow=True), base=OnIndex),
     Row(
         "cluster-health",
         "Wait for the health in the request parameters; with `retry-until-success`, until it is reached.",
         # As in Rally it is that of the cluster: the track's index need not exist yet.
-        Form("GET", "/_cluster/health{/index}", answer="health"),
+        Form("GET", "/_cluster/health{/index}"),
         base=OnIndex,
         reads=True,
     ),
@@ -257,14 +257,14 @@ ROWS = (
     Row(
         "create-snapshot",
         "Take a snapshot.",
-        Form("PUT", _SNAPSHOT, flags=("wait_for_completion",), answer="snapshot", slow=True),
+        Form("PUT", _SNAPSHOT, flags=("wait_for_completion",), slow=True),
         _MORE,
         base=Operation,
     ),
     Row(
         "restore-snapshot",
         "Restore a snapshot.",
-        Form("POST", f"{_SNAPSHOT}/_restore", flags=("wait_for_completion",), answer="snapshot", slow=True),
+        Form("POST", f"{_SNAPSHOT}/_restore", flags=("wait_for_completion",), slow=True),
         _MORE,
         base=Operation,
     ),
@@ -372,7 +372,7 @@ ROWS = (
     Row(
         "esql",
         "A query in ES|QL.",
-        Form("POST", "/_query", body=_esql, answer="rows"),
+        Form("POST", "/_query", body=_esql),
         {**_ESQL, "detailed-results": _FLAG._replace(about="answers are always read in full detail.")},
         base=Operation,
         shown=True,
@@ -381,7 +381,7 @@ ROWS = (
     Row(
         "esql-profile",
         "A query in ES|QL that the node also profiles; benchctl draws no figures from the profile.",
-        Form("POST", "/_query", body=_esql_profile, answer="rows"),
+        Form("POST", "/_query", body=_esql_profile),
         _ESQL,
         base=Operation,
         shown=True,
