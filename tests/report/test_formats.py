@@ -1,13 +1,16 @@
 import csv
 import io
 from collections.abc import Callable
+from typing import Any, get_args
 from xml.etree import ElementTree as ET
 
 import msgspec
 import pytest
 
 from benchctl.errors import UsageError
-from benchctl.report.formats import Document, document, render
+from benchctl.report.formats import Document, Format, document, render
+from benchctl.report.html.page import render_page, run_subject
+from benchctl.report.screen import render_screen
 from benchctl.results.figures import TaskSummary
 from benchctl.results.model import RunRecord
 from benchctl.stats.analyse import analyse, analyse_run
@@ -39,7 +42,7 @@ def test_csv_has_a_line_for_every_contender_in_full_precision(build: Callable[..
     assert [float(value) for value in line["values_baseline"].split()] == list(
         analysis.rows[2].figures[0].values
     )
-    assert line["caveats"] == "answers-differ"
+    assert line["caveats"].split() == ["answers-differ", *(doubt.code for doubt in analysis.caveats)]
 
 
 def test_csv_leaves_unknown_values_empty(build: Callable[..., RunRecord]):
@@ -223,3 +226,33 @@ def test_the_summary_has_the_gate_first_and_folds_the_rest_away():
     marks = [text.index(mark) for mark in ("**Gate: ", "**Verdict:**", "<details>", "</details>")]
     assert marks == sorted(marks)
     assert "Gate" not in render(analysis, "github")
+
+
+@pytest.mark.parametrize("output_format", get_args(Format))
+@pytest.mark.parametrize(
+    ("change", "word"), [({"plan": True}, "test-mode"), ({"status": "running"}, "running")]
+)
+def test_a_trial_and_a_run_that_has_not_ended_are_named_in_every_format(
+    record: RunRecord, output_format: Format, change: dict[str, Any], word: str
+):
+    if "plan" in change:
+        change = {"plan": msgspec.structs.replace(record.plan, test_mode=True)}
+    changed = msgspec.structs.replace(record, **change)
+    analysis = analyse_run(changed)
+    if output_format == "html":
+        text = render_page(run_subject(changed, analysis), inline=True)
+    else:
+        text = render(analysis, output_format)
+    word = "unfinished" if (output_format, word) == ("csv", "running") else word
+    assert word in text
+    assert word not in render(analyse_run(record), "text")
+    assert word in str(render_screen(analysis)) or output_format == "csv"
+
+
+def test_no_case_of_a_trial_passes_or_fails():
+    record = complete_record()
+    plan = msgspec.structs.replace(record.plan, test_mode=True)
+    suite = cases(analyse_run(msgspec.structs.replace(record, plan=plan)))
+    assert suite.get("skipped") == suite.get("tests") != "0"
+    unfinished = cases(analyse_run(msgspec.structs.replace(record, status="interrupted")))
+    assert [one.get("type") for one in unfinished.findall("testcase/error")] == ["unfinished"]

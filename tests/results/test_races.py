@@ -35,7 +35,7 @@ STARTED = "2026-01-31T23:59:59+00:00"
 
 def make_race(layout: Layout | None = None, **changes: Any) -> Race:
     fork = make_fork("es", 1, make_summary("range", 4.0, **changes), started=STARTED)
-    record = make_record("run-1", forks=(fork,), tags=("before",), caveats=("noisy",))
+    record = make_record("run-1", status="complete", forks=(fork,), tags=("before",), caveats=("noisy",))
     (race,) = races_of(record, fork, layout or Layout())
     return race
 
@@ -276,3 +276,11 @@ def test_ids_go_on_from_one_row_group_to_the_next(tmp_path: Path):
     for body in sample_bodies(folder, race):
         ids |= set(body.content.splitlines()[::2])
     assert len(ids) == rows * RECORDS_A_SAMPLE
+
+
+def test_records_of_a_trial_and_of_a_run_that_has_not_ended_say_so():
+    fork = make_fork("es", 0, make_summary("range", 4.0))
+    record = make_record("r", plan=make_plan(test_mode=True), status="interrupted", forks=(fork,))
+    (race,) = races_of(record, fork, Layout())
+    for _, one in (*race.results(), *race.metrics(), ("", race.document())):
+        assert (one["meta"]["test_mode"], one["meta"]["unfinished"]) == (True, "interrupted")

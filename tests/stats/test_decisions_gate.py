@@ -6,7 +6,7 @@ import pytest
 
 from benchctl.stats.analyse import analyse
 from benchctl.stats.analysis import Analysis
-from benchctl.stats.caveat import Caveat, answers_differ, failed_forks
+from benchctl.stats.caveat import Caveat, CaveatCode, answers_differ, failed_forks
 from benchctl.stats.decisions import GateResult, gate
 from benchctl.stats.metrics import THROUGHPUT, Metric, metric
 from benchctl.track.model import Task
@@ -225,3 +225,13 @@ def test_what_never_happened_passes_and_what_began_to_happen_does_not():
     worse = judged(2.0)
     assert worse.outcome == "regression"
     assert worse.reasons[0] == "os in a, collector pauses: slower, 0 ms against 7 ms, p 0.0022"
+
+
+@pytest.mark.parametrize("code", ["test-mode", "unfinished"])
+@pytest.mark.parametrize("factor", [1.0, 1.2])
+def test_a_trial_decides_nothing_and_what_has_not_ended_does_not_pass(code: CaveatCode, factor: float):
+    found = analysis((FLAT, scaled(factor)))
+    doubted = gate(msgspec.structs.replace(found, caveats=(Caveat(code, "run r"),)))
+    slower = code == "unfinished" and factor > 1
+    assert doubted.outcome == ("regression" if slower else "inconclusive")
+    assert "run r" in doubted.reasons

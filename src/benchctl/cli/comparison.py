@@ -15,7 +15,7 @@ from benchctl.results.select import Archive, Selection, Side
 from benchctl.spec import ComparedAs
 from benchctl.stats.analyse import analyse, versions_of, with_imports
 from benchctl.stats.analysis import Analysis
-from benchctl.stats.caveat import Caveat
+from benchctl.stats.caveat import Caveat, run_doubts
 from benchctl.stats.metrics import (
     SUMMARISED,
     Metric,
@@ -189,6 +189,7 @@ def comparison_analysis(
     marks = [f"unlike results, compared by force: {text}" for text in selection.differences]
     own = [*selection.remarks, *(text for side in sides for text in side.run.caveats)]
     caveats = (
+        *(doubt for side in sides for doubt in run_doubts(side.run)),
         *(Caveat("unlike", text) for text in marks),
         *(Caveat("run", text) for text in own),
         *found.caveats,

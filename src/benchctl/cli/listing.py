@@ -34,7 +34,7 @@ def runs_command(runs_folder: Path | None, output_format: TableFormat) -> None:
     rows = [
         (
             record.id,
-            state_of(record),
+            state_of(record) + (" (test mode)" if record.plan.test_mode else ""),
             list(record.plan.families),
             record.plan.corpus.documents or None,  # 0 stands for unknown in imported runs
             f"{record.total - len(record.missing())}/{record.total}",

@@ -146,7 +146,8 @@ def _wrapped(line: str, width: int | None) -> list[str]:
 
 def _run_lines(record: RunRecord) -> Iterator[str]:
     plan = record.plan
-    yield f"{record.id}, {record.created}, {record.status}"
+    status = record.unfinished or record.status
+    yield f"{record.id}, {record.created}, {status}{', a trial (--test-mode)' if plan.test_mode else ''}"
     if record.tags:
         yield f"tags: {' '.join(record.tags)}"
     if record.stopped:

@@ -154,13 +154,14 @@ def _csv(analysis: Analysis) -> str:
             writer.writerow(
                 _csv_line(
                     row,
+                    analysis,
                     {name: getattr(comparison, name) for name in _COMPARISON_COLUMNS},
                     figures[comparison.baseline],
                     figures[comparison.contender],
                 )
             )
         if not row.comparisons:
-            writer.writerow(_csv_line(row, _alone(row.figures[0]), row.figures[0], None))
+            writer.writerow(_csv_line(row, analysis, _alone(row.figures[0]), row.figures[0], None))
     return stream.getvalue()
 
 
@@ -175,7 +176,7 @@ def _alone(figures: Figures) -> dict[str, object]:
 
 
 def _csv_line(
-    row: Row, comparison: dict[str, object], baseline: Figures, contender: Figures | None
+    row: Row, analysis: Analysis, comparison: dict[str, object], baseline: Figures, contender: Figures | None
 ) -> list[object]:
     """Full precision; an empty field where there is no value; lists separated by spaces, holes as nan."""
     return [
@@ -183,7 +184,7 @@ def _csv_line(
         *(comparison.get(name) for name in _COMPARISON_COLUMNS),
         *(_values(side) if side else None for side in (baseline, contender)),
         *(" ".join(side.load) if side else None for side in (baseline, contender)),
-        " ".join(dict.fromkeys(doubt.code for doubt in row.caveats)),
+        " ".join(dict.fromkeys(doubt.code for doubt in (*row.caveats, *analysis.caveats))),
     ]
 
 
@@ -194,11 +195,16 @@ def _values(side: Figures) -> str:
 def junit(analysis: Analysis, gate: GateResult | None = None) -> str:
     """Return a test case for every comparison: a regression is a failure.
 
-    What is open, or cannot be judged, is skipped; to a gate, if one was asked for, it is an error. So are
-    forks that failed, whoever asks.
+    What is inconclusive, or cannot be judged, is skipped; to a gate, if one was asked for, it is an error. So
+    are forks that failed and runs that have not ended, whoever asks. Doubts about everything are properties.
     """
     unclear = "skipped" if gate is None else "error"
     suite = ET.Element("testsuite", name=f"benchctl {headline(analysis)}")
+    if analysis.caveats:
+        properties = ET.SubElement(suite, "properties")
+    for doubt in analysis.caveats:
+        ET.SubElement(properties, "property", name=doubt.code, value=visible(doubt.text))
+    trial = next((doubt.text for doubt in analysis.caveats if doubt.code == "test-mode"), "")
     counts = dict.fromkeys(("tests", "failures", "errors", "skipped"), 0)
     for row, one, outcome, reason in outcomes(analysis):
         case = ET.SubElement(
@@ -207,20 +213,20 @@ def junit(analysis: Analysis, gate: GateResult | None = None) -> str:
             classname=f"benchctl.{analysis.sections[row.schedule].challenge}",
             name=visible(f"{row.label}, {metric_title(row)}: {one.contender} vs {one.baseline}"),
         )
-        kind = {"regression": "failure", "open": unclear}.get(outcome)
+        kind = unclear if trial else {"regression": "failure", "open": unclear}.get(outcome)
         if kind is not None:
-            doubt = ", provisional" if one.provisional else ""
-            ET.SubElement(case, kind, message=visible(f"{reason}{doubt}"), type=one.verdict)
+            mark = ", provisional" if one.provisional else ""
+            ET.SubElement(case, kind, message=visible(trial or f"{reason}{mark}"), type=one.verdict)
         ET.SubElement(case, "system-out").text = visible(comparison_text(row, one))
         counts["tests"] += 1
         if kind is not None:
             counts[{"failure": "failures", "error": "errors"}.get(kind, kind)] += 1
-    lost = [one.text for one in analysis.caveats if one.code == "failed-forks"]
+    lost = [(one.text, one.code) for one in analysis.caveats if one.code in {"failed-forks", "unfinished"}]
     if not any(analysis.forks.values()) and not analysis.build_rows:
-        lost.append("nothing was measured")
-    for text in lost:
+        lost.append(("nothing was measured", "failed-forks"))
+    for text, code in lost:
         case = ET.SubElement(suite, "testcase", classname="benchctl.forks", name=visible(text))
-        ET.SubElement(case, "error", message=visible(text), type="failed-forks")
+        ET.SubElement(case, "error", message=visible(text), type=code)
         counts["tests"] += 1
         counts["errors"] += 1
     for name, count in counts.items():

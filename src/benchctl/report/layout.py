@@ -555,7 +555,7 @@ def _reservations(analysis: Analysis) -> Iterator[str]:
 def _unsound(analysis: Analysis) -> Iterator[str]:
     """Failed requests or different answers: no verdict may stand without that."""
     for doubt in analysis.caveats:
-        if doubt.code in {"failed-forks", "unlike"}:
+        if doubt.code in {"failed-forks", "test-mode", "unfinished", "unlike"}:
             yield f"{doubt.text[:1].upper()}{doubt.text[1:]}."
     general = {doubt.code for doubt in analysis.caveats}
     yield from (text for code, text in _DESIGNS.items() if code in general)

@@ -172,9 +172,7 @@ def _plot(analysis: Analysis, others: Sequence[Text], lines: int, width: int) ->
 def _top(analysis: Analysis, plan: Plan | None, width: int) -> list[Text]:
     """What was compared, the verdict, and what was asked for."""
     top = [paragraph(headline(analysis), width, style="bold"), Text()]
-    trial = " A trial (--test-mode): its figures mean nothing." if plan is not None and plan.test_mode else ""
-    found = f"{verdict(analysis)}{trial}"
-    top += [paragraph(found, width, lead="VERDICT  ", style="bold"), Text()]
+    top += [paragraph(verdict(analysis), width, lead="VERDICT  ", style="bold"), Text()]
     if plan is not None and (where := _where(plan)):
         top[-1:-1] = [paragraph(where, width, lead="Hosts  ")]
     if plan is not None and plan.stop is not None:

@@ -80,7 +80,8 @@ def render_part(
     `notes` come each with the tasks that it is about, `precision` with what more forks would show.
     """
     if part == "precision":
-        return render_page(precision_grids(analysis), planning_lines(analysis, plan), width)
+        run_doubts = [doubt.text for doubt in analysis.caveats if doubt.code in {"test-mode", "unfinished"}]
+        return render_page(precision_grids(analysis), [*run_doubts, *planning_lines(analysis, plan)], width)
     notes = collect_notes(analysis)
     lines = [
         (dict.fromkeys(analysis.where(row) for row in analysis.rows if doubt in row.caveats), doubt)

@@ -354,7 +354,9 @@ class Plan(RunSettings, frozen=True, forbid_unknown_fields=True, rename="kebab",
     redline: RedlineSpec | None = None
     pin: PinSpec | None = None  # CPUs of nodes and driver; None to leave them to the kernel
     stop: StopSpec | None = None  # when it may end with fewer forks; None for always all of them
-    test_mode: bool = False  # its tasks were cut to see whether they work; its figures mean nothing
+    test_mode: Annotated[
+        bool, about("its tasks were cut to see whether they work; its values mean nothing")
+    ] = False
     # What every fork begins on: a copy of data that was prepared, or an empty node, whose data the
     # challenges make themselves.
     origin: DataOrigin = "prepared"

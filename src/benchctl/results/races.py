@@ -162,6 +162,10 @@ class Race:
         meta: dict[str, Any] = {"run": self.record.id, "variant": variant, "fork": self.fork.block}
         if spec is not None:
             meta |= {"engine": spec.engine, "distribution_version": spec.version}
+        if plan.test_mode:
+            meta["test_mode"] = True  # its values mean nothing
+        if self.record.unfinished:
+            meta["unfinished"] = self.record.unfinished
         if facts is not None:
             meta |= {"distribution_version": facts.version, "source_revision": facts.build}
         if plan.swept is not None:

@@ -181,6 +181,7 @@ RUNS: tuple[Column[RunRow], ...] = (
     _unless_imported("record.plan.restart"),
     _field(RunRow, "record.plan.heap_mb", zero_unknown=True),
     _field(RunRow, "record.plan.paired"),
+    _field(RunRow, "record.plan.test_mode"),
     *_fields(RunRow, "record.environment", "hostname cpu_model"),
     _field(RunRow, "record.environment.cpus", zero_unknown=True),
     _field(RunRow, "record.environment.benchctl"),
@@ -189,8 +190,12 @@ RUNS: tuple[Column[RunRow], ...] = (
 )
 
 
+_COMPARED = "done, and not there for evidence alone, or of a trial (--test-mode)"
+
+
 def _is_compared(row: ForkRow | TaskRow) -> bool:
-    return row.fork.status == "done" and not row.record.plan.is_extra(row.fork.block)
+    plan = row.record.plan
+    return row.fork.status == "done" and not plan.is_extra(row.fork.block) and not plan.test_mode
 
 
 def _of_variant(name: str, meaning: str, facts: Literal["engines", "plan.variants"]) -> Column[ForkRow]:
@@ -232,7 +237,7 @@ FORKS: tuple[Column[ForkRow], ...] = (
     _of_variant("lucene", "its Lucene", "engines"),
     _of_variant("jdk", "its Java runtime", "engines"),
     _field(ForkRow, "fork.evidence"),
-    Column("compared", "BOOLEAN", "done, and not there for evidence alone", _is_compared),
+    Column("compared", "BOOLEAN", _COMPARED, _is_compared),
     *_fields(ForkRow, "fork", "index_build wall_s requests_s"),
     Column("boots", "INTEGER", "node starts (or uses of a running cluster)", lambda row: len(row.fork.boots)),
     _over_boots("start_s", "node starts"),
@@ -342,7 +347,7 @@ def _metered(figure: Figure) -> Iterator[Column[TaskRow]]:
 TASKS: tuple[Column[TaskRow], ...] = (
     _field(TaskRow, "record.id", "run"),
     *_fields(TaskRow, "fork", "variant block status evidence"),
-    Column("compared", "BOOLEAN", "done, and not there for evidence alone", _is_compared),
+    Column("compared", "BOOLEAN", _COMPARED, _is_compared),
     Column(
         "challenge",
         "VARCHAR",

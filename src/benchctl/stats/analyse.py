@@ -126,7 +126,7 @@ def analyse_run(
         looks=looks_at([record]),
         builds={name: record.builds_of(name) for name in forks},
     )
-    own = tuple(Caveat("run", text) for text in record.caveats)
+    own = (*caveat.run_doubts(record), *(Caveat("run", text) for text in record.caveats))
     found = msgspec.structs.replace(
         found,
         caveats=(*own, *found.caveats),

@@ -1,10 +1,12 @@
 """Doubts as data: what weakens a figure, in words that tell the reader what to make of it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Literal
 
 import msgspec
+
+from benchctl.results.model import RunRecord
 
 CaveatCode = Literal[
     "answers-differ",
@@ -41,6 +43,7 @@ CaveatCode = Literal[
     "offered-rate",
     "one-index-build",
     "other-clocks",
+    "other-tasks",
     "permutation-disagrees",
     "run",
     "same-builds",
@@ -51,6 +54,8 @@ CaveatCode = Literal[
     "single-fork",
     "small-scale",
     "stalled",
+    "test-mode",
+    "unfinished",
     "unlike",
     "unpaired",
     "unsupported",
@@ -65,6 +70,17 @@ class Caveat(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     code: CaveatCode
     text: str  # for readers; one sentence without a final full stop
+
+
+def run_doubts(record: RunRecord) -> Iterator[Caveat]:
+    """Yield what must stand with every figure of a run: that it was a trial, or has not ended."""
+    if record.plan.test_mode:
+        yield Caveat("test-mode", f"run {record.id} was a trial (--test-mode): its values mean nothing")
+    if record.unfinished:
+        done = record.total - len(record.missing())
+        yield Caveat(
+            "unfinished", f"run {record.id} is {record.unfinished}: {done} of {record.total} forks are done"
+        )
 
 
 def single_fork(forks: Mapping[str, int]) -> Caveat:

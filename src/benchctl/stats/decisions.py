@@ -39,8 +39,8 @@ def gate(analysis: Analysis) -> GateResult:
     A regression is a comparison that is `slower`: beyond the practical margin, with Holm's p over everything
     that the gate looks at, so that it raises a false alarm in at most 5 % of all decisions. Anything that
     leaves a regression possible is inconclusive: no verdict, too few forks, an interval that reaches beyond
-    the margin, slower by an unclear amount, answers that are not the same, and forks or requests that failed.
-    A gate never passes for want of data.
+    the margin, slower by an unclear amount, answers that are not the same, forks or requests that failed, and
+    a run that has not ended. A gate never passes for want of data, and decides nothing by a trial.
 
     The throughput of a throttled task is what was offered: its latency stands for it, and where that was not
     compared, a reason says what was left out.
@@ -51,7 +51,10 @@ def gate(analysis: Analysis) -> GateResult:
     if analysis.method != "holm":
         raise ValueError(f"a gate needs Holm's adjustment, not {analysis.method}")
     regressions: list[str] = []
-    doubts = [doubt.text for doubt in analysis.caveats if doubt.code == "failed-forks"]
+    trials = [doubt.text for doubt in analysis.caveats if doubt.code == "test-mode"]
+    if trials:
+        return GateResult("inconclusive", tuple(trials))
+    doubts = [doubt.text for doubt in analysis.caveats if doubt.code in {"failed-forks", "unfinished"}]
     counts: Counter[str] = Counter()
     for row, comparison, outcome, reason in outcomes(analysis):
         if outcome == "kept":
