@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from benchctl.experiment.file import experiment_names, find_experiment, read_experiment
-from benchctl.experiment.plan import Changes, Experiment, digest_of, load_experiment, plan_measurement
+from benchctl.experiment.plan import Changes, Experiment, load_experiment, plan_measurement
 from benchctl.experiment.record import ExperimentSpec, Published
 from benchctl.home import Home
 from benchctl.stats.scale import BLOG_REQUESTS
@@ -161,4 +161,4 @@ def test_the_same_plans_come_out_of_a_record_that_was_stored(inlining: Experimen
     stored = msgspec.json.decode(msgspec.json.encode(inlining.spec), type=ExperimentSpec)
     for measurement in stored.measurements:
         assert measurement.digest
-        assert digest_of(plan_measurement(stored, measurement, Home(tmp_path)).plan) == measurement.digest
+        assert plan_measurement(stored, measurement, Home(tmp_path)).plan.digest == measurement.digest

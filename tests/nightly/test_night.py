@@ -1,4 +1,5 @@
 import json
+import shutil
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -278,6 +279,69 @@ def test_what_cannot_be_gone_on_with_is_measured_anew(usual: World) -> None:
     assert (record.number, record.status, record.forks_done) == (3, "done", 5)
     assert any("is left out: the kernel differs" in text for text in record.caveats)
     assert record.run == usual.runs[-1].id
+
+
+@pytest.mark.parametrize(
+    ("flags", "more", "label"),
+    [
+        (SLOW_FLAG, "", "candidate"),
+        ("", "", "renamed"),
+        ("", "budget: 5h", "candidate"),
+        ("", "params: {iterations: 7}", "candidate"),
+        ("", "restart: task", "candidate"),
+    ],
+)
+def test_a_suite_that_was_edited_since_a_night_was_cut_off_is_measured_as_it_is(
+    usual: World, flags: str, more: str, label: str
+) -> None:
+    usual.fail = kill
+    with pytest.raises(Killed):
+        usual.night()
+    usual.fail = lambda _plan: None
+    usual.now -= timedelta(days=1, hours=-1)
+    ended = usual.night(flags=flags, more=more, label=label)
+    assert (ended.record.number, ended.record.run) == (3, "run-004")
+    assert any("edited" in text for text in ended.record.caveats)
+    assert [one.label for one in ended.record.variants] == [label, "steady"]
+    (run,) = (one for one in usual.runs if one.id == "run-004")
+    assert run.plan.variants[0].jvm_flags == ((flags,) if flags else ())
+
+
+def test_what_no_measurement_depends_on_can_be_edited_while_a_night_is_cut_off(usual: World) -> None:
+    usual.fail = kill
+    with pytest.raises(Killed):
+        usual.night()
+    usual.fail = lambda _plan: None
+    usual.now -= timedelta(days=1, hours=-1)
+    record = usual.night(more="margins: {throughput: 9%}").record
+    assert (record.number, record.run) == (3, "run-003")
+    assert not any("edited" in text for text in record.caveats)
+
+
+def test_a_release_since_a_night_was_cut_off_is_no_edit_of_the_suite(
+    usual: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    newest = iter(("8.12.0", "8.13.0"))
+    monkeypatch.setattr("benchctl.nightly.measure.latest_version", lambda _engine: next(newest))
+    usual.fail = kill
+    with pytest.raises(Killed):
+        usual.night(options="@latest")
+    usual.fail = lambda _plan: None
+    usual.now -= timedelta(days=1, hours=-1)
+    record = usual.night(options="@latest").record
+    assert (record.run, record.variants[0].spec.version) == ("run-003", "8.12.0")
+
+
+def test_a_night_whose_run_is_gone_is_measured_anew_and_says_so(usual: World) -> None:
+    usual.fail = kill
+    with pytest.raises(Killed):
+        usual.night()
+    usual.fail = lambda _plan: None
+    shutil.rmtree(usual.home.runs / "run-003")
+    usual.now -= timedelta(days=1, hours=-1)
+    record = usual.night().record
+    assert (record.number, record.status) == (3, "done")
+    assert any(str(usual.home.runs) in text for text in record.caveats)
 
 
 def test_a_night_that_was_interrupted_is_gone_on_with_and_watches_as_others(usual: World) -> None:

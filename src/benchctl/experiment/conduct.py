@@ -15,7 +15,7 @@ from benchctl.errors import BenchctlError, ExitCode, UsageError
 from benchctl.experiment.comparisons import Lack
 from benchctl.experiment.execution import runs_of, tags_of
 from benchctl.experiment.judge import analyse_experiment
-from benchctl.experiment.plan import DECIDED, Plans, cut, digest_of, plan_measurement
+from benchctl.experiment.plan import DECIDED, Plans, cut, plan_measurement
 from benchctl.experiment.record import ExperimentFolder, ExperimentRecord, ExperimentStatus
 from benchctl.home import Home
 from benchctl.report.numbers import counted, duration
@@ -100,7 +100,7 @@ def plans_to_open(record: ExperimentRecord, home: Home) -> Plans:
         if measurement.name in record.runs:
             continue
         planned = cut(record.spec, plan_measurement(record.spec, measurement, home))
-        if measurement.digest not in ("", digest_of(planned.plan)):
+        if measurement.digest not in ("", planned.plan.digest):
             raise NotResumable(
                 f"the experiment cannot be gone on with: files that measurement '{measurement.name}' is "
                 "made from, such as its challenges, have changed since it began",

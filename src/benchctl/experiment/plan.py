@@ -1,6 +1,5 @@
 """Experiment plans: an experiment changed by the command line, planned and checked."""
 
-import hashlib
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -115,11 +114,6 @@ def _plan_micro(spec: ExperimentSpec, measurement: Measurement, micro: MicroSpec
 def cut(spec: ExperimentSpec, planned: Planned) -> Planned:
     """Return a measurement in test mode, which may lack what its tasks are compared by."""
     return replace(planned, plan=in_test_mode(planned.plan)) if spec.test_mode else planned
-
-
-def digest_of(plan: Plan) -> str:
-    """Return a SHA-256 over a whole plan: its track and challenges as rendered, and their settings."""
-    return hashlib.sha256(msgspec.json.encode(plan, order="sorted")).hexdigest()
 
 
 def _options(spec: ExperimentSpec, measurement: Measurement, home: Home) -> RunSpec:
@@ -329,7 +323,7 @@ def _sealed(spec: ExperimentSpec, plans: Plans) -> ExperimentSpec:
         plan = plans[one.name].plan
         same = one.micro is not None or plan.heap_mb == heap_mb
         own = one.own if same else {**one.own, "heap_mb": plan.heap_mb}
-        return msgspec.structs.replace(one, own=own, digest=digest_of(plan))
+        return msgspec.structs.replace(one, own=own, digest=plan.digest)
 
     return msgspec.structs.replace(spec, heap_mb=heap_mb, measurements=tuple(map(sealed, spec.measurements)))
 

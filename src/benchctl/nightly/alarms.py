@@ -9,6 +9,7 @@ import msgspec
 
 from benchctl.nightly.detection import Baselines, number_of
 from benchctl.nightly.model import (
+    ANNOTATED,
     Alarm,
     AnswerChange,
     Change,
@@ -236,7 +237,7 @@ class Desk:
             if change.variant in ("", variant)
         ]
         found += [
-            Change("annotation", "", note.text)
+            Change(ANNOTATED, "", note.text)
             for note in annotations_of(self.events)
             if first < note.number <= last
         ]

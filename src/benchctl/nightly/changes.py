@@ -200,9 +200,15 @@ def _difference(
     one, other = list(before), list(after)
     gone, come = _without(one, other), _without(other, one)
     if gone or come:
-        yield Change(what, " ".join(gone), " ".join(come), variant)
+        # An empty text means that there was, or is, nothing at all.
+        lacking = "without it" if len(gone or come) == 1 else "without them"
+        was = " ".join(gone) or (one and lacking) or ""
+        became = " ".join(come) or (other and lacking) or ""
+        yield Change(what, was, became, variant)
     elif ordered and one != other:
-        yield Change(what, "the same in another order", "", variant)
+        moved = [place for place, (was, now) in enumerate(zip(one, other, strict=True)) if was != now]
+        there = slice(moved[0], moved[-1] + 1)
+        yield Change(f"{what} in another order", " ".join(one[there]), " ".join(other[there]), variant)
 
 
 def _without(these: list[str], those: list[str]) -> list[str]:
@@ -231,7 +237,7 @@ def _jars(facts: EngineFacts) -> list[str]:
 
 def _heap(spec: VariantSpec) -> str:
     """Return a variant's own heap; a change of all variants' heap begins a new era."""
-    return "" if spec.heap_mb is None else f"{spec.heap_mb} MiB"
+    return "that of all" if spec.heap_mb is None else f"{spec.heap_mb} MiB"
 
 
 def _hosts(target: TargetSpec | None) -> str:

@@ -14,6 +14,7 @@ import msgspec
 from benchctl.engine.distribution import install
 from benchctl.engine.jdk import provide_jdk
 from benchctl.engine.maven import latest_version
+from benchctl.engine.variant import LATEST
 from benchctl.engine.variant_file import with_newest
 from benchctl.errors import BenchctlError
 from benchctl.home import Home
@@ -45,6 +46,7 @@ from benchctl.run.host import allowed_cpus, cores_of, pin_of
 from benchctl.run.micro import plan_micro
 from benchctl.run.orchestrate import Extras, NotResumable, resume_run, start_run
 from benchctl.run.plan import RunSpec, plan_run, reload_track
+from benchctl.run.stopping import within
 from benchctl.spec import settings_in
 from benchctl.stats.disturbed import disturbances
 from benchctl.stats.history import metrics_of
@@ -244,6 +246,9 @@ class Laboratory:
     look: Callable[[Home], Snapshot] = snapshot  # says what the host is doing
 
 
+_Run = tuple[RunFolder, RunRecord, Track, tuple[NightVariant, ...]]
+
+
 @dataclass(frozen=True)
 class Measuring:
     """Measures a suite."""
@@ -262,39 +267,62 @@ class Measuring:
         """
         tags = night_tags(record)
         # Without its variants, nobody would know what of the run is whose.
-        begun = next(_own_runs(self.bench.store, tags), None) if resuming and record.variants else None
-        if begun is None:
-            folder, run, track, variants = self._new(record, tags)
-        else:
-            folder, run = begun
-            track = reload_track(run.plan)
-            variants = record.variants
+        begun: _Run | None = None
+        if resuming and record.plan_digest:
             try:
-                run = self.laboratory.resume(self.bench, folder, track, ask_anew=True)
+                begun = self._resumed(record, tags)
             except NotResumable as err:
                 # After a reboot the kernel may be another one: half a night is lost, not all of it.
                 note = f"what was measured before it was cut off is left out: {err.message}"
                 self.bench.observer.note(note)
                 record = msgspec.structs.replace(record, caveats=(*record.caveats, note))
-                folder, run, track, variants = self._new(record, tags)
+        folder, run, track, variants = begun or self._new(record, tags)
         if all(not run.compared(spec.name) for spec in run.plan.variants):
             raise BenchctlError(f"no fork was measured: {_reason(run)}", hint=f"see: benchctl show {run.id}")
         return Measured(self._with_run(record, run, track, variants), folder, run, track, tags)
 
-    def _new(
-        self, record: NightRecord, tags: tuple[str, ...]
-    ) -> tuple[RunFolder, RunRecord, Track, tuple[NightVariant, ...]]:
-        resolved = resolve(self.suite)
-        variants = tuple(NightVariant(one.spec.name, one.role, one.asked, one.spec) for one in resolved)
-        # Known before the first node starts: what is cut off is gone on with as it was meant.
+    def _resumed(self, record: NightRecord, tags: tuple[str, ...]) -> _Run:
+        """Run what the night's own run is missing, if the suite still asks for it.
+
+        Raises:
+            NotResumable: If the suite asks for something else, or what is measured, or where, has changed.
+        """
+        run = next(_own_runs(self.bench.store, tags), None)
+        if run is None:
+            raise NotResumable(f"its run is not in {self.bench.store.root}")
+        # A release since then is not what the user edited.
+        was = {one.spec.engine: one.spec.version for one in record.variants if f"@{LATEST}" in one.asked}
+        variants = self._variants(lambda engine: was.get(engine) or latest_version(engine))
+        plan, _, _ = self._plan(record.number, variants)
+        if self._digest(plan) != record.plan_digest:
+            raise NotResumable("the suite, or a file that it names, has been edited since")
+        folder, begun = run
+        track = reload_track(begun.plan)
+        return folder, self.laboratory.resume(self.bench, folder, track, ask_anew=True), track, variants
+
+    def _new(self, record: NightRecord, tags: tuple[str, ...]) -> _Run:
+        variants = self._variants(latest_version)
         self.keep(variants=variants, forks_planned=self.suite.forks)
-        plan, track, files = self._plan(record.number, tuple(one.spec for one in resolved))
+        plan, track, files = self._plan(record.number, variants)
+        # Known before the first node starts: what is cut off is gone on with only as it was meant.
+        self.keep(plan_digest=self._digest(plan))
         extras = Extras(tags=tags, files=files, left_s=self.left_s, ask_anew=True)
         folder, run = self.laboratory.start(self.bench, plan, track, extras)
         return folder, run, track, variants
 
-    def _plan(self, night: int, specs: tuple[VariantSpec, ...]) -> tuple[Plan, Track, FileOptions]:
+    def _variants(self, newest: Callable[[EngineName], str]) -> tuple[NightVariant, ...]:
+        resolved = resolve(self.suite, newest)
+        return tuple(NightVariant(one.spec.name, one.role, one.asked, one.spec) for one in resolved)
+
+    def _digest(self, plan: Plan) -> str:
+        budget_s = self.suite.budget_s
+        return (
+            plan if budget_s is None else msgspec.structs.replace(plan, stop=within(plan.stop, budget_s))
+        ).digest
+
+    def _plan(self, night: int, variants: Sequence[NightVariant]) -> tuple[Plan, Track, FileOptions]:
         suite = self.suite
+        specs = tuple(one.spec for one in variants)
         if suite.micro is None:
             options = plan_options(suite, night, specs, self.bench.home)
             return *plan_run(options), options.files

@@ -59,6 +59,9 @@ class Change(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="ke
     variant: str = ""  # whose it is; empty for the host and benchctl
 
 
+ANNOTATED: Final = "annotation"
+"""What changed where somebody wrote a note: its text is `after`."""
+
 Rule = Literal["step", "drift", "outlier"]
 """Which screen found it: a t-test against earlier nights, CUSUM, or outside the prediction interval."""
 
@@ -155,6 +158,8 @@ class NightRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
     era: str = ""
     environment: Environment | None = None
     variants: tuple[NightVariant, ...] = ()
+    # Of the plan that the suite asked for as its forks began, with the budget; empty before that is known.
+    plan_digest: str = ""
     run: str = ""  # id of the night's run; empty when there is none
     # Every run that belongs to it, the confirming ones included; empty where there is none.
     runs: tuple[str, ...] = ()

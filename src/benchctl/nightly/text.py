@@ -9,6 +9,7 @@ from typing import Final, Literal
 import msgspec
 
 from benchctl.nightly.model import (
+    ANNOTATED,
     Alarm,
     Change,
     Event,
@@ -145,6 +146,8 @@ def effect_text(one: Raised | Finding) -> str:
 
 def change_text(change: Change) -> str:
     """Return a change as `es: version 8.11.0 -> 8.12.0`; long hashes are shortened."""
+    if change.what == ANNOTATED:
+        return f"{ANNOTATED}: {change.after}"
     before, after = (_short(text) for text in (change.before, change.after))
     return f"{change.what} {before or 'none'} \N{RIGHTWARDS ARROW} {after or 'none'}"
 

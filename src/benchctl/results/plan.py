@@ -1,5 +1,6 @@
 """What a run is going to do, decided and validated before any node starts."""
 
+import hashlib
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Annotated, Any, Final, Literal
@@ -376,6 +377,11 @@ class Plan(RunSettings, frozen=True, forbid_unknown_fields=True, rename="kebab",
     # 0 where another tool measured, which does not say.
     segments: int = 1
     ingest_clients: int = 2
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 over all of it: its track and challenges as rendered, and their settings."""
+        return hashlib.sha256(msgspec.json.encode(self, order="sorted")).hexdigest()
 
     @property
     def challenges(self) -> tuple[str, ...]:
