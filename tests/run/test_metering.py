@@ -26,6 +26,7 @@ from benchctl.track.model import Task
 from benchctl.track.operations.admin import ForceMerge
 from benchctl.track.operations.common import Operation
 from benchctl.track.operations.search import Bulk, Search
+from benchctl.track.values import Choice
 from builders import make_summary
 
 MS = 1_000_000
@@ -121,6 +122,38 @@ def test_what_a_node_is_asked_at_its_end_is_its_last_task_s():
     load = Load(outcomes=[MeasuredTask(job, result([5]), 0.0, ends) for _ in range(3)])
     found = load.summaries(ORIGIN_NS, [Node({}, None, 5_000_000, pids=(7,))])
     assert [one.meters.get("direct_buffers") for one in found] == [None, None, 5]
+
+
+VARYING = Search(
+    name="range", body={"query": {"match": {"a": "${word}"}}}, values={"word": Choice(items=("a", "b"))}
+)
+
+
+@pytest.mark.parametrize(
+    ("operation", "beside", "expected"),
+    [
+        (Search(name="range", body={}), None, (596, 5517)),
+        (VARYING, None, (None, None)),
+        # What is written beside a search is meant to change what it finds.
+        (Search(name="range", body={}), Bulk(name="fill", bulk_size=10), (None, None)),
+        (Search(name="range", body={}), Search(name="other", body={}), (596, 5517)),
+    ],
+)
+def test_documents_that_change_under_the_same_requests_are_noted(
+    operation: Operation, beside: Operation | None, expected: tuple[int | None, int | None]
+):
+    group = None if beside is None else 1
+    ends = {7: reading(1, 1, {})}, {7: reading(9, 9, {})}
+    tasks = []
+    for one in (operation, beside):
+        if one is not None:
+            answers = result([5, 6, 7])
+            answers.samples[0]["hits"][:] = [5517, 5517, 596]
+            answers.samples[0]["hits_exact"][:] = True
+            job = Job(Task(one.name, group=group), one, 0, 0, measured=True)
+            tasks.append(MeasuredTask(job, answers, 0.0, ends))
+    found, *_ = Load(outcomes=tasks).summaries(ORIGIN_NS, [Node({}, None, pids=(7,))])
+    assert (found.hits_least, found.hits_most) == expected
 
 
 def test_of_several_nodes_figures_are_sums_where_each_is_known():

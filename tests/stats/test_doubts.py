@@ -162,6 +162,25 @@ def test_answers_that_differ(summary: Callable[..., TaskSummary], kind: str, exp
     assert codes([summary(10.0)], answers=answers) == expected
 
 
+def test_documents_that_change_are_told_and_no_lack_of_warm_up(summary: Callable[..., TaskSummary]):
+    course = Course("warm-up", 90, 200, (0, 90), (2e7, 1e7))
+    changed = summary(10.0, course=course, drift=math.log(0.7), hits_least=596, hits_most=5517)
+    (found,) = doubts([summary(10.0, hits=5517, hits_exact=True), changed, changed])
+    assert found.code == "hits-changed"
+    assert found.text.startswith("hits changed: in fork 1, and in 1 more fork, ")
+    assert "from 596 to 5,517 documents" in found.text
+
+
+@pytest.mark.parametrize(
+    ("hits", "exact", "expected"), [((7, 7), True, 0), ((7, 8), True, 1), ((7, 8), False, 0)]
+)
+def test_documents_are_the_same_in_all_forks(
+    summary: Callable[..., TaskSummary], hits: tuple[int, int], expected: int, *, exact: bool
+):
+    found = codes([summary(10.0, hits=count, hits_exact=exact) for count in hits])
+    assert found == ["hits-changed"] * expected
+
+
 def used(start_s: float) -> ForkRecord:
     boot = BootRecord((0,), start_s, 0.0, 0.0, 10, 10, (), "")
     return make_fork("es", 0, boots=(boot,))

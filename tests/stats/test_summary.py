@@ -89,6 +89,36 @@ def test_hits_only_when_every_answer_agrees(samples: Callable[..., Columns]):
     assert summarised(samples([1] * 3, hits=7, hits_exact=[True, False, True])).hits_exact is False
 
 
+@pytest.mark.parametrize(
+    ("hits", "exact", "expected"),
+    [
+        ([5, 5, 5], True, (None, None)),
+        ([5, 3, 5], True, (3, 5)),
+        # How far an engine counts is its own affair; whether it does is not.
+        ([10_000, 10_003, 10_000], False, (None, None)),
+        ([10_000, 10_000, 596], [False, False, True], (596, 10_000)),
+        ([7, 7, 7], [False, True, True], (7, 7)),
+        ([-1, 5, -1], [False, True, False], (None, None)),
+        ([-1, -1, -1], False, (None, None)),
+    ],
+)
+@pytest.mark.parametrize("apart", [False, True])
+def test_the_hits_of_constant_requests_are_compared(
+    samples: Callable[..., Columns],
+    hits: list[int],
+    exact: bool | list[bool],  # noqa: FBT001 - a column of samples
+    expected: tuple[int | None, int | None],
+    *,
+    apart: bool,
+):
+    drawn = samples([1] * 3, hits=hits, hits_exact=exact)
+    chunks = [{name: values[place : place + 1] for name, values in drawn.items()} for place in range(3)]
+    found = summarise(chunks if apart else drawn, schedule=0, task_index=0, task=TASK, constant=True)
+    assert (found.hits_least, found.hits_most) == expected
+    varying = summarise(drawn, schedule=0, task_index=0, task=TASK)
+    assert (varying.hits_least, varying.hits_most) == (None, None)
+
+
 CELL = st.fixed_dictionaries(
     {
         "client": st.integers(0, 3),

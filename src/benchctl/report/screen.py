@@ -55,6 +55,7 @@ _MARKS = {
     "fails": ("requests failed", "and are not in the figures"),
     "elsewhere": ("searches were answered elsewhere", "perhaps by a proxy: the nodes did not count them"),
     "unlike": ("answers are not alike", "perhaps it is not the same work"),
+    "changed": ("documents changed", "the same request did not always match as many"),
     "cannot": ("a node cannot do it", "the notes have its reason"),
     "saturated": ("the engine did not keep up", "with the offered rate"),
     "driver": ("benchctl was the limit", "not the engine"),
@@ -82,6 +83,7 @@ _MARKS = {
 _OF_CAVEATS = {
     "failures": "fails",
     "answers-differ": "unlike",
+    "hits-changed": "changed",
     "counted-less": "elsewhere",
     "counted-more": "others",
     "unsupported": "cannot",

@@ -249,6 +249,14 @@ class TaskSummary(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
         str,
         about("unit of the load that was searched for: queries/s, docs/s, x or clients; empty elsewhere"),
     ] = ""
+    hits_least: Annotated[
+        int | None,
+        about(
+            "fewest hits of an answer, where all requests are the same and answers differ in hits, or in "
+            "whether they counted them all; None elsewhere"
+        ),
+    ] = None
+    hits_most: Annotated[int | None, about("most hits of an answer, where hits_least is known")] = None
     stalled: Annotated[
         int,
         about(

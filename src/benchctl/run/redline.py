@@ -649,6 +649,7 @@ def _summary(job: Job, result: TaskResult) -> TaskSummary:
         task_index=job.position,
         task=job.task,
         unsupported=result.unsupported,
+        constant=job.operation.constant and job.task.group is None,
     )
     reasons = tuple(detail for failure in result.failures for detail in failure.details)
     return msgspec.structs.replace(

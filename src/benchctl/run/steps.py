@@ -3,7 +3,7 @@
 import re
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -39,6 +39,7 @@ from benchctl.stats.disturbed import LARGE_SHARE
 from benchctl.track.model import Challenge, Task, Track, TrackOperation
 from benchctl.track.operations.admin import CreateDataStream, CreateIndex, CreateTemplate
 from benchctl.track.operations.catalogue import OPERATION_TYPES, PluginOperation
+from benchctl.track.operations.common import Asking
 from benchctl.track.operations.search import Bulk, RawRequest
 
 
@@ -226,7 +227,7 @@ class Load:
             index: figures of what they had indexed then; empty where that is not known.
         """
         earlier = [replace(node, direct_bytes=None) for node in nodes]
-        summaries = [_summary(one) for one in self.outcomes]
+        summaries = [_summary(one, _still(one.job, self.outcomes)) for one in self.outcomes]
         indexing = [place for place, one in enumerate(self.outcomes) if one.indexes]
         # The index is that of the last task which filled it, whatever was done with it behind that.
         left = dict(index) | _merged(self.outcomes, summaries)
@@ -433,7 +434,18 @@ def _within(challenge: Challenge, stage: Stage) -> Stage:
     return replace(stage, context=replace(stage.context, plugin=replace(plugin, challenge=challenge)))
 
 
-def _summary(outcome: MeasuredTask) -> TaskSummary:
+def _still(job: Job, outcomes: Iterable[MeasuredTask]) -> bool:
+    """Whether all requests of a task are the same, and none beside them is meant to change documents."""
+    beside = [
+        one.job.operation
+        for one in outcomes
+        if job.task.group is not None
+        and (one.job.schedule, one.job.task.group) == (job.schedule, job.task.group)
+    ]
+    return job.operation.constant and all(isinstance(operation, Asking) for operation in beside)
+
+
+def _summary(outcome: MeasuredTask, still: bool) -> TaskSummary:  # noqa: FBT001 - of one call
     # Imported when the first node is gone: nothing needs statistics before.
     from benchctl.stats.summary import summarise, took_quantiles  # noqa: PLC0415 - see above
 
@@ -444,6 +456,7 @@ def _summary(outcome: MeasuredTask) -> TaskSummary:
         task_index=job.position,
         task=job.task,
         unsupported=result.unsupported,
+        constant=still,
     )
     took_sum, *took_parts = took_quantiles(result.tooks) or (None,)
     return msgspec.structs.replace(

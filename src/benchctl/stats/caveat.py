@@ -30,6 +30,7 @@ CaveatCode = Literal[
     "few-forks",
     "few-samples",
     "fork-apart",
+    "hits-changed",
     "imported",
     "lower-bound",
     "missing-values",
@@ -376,6 +377,31 @@ def short_steps(variant: str, percentile: str, fewest: int, needed: int) -> Cave
 def answers_differ(variant: str, baseline: str, detail: str) -> Caveat:
     """A timing beside which the answers are not the same."""
     return Caveat("answers-differ", f"{variant} and {baseline} do not answer alike: {detail}")
+
+
+def hits_changed(variant: str, fork: int, least: int, most: int, others: int) -> Caveat:
+    """The same request that found different documents within a fork, and in how many others it did so."""
+    more = f", and in {others} more {'fork' if others == 1 else 'forks'}" if others else ""
+    counted = (
+        f"from {least:,} to {most:,} documents"
+        if least < most
+        else f"{most:,} documents, and at least so many"
+    )
+    return Caveat(
+        "hits-changed",
+        f"hits changed: in fork {fork}{more}, the same request to {variant} matched {counted}: the documents "
+        "changed while they were searched, so there is no verdict",
+    )
+
+
+def hits_differ(variant: str, hits: Sequence[int]) -> Caveat:
+    """Requests that found other documents in other forks."""
+    listed = " or ".join(f"{count:,}" for count in (min(hits), max(hits)))
+    return Caveat(
+        "hits-changed",
+        f"hits changed: the same request to {variant} matched {listed} documents, depending on the fork: the "
+        "documents are not the same, so there is no verdict",
+    )
 
 
 def cached_builds() -> Caveat:

@@ -137,6 +137,7 @@ WITHOUT_VERDICT = frozenset(
         "driver-limited",
         "few-builds",
         "few-forks",
+        "hits-changed",
         "lower-bound",
         "missing-values",
         "no-redline",

@@ -338,7 +338,9 @@ _NOTABLE_SCALE = 10.0
 _MEDIAN = 0.5
 
 # With these a verdict would judge the load, not the engine; what the driver limits is told by `check_load`.
-WITHHOLDING = frozenset({"coarse", "counted-less", "lower-bound", "offered-rate", "same-builds", "saturated"})
+WITHHOLDING = frozenset(
+    {"coarse", "counted-less", "hits-changed", "lower-bound", "offered-rate", "same-builds", "saturated"}
+)
 APART = frozenset({"bimodal", "fork-apart"})
 """With these, and few forks, an interval covers less than it says."""
 
@@ -650,6 +652,7 @@ def _variant_doubts(metric: Metric, task: Task, label: str, forks: ForkSummaries
         if summaries and not failed:
             yield caveat.nothing_measured(label, sum(summary.warmup_samples for summary in summaries))
         return
+    yield from _hits_doubts(label, forks)
     yield from _stall_doubts(label, forks)
     settled = steadiness([] if metric.figure.built else measured)
     if settled.state == "not steady":
@@ -669,6 +672,21 @@ def _value_doubts(metric: Metric, label: str, measured: Sequence[TaskSummary]) -
     gap = None if metric.figure.resolution or metric.figure.additive else separate_groups(values, error)
     if gap is not None:
         yield caveat.bimodal(label, [value for value in values if value > 0], metric.unit, gap)
+
+
+def _hits_doubts(label: str, forks: ForkSummaries) -> Iterator[Caveat]:
+    """Yield documents that were not the same for all requests."""
+    changed = [
+        (block, one.hits_least, one.hits_most)
+        for block, one in forks
+        if one.hits_least is not None and one.hits_most is not None
+    ]
+    if changed:
+        block, least, most = max(changed, key=lambda fork: fork[2] - fork[1])
+        yield caveat.hits_changed(label, block, least, most, len(changed) - 1)
+    agreed = {one.hits for _, one in forks if one.hits is not None and one.hits_exact}
+    if not changed and len(agreed) > 1:
+        yield caveat.hits_differ(label, [*agreed])
 
 
 def _stall_doubts(label: str, forks: ForkSummaries) -> Iterator[Caveat]:

@@ -257,11 +257,12 @@ def steadiness(summaries: Sequence[TaskSummary], *, margin: float = THROUGHPUT.m
     as levels within one.
 
     Args:
-        summaries: one a fork; one in which a few waits took much of the time says nothing.
+        summaries: one a fork; one in which a few waits took much of the time, or documents changed, says
+            nothing.
         margin: relative difference of the figure that does not matter in practice; that of throughput also
             where percentiles are compared, so that a task has settled or not in all tables alike.
     """
-    summaries = [summary for summary in summaries if not large_stalls(summary)]
+    summaries = [summary for summary in summaries if _is_of_engine(summary)]
     courses = [summary.course for summary in summaries if summary.course is not None]
     drifted = _drifted([summary.drift for summary in summaries if summary.drift is not None])
     if not courses:
@@ -287,6 +288,11 @@ def steadiness(summaries: Sequence[TaskSummary], *, margin: float = THROUGHPUT.m
         off=float(np.median(off)),
         remark="" if text else _remark(courses, kinds, far=any(far), limit=limit),
     )
+
+
+def _is_of_engine(summary: TaskSummary) -> bool:
+    """Whether a course is about the engine: no few waits took much of the time, and no documents changed."""
+    return summary.hits_least is None and not large_stalls(summary)
 
 
 def settled_from(course: Course, margin: float) -> int | None:
@@ -323,7 +329,7 @@ def advice(summaries: Sequence[TaskSummary], task: Task, *, margin: float = THRO
 
     `summaries` and `margin` are those of `steadiness`.
     """
-    courses = [one.course for one in summaries if one.course is not None and not large_stalls(one)]
+    courses = [one.course for one in summaries if one.course is not None and _is_of_engine(one)]
     if not courses or (task.iterations is None and task.time_period is None):
         return ""
     need, amount = _needed(courses, margin)

@@ -234,6 +234,7 @@ def summarise(
     task_index: int,
     task: Task,
     unsupported: str | None = None,
+    constant: bool = False,
 ) -> TaskSummary:
     """Summarise one task of one fork.
 
@@ -251,6 +252,7 @@ def summarise(
         task_index: position of the task in that challenge.
         task: the task itself.
         unsupported: the node's reason when it cannot do this operation at all.
+        constant: whether all requests are the same, of documents that nothing is meant to change.
 
     Raises:
         TypeError: `chunks` can be iterated only once.
@@ -276,6 +278,7 @@ def summarise(
     failed, failed_ns, all_ns = tally.failed_beyond(far.ns)
     stalled_ns = neighbours.stalled_ns + failed_ns
     hits, hits_exact = tally.agreed_hits()
+    hits_least, hits_most = tally.changed_hits() if constant else (None, None)
     return TaskSummary(
         schedule=schedule,
         task=task_index,
@@ -303,6 +306,8 @@ def summarise(
         drift=thirds.drift(),
         hits=hits,
         hits_exact=hits_exact,
+        hits_least=hits_least,
+        hits_most=hits_most,
         stalled=neighbours.stalled + failed,
         stalled_s=stalled_ns / _NS_PER_S,
         stalled_share=stalled_ns / all_ns if all_ns else 0.0,
@@ -327,8 +332,8 @@ class _Tally:
         self._service_ns = self._weight = 0
         self._opens_ns: int | None = None
         self._closes_ns: int | None = None
-        self._hits: set[int] = set()
-        self._hits_exact = True
+        # Least and most by whether the engine counted them all; two numbers say that answers disagree.
+        self._hits: dict[bool, tuple[int, int]] = {}
 
     def add(self, mine: Columns) -> None:
         """Take more rows of the task."""
@@ -377,9 +382,21 @@ class _Tally:
 
     def agreed_hits(self) -> tuple[int | None, bool]:
         """Return the one number of hits that every answer gave, and whether all counted exactly."""
-        if len(self._hits) != 1 or -1 in self._hits:
+        numbers = {hits for bounds in self._hits.values() for hits in bounds}
+        if len(numbers) != 1 or -1 in numbers:
             return None, False
-        return next(iter(self._hits)), self._hits_exact
+        return next(iter(numbers)), False not in self._hits
+
+    def changed_hits(self) -> tuple[int | None, int | None]:
+        """Return the fewest and most hits, if exact ones differ or only some answers are exact; else None.
+
+        What is not exact depends on how far the engine counted, and answers without hits do not count.
+        """
+        known = {exact: bounds for exact, bounds in self._hits.items() if bounds[0] >= 0}
+        least, most = known.get(True, (0, 0))
+        if least == most and len(known) < len((True, False)):
+            return None, None
+        return min(bounds[0] for bounds in known.values()), max(bounds[1] for bounds in known.values())
 
     def _add_outcomes(self, mine: Columns, measured: Mask) -> None:
         if not measured.any():
@@ -411,10 +428,11 @@ class _Tally:
         self.most_ns = most_ns if self.most_ns is None else max(self.most_ns, most_ns)
         self._service_ns += int(service_ns.sum())
         self._weight += int(ok["weight"].sum())
-        # Two different numbers say that answers disagree; there may be a million of them.
-        self._hits |= {int(ok["hits"].min()), int(ok["hits"].max())}
-        self._hits = set(sorted(self._hits)[:2])
-        self._hits_exact &= bool(ok["hits_exact"].all())
+        for exact in (True, False):
+            hits = ok["hits"][ok["hits_exact"] == exact]
+            if hits.size:
+                least, most = self._hits.get(exact, (int(hits[0]), int(hits[0])))
+                self._hits[exact] = min(least, int(hits.min())), max(most, int(hits.max()))
 
 
 def took_quantiles(tooks: Sequence[Mapping[int, int]]) -> tuple[Quantiles, ...]:

@@ -142,6 +142,11 @@ class Operation(
         )
 
     @property
+    def constant(self) -> bool:
+        """Return whether all of its requests are known to be the same."""
+        return False
+
+    @property
     def settles_after(self) -> int | None:
         """Requests that warm it up on a small corpus; None when its track does not say."""
         said = self.meta.get(_SETTLES_AFTER)
@@ -255,6 +260,11 @@ class Varying(Operation, frozen=True, kw_only=True):
 
     # Name -> where the values of `${name}` come from, wherever that stands in what is sent.
     values: dict[str, ValueSource] = msgspec.field(default_factory=dict)
+
+    @property
+    def constant(self) -> bool:
+        """Return whether all of its requests are the same."""
+        return not self.values
 
     @property
     def templates(self) -> Any:
