@@ -211,3 +211,55 @@ def test_whole_numbers_of_clients_make_no_verdict_of_what_may_be_the_grid(ratio:
 
 def test_a_third_more_clients_are_found_by_five_forks():
     assert decided_by_clients(1.35, 0.03) >= 0.9
+
+
+def searched(variant: str, *steps: tuple[int, str], blocks: int = 2) -> list[ForkRecord]:
+    """Forks that tried these rungs, with these verdicts, and found the highest that passed."""
+    points = [
+        make_point(rung, 40.0, verdict="pass" if verdict == "pass" else "fail", step=number)
+        for number, (rung, verdict) in enumerate(steps, 1)
+    ]
+    found = max(point.rate_per_s for point in points if point.verdict == "pass")
+    return [redline_fork(variant, block, found, points) for block in range(blocks)]
+
+
+@pytest.mark.parametrize(
+    ("steps", "trend", "failed"),
+    [
+        (((150, "fail"), (140, "fail"), (130, "pass"), (155, "pass")), "not warmed up", "62.69, 84.25,"),
+        (((130, "pass"), (155, "pass"), (140, "fail")), "drifting", "62.69,"),
+    ],
+)
+def test_a_red_line_above_loads_that_failed_is_provisional(
+    steps: tuple[tuple[int, str], ...], trend: str, failed: str
+):
+    analysis = compared(es=forks("es", 50.0, 51.0), os=searched("os", *steps))
+    (row,) = analysis.rows
+    (doubt,) = [one.text for one in row.caveats if one.code == "not-steady"]
+    assert doubt.startswith(f"{trend}: os failed at {failed}")
+    assert row.figures[1].steady.trend == trend
+    # It is found, and compared, all the same.
+    assert row.figures[1].value == pytest.approx(1.03**155)
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        # Near the red-line a step is as likely to fail.
+        ((160, "fail"), (150, "pass"), (154, "fail"), (155, "pass")),
+        # One bad moment, that a second step at the same load contradicts.
+        ((140, "fail"), (140, "pass"), (155, "pass")),
+    ],
+)
+def test_steps_that_agree_with_a_red_line_are_no_doubt(steps: tuple[tuple[int, str], ...]):
+    (row,) = compared(es=forks("es", 50.0, 51.0), os=searched("os", *steps)).rows
+    assert not {"not-steady", "course"} & {one.code for one in row.caveats}
+
+
+def test_few_forks_that_contradict_themselves_are_told_of():
+    odd = searched("os", (140, "fail"), (155, "pass"), blocks=1)
+    even = [redline_fork("os", block, 1.03**155, [make_point(155, 40.0)]) for block in range(1, 4)]
+    (row,) = compared(es=forks("es", 50.0, 51.0), os=[*odd, *even]).rows
+    (doubt,) = [one.text for one in row.caveats if one.code == "course"]
+    assert "1 of 4 forks" in doubt
+    assert row.figures[1].steady.trend is None

@@ -106,7 +106,7 @@ def _search_further(analysis: Analysis, plan: Plan, search: RedlineSpec) -> tupl
     workers = min(MOST_WORKERS, _GROWTH * plan.workers) if "driver-limited" in ends else plan.workers
     if "not-steady" in codes:
         search = msgspec.structs.replace(search, warm_up_s=_ITERATION_GROWTH * search.warm_up_s)
-        reasons.append("nodes were still getting faster")
+        reasons.append("nodes changed while it searched")
     if "few-samples" in codes:
         search = msgspec.structs.replace(search, step_s=_ITERATION_GROWTH * search.step_s)
         reasons.append("few requests a step")

@@ -70,10 +70,16 @@ from benchctl.stats.metrics import (
 )
 from benchctl.stats.multiplicity import Method, looks_at
 from benchctl.stats.order import OrderEffect, order_effects
-from benchctl.stats.redline import needed_samples, percentile_name, redline_curves, still_rising
+from benchctl.stats.redline import (
+    contradiction,
+    needed_samples,
+    percentile_name,
+    redline_curves,
+    still_rising,
+)
 from benchctl.stats.scale import ScaleNote, operation_scale
 from benchctl.stats.sides import Side, compare_sides, forks_without_host
-from benchctl.stats.steady import Steadiness, steadiness
+from benchctl.stats.steady import Steadiness, Trend, steadiness
 from benchctl.stats.sweep import ByBlock, SweepAxis, SweepCurve, sweep_curve
 from benchctl.track.model import Task
 
@@ -484,9 +490,9 @@ def _row(
         *floor_doubts(found, calibration),
         *cold_doubts(plan, task),
     )
-    rising: dict[str, Steadiness] = {}
+    unsteady: dict[str, Steadiness] = {}
     if plan.redline is not None:
-        rising = warming_up(plan.redline, done)
+        unsteady = unsteady_nodes(plan.redline, done)
         caveats = (*redline_doubts(plan.redline, found, done), *caveats)
         if plan.redline.by == "clients" and metric.key == REDLINE.key:
             caveats = (*caveats, *whole_clients(plan.redline, found))
@@ -509,7 +515,7 @@ def _row(
             msgspec.structs.replace(
                 _figures(metric, label, forks, checks[label]),
                 cv_adjusted_percent=spreads.get(label),
-                **({"steady": rising[label]} if label in rising else {}),
+                **({"steady": unsteady[label]} if label in unsteady else {}),
                 **(sides[label].build_figures() if by_build else {}),
             )
             for label, forks in found.items()
@@ -639,8 +645,12 @@ def redline_doubts(
         if missed:
             yield caveat.no_redline(label, missed[0].redline_text, len(missed), len(summaries))
     yield from _few_samples(search, found)
-    for label, rising in warming_up(search, done).items():
-        yield caveat.not_steady(label, "not warmed up", rising.text, "raise --warm-up")
+    unsteady = unsteady_nodes(search, done)
+    for label, one in unsteady.items():
+        yield caveat.not_steady(label, one.trend or "drifting", one.text, "raise --warm-up")
+    for label, forks in done.items():
+        if label not in unsteady and (text := _contradicted(forks)):
+            yield caveat.course(label, text)
 
 
 def whole_clients(search: RedlineSpec, found: Mapping[str, ForkSummaries]) -> Iterator[Caveat]:
@@ -661,18 +671,37 @@ def whole_clients(search: RedlineSpec, found: Mapping[str, ForkSummaries]) -> It
             yield caveat.same_clients(label, known[0], len(known), step)
 
 
-def warming_up(search: RedlineSpec, done: Mapping[str, Sequence[ForkRecord]]) -> dict[str, Steadiness]:
-    """Variants whose nodes still got faster while a number of clients was searched for, by label."""
-    rises = {label: still_rising(forks) for label, forks in done.items() if search.by == "clients"}
-    return {
-        label: Steadiness(
-            "not steady",
-            text=f"got {100 * rise:.0f} % more done in its last step than in its first with as many clients",
-            trend="not warmed up",
-        )
-        for label, rise in rises.items()
-        if rise is not None
-    }
+def unsteady_nodes(search: RedlineSpec, done: Mapping[str, Sequence[ForkRecord]]) -> dict[str, Steadiness]:
+    """Return the variants whose nodes changed while a load was searched for, by label.
+
+    They got faster with as many clients, or at least half of their forks passed at a load after, or although,
+    they failed well below it.
+    """
+    found: dict[str, Steadiness] = {}
+    for label, forks in done.items():
+        rise = still_rising(forks) if search.by == "clients" else None
+        if rise is not None:
+            text = f"got {100 * rise:.0f} % more done in its last step than in its first with as many clients"
+            found[label] = Steadiness("not steady", text=text, trend="not warmed up")
+            continue
+        contradictions = [one for one in map(contradiction, forks) if one is not None]
+        if contradictions and 2 * len(contradictions) >= len(forks):
+            trend: Trend = "not warmed up" if all(one.is_early for one in contradictions) else "drifting"
+            found[label] = Steadiness("not steady", text=_contradicted(forks), trend=trend)
+    return found
+
+
+def _contradicted(forks: Sequence[ForkRecord]) -> str:
+    """Say where forks failed below what they found; empty if none did."""
+    contradictions = [one for one in map(contradiction, forks) if one is not None]
+    if not contradictions:
+        return ""
+    worst = max(contradictions, key=lambda one: len(one.failed))
+    loads = ", ".join(f"{load:,.4g}" for load in worst.failed)
+    return (
+        f"failed at {loads}, below the {worst.found:,.4g} that it passed at "
+        f"({len(contradictions)} of {len(forks)} forks)"
+    )
 
 
 def is_bound(summary: TaskSummary) -> bool:

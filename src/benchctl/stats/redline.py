@@ -386,6 +386,40 @@ def still_rising(forks: Sequence[ForkRecord]) -> float | None:
     return median(rises) - 1
 
 
+@dataclass(frozen=True)
+class Contradiction:
+    """A fork that failed at loads well below the one that it passed at."""
+
+    failed: tuple[float, ...]  # these loads, ascending
+    found: float
+    is_early: bool  # whether all of these steps came before any higher load was passed
+
+
+def contradiction(fork: ForkRecord) -> Contradiction | None:
+    """Return where a fork failed more often than it passed, 10 % or more below the load that it found.
+
+    Closer to it, a step is as likely to fail as to pass.
+    """
+    found = _fork_curve(fork).redline
+    if found is None:
+        return None
+    below: dict[int, list[CurvePoint]] = {}
+    for point in fork.curve:
+        if point.rate_per_s * _SETTLED <= found:
+            below.setdefault(point.rung, []).append(point)
+    failing = [
+        points
+        for _, points in sorted(below.items())
+        if 2 * sum(point.verdict == "fail" for point in points) > len(points)
+    ]
+    if not failing:
+        return None
+    last = max(point.step for points in failing for point in points if point.verdict == "fail")
+    least = failing[0][0].rung
+    passed = min(point.step for point in fork.curve if point.verdict == "pass" and point.rung > least)
+    return Contradiction(tuple(points[0].rate_per_s for points in failing), found, last < passed)
+
+
 def _tried(rung: int, forks: Sequence[ForkRecord]) -> Iterator[list[CurvePoint]]:
     """The steps of every fork that tried this rung."""
     for fork in forks:
