@@ -49,6 +49,16 @@ def test_a_task_that_ended_within_its_warm_up_says_so(summary: Callable[..., Tas
     assert found.text == "nothing of this task was measured on es: all 14 requests were its warm-up's"
 
 
+@pytest.mark.parametrize(
+    ("hits", "exact", "expected"),
+    [([0, 0], True, ["nothing-found"]), ([0, 3], True, ["hits-differ"]), ([0, 0], False, [])],
+)
+def test_searches_that_found_nothing_in_any_fork_say_so(
+    *, summary: Callable[..., TaskSummary], hits: list[int | None], exact: bool, expected: list[str]
+):
+    assert codes([summary(10.0, hits=number, hits_exact=exact) for number in hits]) == expected
+
+
 def test_few_samples_weaken_a_p90_but_not_throughput(summary: Callable[..., TaskSummary]):
     few = [summary(10.0, samples=60)] * 5
     assert codes(few) == []

@@ -82,6 +82,7 @@ _WEAKENING: Mapping[CaveatCode, str] = MappingProxyType(
     {
         "answers-differ": "the variants do not answer alike",
         "failures": "requests failed",
+        "nothing-found": "searches found nothing",
         "counted-more": "nodes counted more searches than were sent",
         "stalled": "a few waits took much of the time of a task",
         "bimodal": "forks lie in separate groups, so that an interval may be too narrow",

@@ -563,6 +563,7 @@ def _unsound(analysis: Analysis) -> Iterator[str]:
         ({"counted-less"}, "Something other than the nodes answered searches of {}."),
         ({"failures"}, "Requests failed on {}."),
         ({"hits-changed"}, "The same requests matched different documents on {}."),
+        ({"nothing-found"}, "Searches found nothing on {}."),
         ({"answers-differ"}, "Answers are not alike on {}."),
     ):
         rows = [row for row in analysis.rows if any(doubt.code in codes for doubt in row.caveats)]

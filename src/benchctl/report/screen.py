@@ -54,6 +54,7 @@ _WORDS: dict[Verdict, str] = {"inconclusive": "?", "insufficient": "n/a", "n/a":
 _MARKS = {
     "fails": ("requests failed", "and are not in the figures"),
     "elsewhere": ("searches were answered elsewhere", "perhaps by a proxy: the nodes did not count them"),
+    "0-hits": ("searches found nothing", "perhaps the index is empty"),
     "unlike": ("answers are not alike", "perhaps it is not the same work"),
     "changed": ("documents changed", "the same request did not always match as many"),
     "cannot": ("a node cannot do it", "the notes have its reason"),
@@ -86,6 +87,7 @@ _OF_CAVEATS = {
     "hits-changed": "changed",
     "counted-less": "elsewhere",
     "counted-more": "others",
+    "nothing-found": "0-hits",
     "unsupported": "cannot",
     "saturated": "saturated",
     "driver-limited": "driver",

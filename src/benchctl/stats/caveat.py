@@ -41,6 +41,7 @@ CaveatCode = Literal[
     "node-lost",
     "not-restarted",
     "not-steady",
+    "nothing-found",
     "offered-rate",
     "one-index-build",
     "other-clocks",
@@ -178,6 +179,15 @@ def not_kept(variant: str, missing: int, builds: int) -> Caveat:
         "missing-values",
         f"not kept of {missing} of {builds} index builds of {variant}, which were interrupted; what is "
         "deleted from indices/ in benchctl's home is built again",
+    )
+
+
+def nothing_found(variant: str) -> Caveat:
+    """Searches of which every one was answered with no hits."""
+    return Caveat(
+        "nothing-found",
+        f"every search of {variant} found 0 documents: the index may be empty, not refreshed or another than "
+        "meant, or the query matches nothing",
     )
 
 

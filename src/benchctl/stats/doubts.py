@@ -675,7 +675,7 @@ def _value_doubts(metric: Metric, label: str, measured: Sequence[TaskSummary]) -
 
 
 def _hits_doubts(label: str, forks: ForkSummaries) -> Iterator[Caveat]:
-    """Yield documents that were not the same for all requests."""
+    """Yield documents that were not the same for all requests, or none at all."""
     changed = [
         (block, one.hits_least, one.hits_most)
         for block, one in forks
@@ -687,6 +687,8 @@ def _hits_doubts(label: str, forks: ForkSummaries) -> Iterator[Caveat]:
     agreed = {one.hits for _, one in forks if one.hits is not None and one.hits_exact}
     if not changed and len(agreed) > 1:
         yield caveat.hits_differ(label, [*agreed])
+    if not changed and agreed == {0}:
+        yield caveat.nothing_found(label)
 
 
 def _stall_doubts(label: str, forks: ForkSummaries) -> Iterator[Caveat]:
