@@ -648,8 +648,8 @@ def redline_doubts(
     unsteady = unsteady_nodes(search, done)
     for label, one in unsteady.items():
         yield caveat.not_steady(label, one.trend or "drifting", one.text, "raise --warm-up")
-    for label, forks in done.items():
-        if label not in unsteady and (text := _contradicted(forks)):
+    for label, searches in done.items():
+        if label not in unsteady and (text := _contradicted(searches)):
             yield caveat.course(label, text)
 
 
