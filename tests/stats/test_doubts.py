@@ -51,7 +51,7 @@ def test_a_task_that_ended_within_its_warm_up_says_so(summary: Callable[..., Tas
 
 @pytest.mark.parametrize(
     ("hits", "exact", "expected"),
-    [([0, 0], True, ["nothing-found"]), ([0, 3], True, ["hits-differ"]), ([0, 0], False, [])],
+    [([0, 0], True, ["nothing-found"]), ([0, 3], True, ["hits-changed"]), ([0, 0], False, [])],
 )
 def test_searches_that_found_nothing_in_any_fork_say_so(
     *, summary: Callable[..., TaskSummary], hits: list[int | None], exact: bool, expected: list[str]
