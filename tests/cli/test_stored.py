@@ -6,6 +6,7 @@ import json
 import shlex
 import shutil
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -17,6 +18,7 @@ from benchctl.nightly.hooks import nights_view
 from benchctl.results.model import RunRecord
 from benchctl.results.sql import ONE_ROW, view_columns
 from benchctl.results.store import RunFolder, RunStore
+from benchctl.track.model import Challenge, Task
 from builders import make_plan, make_record
 from made_builds import builds, built_record
 from races import race, run_of_osb, task_of, times, write
@@ -106,6 +108,51 @@ def test_races_of_one_tool_are_compared(home: Path):
     assert done.exit_code == 0, done.output
     assert "new slower" in done.stdout
     assert "nothing says that they were measured on the same host" in " ".join(done.stdout.split())
+
+
+def imported(home: Path, name: str, *tasks: dict[str, Any]) -> None:
+    paths = [write(home / f"{name}-{number}.json", race(number, *tasks)) for number in range(1, 4)]
+    assert call("import", *paths, "--variant", f"{name}=es", "--tag", name).exit_code == 0
+
+
+def test_runs_with_different_tasks_are_compared_by_those_that_both_have(home: Path):
+    same = [task_of("range"), task_of("sort", 20, operation="range")]
+    imported(home, "before", *same, task_of("old"))
+    imported(home, "after", *same, task_of("new"))
+    shown = json.loads(call("compare", "tag:before", "tag:after", "--format", "json").stdout)
+    verdicts = {row["label"]: row["comparisons"][0]["verdict"] for row in shown["rows"]}
+    assert {"old", "new"} == {label for label, verdict in verdicts.items() if verdict == "n/a"}
+    texts = [one["text"] for one in shown["caveats"] if one["code"] == "other-tasks"]
+    assert texts == ["only in the run of before: old", "only in the run of after: new"]
+    assert not any(one["code"] == "unlike" for one in shown["caveats"])
+    # Files do not say that tasks of one operation send the same.
+    assert shown["order_effects"] == []
+    gated = call("compare", "tag:before", "tag:after", "--gate", "--margin", "50%")
+    assert isinstance(gated.exception, BenchctlError)
+    assert gated.exception.exit_code == ExitCode.INCONCLUSIVE
+    assert "Gate: inconclusive" in gated.stdout
+
+
+def test_what_ran_before_a_task_is_stated_where_it_differs(home: Path):
+    imported(home, "before", task_of("range"), task_of("old"), task_of("sort"))
+    imported(home, "after", task_of("range"), task_of("sort"))
+    shown = json.loads(call("compare", "tag:before", "tag:after", "--format", "json").stdout)
+    notes = {
+        row["label"]: [one["text"] for one in row["caveats"] if one["code"] == "other-tasks"]
+        for row in shown["rows"]
+    }
+    assert notes == {"range": [], "old": [], "sort": ["ran after range, old (before); after range (after)"]}
+
+
+def test_runs_of_other_challenges_are_compared_when_that_is_forced(home: Path):
+    stored(home / "runs", "r1")
+    plan = make_plan(schedules=(Challenge("d", (Task("range", iterations=3),)),), heap_mb=1024)
+    stored(home / "runs", "r2", make_record("r2", plan=plan, status="complete"))
+    assert call("compare", "r1:es", "r2:es").exit_code != 0
+    forced = call("compare", "r1:es", "r2:es", "--force", "--format", "json")
+    assert forced.exit_code == 0, forced.output
+    found = json.loads(forced.stdout)
+    assert [section["challenge"] for section in found["sections"]] == ["c", "d"]
 
 
 def test_races_of_two_tools_need_force(home: Path):

@@ -194,7 +194,7 @@ def test_what_ran_before_is_part_of_the_verdict(record: RunRecord):
         for verdict in ("slower", "inconclusive")
     )
     text = verdict_sentence(msgspec.structs.replace(analysis, order_effects=(slower, slower, unclear)))
-    assert text.count("What had run before mattered on range.") == 1
+    assert text.count("At several places of a fork, after different tasks, range differs.") == 1
     assert "before" not in verdict_sentence(msgspec.structs.replace(analysis, order_effects=(unclear,)))
 
 

@@ -1,11 +1,10 @@
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 
-from benchctl.results.foreign import aligned, read_race, record_of
-from benchctl.results.likeness import unlike
+from benchctl.results.foreign import read_race, record_of
+from benchctl.results.likeness import alike_variants, unlike
 from benchctl.results.model import RunRecord
 from benchctl.track.model import Challenge, Task
 from builders import ES, OS, make_plan, make_record
@@ -37,13 +36,19 @@ def test_races_of_one_tool_are_alike_when_all_that_they_say_is(tmp_path: Path):
         ({"track": "geonames"}, "track differs (big5, geonames)"),
         ({"track-params": {}}, "track parameters differ (iterations=300, none)"),
         (
-            {"results": {"op_metrics": [task_of("range")]}},
-            "the tasks differ (range sort; range)",
+            {"results": {"op_metrics": [task_of("terms")]}},
+            "no task in common (range sort; terms)",
         ),
     ],
 )
 def test_what_differs_is_named(tmp_path: Path, changes: dict[str, Any], reason: str):
     assert unlike(rally(tmp_path), rally(tmp_path, **changes)) == (reason,)
+
+
+def test_a_task_that_only_one_race_has_is_no_reason(tmp_path: Path):
+    shorter = rally(tmp_path, results={"op_metrics": [task_of("range")]})
+    assert unlike(rally(tmp_path), shorter) == ()
+    assert not alike_variants(("es", rally(tmp_path)), ("es", shorter))
 
 
 def test_rally_is_not_opensearch_benchmark(tmp_path: Path):
@@ -61,20 +66,3 @@ def test_a_race_and_a_run_of_ours_have_clear_reasons(tmp_path: Path):
     )
     assert unlike(OURS, rally(tmp_path)) == expected
     assert unlike(rally(tmp_path), OURS)[1:] == expected[1:]
-
-
-def test_summaries_find_the_places_of_their_tasks(tmp_path: Path):
-    plan = make_plan(
-        schedules=(
-            Challenge("c", (Task("refresh"), Task("sort"), Task("twice"), Task("range"), Task("twice"))),
-        )
-    )
-    (fork,) = aligned(rally(tmp_path).forks, plan)
-    assert [(one.label, one.schedule, one.task) for one in fork.summaries] == [
-        ("range", 0, 3),
-        ("sort", 0, 1),
-    ]
-    unplaced = msgspec.structs.replace(
-        fork, summaries=(msgspec.structs.replace(fork.summaries[0], label="twice"),)
-    )
-    assert aligned([unplaced], plan)[0].summaries == ()

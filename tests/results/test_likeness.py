@@ -150,10 +150,20 @@ def test_challenges_that_differ_in_an_inline_operation_show_what_it_is(planned: 
     )
 
 
-def test_a_task_more_is_none_on_the_other_side(planned: RecordMaker):
+def test_a_task_more_is_no_reason_but_the_others_must_be_the_same(planned: RecordMaker):
     longer = Challenge("c", (Task("range", iterations=3), Task("sort")))
-    (text,) = unlike(planned("1"), planned("2", schedules=(longer,)))
-    assert text.startswith("schedules differ (in c, task 2 (sort): none, {")
+    assert unlike(planned("1"), planned("2", schedules=(longer,))) == ()
+    assert not alike_variants(("es", planned("1")), ("es", planned("2", schedules=(longer,))))
+    other = Challenge("c", (Task("sort"), Task("range", iterations=4)))
+    (text,) = unlike(planned("1"), planned("2", schedules=(other,)))
+    assert text == "schedules differ (in c, task 1 (range).iterations: 3, 4)"
+
+
+def test_a_task_beside_others_is_not_one_that_runs_alone(planned: RecordMaker):
+    beside = Challenge("c", (Task("range", iterations=3, group=0), Task("sort", group=0)))
+    alone = Challenge("c", (Task("range", iterations=3), Task("sort")))
+    (text, *_) = unlike(planned("1", schedules=(beside,)), planned("2", schedules=(alone,)))
+    assert text == "what runs beside range differs (sort; nothing)"
 
 
 def test_other_challenges_are_named(planned: RecordMaker):

@@ -1,7 +1,6 @@
 import msgspec
 
 from benchctl.results.figures import Quantiles
-from benchctl.results.foreign import aligned
 from benchctl.results.model import Imported, RunRecord
 from benchctl.stats.analyse import analyse_run, with_imports
 from benchctl.stats.analysis import Analysis
@@ -63,14 +62,3 @@ def test_latency_alone_tells_that_a_task_was_throttled():
         )
     ]
     assert [row.metric for row in analyse_run(record()).rows] == ["throughput", "service_time_p90"]
-
-
-def test_aligned_forks_are_analysed_under_a_plan_of_ours():
-    moved = tuple(
-        msgspec.structs.replace(
-            fork, summaries=tuple(msgspec.structs.replace(one, task=5) for one in fork.summaries)
-        )
-        for fork in record().forks
-    )
-    whole = msgspec.structs.replace(record(), forks=aligned(moved, record().plan))
-    assert analyse_run(whole) == analyse_run(record())

@@ -6,16 +6,16 @@ from dataclasses import dataclass, replace
 import msgspec
 
 from benchctl.errors import BenchctlError, UsageError
-from benchctl.results.foreign import aligned
+from benchctl.results.alignment import joined, moved
 from benchctl.results.likeness import resolved, variant_differences
 from benchctl.results.model import AnswerCheck, ForkRecord
-from benchctl.results.plan import Plan
+from benchctl.results.plan import Place, Plan
 from benchctl.results.reading import fork_sources
 from benchctl.results.select import Archive, Selection, Side
 from benchctl.spec import ComparedAs
 from benchctl.stats.analyse import analyse, versions_of, with_imports
 from benchctl.stats.analysis import Analysis
-from benchctl.stats.caveat import Caveat, run_doubts
+from benchctl.stats.caveat import Caveat, only_of, ran_differently, run_doubts
 from benchctl.stats.metrics import (
     SUMMARISED,
     Metric,
@@ -27,6 +27,7 @@ from benchctl.stats.metrics import (
     percentile,
 )
 from benchctl.stats.multiplicity import Method, looks_at
+from benchctl.stats.order import describe_before, ran_before
 from benchctl.stats.quantiles import requantiled
 
 _SUMMARISED = "0.5, 0.9 and 0.99"
@@ -171,13 +172,17 @@ def comparison_analysis(
     """Analyse the sides of a selection as they are; `metrics` None are the default ones."""
     sides = selection.sides
     # Places of tasks are those of a plan of ours where there is one: other tools' files know names only.
-    first = next((side.run for side in sides if side.run.imported is None), sides[0].run)
+    by_label = any(side.run.imported for side in sides)
+    ordered = sorted(sides, key=lambda side: side.run.imported is not None)
+    first = ordered[0].run
+    plan, maps = joined([side.run.plan for side in ordered], by_label=by_label)
+    places = {side.label: own for side, own in zip(ordered, maps, strict=True)}
     runs = tuple(dict.fromkeys(side.run.id for side in sides))
     alone = len(runs) == 1
     builds = {side.label: side.run.builds_of(side.variant) for side in sides}
     found = analyse(
-        {side.label: _all_forks(side, first.plan) for side in sides},
-        first.plan,
+        {side.label: moved(_all_forks(side), places[side.label]) for side in sides},
+        plan,
         runs=runs,
         answers=_relabelled(first.answers, sides) if alone else None,
         calibration=first.calibration if alone else None,
@@ -186,6 +191,8 @@ def comparison_analysis(
         looks=looks_at(side.run for side in sides),
         builds=builds,
     )
+    if not alone:
+        found = _other_tasks(found, sides, places)
     marks = [f"unlike results, compared by force: {text}" for text in selection.differences]
     own = [*selection.remarks, *(text for side in sides for text in side.run.caveats)]
     caveats = (
@@ -217,10 +224,36 @@ def _differences(sides: Sequence[Side]) -> tuple[str, ...]:
     return variant_differences(found)
 
 
-def _all_forks(side: Side, plan: Plan) -> tuple[ForkRecord, ...]:
-    """Return the finished forks at the places of a plan, and the failed ones, so that they are counted."""
-    if side.run.imported is not None:
-        return aligned(side.forks, plan)
+def _other_tasks(
+    found: Analysis, sides: Sequence[Side], places: Mapping[str, Mapping[Place, Place]]
+) -> Analysis:
+    """Add which tasks not all sides have, and where other tasks had run before those that they have."""
+    here = {label: {target: place for place, target in own.items()} for label, own in places.items()}
+    alone: dict[tuple[str, ...], list[str]] = {}
+    rows = []
+    for row in found.rows:
+        place = (row.schedule, row.task)
+        having = [side for side in sides if place in here[side.label]]
+        if row.level == "task" and len(having) < len(sides):
+            alone.setdefault(tuple(side.label for side in having), []).append(found.where(row))
+        before: dict[str, str] = {}
+        if row.level == "task":
+            before = {
+                side.label: describe_before(ran_before(side.run.plan, here[side.label][place]))
+                for side in having
+            }
+        doubts = (ran_differently(before),) if len({*before.values()}) > 1 else ()
+        rows.append(msgspec.structs.replace(row, caveats=(*row.caveats, *doubts)))
+    lacking = tuple(only_of(labels, list(dict.fromkeys(tasks))) for labels, tasks in alone.items())
+    # What ran before a task in a fork is not what the joined plan has there.
+    orders = found.order_effects if len({tuple(own.items()) for own in places.values()}) == 1 else ()
+    return msgspec.structs.replace(
+        found, rows=tuple(rows), caveats=(*lacking, *found.caveats), order_effects=orders
+    )
+
+
+def _all_forks(side: Side) -> tuple[ForkRecord, ...]:
+    """Return the finished forks, and the failed ones, so that they are counted."""
     failed = (
         fork
         for fork in side.run.forks

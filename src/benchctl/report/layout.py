@@ -438,7 +438,8 @@ def verdict_sentence(
     ordered = dict.fromkeys(
         one.operation for one in analysis.order_effects if one.comparison.verdict in DECIDED - {"equivalent"}
     )
-    found += [f"What had run before mattered on {_listed(list(ordered))}."] if ordered else []
+    places = f"At several places of a fork, after different tasks, {_listed(list(ordered))} differs."
+    found += [places] if ordered else []
     found += _unsound(analysis)
     return f"{'provisional: ' if reasons else ''}{' '.join(found)}"
 
@@ -555,7 +556,7 @@ def _reservations(analysis: Analysis) -> Iterator[str]:
 def _unsound(analysis: Analysis) -> Iterator[str]:
     """Failed requests or different answers: no verdict may stand without that."""
     for doubt in analysis.caveats:
-        if doubt.code in {"failed-forks", "test-mode", "unfinished", "unlike"}:
+        if doubt.code in {"failed-forks", "other-tasks", "test-mode", "unfinished", "unlike"}:
             yield f"{doubt.text[:1].upper()}{doubt.text[1:]}."
     general = {doubt.code for doubt in analysis.caveats}
     yield from (text for code, text in _DESIGNS.items() if code in general)

@@ -79,6 +79,7 @@ _MARKS = {
     "tail": ("few requests", "the percentile is not precise"),
     "1-host": ("nodes share this host", "nothing is said about scaling over hosts"),
     "offered": ("throttled", "the rate is what was asked for"),
+    "order": ("after other tasks", "the notes say what the nodes had run before"),
     "clocks": ("unlike clocks", "targets tell it by their own"),
 }
 _OF_CAVEATS = {
@@ -107,6 +108,7 @@ _OF_CAVEATS = {
     "copied-shards": "copied",
     "not-cold": "cached",
     "other-clocks": "clocks",
+    "other-tasks": "order",
 }
 
 

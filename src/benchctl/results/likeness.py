@@ -2,7 +2,7 @@
 
 import itertools
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import PurePath
 from typing import Any, Final
@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from benchctl.results.alignment import common_schedules, company, task_keys
 from benchctl.results.foreign import TITLES, UNKNOWN
 from benchctl.results.model import EngineFacts, RunRecord
 from benchctl.results.plan import Plan, VariantSpec
@@ -46,8 +47,8 @@ Variant = tuple[str, RunRecord]
 def imported_reasons(one: RunRecord, other: RunRecord) -> Iterator[str]:
     """Return reasons why results of two runs, at least one imported, cannot be compared.
 
-    Races of one tool are alike when all that their files say is: tool and version, environment, car,
-    track with its parameters, challenge and tasks. That their hosts were the same, no file says.
+    Races of one tool are alike when all that their files say is: tool and version, environment, car, and
+    track with its parameters. That their hosts were the same, no file says.
     """
     measured = [_measured_by(record) for record in (one, other)]
     if measured[0] != measured[1]:
@@ -62,12 +63,10 @@ def imported_reasons(one: RunRecord, other: RunRecord) -> Iterator[str]:
         yield f"track differs ({one.plan.track}, {other.plan.track})"
     if one.imported and other.imported and one.plan.params != other.plan.params:
         yield f"track parameters differ ({_assignments(one.plan)}, {_assignments(other.plan)})"
-    tasks = [
-        [task.label for challenge in record.plan.schedules for task in challenge.schedule]
-        for record in (one, other)
-    ]
-    if tasks[0] != tasks[1]:
-        yield f"the tasks differ ({'; '.join(' '.join(names) for names in tasks)})"
+    keys = [task_keys(record.plan, by_label=True) for record in (one, other)]
+    if not keys[0].keys() & keys[1].keys():
+        names = [" ".join(label for _, _, label, _ in own) for own in keys]
+        yield f"no task in common ({'; '.join(names)})"
 
 
 def _named(record: RunRecord) -> str:
@@ -103,8 +102,15 @@ def unlike_settings(one: Variant, other: Variant) -> bool:
 
 
 def alike_variants(one: Variant, other: Variant) -> bool:
-    """Return whether `unlike_variants` finds nothing; stops at the first difference."""
-    return next(_variant_reasons(one, other), None) is None
+    """Return whether `unlike_variants` finds nothing, and both have the same tasks."""
+    return same_tasks(one[1], other[1]) and next(_variant_reasons(one, other), None) is None
+
+
+def same_tasks(one: RunRecord, other: RunRecord) -> bool:
+    """Return whether runs have the same tasks in the same order."""
+    by_label = bool(one.imported or other.imported)
+    keys = [list(task_keys(record.plan, by_label=by_label)) for record in (one, other)]
+    return keys[0] == keys[1]
 
 
 def _variant_reasons(one: Variant, other: Variant) -> Iterator[str]:
@@ -162,6 +168,9 @@ def _reasons(one: RunRecord, other: RunRecord) -> Iterator[str]:
     if here.fingerprint != there.fingerprint:
         yield f"the hosts differ ({here.hostname}, {there.hostname})"
     for name in _ALIKE:
+        if name == "schedules":
+            yield from _schedule_reasons(one.plan, other.plan)
+            continue
         first, second = _deciding(one.plan, name), _deciding(other.plan, name)
         # Challenges are the same object or equal in nearly all cases; only others are looked at twice.
         if first != second and (first := _bare(first)) != (second := _bare(second)):
@@ -169,6 +178,29 @@ def _reasons(one: RunRecord, other: RunRecord) -> Iterator[str]:
             yield f"{name.replace('_', ' ')} {verb} ({_difference(first, second)})"
     if here.benchctl != there.benchctl:
         yield f"benchctl differs ({here.benchctl}, {there.benchctl})"
+
+
+def _schedule_reasons(one: Plan, other: Plan) -> Iterator[str]:
+    """Why tasks that both plans have are not the same; tasks of one alone are no reason."""
+    if one.schedules == other.schedules:
+        return
+    whole = (_bare(one.schedules), _bare(other.schedules))
+    first, second = whole
+    if not any(plan.swept or plan.redline for plan in (one, other)):
+        first, second = map(_bare, common_schedules((one, other)))
+    if not first or first != second:
+        difference = _difference(first, second) if first else _difference(*whole)
+        yield f"schedules differ ({difference})"
+    else:
+        mine, others = task_keys(one), task_keys(other)
+        for key in (key for key in mine if key in others):
+            here, there = company(one, mine[key]), company(other, others[key])
+            if here != there:
+                yield f"what runs beside {key[2]} differs ({_names(here)}; {_names(there)})"
+
+
+def _names(labels: Collection[str]) -> str:
+    return ", ".join(sorted(labels)) or "nothing"
 
 
 def deciding(plan: Plan) -> dict[str, object]:

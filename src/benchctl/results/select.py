@@ -303,16 +303,23 @@ def _like(newest: _Candidates, first: Variant, wanted: Sequence[Wanted]) -> list
 def _unlike(
     newest: _Candidates, wanted: Sequence[Wanted], *, force: bool
 ) -> tuple[list[Variant], tuple[str, ...]]:
-    """The newest results of all sides if none are alike, and how they differ."""
+    """The newest results of all sides if none are alike, and how they differ but for their tasks."""
     first = next(newest.of(wanted[0]))
-    like = zip(_like(newest, first, wanted), wanted[1:], strict=True)
-    fallback = [first, *(found or next(newest.of(side)) for found, side in like)]
+    fallback = [
+        first,
+        *(
+            next((found for found in newest.of(side) if alike_variants(first, found)), None)
+            or next((found for found in newest.of(side) if not unlike_variants(first, found)), None)
+            or next(newest.of(side))
+            for side in wanted[1:]
+        ),
+    ]
     reasons = tuple(
         f"{side.text}: {text}"
         for side, found in zip(wanted[1:], fallback[1:], strict=True)
         for text in unlike_variants(fallback[0], found)
     )
-    if not force:
+    if reasons and not force:
         texts = " and ".join(side.text for side in wanted)
         way = "run them in one command (benchctl run --variant ... --variant ...)"
         if any(unlike_settings(fallback[0], other) for other in fallback[1:]):

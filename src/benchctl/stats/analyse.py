@@ -629,7 +629,9 @@ def with_imports(analysis: Analysis, imported: Mapping[str, Imported | None]) ->
         own = tuple(doubt for doubt in own if doubt.code != "one-index-build")
     if len({found.files for found in foreign.values()}) > 1:
         said.append(caveat.unknown_hosts())
-    return msgspec.structs.replace(analysis, caveats=(*said, *own))
+    # Tasks of one operation may be different requests: files do not say what they sent.
+    orders = tuple(one for one in analysis.order_effects if one.variant not in foreign)
+    return msgspec.structs.replace(analysis, caveats=(*said, *own), order_effects=orders)
 
 
 def redline_doubts(

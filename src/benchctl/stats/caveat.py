@@ -147,6 +147,16 @@ def extreme_samples(
     )
 
 
+def only_of(labels: Sequence[str], tasks: Sequence[str]) -> Caveat:
+    """Tasks that the runs of other sides do not have."""
+    return Caveat("other-tasks", f"only in the run of {' and '.join(labels)}: {', '.join(tasks)}")
+
+
+def ran_differently(before: Mapping[str, str]) -> Caveat:
+    """What the node had run before a task, where that is not the same on all sides (label -> what)."""
+    return Caveat("other-tasks", f"ran {'; '.join(f'{what} ({label})' for label, what in before.items())}")
+
+
 def failures(variant: str, counts: dict[str, int], reason: str = "") -> Caveat:
     """Requests that failed."""
     listed = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in sorted(counts.items()))

@@ -475,8 +475,10 @@ def open_loop(task: Task, found: Mapping[str, ForkSummaries]) -> bool:
 
 
 def unit_of(found: Iterable[ForkSummaries]) -> str:
-    """Return what the throughput of a task counts, from the first fork of any side."""
-    return next((summary.unit for forks in found for _, summary in forks), "queries")
+    """Return what the throughput of a task counts, from the first fork of any side that measured it."""
+    summaries = [summary for forks in found for _, summary in forks]
+    measured = (one.unit for one in summaries if one.samples or one.failures or one.throughput_per_s)
+    return next(measured, summaries[0].unit if summaries else "queries")
 
 
 def fork_values(metric: Metric, found: ForkSummaries) -> list[float]:
