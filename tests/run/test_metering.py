@@ -156,6 +156,25 @@ def test_documents_that_change_under_the_same_requests_are_noted(
     assert (found.hits_least, found.hits_most) == expected
 
 
+def test_warm_up_is_held_against_what_the_operation_needs():
+    needy = Search(name="range", body={}, meta={"settles-after": 6})
+    ends = {7: reading(1, 1, {})}, {7: reading(9, 9, {})}
+
+    def lacking(*warmups: int, warmed: bool = False) -> list[int]:
+        load = Load(warmed={"range"} if warmed else set())
+        for place, count in enumerate(warmups):
+            job = Job(Task(f"range-{place}"), needy, 0, place, measured=True)
+            answers = result([5, 6, 7, 8], warmups=count)
+            answers.samples[0]["task"][:] = place
+            load.outcomes.append(MeasuredTask(job, answers, 0.0, ends))
+        return [one.lacking_warmup for one in load.summaries(ORIGIN_NS, [Node({}, None, pids=(7,))])]
+
+    assert lacking(3) == [3]
+    # What an earlier task of the same operation sent on this node has warmed it up, too.
+    assert lacking(2, 1, 0) == [4, 1, 0]
+    assert lacking(0, warmed=True) == [0]
+
+
 def test_of_several_nodes_figures_are_sums_where_each_is_known():
     nodes = [
         Node({1: "search"}, [GcPause(50 * MS, 10 * MS, "Young")], 5_000_000, "a", (7,)),

@@ -154,6 +154,22 @@ def test_records_from_before_courses_were_kept_are_judged_by_drift_alone():
     assert steadiness(forks(None, WARM_UP)).kinds == {"warm-up": 1}
 
 
+def test_a_task_too_short_to_show_it_lacks_the_warm_up_that_its_operation_needs():
+    task = Task("range", iterations=100, warmup_iterations=200, clients=2)
+    brief = [make_summary("range", 10.0, lacking_warmup=lacking) for lacking in (600, 590, 0)]
+    found = steadiness(brief)
+    assert (found.state, found.trend) == ("not steady", "little warm-up")
+    assert "600 requests" in found.text
+    assert advice(brief, task) == "raise warmup-iterations to 500"
+    # What is seen says more.
+    assert (
+        steadiness([make_summary("range", 10.0, lacking_warmup=600, drift=math.log(0.7))]).trend
+        == "not warmed up"
+    )
+    # A pilot, which measures from the first request, looks at what is seen alone.
+    assert settling(make_summary("range", 10.0, lacking_warmup=600, course=FLAT), 0.03) == (0, True)
+
+
 def test_settled_is_what_stays_within_the_margin_of_the_last_level():
     course = Course("warm-up", 200, 300, (0, 50, 100, 200), (2e6, 1.1e6, 1.02e6, 1e6))
     assert settled_from(course, 0.03) == 100

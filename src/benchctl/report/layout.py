@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import get_args
 
 import msgspec
 
@@ -43,6 +44,7 @@ from benchctl.stats.compare import (
 )
 from benchctl.stats.cost import VerdictCost
 from benchctl.stats.metrics import HELD, INDEX_BUILDS, Metric, metric_of
+from benchctl.stats.steady import Trend
 
 
 class Notes(msgspec.Struct, frozen=True):
@@ -541,7 +543,7 @@ def _reservations(analysis: Analysis) -> Iterator[str]:
     if stalled:
         share = f"stalls took up to {100 * max(stalled.values()):.0f} % of the time"
         yield f"{share} on {_listed(list(stalled))}"
-    for trend in ("not warmed up", "drifting"):
+    for trend in get_args(Trend):
         rows = [row for row, _ in doubtful if any(side.steady.trend == trend for side in row.figures)]
         names = list(dict.fromkeys(analysis.where(row) for row in rows))
         if names:

@@ -38,6 +38,7 @@ from benchctl.stats.analysis import Analysis, Figures, Row
 from benchctl.stats.compare import DECIDED, FORKS_FOR_QUOTING, Comparison, Verdict
 from benchctl.stats.decisions import decide
 from benchctl.stats.metrics import REDLINE
+from benchctl.stats.steady import Trend
 from benchctl.stats.sweep import SweepCurve
 
 LINES = 24
@@ -67,6 +68,7 @@ _MARKS = {
     "cached": ("not cold", "starts of nodes, or warm-up, had read the index into the page cache again"),
     "stall": ("stalled", "a few requests, or benchctl, took much of the measured time"),
     "cold": ("not warmed up", "forks were still getting faster"),
+    "brief": ("little warm-up", "less than the operation is known to need"),
     "drift": ("drifting", "forks changed this way and that while they were measured"),
     "reused": ("index builds from the cache", "a drift of the host is in the difference"),
     "few": (f"fewer than {FORKS_FOR_QUOTING} forks, or index builds, a side", "too few to be quoted"),
@@ -110,6 +112,9 @@ _OF_CAVEATS = {
     "other-clocks": "clocks",
     "other-tasks": "order",
 }
+
+
+_OF_TRENDS: dict[Trend, str] = {"not warmed up": "cold", "little warm-up": "brief", "drifting": "drift"}
 
 
 class _Line(msgspec.Struct, frozen=True):
@@ -266,7 +271,7 @@ def _marks(row: Row, comparison: Comparison | None) -> list[str]:
     trends = {side.steady.trend for side in sides}
     found = {_OF_CAVEATS[doubt.code] for doubt in row.caveats if doubt.code in _OF_CAVEATS}
     found -= set() if any(side.at_least for side in sides) else {"bound"}
-    found |= {"cold"} if "not warmed up" in trends else {"drift"} if "drifting" in trends else set()
+    found |= {_OF_TRENDS[trend] for trend in trends if trend}
     if comparison is not None and 0 < min(comparison.replicates) < FORKS_FOR_QUOTING:
         found.add("few")
     return [mark for mark in _MARKS if mark in found]

@@ -249,6 +249,13 @@ class TaskSummary(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
         str,
         about("unit of the load that was searched for: queries/s, docs/s, x or clients; empty elsewhere"),
     ] = ""
+    lacking_warmup: Annotated[
+        int,
+        about(
+            "requests by which its node had got fewer of this operation, before the first measured one, than "
+            "the operation is known to need (settles-after)"
+        ),
+    ] = 0
     hits_least: Annotated[
         int | None,
         about(

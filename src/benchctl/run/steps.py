@@ -3,6 +3,7 @@
 import re
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
@@ -208,6 +209,7 @@ class Load:
     # When the previous step ended, or the node was ready.
     free_ns: int = field(default_factory=time.monotonic_ns)
     outcomes: list[MeasuredTask] = field(default_factory=list)
+    warmed: set[str] = field(default_factory=set)  # operations of its warm-up challenges
     searches: int = 0  # sent, warm-up included
     requests_s: float = 0.0
     # Set while a step that indexes is running, for whoever watches the node.
@@ -232,7 +234,12 @@ class Load:
         # The index is that of the last task which filled it, whatever was done with it behind that.
         left = dict(index) | _merged(self.outcomes, summaries)
         found = []
+        sent: Counter[str] = Counter()
         for place, (one, summary) in enumerate(zip(self.outcomes, summaries, strict=True)):
+            operation = one.job.operation
+            before = sent[operation.name] + summary.warmup_samples
+            sent[operation.name] = before + summary.samples
+            needed = 0 if operation.name in self.warmed else operation.settles_after or 0
             known = nodes if place == len(summaries) - 1 else earlier
             metered = meters(one.readings, one.result, origin_ns, known, one.written)
             figures = (
@@ -241,7 +248,14 @@ class Load:
                 | sent_per_s(summary, one.result.sent_bytes)
                 | (left if place in indexing[-1:] else {})
             )
-            found.append(msgspec.structs.replace(summary, meters=figures, node_meters=metered.parts))
+            found.append(
+                msgspec.structs.replace(
+                    summary,
+                    meters=figures,
+                    node_meters=metered.parts,
+                    lacking_warmup=max(needed - before, 0),
+                )
+            )
         return tuple(found)
 
 
@@ -362,6 +376,8 @@ class StepRunner:
             if job.measured:
                 gap_s = max(result.start_ns - load.free_ns, 0) / 1e9
                 load.outcomes.append(MeasuredTask(job, result, gap_s, readings, written, answers))
+            else:
+                load.warmed.add(job.operation.name)
         made = [body.get("settings", {}) for body in stage.context.indices.values()]
         settings = (pair for spec in self._plan.variants for pair in spec.index_settings.items())
         given = {name: value for name, value in settings if any(one.get(name) == value for one in made)}

@@ -212,7 +212,7 @@ def _merged(logs: Floats, begins: list[int]) -> list[int]:
 
 
 State = Literal["steady", "not steady", "unknown"]
-Trend = Literal["not warmed up", "drifting"]
+Trend = Literal["not warmed up", "drifting", "little warm-up"]
 
 _LEAST_DRIFT = math.log(1.05)
 _LEAST_DRIFT_OF_ONE = math.log(1.10)
@@ -240,8 +240,8 @@ class Steadiness(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     # settled adds to the figure; None without courses.
     off: float | None = None
     remark: str = ""  # what is worth knowing although the figure stands, such as a slowdown; empty otherwise
-    # `not warmed up` when the forks agree that it was still getting faster, else `drifting`; None unless
-    # the state is `not steady`.
+    # `not warmed up` when the forks agree that it was still getting faster, else `drifting`; `little warm-up`
+    # where that is not seen, and there was less than the operation is known to need; else None.
     trend: Trend | None = None
 
 
@@ -254,7 +254,8 @@ def steadiness(summaries: Sequence[TaskSummary], *, margin: float = THROUGHPUT.m
     doubt it; nor is a host whose troubles moved forks either way. Second, when
     the forks drifted: the mean drift between the outer thirds exceeds 5 % and its interval excludes 0 (of one
     fork: 10 %). That needs no courses, and over many forks it sees what is too noisy, or too gradual, to show
-    as levels within one.
+    as levels within one. Third, when a fork sent fewer requests before than the operation is known to need:
+    what short tasks cannot show is not there to be seen.
 
     Args:
         summaries: one a fork; one in which a few waits took much of the time, or documents changed, says
@@ -262,7 +263,16 @@ def steadiness(summaries: Sequence[TaskSummary], *, margin: float = THROUGHPUT.m
         margin: relative difference of the figure that does not matter in practice; that of throughput also
             where percentiles are compared, so that a task has settled or not in all tables alike.
     """
-    summaries = [summary for summary in summaries if _is_of_engine(summary)]
+    found = _seen([summary for summary in summaries if _is_of_engine(summary)], margin)
+    lacking = max((summary.lacking_warmup for summary in summaries), default=0)
+    if found.trend or not lacking:
+        return found
+    text = f"got {lacking:,} requests less before measurement than its operation needs (settles-after)"
+    return msgspec.structs.replace(found, state="not steady", text=text, trend="little warm-up", remark="")
+
+
+def _seen(summaries: Sequence[TaskSummary], margin: float) -> Steadiness:
+    """Steadiness from courses and drifts."""
     courses = [summary.course for summary in summaries if summary.course is not None]
     drifted = _drifted([summary.drift for summary in summaries if summary.drift is not None])
     if not courses:
@@ -318,7 +328,8 @@ def settling(summary: TaskSummary, margin: float) -> tuple[int, bool]:
     course = summary.course
     if course is None:
         return 0, False
-    if course.kind == "flat" and steadiness([summary], margin=margin).state == "not steady":
+    seen = _seen([summary] if _is_of_engine(summary) else [], margin)
+    if course.kind == "flat" and seen.state == "not steady":
         return course.of, False
     begin = settled_from(course, margin)
     return (course.steady_from, False) if begin is None else (begin, True)
@@ -329,8 +340,14 @@ def advice(summaries: Sequence[TaskSummary], task: Task, *, margin: float = THRO
 
     `summaries` and `margin` are those of `steadiness`.
     """
+    if task.iterations is None and task.time_period is None:
+        return ""
+    if steadiness(summaries, margin=margin).trend == "little warm-up":
+        count = max(one.lacking_warmup for one in summaries) / task.clients + (task.warmup_iterations or 0)
+        by_time = task.time_period is not None
+        return "raise warmup-time-period" if by_time else f"raise warmup-iterations to {_rounded_up(count):,}"
     courses = [one.course for one in summaries if one.course is not None and _is_of_engine(one)]
-    if not courses or (task.iterations is None and task.time_period is None):
+    if not courses:
         return ""
     need, amount = _needed(courses, margin)
     if task.time_period is not None:
