@@ -1,6 +1,10 @@
-from benchctl.results.alignment import common_schedules, joined, moved, task_keys
+from pathlib import Path
+
+from benchctl.results.alignment import common_schedules, joined, moved, moved_source, task_keys
+from benchctl.results.reading import fork_sources
 from benchctl.track.model import Challenge, Task
 from builders import make_fork, make_plan, make_summary
+from stored import ROWS, described
 
 FIRST = make_plan(schedules=(Challenge("c", (Task("a"), Task("b"))), Challenge("d", (Task("a"),))))
 SECOND = make_plan(schedules=(Challenge("d", (Task("x"), Task("a"))), Challenge("c", (Task("b"), Task("b")))))
@@ -41,3 +45,15 @@ def test_figures_move_with_their_tasks():
     fork = make_fork("es", 0, make_summary("a", 1.0), make_summary("b", 2.0, task=1))
     (there,) = moved([fork], {(0, 0): (1, 1), (0, 1): (0, 0)})
     assert [(one.label, one.schedule, one.task) for one in there.summaries] == [("a", 1, 1), ("b", 0, 0)]
+
+
+def test_samples_move_with_their_tasks(tmp_path: Path):
+    run = described(tmp_path, "r")
+    source = next(fork_sources(run.folder, run.record.forks))
+    there = moved_source(source, {(0, 0): (2, 3)})
+    assert there.samples is not None
+    for _ in range(2):
+        (chunk,) = there.samples
+        assert chunk["schedule"].tolist() == [2] * ROWS
+        assert chunk["task"].tolist() == [3] * ROWS
+    assert [(one.schedule, one.task) for one in there.summaries] == [(2, 3)]

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import msgspec
 
 from benchctl.errors import BenchctlError, UsageError
-from benchctl.results.alignment import joined, moved
+from benchctl.results.alignment import joined_runs, moved
 from benchctl.results.likeness import resolved, variant_differences
 from benchctl.results.model import AnswerCheck, ForkRecord
 from benchctl.results.plan import Place, Plan
@@ -171,12 +171,8 @@ def comparison_analysis(
 ) -> Analysis:
     """Analyse the sides of a selection as they are; `metrics` None are the default ones."""
     sides = selection.sides
-    # Places of tasks are those of a plan of ours where there is one: other tools' files know names only.
-    by_label = any(side.run.imported for side in sides)
-    ordered = sorted(sides, key=lambda side: side.run.imported is not None)
-    first = ordered[0].run
-    plan, maps = joined([side.run.plan for side in ordered], by_label=by_label)
-    places = {side.label: own for side, own in zip(ordered, maps, strict=True)}
+    first = sides[0].run
+    plan, places = joined_runs({side.label: side.run for side in sides})
     runs = tuple(dict.fromkeys(side.run.id for side in sides))
     alone = len(runs) == 1
     builds = {side.label: side.run.builds_of(side.variant) for side in sides}

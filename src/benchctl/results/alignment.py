@@ -1,12 +1,16 @@
 """Tasks of several runs: which are the same, and the places of all of them in one plan."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import msgspec
 
-from benchctl.results.model import ForkRecord
+from benchctl.results.figures import TaskSummary
+from benchctl.results.model import ForkRecord, RunRecord
 from benchctl.results.plan import Place, Plan
+from benchctl.results.reading import ForkSource
+from benchctl.results.samples import Columns
 from benchctl.track.model import Challenge, Task
 
 Key = tuple[str, int, str, int]
@@ -101,6 +105,17 @@ def joined(plans: Sequence[Plan], *, by_label: bool) -> tuple[Plan, list[dict[Pl
     return msgspec.structs.replace(first, schedules=tuple(schedules)), maps
 
 
+def joined_runs(runs: Mapping[str, RunRecord]) -> tuple[Plan, dict[str, dict[Place, Place]]]:
+    """Return a plan with the tasks of all runs, and where those of each label's run are in it.
+
+    A plan of ours comes first where there is one: other tools' files know names only.
+    """
+    ordered = sorted(runs, key=lambda label: runs[label].imported is not None)
+    by_label = any(run.imported for run in runs.values())
+    plan, maps = joined([runs[label].plan for label in ordered], by_label=by_label)
+    return plan, dict(zip(ordered, maps, strict=True))
+
+
 def _target(challenges: Sequence[Challenge], plan: Plan, schedule: int) -> int:
     """The position of the challenge of that name and number; a new one if there is none."""
     name = plan.schedules[schedule].name
@@ -109,16 +124,37 @@ def _target(challenges: Sequence[Challenge], plan: Plan, schedule: int) -> int:
     return same[number - 1] if number <= len(same) else len(challenges)
 
 
-def moved(forks: Sequence[ForkRecord], places: Mapping[Place, Place]) -> tuple[ForkRecord, ...]:
+@dataclass(frozen=True)
+class _MovedSamples:
+    """Samples with every task at its other place; read anew by every iteration."""
+
+    samples: Iterable[Columns]
+    places: Mapping[Place, Place]
+
+    def __iter__(self) -> Iterator[Columns]:
+        for chunk in self.samples:
+            schedules, tasks = chunk["schedule"].copy(), chunk["task"].copy()
+            for (schedule, task), target in self.places.items():
+                own = (chunk["schedule"] == schedule) & (chunk["task"] == task)
+                schedules[own], tasks[own] = target
+            yield {**chunk, "schedule": schedules, "task": tasks}
+
+
+def moved(forks: Iterable[ForkRecord], places: Mapping[Place, Place]) -> tuple[ForkRecord, ...]:
     """Return forks with the figures of every task at its other place."""
     return tuple(
-        msgspec.structs.replace(
-            fork,
-            summaries=tuple(
-                msgspec.structs.replace(one, schedule=target[0], task=target[1])
-                for one in fork.summaries
-                for target in [places[one.schedule, one.task]]
-            ),
-        )
-        for fork in forks
+        msgspec.structs.replace(fork, summaries=_at_places(fork.summaries, places)) for fork in forks
+    )
+
+
+def moved_source(source: ForkSource, places: Mapping[Place, Place]) -> ForkSource:
+    """Return the files of a fork with every task at its other place."""
+    samples = None if source.samples is None else _MovedSamples(source.samples, places)
+    return replace(source, samples=samples, summaries=_at_places(source.summaries, places))
+
+
+def _at_places(summaries: Iterable[TaskSummary], places: Mapping[Place, Place]) -> tuple[TaskSummary, ...]:
+    targets = ((one, places[one.schedule, one.task]) for one in summaries)
+    return tuple(
+        msgspec.structs.replace(one, schedule=schedule, task=task) for one, (schedule, task) in targets
     )

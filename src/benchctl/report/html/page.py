@@ -1,7 +1,6 @@
 """A run or a comparison as one page: what it is about, what it holds, and where that is stored."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import chain
 from pathlib import Path
 
 import msgspec
@@ -42,6 +41,7 @@ from benchctl.report.planning import planning_lines
 from benchctl.report.profile import profile_grids
 from benchctl.report.sweep import all_results, verdict
 from benchctl.report.tables import legend
+from benchctl.results.alignment import joined_runs, moved_source
 from benchctl.results.model import RunRecord
 from benchctl.results.plan import Plan
 from benchctl.results.reading import fork_sources
@@ -299,10 +299,13 @@ def comparison_page(
     from benchctl.report.charts.requests import sample_charts  # noqa: PLC0415 - see `_analysis_charts`
 
     sides = selection.sides
-    sources = chain.from_iterable(
-        fork_sources(archive.folder_of(side.run), side.forks, label=side.label) for side in sides
+    plan, places = joined_runs({side.label: side.run for side in sides})
+    sources = (
+        moved_source(source, places[side.label])
+        for side in sides
+        for source in fork_sources(archive.folder_of(side.run), side.forks, label=side.label)
     )
-    shapes = run_shapes(sides[0].run.plan, sources)
+    shapes = run_shapes(plan, sources)
     return comparison_subject(
         [(side.label, len(side.forks), side.run) for side in sides],
         analysis,
