@@ -184,6 +184,39 @@ FINITE = source(
 )
 
 
+def sized(base: str) -> Any:
+    """A source that ends by `size()` alone, four parameters a client."""
+    return source(
+        f"""
+    from esrally.track import params as rally
+
+    class Source{base}:
+        def __init__(self, track, params, **kwargs):
+            pass
+
+        def partition(self, partition_index, total_partitions):
+            return self
+
+        def size(self):
+            return 4
+
+        def params(self):
+            return {{"body": {{}}}}
+""",
+        "Source",
+    )
+
+
+@pytest.mark.parametrize("base", ["", "(rally.ParamSource)"])
+@pytest.mark.parametrize(("task", "count"), [({}, 8), ({"iterations": 3}, 6), ({"iterations": 9}, 8)])
+def test_the_size_of_a_source_is_that_of_each_client(
+    serve: Serve, play: Play, base: str, task: dict[str, Any], count: int
+):
+    server = serve()
+    play(server, sized(base), SEARCH, clients=2, **task)
+    assert len(asked(server)) == count
+
+
 @pytest.mark.parametrize(("task", "count"), [({}, 5), ({"iterations": 3}, 3), ({"iterations": 9}, 5)])
 def test_a_source_that_ends_ends_its_task(serve: Serve, play: Play, task: dict[str, Any], count: int):
     server = serve()

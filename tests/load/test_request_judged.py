@@ -243,6 +243,21 @@ def test_an_operation_that_a_node_does_not_know_is_unsupported(error: object, re
 
 
 @pytest.mark.parametrize(
+    "parts",
+    [
+        {"responses": [{"took": 1}, {"error": {"root_cause": [QUERY], **QUERY}, "status": 400}]},
+        {"items": [{"update": {"status": 400, "error": QUERY}}]},
+        {"_shards": {"total": 2, "failed": 1, "failures": [{"shard": 0, "reason": QUERY}]}},
+        {"is_running": False, "error": QUERY},
+    ],
+)
+def test_a_part_that_a_node_does_not_know_makes_the_operation_unsupported(parts: dict[str, Any]):
+    reason = "parsing_exception: unknown query [distance_feature]"
+    assert is_unsupported(200, json.dumps(parts).encode()) == reason
+    assert is_unsupported(500, json.dumps(parts).encode()) is None
+
+
+@pytest.mark.parametrize(
     ("status", "error"),
     [
         (400, {"type": "illegal_argument_exception", "reason": "Result window is too large"}),

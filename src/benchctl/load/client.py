@@ -506,8 +506,10 @@ class Client:
         if answer.outcome is Outcome.CANCELLED:
             return
         self.tally.add(answer.outcome, answer.reason)
-        if self._operations == 1 and answer.outcome not in _CONNECTION_LOST:
-            self.unsupported = answer.lacking or is_unsupported(status, body)
+        if answer.lacking:
+            self.unsupported = answer.lacking
+        elif self._operations == 1 and answer.outcome not in _CONNECTION_LOST:
+            self.unsupported = is_unsupported(status, body)
         if self.unsupported is None and self.assignment.abort_on_failure:
             raise TaskAborted(
                 f"a request of task '{self.assignment.label}' failed "

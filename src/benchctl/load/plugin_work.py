@@ -365,7 +365,7 @@ class PluginWork:
         self._lock = threading.Lock()
         self._programs: list[PluginProgram] = []
         with blaming(self._code, f"param source '{operation.param_source}'"):
-            infinite = bool(getattr(source, "infinite", True))
+            infinite = bool(getattr(source, "infinite", _size(source) is None))
         ends_itself = infinite and hasattr(runner, "completed") and hasattr(runner, "percent_completed")
         self.endless = infinite and not ends_itself
         composite = runner is None and operation.type == "composite"
@@ -433,11 +433,15 @@ class PluginProgram:
         self._runs = runs
         self._fixed = deepcopy(operation.params)
         self._doing = f"param source '{operation.param_source}'"
+        with blaming(code, self._doing):
+            self._left = _size(source)  # operations that it still has parameters for; None for no end
 
     def __call__(self) -> Request | Script | None:
         """The next operation; None when the source or the runner is exhausted."""
-        if self._runs is not None and self._runs.completed:
+        if self._left == 0 or (self._runs is not None and self._runs.completed):
             return None
+        if self._left is not None:
+            self._left -= 1
         try:
             params = self._params()
         except StopIteration:
@@ -468,6 +472,12 @@ class PluginProgram:
                 f"{self._code.path}: {self._doing} gave {type(params).__name__}, and not a dictionary"
             )
         return params
+
+
+def _size(source: Any) -> int | None:
+    """Return the number of parameters that a source has for a client; None if it does not say."""
+    size = source.size() if callable(getattr(source, "size", None)) else None
+    return max(size, 0) if isinstance(size, int) else None
 
 
 # Schedulers: each request of a client is due when its scheduler's `next` says so.

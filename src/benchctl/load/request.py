@@ -160,6 +160,30 @@ class _ErrorResponse(msgspec.Struct):
     error: _Cause | str
 
 
+class _Part(msgspec.Struct):
+    error: _Cause | str | None = None
+    reason: _Cause | None = None  # of a failed shard
+
+
+class _FailedShards(msgspec.Struct):
+    failures: list[_Part] = []
+
+
+class _Parts(msgspec.Struct):
+    responses: list[_Part] = []
+    items: list[dict[str, _Part]] = []
+    shards: _FailedShards = msgspec.field(name="_shards", default_factory=_FailedShards)
+    error: _Cause | str | None = None
+
+    @property
+    def errors(self) -> Iterator[_Cause | str]:
+        parts = [*self.responses, *(part for item in self.items for part in item.values())]
+        yield from (part.error for part in parts if part.error is not None)
+        yield from (part.reason for part in self.shards.failures if part.reason is not None)
+        if self.error is not None:
+            yield self.error
+
+
 class _ShardsResponse(msgspec.Struct, gc=False):
     shards: _Shards | None = msgspec.field(name="_shards", default=None)
     task: str = ""  # instead of them, when it goes on behind the answer
@@ -219,6 +243,7 @@ _decode_profile = msgspec.json.Decoder(_ProfiledResponse).decode
 _decode_status = msgspec.json.Decoder(_Status).decode
 _decode_items = msgspec.json.Decoder(list[dict[str, _Item]]).decode
 _decode_error = msgspec.json.Decoder(_ErrorResponse).decode
+_decode_parts = msgspec.json.Decoder(_Parts).decode
 _decode_health = msgspec.json.Decoder(_HealthResponse).decode
 # Nesting deeper than the interpreter's stack is as undecodable as broken JSON.
 UNDECODABLE: tuple[type[Exception], ...] = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
@@ -510,15 +535,22 @@ def _judge_one(raw: msgspec.Raw) -> Answer:
 def is_unsupported(status: int, body: bytes) -> str | None:
     """Return the node's reason why it cannot do an operation at all, such as an unknown aggregation.
 
-    None for any other response, other errors included.
+    None for any other response, other errors included. A status of 200 may hold such errors of its parts.
     """
-    if status not in (_BAD_REQUEST, _METHOD_NOT_ALLOWED):
-        return None
     try:
-        error = _decode_error(body).error
+        if status in (_BAD_REQUEST, _METHOD_NOT_ALLOWED):
+            errors = [_decode_error(body).error]
+        elif status == _HTTP_OK[0]:
+            errors = list(_decode_parts(body).errors)
+        else:
+            return None
     except UNDECODABLE:
         return None
-    causes = list(_causes(_Cause(reason=error) if isinstance(error, str) else error))
+    causes = [
+        cause
+        for error in errors
+        for cause in _causes(_Cause(reason=error) if isinstance(error, str) else error)
+    ]
     # The sentence that names the unknown thing says more than the type that stands beside it.
     named = [cause for cause in causes if names_unknown(cause.reason or "")]
     typed = [cause for cause in causes if cause.type == UNKNOWN_TYPE]

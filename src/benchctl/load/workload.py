@@ -180,8 +180,10 @@ class Numbered:
     Client c of n makes numbers c, c + n, c + 2n and so on, whichever client is faster.
     """
 
-    def __init__(self, make: Callable[[int], Request | Script], clients: int) -> None:
-        self.endless = True
+    def __init__(
+        self, make: Callable[[int], Request | Script], clients: int, *, endless: bool = True
+    ) -> None:
+        self.endless = endless
         self.connections = 1
         self._make = make
         self._clients = clients

@@ -28,11 +28,14 @@ DATA_SET = {"field": "v", "data_set_format": "hdf5", "data_set_path": "x"}
         ({"operation-type": "vector-search", **DATA_SET}, "vectors from a data set: benchctl reads none"),
     ],
 )
-def test_what_cannot_be_asked_is_unsupported_and_nothing_is_sent(serve: Serve, raw: Any, said: str):
+@pytest.mark.parametrize("task", [Task("x", iterations=5), Task("x"), Task("x", warmup_time_period=5.0)])
+def test_what_cannot_be_asked_is_unsupported_and_nothing_is_sent(
+    serve: Serve, raw: Any, said: str, task: Task
+):
     server = serve()
     operation = decode_operation({"name": "x", **raw})
     stage = Stage(lambda _: WireClient(server.url), WorkContext("big5"), origin_ns=0, boot=0)
-    job = Job(Task("x", iterations=5), operation, 0, 0)
+    job = Job(task, operation, 0, 0)
     (result,) = run_step([job], stage, stop=threading.Event())
     assert result.unsupported is not None
     assert said in result.unsupported

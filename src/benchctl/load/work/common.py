@@ -306,12 +306,12 @@ def open_cannot(operation: Cannot, order: WorkOrder) -> Workload:
             return reply.answer
         return (yield from lacking(operation.reason))
 
-    return Numbered(script, order.clients)
+    return Numbered(script, order.clients, endless=False)
 
 
 def cannot(reason: str, order: WorkOrder) -> Workload:
-    """Return a workload that sends nothing, for the reason that tables show."""
-    return Numbered(lambda _number: lacking(reason), order.clients)
+    """Return a workload that sends nothing, for the reason that tables show; the first refusal ends it."""
+    return Numbered(lambda _number: lacking(reason), order.clients, endless=False)
 
 
 def lacking(reason: str) -> Script:
