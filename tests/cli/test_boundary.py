@@ -66,6 +66,16 @@ def test_an_expected_error_is_one_message(
     assert capsys.readouterr().err.lstrip("\n") == said
 
 
+@pytest.mark.parametrize(
+    ("command", "option"), [("run", "--include-tasks"), ("plan", "--include-tasks"), ("inlining", "--task")]
+)
+def test_other_words_for_a_task_lead_to_the_option_that_chooses_tasks(
+    command: str, option: str, capsys: pytest.CaptureFixture[str]
+):
+    assert guarded(root, [command, "--operation", "range"]) == ExitCode.USAGE
+    assert f"hint: {option} " in capsys.readouterr().err
+
+
 def test_a_full_disk_is_no_bug(capsys: pytest.CaptureFixture[str]):
     assert guarded(raising(OSError(errno.ENOSPC, "No space left on device")), []) == 1
     assert "no space is left" in capsys.readouterr().err

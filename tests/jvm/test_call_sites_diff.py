@@ -16,6 +16,7 @@ from jvm_logs import (
 )
 
 VISIT = SiteKey(INTS, 35, "visit")
+NEITHER = {"virtual": 0, "refused": 0}
 TREE = "org.apache.lucene.util.bkd.BKDReader$BKDPointTree::addAll"
 
 
@@ -41,12 +42,27 @@ def test_a_call_that_is_inlined_here_and_virtual_there_differs():
 
 def test_what_fares_alike_does_not_differ():
     for lines in (INLINED_VISIT, VIRTUAL_VISIT):
-        assert compared(visits(*lines), visits(*lines)) == Compared((), 1, 0, 0)
+        assert compared(visits(*lines), visits(*lines)) == Compared((), 1, 0, 0, NEITHER, NEITHER)
 
 
 def test_what_is_refused_on_one_side_does_not_differ():
     rare = VIRTUAL_VISIT[0].replace("virtual call", "low call site frequency")
     assert compared(visits(rare), visits(*VIRTUAL_VISIT)).differences == ()
+
+
+def test_what_is_inlined_on_one_side_only_is_counted_by_what_it_is_on_the_other():
+    rare = VIRTUAL_VISIT[0].replace("virtual call", "low call site frequency")
+    at_99 = [line.replace("@ 35", "@ 99") for line in INLINED_VISIT]
+    found = compared(visits(*INLINED_VISIT, *at_99), visits(*VIRTUAL_VISIT, rare.replace("@ 35", "@ 99")))
+    assert found.inlined_in_baseline == {"virtual": 1, "refused": 1}
+    assert found.inlined_in_contender == NEITHER
+    turned = compared(visits(rare), visits(*INLINED_VISIT))
+    assert (turned.inlined_in_baseline, turned.inlined_in_contender) == (NEITHER, {**NEITHER, "refused": 1})
+    elsewhere = [
+        visits(*lines).replace(b"org.apache.lucene.util", b"io.netty") for lines in (INLINED_VISIT, [rare])
+    ]
+    assert compared(*elsewhere).inlined_in_baseline == NEITHER
+    assert compared(*elsewhere, everywhere=True).inlined_in_baseline == {**NEITHER, "refused": 1}
 
 
 def test_a_caller_that_was_inlined_elsewhere_is_the_same_caller():

@@ -41,6 +41,8 @@ visit in DocIdsWriter::readInts24, bci 35, 50: 1,000 calls
 
 2 call sites in newest compilations by C2 on both sides,
 0 only in es's, 0 only in os's.
+Inlined in es, not in os: 2, 2 of them virtual;
+inlined in os, not in es: 0, 0 of them virtual.
 Counts are those of type profiles when C2 compiled; for a virtual call HotSpot prints none.
 """
     )

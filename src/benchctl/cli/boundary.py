@@ -136,6 +136,12 @@ def _explained(err: click.ClickException, args: Sequence[str]) -> BenchctlError:
     return UsageError(message.rstrip("."), hint=hint)
 
 
+# Words for which another option chooses tasks.
+_CHOOSE_TASKS = dict.fromkeys(
+    ("--operation", "--operations", "--task", "--tasks"), ("--include-tasks", "--task")
+)
+
+
 def _meant(option: str, command: click.Command, args: Sequence[str]) -> str:
     """Return the option probably meant; other tools' options may be parameters here."""
     from benchctl.track.load import TASK_PARAMETERS  # noqa: PLC0415 - no other message needs to know of tracks
@@ -143,6 +149,9 @@ def _meant(option: str, command: click.Command, args: Sequence[str]) -> str:
     if option in (instead := getattr(command, "instead", {})):
         return str(instead[option])
     known = [name for param in command.params for name in param.opts if name.startswith("--")]
+    chooser = next((name for name in _CHOOSE_TASKS.get(option, ()) if name in known), None)
+    if chooser is not None:
+        return f"{chooser} NAME chooses tasks"
     options = {f"--{name.replace('_', '-')}": name for name in TASK_PARAMETERS if "--param" in known}
     near = nearest(option, [*known, *options], alike=_ALIKE)
     if near in options and near not in known:

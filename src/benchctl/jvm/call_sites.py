@@ -1,5 +1,6 @@
 """Call sites and methods in inlining logs: found, judged, compared, located in runs."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -127,6 +128,9 @@ def _newest(seen: set[Receiver]) -> tuple[Receiver, ...]:
     return tuple(sorted(newest, key=lambda one: (-one.count, one.name)))
 
 
+NotInlined = Literal["virtual", "refused"]
+"""The fate of a call site without inlined callees: dispatched, or called directly."""
+
 ENGINE_PACKAGES = ("org.apache.lucene.", "org.elasticsearch.", "org.opensearch.")
 
 
@@ -152,6 +156,9 @@ class Compared:
     matched: int  # number of sites on both sides
     baseline_only: int  # number of the others
     contender_only: int
+    # Call sites in scope that are inlined on one side and not on the other, by what they are there.
+    inlined_in_baseline: Mapping[NotInlined, int]
+    inlined_in_contender: Mapping[NotInlined, int]
 
 
 def compare_sites(
@@ -166,13 +173,29 @@ def compare_sites(
     `everywhere` includes all callers, not only those of Lucene and the engines.
     """
     pairs, moved = _matched(baseline, contender)
+    in_scope = [pair for pair in pairs if everywhere or pair[0].key.caller.startswith(ENGINE_PACKAGES)]
     differences = [
-        Difference(one, other, (one, other) in moved)
-        for one, other in pairs
-        if (everywhere or one.key.caller.startswith(ENGINE_PACKAGES)) and _differ(one, other)
+        Difference(one, other, (one, other) in moved) for one, other in in_scope if _differ(one, other)
     ]
     differences.sort(key=lambda each: (-each.calls, each.baseline.key.caller, each.baseline.key.bci))
-    return Compared(tuple(differences), len(pairs), len(baseline) - len(pairs), len(contender) - len(pairs))
+    return Compared(
+        tuple(differences),
+        len(pairs),
+        len(baseline) - len(pairs),
+        len(contender) - len(pairs),
+        _not_inlined(in_scope),
+        _not_inlined((other, one) for one, other in in_scope),
+    )
+
+
+def _not_inlined(pairs: Iterable[tuple[Site, Site]]) -> dict[NotInlined, int]:
+    """Count the second of pairs whose first is inlined and whose second is not."""
+    found: Counter[NotInlined] = Counter(
+        "virtual" if other.is_virtual else "refused"
+        for one, other in pairs
+        if one.is_inlined and not other.is_inlined
+    )
+    return {"virtual": found["virtual"], "refused": found["refused"]}
 
 
 def _differ(one: Site, other: Site) -> bool:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from benchctl.jvm.call_sites import Compared, Difference, Found, FoundCompilation, Site, found_at
+from benchctl.jvm.call_sites import Compared, Difference, Found, FoundCompilation, NotInlined, Site, found_at
 from benchctl.jvm.inlining_log import Account
 from benchctl.jvm.inlining_tree import Call, Compilation, CutTree, Fate, Receiver, in_library, simple
 from benchctl.report.numbers import counted, figure, p_value, visible
@@ -306,9 +306,15 @@ def differences_text(sides: tuple[str, str], labels: tuple[str, str], compared: 
         "",
         f"{counted(compared.matched, 'call site')} in newest compilations by C2 on both sides,",
         f"{compared.baseline_only:,} only in {sides[0]}'s, {compared.contender_only:,} only in {sides[1]}'s.",
+        f"Inlined in {sides[0]}, not in {sides[1]}: {_not_inlined(compared.inlined_in_baseline)};",
+        f"inlined in {sides[1]}, not in {sides[0]}: {_not_inlined(compared.inlined_in_contender)}.",
         "Counts are those of type profiles when C2 compiled; for a virtual call HotSpot prints none.",
     ]
     return visible("\n".join(lines) + "\n")
+
+
+def _not_inlined(counts: Mapping[NotInlined, int]) -> str:
+    return f"{sum(counts.values()):,}, {counts['virtual']:,} of them virtual"
 
 
 def differences_document(
@@ -320,6 +326,10 @@ def differences_document(
         "scope": scope,
         "matched": compared.matched,
         "only": {sides[0]: compared.baseline_only, sides[1]: compared.contender_only},
+        "inlined_only": {
+            sides[0]: compared.inlined_in_baseline,
+            sides[1]: compared.inlined_in_contender,
+        },
         "differences": [
             {
                 "caller": one.baseline.key.caller,
