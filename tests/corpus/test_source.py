@@ -184,10 +184,21 @@ def test_a_change_that_leaves_size_and_time_as_they_were_is_seen(tmp_path: Path)
         read(before, home=home)
 
 
+@pytest.mark.parametrize("packing", PACKERS)
+def test_a_byte_order_mark_before_the_first_document_is_passed_over(packing: str, tmp_path: Path):
+    path, home = tmp_path / "documents", Home(tmp_path / "home")
+    lines = [b'{"a":1}\r\n', b'{"a":"\xef\xbb\xbf"}\r\n', b'{"a":3}']
+    path.write_bytes(PACKERS[packing](b"\xef\xbb\xbf" + b"".join(lines)))
+    file = local_file(path, index="logs", home=home)
+    assert (file.held, file.raw_bytes) == (3, 3 + sum(map(len, lines)))
+    assert read(file, home=home) == b"".join(lines) + b"\n"
+    assert read(file, 1, 2, home=home) == lines[1]
+
+
 @pytest.mark.parametrize(
     ("raw", "has_actions", "said"),
     [
-        (b'\xef\xbb\xbf{"a":1}\n', False, "not a JSON object"),
+        (b"\xef\xbb\xbf[1]\n", False, "not a JSON object"),
         ('{"a":1}\n'.encode("utf-16"), False, "not a JSON object"),
         (b'[{"a":1},\n{"a":2}]\n', False, "not a JSON object"),
         (lzma.compress(b'{"a":1}\n'), False, "not a JSON object"),

@@ -5,6 +5,7 @@ home: none of the published formats can be read from the middle.
 """
 
 import bz2
+import codecs
 import gzip
 import hashlib
 import itertools
@@ -294,6 +295,8 @@ def _block(file: IO[bytes], index: FileIndex, position: int) -> bytes:
         content = zstandard.ZstdDecompressor().decompress(content)
     if len(content) != raw_end - block.raw_bytes:
         raise DamageError(f"it ends after line {block.lines:,}")
+    if position == 0:
+        content = content.removeprefix(codecs.BOM_UTF8)  # which editors on Windows write
     return content if content.endswith(b"\n") else content + b"\n"
 
 

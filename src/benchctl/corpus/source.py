@@ -187,8 +187,7 @@ def _check_first_line(index: FileIndex, home: Home, *, has_actions: bool) -> Non
     if not first.lstrip().startswith(b"{"):
         raise UsageError(
             f"the first line of {path} is not a JSON object",
-            hint="a file of documents has one a line, in UTF-8 without a byte order mark; "
-            f"it may be packed as {', '.join(SUFFIXES)}",
+            hint=f"a file of documents has one a line, in UTF-8; it may be packed as {', '.join(SUFFIXES)}",
         )
     is_action, is_document = _possible_kinds(first)
     if (has_actions and not is_action) or not (has_actions or is_document):
