@@ -47,6 +47,9 @@ def test_a_parameter_that_nothing_uses_is_an_error(books: Path):
     with pytest.raises(UsageError, match="bulk_sise") as caught:
         call("validate", books, "--param", "bulk_sise=3")
     assert "bulk_size" in caught.value.hint
+    with pytest.raises(UsageError, match="zzz") as caught:
+        call("validate", books, "--param", "zzz=3")
+    assert all(name in caught.value.hint for name in ("number_of_shards", "codec", "iterations"))
 
 
 def test_show_is_the_expanded_schedule(books: Path):
@@ -71,6 +74,29 @@ def test_show_names_a_challenge(books: Path):
     with pytest.raises(UsageError, match="no challenge 'author'") as caught:
         call("show", books, "--challenge", "author")
     assert "did you mean 'authors'" in caught.value.hint
+
+
+def test_show_says_what_ends_a_step_and_whose_iterations_are_meant(tmp_path: Path):
+    def step(completed_by: str) -> str:
+        main = '{"name": "main", "operation": "refresh", "iterations": 30}'
+        beside = '{"name": "beside", "operation": "refresh", "clients": 4, "iterations": 9000}'
+        return f'{{"parallel": {{"completed-by": "{completed_by}", "tasks": [{main}, {beside}]}}}}'
+
+    for completed_by, measured in (
+        ("main", ["30 x", "4 x 9,000, until main ends"]),
+        ("any", ["30 x, until any ends", "4 x 9,000, until any ends"]),
+    ):
+        folder = write_files(tmp_path, {"track.json": f'{{"schedule": [{step(completed_by)}]}}'})
+        rows = [line for line in call("show", folder).output.splitlines() if line.startswith(" 1 ")]
+        assert all(text in row for text, row in zip(measured, rows, strict=True))
+
+
+def test_show_has_what_the_loader_remarks(tmp_path: Path):
+    task = '{"operation": "refresh", "iterations": 5, "time-period": 9, "tags": "a", "tags": "b"}'
+    folder = write_files(tmp_path, {"track.json": f'{{"schedule": [{task}]}}'})
+    for command in ("show", "validate"):
+        notes = [line for line in call(command, folder).output.splitlines() if line.startswith("note: ")]
+        assert ["'tags' is given twice" in notes[0], "the time period counts" in notes[1]] == [True, True]
 
 
 def test_show_takes_rallys_filters(books: Path):
@@ -131,14 +157,17 @@ def test_validate_lists_every_fault_and_what_can_be_run(tmp_path: Path):
       ]
     }"""
     folder = write_files(tmp_path / "small", {"track.json": main})
-    with pytest.raises(UsageError) as caught:
+    with pytest.raises(UsageError, match="default challenge 'lazy'") as caught:
         call("validate", folder)
-    assert [line.partition(": ")[0] for line in caught.value.message.splitlines()] == [
+    assert "sound" in caught.value.hint
+    sound = main.replace('"default": true, ', "")
+    done = call("validate", write_files(tmp_path / "other", {"track.json": sound}))
+    assert done.exit_code == 0
+    assert [line.partition(": ")[0] for line in done.output.splitlines()[-3:]] == [
         "unusable operation",
         "challenge 'lazy' cannot be run",
         "challenge 'empty' cannot be run",
     ]
-    assert caught.value.hint == "these can be run: sound"
     assert "small, challenge sound" in call("show", folder, "--challenge", "sound").output
     with pytest.raises(UsageError, match="clients must be at least 1"):
         call("show", folder)

@@ -146,7 +146,7 @@ HOUSE: Mapping[str, str] = {
       "data-stream": "visits-2024",
       "body": {"size": 1, "query": {"term": {"door": "north"}}, "sort": [{"@timestamp": "asc"}]}
     },
-    {"name": "everything", "operation-type": "search", "body": {"track_total_hits": true}}
+    {"name": "everything", "operation-type": "search", "index": "_all", "body": {"track_total_hits": true}}
   ],
   "test_procedures": [
     {

@@ -360,7 +360,7 @@ HOUSE = {
   ]}],
   "operations": [
     {"name": "send", "operation-type": "bulk", "bulk-size": 10, "indices": "a"},
-    {"name": "ask", "operation-type": "search", "body": {}}
+    {"name": "ask", "operation-type": "search", "index": "a,b", "body": {}}
   ],
   "challenges": [
     {"name": "fill", "default": true,

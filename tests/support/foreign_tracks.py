@@ -62,6 +62,7 @@ BOOKS: Mapping[str, str] = {
 {
   "name": "old",
   "operation-type": "search",
+  "index": "{{ shelf }}",
   "body": {
     "query": {"range": {"year": {"lt": {{ year | default(1900) }} }}}
   }

@@ -71,7 +71,7 @@ def test_a_key_that_stands_twice_is_refused_with_its_line(tmp_path: Path):
 def test_a_key_that_stands_twice_is_noted_where_rallys_habits_hold(tmp_path: Path):
     document, value = read(tmp_path, a_json=TWICE)
     assert value == {"a": [{"size": 1}, {"size": 3, "from": {"size": 2}}]}
-    assert document.notes == [
+    assert [str(remark) for remark in document.remarks] == [
         f"{tmp_path}/a.json, line 4: $.a[1]: the key 'size' is given twice, and the last one counts"
     ]
 
@@ -145,7 +145,7 @@ def test_comments_and_misplaced_keys_are_passed_over_where_rally_does(tmp_path: 
     raw = {"name": "x", "#TODO": 1, "misplaced-key": 2, "//": 3}
     document, _ = read(tmp_path, a_json='{"name": "x",\n"misplaced-key": 2}')
     assert convert(raw, Thing, document, "$") == Thing("x")
-    assert document.notes == [
+    assert [str(remark) for remark in document.remarks] == [
         f"{tmp_path}/a.json, line 2: $: 'misplaced-key' means nothing here and is passed over"
     ]
     with pytest.raises(UsageError, match="'misplaced-key'") as caught:

@@ -1,5 +1,6 @@
 """Filters keep or take away tasks by name, type and tag."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -22,13 +23,24 @@ def left(folder: Path, include: str = "", exclude: str = "") -> list[str]:
 
 
 def test_filters_are_names_types_and_tags():
-    assert parse_filters("range, type:search,,tag:a:b") == (
+    expected = (
         TaskFilter("name", "range"),
         TaskFilter("type", "search"),
         TaskFilter("tag", "a:b"),
+        TaskFilter("name", "kind:x"),
+        TaskFilter("name", "type:x"),
     )
-    with pytest.raises(UsageError, match="'kind:x' is not a filter"):
-        parse_filters("kind:x")
+    assert parse_filters("range, type:search,,tag:a:b,kind:x,name:type:x") == expected
+    assert parse_filters(",".join(map(str, expected))) == expected
+    assert parse_filters(json.dumps(list(map(str, expected)))) == expected
+
+
+def test_a_list_of_filters_may_hold_commas():
+    names = ('terms, sorted: 100% "hot"', "plain")
+    assert parse_filters(json.dumps(names)) == tuple(TaskFilter("name", name) for name in names)
+    for bad in ('["a', "[1]", "[]]"):
+        with pytest.raises(UsageError, match="JSON list"):
+            parse_filters(bad)
 
 
 @pytest.mark.parametrize(
@@ -76,7 +88,18 @@ def test_a_task_that_lost_its_end_is_refused(tmp_path: Path):
     operations = '[{"name": "s", "operation-type": "search"}]'
     text = f'{{"operations": {operations}, "schedule": [{{"parallel": {parallel}}}]}}'
     track, _ = load_track(str(write_files(tmp_path, {"track.json": text})), {})
-    with pytest.raises(
-        UsageError, match=r"challenge default, filtered.*warmup-time-period needs a time-period"
-    ):
+    with pytest.raises(UsageError, match="'send' of challenge 'default', whose end ends 's'"):
         filter_tasks([track.challenges["default"]], track.operations, exclude=parse_filters("send"))
+
+
+@pytest.mark.parametrize(
+    ("exclude", "names"), [("b", ["a", "c"]), ("a", ["b", "c"]), ("a,b", ["c"]), ("c", ["a", "b"])]
+)
+def test_of_tasks_that_end_with_any_of_them_some_may_go(tmp_path: Path, exclude: str, names: list[str]):
+    tasks = [{"name": name, "operation": "s", "iterations": 1} for name in ("a", "b", "c")]
+    parallel = {"parallel": {"completed-by": "any", "tasks": tasks[:2]}}
+    main = {"operations": [{"name": "s", "operation-type": "search"}], "schedule": [parallel, tasks[2]]}
+    track, _ = load_track(str(write_files(tmp_path, {"track.json": json.dumps(main)})), {})
+    challenge = track.challenges["default"]
+    (found,) = filter_tasks([challenge], track.operations, exclude=parse_filters(exclude))
+    assert [task.label for task in found.schedule] == names

@@ -292,7 +292,9 @@ def test_an_operation_that_lacks_something_matters_to_those_who_name_it(tmp_path
     lacking = {"name": "forget", "operation-type": "delete-knn-model"}
     track = small(tmp_path, {"operations": [lacking, SEARCH], "schedule": [{"operation": "s"}]})
     assert list(track.operations) == ["s"]
-    assert any("$.operations[0]: Object missing required field `model_id`" in note for note in track.notes)
+    assert any(
+        "$.operations[0]: Object missing required field `model_id`" in str(remark) for remark in track.remarks
+    )
     own = {**lacking, "model_id": "m"}
     track = small(tmp_path, {"operations": [lacking], "schedule": [{"operation": own}]})
     assert track.challenges["default"].operations["forget"].type_name == "delete-knn-model"
@@ -308,14 +310,14 @@ def test_parameters_that_say_nothing_are_empty_objects_and_texts(tmp_path: Path)
 
 def test_an_index_may_be_somebody_elses_to_make(tmp_path: Path):
     track = small(tmp_path, {"indices": [{"name": "i", "auto-managed": False}]})
-    assert any("'auto-managed' means nothing here" in note for note in track.notes)
+    assert any("'auto-managed' means nothing here" in str(remark) for remark in track.remarks)
 
 
 def test_beside_a_plug_in_a_task_may_have_keys_of_its_own(tmp_path: Path):
     main = with_schedule({"operation": {"operation-type": "rob-the-bank"}, "num_robbers": 3})
     assert "unknown key 'num_robbers'" in refused(tmp_path, main)
     track = small(tmp_path, main, track_py='registry.register_runner("rob-the-bank", f)')
-    assert any("'num_robbers' means nothing here" in note for note in track.notes)
+    assert any("'num_robbers' means nothing here" in str(remark) for remark in track.remarks)
     mistyped = with_schedule({"operation": "s", "iteratons": 3})
     assert "did you mean 'iterations'" in refused(tmp_path, mistyped, track_py="")
 
@@ -329,10 +331,10 @@ def test_null_says_nothing(tmp_path: Path):
 
 def test_keys_that_belong_elsewhere_are_noted(tmp_path: Path):
     task = {"operation": "s", "request-params": {}, "#COMMENT": "x", "include-in-reporting": True}
-    notes = small(tmp_path, with_schedule(task, default=True)).notes
+    notes = small(tmp_path, with_schedule(task, default=True)).remarks
     assert len(notes) == 3
-    assert all("means nothing here" in note for note in notes)
-    assert "$.schedule[0]: 'request-params'" in "".join(notes)
+    assert all("means nothing here" in note.message for note in notes)
+    assert "$.schedule[0]: 'request-params'" in "".join(map(str, notes))
 
 
 @pytest.mark.parametrize(
@@ -404,7 +406,7 @@ def test_two_defaults_are_one_too_many(tmp_path: Path):
 
 def test_a_mistake_in_a_part_is_named_by_the_parts_own_line(books: Path):
     path = books / "operations" / "search.json"
-    path.write_text(path.read_text(encoding="utf-8").replace('"index":', '"indexx":'), encoding="utf-8")
+    path.write_text(path.read_text(encoding="utf-8").replace('"index":', '"indexx":', 1), encoding="utf-8")
     track = load(books)
     (operation, challenge) = track.faults
     assert operation.message.startswith(f"{path}, line 4: $.operations[1]: unknown key 'indexx'")
@@ -466,7 +468,7 @@ def test_a_bare_name_that_nothing_defines_is_a_type_for_a_plug_in(tmp_path: Path
 
 def test_an_old_url_beside_corpora_is_passed_over(tmp_path: Path):
     track = small(tmp_path, {**with_schedule(SOUND), "data-url": "http://x.invalid", "corpora": []})
-    assert any("'data-url' means nothing here" in note for note in track.notes)
+    assert any("'data-url' means nothing here" in str(remark) for remark in track.remarks)
 
 
 @pytest.mark.parametrize(("size", "read"), [(2500.0, 2500), ("2500", 2500), (1, 1)])
@@ -475,9 +477,130 @@ def test_a_bulk_size_that_a_template_computes_is_a_whole_number(tmp_path: Path, 
     assert small(tmp_path, {"operations": [operation]}).operations["b"].bulk_size == read  # type: ignore[union-attr]
 
 
-def test_half_a_document_is_no_bulk_size(tmp_path: Path):
-    operation = {"name": "b", "operation-type": "bulk", "bulk-size": 2500.5}
-    assert "$.operations[0].bulk-size" in refused(tmp_path, {"operations": [operation]})
+def test_half_a_document_is_cut_off_as_in_rally_and_remarked(tmp_path: Path):
+    operation = {"name": "b", "operation-type": "bulk", "bulk-size": 10_000 / 3}
+    track = small(tmp_path, {"operations": [operation], "schedule": [{"operation": "b"}]})
+    assert track.operations["b"].bulk_size == 3333  # type: ignore[union-attr]
+    (remark,) = track.remarks
+    assert (remark.place.partition(": ")[2], remark.operation) == ("$.operations[0]", "b")
+    assert "3,333" in remark.message
+
+
+def test_counts_of_tasks_that_a_template_computes_are_whole_numbers(tmp_path: Path):
+    task = {"operation": "s", "clients": 4.0, "iterations": 100.0, "warmup-iterations": 2.0}
+    element = {"parallel": {"clients": 8.0, "tasks": [task]}}
+    (read,) = small(tmp_path, with_schedule(element)).challenges["default"].schedule
+    assert (read.clients, read.iterations, read.warmup_iterations, read.lanes) == (4, 100, 2, 8)
+    assert "$.schedule[0].clients" in refused(tmp_path, with_schedule({"operation": "s", "clients": 4.5}))
+
+
+def test_documents_a_request_of_a_plug_ins_operation_may_be_computed(tmp_path: Path):
+    operation = {"operation-type": "my-bulk", "bulk-size": 2500.0}
+    main = with_schedule({"operation": operation, "target-throughput": "5000 docs/s"})
+    (task,) = small(tmp_path, main, track_py='f("my-bulk")').challenges["default"].schedule
+    assert task.rate_per_s == 2
+
+
+@pytest.mark.parametrize("kind", ["bulk", "proto-bulk", "my-bulk"])
+def test_a_bulk_ends_a_task_that_has_a_warm_up_only(tmp_path: Path, kind: str):
+    task = {"operation": {"operation-type": kind, "bulk-size": 5}, "warmup-time-period": 120}
+    track = small(tmp_path, with_schedule(task), track_py='f("my-bulk")')
+    assert (track.faults, track.challenges["default"].schedule[0].warmup_time_period) == ((), 120)
+
+
+@pytest.mark.parametrize("key", ["target-interval", "target-throughput"])
+@pytest.mark.parametrize("value", [0, "", "0", "none", " None ", "0.0"])
+@pytest.mark.parametrize("spacing", ["deterministic", "poisson"])
+def test_no_rate_is_unthrottled(tmp_path: Path, key: str, value: float | str, spacing: str):
+    track = small(tmp_path, with_schedule({"operation": "s", key: value, "schedule": spacing}))
+    (task,) = track.challenges["default"].schedule
+    assert (task.rate_per_s, task.schedule) == (None, "deterministic")
+    assert [remark.place[-13:] for remark in track.remarks] == ["$.schedule[0]"] * (spacing == "poisson")
+
+
+@pytest.mark.parametrize(("interval", "rate"), [("0.1", 10), ("250 ms", 4), (2, 0.5), ("4", 0.25)])
+def test_an_interval_may_be_text(tmp_path: Path, interval: float | str, rate: float):
+    track = small(tmp_path, with_schedule({"operation": "s", "target-interval": interval}))
+    assert track.challenges["default"].schedule[0].rate_per_s == pytest.approx(rate)
+
+
+TWO_INDICES = {"indices": [{"name": "shop"}, {"name": "logs"}]}
+
+
+@pytest.mark.parametrize(
+    "operation",
+    [
+        {"operation-type": "search"},
+        {"operation-type": "scroll-search"},
+        {"operation-type": "vector-search", "body": {"size": 1}},
+        {"operation-type": "multi-search", "searches": [{"body": {}, "index": "shop"}, {"body": {}}]},
+    ],
+)
+def test_a_search_names_its_index_where_the_track_has_several(tmp_path: Path, operation: dict[str, Any]):
+    task = {"name": "q", "operation": {"name": "q", **operation}}
+    text = refused(tmp_path, {**with_schedule({"operation": "refresh"}, task), **TWO_INDICES})
+    assert "$.schedule[1]: task 'q'" in text
+    assert "shop, logs" in text
+    named = {**task, "operation": {**task["operation"], "index": "logs"}}  # type: ignore[dict-item]
+    assert small(tmp_path, {**with_schedule(named), **TWO_INDICES}).faults == ()
+    assert small(tmp_path, {**with_schedule(task), "indices": [{"name": "shop"}]}).faults == ()
+
+
+@pytest.mark.parametrize("kind", ["index", "composable", "component"])
+def test_a_template_that_is_created_is_declared_or_has_a_body(tmp_path: Path, kind: str):
+    create = {"name": "t", "operation-type": f"create-{kind}-template", "template": "metrics"}
+    text = refused(tmp_path, with_schedule({"operation": create}))
+    assert f"$.schedule[0]: task 't': the track declares no {kind} template 'metrics'" in text
+    every = {"name": "t", "operation-type": f"create-{kind}-template"}
+    assert f"declares no {kind} template" in refused(tmp_path, with_schedule({"operation": every}))
+    assert small(tmp_path, with_schedule({"operation": {**create, "body": {}}})).faults == ()
+    key = "templates" if kind == "index" else f"{kind}-templates"
+    declared = {key: [{"name": "metrics", "template": "t.json", "index-pattern": "m*"}]}
+    for task in (create, every):
+        track = small(tmp_path, {**with_schedule({"operation": task}), **declared}, t_json="{}")
+        assert track.faults == ()
+
+
+def test_tasks_of_one_name_are_numbered(tmp_path: Path):
+    tasks = [
+        {"operation": "s"}, {"operation": "s"}, {"name": "s#2", "operation": "s"},
+        {"parallel": {"tasks": [{"operation": "s"}, {"name": "t", "operation": "s"}]}},
+    ]  # fmt: skip
+    schedule = small(tmp_path, with_schedule(*tasks)).challenges["default"].schedule
+    assert [task.label for task in schedule] == ["s#1", "s#3", "s#2", "s#4", "t"]
+    assert {task.operation for task in schedule} == {"s"}
+
+
+def test_a_variable_that_came_out_as_nothing_is_remarked_with_its_line(tmp_path: Path):
+    main = """{
+  "operations": [{"name": "s", "operation-type": "search", "meta": {"a": "{% raw %}{{wanted}}{% endraw %}"}}],
+  "schedule": [{"operation": "s", "meta": {
+    "is": "{{wanted}}", "was": "{{ other | default('x') }}"
+  }}]
+}"""
+    write_files(tmp_path / "small", {"track.json": main})
+    (remark,) = load(tmp_path / "small").remarks
+    assert remark.place == f"{tmp_path}/small/track.json, line 4"
+    assert "'wanted'" in remark.message
+    assert load(tmp_path / "small", wanted="tea").remarks == ()
+
+
+def test_remarks_are_of_the_challenges_and_operations_that_are_run(tmp_path: Path):
+    operations = [{**SEARCH, "name": name, "request-params": {}, "clients": 1} for name in ("a", "b")]
+    challenges = [
+        {"name": name, "schedule": [{"operation": operation, "clients": 1, "body": {}} for _ in range(3)]}
+        for name, operation in (("first", "a"), ("second", "b"))
+    ]
+    track = small(tmp_path, {"operations": operations, "challenges": challenges})
+    (first, second) = (track.remarks_on(track.challenges[name]) for name in ("first", "second"))
+    assert [remark.partition(": ")[2][:28] for remark in first] == [
+        "$.operations[0]: 'clients' m", "$.challenges[0].schedule[0]:",
+    ]  # fmt: skip
+    assert first[1].endswith("(2 more places)")
+    assert [remark.partition(": ")[2][:28] for remark in second] == [
+        "$.operations[1]: 'clients' m", "$.challenges[1].schedule[0]:",
+    ]  # fmt: skip
+    assert len(track.remarks_on(*track.challenges.values())) == 2
 
 
 @pytest.mark.parametrize(
@@ -496,7 +619,7 @@ def test_iterations_and_a_time_period_that_meet_in_a_parallel_task_are_one_kind(
     (task,) = track.challenges["default"].schedule
     found = (task.warmup_iterations, task.iterations, task.warmup_time_period, task.time_period)
     assert found == left
-    assert any("iterations and a" in note for note in track.notes)
+    assert any("iterations and a" in str(remark) for remark in track.remarks)
 
 
 def test_a_time_period_counts_beside_iterations_as_in_rally(tmp_path: Path):

@@ -88,6 +88,12 @@ def test_rallys_parameters_may_be_a_file(tmp_path: Path):
     assert parse_rally_params(str(path)) == {"clients": 3}
     with pytest.raises(UsageError, match="cannot read"):
         parse_rally_params("none.json")
+    strange = write_files(tmp_path, {"a:b.json": '{"clients": 4}'}) / "a:b.json"
+    assert parse_rally_params(str(strange)) == {"clients": 4}
+    assert parse_rally_params("shards:3,body:indices/large.json") == {
+        "shards": 3,
+        "body": "indices/large.json",
+    }
 
 
 @pytest.mark.parametrize(

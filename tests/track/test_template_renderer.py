@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from benchctl.errors import UsageError
 from benchctl.track.template import Rendered, Renderer
+from benchctl.track.template_source import Origin
 from foreign_tracks import write_files
 
 NOW_S = 1_700_000_000.0  # 2023-11-14
@@ -117,7 +118,7 @@ def test_a_failing_template_names_the_line_of_the_part(tmp_path: Path, part: str
 
 def test_variables_without_a_value_are_named_where_they_were_printed(tmp_path: Path):
     rendered = render(tmp_path, "{{ one }}{{ two | default(1) }}{% if three %}{% endif %}")
-    assert rendered.undefined == ("one",)
+    assert rendered.undefined == {"one": Origin(tmp_path / "a.json", 1)}
 
 
 def test_challenge_files_of_ones_own_print_nothing_that_has_no_value(tmp_path: Path):

@@ -128,6 +128,6 @@ def test_many_notes_take_no_time(tmp_path: Path):
     before = time.process_time()
     track, _ = load_track(str(tmp_path), {})
     assert time.process_time() - before < 10
-    assert len(track.notes) == 4000
-    assert "track.json, line 1: $.schedule[0]: 'request-params'" in track.notes[0]
-    assert "track.json: $.schedule[3999]: 'request-params'" in track.notes[-1]
+    assert len(track.remarks) == 4000
+    assert "track.json, line 1: $.schedule[0]: 'request-params'" in str(track.remarks[0])
+    assert "track.json: $.schedule[3999]: 'request-params'" in str(track.remarks[-1])

@@ -191,10 +191,11 @@ track_group.add_command(untrust_command)
 @param_options
 @trust_option
 def validate_command(path: str, *, param_options: ParamOptions, trust: bool) -> None:
-    """Read the track at PATH, expand every challenge, and say what it holds and needs.
+    """Validate a track and every challenge in it.
 
-    PATH is a folder with a track.json or workload.json, such a file, or a shipped track. Exit code 2 when
-    something is wrong with it; challenges that nothing is wrong with can be run all the same.
+    PATH is a directory with a track.json or workload.json, such a file, or a shipped track. Challenges that
+    cannot be run are named with the reason; exit code 2 if the default challenge, or all of the track, is
+    among them.
     """
     track, challenges = _load(path, param_options)
     say(f"track {track.name}: {track.description}" if track.description else f"track {track.name}")
@@ -215,10 +216,10 @@ def validate_command(path: str, *, param_options: ParamOptions, trust: bool) -> 
         _print(table)
     _echo_lacking(track, challenges.values())
     echo_plugin(path, track, challenges.values(), trust=trust)
-    for remark in track.notes:
+    for remark in track.remarks:
         say(f"note: {remark}")
     say(f"parameters ({len(track.known)}): {', '.join(track.known) or 'none'}")
-    _raise_faults(track)
+    _report_faults(track)
 
 
 @track_group.command("show")
@@ -252,22 +253,31 @@ def show_command(
     )
     table = _table("step", "task", "operation type", "clients", "warm-up", "measured", "rate")
     for number, places in enumerate(challenge.steps, 1):
-        for task in (challenge.schedule[place] for place in places):
+        tasks = [challenge.schedule[place] for place in places]
+        ending = [task.label for task in tasks if task.completes]
+        for task in tasks:
             operation = _operation(track, challenge, task)
+            measured = _bound(task, task.iterations, task.time_period)
+            if ending and not task.completes:
+                measured = f"{measured}, until {ending[0]} ends".removeprefix(", ")
+            elif len(ending) > 1:
+                measured = f"{measured}, until any ends".removeprefix(", ")
             _add(
                 table,
                 str(number),
                 task.label,
                 operation.type_name,
                 str(task.clients),
-                _bound(task.warmup_iterations, task.warmup_time_period) or _NOTHING,
-                _bound(task.iterations, task.time_period) or ("to its end" if operation.ends else "1 x"),
+                _bound(task, task.warmup_iterations, task.warmup_time_period) or _NOTHING,
+                measured or ("to its end" if operation.ends else _bound(task, 1, None)),
                 _rate(task),
             )
     say(f"{track.name}, challenge {challenge.name}")
     _print(table)
     _echo_lacking(track, [challenge])
     echo_plugin(path, track, [challenge], trust=trust)
+    for remark in track.remarks_on(challenge):
+        say(f"note: {remark}")
 
 
 def _load(path: str, options: ParamOptions) -> tuple[Track, Mapping[str, Challenge]]:
@@ -352,20 +362,27 @@ def _echo_lacking(track: Track, challenges: Collection[Challenge]) -> None:
                 say(f"unsupported: task '{task.label}' of {challenge.name}: {operation.reason}")
 
 
-def _raise_faults(track: Track) -> None:
-    """Raise everything wrong with parts of the track; the other challenges can still be run."""
-    if not track.faults:
-        return
-    lines = []
+def _report_faults(track: Track) -> None:
+    """Report what is wrong with parts of the track; the other challenges can still be run.
+
+    Raises:
+        UsageError: If the default challenge cannot be run.
+    """
     for fault in track.faults:
         part = f"challenge '{fault.challenge}' cannot be run" if fault.challenge else "unusable operation"
-        lines.append(f"{part}: {fault.message}" + (f" ({fault.hint})" if fault.hint else ""))
-    raise UsageError("\n".join(lines), hint=f"these can be run: {', '.join(track.challenges)}")
+        say(f"{part}: {fault.message}" + (f" ({fault.hint})" if fault.hint else ""))
+    name = track.default_name
+    if name is not None and track.fault_of(name) is not None:
+        raise UsageError(
+            f"the default challenge '{name}' cannot be run",
+            hint=f"these can be run: {', '.join(track.challenges)}",
+        )
 
 
-def _bound(iterations: int | None, seconds: float | None) -> str:
+def _bound(task: Task, iterations: int | None, seconds: float | None) -> str:
     if iterations is not None:
-        return f"{iterations:,} x"
+        # Iterations are each client's.
+        return f"{iterations:,} x" if task.clients == 1 else f"{task.clients} x {iterations:,}"
     return f"{seconds:g} s" if seconds is not None else ""
 
 

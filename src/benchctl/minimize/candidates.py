@@ -158,18 +158,13 @@ def candidates_of(
     """Find the target, by its label, in a challenge.
 
     Raises:
-        UsageError: If the target is missing, ambiguous, part of a parallel element, or there is
+        UsageError: If the target is missing, part of a parallel element, or there is
             nothing in front of it.
     """
     labels = [task.label for task in challenge.schedule]
     if target not in labels:
         raise UsageError(
             f"--effect: challenge '{challenge.name}' has no task '{target}'", hint=suggestion(target, labels)
-        )
-    if labels.count(target) > 1:
-        raise UsageError(
-            f"--effect: challenge '{challenge.name}' has {labels.count(target)} tasks '{target}'",
-            hint="give the one that is meant a name of its own in the file",
         )
     place = labels.index(target)
     if challenge.schedule[place].group is not None:

@@ -114,6 +114,18 @@ def _after_space(text: str, at: int) -> int:
     return match.end() if match else at
 
 
+class Remark(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A part of a track that counts for less than its author may think."""
+
+    place: str  # file, line and JSON path
+    message: str
+    challenge: str = ""  # the only one that it bears on; empty for all
+    operation: str = ""  # the only one of the track's that it bears on; empty for all
+
+    def __str__(self) -> str:
+        return f"{self.place}: {self.message}"
+
+
 class Document:
     """A JSON file of a track.
 
@@ -123,13 +135,13 @@ class Document:
         lenient: whether misplaced keys are noted and ignored, as in Rally; typos are errors anyway.
 
     Attributes:
-        notes: what was ignored, one line each.
+        remarks: what was ignored, or is probably not what was meant.
     """
 
     def __init__(self, name: str, rendered: Rendered | None = None, *, lenient: bool = False) -> None:
         self.name = name
         self.lenient = lenient
-        self.notes: list[str] = []
+        self.remarks: list[Remark] = []
         self._rendered = rendered
 
     def refuse(self, where: str, message: str, *, hint: str = "", key: str | None = None) -> UsageError:
@@ -146,8 +158,15 @@ class Document:
     def note(self, where: str, message: str, *, key: str | None = None) -> None:
         """Add a note about a value, or about one of its keys."""
         # Finding a line scans the whole text.
-        place = self.place(where, key) if len(self.notes) < _PLACED else self.name
-        self.notes.append(f"{place}: {cut(where)}: {cut(message)}")
+        place = self.place(where, key) if len(self.remarks) < _PLACED else self.name
+        self.remarks.append(Remark(f"{place}: {cut(where)}", cut(message)))
+
+    def attribute(self, start: int, *, challenge: str = "", operation: str = "") -> None:
+        """Attribute the remarks from number `start` on to a challenge or an operation of the track."""
+        self.remarks[start:] = [
+            msgspec.structs.replace(remark, challenge=challenge, operation=operation)
+            for remark in self.remarks[start:]
+        ]
 
     def repeated(self, where: str, key: str, offset: int) -> None:
         """Refuse a duplicate key at an offset; a lenient document ignores the first one.
@@ -155,10 +174,11 @@ class Document:
         Raises:
             UsageError: If the document is not lenient.
         """
-        text = f"{self._place_at(offset)}: {cut(where)}: the key '{cut(key)}' is given twice"
+        place = f"{self._place_at(offset)}: {cut(where)}"
+        message = f"the key '{cut(key)}' is given twice"
         if not self.lenient:
-            raise UsageError(text, hint="remove one of them: only the last would count")
-        self.notes.append(f"{text}, and the last one counts")
+            raise UsageError(f"{place}: {message}", hint="remove one of them: only the last would count")
+        self.remarks.append(Remark(place, f"{message}, and the last one counts"))
 
     def place(self, where: str, key: str | None = None) -> str:
         """Return file and line of a JSON path; only the file if the line is unknown."""
@@ -183,6 +203,8 @@ def read_document(rendered: Rendered, *, lenient: bool = False) -> tuple[Documen
         value = msgspec.json.decode(rendered.text)
         for where, key, offset in repeated_keys(rendered.text):
             document.repeated(where, key, offset)
+        for name, origin in rendered.undefined.items():
+            document.remarks.append(Remark(str(origin or rendered.path), _undefined(name)))
     except msgspec.ValidationError as err:
         raise _beyond_bounds(rendered, str(err)) from err
     except (msgspec.MsgspecError, UnicodeError) as err:
@@ -190,6 +212,13 @@ def read_document(rendered: Rendered, *, lenient: bool = False) -> tuple[Documen
     except RecursionError as err:
         raise UsageError(f"{rendered.path}: its JSON is nested too deeply") from err
     return document, value
+
+
+def _undefined(name: str) -> str:
+    return (
+        f"'{cut(name)}' has no value and came out as nothing: give it with --param, or a default in the "
+        "file; braces that are the request's own, such as Mustache's, go between {% raw %} and {% endraw %}"
+    )
 
 
 def _broken(rendered: Rendered, found: str) -> UsageError:

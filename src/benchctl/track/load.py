@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 import msgspec
 
@@ -25,8 +25,11 @@ from benchctl.track.model import (
     TrackOperation,
     read_corpora,
 )
+from benchctl.track.operations.admin import CreateTemplate
 from benchctl.track.operations.catalogue import find_plugin
-from benchctl.track.operations.common import Operation
+from benchctl.track.operations.common import Asking, Operation
+from benchctl.track.operations.composite import OpenPointInTime, SubmitAsyncSearch
+from benchctl.track.operations.search import MultiSearch, VectorSearch
 from benchctl.track.schedule import (
     Context,
     IncompleteError,
@@ -37,6 +40,8 @@ from benchctl.track.schedule import (
 from benchctl.track.template import Renderer
 
 _VERSION = 2
+MOST_NAMES = 10
+"""Candidates that a message lists."""
 _SEVERAL = ("challenges", "test_procedures")
 _ONE = ("challenge", "test_procedure")
 _IN_PLACE = "schedule"
@@ -142,13 +147,13 @@ class _Reader:
             dependencies=entry.dependencies or (),
             plugin=None if self._plugin is None else self._plugin.name,
         )
-        challenges = self._challenges(entry, track.operations)
+        challenges = self._challenges(entry, track)
         return msgspec.structs.replace(
             track,
             challenges=challenges,
             digest=_digest(track),
             known=tuple(sorted(self._renderer.known)),
-            notes=tuple(note for document in self._documents for note in document.notes),
+            remarks=tuple(remark for document in self._documents for remark in document.remarks),
             faults=tuple(self._faults),
         )
 
@@ -176,6 +181,7 @@ class _Reader:
             where = f"$.operations[{place}]"
             # A bare name is a type without parameters.
             named = {"operation-type": raw} if isinstance(raw, str) else raw
+            before = len(self._document.remarks)
             try:
                 operation = read_operation(named, self._document, where, plugin=self._plugin)
             except UsageError as err:
@@ -191,15 +197,14 @@ class _Reader:
             if operation.name in found:
                 raise self._document.refuse(where, f"two operations are called '{operation.name}'")
             found[operation.name] = operation
+            self._document.attribute(before, operation=operation.name)
         return found
 
-    def _challenges(
-        self, entry: _TrackFile, operations: Mapping[str, TrackOperation]
-    ) -> dict[str, Challenge]:
+    def _challenges(self, entry: _TrackFile, track: Track) -> dict[str, Challenge]:
         given = [name for name in (*_SEVERAL, *_ONE, _IN_PLACE) if getattr(entry, name) is not None]
         if len(given) > 1:
             raise self._document.refuse("$", f"{' and '.join(given)} exclude each other", key=given[1])
-        found = self._sound_challenges(entry, given[0], operations) if given else {}
+        found = self._sound_challenges(entry, given[0], track) if given else {}
         if self._faults and not found:
             raise self._faults[0].error
         defaults = [challenge.name for challenge in found.values() if challenge.default]
@@ -209,9 +214,7 @@ class _Reader:
             )
         return found
 
-    def _sound_challenges(
-        self, entry: _TrackFile, given: str, operations: Mapping[str, TrackOperation]
-    ) -> dict[str, Challenge]:
+    def _sound_challenges(self, entry: _TrackFile, given: str, track: Track) -> dict[str, Challenge]:
         """Challenges that can be run; errors of the others are kept for those who ask for them."""
         value = getattr(entry, given)
         places: list[tuple[str, Any]] = [(f"$.{given}", value)]
@@ -219,16 +222,21 @@ class _Reader:
             places = [(f"$.{given}[{place}]", one) for place, one in enumerate(value)]
         elif given == _IN_PLACE:
             places = [("$", {"name": "default", "schedule": list(value)})]
-        context = Context(self._document, self._path.parent.name, operations, self._plugin, self._unusable)
+        context = Context(
+            self._document, self._path.parent.name, track.operations, self._plugin, self._unusable
+        )
         found: dict[str, Challenge] = {}
         for where, raw in places:
+            name = str(raw.get("name") or where)
+            before = len(self._document.remarks)
             try:
                 challenge = read_challenge(raw, context, where)
-                check_challenge(challenge, {**operations, **challenge.operations}, self._document, where)
+                _check(challenge, track, self._document, where)
             except UsageError as err:
-                name = str(raw.get("name") or where)
                 self._faults.append(Fault(err.message, err.hint, name, default=raw.get("default") is True))
                 continue
+            finally:
+                self._document.attribute(before, challenge=name)
             if challenge.name in found:
                 raise self._document.refuse(
                     where, f"two challenges are called '{challenge.name}'", key="name"
@@ -286,6 +294,48 @@ class _Reader:
         document, value = read_document(self._renderer.render(path), lenient=True)
         self._documents.append(document)
         return document, value
+
+
+def _check(challenge: Challenge, track: Track, document: Document, where: str = "$") -> None:
+    """Check a challenge by itself, and what its tasks refer to in its track."""
+    operations = {**track.operations, **challenge.operations}
+    check_challenge(challenge, operations, document, where)
+    for element, places in enumerate(challenge.steps):
+        for task in (challenge.schedule[place] for place in places):
+            problem = _reference_problem(operations[task.operation], track)
+            if problem:
+                raise document.refuse(f"{where}.schedule[{element}]", f"task '{task.label}': {problem}")
+
+
+def _reference_problem(operation: Operation, track: Track) -> str:
+    """What an operation leaves open, or refers to without a declaration; empty for neither.
+
+    Rally refuses both, too.
+    """
+    names = (*(index.name for index in track.indices), *track.data_streams)
+    if len(names) > 1 and _names_no_index(operation):
+        return f"names no index, and the track has {len(names)}: {', '.join(names[:MOST_NAMES])}"
+    if not isinstance(operation, CreateTemplate) or operation.body is not None:
+        return ""
+    kind = operation.type_name.removeprefix("create-").removesuffix("-template")
+    declared = [template.name for template in track.templates if template.kind == kind]
+    if operation.template is None and not declared:
+        return f"needs a template and a body: the track declares no {kind} template"
+    if operation.template is not None and operation.template not in declared:
+        return f"the track declares no {kind} template '{operation.template}', and there is no body"
+    return ""
+
+
+def _names_no_index(operation: Operation) -> bool:
+    match operation:
+        case MultiSearch():
+            return operation.target is None and any(search.index is None for search in operation.searches)
+        case Asking() | OpenPointInTime():
+            return operation.target is None
+        case SubmitAsyncSearch() | VectorSearch():
+            return operation.index is None
+        case _:
+            return False
 
 
 def _name_of(operation: object) -> str:
@@ -380,10 +430,10 @@ def load_challenge(name: str, track: Track, params: Mapping[str, Any]) -> tuple[
     )
     found = msgspec.structs.replace(challenge, schedule=tasks)
     try:
-        check_challenge(found, operations, changed)
+        _check(found, track, changed)
     except UsageError:
         # It may be no better without the parameters.
-        check_challenge(challenge, operations, document)
+        _check(challenge, track, document)
         raise
     return found, known | {key for key in params if key in TASK_PARAMETERS}
 
@@ -457,10 +507,12 @@ def reject_unused(params: Mapping[str, Any], known: set[str]) -> None:
     """
     for name in params:
         if name not in known:
-            meant = guess(name, [one for one in (*sorted(known), *TASK_PARAMETERS) if one != name])
-            raise UnusedParameter(
-                name, f"{meant} every challenge understands {', '.join(TASK_PARAMETERS)}".lstrip()
-            )
+            own = sorted(known.difference(TASK_PARAMETERS))
+            meant = guess(name, [one for one in (*own, *TASK_PARAMETERS) if one != name])
+            listed = ", ".join(own[:MOST_NAMES]) + (", ..." if len(own) > MOST_NAMES else "")
+            hints = [meant, f"the track uses {listed};" if own else ""]
+            hints.append(f"every challenge understands {', '.join(TASK_PARAMETERS)}")
+            raise UnusedParameter(name, " ".join(filter(None, hints)))
 
 
 Subject = Literal["name", "type", "tag"]
@@ -473,7 +525,8 @@ class TaskFilter(NamedTuple):
     value: str
 
     def __str__(self) -> str:
-        return self.value if self.subject == "name" else f"{self.subject}:{self.value}"
+        is_plain = self.subject == "name" and self.value.partition(":")[0] not in get_args(Subject)
+        return self.value if is_plain else f"{self.subject}:{self.value}"
 
     def matches(self, task: Task, operation: Operation) -> bool:
         """Return whether it matches a task."""
@@ -481,21 +534,30 @@ class TaskFilter(NamedTuple):
 
 
 def parse_filters(text: str) -> tuple[TaskFilter, ...]:
-    """Parse comma-separated filters: a task's name, `type:search`, `tag:setup`.
+    """Parse comma-separated filters, or a JSON list of them: a task's name, `type:search`, `tag:setup`.
+
+    A name that begins like one of the others has `name:` before it.
 
     Raises:
-        UsageError: If a filter is none of these.
+        UsageError: If the text looks like a list and is none.
     """
+    parts = _listed(text) if text.lstrip().startswith("[") else [part.strip() for part in text.split(",")]
     found = []
-    for part in filter(None, (part.strip() for part in text.split(","))):
-        subject, colon, value = part.partition(":")
-        if not colon:
-            found.append(TaskFilter("name", part))
-        elif subject in ("type", "tag") and value:
-            found.append(TaskFilter("type" if subject == "type" else "tag", value))
-        else:
-            raise UsageError(f"'{part}' is not a filter of tasks", hint="write a name, type:TYPE or tag:TAG")
+    for part in filter(None, parts):
+        subject, _, value = part.partition(":")
+        known = next((name for name in get_args(Subject) if name == subject and value), None)
+        found.append(TaskFilter("name", part) if known is None else TaskFilter(known, value))
     return tuple(found)
+
+
+def _listed(text: str) -> list[str]:
+    try:
+        return msgspec.json.decode(text, type=list[str])
+    except msgspec.MsgspecError as err:
+        raise UsageError(
+            f"'{text}' is not a JSON list of filters of tasks: {err}",
+            hint="""for example '["terms, sorted", "type:search"]'""",
+        ) from err
 
 
 def filter_tasks(
@@ -540,15 +602,24 @@ def _filtered(
     include: tuple[TaskFilter, ...],
     exclude: tuple[TaskFilter, ...],
 ) -> Challenge:
-    kept = tuple(
-        task
-        for task in challenge.schedule
+    kept = {
+        place: task
+        for place, task in enumerate(challenge.schedule)
         if (not include or any(one.matches(task, operations[task.operation]) for one in include))
         and not any(one.matches(task, operations[task.operation]) for one in exclude)
-    )
+    }
     if not kept:
         raise UsageError(f"the filters leave no task of challenge '{challenge.name}'")
-    left = msgspec.structs.replace(challenge, schedule=kept)
+    for places in challenge.steps:
+        remaining = [kept[place] for place in places if place in kept]
+        ending = [task.label for task in (challenge.schedule[place] for place in places) if task.completes]
+        if ending and remaining and not any(task.completes for task in remaining):
+            raise UsageError(
+                f"the filters remove '{ending[0]}' of challenge '{challenge.name}', whose end ends "
+                f"'{remaining[0].label}'",
+                hint="include both, or exclude both",
+            )
+    left = msgspec.structs.replace(challenge, schedule=tuple(kept.values()))
     # A task may have been ended by a parallel one that is gone now.
     check_challenge(left, operations, Document(f"challenge {challenge.name}, filtered"))
     return left

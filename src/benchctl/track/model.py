@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 
 from benchctl.errors import UsageError
-from benchctl.track.document import Document, convert
+from benchctl.track.document import Document, Remark, convert
 from benchctl.track.operations.catalogue import AnyOperation, PluginOperation
 
 SourceFormat = Literal["bulk", "hdf5", "big-ann"]
@@ -371,7 +371,7 @@ class Track(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     dependencies: tuple[str, ...] = ()  # Python packages that its plug-in needs
     plugin: str | None = None  # file name of its Python plug-in; None when there is none beside it
     known: tuple[str, ...] = ()  # parameters that its files know
-    notes: tuple[str, ...] = ()  # what was passed over when it was read, one line each
+    remarks: tuple[Remark, ...] = ()  # what was passed over when it was read
     faults: tuple[Fault, ...] = ()  # what keeps others of its challenges from being run
 
     @property
@@ -421,6 +421,19 @@ class Track(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     def fault_of(self, challenge: str) -> Fault | None:
         """Return what prevents a challenge from being run."""
         return next((fault for fault in self.faults if challenge and fault.challenge == challenge), None)
+
+    def remarks_on(self, *challenges: Challenge) -> tuple[str, ...]:
+        """Return what the loader remarks on some of its challenges, one line a kind."""
+        names = {challenge.name for challenge in challenges}
+        used = {task.operation for challenge in challenges for task in challenge.schedule}
+        places: dict[str, list[str]] = {}
+        for remark in self.remarks:
+            if remark.challenge in {"", *names} and remark.operation in {"", *used}:
+                places.setdefault(remark.message, []).append(remark.place)
+        return tuple(
+            f"{first}: {message}" + (f" ({len(others)} more places)" if others else "")
+            for message, (first, *others) in places.items()
+        )
 
     def lacking(self, challenge: Challenge) -> tuple[str, ...]:
         """Return what a challenge needs beyond benchctl itself, one phrase each, in order of use."""

@@ -71,8 +71,10 @@ def parse_rally_params(text: str) -> dict[str, Any]:
     """
     if text.lstrip().startswith("{"):
         return _checked(text, "--track-params")
-    if text.endswith((".json", ".yml", ".yaml")):
-        return _read(Path(text))
+    path = Path(text)
+    # The last of several values may look like a file, too.
+    if text.endswith((".json", ".yml", ".yaml")) and (":" not in text or path.is_file()):
+        return _read(path)
     found: dict[str, Any] = {}
     for pair in filter(None, (part.strip() for part in text.split(","))):
         name, colon, value = pair.partition(":")

@@ -1,7 +1,8 @@
 """Challenges in Rally's JSON, with parallel elements and inline operations: read, checked, written."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, get_args
 
@@ -34,6 +35,8 @@ _COMMON = ("name", "include-in-reporting", "meta", "tags")
 _UNKNOWN_KEY = re.compile(r"Object contains unknown field `(?P<key>.*)`", re.DOTALL)
 
 _LACKING = re.compile(r"Object missing required field `")
+_TRUNCATED = frozenset({"bulk-size", "batch-size"})  # numbers of documents that Rally cuts to whole ones
+_COUNTS = ("clients", "iterations", "warmup-iterations")
 
 know([*OPERATION_KEYS, _TYPE, _SOURCE])
 # OpenSearch Benchmark's, of unsupported types: similar to others, but no typos.
@@ -80,10 +83,27 @@ def read_operation(
     if not own:
         raise _unknown_type(kind, document, where)
     keys = {key: value for key, value in raw.items() if key != _SOURCE or not document.lenient}
+    if document.lenient:
+        for key in _TRUNCATED.intersection(keys):
+            keys[key] = _truncated(keys[key], document, where, key)
     operation = _decoded({"name": kind, **keys}, str(kind), document, where)
     if isinstance(operation, Varying) and (wrong := check_values(operation.values, operation.templates)):
         raise document.refuse(where, wrong)
     return operation
+
+
+def _truncated(value: Any, document: Document, where: str, key: str) -> Any:
+    """A computed fraction as Rally reads it."""
+    if not isinstance(value, float) or value.is_integer():
+        return value
+    document.note(where, f"{key} is {value:g}: {int(value):,} counts", key=key)
+    return int(value)
+
+
+def _whole(raw: dict[str, Any]) -> dict[str, Any]:
+    """A task's object whose counts are whole numbers where templates computed 4.0."""
+    computed = {key: value for key in _COUNTS if isinstance(value := raw.get(key), float)}
+    return {**raw, **{key: int(value) for key, value in computed.items() if value.is_integer()}}
 
 
 def _decoded(keys: dict[str, Any], kind: str, document: Document, where: str) -> AnyOperation:
@@ -122,8 +142,9 @@ def _unknown_type(kind: object, document: Document, where: str) -> UsageError:
 
 
 _TARGET = re.compile(r"(?P<number>\d+(?:\.\d+)?)\s*(?:(?P<unit>[a-z]+)/s)?")
-_INTERVAL = re.compile(r"(?P<number>\d{1,15}(?:\.\d+)?)\s*(?P<unit>ms|s|m|h)", re.ASCII)
-_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
+_INTERVAL = re.compile(r"(?P<number>\d{1,15}(?:\.\d+)?)\s*(?P<unit>ms|s|m|h)?", re.ASCII)
+_NO_RATE = frozenset({"", "none"})  # texts of tracks for an unthrottled task
+_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, None: 1.0}
 # Units of which every request is one; a bulk request may be several `docs`.
 _REQUEST_UNITS = frozenset({"ops", "requests", "queries", "searches", "pages"})
 _ANY = "any"
@@ -228,7 +249,7 @@ def read_challenge(raw: Any, context: Context, where: str = "$") -> Challenge:
     )
     return Challenge(
         name=entry.name,
-        schedule=tasks,
+        schedule=_numbered(tasks),
         default=entry.default or False,
         description=entry.description or "",
         operations=reader.operations,
@@ -238,6 +259,20 @@ def read_challenge(raw: Any, context: Context, where: str = "$") -> Challenge:
         parameters=entry.parameters or {},
         order=entry.order,
     )
+
+
+def _numbered(tasks: Sequence[Task]) -> tuple[Task, ...]:
+    """Tasks of which each has a name of its own: of two `range`, one is `range#1`, the other `range#2`."""
+    taken = Counter(task.label for task in tasks)
+    numbers: Counter[str] = Counter()
+    numbered = []
+    for task in tasks:
+        name = task.label
+        while name in taken and taken[task.label] > 1:
+            numbers[task.label] += 1
+            name = f"{task.label}#{numbers[task.label]}"
+        numbered.append(task if name == task.label else msgspec.structs.replace(task, name=name))
+    return tuple(numbered)
 
 
 def _entries(schedule: tuple[dict[str, Any], ...], document: Document, where: str) -> Iterator[_Entry]:
@@ -266,7 +301,7 @@ def _client_counts(element: dict[str, Any], where: str) -> Iterator[_Entry]:
 
 
 def _parallel(raw: Any, where: str, group: int, document: Document) -> Iterator[_Entry]:
-    element = convert(raw, _Parallel, document, where)
+    element = convert(_whole(raw) if isinstance(raw, dict) else raw, _Parallel, document, where)
     if not element.tasks:
         raise document.refuse(f"{where}.tasks", "is empty")
     if element.clients is not None and element.clients < 1:
@@ -319,12 +354,17 @@ class _Reader:
         self._document = context.document
 
     def task(self, found: _Entry) -> Task:
-        raw, scheduler, params = self._without_scheduler(found.raw)
+        raw, scheduler, params = self._without_scheduler(_whole(found.raw))
         if self._context.plugin is not None:
             raw = self._without_others(raw, found.where)
         entry = self._of_one_kind(convert(raw, _TaskEntry, self._document, found.where), found)
         operation, called = self._operation(entry.operation, f"{found.where}.operation")
         target, per_request = self._target(entry.target_throughput, operation, found.where)
+        interval = self._interval(entry.target_interval, found.where)
+        spacing = entry.schedule or "deterministic"
+        if self._document.lenient and spacing == "poisson" and target is None and interval is None:
+            self._document.note(found.where, "has no rate: it is unthrottled, not poisson", key="schedule")
+            spacing = "deterministic"
         return Task(
             operation=operation.name,
             name=entry.name or called,
@@ -334,8 +374,8 @@ class _Reader:
             warmup_time_period=entry.warmup_time_period,
             time_period=entry.time_period,
             target_throughput=target,
-            target_interval=self._interval(entry.target_interval, found.where),
-            schedule=entry.schedule or "deterministic",
+            target_interval=interval,
+            schedule=spacing,
             ramp_up_time_period=entry.ramp_up_time_period,
             ignore_response_error_level=entry.ignore_response_error_level,
             per_request=per_request,
@@ -443,8 +483,8 @@ class _Reader:
         self, value: float | str | None, operation: TrackOperation, where: str
     ) -> tuple[float | None, float]:
         """A target in its unit, and how many of that unit a request has."""
-        if not value and self._document.lenient:
-            return None, 1.0  # to Rally, 0 and an empty string mean no target
+        if self._is_unthrottled(value):
+            return None, 1.0
         if value is None or not isinstance(value, str):
             return value, 1.0
         where = f"{where}.target-throughput"
@@ -456,19 +496,22 @@ class _Reader:
                 hint="write a number of requests a second, or one with a unit such as '5000 docs/s'",
             )
         unit = match["unit"] or "ops"
+        number = float(match["number"])
+        if self._is_unthrottled(number):
+            return None, 1.0
         if unit == "docs" and isinstance(operation, Bulk | Cannot | PluginOperation):
-            return float(match["number"]), _documents(operation)
+            return number, _documents(operation)
         if unit not in _REQUEST_UNITS and not isinstance(operation, Cannot | PluginOperation):
             raise self._document.refuse(
                 where,
                 f"'{unit}/s' is not a unit of a {operation.type_name} operation",
                 hint="bulk operations count docs/s or ops/s, all others ops/s",
             )
-        return float(match["number"]), 1.0
+        return number, 1.0
 
     def _interval(self, value: float | str | None, where: str) -> float | None:
         """An interval in seconds, from a number or a text with a unit."""
-        if not value and self._document.lenient:
+        if self._is_unthrottled(value):
             return None
         if not isinstance(value, str):
             return value
@@ -479,7 +522,13 @@ class _Reader:
                 f"cannot read '{value}'",
                 hint="write a number of seconds, or one with a unit such as '250 ms', '5 s' or '1 m'",
             )
-        return float(match["number"]) * _SECONDS[match["unit"]]
+        seconds = float(match["number"]) * _SECONDS[match["unit"]]
+        return None if self._is_unthrottled(seconds) else seconds
+
+    def _is_unthrottled(self, value: float | str | None) -> bool:
+        """Whether a target means none: to Rally, so do 0 and an empty text."""
+        is_none = isinstance(value, str) and value.strip().lower() in _NO_RATE
+        return self._document.lenient and (is_none or not value)
 
 
 def _documents(operation: Bulk | Cannot | PluginOperation) -> float:
@@ -489,7 +538,7 @@ def _documents(operation: Bulk | Cannot | PluginOperation) -> float:
     if isinstance(operation, Cannot):
         return 1.0
     size = operation.params.get("bulk-size")
-    return float(size) if isinstance(size, int) and size > 0 else 1.0
+    return float(int(size)) if isinstance(size, int | float) and size >= 1 else 1.0
 
 
 # Rally's rules for schedules, which files and parameters can break.

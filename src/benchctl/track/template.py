@@ -9,6 +9,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
+from itertools import pairwise
 from pathlib import Path
 from types import TracebackType
 from typing import Any, NoReturn
@@ -228,11 +229,11 @@ class Rendered:
     """A file's rendered text."""
 
     def __init__(
-        self, path: Path, text: str, undefined: tuple[str, ...], mark: Callable[[], Marked | None]
+        self, path: Path, text: str, undefined: Mapping[str, Origin | None], mark: Callable[[], Marked | None]
     ) -> None:
         self.path = path
         self.text = text
-        self.undefined = undefined  # variables without a value that were printed as nothing
+        self.undefined = undefined  # variables without a value that were printed as nothing, and where
         self._mark = mark
         self._marked: Marked | None = None
         self._tried = False
@@ -291,7 +292,15 @@ class Renderer:
             except UsageError:
                 return None
 
-        return Rendered(path, text, tuple(undefined), mark)
+        return Rendered(path, text, {name: self._printed_at(name, source) for name in undefined}, mark)
+
+    def _printed_at(self, name: str, source: Assembled) -> Origin | None:
+        """The line of the first expression that begins with a variable."""
+        tokens = [token for token in self._parser.lex(source.text) if token[1] != "whitespace"]
+        for (_, opens, _), (line, kind, value) in pairwise(tokens):
+            if (opens, kind, value) == ("variable_begin", "name", name):
+                return source.origin(line)
+        return None
 
     def _origins(self, path: Path, source: Assembled) -> Callable[[str | None, int], Origin | None]:
         """(template's name, line) -> the line of a file."""
@@ -405,7 +414,8 @@ def _explained(err: Exception, place: str, folder: Path) -> UsageError:
         Exception: If it is not the template's fault.
     """
     if isinstance(err, jinja2.UndefinedError):
-        return UsageError(f"{place}: {cut(str(err.message))}", hint=_GIVE_IT)
+        hint = f"{_GIVE_IT}; a name with a hyphen, such as page-size, is a subtraction to templates"
+        return UsageError(f"{place}: {cut(str(err.message))}", hint=hint)
     if isinstance(err, jinja2.TemplateNotFound):
         return UsageError(f"{place}: includes '{cut(str(err.name))}', which is not in {folder}")
     if isinstance(err, jinja2.TemplateError):

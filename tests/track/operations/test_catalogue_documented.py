@@ -187,5 +187,5 @@ def test_every_documented_key_of_a_track_is_known(tmp_path: Path, schedules: dic
     files = {"track.json": json.dumps({**MAIN, **schedules}), "t.json": '{"settings": {}, "mappings": {}}'}
     track, _ = load_track(str(write_files(tmp_path / "small", files)), {})
     assert track.faults == ()
-    passed_over = {note.partition("'")[2].partition("'")[0] for note in track.notes}
+    passed_over = {remark.message.partition("'")[2].partition("'")[0] for remark in track.remarks}
     assert passed_over <= {"run-on-serverless", "serverless"}

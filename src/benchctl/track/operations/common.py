@@ -219,6 +219,11 @@ class Cannot(Operation, frozen=True, kw_only=True, forbid_unknown_fields=False):
     reason: ClassVar[str]
     """Why not, as tables show it."""
 
+    @property
+    def ends(self) -> bool:
+        """Return True: nothing is sent."""
+        return True
+
 
 def _is_timeout(value: object) -> bool:
     if value is None:
