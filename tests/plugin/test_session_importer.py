@@ -2,13 +2,15 @@
 
 import os
 import py_compile
+import re
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
 
 from benchctl.plugin.code import read_code
-from benchctl.plugin.session import Loaded, PluginError
+from benchctl.plugin.session import BROUGHT_BY_RALLY, Loaded, PluginError
 from plugins import load_in, write_track
 
 REGISTER = "\ndef register(registry):\n    registry.register_param_source('x', value)\n"
@@ -180,3 +182,13 @@ def test_a_missing_package_is_named_with_what_to_do(tmp_path: Path):
         "track.py:1: loading track.py failed: No module named 'nowhere_to_be_found'" in caught.value.message
     )
     assert caught.value.hint == "install the package that has 'nowhere_to_be_found' beside benchctl"
+
+
+def test_a_missing_package_that_rally_brings_is_an_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
+    brought = {re.split(r"\W", text)[0] for text in project["optional-dependencies"]["tracks"]}
+    assert brought == BROUGHT_BY_RALLY
+    monkeypatch.setitem(sys.modules, "aiohttp", None)
+    with pytest.raises(PluginError) as caught:
+        load_in(tmp_path / "books", {"track.py": "from aiohttp import web"})
+    assert "benchctl[tracks]" in caught.value.hint

@@ -54,6 +54,10 @@ def blaming(code: Code, doing: str, *, may_end: bool = False) -> Iterator[None]:
         raise blamed(err, code, doing) from err
 
 
+BROUGHT_BY_RALLY = frozenset({"aiohttp", "ijson", "jsonschema", "requests", "tabulate"})
+"""Modules of the extra `tracks`."""
+
+
 def blamed(err: BaseException, code: Code, doing: str) -> PluginError:
     """Return the one-line error for an exception from a plug-in's code."""
     if isinstance(err, SystemExit):
@@ -64,8 +68,12 @@ def blamed(err: BaseException, code: Code, doing: str) -> PluginError:
     text, hint = f"{type(err).__name__}: {_words(err)}", ""
     if isinstance(err, ModuleNotFoundError) and err.name:
         # Python's message names the package.
-        text = str(err)
-        hint = f"install the package that has '{err.name.partition('.')[0]}' beside benchctl"
+        text, module = str(err), err.name.partition(".")[0]
+        hint = (
+            "pip install 'benchctl[tracks]' installs what Rally brings along"
+            if module in BROUGHT_BY_RALLY
+            else f"install the package that has '{module}' beside benchctl"
+        )
     return PluginError(f"{where}: {doing} failed: {' '.join(text.split())}", hint=hint)
 
 
