@@ -83,6 +83,9 @@ def home_root(environ: Mapping[str, str] | None = None, *, euid: int | None = No
 
     `BENCHCTL_HOME` wins; else root keeps `/var/lib/benchctl`, because nodes then run as another user who
     cannot look into `/root`; everybody else `~/.local/share/benchctl`.
+
+    Raises:
+        UsageError: If HOME or XDG_DATA_HOME is a relative path.
     """
     environ = os.environ if environ is None else environ
     override = environ.get("BENCHCTL_HOME")
@@ -90,8 +93,13 @@ def home_root(environ: Mapping[str, str] | None = None, *, euid: int | None = No
         return Path(override).expanduser().absolute()
     if (os.geteuid() if euid is None else euid) == 0:
         return ROOT_HOME
-    data = environ.get("XDG_DATA_HOME") or str(Path("~/.local/share").expanduser())
-    return Path(data).absolute() / "benchctl"
+    data = Path(environ.get("XDG_DATA_HOME") or Path("~/.local/share").expanduser())
+    if not data.is_absolute():  # it would be another home in every directory
+        raise UsageError(
+            f"benchctl's home would be in '{data}', a relative path",
+            hint="set HOME, and XDG_DATA_HOME if it is set, to an absolute path; or set BENCHCTL_HOME",
+        )
+    return data / "benchctl"
 
 
 def resolve_home(environ: Mapping[str, str] | None = None, *, euid: int | None = None) -> Home:

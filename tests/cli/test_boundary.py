@@ -230,6 +230,54 @@ def test_output_that_nobody_reads_ends_a_command_in_silence(arguments: list[str]
         assert other
 
 
+@pytest.mark.parametrize(
+    "arguments", [["list", "tracks"], ["schema", "run"], ["run", "--help"], ["--version"]]
+)
+def test_output_that_cannot_be_written_is_one_message(arguments: list[str]):
+    with Path("/dev/full").open("w", encoding="utf-8") as full:
+        done = subprocess.run(
+            [sys.executable, "-c", MAIN, *arguments],
+            check=False,
+            text=True,
+            stdout=full,
+            stderr=subprocess.PIPE,
+        )
+    assert done.returncode == ExitCode.FAILED
+    assert done.stderr.count("benchctl: ") == 1
+    assert "Traceback" not in done.stderr
+
+
+def test_a_deleted_directory_is_named_and_not_that_of_temporary_files(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    assert guarded(root, ["report", "latest", "--html", "pages"]) == 1
+    said = capsys.readouterr().err
+    assert "current directory" in said
+    assert "TMPDIR" not in said
+
+
+@pytest.mark.parametrize("variable", ["HOME", "XDG_DATA_HOME"])
+def test_a_home_in_a_relative_path_is_refused(
+    variable: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.delenv("BENCHCTL_HOME")
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    monkeypatch.setenv(variable, "relative")
+    assert guarded(root, ["list", "runs"]) == 2
+    assert variable in capsys.readouterr().err
+
+
+def test_a_file_of_others_is_not_blamed_on_the_home(capsys: pytest.CaptureFixture[str]):
+    assert guarded(raising(PermissionError(errno.EACCES, "Permission denied", "/root/x.jar")), []) == 1
+    said = capsys.readouterr().err
+    assert "/root/x.jar" in said
+    assert "BENCHCTL_HOME" not in said
+
+
 @pytest.mark.parametrize("going", ["--resume", "--more"])
 def test_a_run_of_an_experiment_is_not_gone_on_with_alone(
     going: str, capsys: pytest.CaptureFixture[str], tmp_path: Path

@@ -112,7 +112,7 @@ def test_show_without_a_default_asks_for_a_name(tmp_path: Path):
     with pytest.raises(UsageError, match="no default challenge"):
         call("show", folder)
     write_files(tmp_path, {"track.json": "{}"})
-    with pytest.raises(UsageError, match="no challenge of its own"):
+    with pytest.raises(UsageError, match="no challenges"):
         call("show", folder)
 
 

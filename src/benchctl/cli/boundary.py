@@ -10,6 +10,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from types import FrameType
 
 import click
@@ -79,14 +80,28 @@ def guarded(command: click.Command, args: list[str] | None = None) -> int:
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # `nohup` asked for that
         signal.signal(signal.SIGHUP, interrupt.hang_up)
     try:
-        status = _run(command, sys.argv[1:] if args is None else args)
-        for stream in filter(None, (sys.stdout, sys.stderr)):
-            stream.flush()
+        status = _flushed(_run(command, sys.argv[1:] if args is None else args))
     except BrokenPipeError:
         # The reader of our output went away (`| head`): nobody is left to tell, not even as Python ends.
         for stream in filter(None, (sys.__stdout__, sys.__stderr__)):
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
         status = ExitCode.CLOSED
+    return status
+
+
+def _flushed(status: int) -> int:
+    """Write what is still buffered; a result that cannot be written is no success."""
+    for stream in filter(None, (sys.stdout, sys.stderr)):
+        try:
+            stream.flush()
+        except BrokenPipeError:
+            raise
+        except OSError as err:
+            # The interpreter would try again as it ends, and print a traceback.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+            if status == ExitCode.OK:
+                status = ExitCode.FAILED
+                complain(f"benchctl: cannot write the output: {err.strerror}")
     return status
 
 
@@ -174,12 +189,18 @@ def _refused(err: OSError) -> str:
     if err.errno in _FULL:
         return f"no space is left to write {err.filename or 'the output'}\n  hint: free some space"
     if err.errno in _FORBIDDEN and err.filename:
-        return (
-            f"cannot use {err.filename}: {err.strerror}\n"
-            "  hint: check who owns it, or set BENCHCTL_HOME to a folder that you can write to"
-        )
-    if err.errno == errno.ENOENT and not err.filename and tempfile.tempdir is None:
-        return f"{err.strerror}\n  hint: set TMPDIR to a folder that you can write to"
+        from benchctl.home import home_root  # noqa: PLC0415 - no help and no other message needs it
+
+        is_ours = Path(os.fsdecode(err.filename)).is_relative_to(home_root())
+        another = ", or set BENCHCTL_HOME to a folder that you can write to" if is_ours else ""
+        return f"cannot use {err.filename}: {err.strerror}\n  hint: check who owns it{another}"
+    if err.errno == errno.ENOENT and not err.filename:
+        try:
+            os.getcwd()  # noqa: PTH109 - Path.cwd() is the same call
+        except FileNotFoundError:
+            return "the current directory has been deleted\n  hint: change to another one"
+        if tempfile.tempdir is None:
+            return f"{err.strerror}\n  hint: set TMPDIR to a folder that you can write to"
     return ""
 
 

@@ -100,7 +100,7 @@ def export_command(
     stored = stored_runs(store, runs)
     if folder is not None:
         for path, rows in export_parquet(stored, folder).items():
-            say(f"{path}: {rows:,} rows")
+            say(f"{path}: {counted(rows, 'row')}")
     if to.url is not None:
         _send(to, to.url, stored, store)
 

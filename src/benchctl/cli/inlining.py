@@ -101,8 +101,8 @@ def inlining_command(
         answer = _tree(source.log(variant, block, boot, node), method, level, depth, everything=everything)
     else:
         raise UsageError(
-            "say what is asked for",
-            hint="--method METHOD, --diff A B, or --group METHOD --callee NAME --task TASK",
+            "missing option: one of --method, --diff or --group",
+            hint="e.g. --method METHOD, --diff A B, or --group METHOD --callee NAME --task TASK",
         )
     text, document = answer
     emit(text() if output_format == "text" else json.dumps(document(), indent=1, ensure_ascii=False) + "\n")

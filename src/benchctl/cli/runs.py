@@ -41,7 +41,9 @@ def rm_command(names: tuple[str, ...], runs_folder: Path | None, *, force: bool)
     schedule refers to.
     """
     if LATEST in names:
-        raise UsageError("what is deleted is named", hint="give its id; see: benchctl list runs")
+        raise UsageError(
+            "cannot delete 'latest': a run id is required", hint="list runs with: benchctl list runs"
+        )
     home = resolve_home()
     store = open_store(home, runs_folder)
     folders = list({folder.path: folder for folder in (_named(store, name) for name in names)}.values())

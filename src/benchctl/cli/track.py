@@ -291,7 +291,10 @@ def _load(path: str, options: ParamOptions) -> tuple[Track, Mapping[str, Challen
 
 def _chosen(track: Track, challenges: Mapping[str, Challenge], name: str | None) -> Challenge:
     if not challenges:
-        raise UsageError(f"track '{track.name}' has no challenge of its own")
+        raise UsageError(
+            f"track '{track.name}' defines no challenges",
+            hint="see the shipped ones: benchctl list challenges",
+        )
     if name is None:
         name = track.default_name
         if name is None:

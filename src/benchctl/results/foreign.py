@@ -117,7 +117,7 @@ def read_race(path: Path, tool: Tool | None = None) -> Race:
     try:
         document = msgspec.json.decode(read_file(path), type=_Document)
     except OSError as err:
-        raise BenchctlError(f"{path}: {err.strerror}") from err
+        raise BenchctlError(f"cannot read {path}: {err.strerror}") from err
     except msgspec.ValidationError as err:
         raise BenchctlError(f"{path}: not the results of a race: {err}") from err
     except (msgspec.DecodeError, UnicodeDecodeError) as err:
