@@ -60,6 +60,15 @@ def test_known_spreads_give_forks_and_time():
     )
 
 
+@pytest.mark.parametrize(("forks", "offered"), [(4, True), (80, False)])
+def test_cpu_of_the_node_is_offered_where_it_takes_fewer_forks(forks: int, *, offered: bool):
+    found = msgspec.structs.replace(KNOWN, beside=(requirement(1, "range", "cpu", forks),))
+    text = render_fork_plan(found, width=300)
+    assert (
+        "CPU per operation, which is compared beside these, takes 4 forks a side instead of 69" in text
+    ) == offered
+
+
 def test_without_earlier_runs_the_spreads_are_said_to_be_assumed():
     text = render_fork_plan(fork_plan(earlier_forks=0, runs=(), block_s=None, command=PILOT), width=100)
     assert text == (

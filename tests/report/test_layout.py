@@ -75,6 +75,24 @@ def test_every_task_is_in_the_sentence(
     assert verdict_sentence(judged(without_findings(build), *verdicts)) == sentence
 
 
+def test_cpu_of_the_node_answers_where_times_do_not(build: Callable[..., RunRecord]):
+    def costing(summary: TaskSummary, variant: str, block: int) -> TaskSummary:
+        cpu = {"es": 4.0, "os": (7.76, 4.0, 3.0)[summary.task]}[variant] * (1 + 0.01 * block)
+        return msgspec.structs.replace(summary, meters={"cpu": cpu})
+
+    analysis = without_findings(build, edit=costing)
+    sentence = verdict_sentence(judged(analysis, "inconclusive"))
+    assert sentence == (
+        "os vs es, 3 tasks: 3 inconclusive. os costs 94% more CPU on the node than es on "
+        "desc_sort_timestamp, 25% less on range."
+    )
+    # Where times decide, they are the answer.
+    assert "CPU" not in verdict_sentence(judged(analysis, "slower"))
+    assert "25% less CPU on the node than es on range" in verdict_sentence(
+        judged(analysis, "slower", "slower", "inconclusive")
+    )
+
+
 def test_what_a_node_holds_is_neither_fast_nor_slow(build: Callable[..., RunRecord]):
     def holding(summary: TaskSummary, variant: str, block: int) -> TaskSummary:
         heap = {"es": 100.0, "os": 60.0}[variant] + block

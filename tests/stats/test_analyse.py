@@ -1,4 +1,5 @@
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import msgspec
 import pytest
@@ -7,7 +8,8 @@ from benchctl.results.figures import Quantiles, TaskSummary
 from benchctl.results.model import AnswerCheck, ForkRecord
 from benchctl.results.plan import Plan
 from benchctl.stats.analyse import analyse
-from benchctl.stats.metrics import metric_of
+from benchctl.stats.decisions import gate
+from benchctl.stats.metrics import METRICS, metric_of
 from benchctl.track.model import Challenge, Task
 
 ES_MS = (10.0, 10.2, 9.9, 10.1, 10.0)
@@ -49,6 +51,45 @@ def test_a_throttled_task_is_judged_by_its_latency(
     found = analyse(made, plan(Task("range", iterations=200, target_throughput=20)))
     verdicts = {row.metric: row.comparisons[0].verdict for row in found.rows}
     assert verdicts == {"throughput": "n/a", "service_time_p90": "slower", "latency_p90": "slower"}
+
+
+def costing(
+    summary: Callable[..., TaskSummary], ms: float, cpu_ms: float | None, **changes: Any
+) -> TaskSummary:
+    return summary(ms, meters={} if cpu_ms is None else {"cpu": cpu_ms}, **changes)
+
+
+def test_cpu_of_the_node_is_judged_beside_the_times(
+    fork: Callable[..., ForkRecord], summary: Callable[..., TaskSummary], plan: Callable[..., Plan]
+):
+    """As a family of its own, which no gate looks at; not where metrics were chosen, or a side has none."""
+    noisy = {"es": (10.0, 14.0, 8.0, 12.0, 9.0), "os": (11.0, 9.0, 15.0, 12.0, 13.0)}
+    made = {
+        name: [
+            fork(
+                name,
+                block,
+                costing(summary, ms, {"es": 4.0, "os": 7.0}[name] + 0.1 * block, label="a"),
+                costing(summary, ms, 3.0 if name == "es" else None, label="b", task=1),
+            )
+            for block, ms in enumerate(side)
+        ]
+        for name, side in noisy.items()
+    }
+    planned = plan(Task("a"), Task("b"))
+    found = analyse(made, planned)
+    assert {row.metric for row in found.rows} == {"throughput", "service_time_p90"}
+    (row,) = found.beside
+    (one,) = row.comparisons
+    assert (row.metric, row.label, one.verdict) == ("cpu", "a", "slower")
+    assert one.effect_percent == pytest.approx(71, abs=2)
+    assert one.p_adjusted == one.p
+    kept = analyse(made, planned, method="holm")
+    assert (gate(kept).outcome, kept.beside[0].comparisons[0].verdict) == ("inconclusive", "slower")
+    assert analyse(made, planned, metrics=METRICS).beside == found.beside
+    assert analyse(made, planned, metrics=METRICS[:1]).beside == ()
+    assert analyse(made, msgspec.structs.replace(planned, metrics="throughput,cpu")).beside == ()
+    assert analyse({"es": made["es"]}, planned).beside == ()
 
 
 def test_more_variants_are_each_compared_with_the_first(

@@ -55,6 +55,20 @@ def test_both_sides_together_have_the_mean_of_their_variances():
     assert prospects(history([(0.1, 0.1)]), PLAN)[0].df == pytest.approx(18)
 
 
+def test_cpu_of_the_node_is_planned_beside_what_was_asked_for():
+    spreads = history([(0.1, 0.1)])
+    noises = {
+        **spreads.noises,
+        **{((0, 0), "cpu", kind_of(spec)): Noise(0.02, 9, 10, "same") for spec in (ES, OS)},
+    }
+    known = msgspec.structs.replace(spreads, noises=noises)
+    found = plan_forks(known, PLAN, 0.10)
+    assert [(one.prospect.metric, one.likely.forks) for one in found.beside] == [("cpu", 3)]
+    assert found.hardest.prospect.metric == "throughput"
+    chosen = msgspec.structs.replace(PLAN, metrics="throughput")
+    assert plan_forks(known, chosen, 0.10).beside == ()
+
+
 def test_a_task_without_earlier_forks_is_named_not_guessed():
     found = history([(0.1, 0.1)])
     assert {one.label for one in prospects(found, PLAN)} == {"range"}

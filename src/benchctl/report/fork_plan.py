@@ -80,6 +80,15 @@ def plan_lines(found: ForkPlan) -> list[str | Command]:
         )
     if found.unknown and found.requirements:
         lines.append(f"Not in the table, because no earlier run has them: {', '.join(found.unknown)}")
+    hardest = max(found.beside, key=lambda one: one.likely.forks, default=None)
+    if hardest is not None and found.hardest is not None:
+        unit = "pairs" if found.paired else "forks a side"
+        forks, of_times = hardest.likely.forks, found.hardest.likely.forks
+        if forks < of_times:
+            lines.append(
+                f"The node's CPU per operation, which is compared beside these, takes {forks:,} {unit} "
+                f"instead of {of_times:,}: a difference in work shows there first"
+            )
     if found.requirements and found.block_s is None:
         lines.append("How long a fork takes is not known: no earlier run had these sizes.")
     if found.requirements:

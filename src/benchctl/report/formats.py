@@ -148,7 +148,7 @@ def _csv(analysis: Analysis) -> str:
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
     writer.writerow((*_ROW_COLUMNS, *_COMPARISON_COLUMNS, *_LIST_COLUMNS))
-    for row in analysis.rows:
+    for row in (*analysis.rows, *analysis.beside):
         figures = {one.variant: one for one in row.figures}
         for comparison in row.comparisons:
             writer.writerow(

@@ -66,7 +66,9 @@ def collect_notes(analysis: Analysis) -> Notes:
     rows = analysis.rows
     common = set.intersection(*(set(row.caveats) for row in rows)) if len(rows) > 1 else set()
     shared = [doubt for doubt in rows[0].caveats if doubt in common] if common else []
-    met = dict.fromkeys(doubt for row in rows for doubt in row.caveats if doubt not in shared)
+    met = dict.fromkeys(
+        doubt for row in (*rows, *analysis.beside) for doubt in row.caveats if doubt not in shared
+    )
     return Notes(tuple(met), (*shared, *analysis.caveats))
 
 
@@ -82,6 +84,7 @@ class Command(msgspec.Struct, frozen=True):
 
 def result_grids(analysis: Analysis, notes: Notes) -> list[Grid]:
     """Return a grid per challenge and metric, in the order of the challenges, then one of index builds."""
+    tasks = (*analysis.task_rows, *analysis.beside)
     grids = [
         _result_grid(
             analysis,
@@ -90,11 +93,11 @@ def result_grids(analysis: Analysis, notes: Notes) -> list[Grid]:
             notes,
         )
         for section in analysis.sections
-        for metric in dict.fromkeys(row.metric for row in analysis.task_rows)
+        for metric in dict.fromkeys(row.metric for row in tasks)
         for rows in _by_unit(
             [
                 row
-                for row in analysis.task_rows
+                for row in tasks
                 if row.schedule == section.schedule and row.metric == metric and not row.swept
             ]
         )
@@ -433,6 +436,7 @@ def verdict_sentence(
         found = found or ["Nothing was measured: no fork was finished."]
     elif by_task and analysis.task_rows:
         found += [_about(contender, analysis) for contender in analysis.variants[1:]]
+        found += filter(None, (_about_cpu(contender, analysis) for contender in analysis.variants[1:]))
     found += filter(None, (_about_builds(contender, analysis) for contender in analysis.variants[1:]))
     found = found or ["One variant: there is nothing to compare it with."]
     reasons = [*doubts, *_reservations(analysis)]
@@ -474,6 +478,29 @@ def _about(contender: str, analysis: Analysis) -> str:
     if parts:
         return f"{contender} is {'; '.join([*parts, *([', '.join(rest)] if rest else [])])}."
     return f"{contender} vs {baseline}, {every}: {', '.join(rest)}."
+
+
+def _about_cpu(contender: str, analysis: Analysis) -> str:
+    """`os costs 94% more CPU on the node than es on range.`, where what was asked for is inconclusive."""
+    costs: list[str] = []
+    for row in analysis.beside:
+        judged = [
+            one
+            for other in analysis.task_rows
+            if (other.schedule, other.task) == (row.schedule, row.task)
+            for one in other.comparisons
+            if one.contender == contender
+        ]
+        for one in row.comparisons:
+            known = one.contender == contender and one.verdict in {"faster", "slower"}
+            if known and one.effect_percent is not None and _outcome(judged) == "inconclusive":
+                way = "more" if one.effect_percent > 0 else "less"
+                size = f"{abs(one.effect_percent):.0f}% {way}"
+                first = f" CPU on the node than {one.baseline}" if not costs else ""
+                costs.append(f"{size}{first} on {analysis.where(row)}")
+    if len(costs) > _MOST_NAMED:
+        costs = [*costs[:_MOST_NAMED], f"and differs on {len(costs) - _MOST_NAMED} more"]
+    return f"{contender} costs {', '.join(costs)}." if costs else ""
 
 
 def _about_builds(contender: str, analysis: Analysis) -> str:

@@ -54,6 +54,7 @@ from benchctl.stats.metrics import (
     ForkSummaries,
     Metric,
     MetricKey,
+    beside,
     builds_as_forks,
     challenge_title,
     collect,
@@ -212,6 +213,13 @@ def analyse(  # noqa: PLR0913 - forks and what they are held against, by name
         ]
         orders += order_effects(metric, done, plan, shown, looks)
     own = separate_builds(builds)
+    more = [
+        _row(metric, group, plan, place, answers, calibration, noisy=noisy, paired=paired, looks=looks)
+        for metric in (beside(plan, asked) if len(forks) > 1 else ())
+        for place in _reported(done, plan)
+        for group in groups
+        if _all_have(metric, group, plan, place)
+    ]
     rows = _adjusted([*rows, *_build_rows(asked, own, plan, groups, paired=paired)], method)
     tasks = [row for row in rows if row.level == "task"]
     built = [Section(len(plan.schedules), INDEX_BUILDS, (), "build")] if len(tasks) < len(rows) else []
@@ -229,6 +237,7 @@ def analyse(  # noqa: PLR0913 - forks and what they are held against, by name
         documents=0 if any(spec.documents for spec in plan.variants) else plan.corpus.documents,
         sections=(*_sections(plan), *built),
         rows=tuple(rows),
+        beside=tuple(_adjusted(more, method)),
         caveats=(
             *(Caveat("unlike", text) for text in unlike),
             *([separate_runs(len(runs))] if len(runs) > 1 else []),
@@ -263,6 +272,14 @@ def _has(metric: Metric, done: Mapping[str, Sequence[ForkRecord]], plan: Plan, p
     if metric.figure.built:
         return any(metric.value(summary) is not None for forks in found.values() for _, summary in forks)
     return metric.figure.loop != "open" or open_loop(task_at(plan, place), found)
+
+
+def _all_have(metric: Metric, done: Mapping[str, Sequence[ForkRecord]], plan: Plan, place: Place) -> bool:
+    """Whether some fork of every side has a value of a task."""
+    return all(
+        any(metric.value(summary) is not None for _, summary in forks)
+        for forks in collect(done, place, task_at(plan, place)).values()
+    )
 
 
 def _build_rows(

@@ -22,6 +22,7 @@ from benchctl.stats.arrays import log_points
 from benchctl.stats.metrics import (
     Metric,
     MetricKey,
+    beside,
     metrics_in,
     places,
     task_at,
@@ -156,6 +157,9 @@ class _Collected:
         self._metrics = [
             (place, metric) for place in places(plan) for metric in metrics_of(plan, task_at(plan, place))
         ]
+        self._beside = [
+            (place, metric) for place in places(plan) for metric in beside(plan, metrics_in(plan))
+        ]
         self._sums: dict[Match, dict[_Key, _Sum]] = {"same": {}, "similar": {}}
         self._fork_s: dict[Kind, list[float]] = {}
         self._hidden: set[Place] = set()
@@ -183,7 +187,7 @@ class _Collected:
     def _add_variant(
         self, match: Match, plan: Plan, source: _Source, kinds: Sequence[Kind], forks: Sequence[ForkRecord]
     ) -> None:
-        for place, metric in self._metrics:
+        for place, metric in (*self._metrics, *self._beside):
             found = [one for fork in forks for one in self._summaries(match, plan, fork, place)]
             if match == "same" and any(not one.reported for one in found):
                 self._hidden.add(place)

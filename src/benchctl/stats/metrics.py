@@ -320,6 +320,8 @@ def _error_factor(quantile: float) -> float:
 
 # What a run of challenges is compared by unless something else is asked for.
 METRICS = tuple(metric(figure.name) for figure in FIGURES if figure.usual and not figure.built)
+# What is compared beside them, and decides nothing that was asked for.
+CPU = metric("cpu")
 # What builds of an index are.
 BUILD_METRICS = tuple(metric(figure.name) for figure in FIGURES if figure.usual and figure.built)
 
@@ -334,6 +336,15 @@ def metrics_in(plan: Plan, *, builds: bool = False) -> tuple[Metric, ...]:
         return (*_searched(plan.redline), *built)
     usual = tuple(map(metric, figure_names(plan.metrics))) or (*METRICS, *built)
     return tuple(msgspec.structs.replace(one, compared_as=plan.compared_as) for one in usual)
+
+
+def beside(plan: Plan, asked: Sequence[Metric]) -> tuple[Metric, ...]:
+    """Return what variants are compared by beside the default metrics; none where others are asked for."""
+    own = plan.redline is not None or plan.micro is not None or plan.swept is not None
+    figures = {one.figure.name for one in asked if one.figure.of_tasks}
+    if own or figures != {one.figure.name for one in METRICS}:
+        return ()
+    return (msgspec.structs.replace(CPU, compared_as=asked[0].compared_as),)
 
 
 def _searched(search: RedlineSpec) -> tuple[Metric, ...]:

@@ -10,7 +10,16 @@ from scipy.special import chdtri
 from benchctl.results.plan import Plan, StopSpec
 from benchctl.stats.history import History, Match, Noise, metrics_of
 from benchctl.stats.inference import cv_of, forks_for_width, forks_needed, mde, mde_paired, sd_of
-from benchctl.stats.metrics import MetricKey, challenge_title, metric_of, places, task_at
+from benchctl.stats.metrics import (
+    Metric,
+    MetricKey,
+    beside,
+    challenge_title,
+    metric_of,
+    metrics_in,
+    places,
+    task_at,
+)
 
 SCHEMA_VERSION: Final = 1
 CONFIDENCE = 0.8
@@ -69,6 +78,8 @@ class ForkPlan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     assumed: tuple[Need, ...]
     index_builds: int = 1  # of every prepared index; what several of them differ by is in none of the figures
     command: str = ""  # the command line that measures so many forks; a pilot of five when nothing is known
+    # Of the node's CPU per operation, which is compared beside the metrics by default; empty if it is not.
+    beside: tuple[Requirement, ...] = ()
 
     @property
     def hardest(self) -> Requirement | None:
@@ -76,14 +87,14 @@ class ForkPlan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return max(self.requirements, key=lambda one: (one.likely.forks, one.cautious.forks), default=None)
 
 
-def prospects(history: History, plan: Plan) -> list[Prospect]:
-    """Every comparison of a plan that both sides have earlier forks for, in the order of the tables."""
+def prospects(history: History, plan: Plan, metrics: Sequence[Metric] | None = None) -> list[Prospect]:
+    """Return every comparison that both sides have earlier forks for, by `metrics` or those of the plan."""
     found = []
     known = {spec.name: spec for spec in plan.variants}
     pairs = [(known[group[0]], known[name]) for group in plan.compared_together(known) for name in group[1:]]
     for place in places(plan):
         task = task_at(plan, place)
-        for metric in metrics_of(plan, task):
+        for metric in metrics_of(plan, task) if metrics is None else metrics:
             for baseline, spec in pairs:
                 first = history.noise(place, metric, baseline)
                 second = history.noise(place, metric, spec)
@@ -149,17 +160,20 @@ def plan_forks(history: History, plan: Plan, effect: float) -> ForkPlan:
             100 * (sd if additive else cv_of(sd)), forks, None if block_s is None else forks * block_s
         )
 
-    found = prospects(history, plan)
+    def required(found: Sequence[Prospect]) -> tuple[Requirement, ...]:
+        return tuple(
+            Requirement(one, need(one.sd, additive=additive), need(one.upper_sd, additive=additive))
+            for one in found
+            for additive in (metric_of(one.metric).figure.additive,)
+        )
+
     return ForkPlan(
         schema_version=SCHEMA_VERSION,
         effect_percent=100 * effect,
         power_percent=80.0,
         paired=plan.paired,
-        requirements=tuple(
-            Requirement(one, need(one.sd, additive=additive), need(one.upper_sd, additive=additive))
-            for one in found
-            for additive in (metric_of(one.metric).figure.additive,)
-        ),
+        requirements=required(prospects(history, plan)),
+        beside=required(prospects(history, plan, beside(plan, metrics_in(plan)))),
         unknown=unknown_tasks(history, plan),
         earlier_forks=history.forks,
         runs=history.runs,
