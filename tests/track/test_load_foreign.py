@@ -499,6 +499,12 @@ def test_documents_a_request_of_a_plug_ins_operation_may_be_computed(tmp_path: P
     main = with_schedule({"operation": operation, "target-throughput": "5000 docs/s"})
     (task,) = small(tmp_path, main, track_py='f("my-bulk")').challenges["default"].schedule
     assert task.rate_per_s == 2
+    main["schedule"][0]["operation"].pop("bulk-size")
+    track = small(tmp_path, main, track_py='f("my-bulk")')
+    assert track.challenges["default"].schedule[0].rate_per_s == 5000
+    assert [remark.place.rpartition(": ")[2] for remark in track.remarks] == [
+        "$.schedule[0].target-throughput"
+    ]
 
 
 @pytest.mark.parametrize("kind", ["bulk", "proto-bulk", "my-bulk"])

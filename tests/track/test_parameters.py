@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from benchctl.errors import UsageError
-from benchctl.track.parameters import parse_params, parse_rally_params, plain_value, read_parameter_files
+from benchctl.track.parameters import parse_params, parse_rally_params, read_parameter_files
 from foreign_tracks import write_files
 
 
@@ -27,7 +27,7 @@ def test_json_and_yaml_files_are_read_and_later_ones_win(tmp_path: Path):
         tmp_path,
         {
             "a.json": '{\n\t"bulk_size": 5e2, "codec": "x", "deep": {"n": [1]}}',
-            "b.yml": "codec: y\nfrom: 2023-01-02\nonly: no\n",
+            "b.yml": "codec: y\nfrom: '2023-01-02'\nonly: false\n",
             "empty.yml": "",
         },
     )
@@ -44,14 +44,15 @@ def test_json_and_yaml_files_are_read_and_later_ones_win(tmp_path: Path):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("{", "neither JSON nor YAML"),
+        ("{", "not YAML"),
         ("[1]", "not an object of parameter names"),
-        ("3: 4", "not an object of parameter names"),
         ("a: .inf", "not a finite number"),
-        ('{"a": NaN}', "not a finite number"),
-        ("a: !!python/object:os.system {}", "neither JSON nor YAML"),
-        ("a: !!binary aGk=", "a bytes cannot be written in JSON"),
-        ("a: &x [*x]", "nested in itself"),
+        ('{"a": [{"b": NaN}]}', ": nan is not a finite number"),
+        ("[" * 100_000, "nested too deeply"),
+        ("a: !!python/object:os.system {}", "tag"),
+        ("a: no", "'no'|no without quotes"),
+        ("a: 1\na: 2", "2:1: 'a' stands twice"),
+        ('{"a": 1, "b": {"c": 1, "c": 2}}', "the key 'c' is given twice"),
     ],
 )
 def test_other_files_are_refused_by_name(tmp_path: Path, text: str, words: str):
@@ -60,14 +61,6 @@ def test_other_files_are_refused_by_name(tmp_path: Path, text: str, words: str):
         read_parameter_files([path])
     with pytest.raises(UsageError, match="cannot read"):
         read_parameter_files([tmp_path / "none.yml"])
-
-
-def test_aliases_of_aliases_do_not_fill_the_memory(tmp_path: Path):
-    lines = ["a0: &a0 [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]"]
-    lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 12)]
-    path = write_files(tmp_path, {"p.yml": "\n".join(lines)}) / "p.yml"
-    with pytest.raises(UsageError, match="a4: more than 100,000 values"):
-        read_parameter_files([path])
 
 
 def test_rallys_spelling_has_rallys_types():
@@ -102,7 +95,8 @@ def test_rallys_parameters_may_be_a_file(tmp_path: Path):
         ("clients=3", "'clients=3': expected NAME:VALUE"),
         (":3", "expected NAME:VALUE"),
         ("a:nan", "--track-params a: nan is not a finite number"),
-        ("{", "--track-params is neither JSON nor YAML"),
+        ("{", "--track-params.*not YAML"),
+        ("a:1, b:2, a:3", "--track-params a is given twice"),
     ],
 )
 def test_what_is_no_parameter_of_rallys_is_refused(text: str, words: str):
@@ -112,4 +106,4 @@ def test_what_is_no_parameter_of_rallys_is_refused(text: str, words: str):
 
 def test_values_that_json_cannot_write_are_refused_at_any_depth():
     with pytest.raises(UsageError, match="--param x: inf is not a finite number"):
-        plain_value([{"a": float("inf")}], "--param x")
+        parse_params(['x=[{"a": 1e999}]'])

@@ -127,6 +127,12 @@ def test_challenge_files_of_ones_own_print_nothing_that_has_no_value(tmp_path: P
     assert "--param" in caught.value.hint
 
 
+def test_a_name_with_a_hyphen_is_told_apart_from_one_without_a_value(tmp_path: Path):
+    with pytest.raises(UsageError, match="line 1: 'page' is undefined") as caught:
+        render(tmp_path, "{{ page-size | default(10) }}")
+    assert "'page-size'" in caught.value.hint
+
+
 def test_all_variables_are_known_parameters_but_those_the_file_sets(tmp_path: Path):
     path = (
         write_files(tmp_path, {"a.json": "{% set own = 1 %}{{ own }}{{ a }}{{ b | default(now) }}"})

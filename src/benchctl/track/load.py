@@ -329,11 +329,11 @@ def _reference_problem(operation: Operation, track: Track) -> str:
 def _names_no_index(operation: Operation) -> bool:
     match operation:
         case MultiSearch():
-            return operation.target is None and any(search.index is None for search in operation.searches)
+            return not operation.target and not all(search.index for search in operation.searches)
         case Asking() | OpenPointInTime():
-            return operation.target is None
+            return not operation.target
         case SubmitAsyncSearch() | VectorSearch():
-            return operation.index is None
+            return not operation.index
         case _:
             return False
 

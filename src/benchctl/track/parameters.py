@@ -1,19 +1,17 @@
 """Template parameters: from files, and on the command line in benchctl's and Rally's syntax."""
 
 import contextlib
-import datetime as dt
 import json
 import math
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from benchctl.errors import UsageError
 from benchctl.track.template_source import read_text
+from benchctl.yaml_file import Document
 
-_MOST_VALUES = 100_000
 _TRUTHS = {
     **dict.fromkeys(("True", "true", "Yes", "yes", "t", "y"), True),
     **dict.fromkeys(("False", "false", "No", "no", "f", "n"), False),
@@ -53,11 +51,9 @@ def parse_params(texts: Iterable[str]) -> dict[str, Any]:
 
 def _param_value(name: str, text: str) -> Any:
     try:
-        value = json.loads(text)
+        return _read_json(text, f"--param {name}")
     except (ValueError, RecursionError):
         return text
-    # Python accepts NaN, Infinity and 1e999, which JSON cannot express.
-    return plain_value(value, f"--param {name}")
 
 
 def parse_rally_params(text: str) -> dict[str, Any]:
@@ -67,7 +63,7 @@ def parse_rally_params(text: str) -> dict[str, Any]:
         text: comma-separated `NAME:VALUE`, a JSON object, or the path of a JSON or YAML file.
 
     Raises:
-        UsageError: If the text is none of these, or the file cannot be read.
+        UsageError: If the text is none of these, a name is given twice, or the file cannot be read.
     """
     if text.lstrip().startswith("{"):
         return _checked(text, "--track-params")
@@ -83,7 +79,11 @@ def parse_rally_params(text: str) -> dict[str, Any]:
                 f"--track-params '{pair}': expected NAME:VALUE",
                 hint="for example --track-params clients:4,bulk_size:1000, or the path of a .json file",
             )
-        found[name.strip()] = plain_value(_word(value.strip()), f"--track-params {name.strip()}")
+        if name.strip() in found:
+            raise UsageError(f"--track-params {name.strip()} is given twice")
+        word = _word(value.strip())
+        where = f"--track-params {name.strip()}"
+        found[name.strip()] = _finite(word, where) if isinstance(word, float) else word
     return found
 
 
@@ -106,49 +106,37 @@ def _read(path: Path) -> dict[str, Any]:
 def _checked(text: str, name: str) -> dict[str, Any]:
     """The object in JSON or YAML text; `name` is its origin."""
     try:
-        values = _parsed(text)
-    except (yaml.YAMLError, ValueError, RecursionError) as err:
-        raise UsageError(f"{name} is neither JSON nor YAML: {' '.join(str(err).split())}") from err
+        values = _read_json(text, name)
+    except json.JSONDecodeError:
+        values = Document(text, name).value
+    except RecursionError as err:
+        raise UsageError(f"{name}: a value is nested too deeply") from err
     if values is None:
         return {}
-    if not isinstance(values, dict) or not all(isinstance(key, str) for key in values):
+    if not isinstance(values, dict):
         raise UsageError(f"{name} is not an object of parameter names and values")
-    try:
-        return {key: plain_value(value, f"{name}: {key}") for key, value in values.items()}
-    except RecursionError as err:
-        raise UsageError(f"{name}: a value is nested in itself, or too deeply") from err
+    return values
 
 
-def _parsed(text: str) -> Any:
-    """JSON first: YAML 1.1 covers most of it, but not its tabs and exponents."""
-    try:
-        return json.loads(text)
-    except json.JSONDecodeError:
-        return yaml.safe_load(text)
+def _read_json(text: str, where: str) -> Any:
+    """JSON without the numbers beyond it that Python accepts, and without duplicate keys."""
+
+    def mapping(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        repeated = [key for key, count in Counter(key for key, _ in pairs).items() if count > 1]
+        if repeated:
+            raise UsageError(
+                f"{where}: the key '{repeated[0]}' is given twice",
+                hint="remove one of them: only the last would count",
+            )
+        return dict(pairs)
+
+    def number(text: str) -> float:
+        return _finite(float(text), where)
+
+    return json.loads(text, object_pairs_hook=mapping, parse_float=number, parse_constant=number)
 
 
-def plain_value(value: Any, where: str) -> Any:
-    """Return a JSON or YAML value as JSON could express it; dates become text. `where` is for messages.
-
-    Raises:
-        UsageError: If JSON cannot express it, or it has too many values.
-        RecursionError: If it is nested too deeply, or in itself.
-    """
-    return _plain(value, where, iter(range(_MOST_VALUES)))
-
-
-def _plain(value: Any, where: str, budget: Iterator[int]) -> Any:
-    if next(budget, None) is None:
-        # A few lines of YAML with nested aliases would exhaust memory.
-        raise UsageError(f"{where}: more than {_MOST_VALUES:,} values")
-    if isinstance(value, dt.date):
-        return value.isoformat()
-    if isinstance(value, dict):
-        return {str(key): _plain(inner, where, budget) for key, inner in value.items()}
-    if isinstance(value, list):
-        return [_plain(inner, where, budget) for inner in value]
-    if isinstance(value, float) and not math.isfinite(value):
+def _finite(value: float, where: str) -> float:
+    if not math.isfinite(value):
         raise UsageError(f"{where}: {value} is not a finite number")
-    if value is None or isinstance(value, str | int | float):
-        return value
-    raise UsageError(f"{where}: a {type(value).__name__} cannot be written in JSON")
+    return value

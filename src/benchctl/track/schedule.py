@@ -500,7 +500,12 @@ class _Reader:
         if self._is_unthrottled(number):
             return None, 1.0
         if unit == "docs" and isinstance(operation, Bulk | Cannot | PluginOperation):
-            return number, _documents(operation)
+            documents = _documents(operation)
+            if documents is None:
+                self._document.note(
+                    where, f"has no bulk-size: {number:g} docs/s are as many requests a second"
+                )
+            return number, documents or 1.0
         if unit not in _REQUEST_UNITS and not isinstance(operation, Cannot | PluginOperation):
             raise self._document.refuse(
                 where,
@@ -531,14 +536,14 @@ class _Reader:
         return self._document.lenient and (is_none or not value)
 
 
-def _documents(operation: Bulk | Cannot | PluginOperation) -> float:
-    """Documents per request, as far as the track tells."""
+def _documents(operation: Bulk | Cannot | PluginOperation) -> float | None:
+    """Documents per request; None where the track does not tell."""
     if isinstance(operation, Bulk):
         return float(operation.bulk_size)
     if isinstance(operation, Cannot):
         return 1.0
     size = operation.params.get("bulk-size")
-    return float(int(size)) if isinstance(size, int | float) and size >= 1 else 1.0
+    return float(int(size)) if isinstance(size, int | float) and size >= 1 else None
 
 
 # Rally's rules for schedules, which files and parameters can break.

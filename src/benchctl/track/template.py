@@ -345,7 +345,7 @@ class Renderer:
             raise UsageError(f"{path} is nested too deeply, or includes itself") from err
         except Exception as err:
             place = str(self._failed_at(path, source, err.__traceback__))
-            raise _explained(err, place, self.reach.folder) from err
+            raise _explained(err, place, self.reach.folder, source.text) from err
         if len(text) > MOST_CHARACTERS:
             raise UsageError(f"{path} renders to more than {MOST_CHARACTERS:,} characters")
         return text
@@ -407,14 +407,16 @@ def _noting(undefined: dict[str, None]) -> type[jinja2.Undefined]:
     return Noted
 
 
-def _explained(err: Exception, place: str, folder: Path) -> UsageError:
-    """The error for a template's exception.
+def _explained(err: Exception, place: str, folder: Path, text: str) -> UsageError:
+    """The error for an exception of a template with this text.
 
     Raises:
         Exception: If it is not the template's fault.
     """
     if isinstance(err, jinja2.UndefinedError):
-        hint = f"{_GIVE_IT}; a name with a hyphen, such as page-size, is a subtraction to templates"
+        name = str(err.message).removesuffix(" is undefined").strip("'")
+        hyphened = re.search(rf"\b{re.escape(name)}-\w[\w-]*", text)
+        hint = _GIVE_IT if hyphened is None else f"'{hyphened[0]}' is a subtraction: names have no hyphens"
         return UsageError(f"{place}: {cut(str(err.message))}", hint=hint)
     if isinstance(err, jinja2.TemplateNotFound):
         return UsageError(f"{place}: includes '{cut(str(err.name))}', which is not in {folder}")
