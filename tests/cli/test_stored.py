@@ -155,6 +155,26 @@ def test_runs_of_other_challenges_are_compared_when_that_is_forced(home: Path):
     assert [section["challenge"] for section in found["sections"]] == ["c", "d"]
 
 
+def test_jmhs_own_table_of_an_imported_run_outlives_its_file(home: Path):
+    entry = {
+        "benchmark": "a.B.sum",
+        "mode": "avgt",
+        "threads": 1,
+        "primaryMetric": {"scoreUnit": "ns/op", "rawData": [[1.0, 2.0], [3.0, 4.0]]},
+    }
+    path = write(home / "jmh.json", [entry])
+    assert call("import", path, "--variant", "v").exit_code == 0
+    path.unlink()
+    (row,) = json.loads(call("micro", "table", "latest", "--format", "json").stdout)
+    assert (row["variant"], row["benchmark"], row["score"]) == ("v", "sum", 2.5)
+    write(home / "other.json", [{**entry, "primaryMetric": {"scoreUnit": "ns/op", "rawData": [[9.0]]}}])
+    call("import", home / "other.json", "--variant", "w")
+    compared = call("compare", "v", "w", "--format", "json")
+    assert compared.exit_code == 0, compared.output
+    texts = [one["text"] for one in json.loads(compared.stdout)["caveats"]]
+    assert not any("race" in text or "throughput" in text for text in texts)
+
+
 def test_races_of_two_tools_need_force(home: Path):
     call("import", *races_of_es(home), "--variant", "es")
     write(home / "os.json", run_of_osb(1, task_of("range", 12)))

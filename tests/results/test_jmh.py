@@ -11,7 +11,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchctl.errors import BenchctlError
-from benchctl.results.jmh import JmhEntry, figures_of, is_jmh, own_row, record_of_jmh, short_names
+from benchctl.results.jmh import (
+    JmhEntry,
+    decode_jmh,
+    entries_file,
+    figures_of,
+    is_jmh,
+    own_row,
+    record_of_jmh,
+    short_names,
+    write_entries,
+)
 from benchctl.stats.analyse import analyse_run
 
 
@@ -43,7 +53,9 @@ def result(tmp_path: Path) -> Path:
 
 def test_its_forks_are_forks(result: Path):
     assert is_jmh(result)
-    record = record_of_jmh([result], "new", "r", tags=["lab"])
+    record, kept = record_of_jmh([result], "new", "r", tags=["lab"])
+    assert [list(one) for one in kept] == [["sum:size=9", "copy:size=9", "one:size=9"]] * 3
+    assert [own_row("sum", [one["sum:size=9"]]).score for one in kept] == [2.0, 6.0, 2.0]
     assert (record.id, record.tags, record.plan.variants[0].version) == ("r", ("lab",), "21.0.8")
     assert record.imported is not None
     assert (record.imported.tool, record.imported.version, len(record.forks)) == ("jmh", "1.37", 3)
@@ -68,7 +80,9 @@ def test_its_forks_are_forks(result: Path):
         ("[]", "its benchmarks have no forks"),
         ("[{}]", "not a result of JMH's"),
         (json.dumps([ENTRIES[0], entry("sum", "avgt", "us/op", rawData=[[1.0]])]), "have 1 and 3 forks"),
-        (json.dumps([entry("sum", "avgt", "lines", rawData=[[1.0]])]), "which is no time"),
+        (json.dumps([entry("sum", "avgt", "lines", rawData=[[1.0]])]), "does not fit mode 'avgt'"),
+        (json.dumps([entry("sum", "avgt", "ops/s", rawData=[[1.0]])]), "does not fit mode 'avgt'"),
+        (json.dumps([entry("sum", "thrpt", "s/op", rawData=[[1.0]])]), "does not fit mode 'thrpt'"),
         (json.dumps([entry("sum", "avgt", "ns/op", rawData=[[]])]), "has no figures of fork 0"),
     ],
 )
@@ -130,3 +144,54 @@ def test_an_error_by_hand():
     assert row.error == pytest.approx(12.924 * math.sqrt(5 / 3) / 2, rel=1e-3)
     pairs = [one(rawDataHistogram=[[[[1.0, 1], [2.0, 1]], [[3.0, 1], [4.0, 1]]]])]
     assert own_row("sum", pairs).error == pytest.approx(row.error)
+
+
+@pytest.mark.parametrize("score", [math.nan, "NaN", math.inf, "+INF"])
+def test_an_iteration_without_a_number_is_a_failure_and_the_others_count(result: Path, score: object):
+    text = json.dumps([entry("sum", "avgt", "ns/op", rawData=[[score, 2.0], [1.0, 3.0], [score]])])
+    result.write_text(text)
+    record, kept = record_of_jmh([result], "new", "r")
+    first, second, third = (fork.summaries[0] for fork in record.forks)
+    assert (first.mean_ns, first.samples, first.failures) == (2.0, 1, {"failed": 1})
+    assert (second.mean_ns, second.failures) == (2.0, {})
+    assert (third.mean_ns, third.samples, third.failures) == (None, 0, {"failed": 1})
+    path = entries_file(result.parent, "new", 0)
+    write_entries(path, kept[0])
+    assert decode_jmh(path.read_bytes(), dict[str, JmhEntry])["sum:size=9"].values(0) == [(2.0, 1)]
+
+
+@pytest.mark.parametrize(("asked", "said"), [(0, "-f 0"), (5, "3 of 5")])
+def test_forks_that_were_not_what_was_asked_for_are_told(result: Path, asked: int, said: str):
+    result.write_text(json.dumps([{**ENTRIES[0], "forks": asked}]))
+    (text,) = record_of_jmh([result], "new", "r")[0].caveats
+    assert said in text
+    assert "demo.Sum.sum" in text
+
+
+@pytest.mark.parametrize(
+    ("change", "name"),
+    [
+        ({"threads": 4}, "threads"),
+        ({"jdkVersion": "17"}, "Java version"),
+        ({"jvmArgs": ["-Xmx2g"]}, "JVM arguments"),
+        ({"mode": "ss"}, "mode"),
+        ({"measurementTime": "9 s"}, "measurement"),
+        ({"primaryMetric": {"scoreUnit": "ms/op", "rawData": [[1.0], [1.0], [1.0]]}}, "unit"),
+    ],
+)
+def test_files_of_other_settings_are_no_further_forks(result: Path, change: dict[str, Any], name: str):
+    result.write_text(json.dumps(ENTRIES[:1]))
+    other = result.with_name("other.json")
+    changed = {**ENTRIES[0], **change}
+    if "primaryMetric" not in change:
+        changed["primaryMetric"] = {"scoreUnit": "us/op", "rawData": [[1.0], [2.0], [3.0]]}
+    other.write_text(json.dumps([changed]))
+    with pytest.raises(BenchctlError, match=rf"other\.json: {name} of demo.Sum.sum is"):
+        record_of_jmh([result, other], "new", "r")
+
+
+def test_the_same_results_are_not_counted_again(result: Path):
+    again = result.with_name("again.json")
+    again.write_bytes(result.read_bytes())
+    with pytest.raises(BenchctlError, match=r"again\.json: the same results as"):
+        record_of_jmh([result, again], "new", "r")

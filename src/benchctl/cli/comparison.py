@@ -90,7 +90,9 @@ class Measures:
         Raises:
             UsageError: If no side has any of the requested metrics.
         """
-        asked = self.figures or (figure_names(plan.metrics) if plan.redline is None else ())
+        # What a microbenchmark has of the usual ones depends on its mode.
+        planned = figure_names(plan.metrics) if plan.redline is None and plan.micro is None else ()
+        asked = self.figures or planned
         known = {metric_of(row.metric).figure.name for row in found.rows}
         lacking = [metric(name) for name in asked if name not in known]
         sides = [side for row in found.rows for side in row.figures]

@@ -12,7 +12,7 @@ from benchctl.engine.variant import check_name, parse_variant
 from benchctl.errors import UsageError
 from benchctl.home import resolve_home
 from benchctl.results.foreign import Race, Tool, read_races, record_of
-from benchctl.results.jmh import is_jmh, record_of_jmh
+from benchctl.results.jmh import JmhEntry, entries_file, is_jmh, record_of_jmh, write_entries
 from benchctl.results.plan import VariantSpec
 from benchctl.results.store import new_run_id, reference
 
@@ -62,9 +62,10 @@ def import_command(
             hint="name it: --variant es, os, es@8.19.0, or LABEL=es to keep it apart from others",
         )
     home = resolve_home()
+    entries: list[dict[str, JmhEntry]] = []
     if is_jmh(files[0]):
         label = f"jmh-{files[0].stem}"
-        made = record_of_jmh(files, check_name(variant_text), "", tags=tags)
+        made, entries = record_of_jmh(files, check_name(variant_text), "", tags=tags)
     else:
         races = read_races(files, None if tool is None else _TOOLS[tool])
         spec = _variant(variant_text, races[0])
@@ -76,6 +77,8 @@ def import_command(
     moment = datetime.fromisoformat(max(fork.started for fork in made.forks))
     folder = store.create(new_run_id(label, f"{moment:%Y%m%d-%H%M%S}"))
     record = msgspec.structs.replace(made, id=folder.path.name)
+    for fork, own in zip(record.forks, entries, strict=bool(entries)):
+        write_entries(entries_file(folder.path, fork.variant, fork.block), own)
     folder.save(record)
     say(f"Run: {folder.path}\nShow: benchctl show {reference(folder, home.runs)}")
     for remark in record.caveats:

@@ -1,5 +1,6 @@
 """`benchctl micro`: microbenchmarks of JMH as measured variants."""
 
+import math
 import re
 import textwrap
 import threading
@@ -207,7 +208,7 @@ def profile_command(
 
 def _print_own(folder: RunFolder, output_format: TableFormat) -> None:
     rows = [
-        (name, row.label, row.mode, row.count, _four(row.score), row.error and _four(row.error), row.unit)
+        (name, row.label, row.mode, row.count, _four(row.score), _four(row.error), row.unit)
         for name, own in own_table(folder).items()
         for row in own
     ]
@@ -216,8 +217,9 @@ def _print_own(folder: RunFolder, output_format: TableFormat) -> None:
     print_listing(Listing(_COLUMNS, rows, frozenset({3, 4, 5}), title="JMH's own table"), output_format)
 
 
-def _four(value: float) -> float:
-    return float(f"{value:.4g}")
+def _four(value: float | None) -> float | None:
+    """Return four digits; None for what JMH prints as NaN."""
+    return None if value is None or not math.isfinite(value) else float(f"{value:.4g}")
 
 
 def _asked(

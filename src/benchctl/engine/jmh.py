@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -22,7 +23,7 @@ from benchctl.engine.variant import PATCHED, RECOMPILED, diff_path, part_kind
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Home
 from benchctl.network import Progress
-from benchctl.results.jmh import MOST_RESULT_BYTES, label_of, short_names
+from benchctl.results.jmh import MOST_RESULT_BYTES, decode_jmh, label_of, short_names
 from benchctl.results.model import EngineFacts, IndexFacts
 from benchctl.results.plan import MicroSpec, VariantSpec
 from benchctl.track.model import Task
@@ -373,7 +374,7 @@ class Trial:
     timeout_s: float  # how long it may take
 
 
-def run_trial(subject: MicroSubject, trial: Trial, stopped: Callable[[], bool]) -> msgspec.Raw:
+def run_trial(subject: MicroSubject, trial: Trial, stopped: Callable[[], bool]) -> dict[str, Any]:
     """Run a benchmark and return its entry of JMH's JSON, as JMH wrote it.
 
     Raises:
@@ -416,8 +417,8 @@ def run_trial(subject: MicroSubject, trial: Trial, stopped: Callable[[], bool]) 
                     hint="give it more with --timeout",
                 )
     try:
-        entries = msgspec.json.decode(read_file(result, MOST_RESULT_BYTES), type=list[msgspec.Raw])
-    except (OSError, msgspec.DecodeError):
+        entries = decode_jmh(read_file(result, MOST_RESULT_BYTES), list[dict[str, Any]])
+    except (OSError, ValueError):
         entries = []
     if status != 0 or not entries:
         how = describe_exit(status) if status else "left no result"

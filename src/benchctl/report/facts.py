@@ -42,6 +42,9 @@ def imported_lines(record: RunRecord, found: Imported) -> Iterator[str]:
         yield f"tags: {' '.join(record.tags)}"
     tool = f"{TITLES[found.tool]} {found.version or '(version unknown)'}"
     yield f"measured by {tool}, imported by benchctl {record.environment.benchctl}, without samples"
+    if plan.micro is not None:
+        yield f"{counted(plan.forks, 'fork')} of {', '.join(found.files)}; the host is unknown"
+        return
     _, environment, car = record.environment.fingerprint.split(":", 2)
     yield f"environment '{environment}', nodes '{car or UNKNOWN}': all that is known of host and heap"
     names = ", ".join(one.name for one in plan.schedules)

@@ -24,7 +24,16 @@ from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Home
 from benchctl.network import Progress
 from benchctl.results.figures import OPERATIONS, TaskSummary
-from benchctl.results.jmh import MICRO_METRICS, JmhEntry, OwnRow, figures_of, own_row
+from benchctl.results.jmh import (
+    MICRO_METRICS,
+    JmhEntry,
+    OwnRow,
+    decode_jmh,
+    entries_file,
+    figures_of,
+    own_row,
+    write_entries,
+)
 from benchctl.results.model import BootRecord, EngineFacts, ForkRecord
 from benchctl.results.plan import CorpusSpec, EvidenceSpec, MicroSpec, Plan, StopSpec, VariantSpec
 from benchctl.results.store import RunFolder
@@ -235,7 +244,7 @@ class MicroRunner:
         probes = [probe_host()]
         summaries: list[TaskSummary] = []
         boots: list[BootRecord] = []
-        entries: dict[str, msgspec.Raw] = {}
+        entries: dict[str, object] = {}
         reasons: list[str] = []
         begun = time.monotonic()
         for place in range(len(self._plan.schedules[0].schedule)):
@@ -243,7 +252,7 @@ class MicroRunner:
             clock_s = time.monotonic()
             try:
                 entry = self._trial(subject, block, place)
-                found = figures_of(place, task.label, msgspec.json.decode(entry, type=JmhEntry))
+                found = figures_of(place, task.label, msgspec.convert(entry, JmhEntry))
                 entries[task.label] = entry
             except BenchctlError as err:
                 reasons.append(str(err))
@@ -263,10 +272,7 @@ class MicroRunner:
         requests_s = time.monotonic() - begun
         probes.append(probe_host())
         variant = subject.spec.name
-        target = self._folder.path / _FOLDER / f"{block:03d}-{variant}.json"
-        with disk_errors(f"write {target}"):
-            target.parent.mkdir(exist_ok=True)
-            target.write_bytes(msgspec.json.encode(entries))
+        write_entries(entries_file(self._folder.path, variant, block), entries)
         record = ForkRecord.of_figures(variant, block, tuple(summaries), started)
         wall_s = time.monotonic() - clock
         record = msgspec.structs.replace(
@@ -284,7 +290,7 @@ class MicroRunner:
         )
         return self._folder.described(record), subject.facts
 
-    def _trial(self, subject: jmh.MicroSubject, block: int, place: int) -> msgspec.Raw:
+    def _trial(self, subject: jmh.MicroSubject, block: int, place: int) -> object:
         micro, variant = self._plan.micro, subject.spec.name
         if micro is None:
             raise TypeError("the plan has no microbenchmarks")
@@ -369,11 +375,11 @@ def own_table(folder: RunFolder) -> dict[str, list[OwnRow]]:
     for spec in record.plan.variants:
         entries: dict[str, list[JmhEntry]] = {}
         for fork in record.compared(spec.name):
-            path = folder.path / _FOLDER / f"{fork.block:03d}-{spec.name}.json"
+            path = entries_file(folder.path, spec.name, fork.block)
             with disk_errors(f"read {path}"):
                 try:
-                    known = msgspec.json.decode(read_file(path), type=dict[str, JmhEntry])
-                except msgspec.DecodeError as err:
+                    known = decode_jmh(read_file(path), dict[str, JmhEntry])
+                except ValueError as err:
                     raise BenchctlError(f"{path} is damaged: {err}") from err
             for label, entry in known.items():
                 entries.setdefault(label, []).append(entry)

@@ -260,6 +260,9 @@ def other_clocks(targets: Sequence[str], title: str, clocks: str, own: str) -> C
 
 def imported(tools: Mapping[str, Sequence[str]]) -> Caveat:
     """Figures of other tools, by their own definitions (tool -> variants that it measured)."""
+    if all(tool.startswith("JMH") for tool in tools):
+        measured = ", ".join(f"{' and '.join(variants)} by {tool}" for tool, variants in tools.items())
+        return Caveat("imported", f"measured by another tool: {measured}; its file says nothing of the host")
     who = ", ".join(f"{' and '.join(variants)} by {tool}" for tool, variants in tools.items())
     return Caveat(
         "imported",
