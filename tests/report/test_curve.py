@@ -247,7 +247,7 @@ def test_a_node_that_still_got_faster_while_clients_were_searched_for_is_no_sett
     assert analysis.rows[0].figures[0].steady.trend == "not warmed up"
     screen = render_screen(analysis, plan=plan).plain
     assert "not warmed up: forks were still getting faster" in screen
-    assert "nodes were still getting faster" in screen
+    assert "Next (nodes changed while it searched)" in screen
     assert "--warm-up 30 " in screen
     settled = {"es": [fork(0, 400.0, 430.0), fork(1, 400.0, 380.0), fork(2, 500.0)]}
     assert not any(one.code == "not-steady" for one in analyse(settled, plan).rows[0].caveats)

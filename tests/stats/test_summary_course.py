@@ -7,11 +7,14 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from benchctl.stats.arrays import ValueCounts
+from benchctl.stats.disturbed import FarBeyond
 from benchctl.stats.summary import START_BINS, Groups, Neighbours, Thirds, effective_samples
+
+NONE_FAR = FarBeyond(math.inf, math.inf)
 
 
 def lag1(values: list[float], clients: list[int] | None = None) -> float | None:
-    found = Neighbours(float(np.mean(values)))
+    found = Neighbours(float(np.mean(values)), NONE_FAR)
     found.add(np.asarray(values), np.asarray(clients or [0] * len(values), dtype=np.int16))
     return found.lag1
 
@@ -46,7 +49,7 @@ def test_lag1_of_too_little_or_constant_data_is_unknown():
 @given(values=st.lists(st.integers(1, 10**6), min_size=3, max_size=40), cuts=st.lists(st.integers(0, 40)))
 def test_lag1_reaches_across_chunks_and_clients_may_stand_in_any_order(values: list[int], cuts: list[int]):
     clients = [place % 3 for place in range(len(values))]
-    found = Neighbours(float(np.mean(values)))
+    found = Neighbours(float(np.mean(values)), NONE_FAR)
     borders = sorted({0, len(values), *(cut for cut in cuts if cut < len(values))})
     for low, high in pairwise(borders):
         found.add(np.asarray(values[low:high]), np.asarray(clients[low:high], dtype=np.int16))
