@@ -10,7 +10,7 @@ from benchctl.stats.arrays import ValueCounts
 from benchctl.stats.disturbed import FarBeyond
 from benchctl.stats.summary import START_BINS, Groups, Neighbours, Thirds, effective_samples
 
-NONE_FAR = FarBeyond(math.inf, math.inf)
+NONE_FAR = FarBeyond(1e18, 10.0)
 
 
 def lag1(values: list[float], clients: list[int] | None = None) -> float | None:
