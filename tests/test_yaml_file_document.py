@@ -98,8 +98,8 @@ def test_keys_are_the_words_that_were_written():
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("a: 1\nb:\n  c: 1\n  c: 2\n", r"f\.yml:4:3: 'c' stands twice, first in line 3"),
-        ("1: a\n'1': b\n", r"f\.yml:2:1: '1' stands twice"),
+        ("a: 1\nb:\n  c: 1\n  c: 2\n", r"f\.yml:4:3: duplicate key 'c', first in line 3"),
+        ("1: a\n'1': b\n", r"f\.yml:2:1: duplicate key '1'"),
         ("a: 1\n? [b]\n: 2\n", r"f\.yml:2:3: a key must be a word"),
         ("a: &x\n  - *x\n", r"f\.yml:1:4: it is nested more than 50 levels"),
         ("a: 1\nb: !!python/name:os.system\n", r"f\.yml:2:4: the tag !!python/name:os\.system means nothing"),

@@ -173,8 +173,8 @@ class Document:
                 raise self._refuse(key, "a key must be a word", "is there a { or [ that should not be?")
             if key.value in own:
                 first, _ = _place(own[key.value][0])
-                message = f"'{shown(key.value)}' stands twice, first in line {first}"
-                raise self._refuse(key, message, "leave one out")
+                message = f"duplicate key '{shown(key.value)}', first in line {first}"
+                raise self._refuse(key, message, "remove one of them")
             if key.value != "<<" or key.style is not None:
                 own[key.value] = (key, value)
                 continue

@@ -337,7 +337,7 @@ MEASURED = ["--challenge", "range-only"]
         (["compare", "es", "os", "--metric", ""], "--metric is empty"),
         (["run", "--metric", "p99"], "benchctl compare ... --quantile 0.99"),
         (["run", "--metric", "latency_p99.9"], "... --metric latency --quantile 0.999"),
-        (["track", "validate", "/no/where"], "there is no track '/no/where'"),
+        (["track", "validate", "/no/where"], "unknown track '/no/where'"),
         (["nightly", "run", "/no/where.yml"], "/no/where.yml"),
         (["corpus", "generate", "--docs", "lots"], "'lots' is not a number of documents"),
     ],

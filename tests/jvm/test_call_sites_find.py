@@ -52,7 +52,7 @@ def test_another_level_is_said():
 def test_a_name_that_is_not_there_has_near_ones():
     log = InliningLog(visits(*INLINED_VISIT))
     for name in ("DocIdsWriter::readInts23", "DocIdWriter::readInts24", "Other::readInts24"):
-        with pytest.raises(UsageError, match="is in no compilation") as caught:
+        with pytest.raises(UsageError, match="was not compiled") as caught:
             find_newest(log, name, 4)
         assert caught.value.hint == "near are: DocIdsWriter::readInts24"
     with pytest.raises(UsageError) as caught:

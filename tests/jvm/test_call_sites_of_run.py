@@ -79,10 +79,10 @@ def test_the_first_block_and_its_last_boot_are_meant():
     ("logs", "asked", "message", "hint"),
     [
         ([], (None, None, None), "has no inlining log", "--evidence inlining"),
-        (LOGS, (None, None, None), "name one of the variants: es, os", "--variant"),
+        (LOGS, (None, None, None), "several variants have an inlining log: es, os", "--variant"),
         (LOGS, ("new", None, None), "new has no inlining log", "es, os"),
-        (LOGS, ("es", 0, None), "no such log", "block 2 .boot 0., 2 .boot 1., 3"),
-        (LOGS, ("es", None, 7), "no such log", "block 2"),
+        (LOGS, ("es", 0, None), "no inlining log", "blocks: 2 .boot 0., 2 .boot 1., 3"),
+        (LOGS, ("es", None, 7), "no inlining log", "blocks: 2"),
     ],
 )
 def test_what_is_not_there_is_said(logs: list[RunLog], asked: tuple[str, int, int], message: str, hint: str):

@@ -60,7 +60,7 @@ def refused(*arguments: str) -> UsageError:
         (("--challenge", "big5", *EFFECT, "--budget", "0s"), "more than no time"),
         (("--challenge", "big5", *EFFECT, "--metric", "throughput"), "is asked for, and shows no effect"),
         (("--challenge", "big5", "--effect", "rang slower than fresh"), "no task 'rang'"),
-        (("--challenge", "nosuch", *EFFECT), "there is no challenge"),
+        (("--challenge", "nosuch", *EFFECT), "unknown challenge"),
         (("--challenge", "big5", *EFFECT, "--unpaired"), "are pairs in any case"),
         (("--challenge", "big5", *EFFECT, "--param", "itertions=3"), "itertions"),
         (("--resume", "x"), "there is no search 'x' in"),

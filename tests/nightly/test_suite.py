@@ -234,7 +234,7 @@ def test_notifiers_are_what_the_notifiers_say(tmp_path: Path):
         (f"{LEAST}heap: 100m\n", "3:7: heap: a node needs at least 256m", ""),
         (f"{LEAST}docs: many\n", "3:7: docs: expected a number of documents", ""),
         (f"{LEAST}docs: 0.5\n", "3:7: docs: expected a number of documents", ""),
-        (f"{LEAST}docs: '0'\n", "3:7: docs: '0': without documents there is nothing to search", ""),
+        (f"{LEAST}docs: '0'\n", "3:7: docs: invalid document count '0': must be at least 1", ""),
         (f"{LEAST}index-builds: 7\n", "3:15: index-builds: 7 builds need at least 7 forks", "raise `forks`"),
         (f"{LEAST}evidence: {{kinds: []}}\n", "3:19: evidence, kinds: ", ""),
         (f"{LEAST}evidence: {{kinds: [jfr]}}\n", "3:20: evidence, kinds, entry 1: 'jfr' is none of", ""),

@@ -36,7 +36,7 @@ def check(folder: Path, text: str) -> None:
     ],
 )
 def test_a_name_that_nobody_has_is_refused_with_its_line(tmp_path: Path, text: str, place: str):
-    message = re.escape(f"search.yml:{place}: there is no challenge 'range-onyl'")
+    message = re.escape(f"search.yml:{place}: unknown challenge 'range-onyl'")
     with pytest.raises(UsageError, match=message) as caught:
         check(tmp_path, text)
     assert "did you mean 'range-only'?" in caught.value.hint
@@ -46,7 +46,7 @@ def test_challenges_of_the_suite_s_own_track_are_known(tmp_path: Path):
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "track.json").write_text(json.dumps(TRACK))
     check(tmp_path, "variants: [es]\nchallenges: [of-track]\ntrack: mine\n")
-    with pytest.raises(UsageError, match="there is no challenge 'of-trak'") as caught:
+    with pytest.raises(UsageError, match="unknown challenge 'of-trak'") as caught:
         check(tmp_path, "variants: [es]\nchallenges: [of-trak]\ntrack: mine\n")
     assert "did you mean 'of-track'?" in caught.value.hint
 

@@ -51,7 +51,7 @@ def test_json_and_yaml_files_are_read_and_later_ones_win(tmp_path: Path):
         ("[" * 100_000, "nested too deeply"),
         ("a: !!python/object:os.system {}", "tag"),
         ("a: no", "'no'|no without quotes"),
-        ("a: 1\na: 2", "2:1: 'a' stands twice"),
+        ("a: 1\na: 2", "2:1: duplicate key 'a'"),
         ('{"a": 1, "b": {"c": 1, "c": 2}}', "the key 'c' is given twice"),
     ],
 )

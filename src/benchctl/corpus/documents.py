@@ -24,10 +24,7 @@ def parse_documents(text: str) -> int:
         )
     documents = Fraction(match["number"].replace("_", "")) * _UNITS[match["unit"].lower()]
     if not documents:
-        raise UsageError(
-            f"'{text}': without documents there is nothing to search",
-            hint="give at least 1, or leave it out for the default",
-        )
+        raise UsageError(f"invalid document count '{text}': must be at least 1")
     if documents.denominator != 1:
         raise UsageError(
             f"'{text}' is not a whole number of documents",

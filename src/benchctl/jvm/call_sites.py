@@ -324,7 +324,7 @@ def find_newest(log: InliningLog, method: str, level: int | None) -> FoundCompil
     if found:
         levels = ", ".join(str(one) for one in sorted(one for one in found if one is not None))
         raise UsageError(f"no compilation of level {level} has {method}", hint=f"there are of level {levels}")
-    raise UsageError(f"{method} is in no compilation of the log", hint=_near(log, method))
+    raise UsageError(f"{method} was not compiled, according to the inlining log", hint=_near(log, method))
 
 
 def _around(calls: tuple[Call, ...], method: str) -> tuple[Call, ...]:
@@ -418,7 +418,10 @@ def choose(
     variants = list(dict.fromkeys(log.variant for log in logs))
     if variant is None:
         if len(variants) > 1:
-            raise UsageError(f"name one of the variants: {', '.join(variants)}", hint="with --variant")
+            raise UsageError(
+                f"several variants have an inlining log: {', '.join(variants)}",
+                hint="select one with --variant",
+            )
         variant = variants[0]
     if variant not in variants:
         raise UsageError(f"{variant} has no inlining log", hint=f"these have: {', '.join(variants)}")
@@ -434,7 +437,9 @@ def choose(
     fitting = [log for log in fitting if log.block == fitting[0].block and (boot is None or log.boot == boot)]
     if not fitting:
         there = ", ".join(f"{log.block} (boot {log.boot})" for log in own)
-        raise UsageError("there is no such log", hint=f"{variant} has one of block {there}")
+        raise UsageError(
+            f"no inlining log for this block and boot of {variant}", hint=f"available blocks: {there}"
+        )
     return fitting[-1]
 
 

@@ -86,6 +86,6 @@ def _find(
         reason = err.strerror if isinstance(err, OSError) else err
         raise UsageError(f"cannot look for {kind} '{name}': {reason}") from err
     raise UsageError(
-        f"there is no {kind} '{name}'",
-        hint=f"{guess(name, known)} known: {', '.join(known)}; or give the path of a {kind} file".lstrip(),
+        f"unknown {kind} '{name}'",
+        hint=f"{guess(name, known)} known: {', '.join(known)}; or use a path".lstrip(),
     )

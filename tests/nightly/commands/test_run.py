@@ -51,7 +51,7 @@ def test_a_challenge_that_nobody_has_is_found_before_any_lock(
     suite.write_text("variants: [es@8.19.0]\nchallenges: [range-onyl]\n")
     ended = CliRunner().invoke(run.run_command, [str(suite)], env={"BENCHCTL_HOME": str(tmp_path / "home")})
     assert isinstance(ended.exception, UsageError)
-    assert ended.exception.message.startswith(f"{suite}:2:14: challenges, entry 1: there is no challenge")
+    assert ended.exception.message.startswith(f"{suite}:2:14: challenges, entry 1: unknown challenge")
     assert not list(tmp_path.glob("home/nightly/*"))
 
 
