@@ -284,3 +284,12 @@ def test_records_of_a_trial_and_of_a_run_that_has_not_ended_say_so():
     (race,) = races_of(record, fork, Layout())
     for _, one in (*race.results(), *race.metrics(), ("", race.document())):
         assert (one["meta"]["test_mode"], one["meta"]["unfinished"]) == (True, "interrupted")
+
+
+def test_long_parameters_are_cut_in_every_record():
+    fork = make_fork("es", 0, make_summary("range", 4.0))
+    plan = make_plan(params={"vector": list(range(10_000)), "note": "x" * 40_000, "size": 1})
+    (race,) = races_of(make_record("r", plan=plan, forks=(fork,)), fork, Layout())
+    for _, one in (*race.results(), *race.metrics(), ("", race.document())):
+        assert one["track-params"]["size"] == "1"
+        assert len(json.dumps(one["track-params"])) < 500

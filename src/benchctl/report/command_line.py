@@ -18,6 +18,7 @@ from benchctl.results.plan import (
     StopSpec,
     VariantSpec,
     cpu_list,
+    is_long,
 )
 from benchctl.spec import setting_words
 
@@ -56,6 +57,9 @@ def command(
     params = dict(plan.params)
     if iterations is not None:
         params["iterations"] = iterations
+    if plan.param_file and any(map(is_long, params.values())):
+        words += ["--param-file", plan.param_file]
+        params = {name: value for name, value in params.items() if not is_long(value)}
     words += _repeated("--param", [f"{name}={_param(value)}" for name, value in params.items()])
     words += ["--as-written"] if _as_written(plan, params) and not until_steady else []
     words += _file_words(plan)

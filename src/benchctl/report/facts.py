@@ -23,7 +23,7 @@ from benchctl.results.model import (
     RunRecord,
     stray_boots,
 )
-from benchctl.results.plan import CorpusSpec, Plan, RedlineSpec, VariantSpec, cpu_list
+from benchctl.results.plan import CorpusSpec, Plan, RedlineSpec, VariantSpec, brief, cpu_list
 from benchctl.stats.analyse import analyse_run
 from benchctl.stats.disturbed import disturbances
 from benchctl.stats.metrics import LEAST_SHARE, metric
@@ -50,7 +50,7 @@ def imported_lines(record: RunRecord, found: Imported) -> Iterator[str]:
     names = ", ".join(one.name for one in plan.schedules)
     yield f"track {plan.track}, challenge {names}; corpus, order and node restarts unknown"
     if plan.params:
-        yield f"parameters: {' '.join(f'{key}={value}' for key, value in sorted(plan.params.items()))}"
+        yield f"parameters: {' '.join(f'{key}={brief(value)}' for key, value in sorted(plan.params.items()))}"
     for block, path in enumerate(found.files):
         yield f"fork {block}: {path}"
 

@@ -14,7 +14,7 @@ from benchctl.disk import read_file
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.results.figures import Quantiles, TaskSummary
 from benchctl.results.model import RECORD_VERSION, EngineFacts, Environment, ForkRecord, Imported, RunRecord
-from benchctl.results.plan import CorpusSpec, Plan, VariantSpec
+from benchctl.results.plan import CorpusSpec, Plan, VariantSpec, brief
 from benchctl.track.model import Challenge, Task
 
 # One race of Rally, or test run of OpenSearch Benchmark, as its JSON file tells it.
@@ -188,14 +188,11 @@ def _unfit(race: Race, others: list[Race]) -> str:
             values = (getattr(other, what), getattr(race, what))
             if values[0] != values[1]:
                 name = what.replace("_", " ")
-                return f"no fork of the same run: its {name} is {_plain(values[1])}, not {_plain(values[0])}"
+                theirs, own = (UNKNOWN if value == "" else brief(value) for value in values)
+                return f"no fork of the same run: its {name} is {own}, not {theirs}"
         if [one.task for one in race.tasks] != [one.task for one in other.tasks]:
             return f"no fork of the same run: its tasks are not those of {other.path}"
     return ""
-
-
-def _plain(value: object) -> str:
-    return (value or UNKNOWN) if isinstance(value, str) else msgspec.json.encode(value).decode()
 
 
 def _check_units(results: tuple[TaskResult, ...], path: Path) -> None:

@@ -13,7 +13,7 @@ import msgspec
 from benchctl.results.alignment import common_schedules, company, task_keys
 from benchctl.results.foreign import TITLES, UNKNOWN
 from benchctl.results.model import EngineFacts, RunRecord
-from benchctl.results.plan import Plan, VariantSpec
+from benchctl.results.plan import Plan, VariantSpec, brief
 from benchctl.spec import run_settings
 from benchctl.track.model import Challenge
 
@@ -82,7 +82,7 @@ def _measured_by(record: RunRecord) -> str:
 
 
 def _assignments(plan: Plan) -> str:
-    return " ".join(f"{key}={value}" for key, value in sorted(plan.params.items())) or "none"
+    return " ".join(f"{key}={brief(value)}" for key, value in sorted(plan.params.items())) or "none"
 
 
 def unlike(one: RunRecord, other: RunRecord) -> tuple[str, ...]:

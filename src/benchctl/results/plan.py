@@ -65,6 +65,27 @@ EVIDENCE_READERS: Final[Mapping[EvidenceKind, str]] = {
 """All kinds, and the command that shows what was collected."""
 StartMode = Literal["direct", "script"]
 
+_LONGEST_VALUE: Final = 200
+
+
+def is_long(value: object) -> bool:
+    """Return whether a parameter's value is too long for tables and command lines."""
+    return len(_as_text(value)) > _LONGEST_VALUE
+
+
+def brief(value: object) -> str:
+    """Return a parameter's value as text, the beginning of a long one with its length and digest."""
+    text = _as_text(value)
+    if len(text) <= _LONGEST_VALUE:
+        return text
+    digest = hashlib.sha256(text.encode()).hexdigest()[:12]
+    return f"{text[: _LONGEST_VALUE // 2]}... ({len(text):,} characters, SHA-256 {digest})"
+
+
+def _as_text(value: object) -> str:
+    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+
+
 Place = tuple[int, int]
 """(schedule, task): a task's position in a fork."""
 
@@ -348,6 +369,8 @@ class Plan(RunSettings, frozen=True, forbid_unknown_fields=True, rename="kebab",
     track_digest: str  # SHA-256 over the rendered track
     corpus: CorpusSpec
     params: dict[str, Any]
+    # A file with the long ones of these, for command lines; known of a run that was read, never kept.
+    param_file: str = ""
     # Challenge name -> path, for challenges that were given as files.
     sources: dict[str, str] = msgspec.field(default_factory=dict)
     paired: Annotated[bool, about("blocks are analysed as pairs, as declared before the run")] = False

@@ -12,6 +12,7 @@ import numpy as np
 
 from benchctl.results.figures import FIGURES, Quantiles, TaskSummary
 from benchctl.results.model import ForkRecord, RunRecord
+from benchctl.results.plan import brief
 from benchctl.results.reading import CHART_COLUMNS, SampleFile
 from benchctl.results.samples import Columns, Outcome
 from benchctl.results.store import RunFolder
@@ -191,10 +192,7 @@ class Race:
         }
         if plan.params:
             # As text: the type may be another one in the next run, and an index keeps that of the first.
-            fields["track-params"] = {
-                name: value if isinstance(value, str) else msgspec.json.encode(value).decode()
-                for name, value in plan.params.items()
-            }
+            fields["track-params"] = {name: brief(value) for name, value in plan.params.items()}
         return fields
 
     def document(self) -> dict[str, Any]:
