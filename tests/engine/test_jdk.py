@@ -241,6 +241,11 @@ def test_facts_survive_printing(version: str, vendor: str, major: int, modules: 
     assert facts is not None
     assert (facts.version, facts.vendor, facts.major) == (version, vendor, major)
     assert set(facts.modules) == modules
+    assert facts.languages == ()
+    locales = "Locale settings:\n    available locales = , en, en_US, \n        th, zh_CN_#Hans\n"
+    facts = parse_facts(f"{settings}\n{locales}", "java.base@21")
+    assert facts is not None
+    assert facts.languages == ("en", "th", "zh")
 
 
 @given(st.text(), st.text())

@@ -1,5 +1,6 @@
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,7 @@ from hypothesis import strategies as st
 
 from benchctl.engine.distribution import Installation
 from benchctl.engine.jdk import Jdk
-from benchctl.engine.launch import Starts, UnlearnableError, _Places, _string, direct
+from benchctl.engine.launch import Starts, UnlearnableError, _Places, _string, direct, ruled_out
 from benchctl.engine.process import Command, NodeProcess
 from benchctl.engine.settings import BootFolders
 from waiting import DEADLINE_S, eventually
@@ -66,7 +67,15 @@ def learn(tmp_path: Path) -> Learn:
     scratch.mkdir()
     starts = Starts(tmp_path, scratch)
 
-    def begin(script: str, name: str, flags: str = "") -> Command:
+    def begin(
+        script: str,
+        name: str,
+        flags: str = "",
+        *,
+        archive: bool = False,
+        archived: bool = True,
+        archive_to: Path | None = None,
+    ) -> Command:
         folders = BootFolders.create(tmp_path / name)
         folders.config.mkdir()
         (folders.config / "jvm.options").write_text(f"-Dlogs={folders.logs}\n{flags}")
@@ -83,7 +92,10 @@ def learn(tmp_path: Path) -> Learn:
             "ASKED": str(tmp_path / "asked"),
         }
         command = Command((str(program),), env, folders.root, folders.stdout, folders.stderr)
-        return direct(command, starts, folders, installation, jdk, data)
+        own = replace(starts, archived=archived)
+        if archive:
+            own.archive(installation, jdk).write_bytes(b"classes")
+        return direct(command, own, folders, installation, jdk, data, archive_to=archive_to)
 
     return begin
 
@@ -122,6 +134,31 @@ def test_a_script_is_run_once_and_every_start_gets_its_own_folders(learn: Learn,
     # Another configuration may make it another start.
     learn(script, "4", flags="-XX:-Inline")
     assert (tmp_path / "asked").read_text() == "asked\n" * 2
+
+
+def running(*flags: str) -> str:
+    return f'#!/bin/bash\nexec "$ES_JAVA_HOME/bin/java" {" ".join(flags)} {SERVER}'
+
+
+@pytest.mark.parametrize("use", [True, False])
+def test_a_server_starts_with_the_archive_of_its_classes_if_the_run_does(learn: Learn, *, use: bool):
+    arguments = learn(running(), "first", archive=True, archived=use).argv[1:]
+    assert [argument.partition("=")[0] for argument in arguments] == [
+        *(["-XX:SharedArchiveFile"] if use else []),
+        SERVER,
+    ]
+
+
+@pytest.mark.parametrize(
+    ("flag", "writes"),
+    [("-ea", True), ("-javaagent:a.jar", False), ("--patch-module=java.base=b.jar", False)],
+)
+def test_where_a_runtime_would_write_no_archive_or_a_bad_one_none_is_asked_for(
+    learn: Learn, tmp_path: Path, *, flag: str, writes: bool
+):
+    arguments = learn(running(flag), "first", archive_to=tmp_path / "classes.jsa").argv[1:]
+    assert any(argument.startswith("-XX:ArchiveClassesAtExit=") for argument in arguments) == writes
+    assert bool(ruled_out(arguments)) != writes
 
 
 def test_what_a_launcher_tells_its_server_is_told_again_with_other_folders(learn: Learn, tmp_path: Path):

@@ -92,6 +92,15 @@ def test_a_missing_version_is_told_with_its_neighbours(server: Server, tmp_path:
     assert caught.value.hint == "nearest versions: 8.10.2, 8.11.0, 8.11.1, 8.11.3, 8.13.0"
 
 
+def test_neighbours_that_no_listing_has_are_told(server: Server, tmp_path: Path):
+    server.list_versions("elasticsearch", "8.19.21")
+    for version in ("9.2.0", "9.3.2", "9.4.3"):
+        server.serve("elasticsearch", version, b"")
+    with pytest.raises(UsageError) as caught:
+        get(server, tmp_path, "9.3.0")
+    assert caught.value.hint == "nearest versions: 8.19.21, 9.2.0, 9.3.2, 9.4.3"
+
+
 def test_a_missing_version_without_any_listing_is_told(server: Server, tmp_path: Path):
     with pytest.raises(UsageError, match=r"elasticsearch 8\.11\.0 not found") as caught:
         get(server, tmp_path)
@@ -150,6 +159,11 @@ def test_the_newest_version_is_found_beyond_the_listing(server: Server):
     for version in ("9.0.0", "9.2.0", "9.2.2", "8.20.0"):
         server.serve("elasticsearch", version, b"")
     assert latest_version("elasticsearch", environ=server.environ) == "9.2.2"
+    # As where a mirror keeps what was asked for: later patches only, and not of every minor.
+    server.serve("elasticsearch", "9.4.3", b"")
+    assert latest_version("elasticsearch", environ=server.environ) == "9.4.3"
+    server.serve("elasticsearch", "10.1.1", b"")
+    assert latest_version("elasticsearch", environ=server.environ) == "10.1.1"
 
 
 def test_the_newest_listed_version_stands_when_nothing_follows(server: Server):

@@ -131,6 +131,13 @@ def test_differences_between_variants_are_those_that_the_nodes_report(record: Ru
     )
 
 
+def test_how_nodes_started_is_a_difference(record: RunRecord):
+    starts = {"es": "direct, classes archived", "os": "direct"}
+    engines = tuple(msgspec.structs.replace(one, start=starts[one.variant]) for one in record.engines)
+    changed = msgspec.structs.replace(record, engines=engines)
+    assert "start: es direct, classes archived, os direct" in section(changed, "Differences between variants")
+
+
 @pytest.mark.parametrize(
     ("verified_by", "said"),
     [

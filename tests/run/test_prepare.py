@@ -12,6 +12,7 @@ from benchctl.endpoint import Endpoint
 from benchctl.engine.answers import Answer
 from benchctl.engine.distribution import Installation
 from benchctl.engine.jdk import Jdk
+from benchctl.engine.launch import Starts
 from benchctl.engine.prepared_index import PreparedIndex
 from benchctl.engine.target import Address, ClusterFacts
 from benchctl.errors import UsageError
@@ -27,6 +28,7 @@ from benchctl.run.prepare import (
     check_answers,
     check_memory,
     in_turns,
+    started_alike,
 )
 from benchctl.run.session import AnySubject, Subject, TargetSubject
 from benchctl.track.model import Track
@@ -180,6 +182,20 @@ def test_a_heap_that_no_node_has_need_not_fit_and_fills_no_index():
     assert building_heap_mb(mixed) == 4096
     large = msgspec.structs.replace(plan, heap_mb=350)
     assert building_heap_mb(large) == 350
+
+
+@pytest.mark.parametrize("reason", ["", "its node wrote none"])
+def test_all_variants_start_with_an_archive_of_classes_or_none(subject: Subject, reason: str):
+    starts = Starts(Path("/starts"), Path("/scratch"))
+    first = dataclasses.replace(subject, starts=starts)
+    second = dataclasses.replace(first, spec=OS, unarchived=reason)
+    script = dataclasses.replace(subject, starts=None)
+    notes: list[str] = []
+    observer = SilentObserver()
+    observer.note = notes.append  # type: ignore[method-assign]
+    found = started_alike([first, second, script], observer)
+    assert [one.starts and one.starts.archived for one in found] == [not reason, not reason, None]
+    assert [note.partition(":")[0] for note in notes] == (["os", "es"] if reason else [])
 
 
 def test_builds_are_made_in_turns():

@@ -17,7 +17,7 @@ from benchctl.engine.check_index import check_shards
 from benchctl.engine.client import NodeRequestError, SearchClient, connect
 from benchctl.engine.distribution import Installation
 from benchctl.engine.jdk import Jdk
-from benchctl.engine.launch import Starts, UnlearnableError, direct
+from benchctl.engine.launch import Starts, UnlearnableError, direct, ruled_out
 from benchctl.engine.meter import Reading
 from benchctl.engine.node import (
     EXIT_STATUS_WAIT_S,
@@ -44,6 +44,7 @@ _HEALTH_S = 1.0
 _ARCHIVING_HEAP_MB = 512
 _LEAST_ARCHIVING_JAVA = 13
 _ARCHIVING_AGAIN_S = 86_400.0
+NEVER_STARTED = "the node that was to write it did not start"
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -459,7 +460,7 @@ def _wait_healthy(nodes: Sequence[Member], index: str | None) -> None:
         raise first.failure(f"never got {what} ready: {err.reason}", first.client.unassigned()) from err
 
 
-def archive_classes(home: Home, installation: Installation, jdk: Jdk, starts: Starts) -> bool:
+def archive_classes(home: Home, installation: Installation, jdk: Jdk, starts: Starts) -> str:
     """Have a node archive the classes of starting, indexing and searching, unless that was done.
 
     Args:
@@ -469,25 +470,30 @@ def archive_classes(home: Home, installation: Installation, jdk: Jdk, starts: St
         starts: where the archive is kept.
 
     Returns:
-        Whether there is an archive now. Some runtimes write none, and a JVM may be killed, its time to stop
-        being over, before it has written one: a day later it is tried again.
+        Why there is no archive; empty if there is one. A JVM may be killed, its time to stop being over,
+        before it has written one: a day later it is tried again.
 
     Raises:
         BenchctlError: If the disk refuses.
     """
     archive = starts.archive(installation, jdk)
     refused = archive.with_suffix(".refused")
-    lately = refused.exists() and time.time() - refused.stat().st_mtime < _ARCHIVING_AGAIN_S
-    if archive.exists() or lately or jdk.major < _LEAST_ARCHIVING_JAVA:
-        return archive.exists()
+    if archive.exists():
+        return ""
+    if jdk.major < _LEAST_ARCHIVING_JAVA:
+        return f"Java {jdk.major} writes none"
+    with contextlib.suppress(FileNotFoundError):
+        if time.time() - refused.stat().st_mtime < _ARCHIVING_AGAIN_S:
+            return refused.read_text(encoding="utf-8")
+    reason = "its node wrote none"
     with (
         disk_errors(f"make {archive}"),
         tempfile.TemporaryDirectory(prefix="classes-", dir=home.scratch) as name,
     ):
         folder = open_folder(Path(name))
         written = folder / "boot" / "tmp" / archive.name
-        # Whatever went wrong, the nodes that count say it themselves; without an archive they may well start.
-        with contextlib.suppress(BenchctlError):
+        # With another variant's settings, or without an archive, nodes may well start.
+        try:
             with boot(
                 installation,
                 jdk,
@@ -498,13 +504,20 @@ def archive_classes(home: Home, installation: Installation, jdk: Jdk, starts: St
                 starts=starts,
                 archive_to=written,
             ) as cluster:
-                if cluster.manner != "script":
+                if cluster.manner == "script":
+                    reason = "the engine's script starts its nodes"
+                elif not_with := ruled_out(cluster.command):
+                    reason = not_with
+                else:
                     _exercise(cluster.client)
                     cluster.stop()
             starts.keep(written, archive)
-        if not archive.exists():
-            refused.touch()
-        return archive.exists()
+        except BenchctlError:
+            reason = NEVER_STARTED
+        if archive.exists():
+            return ""
+        refused.write_text(reason, encoding="utf-8")
+        return reason
 
 
 def _exercise(client: SearchClient) -> None:

@@ -232,6 +232,7 @@ class Installation:
     plugins: tuple[PluginFacts, ...] = ()  # installed in addition
     # (file name in `lib`, SHA-256 of its replacement) of replaced jars, sorted
     jars: tuple[tuple[str, str], ...] = ()
+    lacking: tuple[str, ...] = ()  # what it does without because the runtime cannot carry it, in words
 
 
 class _Manifest(msgspec.Struct, frozen=True):

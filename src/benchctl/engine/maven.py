@@ -2,13 +2,15 @@
 
 import contextlib
 import hashlib
+import itertools
 import logging
 import os
 import re
 import tempfile
 import time
 import zipfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
@@ -74,6 +76,7 @@ REPOSITORY_VARIABLE = "BENCHCTL_MAVEN_REPOSITORY"
 _NEAREST_SHOWN = 5
 _MAX_LISTING_BYTES = 4 << 20
 _MOST_PROBE_STEPS = 50  # for a server that answers "yes" to everything
+_PROBES_AT_ONCE = 8
 
 Version = tuple[int, int, int]
 """Major, minor and patch of a release."""
@@ -103,7 +106,7 @@ def latest_version(engine: EngineName, *, environ: Mapping[str, str] | None = No
     """Return the newest release that the Maven repository serves.
 
     Its listing can lack versions that it does serve, so probing starts at the newest listed one: the next
-    majors, minors and patches, one HEAD request each.
+    majors, minors and patches, a HEAD request each.
 
     Raises:
         BenchctlError: If the repository cannot be reached or lists no release.
@@ -245,6 +248,7 @@ class MavenSource:
         listed = self.listed()
         wanted = _numbers(version)
         if wanted is not None:
+            listed = sorted({*listed, *_served(_neighbours(wanted), self.serves)})
             listed.sort(
                 key=lambda release: [abs(ours - theirs) for ours, theirs in zip(release, wanted, strict=True)]
             )
@@ -323,24 +327,37 @@ def _check_zip(fetched: Path, what: str) -> None:
 
 
 def _newest(listed: Version, serves: Callable[[Version], bool]) -> Version:
-    """Step up from a served version until none of its successors is served."""
+    """Step up from a version until none of its successors is served."""
     newest = listed
     for _ in range(_MOST_PROBE_STEPS):
-        further = next(filter(serves, _successors(newest)), None)
-        if further is None:
+        further = _served(_successors(newest), serves)
+        if not further:
             break
-        newest = further
+        newest = max(further)
     return newest
 
 
+def _served(versions: Iterable[Version], serves: Callable[[Version], bool]) -> list[Version]:
+    """Return which versions are served, asking for several at a time."""
+    asked = list(versions)
+    with ThreadPoolExecutor(_PROBES_AT_ONCE) as pool:
+        return [
+            version for version, is_served in zip(asked, pool.map(serves, asked), strict=True) if is_served
+        ]
+
+
 def _successors(version: Version) -> Iterator[Version]:
-    """Return candidates, largest step first; single releases are sometimes skipped."""
+    """Return candidates; a repository may have only later patches of a minor, and skip whole minors."""
     major, minor, patch = version
-    yield major + 1, 0, 0
-    for gap in (1, 2):
-        yield major, minor + gap, 0
-    for gap in (1, 2):
-        yield major, minor, patch + gap
+    yield from itertools.product([major + 1], range(3), range(4))
+    yield from itertools.product([major], range(minor + 1, minor + 4), range(6))
+    yield from itertools.product([major], [minor], range(patch + 1, patch + 5))
+
+
+def _neighbours(version: Version) -> Iterator[Version]:
+    major, minor, patch = version
+    yield from itertools.product([major], [minor], range(max(patch - 3, 0), patch + 4))
+    yield from itertools.product([major], {max(minor - 1, 0), minor + 1} - {minor}, range(6))
 
 
 def _numbers(version: str) -> Version | None:

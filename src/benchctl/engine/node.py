@@ -10,7 +10,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
-from typing import Literal, Self
+from typing import Final, Literal, Self
 
 import psutil
 
@@ -158,6 +158,7 @@ _OUT_OF_MEMORY_HINT = (
 _TRANSPORT = re.compile(r"TransportService.*\bpublish_address \{(?:[^}/]*/)?(?P<address>[^}]+)\}")
 
 StartManner = Literal["script", "direct", "direct, classes archived"]
+ARCHIVED: Final[StartManner] = "direct, classes archived"
 
 
 @dataclass(frozen=True)
@@ -586,7 +587,7 @@ def _manner(asked: StartManner, pid: int, command: Sequence[str]) -> StartManner
         mapped = archive in Path(f"/proc/{pid}/maps").read_text(encoding="utf-8", errors="replace")
     except OSError:
         return asked
-    return "direct, classes archived" if mapped else asked
+    return ARCHIVED if mapped else asked
 
 
 def _url(address: str, port: int) -> str:

@@ -1,22 +1,18 @@
 """An installation with a variant's plug-ins and jars, cached by their content."""
 
-import errno
-import hashlib
 import lzma
-import os
 import re
 import shutil
 import tempfile
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-import msgspec
-
-from benchctl.disk import disk_errors, read_file
+from benchctl.disk import disk_errors
+from benchctl.engine.derived import derived
 from benchctl.engine.distribution import (
     Archive,
     Installation,
@@ -27,112 +23,16 @@ from benchctl.engine.distribution import (
     install,
     local_archive,
 )
+from benchctl.engine.fitting import fitted
 from benchctl.engine.jdk import Jdk, check_java_home, provide_jdk
 from benchctl.engine.maven import Coordinates, digest
-from benchctl.engine.unpacking import settle, staging, unpack
+from benchctl.engine.unpacking import unpack
 from benchctl.engine.variant import PATCHED, RECOMPILED, base_variant, diff_path, part_kind
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Home
 from benchctl.nearest import nearest
 from benchctl.network import Progress
 from benchctl.results.plan import VariantSpec
-
-_FORMAT: Final = 1
-_MANIFEST_NAME: Final = "manifest.json"
-_ROOT_NAME: Final = "distribution"
-_OF_NODES: Final = ("data", "logs")
-_NO_LINKS: Final = frozenset({errno.EXDEV, errno.EPERM, errno.EMLINK, errno.ENOTSUP, errno.EACCES})
-
-
-class _Manifest(msgspec.Struct, frozen=True):
-    """Marks a derived installation as complete; retention finds it by its archive, like its original."""
-
-    archive_sha256: str
-    parts: str
-
-
-def derived(home: Home, original: Installation, parts: object, change: Callable[[Path], None]) -> Path:
-    """Return the root of an installation with a change, made unless it exists.
-
-    Files are hard links to the original's where the file system allows: nodes only read them.
-
-    Args:
-        home: keeps it, beside the original.
-        original: what to start from.
-        parts: describes the change, in anything JSON can hold; the cache key, with the original.
-        change: applies it below the given folder; may delete, add and replace files, but never write into
-            one.
-
-    Raises:
-        BenchctlError: If the disk refuses, or `change` does.
-    """
-    key: tuple[object, ...] = (_FORMAT, original.archive_sha256, str(original.root), parts)
-    if not original.root.is_relative_to(home.engines):
-        # A user's folder may be built into again.
-        key = (*key, _state(original.root))
-    digest = hashlib.sha256(msgspec.json.encode(key)).hexdigest()
-    final = home.engines / f"{original.engine}-{original.version}-with-{digest[:12]}"
-    if _is_complete(final, digest):
-        return final / _ROOT_NAME
-    with staging(home.engines, f"make {final} of {original.root}") as partial:
-        ready = partial / "ready"
-        _link_tree(original.root, ready / _ROOT_NAME)
-        ready.chmod(0o755)
-        change(ready / _ROOT_NAME)
-        (ready / _MANIFEST_NAME).write_bytes(msgspec.json.encode(_Manifest(original.archive_sha256, digest)))
-        if final.exists() and not _is_complete(final, digest):
-            shutil.rmtree(final)
-        settle(ready, final)
-    return final / _ROOT_NAME
-
-
-def _state(root: Path) -> str:
-    """SHA-256 over all files' sizes and modification times, without what nodes write."""
-    digest = hashlib.sha256()
-    with disk_errors(f"read {root}"):
-        for folder, folders, files in os.walk(root):
-            folders[:] = sorted(name for name in folders if Path(folder) != root or name not in _OF_NODES)
-            for path in (Path(folder, name) for name in sorted(files)):
-                found = path.lstat()
-                line = f"{path.relative_to(root)}\0{found.st_size}\0{found.st_mtime_ns}\n"
-                digest.update(line.encode(errors="surrogateescape"))
-    return digest.hexdigest()
-
-
-def _is_complete(final: Path, digest: str) -> bool:
-    with disk_errors(f"use {final}"):
-        try:
-            manifest = msgspec.json.decode(read_file(final / _MANIFEST_NAME), type=_Manifest)
-        except (FileNotFoundError, NotADirectoryError, msgspec.DecodeError):
-            return False
-    return manifest.parts == digest
-
-
-def _link_tree(source: Path, target: Path) -> None:
-    """Folders get modes of our own, since nodes must enter; what nodes would write is left out."""
-    for folder, folders, files in os.walk(source):
-        here = Path(folder)
-        if here == source:
-            folders[:] = [name for name in folders if name not in _OF_NODES]
-        there = target / here.relative_to(source)
-        there.mkdir(parents=True)
-        there.chmod(0o755)
-        for name in (*files, *(name for name in folders if (here / name).is_symlink())):
-            _link(here / name, there / name)
-
-
-def _link(source: Path, target: Path) -> None:
-    if source.is_symlink():
-        target.symlink_to(source.readlink())
-        return
-    try:
-        os.link(source, target)
-    except OSError as err:
-        if err.errno not in _NO_LINKS:
-            raise
-        shutil.copyfile(source, target)
-        target.chmod(0o755 if source.stat().st_mode & 0o111 else 0o644)
-
 
 _DESCRIPTOR: Final = "plugin-descriptor.properties"
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*", re.ASCII)
@@ -400,12 +300,14 @@ def equip(home: Home, spec: VariantSpec, progress: Progress) -> Equipment:
     Raises:
         BenchctlError: If something cannot be downloaded, or does not fit the engine.
     """
-    plain = install(home, spec, progress)
     jdk = provide_jdk(home, spec.jdk)
+    plain = fitted(home, install(home, spec, progress), jdk)
     plugins = [(text, _plugin(home, text, progress)) for text in spec.plugins]
     builder = with_plugins(home, plain, plugins)
     jars = [jar for text in spec.jars for jar in _jars(home, builder, text, progress)]
-    filler = builder if spec.index_from is None else install(home, base_variant(spec.index_from), progress)
+    filler = builder
+    if spec.index_from is not None:
+        filler = fitted(home, install(home, base_variant(spec.index_from), progress), jdk)
     return Equipment(with_jars(home, builder, jars), filler, jdk)
 
 

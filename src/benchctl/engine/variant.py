@@ -35,6 +35,7 @@ _MOST_NODES: Final = 32
 _MOST_SHARDS: Final = 1024
 
 _VERSION: Final = re.compile(r"[0-9]+\.[0-9]+\.[0-9]+(-[A-Za-z0-9][A-Za-z0-9.-]*)?", re.ASCII)
+_VERSION_BEGUN: Final = re.compile(r"[0-9]+(\.[0-9]+)?", re.ASCII)
 _COORDINATES: Final = re.compile(r"[\w.-]+:[\w.-]+:[\w.-]+", re.ASCII)
 _DIGITS: Final = re.compile(r"[0-9]+", re.ASCII)
 _DIFF: Final = re.compile(rf"(?P<before>{PATCHED}(?:{RECOMPILED})?)(?P<diff>.*)", re.DOTALL)
@@ -696,9 +697,11 @@ def _parse_base(text: str, defined: Mapping[str, VariantSpec]) -> VariantSpec:
     try:
         return VariantSpec(f"{short}@{version}", engine, _check_version(version))
     except UsageError as err:
+        started = _VERSION_BEGUN.fullmatch(version)
+        example = ".".join((*started[0].split("."), "0", "0")[:3]) if started else BUILT_IN_VERSIONS[engine]
         raise UsageError(
             f"'{text}' has no version behind the @",
-            hint=f"write three numbers, as in {word}@8.11.0, or {LATEST}",
+            hint=f"write three numbers, such as {word}@{example}, or {LATEST}",
         ) from err
 
 

@@ -49,7 +49,8 @@ class Kit:
 
     equipment: Equipment
     starts: Starts | None  # of what is measured; None where its nodes are started by the engine's script
-    notes: tuple[str, ...]  # what made nodes start slowly, or by the script
+    notes: tuple[str, ...]  # what made nodes start by the script
+    unarchived: str = ""  # why they have no archive of classes
 
 
 def kernel_start() -> str:
@@ -123,12 +124,9 @@ class Site:
             return Kit(equipment, None, ())
         installation, jdk = equipment.installation, equipment.jdk
         starts = starts_of(self._home, installation)
-        archived = archive_classes(self._home, installation, jdk, starts)
+        unarchived = archive_classes(self._home, installation, jdk, starts)
         notes = [f"nodes are started by the engine's script: {one}" for one in set(starts.refused.values())]
-        notes += (
-            [] if archived else ["nodes start slowly: the runtime wrote no archive of the engine's classes"]
-        )
-        return Kit(equipment, starts, tuple(notes))
+        return Kit(equipment, starts, tuple(notes), unarchived)
 
     def find(self, name: str, nodes: Sequence[str]) -> IndexFacts | None:
         """Return a prepared index, if the part of these nodes is here; see `find_prepared`."""

@@ -342,9 +342,9 @@ def _engine_differences(
 ) -> Iterator[str]:
     """As the nodes reported themselves."""
     first, second = engines[baseline.name], engines[other.name]
-    for name in ("version", "lucene", "jdk"):
+    for name in ("version", "lucene", "jdk", "start"):
         pair = (getattr(first, name), getattr(second, name))
-        if pair[0] != pair[1]:
+        if pair[0] != pair[1] and "" not in pair:
             yield f"{name}: {baseline.name} {pair[0]}, {other.name} {pair[1]}"
     yield from _flag_difference(baseline, other, first.jvm_flags, second.jvm_flags)
 

@@ -33,7 +33,14 @@ from benchctl.run.micro import micro_caveats, prepare_micro
 from benchctl.run.open_run import OpenRun, data_caveats, host_caveats, load_caveats, sharing_caveats
 from benchctl.run.pilot import PilotBench, run_pilot
 from benchctl.run.plugin import plugin_changes
-from benchctl.run.prepare import Preparation, check_memory, in_turns, prepare_corpus, prepare_subject
+from benchctl.run.prepare import (
+    Preparation,
+    check_memory,
+    in_turns,
+    prepare_corpus,
+    prepare_subject,
+    started_alike,
+)
 from benchctl.run.session import AnySubject, Subject, TargetSubject
 from benchctl.run.steps import check_work
 from benchctl.run.stopping import budget_behind, reason_to_stop, shortfall, within
@@ -76,7 +83,7 @@ def prepare_subjects(bench: Bench, plan: Plan, track: Track) -> tuple[Plan, list
             f"challenge {plan.schedules[0].name} makes its own data: every fork begins without any"
         )
     started = [spec for spec in plan.variants if spec.name not in targets]
-    prepared = in_turns(map(preparing, started))
+    prepared = started_alike(in_turns(map(preparing, started)), bench.observer)
     subjects: dict[str, AnySubject] = {**targets, **{one.spec.name: one for one in prepared}}
     plan = msgspec.structs.replace(plan, corpus=corpus()[0])
     return plan, [subjects[spec.name] for spec in plan.variants]
@@ -111,6 +118,16 @@ def corpus_changes(before: Plan, now: Plan) -> list[str]:
     if before.corpus.digest == now.corpus.digest:
         return []
     return [f"corpus was {before.corpus.digest[:12]}, is {now.corpus.digest[:12]}"]
+
+
+def lacking_caveats(subjects: Sequence[AnySubject]) -> tuple[str, ...]:
+    """Return caveats of engines that run without what their Java runtime cannot carry."""
+    return tuple(
+        f"{subject.spec.name}: {lacking}"
+        for subject in subjects
+        if isinstance(subject, Subject)
+        for lacking in subject.installation.lacking
+    )
 
 
 def machine_caveats(subjects: Sequence[AnySubject]) -> tuple[str, ...]:
@@ -259,6 +276,7 @@ def open_run(
             *load_caveats(plan, extras.calibration),
             *data_caveats(plan),
             *micro_caveats(plan),
+            *lacking_caveats(subjects),
             *machine_caveats(subjects),
             *pin_caveats(plan, cores_of(allowed_cpus())),
             *target_caveats(

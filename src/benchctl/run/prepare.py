@@ -12,11 +12,11 @@ import psutil
 from benchctl.corpus.generated import Corpus, ensure_corpus
 from benchctl.engine.answers import AnswerBook, ask, compare_answers, keep_answers
 from benchctl.engine.client import connect
-from benchctl.engine.cluster import archive_classes
+from benchctl.engine.cluster import NEVER_STARTED, archive_classes
 from benchctl.engine.declared import places, with_settings
 from benchctl.engine.distribution import Installation
 from benchctl.engine.evidence import check_runtime
-from benchctl.engine.launch import starts_of
+from benchctl.engine.launch import Starts, starts_of
 from benchctl.engine.plugins_and_jars import Equipment, check_asked, equip
 from benchctl.engine.prepared_index import IndexKey, PreparedIndex, find_prepared
 from benchctl.engine.settings import check_usable
@@ -85,8 +85,9 @@ def prepare_subject(
 ) -> Preparation:
     """Install a variant's engine and runtime, and build its indices, unless that was done before.
 
-    The plan's documents must be known; `parcels` are these. `keeping` tells when an ingest is saved. Where
-    there are several builds, it stops before each, for `in_turns`.
+    The plan's documents must be known; `parcels` are these. `keeping` tells when an ingest is saved. It stops
+    before indices, so that a variant that cannot run ends the preparation of all before the first index; and
+    before each of several builds, for `in_turns`.
 
     Raises:
         BenchctlError: If a step fails; only the checkpoint of a long ingest is kept.
@@ -94,20 +95,22 @@ def prepare_subject(
     observer.stage(f"{spec.name}: engine and Java runtime")
     equipment = equip(home, spec, observer.progress)
     installation, builder, jdk = equipment.installation, equipment.builder, equipment.jdk
+    for lacking in installation.lacking:
+        observer.note(f"{spec.name}: {lacking}")
     check_runtime(plan.evidence_kinds, jdk.home)
     starts = starts_of(home, installation) if spec.start == "direct" else None
-    if starts is not None:
-        if not starts.archive(installation, jdk).exists():
-            observer.stage(f"{spec.name}: an archive of the engine's classes, once")
-        if not archive_classes(home, installation, jdk, starts):
-            observer.note(
-                f"{spec.name}: nodes start slowly: the runtime wrote no archive of the engine's classes"
-            )
-        for reason in set(starts.refused.values()):
-            observer.note(f"{spec.name}: nodes are started by the engine's script: {reason}")
+    unarchived = (
+        ""
+        if starts is None
+        else _archived(Subject(spec, installation, jdk, None), starts, plan, home, observer)
+    )
     spread = _equipped_elsewhere(spec, plan, equipment, home, observer)
+    for host, kit in {} if spread is None else spread.kits.items():
+        unarchived = unarchived or (kit.unarchived and f"on host {host}, {kit.unarchived}")
+    subject = Subject(spec, installation, jdk, None, starts=starts, unarchived=unarchived, spread=spread)
+    yield
     if plan.origin == "empty":
-        return Subject(spec, installation, jdk, None, starts=starts, spread=spread)
+        return subject
     keys = index_keys(builder, spec, plan, track)
     observer.stage(f"{spec.name}: prepared index")
     found = _prepared(home, keys, spread)
@@ -129,7 +132,38 @@ def prepare_subject(
             f"{spec.name}: its {len(builds)} builds have the same content ({contents.pop()[:12]}): forks run "
             "on one"
         )
-    return Subject(spec, installation, jdk, builds[0], tuple(builds[1:]), starts, spread)
+    return dataclasses.replace(subject, index=builds[0], more_builds=tuple(builds[1:]))
+
+
+def _archived(subject: Subject, starts: Starts, plan: Plan, home: Home, observer: Observer) -> str:
+    """Make the archive of classes, or say why not; where its node did not start, try the variant's own."""
+    name = subject.spec.name
+    if not starts.archive(subject.installation, subject.jdk).exists():
+        observer.stage(f"{name}: an archive of the engine's classes, once")
+    unarchived = archive_classes(home, subject.installation, subject.jdk, starts)
+    for reason in set(starts.refused.values()):
+        observer.note(f"{name}: nodes are started by the engine's script: {reason}")
+    if unarchived == NEVER_STARTED and not any(plan.node_hosts.get(name, ())):
+        observer.stage(f"{name}: a first start")
+        with (
+            subject.workspace(home, "first") as workspace,
+            logs_kept_of_failure(workspace.root / "boot", home.logs / f"first-{name}"),
+            subject.start(Start(workspace, workspace.root / "boot", home, plan.heap_mb, None)) as nodes,
+        ):
+            nodes.stop(at_once=True)
+    return unarchived
+
+
+def started_alike(subjects: Sequence[Subject], observer: Observer) -> list[Subject]:
+    """Return subjects whose nodes all start with an archive of classes, or none: loading differs by it."""
+    lacking = {one.spec.name: one.unarchived for one in subjects if one.unarchived}
+    if not lacking:
+        return list(subjects)
+    for name, reason in lacking.items():
+        observer.note(f"{name}: no archive of the engine's classes: {reason}")
+    if others := [one.spec.name for one in subjects if one.starts is not None and not one.unarchived]:
+        observer.note(f"{', '.join(others)}: started without an archive of classes, too, to be comparable")
+    return [one.without_archive() for one in subjects]
 
 
 def _equipped_elsewhere(

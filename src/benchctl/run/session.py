@@ -4,7 +4,7 @@ import shutil
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,7 +16,7 @@ from benchctl.engine.jdk import Jdk
 from benchctl.engine.jmh import MicroSubject
 from benchctl.engine.launch import ARCHIVE_FLAG, Starts
 from benchctl.engine.lucene_files import bytes_by_kind
-from benchctl.engine.node import DAMAGED_HINT
+from benchctl.engine.node import ARCHIVED, DAMAGED_HINT
 from benchctl.engine.prepared_index import PreparedIndex, copy_index
 from benchctl.engine.target import Address, ClusterFacts, Target, attach, describe_cluster, explained
 from benchctl.errors import BenchctlError
@@ -85,6 +85,10 @@ class Start:
     tolerant: bool = False  # nodes go on without one that is lost
 
 
+def _unarchived(starts: Starts | None) -> Starts | None:
+    return None if starts is None else replace(starts, archived=False)
+
+
 @dataclass(frozen=True)
 class Subject:
     """A variant that is ready to boot."""
@@ -95,7 +99,16 @@ class Subject:
     index: PreparedIndex | None  # the first build; None if forks start on an empty node
     more_builds: tuple[PreparedIndex, ...] = ()  # which forks take in turn
     starts: Starts | None = None  # recipes of direct starts; None for the engine's script
+    unarchived: str = ""  # why direct starts have no archive of classes
     spread: Spread | None = None  # which nodes are on other hosts
+
+    def without_archive(self) -> "Subject":
+        """Return it with nodes that start without an archive of classes, on all hosts."""
+        spread = self.spread
+        if spread is not None:
+            kits = {host: replace(kit, starts=_unarchived(kit.starts)) for host, kit in spread.kits.items()}
+            spread = replace(spread, kits=kits)
+        return replace(self, starts=_unarchived(self.starts), spread=spread)
 
     @property
     def index_facts(self) -> IndexFacts | None:
@@ -207,8 +220,8 @@ class Subject:
         # A variant may have its own archive.
         ours = () if self.starts is None else (f"{ARCHIVE_FLAG}{self.starts.folder}/",)
         here = serving.nodes[0].here if isinstance(serving, Cluster) else str
-        words = [here(word) for word in serving.command[1:]]
-        flags = (word for word in words if word.startswith("-") and not word.startswith(ours))
+        arguments = [here(argument) for argument in serving.command[1:]]
+        flags = (flag for flag in arguments if flag.startswith("-") and not flag.startswith(ours))
         return EngineFacts(
             variant=self.spec.name,
             version=serving.version,
@@ -234,6 +247,8 @@ class Subject:
         # A run that is known to have used the script had to: its plan asks for direct starts.
         if not known.start and self.starts is not None:
             found.append(f"nodes of {self.spec.name} were started by the engine's script")
+        if known.start == ARCHIVED and (self.starts is None or not self.starts.archived or self.unarchived):
+            found.append(f"nodes of {self.spec.name} were started with an archive of classes")
         if known.archive_sha256 != self.installation.archive_sha256:
             found.append(f"the archive of {self.spec.name} has changed")
         jdk = f"{self.jdk.vendor} {self.jdk.version}"
