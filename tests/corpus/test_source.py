@@ -123,7 +123,7 @@ def read(file: CorpusFile, *bounds: int, home: Home) -> bytes:
 @several
 def test_every_slice_of_every_share_is_that_of_the_whole(packing: str, tmp_path: Path, data: st.DataObject):
     words = st.binary(min_size=1, max_size=300).filter(lambda word: b"\n" not in word)
-    raw = b"\n".join(b"{" + word for word in data.draw(st.lists(words, min_size=1, max_size=40)))
+    raw = b"\n".join(b"{" + word + b"}" for word in data.draw(st.lists(words, min_size=1, max_size=40)))
     raw += data.draw(st.sampled_from([b"", b"\n"]))
     lines = lines_of(raw)
     parts = cut(raw, data.draw(st.lists(st.integers(0, 10_000), max_size=3)))

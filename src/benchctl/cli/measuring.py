@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+import msgspec
 
 from benchctl.cli.options import under
 from benchctl.cli.streams import say
@@ -19,13 +20,21 @@ from benchctl.report.numbers import counted
 from benchctl.results.model import RunRecord, unanswered
 from benchctl.results.plan import Plan
 from benchctl.results.store import RunFolder, RunStore, reference
-from benchctl.run.bench import Bench, Observer
-from benchctl.run.documents import FileOptions
+from benchctl.run.bench import Bench, Observer, SilentObserver
+from benchctl.run.documents import FileOptions, find_corpus, needs_documents
 from benchctl.run.fitness import check_quiet
-from benchctl.run.forecast import Ahead, announce, earlier_runs, preparation
+from benchctl.run.forecast import (
+    Ahead,
+    announce,
+    document_lines,
+    earlier_runs,
+    preparation,
+    rate_lines,
+)
 from benchctl.run.host import describe_host
 from benchctl.run.plan import settling_text
 from benchctl.run.prepare import check_host
+from benchctl.run.steps import check_work
 from benchctl.run.targets import look_at, seen_text
 from benchctl.track.model import Track
 
@@ -68,6 +77,10 @@ require_quiet_option = under(
 """The same, as `require_quiet`."""
 
 
+# Of files that no run has read yet: bzip2 unpacks as much in three seconds.
+_LOOK_BYTES = 1 << 26
+
+
 @contextmanager
 def measuring(*, wait: bool, quiet: bool) -> Iterator[Observer]:
     """Observe a run as `watching` does, with the host locked: nobody else measures at that time.
@@ -107,6 +120,11 @@ def only_say(
     store.open(make=False)
     endpoints = endpoints_of(plan.variants, os.environ)
     seen = [look_at(spec, endpoints[spec.name], plan, track) for spec in plan.variants if spec.target]
+    if plan.micro is None:
+        if needs_documents(plan.variants):
+            corpus = find_corpus(plan, track, files, home, SilentObserver(), most_bytes=_LOOK_BYTES)
+            plan = msgspec.structs.replace(plan, corpus=corpus)
+        check_work(plan, track, home)
     challenges, variants = (", ".join(found) for found in (plan.challenges, plan.families))
     documents = f" on {plan.corpus.documents:,} documents" if plan.corpus.documents else ""
     if plan.swept is not None:
@@ -123,6 +141,8 @@ def only_say(
         say(seen_text(one, plan.corpus.documents))
     if plan.settled:
         say(settling_text(plan))
+    for line in (*document_lines(plan.corpus.files, track), *rate_lines(plan)):
+        say(line)
     host = describe_host()
     block_s = earlier_runs(store, plan, host.fingerprint).block_s(plan)
     for line in preparation([Ahead(plan, track, block_s, files)], home).lines():

@@ -17,6 +17,7 @@ import zlib
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import IO, Protocol, cast
@@ -282,6 +283,68 @@ def read_lines(index: FileIndex, home: Home, stretches: Iterable[tuple[int, int]
         raise unreadable(source, str(err) or "it is damaged") from err
     except OSError as err:
         raise unreadable(source, err.strerror or str(err)) from err
+
+
+@dataclass(frozen=True)
+class Glance:
+    """A look at the beginning of a file, and at the end of a short or plain one."""
+
+    packing: str  # by its magic number; empty for plain lines
+    first: bytes  # its first line
+    last: bytes  # its last line, of a long one its end; empty where that is too far away
+    index: FileIndex | None  # None for a file that is too long to be read
+    about_lines: int = 0  # of a long plain file, by its beginning
+
+
+def glance(path: Path, home: Home, most_bytes: int) -> Glance:
+    """Look at a file without writing anything, and read it if it unpacks to no more than `most_bytes`.
+
+    Raises:
+        BenchctlError: If the file is missing or damaged.
+    """
+    path = path.absolute()
+    facts = _facts(path)
+    first = next(_whole_lines(path, 1), b"").removeprefix(codecs.BOM_UTF8).partition(b"\n")[0]
+    index, tail = _load(_kept_at(path, home), path), b""
+    read = lines = 0
+
+    def few_blocks() -> Iterator[bytes]:
+        nonlocal tail, read, lines
+        for block in _whole_lines(path, _BLOCK_BYTES):
+            read += len(block)
+            lines += block.count(b"\n")
+            if read > most_bytes:
+                raise _LongError
+            tail = block
+            yield block
+
+    if index is None:
+        try:
+            index = _indexed(path, facts, few_blocks(), lambda _: None, len)
+        except _LongError:
+            tail = b""
+    packing = _packing(path)
+    about = 0 if packing or index is not None else lines * facts[0] // read
+    if not packing:
+        with path.open("rb") as file:
+            file.seek(max(0, facts[0] - _TAIL_BYTES))
+            tail = file.read(_TAIL_BYTES)
+    return Glance(packing, first, tail.rstrip().rpartition(b"\n")[2], index, about)
+
+
+_TAIL_BYTES = 1 << 16
+_PACKINGS = ((_BZIP2, "bzip2"), (_GZIP, "gzip"), (_ZIP[0], "zip"), (_ZIP[1], "zip"), (_ZSTANDARD[0], "zstd"))
+
+
+class _LongError(Exception):
+    """A file is longer than is to be read."""
+
+
+def _packing(path: Path) -> str:
+    with path.open("rb") as file:
+        head = file.read(_HEAD_BYTES)
+    named = next((name for magic, name in _PACKINGS if head.startswith(magic)), "")
+    return named or ("tar" if _is_tar(head) else "")
 
 
 def _block(file: IO[bytes], index: FileIndex, position: int) -> bytes:

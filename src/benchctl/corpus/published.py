@@ -146,6 +146,14 @@ class Fetch:
         _check_bytes(target, target.stat().st_size, documents)
         return target
 
+    def urls(self, corpus: Corpus, documents: Documents) -> list[str]:
+        """Return where a file, or each of its pieces, is fetched from, without credentials.
+
+        Raises:
+            UsageError: If there is no source.
+        """
+        return [shown(_split(piece.url)) for piece in self._pieces(corpus, documents)]
+
     def _folder(self) -> Path | None:
         """Return the folder that files are copied from; None for the network."""
         if self.source is None or _is_url(self.source):

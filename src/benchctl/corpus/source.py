@@ -7,8 +7,15 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from benchctl.corpus.indexed import FileIndex, index_file, read_lines
-from benchctl.corpus.published import SUFFIXES, Fetch, corpus_folder, find_file, is_published, not_found
+from benchctl.corpus.indexed import FileIndex, glance, index_file, read_lines
+from benchctl.corpus.published import (
+    SUFFIXES,
+    Fetch,
+    corpus_folder,
+    find_file,
+    is_published,
+    not_found,
+)
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Home
 from benchctl.network import Progress
@@ -138,6 +145,7 @@ def local_file(
     docs: int | None = None,
     has_actions: bool = False,
     progress: Callable[[int], None] | None = None,
+    most_bytes: int | None = None,
 ) -> CorpusFile:
     """Return a file of the command line, read in full the first time.
 
@@ -148,13 +156,32 @@ def local_file(
         docs: how many of its documents are used, an even share; all of them when None.
         has_actions: whether each document is preceded by an action line.
         progress: called with the number of lines newly read, while the file is read for the first time.
+        most_bytes: to look at the file only: no more than that is read of it, unpacked, and nothing is
+            written. Of a longer one there is no digest, and `held` is an estimate, 0 for none.
 
     Raises:
         UsageError: If there is no such file, it holds fewer documents, or something else than documents.
         BenchctlError: If it is damaged.
     """
     require_file(path)
-    file_index = index_file(path, home, progress)
+    if most_bytes is None:
+        file_index: FileIndex | None = index_file(path, home, progress)
+    else:
+        look = glance(path, home, most_bytes)
+        file_index = look.index
+        _check_first_line(path, look.first, has_actions=has_actions)
+        _check_last_line(path, look.last)
+    if file_index is None:
+        about = look.about_lines // (2 if has_actions else 1)
+        return CorpusFile(
+            path=str(path.absolute()),
+            documents=docs or about,
+            held=about,
+            raw_bytes=0 if look.packing else path.stat().st_size,
+            sha256="",
+            index=None if has_actions else index,
+            has_actions=has_actions,
+        )
     if file_index.first_empty is not None:
         raise UsageError(
             f"line {file_index.first_empty + 1:,} of {path} is empty",
@@ -166,8 +193,10 @@ def local_file(
             f"{path} has {file_index.lines:,} lines: the last action line is without a document",
             hint="with actions, every document is two lines: what to do, and the document",
         )
-    if held:
-        _check_first_line(file_index, home, has_actions=has_actions)
+    if held and most_bytes is None:
+        first, last = ((line, line + 1) for line in (0, file_index.lines - 1))
+        _check_first_line(path, b"".join(read_lines(file_index, home, [first])), has_actions=has_actions)
+        _check_last_line(path, b"".join(read_lines(file_index, home, [last])))
     if docs is not None and docs > held:
         raise UsageError(f"{path} holds {held:,} documents, fewer than the {docs:,} that are wanted")
     return CorpusFile(
@@ -181,9 +210,19 @@ def local_file(
     )
 
 
-def _check_first_line(index: FileIndex, home: Home, *, has_actions: bool) -> None:
+def _check_last_line(path: Path, last: bytes) -> None:
+    """Refuse an incomplete file, which a node would after all others of its documents."""
+    if last.strip() and not last.rstrip().endswith(b"}"):
+        raise UsageError(
+            f"the last line of {path} is not a whole JSON object",
+            hint="the file is incomplete: fetch or copy it again",
+        )
+
+
+def _check_first_line(path: Path, first: bytes, *, has_actions: bool) -> None:
     """Refuse other files by their first line, before a node refuses the last one."""
-    path, first = index.path, b"".join(read_lines(index, home, [(0, 1)]))
+    if not first:
+        return
     if not first.lstrip().startswith(b"{"):
         raise UsageError(
             f"the first line of {path} is not a JSON object",
@@ -218,6 +257,7 @@ def find_documents(
     docs: int | None = None,
     progress: Callable[[int], None] | None = None,
     downloading: Progress | None = None,
+    most_bytes: int | None = None,
 ) -> tuple[CorpusFile, ...]:
     """Return the files of a track's corpora: found or fetched, read in full the first time, and checked.
 
@@ -231,6 +271,8 @@ def find_documents(
             each; all of them when None.
         progress: called with the number of lines newly read, while a file is read for the first time.
         downloading: called with the progress of a download.
+        most_bytes: to look at files only, as for `local_file`; what is not here is not fetched, and has its
+            URL for a path.
 
     Raises:
         UsageError: If a file is missing and cannot be fetched; sizes or counts differ from the track's; or
@@ -247,8 +289,11 @@ def find_documents(
             if path is None:
                 if not is_published(documents):
                     raise not_found(corpus, documents, places)
+                if most_bytes is not None:
+                    found.append(_ahead(corpus, documents, home))
+                    continue
                 path = Fetch(home, downloading or (lambda *_: None)).get(corpus, documents)
-            found.append(_declared_file(corpus, documents, path, home, progress))
+            found.append(_declared_file(corpus, documents, path, home, progress, most_bytes))
     return _shares(found, docs)
 
 
@@ -258,16 +303,51 @@ def _declared_file(
     path: Path,
     home: Home,
     progress: Callable[[int], None] | None,
+    most_bytes: int | None,
 ) -> CorpusFile:
     """Return a file that a track declares, checked against the declaration."""
     if path.name == Path(documents.source_file).name:
         # Before reading it, which may take long.
         _check(corpus, path, "bytes", path.stat().st_size, documents.published_bytes)
     file = local_file(
-        path, index="", home=home, has_actions=documents.includes_action_and_meta_data, progress=progress
+        path,
+        index="",
+        home=home,
+        has_actions=documents.includes_action_and_meta_data,
+        progress=progress,
+        most_bytes=most_bytes,
     )
-    _check(corpus, path, "bytes uncompressed", file.raw_bytes, documents.uncompressed_bytes)
-    _check(corpus, path, "documents", file.held, documents.document_count)
+    if file.raw_bytes or file.sha256:
+        _check(corpus, path, "bytes uncompressed", file.raw_bytes, documents.uncompressed_bytes)
+    if file.sha256:
+        _check(corpus, path, "documents", file.held, documents.document_count)
+    else:
+        count = documents.document_count or 0
+        file = msgspec.structs.replace(file, documents=count, held=count)
+    return _placed(file, corpus, documents)
+
+
+def _ahead(corpus: Corpus, documents: Documents, home: Home) -> CorpusFile:
+    """Return a file that is yet to be fetched, as its track declares it."""
+    count = documents.document_count or 0
+    folder = Fetch(home, lambda *_: None).urls(corpus, documents)[0].rpartition("/")[0]
+    file = CorpusFile(
+        path=f"{folder}/{documents.source_file}",
+        documents=count,
+        held=count,
+        raw_bytes=documents.uncompressed_bytes or 0,
+        sha256="",
+        has_actions=documents.includes_action_and_meta_data,
+    )
+    return _placed(file, corpus, documents)
+
+
+def is_elsewhere(file: CorpusFile) -> bool:
+    """Return whether a file that was only looked for is yet to be fetched."""
+    return "://" in file.path
+
+
+def _placed(file: CorpusFile, corpus: Corpus, documents: Documents) -> CorpusFile:
     return msgspec.structs.replace(
         file,
         corpus=corpus.name,

@@ -274,11 +274,22 @@ def is_generated(plan: Plan) -> bool:
     return plan.corpus.documents > 0 and not plan.corpus.files
 
 
-def find_corpus(plan: Plan, track: Track, files: FileOptions, home: Home, observer: Observer) -> CorpusSpec:
+def find_corpus(
+    plan: Plan,
+    track: Track,
+    files: FileOptions,
+    home: Home,
+    observer: Observer,
+    *,
+    most_bytes: int | None = None,
+) -> CorpusSpec:
     """Scan the files of a new plan's documents, if it has any; each is read once, and remembered.
 
+    With `most_bytes` they are only looked at; see `local_file` and `find_documents`.
+
     Returns:
-        The plan's corpus with its files; unchanged if it is generated.
+        The plan's corpus with its files; unchanged if it is generated. Its digest is empty where a file was
+        not read to its end.
 
     Raises:
         UsageError: If a file is missing, or does not match the track.
@@ -293,12 +304,14 @@ def find_corpus(plan: Plan, track: Track, files: FileOptions, home: Home, observ
 
     if files.local is not None:
         observer.stage(f"looking at {files.local}")
-        found: tuple[CorpusFile, ...] = (_local(files.local, files, track, home, progress),)
+        found: tuple[CorpusFile, ...] = (_local(files.local, files, track, home, progress, most_bytes),)
     elif not track.corpora:
         return plan.corpus
     else:
-        found = _declared(plan, track, files, home, observer, progress)
-    return CorpusSpec(0, sum(one.documents for one in found), 0, corpus_digest(found) if found else "", found)
+        found = _declared(plan, track, files, home, observer, progress, most_bytes=most_bytes)
+    is_known = bool(found) and all(file.sha256 for file in found)
+    documents = sum(file.documents for file in found)
+    return CorpusSpec(0, documents, 0, corpus_digest(found) if is_known else "", found)
 
 
 def check_files(plan: Plan, home: Home) -> None:
@@ -361,17 +374,30 @@ def sources(plan: Plan, track: Track, home: Home) -> tuple[Source, ...]:
 
 
 def _local(
-    path: Path, files: FileOptions, track: Track, home: Home, progress: Callable[[int], None]
+    path: Path,
+    files: FileOptions,
+    track: Track,
+    home: Home,
+    progress: Callable[[int], None],
+    most_bytes: int | None,
 ) -> CorpusFile:
     """The user's own file, replacing the track's documents."""
     wanted = places(track)
     index = wanted.indices[0].name if wanted.indices else ""
-    look = partial(local_file, path, index=index, home=home, has_actions=files.has_actions, progress=progress)
+    look = partial(
+        local_file,
+        path,
+        index=index,
+        home=home,
+        has_actions=files.has_actions,
+        progress=progress,
+        most_bytes=most_bytes,
+    )
     if files.docs is None or (files.at_most and look().held <= files.docs):
         found = look()
     else:
         found = look(docs=files.docs)
-    if not found.held:
+    if not found.held and found.sha256:
         raise UsageError(f"{path} holds no documents", hint="give a file with one JSON document a line")
     if wanted.indices or files.has_actions:
         return found
@@ -385,6 +411,8 @@ def _declared(
     home: Home,
     observer: Observer,
     progress: Callable[[int], None],
+    *,
+    most_bytes: int | None,
 ) -> tuple[CorpusFile, ...]:
     """The track's corpora, as far as the plan needs them."""
     needed = needed_corpora(track, plan.schedules, plan.origin)
@@ -400,6 +428,7 @@ def _declared(
         docs=None if files.at_most and plan.corpus.documents < (files.docs or 0) else files.docs,
         progress=progress,
         downloading=observer.progress,
+        most_bytes=most_bytes,
     )
     if not found and plan.origin == "prepared":
         raise UsageError(

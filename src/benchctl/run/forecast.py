@@ -11,6 +11,7 @@ from typing import Final
 import msgspec
 
 from benchctl.corpus.generated import corpus_name, load_corpus, needed_bytes
+from benchctl.corpus.source import is_elsewhere
 from benchctl.engine.distribution import installed
 from benchctl.engine.prepared_index import BYTES_PER_DOCUMENT, BYTES_PER_DOCUMENT_AT_REST, known_builds
 from benchctl.engine.variant import base_variant
@@ -18,7 +19,7 @@ from benchctl.errors import BenchctlError
 from benchctl.home import Home
 from benchctl.report.numbers import counted, duration
 from benchctl.results.model import IndexFacts
-from benchctl.results.plan import EngineName, Plan, VariantSpec
+from benchctl.results.plan import CorpusFile, EngineName, Plan, VariantSpec
 from benchctl.results.store import RunStore
 from benchctl.run.bench import Observer
 from benchctl.run.documents import FileOptions, documents_sent, is_bulk, is_generated, needs_documents
@@ -155,6 +156,16 @@ def preparation(runs: Sequence[Ahead], home: Home) -> Steps:
         if not (home.root / "corpora" / corpus_name(generator, documents, seed)).exists():
             steps.append(f"generate {documents:,} documents")
             disk += needed_bytes(generator, documents)
+    fetched = {
+        file.path: _published_bytes(file, one.track)
+        for one in runs
+        for file in one.plan.corpus.files
+        if is_elsewhere(file)
+    }
+    for path, size in fetched.items():
+        steps.append(f"fetch {path.rpartition('/')[2]}")
+        download += size
+        disk += size
     missing = _missing(runs, home)
     counts = Counter(missing)
     sizes = len({documents for _, documents, _ in corpora}) > 1
@@ -227,15 +238,15 @@ def _folder_names(spec: VariantSpec, plan: Plan, track: Track, home: Home, *, ge
     """The folder of each build, none if it cannot be there yet; else a pattern of them."""
     if spec.index_from is not None:
         spec = base_variant(spec.index_from)
-    if spec.distribution is None and not spec.plugins and generated:
+    if spec.distribution is None and not spec.plugins and (generated or plan.corpus.digest):
         made = plan.corpus
         folder = home.root / "corpora" / corpus_name(made.generator, made.documents, made.seed)
-        installation = installed(home, spec) if folder.exists() else None
+        installation = installed(home, spec) if folder.exists() or not generated else None
         if installation is None:
             return [""] * plan.index_builds
         with suppress(BenchctlError):
-            known = load_corpus(folder)
-            corpus = msgspec.structs.replace(plan.corpus, digest=known.digest)
+            digest = load_corpus(folder).digest if generated else made.digest
+            corpus = msgspec.structs.replace(made, digest=digest)
             own = msgspec.structs.replace(plan, corpus=corpus)
             return [key.folder_name for key in index_keys(installation, spec, own, track)]
     stem = f"{spec.engine}-{spec.version}-{track.name}-{plan.corpus.documents}-{'[0-9a-f]' * 12}"
@@ -278,6 +289,71 @@ def task_s(task: Task, request_s: float) -> float:
     if task.planned_s is not None:
         return task.planned_s
     return ((task.iterations or 1) + (task.warmup_iterations or 0)) * request_s
+
+
+_MOST_LINES = 5
+
+
+def document_lines(files: Sequence[CorpusFile], track: Track) -> list[str]:
+    """Return what is known of files of documents before a run reads or fetches them, for readers."""
+    lines = []
+    for file in files:
+        name = file.path.rpartition("/")[2]
+        count = f"{file.held:,} documents" if file.held else "documents not counted"
+        if file.held and not file.sha256:
+            count = f"{count} by the track" if file.corpus else f"about {count}"
+        count += f", {file.documents:,} of them used" if 0 < file.documents < file.held else ""
+        if is_elsewhere(file):
+            size = _published_bytes(file, track)
+            of_size = f" ({size / 1e9:.1f} GB)" if size >= _SHOWN_BYTES else ""
+            count += f", to be fetched from {file.path.removesuffix(name)}{of_size}"
+        elif not file.sha256:
+            count += "; too long to be read here: the run does, once"
+        lines.append(f"{name}: {count}")
+    return _few(lines, "files")
+
+
+def _published_bytes(file: CorpusFile, track: Track) -> int:
+    """Size of a file as it is fetched; 0 if unknown."""
+    return next(
+        (
+            documents.published_bytes or 0
+            for corpus in track.corpora
+            for documents in corpus.documents
+            if corpus.name == file.corpus and file.path.endswith(f"/{documents.source_file}")
+        ),
+        0,
+    )
+
+
+def rate_lines(plan: Plan) -> list[str]:
+    """Return which tasks are throttled, for how long and how to change that, and requests of many clients."""
+    if plan.redline is not None:
+        return []
+    tasks = [task for challenge in plan.schedules for task in challenge.schedule]
+    paced = [task for task in tasks if task.rate_per_s is not None]
+    paced.sort(key=lambda task: -(task.planned_s or 0.0))
+    lines = _few(
+        [
+            f"{task.label}: throttled to {task.rate_per_s:,g} requests/s"
+            + ("" if task.planned_s is None else f", {duration(task.planned_s)} a fork")
+            for task in paced
+        ],
+        "tasks",
+    )
+    lines += ["as fast as nodes answer instead: --param target_throughput=0"] if paced else []
+    shared = [
+        f"{task.label}: {task.clients:,} clients x {task.iterations:,} iterations = "
+        f"{task.clients * task.iterations:,} requests"
+        for task in tasks
+        if task.clients > 1 and task.iterations is not None
+    ]
+    return lines + _few(shared, "tasks")
+
+
+def _few(lines: Sequence[str], what: str) -> list[str]:
+    more = len(lines) - _MOST_LINES
+    return [*lines[:_MOST_LINES], *([f"and {more} more {what}"] if more > 0 else [])]
 
 
 def earlier_runs(store: RunStore, plan: Plan, fingerprint: str, *, most: int | None = None) -> History:

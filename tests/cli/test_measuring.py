@@ -1,0 +1,122 @@
+"""Dry runs open the documents, end as the run would, and leave nothing behind."""
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchctl.cli import measuring, root
+from benchctl.cli.boundary import guarded
+from benchctl.errors import ExitCode
+
+pytestmark = pytest.mark.usefixtures("maven")
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Path:
+    folder = tmp_path / "shop"
+    folder.mkdir()
+    (folder / "docs.json").write_bytes(lines(7))
+    return folder
+
+
+def lines(count: int) -> bytes:
+    return b"".join(b'{"id":%d}\n' % number for number in range(count))
+
+
+def write_track(folder: Path, *files: dict[str, Any], **task: Any) -> None:
+    track = {
+        "indices": [{"name": "shop"}],
+        "corpora": [{"name": "shop", "documents": list(files)}],
+        "schedule": [
+            {"operation": {"name": "q", "operation-type": "search", "body": {"size": 0}}, **task},
+        ],
+    }
+    (folder / "track.json").write_text(json.dumps(track))
+
+
+def dry(folder: Path, *arguments: str) -> int:
+    words = ["run", "-n", "--track-path", str(folder), "--variant", "es", "--heap", "256m", *arguments]
+    return guarded(root, words)
+
+
+@pytest.mark.parametrize(
+    ("file", "said"),
+    [
+        ({"source-file": "gone.json", "document-count": 7}, "gone.json"),
+        ({"source-file": "docs.json", "document-count": 8}, "7 documents"),
+        ({"source-file": "docs.json", "document-count": 7, "uncompressed-bytes": 9}, "63 bytes"),
+        ({"source-file": "../shop/docs.json", "document-count": 7}, "../shop/docs.json"),
+        ({"source-file": "page.json", "document-count": 1}, "first line"),
+        ({"source-file": "cut.json", "document-count": 7}, "last line"),
+        ({"source-file": "cut.json.gz", "document-count": 7}, "cut.json.gz"),
+    ],
+)
+def test_documents_that_a_run_would_refuse_end_a_dry_run(
+    file: dict[str, Any], said: str, shop: Path, capsys: pytest.CaptureFixture[str]
+):
+    (shop / "page.json").write_text("<html>busy</html>\n")
+    (shop / "cut.json").write_bytes(lines(7)[:-3])
+    (shop / "cut.json.gz").write_bytes(gzip.compress(lines(7))[:-9])
+    write_track(shop, file)
+    status = ExitCode.FAILED if said.endswith(".gz") else ExitCode.USAGE
+    assert dry(shop) == status
+    assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["docs.json", "packed.json"])
+def test_documents_are_counted_and_nothing_is_kept(
+    name: str, shop: Path, home: Path, capsys: pytest.CaptureFixture[str]
+):
+    # By its magic number, not its name.
+    (shop / "packed.json").write_bytes(gzip.compress(lines(7)))
+    write_track(shop, {"source-file": "docs.json", "document-count": 7})
+    assert dry(shop, "--corpus", str(shop / name), "--test-mode") == ExitCode.OK
+    # Not as many as test mode usually has.
+    assert "on 7 documents" in (said := capsys.readouterr().out)
+    assert f"{name}: 7 documents\n" in said
+    assert not list(home.rglob(".files/*"))
+    assert dry(shop, "--corpus", str(shop / name), "--docs", "8") == ExitCode.USAGE
+
+
+def test_a_long_file_is_estimated_by_its_beginning(
+    shop: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(measuring, "_LOOK_BYTES", 1000)
+    (shop / "long.json").write_bytes(b'{"id":1}\n' * 600_000)
+    write_track(shop, {"source-file": "docs.json", "document-count": 7})
+    assert dry(shop, "--corpus", str(shop / "long.json")) == ExitCode.OK
+    assert "long.json: about 600,000 documents" in capsys.readouterr().out
+    write_track(shop, {"source-file": "long.json", "document-count": 600_000, "uncompressed-bytes": 9})
+    # What its size tells is checked all the same.
+    assert dry(shop) == ExitCode.USAGE
+
+
+def test_what_is_to_be_fetched_is_told(shop: Path, capsys: pytest.CaptureFixture[str]):
+    file = {"source-file": "far.json.bz2", "document-count": 9, "compressed-bytes": 3 * 10**9}
+    write_track(shop, {**file, "base-url": "https://me:pw@example.org/c/"})
+    assert dry(shop) == ExitCode.OK
+    said = capsys.readouterr().out
+    assert (
+        "far.json.bz2: 9 documents by the track, to be fetched from https://example.org/c/ (3.0 GB)" in said
+    )
+    assert "fetch far.json.bz2" in said
+    assert "3.1 GB to download" in said
+
+
+def test_times_of_throttled_tasks_are_told_and_how_to_change_them(
+    shop: Path, capsys: pytest.CaptureFixture[str]
+):
+    write_track(
+        shop,
+        {"source-file": "docs.json", "document-count": 7},
+        **{"clients": 4, "iterations": 100, "target-throughput": 20},
+    )
+    assert dry(shop) == ExitCode.OK
+    said = capsys.readouterr().out
+    assert "q: throttled to 20 requests/s, 20 s a fork" in said
+    assert "q: 4 clients x 100 iterations = 400 requests" in said
+    assert dry(shop, "--param", "target_throughput=0") == ExitCode.OK
+    assert "throttled" not in capsys.readouterr().out
