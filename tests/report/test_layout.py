@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from benchctl.report.layout import _listed, collect_notes, headline, said, verdict_sentence
 from benchctl.results.figures import TaskSummary
 from benchctl.results.model import HostProbe, RunRecord
-from benchctl.stats.analyse import analyse_run
+from benchctl.stats.analyse import analyse, analyse_run
 from benchctl.stats.analysis import Analysis
 from benchctl.stats.compare import Verdict
 from benchctl.stats.order import OrderEffect
@@ -154,6 +154,8 @@ def test_stalls_are_the_first_reason_and_no_lack_of_warm_up(build: Callable[...,
     assert text.endswith("Not to be quoted: stalls took up to 54 % of the time on range.")
     assert [row.comparisons[0].provisional for row in analysis.rows] == [False, False, True] * 2
     assert [side.stalled for side in analysis.rows[2].figures] == [0.0, 0.54]
+    alone = analyse({"os": build(edit=stalling).done("os")}, build().plan)
+    assert verdict_sentence(alone).startswith("Stalls took up to 54 % of the time on range. One variant")
     assert {"stalled", "not-steady"} & {doubt.code for doubt in analysis.rows[2].caveats} == {"stalled"}
 
 

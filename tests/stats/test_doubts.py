@@ -8,7 +8,15 @@ import pytest
 
 from benchctl.results.figures import Course, Quantiles, TaskSummary
 from benchctl.results.model import AnswerCheck, AnswerFinding, BootRecord, ForkRecord, NodeFate, NodeRecord
-from benchctl.stats.doubts import cold_doubts, general_doubts, node_doubts, row_doubts
+from benchctl.stats.doubts import (
+    WITHHOLDING,
+    cold_doubts,
+    extreme_doubts,
+    general_doubts,
+    hits_apart,
+    node_doubts,
+    row_doubts,
+)
 from benchctl.stats.metrics import LATENCY, SERVICE_TIME, THROUGHPUT, Metric, metric
 from benchctl.track.model import Task
 from builders import make_driver, make_fork, make_plan
@@ -189,6 +197,65 @@ def test_documents_are_the_same_in_all_forks(
 ):
     found = codes([summary(10.0, hits=count, hits_exact=exact) for count in hits])
     assert found == ["hits-changed"] * expected
+
+
+def test_percentiles_of_few_requests_are_held_against_as_many(summary: Callable[..., TaskSummary]):
+    def found(es: int, os: int, measured: Metric = SERVICE_TIME) -> list[str]:
+        sides = {"es": [(0, summary(10.0, samples=es))], "os": [(0, summary(10.0, samples=os))]}
+        return [
+            label for label, doubt in extreme_doubts(measured, sides).items() if "no verdict" in doubt.text
+        ]
+
+    assert found(60, 90) == ["os"]
+    assert found(90, 95) == []
+    assert found(100, 5000) == []
+    assert found(200, 5000, metric("service_time", 0.99)) == ["os"]
+
+
+def test_rates_that_count_other_things_have_no_verdict(summary: Callable[..., TaskSummary]):
+    def found(measured: Metric = THROUGHPUT, **changes: Any) -> list[str]:
+        driver = make_driver(window_s=2.0)
+        sides = {
+            "es": [(0, summary(10.0, driver=driver))],
+            "os": [(0, summary(10.0, driver=driver, **changes))],
+        }
+        return [
+            doubt.code for doubt in row_doubts(measured, CLOSED, sides, None) if doubt.code in WITHHOLDING
+        ]
+
+    assert found() == []
+    assert found(unit="ops") == ["unlike-units"]
+    assert found(throughput_per_s=200.0) == ["unlike-units"]
+    assert found(SERVICE_TIME, unit="ops") == []
+
+
+@pytest.mark.parametrize(
+    ("task", "changes", "expected"),
+    [
+        (Task("range", iterations=200), {}, 0),
+        (Task("range", iterations=100, clients=4), {}, 1),
+        (Task("range", iterations=100, clients=4), {"failures": {"timeout": 200}}, 0),
+        (Task("range", time_period=60.0), {}, 0),
+        (Task("range", iterations=400, group=1), {}, 0),
+        (Task("range", iterations=400), {"unit": "docs"}, 0),
+    ],
+)
+def test_tasks_that_end_early_say_so(
+    summary: Callable[..., TaskSummary], task: Task, changes: dict[str, Any], expected: int
+):
+    found = codes([summary(10.0, driver=make_driver(), **changes)], task=task)
+    assert found.count("cut-short") == expected
+
+
+@pytest.mark.parametrize(("hits", "expected"), [((7, 7), 0), ((7, 8), 1), ((7, None), 0)])
+def test_variants_that_found_other_documents_do_not_answer_alike(
+    summary: Callable[..., TaskSummary], hits: tuple[int | None, int | None], expected: int
+):
+    sides = {
+        label: [(0, summary(10.0, hits=count, hits_exact=count is not None))]
+        for label, count in zip(("es", "os"), hits, strict=True)
+    }
+    assert [doubt.code for doubt in hits_apart(sides)] == ["answers-differ"] * expected
 
 
 def used(start_s: float) -> ForkRecord:

@@ -74,9 +74,9 @@ OPEN = "the interval leaves it open"
 
 # Why a row has no verdict: what is said of an expectation that rests on it, in this order.
 _WITHHOLDING: tuple[CaveatCode, ...] = (
-    "unsupported", "missing-values", "same-builds", "no-ratio", "hits-changed", "saturated", "offered-rate",
-    "driver-limited", "counted-less", "coarse", "few-samples", "single-fork", "few-forks", "single-build",
-    "few-builds", "no-spread",
+    "unsupported", "missing-values", "same-builds", "no-ratio", "hits-changed", "unlike-units", "saturated",
+    "offered-rate", "driver-limited", "counted-less", "coarse", "few-samples", "single-fork", "few-forks",
+    "single-build", "few-builds", "no-spread",
 )  # fmt: skip
 _WEAKENING: Mapping[CaveatCode, str] = MappingProxyType(
     {

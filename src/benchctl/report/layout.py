@@ -438,7 +438,9 @@ def verdict_sentence(
         found += [_about(contender, analysis) for contender in analysis.variants[1:]]
         found += filter(None, (_about_cpu(contender, analysis) for contender in analysis.variants[1:]))
     found += filter(None, (_about_builds(contender, analysis) for contender in analysis.variants[1:]))
-    found = found or ["One variant: there is nothing to compare it with."]
+    if not found:
+        alone = [f"{text[:1].upper()}{text[1:]}." for text in _stalls(analysis, analysis.rows)]
+        found = [*alone, "One variant: there is nothing to compare it with."]
     reasons = [*doubts, *_reservations(analysis)]
     found += [f"Not to be quoted: {'; '.join(reasons)}."] if reasons else []
     ordered = dict.fromkeys(
@@ -562,14 +564,7 @@ def _reservations(analysis: Analysis) -> Iterator[str]:
         if one.provisional or (one.verdict == "inconclusive" and not quotable(one, row.figures))
     ]
     tasks = {analysis.where(row) for row in analysis.task_rows}
-    stalled = {
-        analysis.where(row): max(side.stalled for side in row.figures)
-        for row, _ in doubtful
-        if any(side.stalled for side in row.figures)
-    }
-    if stalled:
-        share = f"stalls took up to {100 * max(stalled.values()):.0f} % of the time"
-        yield f"{share} on {_listed(list(stalled))}"
+    yield from _stalls(analysis, [row for row, _ in doubtful])
     for trend in get_args(Trend):
         rows = [row for row, _ in doubtful if any(side.steady.trend == trend for side in row.figures)]
         names = list(dict.fromkeys(analysis.where(row) for row in rows))
@@ -580,6 +575,17 @@ def _reservations(analysis: Analysis) -> Iterator[str]:
     for kind in dict.fromkeys(few):
         unit = "index builds" if kind == "build" else "forks"
         yield f"fewer than {FORKS_FOR_QUOTING} {unit} a side"
+
+
+def _stalls(analysis: Analysis, rows: Iterable[Row]) -> Iterator[str]:
+    stalled = {
+        analysis.where(row): max(side.stalled for side in row.figures)
+        for row in rows
+        if any(side.stalled for side in row.figures)
+    }
+    if stalled:
+        share = f"stalls took up to {100 * max(stalled.values()):.0f} % of the time"
+        yield f"{share} on {_listed(list(stalled))}"
 
 
 def _unsound(analysis: Analysis) -> Iterator[str]:

@@ -40,6 +40,7 @@ from benchctl.stats.doubts import (
     extreme_doubts,
     floor_doubts,
     general_doubts,
+    hits_apart,
     host_doubts,
     host_rows,
     node_doubts,
@@ -502,6 +503,7 @@ def _row(
     checks = {label: check_load(task, [summary for _, summary in forks]) for label, forks in found.items()}
     caveats = (
         *row_doubts(metric, task, found, answers),
+        *(hits_apart(found) if answers is None and plan.swept is None else ()),
         *host_doubts(metric, found, noisy),
         *node_doubts({label: done[label] for label in found}),
         *floor_doubts(found, calibration),

@@ -18,6 +18,7 @@ CaveatCode = Literal[
     "copied-shards",
     "counted-less",
     "counted-more",
+    "cut-short",
     "course",
     "deterministic-build",
     "disturbed",
@@ -59,6 +60,7 @@ CaveatCode = Literal[
     "test-mode",
     "unfinished",
     "unlike",
+    "unlike-units",
     "unpaired",
     "unsupported",
     "whole-clients",
@@ -125,6 +127,29 @@ def few_samples(variants: Sequence[str], fewest: int, percentile: str, needed: i
         f"{percentile} of {' and '.join(variants)} rests on {_requests(fewest)} a fork; "
         f"it needs {needed:,} to be precise",
     )
+
+
+def uneven_samples(percentile: str, counts: Mapping[str, int], needed: int) -> Caveat:
+    """A percentile of so few requests that their number decides on it (variant -> requests a fork)."""
+    listed = " and ".join(f"{_requests(count)} of {variant}" for variant, count in counts.items())
+    return Caveat(
+        "few-samples",
+        f"{percentile} rests on {listed} a fork, and under {needed:,} it depends on their number: no verdict",
+    )
+
+
+def cut_short(variant: str, fork: int, sent: int, planned: int, others: int) -> Caveat:
+    """Tasks that ended before all of their requests were sent."""
+    more = f", and {_forks(others)} more did so" if others else ""
+    return Caveat(
+        "cut-short", f"cut short: fork {fork} of {variant} sent {sent:,} of {planned:,} requests{more}"
+    )
+
+
+def unlike_units(units: Mapping[str, str]) -> Caveat:
+    """Variants whose requests count differently (variant -> what one of its requests counts)."""
+    listed = ", of ".join(f"{variant} {unit}" for variant, unit in units.items())
+    return Caveat("unlike-units", f"a request of {listed}: what they count is not the same, so no verdict")
 
 
 def coarse(variants: Sequence[str], title: str, step: str, least: str) -> Caveat:

@@ -145,6 +145,7 @@ WITHOUT_VERDICT = frozenset(
         "saturated",
         "single-build",
         "single-fork",
+        "unlike-units",
         "unsupported",
     }
 )

@@ -9,7 +9,7 @@ from types import MappingProxyType
 import msgspec
 import numpy as np
 
-from benchctl.results.figures import FIGURES, Calibration, DriverFigures, HostFigures, TaskSummary
+from benchctl.results.figures import DOCUMENTS, FIGURES, Calibration, DriverFigures, HostFigures, TaskSummary
 from benchctl.results.model import AnswerCheck, ForkRecord, IndexFacts, stray_boots
 from benchctl.results.plan import Plan
 from benchctl.stats import caveat
@@ -334,12 +334,26 @@ def _median(values: Sequence[float | None]) -> float | None:
     return float(median(known)) if known else None
 
 
+# Numbers of requests, and what requests count, that are no farther apart are the same.
+_ALIKE_SAMPLES = 1.1
+_ALIKE_UNITS = 1.01
+_SENT_OF_PLANNED = 0.99
+
 _NOTABLE_SCALE = 10.0
 _MEDIAN = 0.5
 
 # With these a verdict would judge the load, not the engine; what the driver limits is told by `check_load`.
 WITHHOLDING = frozenset(
-    {"coarse", "counted-less", "hits-changed", "lower-bound", "offered-rate", "same-builds", "saturated"}
+    {
+        "coarse",
+        "counted-less",
+        "hits-changed",
+        "lower-bound",
+        "offered-rate",
+        "same-builds",
+        "saturated",
+        "unlike-units",
+    }
 )
 APART = frozenset({"bimodal", "fork-apart"})
 """With these, and few forks, an interval covers less than it says."""
@@ -395,11 +409,12 @@ def row_doubts(
     metric: Metric, task: Task, found: Mapping[str, ForkSummaries], answers: AnswerCheck | None
 ) -> list[Caveat]:
     """Doubts about one task and metric, variant by variant, the baseline first."""
-    doubts = list(_load_doubts(metric, task, found))
+    doubts = [*_unit_doubts(metric, found), *_load_doubts(metric, task, found)]
     baseline = next(iter(found))
     for label, forks in found.items():
         doubts += _variant_doubts(metric, task, label, forks)
         doubts += _answer_doubts(task.operation, label, baseline, answers)
+        doubts += _cut_short(task, label, forks)
     return [*doubts, *_coarse(metric, found), *_sample_doubts(metric, found), *_clocks(metric, found)]
 
 
@@ -577,12 +592,33 @@ def extreme_doubts(metric: Metric, found: Mapping[str, ForkSummaries]) -> dict[s
     """Variants whose quantile is the slowest (or fastest) request of a fork, with a caveat each."""
     if metric.quantile is None:
         return {}
-    doubts: dict[str, Caveat] = {}
+    doubts = _uneven_doubts(metric, found)
     extreme = "slowest" if metric.quantile > _MEDIAN else "fastest"
     name, needed, least = percentile(metric.quantile), metric.samples_needed, metric.samples_least
     for fewest, labels in _few(least, found).items():
         doubt = caveat.extreme_samples(labels, fewest, name, needed, least, extreme)
         doubts |= dict.fromkeys(labels, doubt)
+    return doubts
+
+
+def _uneven_doubts(metric: Metric, found: Mapping[str, ForkSummaries]) -> dict[str, Caveat]:
+    """Variants whose few requests are not as many as those of the first one, with a caveat each.
+
+    The p90 of 20 log-normal requests is estimated up to a sixth higher than that of 1,000.
+    """
+    typical = {
+        label: int(median(counts))
+        for label, forks in found.items()
+        if (counts := [summary.samples for _, summary in forks if summary.samples])
+    }
+    first = next(iter(found))
+    doubts = {}
+    for label in typical:
+        both = {name: typical[name] for name in (first, label) if name in typical}
+        few = min(both.values()) < metric.samples_needed
+        if few and max(both.values()) > _ALIKE_SAMPLES * min(both.values()):
+            name = percentile(metric.quantile or _MEDIAN)
+            doubts[label] = caveat.uneven_samples(name, both, metric.samples_needed)
     return doubts
 
 
@@ -689,6 +725,61 @@ def _hits_doubts(label: str, forks: ForkSummaries) -> Iterator[Caveat]:
         yield caveat.hits_differ(label, [*agreed])
     if not changed and agreed == {0}:
         yield caveat.nothing_found(label)
+
+
+def hits_apart(found: Mapping[str, ForkSummaries]) -> Iterator[Caveat]:
+    """Yield variants that found other documents than the first one, where their results were not compared."""
+    exact = {
+        label: next((one.hits for _, one in forks if one.hits is not None and one.hits_exact), None)
+        for label, forks in found.items()
+    }
+    baseline, *others = exact
+    for label in others:
+        hits, first = exact[label], exact[baseline]
+        if hits is not None and first is not None and hits != first:
+            yield caveat.answers_differ(label, baseline, f"hits {hits:,} and {first:,}")
+
+
+def _cut_short(task: Task, label: str, forks: ForkSummaries) -> Iterator[Caveat]:
+    """Yield counted tasks that sent less than planned; indexing ends by itself, and groups together."""
+    if task.iterations is None or task.group is not None:
+        return
+    planned = task.iterations * task.clients
+    short = [
+        (sent, block)
+        for block, one in forks
+        if one.driver is not None and one.unit != DOCUMENTS
+        for sent in (one.samples + sum(one.failures.values()) + one.cancelled,)
+        if 0 < sent < _SENT_OF_PLANNED * planned
+    ]
+    if short:
+        sent, block = min(short)
+        yield caveat.cut_short(label, block, sent, planned, len(short) - 1)
+
+
+def _unit_doubts(metric: Metric, found: Mapping[str, ForkSummaries]) -> Iterator[Caveat]:
+    """Yield variants whose requests count other things, or more of them: their rates are of unlike work."""
+    units = {
+        label: (one.unit, float(median(weights)))
+        for label, forks in found.items()
+        for one in [summary for _, summary in forks if summary.samples][:1]
+        if (weights := [weight for _, summary in forks if (weight := _weight(summary)) is not None])
+    }
+    kinds = {unit for unit, _ in units.values()}
+    counts = [count for _, count in units.values()]
+    apart = len(kinds) > 1 or (bool(counts) and max(counts) > _ALIKE_UNITS * min(counts))
+    if apart and metric.figure.counts:
+        yield caveat.unlike_units(
+            {label: f"counts {count:.4g} {unit}" for label, (unit, count) in units.items()}
+        )
+
+
+def _weight(summary: TaskSummary) -> float | None:
+    """Units of a request; None where that is not known."""
+    window_s = None if summary.driver is None else summary.driver.window_s
+    if not window_s or not summary.throughput_per_s:
+        return None
+    return summary.throughput_per_s * window_s / summary.samples
 
 
 def _stall_doubts(label: str, forks: ForkSummaries) -> Iterator[Caveat]:
