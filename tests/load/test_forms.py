@@ -41,6 +41,7 @@ FORMS = [
     ("POST", "/_refresh", judge_shards, SHARD_LOST),
     ("POST", "/a/_forcemerge?max_num_segments=1", judge_shards, SHARD_LOST),
     ("POST", "/a/_search/point_in_time", judge_stated_shards, SHARD_LOST),
+    ("PUT", "/a/_doc/1?refresh", judge_stated_shards, SHARD_LOST),
     ("POST", "/a/_async_search", judge_begun, b'{"is_running":false,"response":%s}' % SHARD_LOST),
     ("GET", "/_async_search/FmRl==", judge_begun, b'{"is_running":false,"response":%s}' % SHARD_LOST),
     ("POST", "/a/_update_by_query", judge_by_query, FAILED_ITEMS),

@@ -68,6 +68,7 @@ class Exchange(msgspec.Struct, frozen=True, gc=False):
 RUNNING = frozenset({"INIT", "RUNNING"})
 """States of an asynchronous search of OpenSearch's that is not done."""
 
+_NOT_ALL = "the results are not all (is_partial)"
 _GAVE_UP = "the engine gave up before it was done (timed_out)"
 _Response = TypeVar("_Response")
 _REASON_LENGTH = 300
@@ -233,6 +234,7 @@ class _Document(msgspec.Struct, gc=False):
 
 class _BegunResponse(msgspec.Struct, gc=False):
     is_running: bool = False
+    is_partial: bool = False
     state: str = ""
     response: msgspec.Raw = msgspec.Raw()
     error: msgspec.Raw = msgspec.Raw()
@@ -441,7 +443,10 @@ def _judge_begun(found: _BegunResponse) -> Answer:
         return Answer(Outcome.OK)
     if error := bytes(found.error).decode(errors="replace"):
         return Answer(Outcome.HTTP_ERROR, reason=shorten(error))
-    return judge_search(_HTTP_OK[0], bytes(found.response))
+    answer = judge_search(_HTTP_OK[0], bytes(found.response))
+    if answer.outcome is Outcome.OK and found.is_partial:
+        return msgspec.structs.replace(answer, outcome=Outcome.PARTIAL, reason=_NOT_ALL)
+    return answer
 
 
 def _first_of(failures: list[msgspec.Raw], what: str) -> str:
@@ -453,7 +458,7 @@ def _judge_rows(found: _RowsResponse) -> Answer:
     if found.timed_out:
         return Answer(Outcome.TIMEOUT, found.took, reason=_GAVE_UP)
     if found.is_partial:
-        return Answer(Outcome.PARTIAL, found.took, reason="the rows are not all (is_partial)")
+        return Answer(Outcome.PARTIAL, found.took, reason=_NOT_ALL)
     return Answer(Outcome.OK, found.took)
 
 
@@ -481,7 +486,7 @@ judge_rows = judging(_RowsResponse, "an answer of rows", _judge_rows)
 judge_count = judging(_CountResponse, "a count", _judge_count)
 """Judges a count of documents."""
 
-judge_stated_shards = judging(_ShardsResponse, "an opened point in time", _judge_stated_shards)
+judge_stated_shards = judging(_ShardsResponse, "a response of shards", _judge_stated_shards)
 """Judges a request whose response states failed shards in some versions only."""
 
 judge_by_query = judging(_ByQueryResponse, "an answer of documents changed", _judge_by_query)

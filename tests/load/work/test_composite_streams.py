@@ -195,6 +195,7 @@ def test_an_asynchronous_search_of_opensearch_says_its_state():
     [
         ({"response": found([], 7)}, Outcome.OK),
         ({"response": found([], 7, _shards={"total": 2, "failed": 1})}, Outcome.PARTIAL),
+        ({"response": found([], 7), "is_partial": True}, Outcome.PARTIAL),
         ({"response": found([], 7), "error": {"type": "x"}}, Outcome.HTTP_ERROR),
         ({}, Outcome.BAD_BODY),
     ],

@@ -202,6 +202,31 @@ def test_a_scroll_whose_first_page_lost_shards_is_cleared_all_the_same():
     assert outcome(played) is Outcome.PARTIAL
 
 
+@pytest.mark.parametrize(
+    ("total", "relation", "expected"),
+    [(2, "eq", Outcome.OK), (5, "eq", Outcome.PARTIAL), (5, "gte", Outcome.OK)],
+)
+def test_a_scroll_that_ends_before_all_hits_came_is_partial(total: int, relation: str, expected: Outcome):
+    hit = msgspec.Raw(b'{"_id":"1"}')
+    pages = [found([hit, hit], total, _scroll_id="s"), found([], total, _scroll_id="s")]
+    pages[0]["hits"]["total"]["relation"] = relation
+
+    def node(request: Request) -> tuple[int, Any]:
+        return 200, pages.pop(0) if request.method == "POST" else {"succeeded": True}
+
+    played = play_operation(node, results_per_page=2, **KINDS["scroll"])
+    assert (outcome(played), played.lines[-1]) == (expected, "DELETE /_search/scroll")
+
+
+def test_a_full_page_of_buckets_without_a_key_for_the_next_one_is_a_bad_body():
+    inner = {"composite": {"sources": []}}
+    page = found([], 9, aggregations={"a": {"buckets": [{"key": {}}, {"key": {}}]}})
+    played = play_operation(
+        lambda _: (200, page), operation_type="composite-agg", body={"aggs": {"a": inner}}, results_per_page=2
+    )
+    assert (len(played.requests), outcome(played)) == (1, Outcome.BAD_BODY)
+
+
 def test_nothing_is_cleared_when_no_scroll_was_opened():
     played = play_operation(failing(ShelfNode(9).scroll, 0), **KINDS["scroll"])
     assert [request.method for request in played.requests] == ["POST"]

@@ -280,6 +280,13 @@ class _Total:
         self.first = self.first or answer
         self.took_ms += max(answer.took_ms, 0)
 
+    def lacking(self, hits: int) -> Answer | None:
+        """Return the failure of pages that end before all hits came; None if that many are all."""
+        first = self.first
+        if first is None or not first.hits_exact or hits >= first.hits:
+            return None
+        return Answer(Outcome.PARTIAL, reason=f"the pages ended after {hits:,} of {first.hits:,} hits")
+
     def answer(self) -> Answer:
         """Return the answer of all pages so far, every one of them OK."""
         first = self.first or Answer(Outcome.OK)
@@ -374,7 +381,9 @@ def _after_key(answer: bytes, names: Names, size: object) -> bytes | None:
             raise msgspec.ValidationError(f"it has no aggregation '{name}'")
         found = inner[name]
     composite = _decode_composite(found)
-    full = not isinstance(size, int) or len(composite.buckets) >= size
+    full = not isinstance(size, int) or len(composite.buckets) >= size > 0
+    if full and composite.buckets and not bytes(composite.after_key):
+        raise msgspec.ValidationError("a full page has no after_key")
     return bytes(composite.after_key) or None if full else None
 
 
@@ -412,7 +421,7 @@ class _Scroll:
 
     def script(self, number: int) -> Script:
         """Ask page after page, then clear the scroll."""
-        total = _Total()
+        total, hits = _Total(), 0
         request = with_body(self.first, self.bodies.encode(number))
         scroll_id = ""
         failed: Answer | None = None
@@ -427,7 +436,11 @@ class _Scroll:
                 break
             # Even a page with failed shards has an open scroll.
             scroll_id = page.scroll_id
-            if failed is not None or len(page.hits.hits) < self.size:
+            hits += len(page.hits.hits)
+            if failed is not None:
+                break
+            if len(page.hits.hits) < self.size:
+                failed = total.lacking(hits)
                 break
             request = with_body(
                 self.more, msgspec.json.encode({"scroll_id": scroll_id, "scroll": self.keep_alive})
