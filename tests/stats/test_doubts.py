@@ -67,6 +67,28 @@ def test_searches_that_found_nothing_in_any_fork_say_so(
     assert codes([summary(10.0, hits=number, hits_exact=exact) for number in hits]) == expected
 
 
+def test_errors_that_an_operation_ignores_are_told(summary: Callable[..., TaskSummary]):
+    (found,) = doubts([summary(10.0, ignored_errors=3), summary(10.0, ignored_errors=1)])
+    assert found.code == "ignored-errors"
+    assert found.text.startswith("4 of 400 requests of es ")
+
+
+@pytest.mark.parametrize(
+    ("took_ms", "changes", "expected"),
+    [
+        (11, {}, []),
+        (40, {}, ["counted-less"]),
+        (40, {"unit": "docs"}, []),
+        (40, {"driver": None}, []),
+    ],
+)
+def test_an_answer_that_claims_more_time_than_it_took_is_none_of_the_engine(
+    summary: Callable[..., TaskSummary], took_ms: float, changes: dict[str, Any], expected: list[str]
+):
+    claimed = {"took": Quantiles(*[took_ms * 1e6] * 6), "driver": make_driver(), **changes}
+    assert codes([summary(10.0, **claimed)] * 3) == expected
+
+
 def test_few_samples_weaken_a_p90_but_not_throughput(summary: Callable[..., TaskSummary]):
     few = [summary(10.0, samples=60)] * 5
     assert codes(few) == []

@@ -81,6 +81,16 @@ def test_took_is_in_nanoseconds_and_unknown_ones_are_left_out(samples: Callable[
     assert summarised(samples([10] * 4)).took is None
 
 
+def test_errors_that_count_as_successes_are_counted(samples: Callable[..., Columns]):
+    status = [200, 404, 404, 503, 200]
+    outcome = [Outcome.OK, Outcome.OK, Outcome.OK, Outcome.HTTP_ERROR, Outcome.OK]
+    warmup = [False, True, False, False, False]
+    found = summarised(samples([10] * 5, status=status, outcome=outcome, warmup=warmup))
+    assert (found.samples, found.ignored_errors) == (3, 1)
+    paged = samples([10] * 5, status=404, part=[1, 2, 0, 1, 0])
+    assert summarised(paged).ignored_errors == 0
+
+
 def test_hits_only_when_every_answer_agrees(samples: Callable[..., Columns]):
     agreed = summarised(samples([1] * 3, hits=7, hits_exact=True))
     assert (agreed.hits, agreed.hits_exact) == (7, True)

@@ -194,6 +194,9 @@ class TaskSummary(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
     ] = None
     hits: Annotated[int | None, about("total hits where all answers agree; None when unknown")] = None
     hits_exact: Annotated[bool, about("the engine counted them all")] = False
+    ignored_errors: Annotated[
+        int, about("measured requests that count as successes although their status is an error (ignore)")
+    ] = 0
     unsupported: Annotated[str | None, about("why the node cannot do it; None when it can")] = None
     cancelled: Annotated[
         int, about("operations that the driver itself ended, measured or not; in no other count")

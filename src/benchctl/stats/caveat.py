@@ -32,6 +32,7 @@ CaveatCode = Literal[
     "few-samples",
     "fork-apart",
     "hits-changed",
+    "ignored-errors",
     "imported",
     "lower-bound",
     "missing-values",
@@ -187,6 +188,15 @@ def failures(variant: str, counts: dict[str, int], reason: str = "") -> Caveat:
     listed = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in sorted(counts.items()))
     example = f", such as: {reason}" if reason else ""
     return Caveat("failures", f"failed requests of {variant}, not in the figures: {listed}{example}")
+
+
+def ignored_errors(variant: str, ignored: int, measured: int) -> Caveat:
+    """Errors that an operation counts as success."""
+    return Caveat(
+        "ignored-errors",
+        f"{ignored:,} of {_requests(measured)} of {variant} were answered with an error status that the "
+        "operation ignores: they are in the figures",
+    )
 
 
 def unsupported(variant: str, reason: str) -> Caveat:
@@ -593,6 +603,15 @@ def counted_less(variant: str, forks: Sequence[int], counted: int, sent: int) ->
         "counted-less",
         f"nodes of {variant} counted {counted:,} of {sent:,} searches in {_which(forks)}: something else, "
         "such as a caching proxy, answered the rest, and the figures are not the nodes'",
+    )
+
+
+def replayed(variant: str, took_ns: float, service_ns: float) -> Caveat:
+    """Searches that report more time than it took to answer them."""
+    return Caveat(
+        "counted-less",
+        f"searches of {variant} report {took_ns / 1e6:.3g} ms of their own and were answered within "
+        f"{service_ns / 1e6:.3g} ms: something else, such as a caching proxy, answered them",
     )
 
 

@@ -55,6 +55,10 @@ MOST_CPU_SHARE = 0.8
 _REQUESTS_FOR_TAIL = 100
 _LEAST_CPU_WINDOW_S = 0.1
 
+# Engines give whole milliseconds of a search; not all of them count those of a bulk request exactly.
+_SEARCHES = "queries"
+_TOOK_ERROR_NS = 2e6
+
 # A node that counts fewer of its searches has not answered all of them.
 _LEAST_SHARE_COUNTED = 0.99
 
@@ -688,6 +692,10 @@ def _variant_doubts(metric: Metric, task: Task, label: str, forks: ForkSummaries
         if summaries and not failed:
             yield caveat.nothing_measured(label, sum(summary.warmup_samples for summary in summaries))
         return
+    ignored = sum(summary.ignored_errors for summary in measured)
+    if ignored:
+        yield caveat.ignored_errors(label, ignored, sum(summary.samples for summary in measured))
+    yield from _replay_doubts(label, measured)
     yield from _hits_doubts(label, forks)
     yield from _stall_doubts(label, forks)
     settled = steadiness([] if metric.figure.built else measured)
@@ -708,6 +716,16 @@ def _value_doubts(metric: Metric, label: str, measured: Sequence[TaskSummary]) -
     gap = None if metric.figure.resolution or metric.figure.additive else separate_groups(values, error)
     if gap is not None:
         yield caveat.bimodal(label, [value for value in values if value > 0], metric.unit, gap)
+
+
+def _replay_doubts(label: str, measured: Sequence[TaskSummary]) -> Iterator[Caveat]:
+    """Yield answers that claim more time than they took, which those of an engine cannot."""
+    for one in measured:
+        if one.driver is None or one.unit != _SEARCHES or one.took is None or one.service_time is None:
+            continue
+        if one.took.p50 > one.service_time.p50 + _TOOK_ERROR_NS:
+            yield caveat.replayed(label, one.took.p50, one.service_time.p50)
+            return
 
 
 def _hits_doubts(label: str, forks: ForkSummaries) -> Iterator[Caveat]:

@@ -3,6 +3,7 @@
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from http import HTTPStatus
 
 import numpy as np
 import numpy.typing as npt
@@ -288,6 +289,7 @@ def summarise(
         warmup_samples=tally.warmup,
         cancelled=tally.cancelled,
         retries=tally.retries,
+        ignored_errors=tally.ignored_errors,
         failures={outcome.name.lower(): count for outcome, count in sorted(tally.failures.items())},
         throughput_per_s=tally.throughput_per_s(),
         target_per_s=task.rate_per_s,
@@ -321,7 +323,7 @@ class _Tally:
 
     def __init__(self, *, throttled: bool) -> None:
         self._throttled = throttled
-        self.warmup = self.cancelled = self.retries = 0
+        self.warmup = self.cancelled = self.retries = self.ignored_errors = 0
         self.failures: Counter[Outcome] = Counter()
         self.service, self.latency, self.took = ValueCounts(), ValueCounts(), ValueCounts()
         self.processing, self.first_byte, self.pages = ValueCounts(), ValueCounts(), ValueCounts()
@@ -346,6 +348,10 @@ class _Tally:
         pages = measured & ~whole & (mine["outcome"] == Outcome.OK)
         self.pages.add(mine["end_ns"][pages] - mine["start_ns"][pages])
         self._add_outcomes(mine, measured & whole)
+        if whole.all():
+            # An operation of several requests has the status of one of them, such as its clean-up.
+            ok = measured & (mine["outcome"] == Outcome.OK)
+            self.ignored_errors += int((ok & (mine["status"] >= HTTPStatus.BAD_REQUEST)).sum())
         self._add_successes(self.succeeded(mine))
 
     @staticmethod
