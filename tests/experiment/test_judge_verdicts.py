@@ -12,25 +12,30 @@ from benchctl.experiment.comparisons import ExpectationResult, ExperimentRow
 from benchctl.experiment.judge import analyse_experiment, judge_relation, speed_of
 from benchctl.experiment.record import ComparisonSpec, TableSpec, TaskRef, Term
 from benchctl.experiment.report import render
-from benchctl.results.figures import Course
+from benchctl.results.figures import Course, Quantiles
 from benchctl.results.model import (
     AnswerCheck,
     AnswerFinding,
+    BootRecord,
     ForkRecord,
     HostProbe,
     IndexFacts,
     IngestCosts,
     IngestReport,
+    NodeFate,
     RunRecord,
 )
 from benchctl.results.plan import EvidenceSpec, StopSpec
+from benchctl.stats.analyse import analyse_run
 from benchctl.stats.cost import forks_to_verdict
+from benchctl.stats.metrics import metric_of
 from benchctl.stats.multiplicity import adjusted_p
 from benchctl.track.model import Challenge, Task
-from builders import make_fork, make_summary
+from builders import ES, OS, make_driver, make_fork, make_summary
 from made_experiment import comparison, expect, made_plan, made_record, made_runs
 from redlines import redline_fork, redline_plan
 
+BOOT = BootRecord((0,), 1.0, 1.0, 1.0, searches_sent=300, searches_counted=100, command=(), logs="")
 FAST = (4.0, 4.1, 3.9, 4.05, 3.95)
 SLOW = (6.0, 6.1, 5.9, 6.2, 5.8)
 SLOWER = comparison("slower", "fresh/os/range", "after/os/range")
@@ -177,6 +182,84 @@ class TestDoubts:
         rows = analyse_experiment(made_record([SLOWER, ENGINES]), runs).rows
         assert [doubt.code for doubt in rows[1].caveats] == ["answers-differ"]
         assert not rows[0].caveats
+
+    @pytest.mark.parametrize(
+        ("summaries", "forks", "plan"),
+        [
+            ({}, {"boots": (BOOT,)}, {}),
+            ({}, {"boots": (msgspec.structs.replace(BOOT, searches_counted=301),)}, {}),
+            ({}, {"boots": (msgspec.structs.replace(BOOT, fates=(NodeFate("n1", "lost", 1.0),)),)}, {}),
+            ({"stalled": 2, "stalled_s": 30.0, "stalled_share": 0.5}, {}, {}),
+            ({"hits_least": 1, "hits_most": 9}, {}, {}),
+            ({"hits": 0, "hits_exact": True}, {}, {}),
+            ({"lacking_warmup": 500}, {}, {}),
+            ({"failures": {"http": 3}}, {}, {}),
+            ({}, {}, {"page_cache": "cold", "warmup_challenges": (Challenge("w", (Task("range"),)),)}),
+            ({"took": Quantiles(*[0.0] * 6)}, {}, {}),
+        ],
+    )
+    @pytest.mark.parametrize("name", ["throughput", "took_p90"])
+    def test_a_run_and_an_experiment_doubt_the_same_task_alike(
+        self, summaries: dict[str, Any], forks: dict[str, Any], plan: dict[str, Any], name: str
+    ):
+        took = {"took": Quantiles(*[5e6] * 6)}
+        run = resummarised(made_runs({"fresh": {"es": FAST, "os": SLOW}})["fresh"], **took | summaries)
+        if "took" in summaries:  # 0 in one fork of five alone: the others have a spread without it
+            run = msgspec.structs.replace(run, forks=(run.forks[0], *resummarised(run, **took).forks[1:]))
+        run = msgspec.structs.replace(
+            run,
+            plan=msgspec.structs.replace(run.plan, **plan),
+            forks=tuple(msgspec.structs.replace(fork, **forks) for fork in run.forks),
+        )
+        (alone,) = analyse_run(run, metrics=[metric_of(name)]).rows
+        row = first_row({"fresh": run}, msgspec.structs.replace(ENGINES, metric=name))
+        assert {doubt.code for doubt in alone.caveats} == {doubt.code for doubt in row.caveats}
+        compared = alone.comparisons[0]
+        assert (row.comparison.verdict, row.comparison.provisional, row.comparison.low_percent) == (
+            compared.verdict,
+            compared.provisional,
+            compared.low_percent,
+        )
+        assert [one.values for one in row.figures] == [one.values for one in alone.figures]
+
+    def test_variants_that_are_no_baseline_differ_if_one_alone_differs_from_it(self):
+        finding = AnswerFinding("range", "os", "es", "different", "hits.total 1 and 2")
+        third = msgspec.structs.replace(OS, name="third")
+        run = made_runs(
+            {"fresh": TIMES["fresh"] | {"third": FAST}}, answers=AnswerCheck(("range",), {}, (finding,))
+        )
+        plan = msgspec.structs.replace(run["fresh"].plan, variants=(ES, OS, third))
+        row = first_row(
+            edited(run, "fresh", plan=plan), comparison("a", "fresh/os/range", "fresh/third/range")
+        )
+        assert [doubt.code for doubt in row.caveats] == ["answers-differ"]
+
+    def test_hits_of_variants_in_different_runs_are_compared_on_the_same_documents(self):
+        runs = made_runs(TIMES)
+        for name, hits in (("fresh", 1_000), ("after", 10)):
+            runs[name] = resummarised(runs[name], hits=hits, hits_exact=True)
+        across = comparison("across", "fresh/es/range", "after/os/range")
+        assert [doubt.code for doubt in first_row(runs, across).caveats] == ["answers-differ"]
+        corpus = msgspec.structs.replace(runs["after"].plan.corpus, documents=9)
+        plan = msgspec.structs.replace(runs["after"].plan, corpus=corpus)
+        assert not first_row(edited(runs, "after", plan=plan), across).caveats
+
+    def test_rates_of_other_units_in_another_run_have_no_verdict(self):
+        runs = {
+            name: resummarised(run, driver=make_driver(window_s=1.0))
+            for name, run in made_runs(TIMES).items()
+        }
+        runs["after"] = resummarised(runs["after"], unit="docs")
+        row = first_row(runs)
+        assert "unlike-units" in {doubt.code for doubt in row.caveats}
+        assert row.comparison.verdict == "n/a"
+
+    def test_a_percentile_of_fewer_requests_than_the_other_sides_is_told(self):
+        runs = {name: resummarised(run, samples=40) for name, run in made_runs(TIMES).items()}
+        runs["after"] = resummarised(runs["after"], samples=80)
+        row = first_row(runs, msgspec.structs.replace(SLOWER, metric="service_time_p90"))
+        assert "few-samples" in {doubt.code for doubt in row.caveats}
+        assert row.comparison.verdict == "insufficient"
 
     def test_a_throttled_task_has_no_verdict_in_throughput(self):
         plan = made_plan(Challenge("c", (Task("range", iterations=300, target_throughput=2.0),)))

@@ -1,7 +1,8 @@
 """The analysis of an experiment: its parts, and every comparison with its test and doubts."""
 
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
 from operator import attrgetter
 from typing import Final, Literal, Self
 
@@ -23,19 +24,20 @@ from benchctl.experiment.record import (
 )
 from benchctl.jvm.call_sites import Found
 from benchctl.results.figures import TaskSummary
-from benchctl.results.model import AnswerFinding, ForkRecord, RunRecord
+from benchctl.results.model import ForkRecord, RunRecord
+from benchctl.results.plan import Plan
 from benchctl.stats import caveat
-from benchctl.stats.analyse import any_bound, redline_doubts, whole_clients
+from benchctl.stats.analyse import any_bound, task_doubts, unsteady_nodes
 from benchctl.stats.analysis import Figures
 from benchctl.stats.caveat import Caveat
 from benchctl.stats.compare import Comparison, Series, several_builds
+from benchctl.stats.disturbed import Disturbance, most_stalled
 from benchctl.stats.doubts import (
     WITHHOLDING,
     LoadCheck,
     check_load,
     extreme_doubts,
-    floor_doubts,
-    row_doubts,
+    unit_doubts,
     unsupported_reason,
 )
 from benchctl.stats.metrics import (
@@ -54,7 +56,7 @@ from benchctl.stats.metrics import (
 from benchctl.stats.multiplicity import looks_at
 from benchctl.stats.scale import ScaleNote, operation_scale
 from benchctl.stats.sides import Side, compare_sides
-from benchctl.stats.steady import steadiness
+from benchctl.stats.steady import Steadiness, steadiness
 from benchctl.track.model import Task
 
 SCHEMA_VERSION: Final = 1
@@ -246,6 +248,7 @@ class _TaskSide(msgspec.Struct, frozen=True):
     label: str  # `MEASUREMENT/VARIANT`, its name in notes
     task: Task | None  # as it was planned; None if its measurement has no run yet
     challenge: str
+    plan: Plan | None  # of the measurement's run
     forks: tuple[ForkRecord, ...]  # finished ones that count, in block order
     found: ForkSummaries
 
@@ -260,7 +263,7 @@ class _TaskSide(msgspec.Struct, frozen=True):
         label = f"{reference.measurement}/{reference.variant}"
         run = runs.get(reference.measurement)
         if run is None:
-            return cls(reference, label, None, reference.challenge, (), [])
+            return cls(reference, label, None, reference.challenge, None, (), [])
         if reference.task:
             plan, forks = run.plan, run.compared(reference.variant)
             place = reference.place_in(plan)
@@ -269,7 +272,7 @@ class _TaskSide(msgspec.Struct, frozen=True):
             forks, place = tuple(builds[label]), (len(run.plan.schedules), 0)
         task = task_at(plan, place)
         found = collect({label: forks}, place, task)[label]
-        return cls(reference, label, task, plan.schedules[place[0]].name, forks, found)
+        return cls(reference, label, task, plan.schedules[place[0]].name, run.plan, forks, found)
 
     @property
     def summaries(self) -> list[TaskSummary]:
@@ -288,6 +291,19 @@ class _TaskSide(msgspec.Struct, frozen=True):
         if self.task is None or any(one.redline_end is not None for one in self.summaries):
             return None
         return check_load(self.task, self.summaries)
+
+    def hits(self, run: RunRecord) -> int | None:
+        """Return how many documents its searches match, counted exactly; None if that is not known."""
+        operation = "" if self.task is None else self.task.operation
+        exact = run.answers.exact_hits.get(operation, {}) if run.answers else {}
+        counted = {one.hits for one in self.summaries if one.hits_exact}
+        return exact.get(self.reference.variant, counted.pop() if len(counted) == 1 else None)
+
+    def steady(self, metric: Metric) -> Steadiness:
+        """Return whether it had stabilized, or the node in which a load was searched for."""
+        search = None if self.plan is None else self.plan.redline
+        unsteady = {} if search is None else unsteady_nodes(search, {self.label: self.forks})
+        return unsteady.get(self.label) or steadiness([] if metric.figure.built else self.summaries)
 
     def scale(self, run: RunRecord | None) -> ScaleNote | None:
         """Return the distance from the blog, by exact counts if there are any."""
@@ -344,7 +360,7 @@ class _Sum(msgspec.Struct, frozen=True):
     def figures(self, metric: Metric, *, by_build: bool) -> Figures:
         side = self.side(metric)
         alone = Series.of(side.values, additive=side.additive, signed=side.signed)
-        steady = [steadiness([] if metric.figure.built else task.summaries) for task in self.tasks]
+        steady = [task.steady(metric) for task in self.tasks]
         bounded = metric.key == REDLINE.key and any(any_bound(task.summaries) for task in self.tasks)
         loads = [load for task in self.tasks if (load := task.doubts_of_load) is not None]
         figures = Figures(
@@ -358,6 +374,7 @@ class _Sum(msgspec.Struct, frozen=True):
             unsupported=next(filter(None, (unsupported_reason(task.found) for task in self.tasks)), None),
             at_least=bounded,
             load=tuple(dict.fromkeys(state for load in loads for state in load.states)),
+            stalled=most_stalled(summary for task in self.tasks for summary in task.summaries),
         )
         return msgspec.structs.replace(figures, **side.build_figures()) if by_build else figures
 
@@ -365,8 +382,10 @@ class _Sum(msgspec.Struct, frozen=True):
 # One comparison: its test, and the doubts that a run's own analysis would have.
 
 
-def compare_row(spec: ComparisonSpec, runs: Mapping[str, RunRecord]) -> ExperimentRow:
-    """Compare, p-values not yet adjusted.
+def compare_row(
+    spec: ComparisonSpec, runs: Mapping[str, RunRecord], noisy: Sequence[Disturbance] = ()
+) -> ExperimentRow:
+    """Compare, p-values not yet adjusted; `noisy` are forks around which the host's probes stand out.
 
     All measurements take turns block after block: the two sides of a block are a pair, unless the runs
     were declared to be unpaired. Two tasks of the same forks are pairs in any case.
@@ -381,10 +400,12 @@ def compare_row(spec: ComparisonSpec, runs: Mapping[str, RunRecord]) -> Experime
     # A red-line is in the unit of what was searched for.
     searched = (one for plan in plans if plan.redline for one in metrics_in(plan) if one.key == spec.metric)
     metric = msgspec.structs.replace(
-        next(searched, metric_of(spec.metric)).counting(unit_of(task.found for task in tasks)),
+        next(searched, metric_of(spec.metric))
+        .counting(unit_of(task.found for task in tasks))
+        .meeting(task.found for task in tasks),
         compared_as=spec.compared_as,
     )
-    doubts = list(dict.fromkeys(_doubts(metric, sides, runs)))
+    doubts = list(dict.fromkeys(_doubts(metric, sides, runs, noisy)))
     measured = [runs[ref.measurement] for ref in spec.refs if ref.measurement in runs]
     blocked = bool(measured) and all(run.plan.paired for run in measured)
     by_build = bool(measured) and several_builds({task.label: task.forks for task in tasks})
@@ -455,40 +476,68 @@ def _judged(metric: Metric, tasks: Sequence[_TaskSide], doubts: list[Caveat]) ->
 
 def _with_extremes(comparison: Comparison, metric: Metric, tasks: Sequence[_TaskSide]) -> Comparison:
     """Add the doubt that withholds the verdict on a quantile that is a fork's slowest request."""
-    doubts = [doubt for task in tasks for doubt in extreme_doubts(metric, {task.label: task.found}).values()]
-    return msgspec.structs.replace(comparison, caveats=(*comparison.caveats, *dict.fromkeys(doubts)))
+    doubts = extreme_doubts(metric, _by_name(tasks)) if any(task.found for task in tasks) else {}
+    return msgspec.structs.replace(comparison, caveats=(*comparison.caveats, *dict.fromkeys(doubts.values())))
 
 
-def _doubts(metric: Metric, sides: tuple[_Sum, _Sum], runs: Mapping[str, RunRecord]) -> Iterator[Caveat]:
-    """Return the doubts of each task, and results that differ if the sides are different variants."""
-    tasks = [task for side in sides for task in side.tasks]
-    known = (runs[task.reference.measurement] for task in tasks if task.reference.measurement in runs)
-    search = next((run.plan.redline for run in known), None)
-    if metric.key == REDLINE.key and search is not None and search.by == "clients":
-        yield from whole_clients(search, {task.label: task.found for task in tasks})
-    for side, other in (sides, sides[::-1]):
-        others = {task.reference.variant for task in other.tasks}
+def _by_name(tasks: Sequence[_TaskSide]) -> dict[str, ForkSummaries]:
+    """Return the forks of tasks by names that tell two tasks of one variant apart."""
+    labels = [task.label for task in tasks]
+    return {
+        task.label if labels.count(task.label) == 1 else str(task.reference): task.found for task in tasks
+    }
+
+
+def _doubts(
+    metric: Metric, sides: tuple[_Sum, _Sum], runs: Mapping[str, RunRecord], noisy: Sequence[Disturbance]
+) -> Iterator[Caveat]:
+    """Return the doubts that a run's own analysis would have of each task, and results that differ."""
+    yield from unit_doubts(metric, _by_name([task for side in sides for task in side.tasks]))
+    for side in sides:
         for task in side.tasks:
             run = runs.get(task.reference.measurement)
             if run is None or task.task is None or not task.found:
                 continue
-            found = {task.label: task.found}
-            if run.plan.redline is not None:
-                yield from redline_doubts(run.plan.redline, found, {task.label: task.forks})
-            yield from row_doubts(metric, task.task, found, None)
-            yield from floor_doubts(found, run.calibration)
-            yield from _answer_doubts(task, others, run)
+            found, done = {task.label: task.found}, {task.label: task.forks}
+            yield from task_doubts(
+                metric, run.plan, task.task, found, done, calibration=run.calibration, noisy=noisy
+            )
+    for one, other in product(sides[0].tasks, sides[1].tasks):
+        alike = one.task is not None and other.task is not None and one.task.operation == other.task.operation
+        if alike and not metric.figure.built:
+            yield from _answer_doubts(one, other, runs)
 
 
-def _answer_doubts(side: _TaskSide, others: Collection[str], run: RunRecord) -> Iterator[Caveat]:
-    own = side.reference.variant
-    findings: tuple[AnswerFinding, ...] = run.answers.findings if run.answers else ()
-    for finding in findings:
-        if side.task is None or finding.operation != side.task.operation:
-            continue
-        pair = {finding.variant, finding.baseline}
-        if finding.kind == "different" and own in pair and pair - {own} <= set(others):
-            yield caveat.answers_differ(finding.variant, finding.baseline, finding.detail)
+def _answer_doubts(baseline: _TaskSide, side: _TaskSide, runs: Mapping[str, RunRecord]) -> Iterator[Caveat]:
+    """Yield that one operation is answered differently on two sides, as far as their runs can tell."""
+    ours, theirs = (runs[one.reference.measurement] for one in (side, baseline))
+    variant, other = side.reference.variant, baseline.reference.variant
+    told = False
+    for run in {ours.id: ours, theirs.id: theirs}.values():
+        # A run holds every variant against its first: two others differ if they differ from it in other ways.
+        found, expected = (_differences(run, name, side.task) for name in (variant, other))
+        if found != expected and {variant, other} <= {spec.name for spec in run.plan.variants}:
+            told = True
+            yield caveat.answers_differ(variant, other, found or expected)
+    same_documents = (ours.plan.corpus, ours.plan.track_digest) == (
+        theirs.plan.corpus,
+        theirs.plan.track_digest,
+    )
+    if not told and ours.id != theirs.id and same_documents:
+        hits, expected_hits = side.hits(ours), baseline.hits(theirs)
+        if None not in {hits, expected_hits} and hits != expected_hits:
+            detail = f"hits {hits:,} and {expected_hits:,}"
+            yield caveat.answers_differ(side.label, baseline.label, detail)
+
+
+def _differences(run: RunRecord, variant: str, task: Task | None) -> str:
+    findings = run.answers.findings if run.answers else ()
+    return "; ".join(
+        one.detail
+        for one in findings
+        if task is not None
+        and (one.kind, one.operation, one.variant) == ("different", task.operation, variant)
+    )
 
 
 def _furthest(tasks: Sequence[_TaskSide], runs: Mapping[str, RunRecord]) -> ScaleNote | None:

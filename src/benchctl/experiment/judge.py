@@ -50,7 +50,7 @@ from benchctl.stats.analysis import Figures, provisional, quotable
 from benchctl.stats.arrays import Floats, log_points
 from benchctl.stats.caveat import Caveat, CaveatCode
 from benchctl.stats.compare import Series, adjust, as_percent, build_means
-from benchctl.stats.disturbed import disturbances
+from benchctl.stats.disturbed import Disturbance, disturbances
 from benchctl.stats.doubts import APART
 from benchctl.stats.evidence import TaskCost, cost_beside
 from benchctl.stats.inference import Contrast, Ratio, contrast, further_forks
@@ -74,9 +74,9 @@ OPEN = "the interval leaves it open"
 
 # Why a row has no verdict: what is said of an expectation that rests on it, in this order.
 _WITHHOLDING: tuple[CaveatCode, ...] = (
-    "unsupported", "missing-values", "same-builds", "no-ratio", "hits-changed", "unlike-units", "saturated",
-    "offered-rate", "driver-limited", "counted-less", "coarse", "few-samples", "single-fork", "few-forks",
-    "single-build", "few-builds", "no-spread",
+    "unsupported", "missing-values", "same-builds", "no-ratio", "no-redline", "lower-bound", "hits-changed",
+    "unlike-units", "saturated", "offered-rate", "driver-limited", "counted-less", "coarse", "few-samples",
+    "single-fork", "few-forks", "single-build", "few-builds", "no-spread",
 )  # fmt: skip
 _WEAKENING: Mapping[CaveatCode, str] = MappingProxyType(
     {
@@ -85,6 +85,10 @@ _WEAKENING: Mapping[CaveatCode, str] = MappingProxyType(
         "nothing-found": "searches found nothing",
         "counted-more": "nodes counted more searches than were sent",
         "stalled": "a few waits took much of the time of a task",
+        "node-lost": "forks went on without a node",
+        "copied-shards": "nodes copied shards from each other as they started",
+        "not-cold": "the page cache was not cold",
+        "disturbed": "figures stand out where the host's probes do",
         "bimodal": "forks lie in separate groups, so that an interval may be too narrow",
         "fork-apart": "a fork lies apart from the others, so that an interval may be too narrow",
     }
@@ -570,14 +574,15 @@ def analyse_experiment(
     Raises:
         BenchctlError: If a run's tasks are not those that the experiment compares.
     """
-    tables = tuple(ExperimentTable(table.title, _rows(table, runs)) for table in record.spec.tables)
-    rows = {row.name: row for table in tables for row in table.rows}
     forks = {
         f"{one.name}/{variant}": runs[one.name].compared(variant)
         for one in record.spec.measurements
         if one.name in runs
         for variant in _variants(one, runs)
     }
+    noisy = disturbances(forks)
+    tables = tuple(ExperimentTable(table.title, _rows(table, runs, noisy)) for table in record.spec.tables)
+    rows = {row.name: row for table in tables for row in table.rows}
     call_sites = site_results(record.spec.call_sites, runs, seen)
     return ExperimentAnalysis(
         schema_version=SCHEMA_VERSION,
@@ -592,7 +597,7 @@ def analyse_experiment(
             rows,
             {label: median(fork.wall_s for fork in done) for label, done in forks.items() if done},
         ),
-        caveats=tuple(_caveats(record.spec.measurements, runs, forks, list(rows.values()))),
+        caveats=tuple(_caveats(record.spec.measurements, runs, forks, noisy, list(rows.values()))),
         call_sites=call_sites,
         fates=judge_fates(record.spec.fates, call_sites),
     )
@@ -604,9 +609,11 @@ def _variants(measurement: Measurement, runs: Mapping[str, RunRecord]) -> tuple[
     return measurement.variants if run is None else tuple(spec.name for spec in run.plan.variants)
 
 
-def _rows(table: TableSpec, runs: Mapping[str, RunRecord]) -> tuple[ExperimentRow, ...]:
+def _rows(
+    table: TableSpec, runs: Mapping[str, RunRecord], noisy: Sequence[Disturbance]
+) -> tuple[ExperimentRow, ...]:
     """Return the rows in order, p-values adjusted over those of one metric, and over all of index builds."""
-    rows = {spec.name: compare_row(spec, runs) for spec in table.rows}
+    rows = {spec.name: compare_row(spec, runs, noisy) for spec in table.rows}
     families = groupby(sorted(rows.values(), key=_family), _family)
     for _, members in families:
         family = list(members)
@@ -623,6 +630,7 @@ def _caveats(
     measurements: Sequence[Measurement],
     runs: Mapping[str, RunRecord],
     forks: Mapping[str, Sequence[ForkRecord]],
+    noisy: Sequence[Disturbance],
     rows: Sequence[ExperimentRow],
 ) -> Iterator[Caveat]:
     for one in measurements:
@@ -636,7 +644,7 @@ def _caveats(
             if failed:
                 yield caveat.failed_forks(f"{one.name}/{variant}", failed)
     off = dict.fromkeys(forks, 0)
-    for disturbance in disturbances(forks):
+    for disturbance in noisy:
         off[disturbance.variant] += 1
     if any(off.values()):
         yield _disturbed(off, sum(len(group) for group in forks.values()))

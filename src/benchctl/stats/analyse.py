@@ -30,7 +30,7 @@ from benchctl.stats.analysis import (
 from benchctl.stats.caveat import SAMPLES_FOR_P90, Caveat, separate_runs
 from benchctl.stats.compare import Comparison, Series, adjust, several_builds
 from benchctl.stats.cost import Compared, verdict_costs
-from benchctl.stats.disturbed import Disturbance, disturbances, large_stalls
+from benchctl.stats.disturbed import Disturbance, disturbances, most_stalled
 from benchctl.stats.doubts import (
     WITHHOLDING,
     LoadCheck,
@@ -501,20 +501,10 @@ def _row(
     metric = metric.counting(unit_of(found.values())).meeting(found.values())
     baseline, *contenders = found
     checks = {label: check_load(task, [summary for _, summary in forks]) for label, forks in found.items()}
-    caveats = (
-        *row_doubts(metric, task, found, answers),
-        *(hits_apart(found) if answers is None and plan.swept is None else ()),
-        *host_doubts(metric, found, noisy),
-        *node_doubts({label: done[label] for label in found}),
-        *floor_doubts(found, calibration),
-        *cold_doubts(plan, task),
+    caveats = task_doubts(
+        metric, plan, task, found, done, answers=answers, calibration=calibration, noisy=noisy
     )
-    unsteady: dict[str, Steadiness] = {}
-    if plan.redline is not None:
-        unsteady = unsteady_nodes(plan.redline, done)
-        caveats = (*redline_doubts(plan.redline, found, done), *caveats)
-        if plan.redline.by == "clients" and metric.key == REDLINE.key:
-            caveats = (*caveats, *whole_clients(plan.redline, found))
+    unsteady = {} if plan.redline is None else unsteady_nodes(plan.redline, done)
     judged = not any(doubt.code in WITHHOLDING for doubt in caveats)
     judged &= not any(check.withholds(metric.figure.name) for check in checks.values())
     sides = {label: Side.of(metric, label, done[label], forks) for label, forks in found.items()}
@@ -562,6 +552,47 @@ def _row(
     )
 
 
+def task_doubts(
+    metric: Metric,
+    plan: Plan,
+    task: Task,
+    found: Mapping[str, ForkSummaries],
+    done: Mapping[str, Sequence[ForkRecord]],
+    *,
+    answers: AnswerCheck | None = None,
+    calibration: Calibration | None = None,
+    noisy: Sequence[Disturbance] = (),
+) -> tuple[Caveat, ...]:
+    """Return every doubt about a task in a metric that does not follow from the comparison itself.
+
+    Args:
+        metric: that is shown.
+        plan: of the forks.
+        task: of the plan.
+        found: label -> the task's summaries, the baseline's first.
+        done: label -> the same forks as a whole.
+        answers: of the engines, if checked.
+        calibration: of the driver, if measured.
+        noisy: forks around which the host's probes stand out.
+    """
+    doubts = (
+        *row_doubts(metric, task, found, answers),
+        *(hits_apart(found) if answers is None and plan.swept is None else ()),
+        *host_doubts(metric, found, noisy),
+        *node_doubts({label: done[label] for label in found}),
+        *floor_doubts(found, calibration),
+        *cold_doubts(plan, task),
+    )
+    if plan.redline is None:
+        return doubts
+    by_clients = plan.redline.by == "clients" and metric.key == REDLINE.key
+    return (
+        *_redline_doubts(plan.redline, found, done),
+        *doubts,
+        *(_whole_clients(plan.redline, found) if by_clients else ()),
+    )
+
+
 def _doubting(comparison: Comparison, doubts: Mapping[str, Caveat]) -> Comparison:
     """A comparison with the doubts about either side; the verdict follows when p-values are adjusted."""
     own = [doubts[label] for label in (comparison.baseline, comparison.contender) if label in doubts]
@@ -582,7 +613,7 @@ def _figures(metric: Metric, label: str, forks: ForkSummaries, check: LoadCheck)
         samples=min((summary.samples for _, summary in forks), default=0),
         # How much there is of an index does not depend on how fast it was filled.
         steady=steadiness([] if metric.figure.built else [summary for _, summary in forks]),
-        stalled=max((stall.share for _, summary in forks for stall in large_stalls(summary)), default=0.0),
+        stalled=most_stalled(summary for _, summary in forks),
         unsupported=unsupported_reason(forks),
         at_least=bounded,
         load=() if searched else check.states,
@@ -653,7 +684,7 @@ def with_imports(analysis: Analysis, imported: Mapping[str, Imported | None]) ->
     return msgspec.structs.replace(analysis, caveats=(*said, *own), order_effects=orders)
 
 
-def redline_doubts(
+def _redline_doubts(
     search: RedlineSpec, found: Mapping[str, ForkSummaries], done: Mapping[str, Sequence[ForkRecord]]
 ) -> Iterator[Caveat]:
     """Doubts about the red-lines of variants, by label; `done` has their steps."""
@@ -674,7 +705,7 @@ def redline_doubts(
             yield caveat.course(label, text)
 
 
-def whole_clients(search: RedlineSpec, found: Mapping[str, ForkSummaries]) -> Iterator[Caveat]:
+def _whole_clients(search: RedlineSpec, found: Mapping[str, ForkSummaries]) -> Iterator[Caveat]:
     """Numbers of clients are cut to a grid that no block shifts, so forks may agree without being equal.
 
     Of two values that are cut to whole steps, either may be a step off: a difference has to be larger.

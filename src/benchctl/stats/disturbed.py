@@ -1,7 +1,7 @@
 """Disturbed forks: host probes that stand out, and waits that took much of a task's measured time."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from statistics import median
 from typing import NamedTuple
 
@@ -152,6 +152,11 @@ def stalled_share(summary: TaskSummary) -> float:
 def large_stalls(summary: TaskSummary) -> list[Stall]:
     """Return those that took so large a share that the task's course is mostly about them."""
     return [stall for stall in stalls(summary) if stall.share >= LARGE_SHARE]
+
+
+def most_stalled(summaries: Iterable[TaskSummary]) -> float:
+    """Return the largest such share of any fork; 0 where it is little in every fork."""
+    return max((stall.share for one in summaries for stall in large_stalls(one)), default=0.0)
 
 
 def _stall(what: str, seconds: float, window_s: float) -> Stall:

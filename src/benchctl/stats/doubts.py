@@ -413,7 +413,7 @@ def row_doubts(
     metric: Metric, task: Task, found: Mapping[str, ForkSummaries], answers: AnswerCheck | None
 ) -> list[Caveat]:
     """Doubts about one task and metric, variant by variant, the baseline first."""
-    doubts = [*_unit_doubts(metric, found), *_load_doubts(metric, task, found)]
+    doubts = [*unit_doubts(metric, found), *_load_doubts(metric, task, found)]
     baseline = next(iter(found))
     for label, forks in found.items():
         doubts += _variant_doubts(metric, task, label, forks)
@@ -775,7 +775,7 @@ def _cut_short(task: Task, label: str, forks: ForkSummaries) -> Iterator[Caveat]
         yield caveat.cut_short(label, block, sent, planned, len(short) - 1)
 
 
-def _unit_doubts(metric: Metric, found: Mapping[str, ForkSummaries]) -> Iterator[Caveat]:
+def unit_doubts(metric: Metric, found: Mapping[str, ForkSummaries]) -> Iterator[Caveat]:
     """Yield variants whose requests count other things, or more of them: their rates are of unlike work."""
     units = {
         label: (one.unit, float(median(weights)))
