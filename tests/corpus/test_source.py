@@ -195,6 +195,25 @@ def test_a_byte_order_mark_before_the_first_document_is_passed_over(packing: str
     assert read(file, 1, 2, home=home) == lines[1]
 
 
+DELETE, INDEX, DOCUMENT = b'{"delete":{"_id":"1"}}\n', b'{"index":{"_id":"1"}}\n', b'{"a":1}\n'
+
+
+@pytest.mark.parametrize("deletes", [1, 2])
+def test_a_delete_action_is_named_by_its_line(tmp_path: Path, deletes: int):
+    path, home = tmp_path / "documents", Home(tmp_path / "home")
+    path.write_bytes(
+        (INDEX + DOCUMENT) * 3000 + DELETE.replace(b'{"', b'{ "', 1) * deletes + INDEX + DOCUMENT
+    )
+    with pytest.raises(UsageError, match=r"line 6,001 of .*documents is a delete action"):
+        local_file(path, index="logs", home=home, has_actions=True)
+
+
+def test_a_document_may_look_like_a_delete_action(tmp_path: Path):
+    path, home = tmp_path / "documents", Home(tmp_path / "home")
+    path.write_bytes((INDEX + DELETE) * 5)
+    assert local_file(path, index="logs", home=home, has_actions=True).held == 5
+
+
 @pytest.mark.parametrize(
     ("raw", "has_actions", "said"),
     [

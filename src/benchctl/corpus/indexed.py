@@ -11,6 +11,7 @@ import hashlib
 import itertools
 import lzma
 import os
+import re
 import tarfile
 import zipfile
 import zlib
@@ -184,10 +185,11 @@ class _Chunks:
 
 # The index of a file, and the packed files' copies.
 
-_FORMAT_VERSION = 3
+_FORMAT_VERSION = 4
 _BLOCK_BYTES = 1 << 22
 _MOST_LINE_BYTES = 1 << 28  # nodes take 100 MB in a request by default
 _EMPTY_LINES = (b"\n\n", b"\n\r\n")
+_DELETE = re.compile(rb'\n[ \t]*\{[ \t]*"delete"[ \t]*:')
 # Compression takes about as long as reading gzip; a higher level saves little.
 _COMPRESSION_LEVEL = 1
 # Of a copy, in sizes of the packed file: bzip2 and Zstandard's high levels pack logs up to twice as densely.
@@ -216,6 +218,8 @@ class FileIndex(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=
     blocks: tuple[Block, ...]
     copy_bytes: int | None = None  # of a packed file's copy
     first_empty: int | None = None  # number of the first empty line, from 0
+    # Number of the first line that deletes a document, if every other line is an action: it has no document.
+    first_delete: int | None = None
 
     def blocks_of(self, start: int, stop: int) -> range:
         """Return the positions in `blocks` of those that hold lines [start, stop)."""
@@ -448,13 +452,15 @@ def _indexed(
     digest = hashlib.sha256()
     entries = []
     at = raw_bytes = lines = 0
-    first_empty: int | None = None
+    first_empty = first_delete = None
     for block in blocks:
         entries.append(Block(at, raw_bytes, lines))
         after_line_end = b"\n" + block
         empty = [place for ending in _EMPTY_LINES if (place := after_line_end.find(ending)) >= 0]
         if first_empty is None and empty:
             first_empty = lines + block.count(b"\n", 0, min(empty))
+        if first_delete is None:
+            first_delete = _first_delete(block, lines)
         count = block.count(b"\n") + (not block.endswith(b"\n"))
         at += write(block)
         digest.update(block)
@@ -474,7 +480,19 @@ def _indexed(
         sha256=digest.hexdigest(),
         blocks=tuple(entries),
         first_empty=first_empty,
+        first_delete=first_delete,
     )
+
+
+def _first_delete(block: bytes, lines: int) -> int | None:
+    """The number of the first even line of a block that is a delete action; `lines` are before the block."""
+    at = 0
+    for match in _DELETE.finditer(b"\n" + block):
+        lines += block.count(b"\n", at, match.start())
+        at = match.start()
+        if lines % 2 == 0:
+            return lines
+    return None
 
 
 def _whole_lines(path: Path, block_bytes: int) -> Iterator[bytes]:

@@ -187,6 +187,11 @@ def local_file(
             f"line {file_index.first_empty + 1:,} of {path} is empty",
             hint="a file of documents has one a line",
         )
+    if has_actions and file_index.first_delete is not None:
+        raise UsageError(
+            f"line {file_index.first_delete + 1:,} of {path} is a delete action, which has no document",
+            hint="benchctl sends what has a document each: index, create and update",
+        )
     held, rest = divmod(file_index.lines, 2 if has_actions else 1)
     if rest:
         raise UsageError(
