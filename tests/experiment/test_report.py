@@ -13,6 +13,7 @@ from benchctl.experiment.report import ExperimentDocument, render, run_lines
 from benchctl.results.figures import Course
 from benchctl.results.model import RunRecord
 from benchctl.results.plan import EvidenceSpec
+from benchctl.track.model import Challenge, Task
 from builders import ES
 from made_experiment import comparison, expect, made_record, made_runs
 
@@ -215,6 +216,22 @@ def test_a_verdict_does_not_hide_what_weakens_it(changes: dict[str, Any], words:
 def test_a_scale_near_the_blogs_is_not_mentioned():
     runs = {name: summarised(run, warmup_samples=200) for name, run in runs_of("fresh", "after").items()}
     assert "Scale:" not in rendered(blog(), runs, "text")
+
+
+@pytest.mark.parametrize(
+    "changes", [{"heap_mb": 4096}, {"segments": 4}, {"restart": "never"}, {"page_cache": "cold"}, {}]
+)
+def test_how_measurements_that_are_compared_differ_beyond_their_challenges_is_told(changes: dict[str, Any]):
+    runs = runs_of("fresh", "after")
+    schedules = (Challenge("other", (Task("range", iterations=300),)),)
+    plan = msgspec.structs.replace(runs["after"].plan, schedules=schedules, **changes)
+    runs["after"] = msgspec.structs.replace(runs["after"], plan=plan)
+    across = made_record([comparison("a", "fresh/os/range", "after/os/range")])
+    text = rendered(across, runs, "text")
+    assert ("fresh and after: " in text) == bool(changes)
+    assert all(name.replace("_", " ") in text for name in changes)
+    within = made_record([comparison("a", "fresh/es/range", "fresh/os/range")])
+    assert "fresh and after: " not in rendered(within, runs, "text")
 
 
 def test_how_variants_differ_is_said_once():

@@ -3,6 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from itertools import product
 from pathlib import Path
 from typing import Final, Literal
 
@@ -60,6 +61,7 @@ from benchctl.report.numbers import (
     visible,
 )
 from benchctl.report.tables import WIDE, break_name, in_spite_of_looks, render_page
+from benchctl.results.likeness import unlike
 from benchctl.results.model import EngineFacts, Environment, RunRecord, RunStatus
 from benchctl.results.plan import EVIDENCE_READERS
 from benchctl.stats.compare import FORKS_FOR_QUOTING, Verdict
@@ -484,11 +486,24 @@ def documents_text(spec: ExperimentSpec) -> str:
     return "all documents" if spec.docs is None else f"{spec.docs:,} documents"
 
 
-def _difference_lines(runs: _Runs) -> Iterator[str]:
-    """Return differences of variants beyond the intended one; what several runs share is stated once."""
+def _difference_lines(runs: _Runs, analysis: ExperimentAnalysis) -> Iterator[str]:
+    """Return how variants differ, and measurements that are compared, beyond their challenges."""
     yield from dict.fromkeys(
         line for run in runs.values() for line in _section(run, "Differences between variants")
     )
+    compared = dict.fromkeys(
+        (one.ref.measurement, other.ref.measurement)
+        for row in analysis.rows
+        for one, other in product(terms_of(row.baseline), terms_of(row.contender))
+    )
+    for one, other in compared:
+        if one in runs and other in runs:
+            first, second = runs[one], runs[other]
+            # Which challenges they run is what most experiments are about, and what their tables say.
+            plan = msgspec.structs.replace(second.plan, schedules=first.plan.schedules)
+            reasons = unlike(first, msgspec.structs.replace(second, plan=plan))
+            if reasons:
+                yield f"{one} and {other}: {'; '.join(reasons)}"
 
 
 def run_lines(record: ExperimentRecord) -> Iterator[str]:
@@ -695,7 +710,7 @@ def _text(record: ExperimentRecord, runs: _Runs, analysis: ExperimentAnalysis, w
         blocks.append(render_page([_narrow_grid(table, spec, notes)], _table_lines(spec), width))
     blocks.append(render_page([], _legend(analysis), width, notes=notes))
     blocks.append(lines(*_scale_lines(analysis)))
-    blocks.append(_listed("How variants differ:", _difference_lines(runs), width))
+    blocks.append(_listed("How sides differ:", _difference_lines(runs, analysis), width))
     blocks.append(_listed("Runs:", run_lines(record), width))
     return "\n".join(block for block in blocks if block)
 
@@ -725,8 +740,8 @@ def _markdown(record: ExperimentRecord, runs: _Runs, analysis: ExperimentAnalysi
     parts.append(_items(_legend(analysis)))
     parts += note_lists(notes)
     parts.append(_items(_scale_lines(analysis)))
-    differences = _items(_difference_lines(runs))
-    parts += ["### How variants differ", differences] if differences else []
+    differences = _items(_difference_lines(runs, analysis))
+    parts += ["### How sides differ", differences] if differences else []
     parts += ["### Runs", "\n".join(["```text", *map(visible, run_lines(record)), "```"])]
     return "\n\n".join(part for part in parts if part) + "\n"
 
@@ -793,7 +808,7 @@ def page(
             notes=[doubt.text for doubt in notes.numbered],
             general=[doubt.text for doubt in notes.general],
             scale=tuple(_scale_lines(analysis)),
-            differences=tuple(_difference_lines(runs)),
+            differences=tuple(_difference_lines(runs, analysis)),
             runs="\n".join(run_lines(record)),
             links=links or {},
             folder=FOLDER,
