@@ -530,6 +530,25 @@ def test_an_interval_may_be_text(tmp_path: Path, interval: float | str, rate: fl
     assert track.challenges["default"].schedule[0].rate_per_s == pytest.approx(rate)
 
 
+@pytest.mark.parametrize(
+    ("operation", "target", "rate", "remarks"),
+    [
+        ({"operation-type": "scroll-search", "pages": 25}, "10 pages/s", 0.4, 0),
+        ({"operation-type": "scroll-search", "pages": 25}, "10 ops/s", 10, 0),
+        ({"operation-type": "search", "pages": 4}, "10 pages/s", 2.5, 0),
+        ({"operation-type": "search"}, "10 pages/s", 10, 0),
+        ({"operation-type": "scroll-search"}, "10 pages/s", 10, 1),
+        ({"operation-type": "multi-search", "searches": [{"body": {}}] * 5}, "10 searches/s", 2, 0),
+    ],
+)
+def test_pages_and_searches_a_second_are_fewer_requests(
+    tmp_path: Path, operation: dict[str, Any], target: str, rate: float, remarks: int
+):
+    track = small(tmp_path, with_schedule({"operation": operation, "target-throughput": target}))
+    assert track.challenges["default"].schedule[0].rate_per_s == pytest.approx(rate)
+    assert len(track.remarks) == remarks
+
+
 TWO_INDICES = {"indices": [{"name": "shop"}, {"name": "logs"}]}
 
 

@@ -22,7 +22,14 @@ from benchctl.track.operations.catalogue import (
     decode_operation,
 )
 from benchctl.track.operations.common import MOST_WAIT_S, Cannot, Operation, Varying
-from benchctl.track.operations.search import Bulk
+from benchctl.track.operations.search import (
+    Bulk,
+    CompositeAgg,
+    MultiSearch,
+    PaginatedSearch,
+    ScrollSearch,
+    Search,
+)
 from benchctl.track.values import check_values
 
 _TYPE = "operation-type"
@@ -512,7 +519,12 @@ class _Reader:
                 f"'{unit}/s' is not a unit of a {operation.type_name} operation",
                 hint="bulk operations count docs/s or ops/s, all others ops/s",
             )
-        return number, 1.0
+        units = _units(operation, unit)
+        if units is None:
+            self._document.note(
+                where, f"has no number of pages: {number:g} pages/s are as many requests a second"
+            )
+        return number / (units or 1), 1.0
 
     def _interval(self, value: float | str | None, where: str) -> float | None:
         """An interval in seconds, from a number or a text with a unit."""
@@ -534,6 +546,15 @@ class _Reader:
         """Whether a target means none: to Rally, so do 0 and an empty text."""
         is_none = isinstance(value, str) and value.strip().lower() in _NO_RATE
         return self._document.lenient and (is_none or not value)
+
+
+def _units(operation: Operation, unit: str) -> int | None:
+    """Pages, searches or other units in a request; None where the operation does not tell."""
+    if unit == "searches" and isinstance(operation, MultiSearch):
+        return len(operation.searches)
+    if unit == "pages" and isinstance(operation, Search | PaginatedSearch | ScrollSearch | CompositeAgg):
+        return None if operation.pages == "all" else operation.pages or 1
+    return 1
 
 
 def _documents(operation: Bulk | Cannot | PluginOperation) -> float | None:
