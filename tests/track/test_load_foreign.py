@@ -13,6 +13,7 @@ from benchctl.track.library import find_track
 from benchctl.track.load import load_challenge, load_track, reject_lacking, reject_unused
 from benchctl.track.model import Challenge, Template, Track
 from benchctl.track.operations.catalogue import PluginOperation
+from benchctl.track.schedule import challenge_json
 from foreign_tracks import BOOKS, SHOP, write_files
 
 
@@ -626,6 +627,10 @@ def test_remarks_are_of_the_challenges_and_operations_that_are_run(tmp_path: Pat
         "$.operations[1]: 'clients' m", "$.challenges[1].schedule[0]:",
     ]  # fmt: skip
     assert len(track.remarks_on(*track.challenges.values())) == 2
+    # Runs keep them, and files of challenges do not have them.
+    loaded, _ = load_challenge("first", track, {})
+    assert loaded.remarks == first
+    assert "remarks" not in challenge_json(loaded)
 
 
 @pytest.mark.parametrize(

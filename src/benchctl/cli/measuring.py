@@ -32,7 +32,7 @@ from benchctl.run.forecast import (
     rate_lines,
 )
 from benchctl.run.host import describe_host
-from benchctl.run.plan import settling_text
+from benchctl.run.plan import settling_text, track_remarks
 from benchctl.run.prepare import check_host
 from benchctl.run.steps import check_work
 from benchctl.run.targets import look_at, seen_text
@@ -141,7 +141,7 @@ def only_say(
         say(seen_text(one, plan.corpus.documents))
     if plan.settled:
         say(settling_text(plan))
-    for line in (*document_lines(plan.corpus.files, track), *rate_lines(plan)):
+    for line in (*track_remarks(plan), *document_lines(plan.corpus.files, track), *rate_lines(plan)):
         say(line)
     host = describe_host()
     block_s = earlier_runs(store, plan, host.fingerprint).block_s(plan)

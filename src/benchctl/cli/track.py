@@ -276,7 +276,7 @@ def show_command(
     _print(table)
     _echo_lacking(track, [challenge])
     echo_plugin(path, track, [challenge], trust=trust)
-    for remark in track.remarks_on(challenge):
+    for remark in challenge.remarks:
         say(f"note: {remark}")
 
 

@@ -25,7 +25,13 @@ _ALIKE = (
 )  # fmt: skip
 
 # Words for listings, which decide nothing.
-_WORDS: Final[dict[str, Any]] = {"default": False, "description": "", "user_info": "", "meta": {}}
+_WORDS: Final[dict[str, Any]] = {
+    "default": False,
+    "description": "",
+    "user_info": "",
+    "meta": {},
+    "remarks": (),
+}
 
 _PLURAL = frozenset(
     {"load_hosts", "segments", "ingest_clients", "schedules", "warmup_challenges", "index_builds"}

@@ -32,6 +32,7 @@ from benchctl.run.host import allowed_cpus, cores_of, describe_host, pin_caveats
 from benchctl.run.micro import micro_caveats, prepare_micro
 from benchctl.run.open_run import OpenRun, data_caveats, host_caveats, load_caveats, sharing_caveats
 from benchctl.run.pilot import PilotBench, run_pilot
+from benchctl.run.plan import track_remarks
 from benchctl.run.plugin import plugin_changes
 from benchctl.run.prepare import (
     Preparation,
@@ -235,6 +236,9 @@ def open_run(
     environment = describe_host()
     clean_scratch(bench.home)
     on_nodes = plan.micro is None
+    remarks = track_remarks(plan)
+    for remark in remarks:
+        bench.observer.note(remark)
     if on_nodes and any(spec.target is None for spec in plan.variants):
         check_memory(plan, environment.memory_bytes)
     bench.store.open()
@@ -271,6 +275,7 @@ def open_run(
         indices={one.spec.name: one.index_facts for one in subjects if one.index_facts is not None},
         builds={subject.spec.name: subject.builds for subject in subjects if len(subject.builds) > 1},
         caveats=(
+            *remarks,
             *host_caveats(environment),
             *sharing_caveats(os.environ),
             *load_caveats(plan, extras.calibration),

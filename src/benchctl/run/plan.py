@@ -444,6 +444,12 @@ def settled(challenge: Challenge, track: Track) -> Challenge:
     return msgspec.structs.replace(challenge, schedule=tuple(map(lengthened, challenge.schedule)))
 
 
+def track_remarks(plan: Plan) -> tuple[str, ...]:
+    """Return what the track's loader remarks on the plan's challenges, for readers."""
+    challenges = (*plan.all_warmups, *plan.schedules)
+    return tuple(dict.fromkeys(remark for one in challenges for remark in one.remarks))
+
+
 def settling_text(plan: Plan) -> str:
     """The raised counts, for readers; empty if none were."""
     if not plan.settled:

@@ -94,6 +94,7 @@ def _plan_operation(options: RunSpec, search: RedlineSpec) -> tuple[Plan, Track]
         schedule=search.schedule,
     )
     challenge = Challenge(name=f"redline-{search.operation}", schedule=(task,))
+    challenge = msgspec.structs.replace(challenge, remarks=track.remarks_on(challenge))
     plan = freeze(options, track, (challenge,))
     return msgspec.structs.replace(plan, redline=search), track.with_challenges(challenge)
 

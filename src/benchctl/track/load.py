@@ -428,7 +428,9 @@ def load_challenge(name: str, track: Track, params: Mapping[str, Any]) -> tuple[
         _override(task, _fitting(overrides, task, operations[task.operation]), changed)
         for task in challenge.schedule
     )
-    found = msgspec.structs.replace(challenge, schedule=tasks)
+    own = () if name in track.challenges else map(str, document.remarks)
+    remarks = tuple(dict.fromkeys([*own, *track.remarks_on(challenge)]))
+    found = msgspec.structs.replace(challenge, schedule=tasks, remarks=remarks)
     try:
         _check(found, track, changed)
     except UsageError:

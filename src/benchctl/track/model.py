@@ -268,6 +268,7 @@ class Challenge(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=
     parameters: dict[str, Any] = {}
     # Of its steps: as they are written, or at random, another one in each block, by the run's seed.
     order: StepOrder = "written"
+    remarks: tuple[str, ...] = ()  # of the loader on its file and on the track, as far as they bear on it
 
     @property
     def steps(self) -> tuple[tuple[int, ...], ...]:

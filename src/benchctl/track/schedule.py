@@ -695,7 +695,7 @@ def challenge_text(challenge: Challenge) -> str:
 def challenge_json(challenge: Challenge) -> dict[str, Any]:
     """Return the same as an object; see `challenge_text`."""
     plain = msgspec.to_builtins(challenge)
-    kept = {key: value for key, value in plain.items() if key not in ("operations", "schedule")}
+    kept = {key: value for key, value in plain.items() if key not in ("operations", "schedule", "remarks")}
     writer = _Writer(challenge)
     return {**kept, "schedule": [writer.element(places) for places in challenge.steps]}
 
