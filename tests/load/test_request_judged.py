@@ -233,6 +233,31 @@ QUERY = {"type": "parsing_exception", "reason": "unknown query [distance_feature
             "x: script_lang not supported [painless]",
         ),
         (
+            {
+                "root_cause": [{"type": "query_shard_exception", "reason": "script_score: not loaded"}],
+                "type": "search_phase_execution_exception",
+                "failed_shards": [
+                    {
+                        "shard": 0,
+                        "reason": {
+                            "type": "query_shard_exception",
+                            "reason": "script_score: the script could not be loaded",
+                            "caused_by": {"type": "x", "reason": "script_lang not supported [painless]"},
+                        },
+                    }
+                ],
+            },
+            "x: script_lang not supported [painless]",
+        ),
+        (
+            {"type": "x", "reason": "unable to put stored script with unsupported lang [mustache]"},
+            "x: unable to put stored script with unsupported lang [mustache]",
+        ),
+        (
+            {"type": "parse_exception", "reason": "No processor type exists with name [script]"},
+            "parse_exception: No processor type exists with name [script]",
+        ),
+        (
             "no handler found for uri [/_query] and method [POST]",
             "no handler found for uri [/_query] and method [POST]",
         ),
@@ -272,7 +297,7 @@ def test_other_errors_are_not_unsupported(status: int, error: object):
 
 
 @pytest.mark.parametrize(
-    "path", ["/_sql", "/_query", "/_query?pretty=true", "/_data_stream/logs", "/_transform/t"]
+    "path", ["/_sql", "/_reindex", "/_query", "/_query?pretty=true", "/_data_stream/logs", "/_transform/t"]
 )
 def test_a_node_that_takes_an_endpoint_for_an_index_lacks_it(path: str):
     error = f"Incorrect HTTP method for uri [{path}] and method [POST], allowed: [GET, HEAD, PUT, DELETE]"

@@ -155,6 +155,11 @@ class _Cause(msgspec.Struct):
     reason: str | None = None
     root_cause: list["_Cause"] = []
     caused_by: "_Cause | None" = None
+    failed_shards: list["_ShardFailure"] = []
+
+
+class _ShardFailure(msgspec.Struct):
+    reason: _Cause | None = None
 
 
 class _ErrorResponse(msgspec.Struct):
@@ -163,11 +168,10 @@ class _ErrorResponse(msgspec.Struct):
 
 class _Part(msgspec.Struct):
     error: _Cause | str | None = None
-    reason: _Cause | None = None  # of a failed shard
 
 
 class _FailedShards(msgspec.Struct):
-    failures: list[_Part] = []
+    failures: list[_ShardFailure] = []
 
 
 class _Parts(msgspec.Struct):
@@ -568,6 +572,8 @@ def _causes(cause: _Cause) -> Iterator[_Cause]:
     while waiting:
         one = waiting.pop()
         yield one
+        # What a query does not say of itself, its shards may: why a script could not be loaded.
+        waiting.extend(shard.reason for shard in one.failed_shards if shard.reason is not None)
         if one.caused_by is not None:
             waiting.append(one.caused_by)
         waiting.extend(reversed(one.root_cause))

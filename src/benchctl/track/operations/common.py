@@ -353,10 +353,11 @@ UNKNOWN_TYPE = "named_object_not_found_exception"
 _UNKNOWN = re.compile(
     r"unknown (?:query|aggregation|suggester|suggestion|rescorer)\b"
     r"|no \[[\w-]+\] registered for \["
-    r"|script_lang not supported"
+    r"|script_lang not supported|stored script with unsupported lang"
+    r"|no processor type exists with name"
     r"|no handler found for uri"
     # A node that lacks these takes them for names of indices, which have no such method.
-    r"|incorrect http method for uri \[/_(?:sql|query|data_stream/|transform/)"
+    r"|incorrect http method for uri \[/_(?:sql|query|reindex|data_stream/|transform/)"
     r"|setting \[search\.concurrent[\w.]*\], not recognized"
     r"|unknown key for a ",
     re.IGNORECASE,
