@@ -16,9 +16,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from benchctl.disk import RESERVE_BYTES
+from benchctl.engine import prepared_index
 from benchctl.engine.distribution import Installation, PluginFacts
 from benchctl.engine.prepared_index import (
     INDEX_FORMAT,
+    DamagedIndexError,
     IndexKey,
     PreparedIndex,
     building,
@@ -37,6 +39,12 @@ from builders import CORPUS
 FACTS = IndexFacts("k", 1, 1, (), IngestReport(1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1))
 
 
+def lucene_file(content: bytes) -> bytes:
+    """A file as Lucene ends it."""
+    whole = content + struct.pack(">II", 0xC02893E8, 0)
+    return whole + struct.pack(">Q", zlib.crc32(whole))
+
+
 @pytest.fixture
 def prepared(tmp_path: Path) -> PreparedIndex:
     root = tmp_path / "prepared"
@@ -51,14 +59,8 @@ def prepared(tmp_path: Path) -> PreparedIndex:
     ):
         path = root / relative
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(relative, encoding="utf-8")
+        path.write_bytes(lucene_file(relative.encode()))
     return PreparedIndex(root, FACTS)
-
-
-def lucene_file(content: bytes) -> bytes:
-    """A file as Lucene ends it."""
-    whole = content + struct.pack(">II", 0xC02893E8, 0)
-    return whole + struct.pack(">Q", zlib.crc32(whole))
 
 
 @pytest.fixture
@@ -113,7 +115,51 @@ def test_a_damaged_index_is_not_used_and_its_folder_is_named(
     (root / "data" / SEGMENT).write_bytes(b"flipped")
     with pytest.raises(BenchctlError, match=f"the prepared index {root} is damaged: .*{SEGMENT}") as caught:
         find_prepared(home, key.folder_name)
-    assert caught.value.hint == f"delete {root}; the next run builds it again"
+    assert caught.value.hint == "the next run builds it again"
+
+
+def flip(path: Path) -> None:
+    """Change a bit as a disk does: size and time stay."""
+    stat, content = path.stat(), bytearray(path.read_bytes())
+    content[0] ^= 1
+    path.write_bytes(content)
+    os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+
+
+def test_a_bit_that_a_disk_flips_is_found_by_a_fork_or_the_next_day(
+    whole: PreparedIndex, key: IndexKey, tmp_path: Path
+):
+    home = Home(tmp_path / "home")
+    root = home.indices / key.folder_name
+    shutil.copytree(whole.root, root)
+    (root / "manifest.json").write_bytes(msgspec.json.encode(whole.facts))
+    found = find_prepared(home, key.folder_name)
+    assert found is not None
+    flip(root / "data" / SEGMENT)
+    assert find_prepared(home, key.folder_name) == found
+    marker = root / "found-whole.json"
+    day_ago = marker.stat().st_mtime - 86_401
+    os.utime(marker, (day_ago, day_ago))
+    with pytest.raises(DamagedIndexError, match=SEGMENT):
+        find_prepared(home, key.folder_name)
+    flip(root / "data" / SEGMENT)
+    assert find_prepared(home, key.folder_name) == found
+    flip(root / "data" / SEGMENT)
+    with pytest.raises(DamagedIndexError, match=SEGMENT):
+        copy_index(found, tmp_path / "fork")
+    assert not (tmp_path / "fork").exists()
+    # From now on nobody takes it for whole.
+    with pytest.raises(DamagedIndexError, match=SEGMENT):
+        find_prepared(home, key.folder_name)
+
+
+def test_a_fork_reads_some_files_of_many(whole: PreparedIndex, monkeypatch: pytest.MonkeyPatch):
+    sizes = [path.stat().st_size for path in map(whole.data.joinpath, prepared_index.stamps(whole.data))]
+    monkeypatch.setattr(prepared_index, "_SAMPLE_BYTES", max(sizes))
+    chosen = prepared_index._sample(whole.data)
+    assert 0 < len(chosen) < len(sizes)
+    assert sum(path.stat().st_size for path in chosen) <= max(sizes)
+    assert len({tuple(prepared_index._sample(whole.data)) for _ in range(50)}) > 1
 
 
 def test_an_index_that_was_whole_is_read_again_only_when_a_file_of_it_is_another(
@@ -127,12 +173,9 @@ def test_an_index_that_was_whole_is_read_again_only_when_a_file_of_it_is_another
     found = find_prepared(home, key.folder_name)
     assert found is not None
     copy_index(found, tmp_path / "fork")  # links are no change
-    stat, content = segment.stat(), bytearray(segment.read_bytes())
-    content[0] ^= 1
-    segment.write_bytes(content)
-    os.utime(segment, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+    stat = segment.stat()
+    flip(segment)
     assert find_prepared(home, key.folder_name) == found  # nobody read it
-    assert SEGMENT in found.damage()
     os.utime(segment, ns=(stat.st_atime_ns, stat.st_mtime_ns + 1))
     with pytest.raises(BenchctlError, match=SEGMENT):
         find_prepared(home, key.folder_name)
@@ -159,7 +202,7 @@ def test_changing_a_copy_leaves_the_original(prepared: PreparedIndex, tmp_path: 
     translog.write_text("rewritten in place", encoding="utf-8")
     (tmp_path / "copy/indices/AbC/0/index/_0.cfs").unlink()
     for name, path in files(prepared.data).items():
-        assert path.read_text(encoding="utf-8") == f"data/{name}"
+        assert path.read_bytes() == lucene_file(f"data/{name}".encode())
 
 
 @pytest.mark.parametrize("number", [errno.EXDEV, errno.EPERM, errno.EMLINK])
@@ -172,9 +215,7 @@ def test_where_linking_is_impossible_everything_is_copied(
     monkeypatch.setattr(os, "link", refuse)
     copy_index(prepared, tmp_path / "copy")
     copied = files(tmp_path / "copy")
-    assert (
-        copied["indices/AbC/0/index/_0.cfs"].read_text(encoding="utf-8") == "data/indices/AbC/0/index/_0.cfs"
-    )
+    assert copied[SEGMENT].read_bytes() == lucene_file(f"data/{SEGMENT}".encode())
     assert all(path.stat().st_nlink == 1 for path in copied.values())
 
 

@@ -132,7 +132,7 @@ def test_a_node_that_cannot_read_its_copy_leads_to_the_damaged_build(subject: Su
     assert told.message.startswith(
         f"es died; the prepared index {builds[1].root} is damaged: the content of "
     )
-    assert told.hint == f"delete {builds[1].root}; the next run builds it again"
+    assert told.hint == "the next run builds it again"
 
 
 def test_what_begins_on_nothing_gets_an_empty_workspace(subject: Subject, tmp_path: Path):

@@ -3,11 +3,12 @@
 import errno
 import hashlib
 import os
+import random
 import shutil
 import struct
 import time
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -42,6 +43,14 @@ _FOOTER = struct.Struct(">IIQ")
 _FOOTER_MAGIC = 0xC02893E8
 _CHECKSUM_BYTES = 8
 _PIECE_BYTES = 2**20
+# A disk may change bytes without a trace in size and time. All files are read once a day, and some for every
+# fork: about a tenth of a second's worth.
+_WHOLE_FOR_S = 86_400.0
+_SAMPLE_BYTES = 64 << 20
+
+
+class DamagedIndexError(BenchctlError):
+    """A prepared index whose files are not what they were."""
 
 
 class Entry(NamedTuple):
@@ -124,13 +133,33 @@ def _damage_of(data: Path, store_bytes: int) -> str:
 
     Reads all files: a node checks most of them only when a search reads them, if at all.
     """
-    for entry in _checksummed(data):
-        if not _has_valid_checksum(entry.source):
-            return f"the content of {entry.source.relative_to(data)} does not match its checksum"
+    if damage := _damage_among(data, (entry.source for entry in _checksummed(data))):
+        return damage
     found_bytes = sum(entry.source.stat().st_size for entry in _segments(data))
     if found_bytes < store_bytes:
         return f"its segments have {found_bytes:,} bytes, and had {store_bytes:,} when it was built"
     return ""
+
+
+def _damage_among(data: Path, files: Iterable[Path]) -> str:
+    """What is wrong with the first damaged one of some files; empty for nothing."""
+    damaged = next((file for file in files if not _has_valid_checksum(file)), None)
+    return (
+        "" if damaged is None else f"the content of {damaged.relative_to(data)} does not match its checksum"
+    )
+
+
+def _sample(data: Path) -> list[Path]:
+    """Choose files at random that are read in no time; the daily check is for larger ones."""
+    files = [entry.source for entry in _checksummed(data)]
+    random.SystemRandom().shuffle(files)
+    chosen, left = [], _SAMPLE_BYTES
+    for file in files:
+        size = file.stat().st_size
+        if size <= left:
+            chosen.append(file)
+            left -= size
+    return chosen
 
 
 def _has_valid_checksum(file: Path) -> bool:
@@ -253,16 +282,24 @@ class PreparedIndex:
     @property
     def rebuilt_by(self) -> str:
         """Hint about a damaged index."""
-        return f"delete {self.root}; the next run builds it again"
+        return "the next run builds it again"
+
+    def doubt(self) -> None:
+        """Have the index read as a whole before it is used again."""
+        with suppress(OSError):
+            (self.root / _WHOLE_NAME).unlink(missing_ok=True)
 
     def damage(self) -> str:
         """Read all files and return what is damaged; empty if nothing is."""
         try:
-            return _damage_of(
+            damage = _damage_of(
                 self.data, self.facts.store_bytes if self.held_bytes is None else self.held_bytes
             )
         except OSError as err:
-            return f"it cannot be read: {err.strerror or err}"
+            damage = f"it cannot be read: {err.strerror or err}"
+        if damage:
+            self.doubt()
+        return damage
 
 
 class _Part(msgspec.Struct, frozen=True):
@@ -278,11 +315,11 @@ def find_prepared(home: Home, name: str, nodes: Sequence[str] | None = None) -> 
     Of one whose nodes are on several hosts, `nodes` are those that are to be on this one.
 
     Only a manifest, written last, makes a folder a prepared index. Its files are checked, at about a gigabyte
-    a second, unless they were before and have not changed since: a node would silently search most damaged
-    ones.
+    a second, unless they were within a day and have not changed since: a node would silently search most
+    damaged ones.
 
     Raises:
-        BenchctlError: If the index is damaged.
+        DamagedIndexError: If the index is damaged.
     """
     root = home.indices / name
     part: _Part | None = None
@@ -295,9 +332,8 @@ def find_prepared(home: Home, name: str, nodes: Sequence[str] | None = None) -> 
     except FileNotFoundError:
         return None
     except (OSError, msgspec.DecodeError) as err:
-        raise BenchctlError(
-            f"the prepared index {root} is damaged: {err}",
-            hint=f"delete {root}; the next run builds it again",
+        raise DamagedIndexError(
+            f"the prepared index {root} is damaged: {err}", hint="the next run builds it again"
         ) from err
     files = facts.files
     if not files:
@@ -307,10 +343,12 @@ def find_prepared(home: Home, name: str, nodes: Sequence[str] | None = None) -> 
     held_bytes = None if part is None else part.segment_bytes
     found = PreparedIndex(root, msgspec.structs.replace(facts, cached=True, files=files), held_bytes)
     with suppress(OSError, msgspec.DecodeError):
-        if msgspec.json.decode(read_file(root / _WHOLE_NAME), type=_Stamps) == stamps(found.data):
+        age_s = time.time() - (root / _WHOLE_NAME).stat().st_mtime
+        checked = msgspec.json.decode(read_file(root / _WHOLE_NAME), type=_Stamps)
+        if 0 <= age_s < _WHOLE_FOR_S and checked == stamps(found.data):
             return found
     if damage := found.damage():
-        raise BenchctlError(f"the prepared index {root} is damaged: {damage}", hint=found.rebuilt_by)
+        raise DamagedIndexError(f"the prepared index {root} is damaged: {damage}", hint=found.rebuilt_by)
     # If the home cannot be written, the next run checks again.
     with suppress(OSError), replacing(root / _WHOLE_NAME) as partial:
         partial.write_bytes(msgspec.json.encode(stamps(found.data)))
@@ -409,13 +447,21 @@ def copy_index(prepared: PreparedIndex, target: Path) -> float:
 
     Lucene never rewrites a file of its `index` folders, so those are hard-linked where the file system can.
     Everything else (cluster state, translog with its checkpoints, which are rewritten in place) is copied.
-    The target is a data folder that does not exist yet.
+    The target is a data folder that does not exist yet. A sample of the files is read, see `_sample`.
 
     Raises:
+        DamagedIndexError: If a file of the sample is damaged.
         BenchctlError: If there is no space, or the source cannot be read.
     """
     start = time.monotonic()
     try:
+        if damage := _damage_among(prepared.data, _sample(prepared.data)):
+            prepared.doubt()
+            raise DamagedIndexError(
+                f"the prepared index {prepared.root} is damaged: {damage}; forks since it was last found "
+                "whole may have searched it",
+                hint=f"{prepared.rebuilt_by}; do not report the figures of this one",
+            )
         for entry in entries(prepared.data, target):
             if entry.is_folder:
                 entry.target.mkdir(parents=True)

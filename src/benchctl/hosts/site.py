@@ -22,7 +22,7 @@ from benchctl.engine.launch import Starts, starts_of
 from benchctl.engine.lucene_files import bytes_by_kind
 from benchctl.engine.node import Node
 from benchctl.engine.plugins_and_jars import Equipment, equip
-from benchctl.engine.prepared_index import copy_index, find_prepared, keep, part_damage
+from benchctl.engine.prepared_index import DamagedIndexError, copy_index, find_prepared, keep, part_damage
 from benchctl.engine.telemetry import Usage
 from benchctl.errors import BenchctlError
 from benchctl.home import Home, open_folder
@@ -130,7 +130,11 @@ class Site:
 
     def find(self, name: str, nodes: Sequence[str]) -> IndexFacts | None:
         """Return a prepared index, if the part of these nodes is here; see `find_prepared`."""
-        prepared = find_prepared(self._home, name, nodes)
+        try:
+            prepared = find_prepared(self._home, name, nodes)
+        except DamagedIndexError:
+            # It is built again, on all hosts.
+            return None
         return None if prepared is None else prepared.facts
 
     def damage(self, name: str) -> str:

@@ -18,7 +18,7 @@ from benchctl.engine.distribution import Installation
 from benchctl.engine.evidence import check_runtime
 from benchctl.engine.launch import Starts, starts_of
 from benchctl.engine.plugins_and_jars import Equipment, check_asked, equip
-from benchctl.engine.prepared_index import IndexKey, PreparedIndex, find_prepared
+from benchctl.engine.prepared_index import DamagedIndexError, IndexKey, PreparedIndex, find_prepared
 from benchctl.engine.settings import check_usable
 from benchctl.engine.target import explained
 from benchctl.errors import BenchctlError, UsageError
@@ -113,7 +113,7 @@ def prepare_subject(
         return subject
     keys = index_keys(builder, spec, plan, track)
     observer.stage(f"{spec.name}: prepared index")
-    found = _prepared(home, keys, spread)
+    found = _prepared(home, keys, spread, observer)
     missing = found.count(None)
     shop = Workshop(home, jdk, building_heap_mb(plan), parcels, keeping, observer, spread)
     builds = []
@@ -122,7 +122,7 @@ def prepare_subject(
         if index is None and plan.index_builds > 1:
             yield
             # A variant with the same index may have built it meanwhile.
-            index = _prepared(home, [key], spread)[0]  # noqa: PLW2901 - see above
+            index = _prepared(home, [key], spread, observer)[0]  # noqa: PLW2901 - see above
         number = f", build {key.build + 1} of {plan.index_builds}" if plan.index_builds > 1 else ""
         title = f"{builder.engine} {builder.version}{number}"
         builds.append(index or build_index(shop, key, title=title, more=missing))
@@ -219,14 +219,24 @@ def _identity(equipment: Equipment) -> tuple[str, ...]:
     )
 
 
-def _prepared(home: Home, keys: Sequence[IndexKey], spread: Spread | None) -> list[PreparedIndex | None]:
-    """The prepared indices of these keys; None for what is missing, if only on one of several hosts."""
+def _prepared(
+    home: Home, keys: Sequence[IndexKey], spread: Spread | None, observer: Observer
+) -> list[PreparedIndex | None]:
+    """The prepared indices of these keys; None for what is missing or damaged, if only on one host."""
+
+    def find(name: str, nodes: Sequence[str] | None = None) -> PreparedIndex | None:
+        try:
+            return find_prepared(home, name, nodes)
+        except DamagedIndexError as err:
+            observer.note(f"{err.message}; it is built again")
+            return None
+
     if spread is None:
-        return [find_prepared(home, key.folder_name) for key in keys]
+        return [find(key.folder_name) for key in keys]
     found: list[PreparedIndex | None] = []
     with reaching(spread, home) as there:
         for key in keys:
-            index = find_prepared(home, key.folder_name, spread.own)
+            index = find(key.folder_name, spread.own)
             parts = {} if there is None else there.on_all("find", key.folder_name, of_nodes=True)
             whole = index is not None and all(part == index.facts for part in parts.values())
             found.append(index if whole else None)
