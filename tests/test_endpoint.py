@@ -21,6 +21,8 @@ from benchctl.errors import UsageError
         ("http://[::1]:9200", ("http://[::1]:9200",)),
         ("https://Cloud.example", ("https://cloud.example:443",)),
         ("http://plain.example", ("http://plain.example:80",)),
+        ("https://gate/team-a/es/", ("https://gate:443/team-a/es",)),
+        ("http://a:1/x y", ("http://a:1/x%20y",)),
     ],
 )
 def test_addresses_are_read(text: str, hosts: tuple[str, ...]):
@@ -29,7 +31,7 @@ def test_addresses_are_read(text: str, hosts: tuple[str, ...]):
 
 @pytest.mark.parametrize(
     "text",
-    ["", "localhost:9200", "ftp://a:1", "http://", "http://a:1/prefix", "http://a:1?x=1", "http://a:99999",
+    ["", "localhost:9200", "ftp://a:1", "http://", "http://a:1/#x", "http://a:1?x=1", "http://a:99999",
      "a,b", "http://a:1,http://a:1/"],
 )  # fmt: skip
 def test_what_is_no_address_is_refused(text: str):

@@ -142,13 +142,15 @@ TARGET_OPTIONS = OptionNames()
 class Endpoint:
     """A cluster as clients see it."""
 
-    hosts: tuple[str, ...]  # scheme, host and port of every address, such as `https://search-1:9200`
+    # Scheme, host, port and path of every address, such as `https://search-1:9200` or `https://gate:443/team-a`.
+    hosts: tuple[str, ...]
     auth: Auth | None = None
     ca: Path | None = None
     verify: bool = True
     options: OptionNames = TARGET_OPTIONS
     # Whether it may go on without some of its hosts: nodes that benchctl itself watches.
     lossy: bool = False
+    proxy: str | None = None  # URL of the proxy on the way to it; benchctl's own nodes never have one
 
     @classmethod
     def of(cls, hosts: "str | Endpoint") -> "Endpoint":
@@ -256,12 +258,29 @@ def _read_host(text: str, options: OptionNames) -> str:
         raise UsageError(
             f"'{text}' is not the address of a host", hint="write it as https://HOST:9200 or http://HOST:9200"
         )
-    if parts.path not in {"", "/"} or parts.query or parts.fragment:
-        raise UsageError(
-            f"'{text}' is more than the address of a host", hint="leave out what follows the port"
-        )
+    if parts.query or parts.fragment:
+        raise UsageError(f"'{text}' is more than an address", hint="leave out what follows its path")
     name = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
-    return f"{parts.scheme}://{name}:{_DEFAULT_PORTS[parts.scheme] if port is None else port}"
+    path = quote(parts.path.rstrip("/"), safe="/%:;=+,!$&'()*~-._")
+    return f"{parts.scheme}://{name}:{_DEFAULT_PORTS[parts.scheme] if port is None else port}{path}"
+
+
+def read_proxy(text: str) -> str:
+    """Return the URL of a proxy.
+
+    Raises:
+        UsageError: If it is not an http or https address, or holds credentials.
+    """
+    if "@" in text:
+        raise UsageError("the proxy's URL holds credentials, which other users see in the list of processes")
+    try:
+        parts = urlsplit(text)
+        valid = parts.scheme in _DEFAULT_PORTS and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        valid = False
+    if not valid or parts.path not in {"", "/"} or parts.query or parts.fragment:
+        raise UsageError(f"invalid proxy '{text}'", hint="write it as http://HOST:3128")
+    return text.rstrip("/")
 
 
 def is_loopback(host: str) -> bool:

@@ -28,7 +28,7 @@ from urllib3.exceptions import (
 )
 from urllib3.util import Url, parse_url
 
-from benchctl.endpoint import Signing, tls_context
+from benchctl.endpoint import Endpoint, Signing, tls_context
 from benchctl.errors import BenchctlError
 
 Progress = Callable[[str, int, int], None]
@@ -198,6 +198,7 @@ class Courier:
         verify: whether certificates are checked.
         signing: what requests are signed with.
         outside: go through the proxies that the environment names.
+        proxy: URL of the proxy to go through.
         follows: go where redirections lead. Credentials of the address stay with its host, `~/.netrc` has
             those of others, and what was asked over TLS goes on over TLS.
     """
@@ -210,16 +211,23 @@ class Courier:
         signing: Signing | None = None,
         outside: bool = False,
         follows: bool = False,
+        proxy: str | None = None,
     ) -> None:
         self._ca = ca
         self._verify = verify
         self._signing = signing
         self._outside = outside
         self._follows = follows
+        self._proxy = proxy or ""
         self._managers: dict[str, urllib3.PoolManager] = {}
         self._exchanges: set[_Exchange] = set()
         if not verify:
             urllib3.disable_warnings(InsecureRequestWarning)
+
+    @classmethod
+    def to(cls, endpoint: Endpoint) -> Self:
+        """Return a courier to a cluster: with its certificates, signatures and proxy."""
+        return cls(ca=endpoint.ca, verify=endpoint.verify, signing=endpoint.signing, proxy=endpoint.proxy)
 
     def __enter__(self) -> Self:
         return self
@@ -343,7 +351,7 @@ class Courier:
 
     def _manager(self, target: Url) -> urllib3.PoolManager:
         """Return the pools for a host, or for the proxy on the way to it."""
-        proxy = ""
+        proxy = self._proxy
         if self._outside and target.host is not None and not proxy_bypass(target.host):
             proxies = getproxies()
             proxy = proxies.get(str(target.scheme)) or proxies.get("all") or ""

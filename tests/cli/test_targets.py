@@ -27,6 +27,7 @@ def test_options_meet_at_their_target(tmp_path: Path):
         TargetOptions(
             targets=("es=https://a:1,https://b:2", "os-prod=http://127.0.0.1:9200"),
             authorities=(f"es={ca}",),
+            proxies=("es=http://proxy:3128/",),
             auth_files=("os-prod=secret.yml",),
             restart_commands=("es=systemctl restart 'my node'",),
             insecure=("os-prod",),
@@ -37,6 +38,7 @@ def test_options_meet_at_their_target(tmp_path: Path):
         "es": TargetSpec(
             ("https://a:1", "https://b:2"),
             ca=str(ca),
+            proxy="http://proxy:3128",
             restart_command=("systemctl", "restart", "my node"),
             fill=True,
         ),
@@ -62,6 +64,9 @@ def test_options_meet_at_their_target(tmp_path: Path):
         (TargetOptions((ES,), auth_files=("os=x.yml",)), "--target-auth is given for 'os'"),
         (TargetOptions((ES,), restart_commands=("os=true",)), "--restart-command is given for 'os'"),
         (TargetOptions((ES,), insecure=("os",)), "--insecure is given for 'os'"),
+        (TargetOptions((ES,), proxies=("os=http://a:1",)), "--proxy is given for 'os'"),
+        (TargetOptions((ES,), proxies=("es=http://me:hunter2@a:1",)), "holds credentials"),
+        (TargetOptions((ES,), proxies=("es=socks5://a:1",)), "invalid proxy"),
         (TargetOptions((ES,), restart_commands=("es='open",)), "No closing quotation"),
         (TargetOptions((ES,), restart_commands=("es= ",)), "is empty"),
         (TargetOptions((ES,), authorities=("es=/no/such.pem",)), "cannot be read"),

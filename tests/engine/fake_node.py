@@ -61,9 +61,8 @@ def fake_node(tls: ssl.SSLContext | None = None) -> Iterator[FakeNode]:
             answer = answer() if callable(answer) else answer
             data = answer if isinstance(answer, bytes) else json.dumps(answer).encode()
             self.send_response(status)
-            self.send_header("Content-Type", "application/json")
             self.send_header("Content-Length", str(len(data)))
-            for name, value in fake.headers.items():
+            for name, value in {"Content-Type": "application/json", **fake.headers}.items():
                 self.send_header(name, value)
             self.end_headers()
             self.wfile.write(data)

@@ -62,11 +62,11 @@ def test_a_node_that_hangs_is_given_up(wire: ClientWire, node: FakeNode):
     assert caught.value.status == 0
 
 
-def test_an_answer_that_is_no_json_is_no_answer(wire: ClientWire, node: FakeNode):
+def test_an_answer_that_is_no_json_is_told_with_its_status(wire: ClientWire, node: FakeNode):
     node.answers["POST", "/big5/_search"] = (200, b"{half")
     with pytest.raises(NodeRequestError) as caught:
         wire.send("POST", "/big5/_search", {}, {}, PATIENCE_S)
-    assert caught.value.status == 0
+    assert (caught.value.status, caught.value.trouble) == (200, Trouble.NO_JSON)
 
 
 def test_an_answer_that_is_nested_beyond_reason_is_told(wire: ClientWire, node: FakeNode):

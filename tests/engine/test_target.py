@@ -131,7 +131,7 @@ def test_a_data_stream_is_counted_with_all_that_is_behind_it(node: FakeNode, cli
     counted = {f".ds-logs-x-{number}": {"primaries": {"docs": {"count": number}}} for number in (1, 2)}
     node.answers[stats] = (200, {"indices": counted})
     settings = {name: {"settings": {"index.number_of_shards": "2"}} for name in counted}
-    node.answers["GET", "/logs-x/_settings/index.number_of_shards"] = (200, settings)
+    node.answers["GET", "/logs-x/_settings"] = (200, settings)
     assert find_data_stream(client, "logs-x") == ClusterIndex(documents=3, shards=4)
 
 
@@ -141,11 +141,65 @@ def test_an_index_is_found_missing_or_something_else(node: FakeNode, client: Sea
     assert find_index(client, "big5") is None
     node.answers[stats] = (200, {"indices": {"big5": {"primaries": {"docs": {"count": 7}}}}})
     settings = {"big5": {"settings": {"index.number_of_shards": "3"}}}
-    node.answers["GET", "/big5/_settings/index.number_of_shards"] = (200, settings)
+    node.answers["GET", "/big5/_settings"] = (200, settings)
     assert find_index(client, "big5") == ClusterIndex(documents=7, shards=3)
-    node.answers[stats] = (200, {"indices": {"big5-000001": {}}})
-    with pytest.raises(BenchctlError, match="stands for other indices there: big5-000001"):
+    node.answers[stats] = (200, {"indices": {"big5-000001": {"primaries": {"docs": {"count": 7}}}}})
+    with pytest.raises(BenchctlError, match="matches other indices there: big5-000001"):
         find_index(client, "big5")
+    node.answers[stats] = (200, {"indices": {}})
+    with pytest.raises(BenchctlError, match="'big5' is red"):
+        find_index(client, "big5")
+
+
+SERVERLESS = (410, {"error": {"type": "api_not_available_exception", "reason": "not in serverless mode"}})
+
+
+def test_a_cluster_without_apis_of_nodes_is_what_it_says_at_its_root(node: FakeNode, client: SearchClient):
+    for path in (NODES[1], STARTS[1], SEARCHES[1], CPU[1], "/big5/_stats/docs"):
+        node.answers["GET", path] = SERVERLESS
+    version = {"number": "8.11.0", "build_flavor": "serverless", "build_hash": "00"}
+    node.answers["GET", "/"] = (200, {"version": version})
+    assert describe_cluster(client) == ClusterFacts(
+        "elasticsearch", "8.11.0", "00", "unknown", "unknown", (), ()
+    )
+    node.answers["GET", "/"] = (200, {"version": {"distribution": "opensearch", "number": "2.11.0"}})
+    assert describe_cluster(client).engine == "opensearch"
+    assert (node_starts(client), searches_run(client), cpu_used_ms(client)) == ({}, None, None)
+    node.answers["GET", "/big5/_settings"] = (200, {"big5": {"settings": {}}})
+    node.answers["GET", "/big5/_count"] = (200, {"count": 5})
+    assert find_index(client, "big5") == ClusterIndex(documents=5, shards=1)
+    node.answers["GET", "/big5/_settings"] = (404, {"error": "no such index"})
+    assert find_index(client, "big5") is None
+
+
+def test_what_a_cluster_leaves_out_is_unknown(node: FakeNode, client: SearchClient):
+    node.answers[NODES] = (200, {"nodes": {"x": {"version": "8.11.0"}}})
+    node.answers["GET", "/"] = (200, {"version": {"build_flavor": "default"}})
+    assert describe_cluster(client) == ClusterFacts(
+        "elasticsearch", "8.11.0", "unknown", "unknown", "unknown unknown", (), ()
+    )
+    node.answers[STARTS] = (200, {"nodes": {"x": {"name": "x", "roles": ["data"]}}})
+    assert node_starts(client) == {"x": 0}
+    for asked in (SEARCHES, CPU):
+        node.answers[asked] = (200, {"nodes": {"x": {"indices": {}}}})
+    assert (searches_run(client), cpu_used_ms(client)) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "message"),
+    [
+        (200, {"nodes": {"x": {}}}, "GET /_nodes/jvm,plugins was answered with status 200: .* no 'version'"),
+        (200, b"<html>Welcome</html>", r"answers with a web page \(HTTP 200\)"),
+        (503, "<html>Gr\u00f6\u00dfe</html>".encode("latin-1"), r"answers with a web page \(HTTP 503\)"),
+    ],
+)
+def test_another_answer_is_told_with_its_status(node: FakeNode, status: int, body: Any, message: str):
+    node.answers[NODES] = (status, body)
+    if isinstance(body, bytes):
+        node.headers = {"Content-Type": "text/html"}
+    with pytest.raises(BenchctlError, match=message) as caught:
+        identify(Address("prod", loopback(node.port)))
+    assert f"prod at http://127.0.0.1:{node.port}" in caught.value.message
 
 
 def test_all_nodes_count(node: FakeNode, client: SearchClient, use: Attach):

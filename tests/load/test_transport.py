@@ -304,6 +304,27 @@ def test_credentials_go_with_every_request_and_into_no_message(serve: Serve):
     assert "ZWxhc3RpYzpodW50ZXIy" not in f"{failed!r} {wire!r} {vars(wire).get('_endpoint')!r}"
 
 
+def test_a_proxy_is_used_when_asked_for_and_never_because_of_the_environment(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+):
+    proxy = serve()
+    endpoint = Endpoint(("http://es.example:9200/team-a",), proxy=proxy.url)
+    with WireClient(endpoint) as wire, connect("opensearch", endpoint) as client:
+        assert wire.send(ASK).status == 200
+        client.request("POST", "/logs/_refresh")
+    assert [got.target for got in proxy.received] == [
+        f"http://es.example:9200/team-a{ASK.path}",
+        "http://es.example:9200/team-a/logs/_refresh",
+    ]
+    server = serve()
+    for name in ("http_proxy", "all_proxy"):
+        monkeypatch.setenv(name, "http://127.0.0.1:1")
+    with WireClient(server.url) as wire, connect("opensearch", Endpoint((server.url,))) as client:
+        assert wire.send(ASK).status == 200
+        client.request("POST", "/logs/_refresh")
+    assert [got.target for got in server.received] == [ASK.path, "/logs/_refresh"]
+
+
 def test_the_rules_of_signing_are_those_of_awss_published_example():
     """`get-vanilla` of the test suite of Signature Version 4."""
     told = {

@@ -54,7 +54,7 @@ def stub_cluster(searched: Callable[[int], object] = lambda _: None) -> Iterator
                 200,
                 {"indices": {"big5": {"primaries": {"docs": {"count": DOCUMENTS}}}}},
             ),
-            ("GET", "/big5/_settings/index.number_of_shards"): (
+            ("GET", "/big5/_settings"): (
                 200,
                 {"big5": {"settings": {"index.number_of_shards": "1"}}},
             ),

@@ -14,7 +14,7 @@ import msgspec
 import yaml
 
 from benchctl.cli.options import grouped
-from benchctl.endpoint import TARGET_OPTIONS, Auth, Endpoint, OptionNames, read_hosts, variable
+from benchctl.endpoint import TARGET_OPTIONS, Auth, Endpoint, OptionNames, read_hosts, read_proxy, variable
 from benchctl.engine.target import Address, identify
 from benchctl.engine.variant import ENGINE_WORDS, canonical_engine, check_name
 from benchctl.errors import UsageError
@@ -136,6 +136,7 @@ class TargetOptions:
 
     targets: tuple[str, ...]
     authorities: tuple[str, ...] = ()
+    proxies: tuple[str, ...] = ()
     auth_files: tuple[str, ...] = ()
     restart_commands: tuple[str, ...] = ()
     insecure: tuple[str, ...] = ()
@@ -169,6 +170,13 @@ target_options = grouped(
         multiple=True,
         metavar="NAME=PATH",
         help="Certificates to trust, PEM  [default: the system's].",
+    ),
+    click.option(
+        "--proxy",
+        "proxies",
+        multiple=True,
+        metavar="NAME=URL",
+        help="Proxy on the way to the target  [default: none, whatever the environment names].",
     ),
     click.option(
         "--insecure",
@@ -210,6 +218,7 @@ def read_targets(options: TargetOptions) -> dict[str, TargetSpec]:
     """
     hosts = _named(options.targets, "--target", "https://HOST:9200")
     authorities = _named(options.authorities, "--target-ca", "PATH", hosts)
+    proxies = _named(options.proxies, "--proxy", "http://HOST:3128", hosts)
     auth_files = _named(options.auth_files, "--target-auth", "FILE", hosts)
     commands = _named(options.restart_commands, "--restart-command", "COMMAND", hosts)
     for name in options.insecure:
@@ -231,6 +240,7 @@ def read_targets(options: TargetOptions) -> dict[str, TargetSpec]:
             hosts=read_hosts(text),
             ca=certificates(authorities[name]) if name in authorities else None,
             verify=name not in options.insecure,
+            proxy=read_proxy(proxies[name]) if name in proxies else None,
             auth_file=str(Path(auth_files[name]).expanduser().absolute()) if name in auth_files else None,
             restart_command=_words(commands[name]) if name in commands else (),
             fill=options.fill,
@@ -249,7 +259,8 @@ def endpoint_of(
         UsageError: If the credentials are wrong, or would be sent unencrypted.
     """
     auth = read_auth(name, Path(target.auth_file) if target.auth_file else None, environ)
-    endpoint = Endpoint(target.hosts, auth, Path(target.ca) if target.ca else None, target.verify, options)
+    ca = Path(target.ca) if target.ca else None
+    endpoint = Endpoint(target.hosts, auth, ca, target.verify, options, proxy=target.proxy)
     if auth is not None and target.verify and not (endpoint.is_encrypted or endpoint.is_local):
         raise UsageError(
             f"the credentials of {name} would travel unencrypted to {endpoint.title}",

@@ -4,7 +4,7 @@ import logging
 import operator
 import threading
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any, Self
@@ -54,7 +54,7 @@ class ClientWire:
         self._headers = header_items(endpoint)
         self._max_bytes = max_bytes
         self._weighed = threading.local()
-        self._courier = Courier(ca=endpoint.ca, verify=endpoint.verify, signing=endpoint.signing)
+        self._courier = Courier.to(endpoint)
         self._transport = (_Elasticsearch if engine == "elasticsearch" else _OpenSearch)(self._carry)
 
     def send(
@@ -77,7 +77,8 @@ class ClientWire:
             cause = err.__context__
             if isinstance(cause, Unanswered):
                 raise NodeRequestError(f"{method} {path}", 0, cause.text, trouble=cause.trouble) from err
-            raise NodeRequestError(f"{method} {path}", 0, _NO_JSON, trouble=Trouble.NO_JSON) from err
+            status = int(getattr(self._weighed, "status", 0))
+            raise NodeRequestError(f"{method} {path}", status, _NO_JSON, trouble=Trouble.NO_JSON) from err
 
     @property
     def answer_bytes(self) -> int:
@@ -99,10 +100,13 @@ class ClientWire:
             deadline_s=timeout_s,
             max_bytes=self._max_bytes,
         )
-        self._weighed.answer_bytes = len(answer.body)
+        self._weighed.answer_bytes, self._weighed.status = len(answer.body), answer.status
         if "warning" in answer.headers:
             _log.info("%s %s: the node warns: %s", method, target, answer.headers["warning"])
-        return answer
+        if not answer.headers.get("content-type", "").startswith("text/"):
+            return answer
+        # The clients decode texts, such as a gateway's page, as UTF-8 whatever their charset.
+        return answer._replace(body=answer.body.decode("utf-8", "replace").encode())
 
 
 class _Elasticsearch:
@@ -177,6 +181,27 @@ class MergeStats:
     total_ms: int
 
 
+class _Object(dict[str, Any]):
+    """An object of an answer; whatever answers instead of an engine may leave anything out."""
+
+    def __init__(self, items: Iterable[tuple[str, Any]], request: str, status: int) -> None:
+        super().__init__(items)
+        self._request = request
+        self._status = status
+
+    def __missing__(self, key: str) -> Any:
+        raise NodeRequestError(self._request, self._status, f"the answer has no '{key}'")
+
+
+def _decoded(value: Any, request: str, status: int) -> Any:
+    if isinstance(value, dict):
+        items = ((key, _decoded(inner, request, status)) for key, inner in value.items())
+        return _Object(items, request, status)
+    if isinstance(value, list):
+        return [_decoded(inner, request, status) for inner in value]
+    return value
+
+
 class SearchClient:
     """Unmeasured requests to a node; a context manager.
 
@@ -201,11 +226,13 @@ class SearchClient:
         body: object = None,
         timeout_s: float = REQUEST_TIMEOUT_S,
     ) -> Any:
-        """Send any request and return the decoded body of its answer."""
+        """Send any request and return the decoded body of its answer, in which a missing key is an error."""
         status, answer = self._wire.send(method, path, params or {}, body, timeout_s)
         if not 200 <= status < 300:  # noqa: PLR2004 - HTTP's range of success
             raise NodeRequestError(f"{method} {path}", status, node_reason(answer))
-        return answer
+        if isinstance(answer, str) and answer.lstrip().startswith("<"):
+            raise NodeRequestError(f"{method} {path}", status, node_reason(answer))
+        return _decoded(answer, f"{method} {path}", status)
 
     @property
     def answer_bytes(self) -> int:

@@ -19,6 +19,8 @@ from benchctl.results.model import Fate
 from benchctl.results.plan import EngineName
 
 _UNAUTHORISED = 401
+# What a cluster answers that has an engine's searches and not all of its administration, as serverless ones.
+NOT_OFFERED = frozenset({400, 404, 405, 410, 501})
 _FORBIDDEN = 403
 _REDIRECTED = range(300, 400)
 _GATEWAY = (502, 503, 504)
@@ -84,6 +86,8 @@ def explained(name: str, endpoint: Endpoint) -> Iterator[None]:
 
 def _explanation(err: NodeRequestError, name: str, endpoint: Endpoint) -> BenchctlError:
     where = f"{name} at {endpoint.hosts[0]}"
+    if endpoint.proxy is not None:
+        where += f" through {endpoint.proxy}"
     if err.status == _UNAUTHORISED:
         has = f"does not accept the {endpoint.auth.scheme}" if endpoint.auth else "asks for credentials"
         return BenchctlError(f"{where} {has} (HTTP 401)", hint=_credentials_hint(name, endpoint))
@@ -103,13 +107,15 @@ def _explanation(err: NodeRequestError, name: str, endpoint: Endpoint) -> Benchc
             f"{where} answers with a web page (HTTP {err.status}), as neither engine does",
             hint="see whether the cluster behind that proxy is up" if err.status in _GATEWAY else _NO_ENGINE,
         )
-    if err.status:
+    if err.status and err.trouble is None:
         return BenchctlError(f"{where}: {err.message}", hint=err.hint)
     text, hint = _UNREACHABLE if err.trouble is None else _TROUBLES.get(err.trouble, _UNREACHABLE)
     scheme, _, rest = endpoint.hosts[0].partition(":")
     if scheme == "https":
         hint = hint.replace("; if it speaks TLS, write https:{rest}", "")
-    detail = f": {err.request}: {err.reason}" if err.trouble in _SAYING else ""
+    detail = f" (HTTP {err.status}): {err.request}" if err.status else ""
+    if err.trouble in _SAYING:
+        detail = f": {err.request}: {err.reason}"
     return BenchctlError(
         f"{where} {text}{detail}",
         hint=hint.format(ca=endpoint.options.ca.format(name=name), rest=rest),
@@ -126,6 +132,11 @@ def _credentials_hint(name: str, endpoint: Endpoint) -> str:
 
 
 _UNKNOWN = "unknown"
+_SHARDS = "index.number_of_shards"
+_NEITHER = BenchctlError(
+    "what answers there is neither Elasticsearch nor OpenSearch",
+    hint="see whether address and port are right",
+)
 
 
 @dataclass(frozen=True)
@@ -156,48 +167,78 @@ def describe_cluster(client: SearchClient) -> ClusterFacts:
         NodeRequestError: If the node refuses or does not answer.
         BenchctlError: If something else answers, or the nodes run several versions.
     """
-    nodes = client.request("GET", "/_nodes/jvm,plugins")
+    try:
+        nodes = client.request("GET", "/_nodes/jvm,plugins")
+    except NodeRequestError as err:
+        if err.status not in NOT_OFFERED or (root := _root(client)) is None:
+            raise
+        return _described_by_root(root)
     if not isinstance(nodes, dict) or not nodes.get("nodes"):
-        raise BenchctlError(
-            "what answers there is neither Elasticsearch nor OpenSearch",
-            hint="see whether address and port are right",
-        )
+        raise _NEITHER
     described = list(nodes["nodes"].values())
-    versions = sorted({node["version"] for node in described})
+    versions = sorted({str(node["version"]) for node in described})
     if len(versions) > 1:
         raise BenchctlError(
             f"its nodes run several versions: {', '.join(versions)}",
             hint="finish the upgrade first; requests to different versions are no single measurement",
         )
-    node = described[0]
-    jvm = node["jvm"]
+    node, root = described[0], _root(client) or {}
+    jvm = node.get("jvm", {})
+    version = root.get("version", {})
     return ClusterFacts(
-        # Elasticsearch always reports a build flavour; OpenSearch dropped it.
-        engine="elasticsearch" if "build_flavor" in node else "opensearch",
-        version=node["version"],
-        build=node["build_hash"],
-        lucene=_lucene(client),
+        engine=_engine_of(node, version),
+        version=versions[0],
+        build=str(node.get("build_hash", version.get("build_hash", _UNKNOWN))),
+        lucene=str(version.get("lucene_version", _UNKNOWN)),
         jdk=f"{jvm.get('vm_vendor', _UNKNOWN)} {jvm.get('version', _UNKNOWN)}",
         jvm_flags=tuple(without_secrets(flag) for flag in jvm.get("input_arguments", ())),
         modules=tuple(sorted(one["name"] for kind in ("modules", "plugins") for one in node.get(kind, ()))),
     )
 
 
-def _lucene(client: SearchClient) -> str:
+def _root(client: SearchClient) -> dict[str, Any] | None:
+    """What a cluster says of itself; core builds refuse it, and users may lack the privilege."""
     try:
         answer = client.request("GET", "/")
     except NodeRequestError:
-        # Core builds refuse this request, and users may lack the privilege.
-        return _UNKNOWN
-    version = answer.get("version") if isinstance(answer, dict) else None
-    return str(version.get("lucene_version", _UNKNOWN)) if isinstance(version, dict) else _UNKNOWN
+        return None
+    is_engine = isinstance(answer, dict) and isinstance(answer.get("version"), dict)
+    return answer if is_engine else None
+
+
+def _engine_of(node: Mapping[str, Any], version: Mapping[str, Any]) -> EngineName:
+    """Elasticsearch reports a build flavour, which OpenSearch dropped; this names itself at the root."""
+    if version.get("distribution") == "opensearch":
+        return "opensearch"
+    return "elasticsearch" if "build_flavor" in node or "build_flavor" in version else "opensearch"
+
+
+def _described_by_root(root: Mapping[str, Any]) -> ClusterFacts:
+    version = root["version"]
+    return ClusterFacts(
+        engine=_engine_of({}, version),
+        version=str(version.get("number", _UNKNOWN)),
+        build=str(version.get("build_hash", _UNKNOWN)),
+        lucene=str(version.get("lucene_version", _UNKNOWN)),
+        jdk=_UNKNOWN,
+        jvm_flags=(),
+        modules=(),
+    )
 
 
 def node_starts(client: SearchClient) -> Mapping[str, int]:
-    """Return the JVM start of every data node: name, or id if not unique -> epoch milliseconds."""
-    nodes = client.request("GET", "/_nodes/jvm")["nodes"]
+    """Return the JVM start of every data node: name, or id if not unique -> epoch milliseconds, 0 if unknown.
+
+    Empty where a cluster that answers does not show its nodes.
+    """
+    try:
+        nodes = client.request("GET", "/_nodes/jvm")["nodes"]
+    except NodeRequestError as err:
+        if err.status not in NOT_OFFERED:
+            raise
+        return {}
     return {
-        name: node["jvm"]["start_time_in_millis"]
+        name: int(node.get("jvm", {}).get("start_time_in_millis", 0))
         for name, node in by_name(nodes).items()
         if any(role.startswith("data") for role in node.get("roles", ["data"]))
     }
@@ -216,21 +257,32 @@ def _change(before: Mapping[str, int], after: Mapping[str, int]) -> str:
 def searches_run(client: SearchClient) -> int | None:
     """Return how many query phases all nodes have run since they started: one for every search and shard.
 
-    None where the cluster does not let this user ask.
+    None where the cluster does not report it, or not to this user.
     """
+    return _sum_over_nodes(client, "indices/search", ("indices", "search", "query_total"))
+
+
+def cpu_used_ms(client: SearchClient) -> int | None:
+    """Return CPU time of all nodes since they started; a node updates it once a second. None if unknown."""
+    return _sum_over_nodes(client, "process", ("process", "cpu", "total_in_millis"))
+
+
+def _sum_over_nodes(client: SearchClient, metric: str, path: Sequence[str]) -> int | None:
+    """Sum a statistic of all nodes; None where one of them does not report it."""
+    total = 0
     try:
-        nodes = client.request("GET", "/_nodes/stats/indices/search")["nodes"]
+        for node in client.request("GET", f"/_nodes/stats/{metric}")["nodes"].values():
+            value: Any = node
+            for key in path:
+                value = value.get(key) if isinstance(value, dict) else None
+            if not isinstance(value, int):
+                return None
+            total += value
     except NodeRequestError as err:
-        if err.status in {_UNAUTHORISED, _FORBIDDEN}:
-            return None
-        raise
-    return sum(int(node["indices"]["search"]["query_total"]) for node in nodes.values())
-
-
-def cpu_used_ms(client: SearchClient) -> int:
-    """Return CPU time of all nodes since they started; a node updates it once a second."""
-    nodes = client.request("GET", "/_nodes/stats/process")["nodes"]
-    return sum(node["process"]["cpu"]["total_in_millis"] for node in nodes.values())
+        if err.status not in {HTTPStatus.OK, _UNAUTHORISED, _FORBIDDEN, *NOT_OFFERED}:
+            raise
+        return None
+    return total
 
 
 def find_index(client: SearchClient, name: str) -> ClusterIndex | None:
@@ -239,41 +291,55 @@ def find_index(client: SearchClient, name: str) -> ClusterIndex | None:
     Raises:
         BenchctlError: If the name matches other indices.
     """
-    indices = _counted(client, name)
-    if indices is None:
-        return None
-    if set(indices) != {name}:
+    documents = _documents(client, name)
+    if documents is not None and set(documents) != {name}:
         raise BenchctlError(
-            f"'{name}' stands for other indices there: {', '.join(sorted(indices)) or 'none'}",
+            f"'{name}' matches other indices there: {', '.join(sorted(documents))}",
             hint="benchctl needs an index of that name, not an alias or a data stream",
         )
-    return _described(client, name, indices)
+    return _described(client, name, documents)
 
 
 def find_data_stream(client: SearchClient, name: str) -> ClusterIndex | None:
     """Return a data stream of a cluster, or an index in its place; None when there is neither."""
-    indices = _counted(client, name)
-    return None if indices is None else _described(client, name, indices)
+    return _described(client, name, _documents(client, name))
 
 
-def _counted(client: SearchClient, name: str) -> dict[str, Any] | None:
+def _documents(client: SearchClient, name: str) -> dict[str, int] | None:
+    """Return the documents of each index of a name; None if there is none.
+
+    Raises:
+        BenchctlError: If no shard of it is started.
+    """
     try:
-        answer = client.request("GET", f"/{quote(name)}/_stats/docs")
+        indices = client.request("GET", f"/{quote(name)}/_stats/docs")["indices"]
+        documents = {index: int(stats["primaries"]["docs"]["count"]) for index, stats in indices.items()}
     except NodeRequestError as err:
-        if err.status == HTTPStatus.NOT_FOUND:
+        if err.status == HTTPStatus.NOT_FOUND and "index_not_found" in err.reason:
             return None
-        raise
-    indices: dict[str, Any] = answer["indices"]
-    return indices
+        if err.status not in NOT_OFFERED and err.status != HTTPStatus.OK:
+            raise
+        # Without statistics of indices: their names, and a count over all of them.
+        try:
+            first, *others = client.setting(name, _SHARDS)
+        except NodeRequestError as missing:
+            if missing.status == HTTPStatus.NOT_FOUND:
+                return None
+            raise
+        return {first: client.count(name), **dict.fromkeys(others, 0)}
+    if not documents:
+        raise BenchctlError(
+            f"the index '{name}' is red: none of its primary shards is started",
+            hint="ask the cluster: GET /_cluster/allocation/explain",
+        )
+    return documents
 
 
-def _described(client: SearchClient, name: str, indices: Mapping[str, Any]) -> ClusterIndex:
-    documents = sum(one["primaries"]["docs"]["count"] for one in indices.values())
-    shards = client.request(
-        "GET", f"/{quote(name)}/_settings/index.number_of_shards", params={"flat_settings": "true"}
-    )
-    number = sum(int(one["settings"]["index.number_of_shards"]) for one in shards.values())
-    return ClusterIndex(documents, number)
+def _described(client: SearchClient, name: str, documents: Mapping[str, int] | None) -> ClusterIndex | None:
+    if documents is None:
+        return None
+    shards = client.setting(name, _SHARDS)
+    return ClusterIndex(sum(documents.values()), sum(int(number or 1) for number in shards.values()))
 
 
 RESTART_TIMEOUT_S = 300.0
@@ -333,6 +399,8 @@ class Target:
         while True:
             time.sleep(IDLE_WINDOW_S)
             now, now_used_ms = time.monotonic(), cpu_used_ms(self.client)
+            if used_ms is None or now_used_ms is None:
+                return now - start
             calm = now_used_ms - used_ms < IDLE_CORES * 1000 * (now - since)
             if calm or now - start >= max_s:
                 return now - start

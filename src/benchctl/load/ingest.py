@@ -92,7 +92,7 @@ class BulkHelper:
         for name in _CHATTY:
             logging.getLogger(name).setLevel(logging.CRITICAL)
         self._engine = engine
-        self._courier = Courier(ca=endpoint.ca, verify=endpoint.verify, signing=endpoint.signing)
+        self._courier = Courier.to(endpoint)
         self._hosts = itertools.cycle(endpoint.hosts)
         self._headers = header_items(endpoint)
         self._client = (elasticsearch_over if engine == "elasticsearch" else opensearch_over)(self._carry)

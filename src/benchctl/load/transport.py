@@ -180,7 +180,9 @@ class WireClient(_Closing):
     def _new_handle(self, endpoint: Endpoint) -> Any:
         curl = pycurl.Curl()
         curl.setopt(pycurl.HTTP_VERSION, pycurl.CURL_HTTP_VERSION_1_1)
-        curl.setopt(pycurl.NOPROXY, "*")
+        # An empty list, so that the environment has no say.
+        curl.setopt(pycurl.NOPROXY, "*" if endpoint.proxy is None else "")
+        curl.setopt(pycurl.PROXY, endpoint.proxy or "")
         curl.setopt(pycurl.NOSIGNAL, 1)
         curl.setopt(pycurl.TCP_NODELAY, 1)
         curl.setopt(pycurl.USERAGENT, "benchctl")

@@ -198,6 +198,7 @@ def _target_words(spec: VariantSpec) -> list[str]:
     options = (
         ("--target", ",".join(target.hosts)),
         ("--target-ca", target.ca),
+        ("--proxy", target.proxy),
         ("--target-auth", target.auth_file),
         ("--restart-command", shlex.join(target.restart_command)),
     )

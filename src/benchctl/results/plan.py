@@ -98,6 +98,7 @@ class TargetSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename
     verify: bool = True
     # Absolute path of the file that its credentials come from; None for the environment.
     auth_file: str | None = None
+    proxy: str | None = None  # URL of the proxy on the way to it
     # Run where a node would be booted: program and arguments; empty for none.
     restart_command: tuple[str, ...] = ()
     fill: bool = False  # whether the track's index may be made and filled where there is none

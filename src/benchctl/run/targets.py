@@ -8,13 +8,14 @@ from pathlib import Path
 import msgspec
 
 from benchctl.endpoint import Endpoint
-from benchctl.engine.client import SearchClient, connect
+from benchctl.engine.client import NodeRequestError, SearchClient, connect
 from benchctl.engine.declared import Places, leads_elsewhere, places, require_free, try_out
 from benchctl.engine.distribution import Installation
 from benchctl.engine.filling import Sent, fill
 from benchctl.engine.prepared_index import IndexKey
 from benchctl.engine.readings import HOT_THREADS, STATISTICS, withheld
 from benchctl.engine.target import (
+    NOT_OFFERED,
     Address,
     ClusterFacts,
     ClusterIndex,
@@ -42,7 +43,9 @@ from benchctl.track.operations.catalogue import OPERATION_TYPES
 from benchctl.track.operations.common import Asking, OnIndex, Operation
 from benchctl.track.operations.search import Bulk, RawRequest, Sleep
 
+_SEGMENTS = "segments"
 _MISSING = {
+    _SEGMENTS: "so the size of its index stays unknown",
     STATISTICS: "so its CPU time, collections, heap and times of writing stay unknown",
     HOT_THREADS: "so what its threads did stays unknown",
 }
@@ -128,7 +131,15 @@ def look_at(spec: VariantSpec, endpoint: Endpoint, plan: Plan, track: Track) -> 
         found = [_checked(find_index(client, one.name), spec, one.name) for one in wanted.indices]
         found += [_checked(find_data_stream(client, name), spec, name) for name in wanted.data_streams]
         shards = sum(index.shards for index in found)
-        return TargetSubject(spec, address, facts, shards, _facts_of(client, wanted), withheld=untold)
+        held = sum(index.documents for index in found)
+        try:
+            index = _facts_of(client, wanted)
+        except NodeRequestError as err:
+            if err.status not in NOT_OFFERED:
+                raise
+            untold[_SEGMENTS] = f"HTTP {err.status}: {err.reason}"
+            index = IndexFacts("", held, 0, (), _NOT_FILLED, cached=True)
+        return TargetSubject(spec, address, facts, shards, index, withheld=untold)
 
 
 def seen_text(subject: TargetSubject, documents: int) -> str:
@@ -316,6 +327,8 @@ def target_caveats(subjects: Sequence[TargetSubject], documents: int) -> tuple[s
             found.append(f"{name}: its certificate was not checked (--insecure): another may have answered")
         if endpoint.auth is not None and not (endpoint.is_encrypted or endpoint.is_local):
             found.append(f"{name}: credentials travelled unencrypted")
+        if endpoint.proxy is not None:
+            found.append(f"{name} is behind the proxy {endpoint.proxy}, which is part of its times")
         if not endpoint.is_local:
             found.append(
                 f"{name} is not on this host: the network is part of its times, and the host's probes "
