@@ -61,9 +61,10 @@ def test_times_beyond_every_calendar_are_refused():
             DurationType().convert(text, None, None)
 
 
-def test_tags_are_words():
-    for text in ("nightly", "8.19.0", "before_upgrade-2"):
-        assert TagType().convert(text, None, None) == text
-    for text in ("", "a b", "a:b", "-x", "a/b", "x" * 65, "\u00fc"):
+def test_tags_are_words_or_keys_with_values():
+    for text in ("nightly", "8.19.0", "before_upgrade-2", "env:laptop"):
+        assert TagType().convert(text, None, None) == (text,)
+    assert TagType().convert("env:laptop,disk:ssd,x", None, None) == ("env:laptop", "disk:ssd", "x")
+    for text in ("", "a b", "a:", ":b", "a:b:c", "a,,b", "-x", "a/b", "x" * 65, "\u00fc"):
         with pytest.raises(click.BadParameter, match="is not a tag"):
             TagType().convert(text, None, None)

@@ -175,6 +175,33 @@ def test_jmhs_own_table_of_an_imported_run_outlives_its_file(home: Path):
     assert not any("race" in text or "throughput" in text for text in texts)
 
 
+def test_runs_are_compared_and_their_pages_grouped_by_the_values_of_a_key(home: Path):
+    for number, tags in enumerate(("env:old,disk:ssd", "env:new", "env:old"), 1):
+        path = write(home / f"{number}.json", race(number, task_of("range", 10 * number)))
+        assert call("import", path, "--variant", "es", "--tag", tags).exit_code == 0
+    found = json.loads(call("compare", "--by", "env", "--format", "json").stdout)
+    assert found["variants"] == ["env:old:es", "env:new:es"]
+    assert [side["value"] for side in found["rows"][0]["figures"]] == pytest.approx([33.67, 50.5], rel=1e-3)
+    assert json.loads(call("compare", "es", "--by", "env", "--format", "json").stdout) == found
+    for arguments, said in (
+        (("compare", "es", "os", "--by", "env"), "--by cannot be used"),
+        (("compare", "--by", "disk"), "all runs that have it have disk:ssd"),
+        (("compare", "--by", "cpu"), "no run has a tag of that key"),
+    ):
+        refused = call(*arguments)
+        assert isinstance(refused.exception, UsageError)
+        assert said in str(refused.exception)
+    names = [record.id for _, record in readable(home)]
+    assert call("report", *names, "--by", "env", "--html", home / "pages").exit_code == 0
+    index = (home / "pages" / "index.html").read_text(encoding="utf-8")
+    assert [index.count(f"<h2>{group}</h2>") for group in ("env:new", "env:old")] == [1, 1]
+    compared = call("report", "--compare", "--by", "env", "--html", home / "comparison")
+    assert compared.exit_code == 0, compared.output
+    twice = call("import", home / "1.json", "--variant", "es", "--tag", "env:a", "--tag", "env:b")
+    assert twice.exit_code == ExitCode.USAGE
+    assert "duplicate key 'env'" in twice.output
+
+
 def test_races_of_two_tools_need_force(home: Path):
     call("import", *races_of_es(home), "--variant", "es")
     write(home / "os.json", run_of_osb(1, task_of("range", 12)))

@@ -293,3 +293,10 @@ def test_long_parameters_are_cut_in_every_record():
     for _, one in (*race.results(), *race.metrics(), ("", race.document())):
         assert one["track-params"]["size"] == "1"
         assert len(json.dumps(one["track-params"])) < 500
+
+
+def test_tags_with_keys_are_user_tags_as_rally_has_them():
+    fork = make_fork("es", 0, make_summary("range", 4.0))
+    record = make_record("r", forks=(fork,), tags=("env:lab", "x", "tag:y"))
+    (race,) = races_of(record, fork, Layout())
+    assert race.document()["user-tags"] == {"tag": ["x", "tag:y"], "env": "lab"}

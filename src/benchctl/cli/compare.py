@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from benchctl.cli.comparison import Measures, compared, require_pairs
+from benchctl.cli.comparison import Measures, by_option, by_values, compared, require_pairs
 from benchctl.cli.options import (
     PercentType,
     compared_as_option,
@@ -45,6 +45,7 @@ def _complete_sides(context: click.Context, param: click.Parameter, incomplete: 
     shell_complete=complete_runs,
     help="Only these runs; repeatable.",
 )
+@by_option
 @click.option("--baseline", metavar="SIDE", help="Side to compare the others with  [default: the first].")
 @metric_option
 @compared_as_option
@@ -75,6 +76,7 @@ def compare_command(
     sides: tuple[str, ...],
     challenge: str | None,
     runs: tuple[str, ...],
+    key: str | None,
     baseline: str | None,
     metrics: tuple[str, ...],
     compared_as: ComparedAs | None,
@@ -94,6 +96,8 @@ def compare_command(
     tag (tag:NAME, tag:NAME:es). With two or more --run, one variant stands for its results in each of them.
     """
     archive = Archive(open_store(resolve_home(), runs_folder), runs)
+    if key is not None:
+        sides = by_values(archive, key, sides)
     selection = choose_sides(archive, sides, challenge=challenge, baseline=baseline, force=force)
     if paired:
         require_pairs(selection)

@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 import msgspec
 
-from benchctl.cli.options import TagType, open_store, runs_option
+from benchctl.cli.options import open_store, runs_option, tags_option
 from benchctl.cli.streams import note, say
 from benchctl.engine.variant import check_name, parse_variant
 from benchctl.errors import UsageError
@@ -34,14 +34,7 @@ _TOOLS: dict[str, Tool] = {"rally": "rally", "osb": "opensearch-benchmark"}
     default=None,
     help="Tool that wrote the files  [default: what they say].",
 )
-@click.option(
-    "--tag",
-    "tags",
-    type=TagType(),
-    multiple=True,
-    metavar="NAME",
-    help="A word to find the run by; repeatable.",
-)
+@tags_option
 @runs_option
 def import_command(
     files: tuple[Path, ...],

@@ -18,6 +18,7 @@ from benchctl.cli.options import (
     print_listing,
     runs_option,
     table_format_option,
+    tags_option,
     under,
     verbose_option,
 )
@@ -88,7 +89,7 @@ include_option = click.option(
         help="In one more fork of every variant, what the JVM inlined; see it with: benchctl inlining.",
     ),
 )  # fmt: skip
-@under("Output", click.option("--tag", "tags", multiple=True, metavar="WORD", help="To find the run by."))
+@under("Output", tags_option)
 @measuring_options
 @verbose_option
 @runs_option

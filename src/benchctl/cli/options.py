@@ -150,18 +150,48 @@ class DurationType(click.ParamType[float]):
         return seconds
 
 
-class TagType(click.ParamType[str]):
-    """A word to find runs by: letters, digits, dots, hyphens and underscores."""
+class TagType(click.ParamType[tuple[str, ...]]):
+    """Words to find runs by, `NAME` or `KEY:VALUE`: letters, digits, dots, hyphens and underscores."""
 
     name = "tag"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """Check it."""
-        if _TAG.fullmatch(value) is None:
-            return self.fail(
-                f"'{value}' is not a tag: up to 64 letters, digits, dots, hyphens and underscores", param, ctx
-            )
-        return str(value)
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[str, ...]:
+        """Check them."""
+        tags = tuple(value.split(","))
+        for tag in tags:
+            key, _, rest = tag.partition(":")
+            if _TAG.fullmatch(key) is None or (":" in tag and _TAG.fullmatch(rest) is None):
+                return self.fail(
+                    f"'{tag}' is not a tag: NAME or KEY:VALUE, each up to 64 letters, digits, dots, hyphens "
+                    "and underscores",
+                    param,
+                    ctx,
+                )
+        return tags
+
+
+def _each_once(
+    _ctx: click.Context, param: click.Parameter, value: tuple[tuple[str, ...], ...]
+) -> tuple[str, ...]:
+    tags = tuple(dict.fromkeys(tag for tags in value for tag in tags))
+    keys = [tag.partition(":")[0] for tag in tags if ":" in tag]
+    if twice := [key for key in keys if keys.count(key) > 1]:
+        raise click.BadParameter(f"duplicate key '{twice[0]}'", param=param)
+    return tags
+
+
+tags_option = click.option(
+    "--tag",
+    "tags",
+    type=TagType(),
+    multiple=True,
+    callback=_each_once,
+    metavar="NAME|KEY:VALUE,...",
+    help="Words to find the run by, with compare and list runs. Repeatable.",
+)
+"""The option; the command gets all tags as one tuple."""
 
 
 def printed_as(*formats: str, about: str = "How the result is printed.") -> Callable[[F], F]:

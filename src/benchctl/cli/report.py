@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from benchctl.cli.comparison import Measures, compared
+from benchctl.cli.comparison import Measures, by_values, compared
 from benchctl.cli.options import complete_runs, open_store, runs_option
 from benchctl.cli.streams import say
 from benchctl.errors import UsageError
@@ -32,7 +32,7 @@ INDEX = "index.html"
 
 
 @click.command("report")
-@click.argument("names", nargs=-1, required=True, metavar="RUN...", shell_complete=complete_runs)
+@click.argument("names", nargs=-1, metavar="RUN...", shell_complete=complete_runs)
 @click.option(
     "--html",
     "target",
@@ -41,6 +41,7 @@ INDEX = "index.html"
     help="Folder for the pages; open index.html in it.  [required]",
 )
 @click.option("--compare", "comparing", is_flag=True, help="Read the arguments as sides of a comparison.")
+@click.option("--by", "key", metavar="KEY", help="Group runs, or with --compare sides, by a tag KEY:VALUE.")
 @click.option("--challenge", help="With --compare: only runs of this challenge.")
 @click.option("--baseline", metavar="SIDE", help="With --compare: side to compare the others with.")
 @click.option("--force", is_flag=True, help="With --compare: compare unlike results.")
@@ -48,6 +49,7 @@ INDEX = "index.html"
 def report_command(
     names: tuple[str, ...],
     target: Path | None,
+    key: str | None,
     challenge: str | None,
     baseline: str | None,
     runs_folder: Path | None,
@@ -60,6 +62,8 @@ def report_command(
     A RUN is an id, its beginning or end, a path, or `latest`; several get a page each, and one that links
     them. With --compare, the arguments are the sides of one comparison, as `benchctl compare` takes them.
     """
+    if not names and not (comparing and key):
+        raise UsageError("report requires a RUN", hint="for example: benchctl report latest --html DIR")
     if target is None:
         raise UsageError(
             "the pages need a folder", hint=f"name it: benchctl report {shlex.join(names)} --html DIR"
@@ -68,6 +72,7 @@ def report_command(
     store = open_store(home, runs_folder)
     if comparing:
         archive = Archive(store)
+        names = names if key is None else by_values(archive, key, names)
         selection = choose_sides(archive, names, challenge=challenge, baseline=baseline, force=force)
         subject = _compared(archive, selection, names, challenge=challenge, baseline=baseline, force=force)
         pages = {INDEX: render_page(subject)}
@@ -77,7 +82,7 @@ def report_command(
     else:
         folders = {folder.path: folder for folder in map(store.find, names)}
         runs = [(folder, folder.load()) for folder in folders.values()]
-        pages = _of_runs(runs, home.runs)
+        pages = _of_runs(runs, home.runs, key)
     say(f"Report: {write_pages(target, pages)}")
     for folder, record in runs:
         folder.require_files(record)
@@ -107,8 +112,8 @@ def _compared(
     return comparison_page(archive, selection, compared(archive, selection, Measures()), again)
 
 
-def _of_runs(runs: Sequence[tuple[RunFolder, RunRecord]], usual: Path) -> dict[str, str]:
-    """Write one page for one run; an index and a page each for several."""
+def _of_runs(runs: Sequence[tuple[RunFolder, RunRecord]], usual: Path, key: str | None) -> dict[str, str]:
+    """Write one page for one run; an index and a page each for several, grouped by a tag's key."""
     pages: dict[str, str] = {}
     entries = []
     for number, (folder, record) in enumerate(runs, 1):
@@ -118,5 +123,8 @@ def _of_runs(runs: Sequence[tuple[RunFolder, RunRecord]], usual: Path) -> dict[s
         # Runs of different stores may have the same id, and an id is no more than a name in a file.
         name = f"{number}-{anchor(record.id)}.html"
         pages[name] = render_page(subject)
-        entries.append(Entry(name, subject.title, subject.subtitle, verdict(subject.analysis)))
+        own = [tag for tag in record.tags if tag.startswith(f"{key}:")]
+        group = "" if key is None else " ".join(own) or f"without {key}"
+        entries.append(Entry(name, subject.title, subject.subtitle, verdict(subject.analysis), group))
+    entries.sort(key=lambda entry: entry.group)
     return {**pages, INDEX: render_index(f"{len(entries)} runs", entries)}

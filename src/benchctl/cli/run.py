@@ -19,13 +19,13 @@ from benchctl.cli.measuring import (
 from benchctl.cli.options import (
     ParamOptions,
     SectionedCommand,
-    TagType,
     complete_runs,
     format_option,
     open_store,
     param_options,
     refuse_beside,
     runs_option,
+    tags_option,
     under,
     verbose_option,
 )
@@ -93,13 +93,7 @@ _WITH_MORE = (_WITH_RESUME - {"resume"}) | {"more", "forks", "budget_s"}
 @trust_option
 @under(
     "Output",
-    click.option(
-        "--tag",
-        "tags",
-        type=TagType(),
-        multiple=True,
-        help="A word to find the run by, with compare and list runs; repeatable.",
-    ),
+    tags_option,
 )
 @under(
     "How much",

@@ -272,7 +272,10 @@ class Race:
 
     @property
     def _tags(self) -> dict[str, Any]:
-        return {"tag": list(self.record.tags)} if self.record.tags else {}
+        """As Rally has them: values by key; words without one are together."""
+        words = [tag for tag in self.record.tags if ":" not in tag or tag.startswith("tag:")]
+        pairs = (tag.split(":", 1) for tag in self.record.tags if tag not in words)
+        return {**({"tag": words} if words else {}), **dict(pairs)}
 
     def _task(self, one: TaskSummary) -> dict[str, Any]:
         """All figures of a task, by name: percentiles, or a value with its unit."""

@@ -428,6 +428,26 @@ def choose_sides(
     )
 
 
+def sides_by(archive: Archive, key: str, variant: str = "") -> list[str]:
+    """Return a side for each value of a key that runs have as `--tag KEY:VALUE`, the oldest first.
+
+    Each stands for the newest run with that tag, or for one variant of it.
+
+    Raises:
+        UsageError: If fewer than two values are there.
+    """
+    tags = [tag for record in archive for tag in record.tags if ":" in tag]
+    own = [tag for tag in dict.fromkeys(reversed(tags)) if tag.partition(":")[0] == key]
+    if len(own) < _LEAST_SIDES:
+        keys = sorted({tag.partition(":")[0] for tag in tags})
+        found = f"all runs that have it have {own[0]}" if own else "no run has a tag of that key"
+        raise UsageError(
+            f"--by {key}: {found}",
+            hint=f"keys of stored runs: {', '.join(keys) or 'none'}; set one by: --tag {key}:VALUE",
+        )
+    return [f"tag:{tag}{f':{variant}' if variant else ''}" for tag in own]
+
+
 def parse_side(text: str, archive: Archive) -> Wanted:
     """Read one side; `variant:NAME` and `run:NAME` are always unambiguous.
 

@@ -147,6 +147,7 @@ class Entry(msgspec.Struct, frozen=True):
     title: str
     subtitle: tuple[str, ...]
     verdict: str
+    group: str = ""  # the heading that it is below, where entries are grouped
 
 
 class _Section(msgspec.Struct, frozen=True):
