@@ -94,22 +94,11 @@ def figure_rows(
 
 
 def task_names(plan: Plan) -> dict[Place, tuple[str, str]]:
-    """Return (title of the challenge, label of the task) of every place, no two alike.
-
-    Where a challenge has several tasks of one label, they have their numbers behind it.
-    """
-    labels = [[task.label for task in challenge.schedule] for challenge in plan.schedules]
+    """Return (title of the challenge, label of the task) of every place, no two the same."""
     return {
-        (schedule, task): (challenge_title(plan, schedule), _numbered(labels[schedule], task))
+        (schedule, task): (challenge_title(plan, schedule), plan.schedules[schedule].schedule[task].label)
         for schedule, task in places(plan)
     }
-
-
-def _numbered(labels: Sequence[str], place: int) -> str:
-    label = labels[place]
-    if labels.count(label) == 1:
-        return label
-    return f"{label} ({labels[: place + 1].count(label)} of {labels.count(label)})"
 
 
 def _figures(
