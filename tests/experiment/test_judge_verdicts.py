@@ -305,6 +305,16 @@ class TestDoubts:
         assert any(text.startswith("noisy host: its probes stand out around 2 of 20 forks") for text in texts)
         assert any(text.endswith("after/es 1, after/os 1") for text in texts)
 
+    def test_a_trial_and_runs_that_have_not_ended_are_told_with_every_format(self):
+        runs = made_runs(TIMES)
+        plan = msgspec.structs.replace(runs["after"].plan, test_mode=True)
+        runs = edited(edited(runs, "after", plan=plan), "fresh", status="interrupted")
+        record = made_record([SLOWER], [expect("it slows", "slower", "slower")])
+        record = msgspec.structs.replace(record, spec=msgspec.structs.replace(record.spec, test_mode=True))
+        found = analyse_experiment(record, runs)
+        assert {"test-mode", "unfinished"} <= {doubt.code for doubt in found.caveats}
+        assert "--test-mode" in found.expectations[0].doubts[0]
+
     def test_failed_forks_are_counted(self):
         runs = made_runs(TIMES)
         forks = (*runs["after"].forks, make_fork("os", 5, status="failed", reason="gone"))

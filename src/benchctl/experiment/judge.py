@@ -581,6 +581,7 @@ def analyse_experiment(
         for variant in _variants(one, runs)
     }
     noisy = disturbances(forks)
+    trial = ["it was a trial (--test-mode): its values mean nothing"] if record.spec.test_mode else []
     tables = tuple(ExperimentTable(table.title, _rows(table, runs, noisy)) for table in record.spec.tables)
     rows = {row.name: row for table in tables for row in table.rows}
     call_sites = site_results(record.spec.call_sites, runs, seen)
@@ -592,12 +593,18 @@ def analyse_experiment(
             for one in record.spec.measurements
         },
         tables=tables,
-        expectations=_judge_expectations(
-            record.spec.expectations,
-            rows,
-            {label: median(fork.wall_s for fork in done) for label, done in forks.items() if done},
+        expectations=tuple(
+            msgspec.structs.replace(one, doubts=(*trial, *one.doubts))
+            for one in _judge_expectations(
+                record.spec.expectations,
+                rows,
+                {label: median(fork.wall_s for fork in done) for label, done in forks.items() if done},
+            )
         ),
-        caveats=tuple(_caveats(record.spec.measurements, runs, forks, noisy, list(rows.values()))),
+        caveats=(
+            *(Caveat("test-mode", text) for text in trial),
+            *_caveats(record.spec.measurements, runs, forks, noisy, list(rows.values())),
+        ),
         call_sites=call_sites,
         fates=judge_fates(record.spec.fates, call_sites),
     )
@@ -637,6 +644,8 @@ def _caveats(
         if one.name not in runs:
             continue
         run = runs[one.name]
+        # That it was a trial is true of all runs, and said once.
+        yield from (doubt for doubt in caveat.run_doubts(run) if doubt.code != "test-mode")
         yield from (Caveat("run", f"{one.name}: {text}") for text in run.caveats)
         yield from _carried(one.name, runs)
         for variant in _variants(one, runs):
