@@ -342,6 +342,31 @@ def test_a_profile_is_kept_of_the_query_and_every_aggregation_of_all_shards():
     assert request_of(operation_type="search", body={}).judge is judge_search
 
 
+@pytest.mark.parametrize(
+    ("body", "outcome"),
+    [
+        (b'{"acknowledged":true,"shards_acknowledged":true,"index":"a"}', Outcome.OK),
+        (b'{"acknowledged":false,"shards_acknowledged":false,"index":"a"}', Outcome.TIMEOUT),
+        (b'{"error":{"type":"x","reason":"y"},"status":500}', Outcome.BAD_BODY),
+        (b"\r\n<!doctype html><h1>Sign in</h1>", Outcome.BAD_BODY),
+        (b'{"completed":true,"error":{"type":"x"}}', Outcome.OK),
+        (b"green open big5", Outcome.OK),
+        (b"", Outcome.OK),
+    ],
+)
+def test_a_body_may_contradict_its_status(body: bytes, outcome: Outcome):
+    assert judge_plain(200, body).outcome is outcome
+
+
+@pytest.mark.parametrize(
+    ("item", "refused"),
+    [(b'{"error":{"type":"x"}}', 1), (b'{"status":429}', 1), (b'{"_id":"1"}', 0), (b'{"status":201}', 0)],
+)
+def test_items_of_a_filtered_bulk_response_are_refused_by_error_or_status(item: bytes, refused: int):
+    answer = judge_bulk(200, b'{"errors":true,"items":[{"index":%s},{"index":{"error":{}}}]}' % item)
+    assert answer.reason.startswith(f"{1 + refused} documents were refused")
+
+
 def batch_body(*responses: bytes) -> bytes:
     return b'{"took":9,"responses":[' + b",".join(responses) + b"]}"
 
