@@ -160,8 +160,8 @@ def test_warm_up_is_held_against_what_the_operation_needs():
     needy = Search(name="range", body={}, meta={"settles-after": 6})
     ends = {7: reading(1, 1, {})}, {7: reading(9, 9, {})}
 
-    def lacking(*warmups: int, warmed: bool = False) -> list[int]:
-        load = Load(warmed={"range"} if warmed else set())
+    def lacking(*warmups: int, warmed: bool = False, share: float = 1.0) -> list[int]:
+        load = Load(warmed={"range"} if warmed else set(), needed_share=share)
         for place, count in enumerate(warmups):
             job = Job(Task(f"range-{place}"), needy, 0, place, measured=True)
             answers = result([5, 6, 7, 8], warmups=count)
@@ -173,6 +173,8 @@ def test_warm_up_is_held_against_what_the_operation_needs():
     # What an earlier task of the same operation sent on this node has warmed it up, too.
     assert lacking(2, 1, 0) == [4, 1, 0]
     assert lacking(0, warmed=True) == [0]
+    # More documents teach as much by fewer requests.
+    assert lacking(1, share=0.4) == [2]
 
 
 def test_of_several_nodes_figures_are_sums_where_each_is_known():

@@ -391,6 +391,7 @@ class Plan(RunSettings, frozen=True, forbid_unknown_fields=True, rename="kebab",
     # Variant -> its own warm-up challenges, expanded; they run before the common ones.
     variant_warmups: dict[str, tuple[Challenge, ...]] = msgspec.field(default_factory=dict)
     settled: bool = False
+    piloted: bool = False  # pilot forks chose how long its tasks warm up
     # What variants and schedules are, where `sweep` made them; None without one.
     swept: SweepSpec | None = None
     load_hosts: tuple[str, ...] = ()  # names of the hosts that clients work on; empty for that of benchctl

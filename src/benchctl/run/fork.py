@@ -53,7 +53,7 @@ from benchctl.run.bench import Observer
 from benchctl.run.building import keep_logs, logs_kept_of_failure
 from benchctl.run.documents import streams_made
 from benchctl.run.host import probe_host, thread_on
-from benchctl.run.plan import Step, boots, checked_hosts
+from benchctl.run.plan import SETTLING_DOCUMENTS, Step, boots, checked_hosts
 from benchctl.run.session import AnySubject, NodeSubject, Serving, Start, Subject, Workspace
 from benchctl.run.steps import Load, StepRunner
 from benchctl.run.telemetry import MERGES_TIMEOUT_S, DriverClock, NodeWatch, Telemetry
@@ -362,7 +362,7 @@ class ForkRunner:
         root = place.workspace.root
         folder = root / f"boot-{number}"
         kept = self._folder.path / "boots" / name
-        load = Load()
+        load = Load(needed_share=_needed_share(self._plan.of(subject.spec)))
         resident = prepare_page_cache(root / "data", self._plan.page_cache)
         with logs_kept_of_failure(folder, kept):
             with (
@@ -570,3 +570,8 @@ def _node_records(nodes: Sequence[Member], logs: str, origin_ns: int) -> tuple[N
 def _asking(serving: Serving) -> AbstractContextManager[ClusterMeter | None]:
     """What asks a target; nodes are read where they are."""
     return ClusterMeter(serving.client, serving.withheld) if isinstance(serving, Target) else nullcontext()
+
+
+def _needed_share(plan: Plan) -> float:
+    """More documents teach the JIT as much by fewer requests; pilot forks have found out how many."""
+    return 0.0 if plan.piloted else SETTLING_DOCUMENTS / max(plan.corpus.documents, SETTLING_DOCUMENTS)

@@ -96,10 +96,10 @@ def run_pilot(
             fork, _ = runner.run(ForkJob(by_name[variant], block=attempt, position=0))
             return fork
 
-        found = choose_counts(plan, run_fork, bench.observer, tags=bench.tags)
+        chosen, pilot = choose_counts(plan, run_fork, bench.observer, tags=bench.tags)
     # After a failure the folder stays until the next run: the error refers to it.
     shutil.rmtree(folder.path, ignore_errors=True)
-    return found
+    return msgspec.structs.replace(chosen, piloted=True), pilot
 
 
 def _without_extra_forks(plan: Plan) -> Plan:

@@ -1,5 +1,6 @@
 """The tasks of one node start: their context, warm-ups, then step by step."""
 
+import math
 import re
 import threading
 import time
@@ -210,6 +211,8 @@ class Load:
     free_ns: int = field(default_factory=time.monotonic_ns)
     outcomes: list[MeasuredTask] = field(default_factory=list)
     warmed: set[str] = field(default_factory=set)  # operations of its warm-up challenges
+    # How much of the warm-up that operations need on a small corpus they need here, 0 to 1.
+    needed_share: float = 1.0
     searches: int = 0  # sent, warm-up included
     requests_s: float = 0.0
     # Set while a step that indexes is running, for whoever watches the node.
@@ -240,6 +243,7 @@ class Load:
             before = sent[operation.name] + summary.warmup_samples
             sent[operation.name] = before + summary.samples
             needed = 0 if operation.name in self.warmed else operation.settles_after or 0
+            lacking = math.ceil(needed * self.needed_share) - before
             known = nodes if place == len(summaries) - 1 else earlier
             metered = meters(one.readings, one.result, origin_ns, known, one.written)
             figures = (
@@ -253,7 +257,7 @@ class Load:
                     summary,
                     meters=figures,
                     node_meters=metered.parts,
-                    lacking_warmup=max(needed - before, 0),
+                    lacking_warmup=max(lacking, 0),
                 )
             )
         return tuple(found)

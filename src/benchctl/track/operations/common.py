@@ -106,8 +106,8 @@ class Operation(
     # What its answers have to be like; checked where the run says so, as in Rally.
     assertions: tuple[Assertion, ...] = ()
     run_on_serverless: bool | None = None  # taken from Rally's tracks; benchctl runs no serverless projects
-    # The user's own notes. `settles-after` is benchctl's: so many requests warm the JIT up, on a small
-    # corpus.
+    # The user's own notes. `settles-after` is benchctl's: so many requests warm the JIT up on 100,000
+    # documents.
     meta: dict[str, Any] = {}
     tags: tuple[str, ...] | str = ()
 
@@ -148,7 +148,7 @@ class Operation(
 
     @property
     def settles_after(self) -> int | None:
-        """Requests that warm it up on a small corpus; None when its track does not say."""
+        """Requests that warm it up on 100,000 documents; None when its track does not say."""
         said = self.meta.get(_SETTLES_AFTER)
         return said if type(said) is int else None
 
