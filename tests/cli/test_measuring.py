@@ -128,3 +128,16 @@ def test_what_the_loader_remarks_is_told_by_a_dry_run(shop: Path, capsys: pytest
     (shop / "track.json").write_text(text.replace('"iterations": 3', '"iterations": 3, "iterations": 4'))
     assert dry(shop) == ExitCode.OK
     assert "the key 'iterations' is given twice" in capsys.readouterr().out
+
+
+def test_the_index_of_a_file_is_named_where_there_are_several(shop: Path, capsys: pytest.CaptureFixture[str]):
+    write_track(shop, {"source-file": "docs.json", "document-count": 7, "target-index": "other"})
+    track = json.loads((shop / "track.json").read_text())
+    track["indices"].append({"name": "other"})
+    track["schedule"][0]["operation"]["index"] = "shop"
+    (shop / "track.json").write_text(json.dumps(track))
+    (shop / "mine.json").write_bytes(lines(3))
+    assert dry(shop, "--corpus", str(shop / "mine.json")) == ExitCode.USAGE
+    assert dry(shop, "--corpus", f"shop={shop / 'mine.json'}") == ExitCode.OK
+    assert "on 10 documents" in (said := capsys.readouterr().out)
+    assert {"mine.json: 3 documents", "docs.json: 7 documents"} <= set(said.splitlines())

@@ -107,8 +107,11 @@ def test_generated_documents_need_one_place_to_go_to():
 
 def test_a_file_of_ones_own_is_for_one_index(tmp_path: Path):
     several = track(indices=(Index("a", IndexBody()), Index("b", IndexBody())))
-    with pytest.raises(UsageError, match="--corpus is for tracks of one index, and track 'house' has 2"):
+    with pytest.raises(UsageError, match="track 'house' has 2 indices") as caught:
         expected(several, "ask", local=Path("x.json"))
+    assert "INDEX=FILE with one of a, b" in caught.value.hint
+    with pytest.raises(UsageError, match="no index 'c'"):
+        expected(several, "ask", local=Path("x.json"), local_index="c")
     assert expected(track(corpus()), "ask", local=write(tmp_path), docs=3).documents == 3
 
 
@@ -287,3 +290,19 @@ def test_readers_open_any_slice(find: Find, folder: Path, home: Home):
     (parcel,) = parcels(make_plan(corpus=find(track(corpus()), "ask")), track(), home)
     assert b"".join(parcel.reader()).count(b"\n") == 6
     assert b"".join(parcel.reader(2, 4)) == b'{"n":2}\n{"n":3}\n'
+
+
+def test_a_file_replaces_the_documents_of_the_index_that_is_named(folder: Path, home: Home, tmp_path: Path):
+    write(folder, "fines", 4)
+    people, fines = corpus(), corpus("fines", lines=4, target_index="b")
+    several = track(people, fines, indices=(Index("a", IndexBody()), Index("b", IndexBody())))
+    own = FileOptions(local=write(tmp_path, "own", 9), local_index="a", folders=(folder,))
+    plan = msgspec.structs.replace(make_plan(), track=str(folder / "track.json"))
+    found = find_corpus(plan, several, own, home, SilentObserver())
+    assert [(file.index, file.corpus, file.documents) for file in found.files] == [
+        ("a", "", 9), ("b", "fines", 4),
+    ]  # fmt: skip
+    taken = sources(msgspec.structs.replace(plan, corpus=found), several, home)
+    assert [source.corpus for source in taken] == ["people", "fines"]
+    with pytest.raises(UsageError, match="index 'b' of track 'house' would have no documents"):
+        find_corpus(plan, msgspec.structs.replace(several, corpora=(people,)), own, home, SilentObserver())

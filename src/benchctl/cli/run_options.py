@@ -180,14 +180,24 @@ class SubjectOptions:
     @property
     def files(self) -> FileOptions:
         """Return which documents come from files."""
+        index, local = _named_file(self.corpus_file)
         return FileOptions(
-            self.corpus_file,
+            local,
             self.has_actions,
             self.corpus_dirs,
             self.docs,
             # Nobody asked for the number of documents that another option brings.
             at_most=click.get_current_context().get_parameter_source("docs") is ParameterSource.DEFAULT_MAP,
+            local_index=index,
         )
+
+
+def _named_file(path: Path | None) -> tuple[str, Path | None]:
+    """Split `INDEX=FILE`; a file that has such a name wins."""
+    name, _, rest = str(path or "").partition("=")
+    if path is None or not rest or "/" in name or path.exists():
+        return "", path
+    return name, Path(rest)
 
 
 subject_options = grouped(
@@ -219,8 +229,9 @@ subject_options = grouped(
         "corpus_file",
         type=click.Path(path_type=Path),
         default=None,
-        metavar="FILE",
-        help="Documents for the only index of the track: JSON, one a line; .zst, .bz2 and .gz, too.",
+        metavar="[INDEX=]FILE",
+        help="Documents for the only index of the track, or the named one: JSON, one a line; .zst, .bz2 and "
+        ".gz, too.",
     ),
     click.option(
         "--corpus-has-actions",

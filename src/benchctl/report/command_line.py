@@ -121,13 +121,19 @@ def _stop_words(stop: StopSpec | None) -> list[str]:
 def _file_words(plan: Plan) -> list[str]:
     """A single file that is not a track's, or the folders of those that are."""
     files = plan.corpus.files
-    if len(files) == 1 and not files[0].corpus:
-        return ["--corpus", files[0].path, *(["--corpus-has-actions"] if files[0].has_actions else [])]
+    own = [file for file in files if not file.corpus]
+    files = tuple(file for file in files if file.corpus)
+    words = []
+    for file in own:
+        named = f"{file.index or file.data_stream}=" if files else ""
+        words += ["--corpus", f"{named}{file.path}", *(["--corpus-has-actions"] if file.has_actions else [])]
+    if own and not files:
+        return words
     track = PurePath(plan.track)
     # Without being told, benchctl looks in the track's folder.
     known = track.parent if track.suffix == ".json" else track
     folders = dict.fromkeys(PurePath(file.path).parent for file in files)
-    return _repeated("--corpus-dir", [str(one) for one in folders if one != known])
+    return words + _repeated("--corpus-dir", [str(one) for one in folders if one != known])
 
 
 def _redline_words(plan: Plan, search: RedlineSpec) -> list[str]:

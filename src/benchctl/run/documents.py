@@ -1,5 +1,6 @@
 """The data every fork starts on, and the documents of a run: generated, from files, or none."""
 
+import dataclasses
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -152,6 +153,7 @@ def _chosen(name: str | None, names: tuple[str, ...]) -> bool:
 GENERATED_DOCUMENTS = 1_000_000
 """Default size of a generated corpus."""
 
+_MOST_NAMES = 10
 _NONE = CorpusSpec(seed=0, documents=0, generator_version=0, digest="")
 
 
@@ -159,11 +161,12 @@ _NONE = CorpusSpec(seed=0, documents=0, generator_version=0, digest="")
 class FileOptions:
     """The user's options about documents from files."""
 
-    local: Path | None = None  # for the track's only index; None for the files of the track
+    local: Path | None = None  # in place of files of the track; None for these alone
     has_actions: bool = False  # each document of `local` follows an action line
     folders: tuple[Path, ...] = ()  # searched in addition to the track's own
     docs: int | None = None  # in total; None for all
     at_most: bool = False  # fewer will do if there are no more
+    local_index: str = ""  # the index or data stream that `local` is for; empty for the track's only one
 
 
 @dataclass(frozen=True)
@@ -241,10 +244,19 @@ def expected_corpus(
             hint="give --corpus FILE, or leave it out",
         )
     if files.local is not None:
-        if len(wanted.names) != 1:
+        named = files.local_index
+        if named not in wanted.names and (named or len(wanted.names) != 1):
+            listed = ", ".join(wanted.names[:_MOST_NAMES])
             raise UsageError(
-                f"--corpus is for tracks of one index, and track '{track.name}' has {len(wanted.names)}",
-                hint="a track of several says itself which file goes where; --corpus-dir says where they are",
+                f"--corpus: track '{track.name}' has no index '{named}'"
+                if named
+                else f"--corpus: track '{track.name}' has {len(wanted.names)} indices",
+                hint=f"give --corpus INDEX=FILE with one of {listed}" if listed else "name another track",
+            )
+        if len(wanted.names) > 1 and files.docs is not None and not files.at_most:
+            raise UsageError(
+                "--docs cannot be used with --corpus INDEX=FILE: it would be a share of the other files, too",
+                hint="give a file with as many documents",
             )
         require_file(files.local)
         return msgspec.structs.replace(_NONE, documents=files.docs or 0)
@@ -305,6 +317,10 @@ def find_corpus(
     if files.local is not None:
         observer.stage(f"looking at {files.local}")
         found: tuple[CorpusFile, ...] = (_local(files.local, files, track, home, progress, most_bytes),)
+        if files.local_index and len(places(track).names) > 1:
+            others = _without(track, files.local_index)
+            own = dataclasses.replace(files, docs=None)
+            found += _declared(plan, others, own, home, observer, progress, most_bytes=most_bytes)
     elif not track.corpora:
         return plan.corpus
     else:
@@ -357,13 +373,11 @@ def parcels(plan: Plan, track: Track, home: Home) -> tuple[Parcel, ...]:
 
 def sources(plan: Plan, track: Track, home: Home) -> tuple[Source, ...]:
     """Return the sources of tasks that send documents; empty if those are generated."""
-    # Operations that name the track's only corpus mean the file that replaces it.
-    only = track.corpora[0].name if len(track.corpora) == 1 else ""
     return tuple(
         Source(
             open=FileReader(home, file),
             document_count=file.documents,
-            corpus=file.corpus or only,
+            corpus=file.corpus or _replaced(file, track),
             index=file.index,
             data_stream=file.data_stream,
             type=file.type,
@@ -383,7 +397,9 @@ def _local(
 ) -> CorpusFile:
     """The user's own file, replacing the track's documents."""
     wanted = places(track)
-    index = wanted.indices[0].name if wanted.indices else ""
+    target = files.local_index or wanted.names[0]
+    is_index = target in {index.name for index in wanted.indices}
+    index = target if is_index else ""
     look = partial(
         local_file,
         path,
@@ -399,9 +415,44 @@ def _local(
         found = look(docs=files.docs)
     if not found.held and found.sha256:
         raise UsageError(f"{path} holds no documents", hint="give a file with one JSON document a line")
-    if wanted.indices or files.has_actions:
+    if is_index or files.has_actions:
         return found
-    return msgspec.structs.replace(found, index=None, data_stream=wanted.data_streams[0])
+    return msgspec.structs.replace(found, index=None, data_stream=target)
+
+
+def _replaced(file: CorpusFile, track: Track) -> str:
+    """Return the corpus that operations name and mean the user's file by; empty if several could be."""
+    target = file.index or file.data_stream
+    names = [
+        corpus.name
+        for corpus in track.corpora
+        if len(track.corpora) == 1 or any(_target(one) == target for one in corpus.documents)
+    ]
+    return names[0] if len(names) == 1 else ""
+
+
+def _target(documents: Documents) -> str | None:
+    return documents.target_index or documents.target_data_stream
+
+
+def _without(track: Track, target: str) -> Track:
+    """Return the track without the documents of an index or data stream.
+
+    Raises:
+        UsageError: If an index is left without any.
+    """
+    kept = [
+        (corpus, tuple(one for one in corpus.documents if target != _target(one))) for corpus in track.corpora
+    ]
+    corpora = tuple(msgspec.structs.replace(corpus, documents=files) for corpus, files in kept if files)
+    filled = {_target(one) for corpus in corpora for one in corpus.documents}
+    empty = [name for name in places(track).names if name not in {*filled, target}]
+    if empty and None not in filled:
+        raise UsageError(
+            f"--corpus {target}=FILE: index '{empty[0]}' of track '{track.name}' would have no documents",
+            hint="declare corpora for the other indices in the track",
+        )
+    return msgspec.structs.replace(track, corpora=corpora)
 
 
 def _declared(
