@@ -48,6 +48,10 @@ def test_whatever_was_packed_comes_out(tmp_path: Path, packing: str, raw: bytes,
     assert whole(written(tmp_path, PACKERS[packing](*cut(raw, places)))) == raw
 
 
+def test_lines_that_look_like_a_skippable_frame_behind_their_brace_are_plain(tmp_path: Path):
+    assert whole(written(tmp_path, b'{*M\x18"}\n')) == b'{*M\x18"}\n'
+
+
 def test_a_short_file_that_ends_like_the_head_of_a_tar_is_none(tmp_path: Path):
     assert whole(written(tmp_path, b'{"made_by": "ustar')) == b'{"made_by": "ustar'
 

@@ -61,7 +61,8 @@ def unreadable(path: Path, reason: str) -> BenchctlError:
 _BZIP2 = b"BZh"
 _GZIP = b"\x1f\x8b"
 _ZIP = (b"PK\x03\x04", b"PK\x05\x06")
-_ZSTANDARD = (b"\x28\xb5\x2f\xfd", b"\x2a\x4d\x18")  # the second, after any byte, of a skippable frame
+_ZSTANDARD = (b"\x28\xb5\x2f\xfd", b"\x2a\x4d\x18")  # the second, after a byte of 0x5., of a skippable frame
+_SKIPPABLE = 5
 _TAR_MAGIC, _TAR_MAGIC_AT = b"ustar", 257
 _HEAD_BYTES = 512
 
@@ -104,7 +105,7 @@ def unpacked(path: Path) -> Iterator[bytes]:
 def _opener(head: bytes) -> Callable[[IO[bytes]], Iterator[bytes]]:
     if head.startswith(_BZIP2):
         return partial(_streams, bz2.BZ2Decompressor)
-    if head[:4] == _ZSTANDARD[0] or head[1:4] == _ZSTANDARD[1]:
+    if head[:4] == _ZSTANDARD[0] or (head[1:4] == _ZSTANDARD[1] and head[0] >> 4 == _SKIPPABLE):
         return partial(_streams, _zstandard)
     if head.startswith(_GZIP):
         return lambda file: _plain(cast("IO[bytes]", gzip.open(file)))
