@@ -55,6 +55,7 @@ _WORDS: dict[Verdict, str] = {"inconclusive": "?", "insufficient": "n/a", "n/a":
 _MARKS = {
     "fails": ("requests failed", "and are not in the figures"),
     "elsewhere": ("searches were answered elsewhere", "perhaps by a proxy: the nodes did not count them"),
+    "errors": ("errors are in the figures", "the operation ignores their status"),
     "0-hits": ("searches found nothing", "perhaps the index is empty"),
     "unlike": ("answers are not alike", "perhaps it is not the same work"),
     "changed": ("documents changed", "the same request did not always match as many"),
@@ -93,6 +94,7 @@ _OF_CAVEATS = {
     "counted-less": "elsewhere",
     "counted-more": "others",
     "nothing-found": "0-hits",
+    "ignored-errors": "errors",
     "unsupported": "cannot",
     "saturated": "saturated",
     "driver-limited": "driver",
