@@ -67,6 +67,11 @@ def test_without_probes_nothing_is_known(fork: Callable[..., ForkRecord]):
             ["3 of 200 requests took 20.0 s, 45 % of the measured time"],
             0.45,
         ),
+        (
+            {"stalled": 1, "stalled_s": 3600.0, "stalled_share": 0.999},
+            ["1 of 200 requests took 3600.0 s, 100 % of the measured time"],
+            0.999,
+        ),
         # A collection of garbage; some in a long task; and a second kind of request.
         ({"stalled": 1, "stalled_s": 0.3, "stalled_share": 0.4}, [], 0),
         ({"stalled": 2, "stalled_s": 2.0, "stalled_share": 0.045}, [], 0),

@@ -28,6 +28,7 @@ _FAR_SPREADS = 6.0
 # Those that are more than a fiftieth of the requests are a second kind of request, or a host that is slow.
 _MOST_STALLED_SHARE = 0.02
 _LEAST_STALLED_S = 0.5
+_WHOLE_PERCENT = 10  # shares from here on are told without decimals
 
 
 class Disturbance(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -125,8 +126,7 @@ def stalls(summary: TaskSummary) -> Iterator[Stall]:
         yield _stall("benchctl itself did not run for", driver.stopped_s, driver.window_s)
     if (share := stalled_share(summary)) > 0:
         count, of = summary.stalled, summary.samples + sum(summary.failures.values())
-        requests = f"{count:,} of {of:,} requests took"
-        yield Stall(f"{requests} {summary.stalled_s:.1f} s, {100 * share:.2g} % of the measured time", share)
+        yield Stall(_took(f"{count:,} of {of:,} requests took", summary.stalled_s, share), share)
     usual_ns = 0.0 if summary.service_time is None else summary.service_time.p50
     lag_s = (driver.lag_max_ns or 0) / _NS_PER_S
     paused = _stall("benchctl paused between requests for", lag_s, driver.window_s)
@@ -161,4 +161,11 @@ def most_stalled(summaries: Iterable[TaskSummary]) -> float:
 
 def _stall(what: str, seconds: float, window_s: float) -> Stall:
     share = seconds / window_s
-    return Stall(f"{what} {seconds:.1f} s, {100 * share:.2g} % of the measured time", share)
+    return Stall(_took(what, seconds, share), share)
+
+
+def _took(what: str, seconds: float, share: float) -> str:
+    percent = 100 * share
+    return (
+        f"{what} {seconds:.1f} s, {percent:.{0 if percent >= _WHOLE_PERCENT else 1}f} % of the measured time"
+    )
