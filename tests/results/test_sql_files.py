@@ -150,3 +150,13 @@ def test_a_damaged_file_takes_the_samples_of_its_run_only(
         answered(query, [other], damaged=told.append),
     ):
         pass
+
+
+def test_samples_of_forks_that_do_not_count_are_marked(run: StoredRun):
+    first, *others = run.record.forks
+    failed = msgspec.structs.replace(
+        run.record, forks=(msgspec.structs.replace(first, status="failed"), *others)
+    )
+    query = "SELECT compared, count(*) FROM samples GROUP BY ALL ORDER BY ALL"
+    with answered(query, [StoredRun(run.folder, failed)]) as found:
+        assert list(found.rows) == [(False, ROWS), (True, 3 * ROWS)]

@@ -29,6 +29,7 @@ from benchctl.results.tables import (
     ForkRow,
     RunRow,
     TaskRow,
+    is_compared,
 )
 
 # Runs as tables in DuckDB: `samples` from the Parquet files, all others from the records.
@@ -46,7 +47,7 @@ ONE_ROW: Mapping[ViewName, str] = {
 
 # What the view `samples` joins, by type.
 _COLUMN_TYPES = {name: sql_type for name, (sql_type, _) in {**SAMPLES, **NAMES}.items()}
-_FILES = {"path": "VARCHAR"} | {name: _COLUMN_TYPES[name] for name in ("run", "variant", "block")}
+_FILES = {"path": "VARCHAR"} | {name: _COLUMN_TYPES[name] for name in ("run", "variant", "block", "compared")}
 _TASK_NAMES = {
     name: _COLUMN_TYPES[name] for name in ("run", "schedule", "task", "challenge", "label", "operation")
 }
@@ -59,8 +60,8 @@ class StoredRun:
     folder: RunFolder
     record: RunRecord
 
-    def sample_files(self) -> Iterator[tuple[str, str, int]]:
-        """Return (absolute path, variant, block) of all samples that were kept.
+    def sample_files(self) -> Iterator[tuple[str, str, int, bool]]:
+        """Return (absolute path, variant, block, compared) of all samples that were kept.
 
         Raises:
             BenchctlError: If files changed since they were written.
@@ -69,7 +70,8 @@ class StoredRun:
         if wrong := list(filter(None, (self.folder.damage(fork, samples) for fork, samples in kept))):
             raise damaged_files(self.folder.path, wrong)
         for fork, samples in kept:
-            yield str(self.folder.inside(samples).absolute()), fork.variant, fork.block
+            path = str(self.folder.inside(samples).absolute())
+            yield path, fork.variant, fork.block, is_compared(ForkRow(self.record, fork))
 
     def task_names(self) -> Iterator[tuple[int, int, str, str, str]]:
         """Return (schedule, task, challenge, label, operation) of all that samples may point to."""
@@ -146,12 +148,15 @@ def create_samples(
     Raises:
         BenchctlError: If a file is missing, damaged, or not the one that was written.
     """
-    files: list[tuple[str, str, str, int]] = []
+    files: list[tuple[str, str, str, int, bool]] = []
     stored: list[StoredRun] = []
     wrong: list[BenchctlError] = []
     for run in runs:
         try:
-            files += [(path, run.record.id, variant, block) for path, variant, block in run.sample_files()]
+            files += [
+                (path, run.record.id, variant, block, counts)
+                for path, variant, block, counts in run.sample_files()
+            ]
         except BenchctlError as err:
             wrong.append(err)
         else:
@@ -223,7 +228,7 @@ def _samples_query(paths: Sequence[str]) -> str:
         source = f"FROM read_parquet([{', '.join(map(quoted, paths))}], filename = true)"
     own = ", ".join(f"s.{name}" for name in SAMPLES)
     derived = ", ".join(f"{formula} AS {name}" for name, (_, _, formula) in DERIVED.items())
-    whose = "f.run, f.variant, f.block, n.challenge, n.label, n.operation"
+    whose = "f.run, f.variant, f.block, f.compared, n.challenge, n.label, n.operation"
     joins = (
         f"({source}) s JOIN sample_files f ON s.filename = f.path "
         "LEFT JOIN task_names n ON n.run = f.run AND n.schedule = s.schedule AND n.task = s.task"

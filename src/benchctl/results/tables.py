@@ -193,7 +193,8 @@ RUNS: tuple[Column[RunRow], ...] = (
 _COMPARED = "done, and not there for evidence alone, or of a trial (--test-mode)"
 
 
-def _is_compared(row: ForkRow | TaskRow) -> bool:
+def is_compared(row: ForkRow | TaskRow) -> bool:
+    """Return whether the values of a fork count."""
     plan = row.record.plan
     return row.fork.status == "done" and not plan.is_extra(row.fork.block) and not plan.test_mode
 
@@ -237,7 +238,7 @@ FORKS: tuple[Column[ForkRow], ...] = (
     _of_variant("lucene", "its Lucene", "engines"),
     _of_variant("jdk", "its Java runtime", "engines"),
     _field(ForkRow, "fork.evidence"),
-    Column("compared", "BOOLEAN", _COMPARED, _is_compared),
+    Column("compared", "BOOLEAN", _COMPARED, is_compared),
     *_fields(ForkRow, "fork", "index_build wall_s requests_s"),
     Column("boots", "INTEGER", "node starts (or uses of a running cluster)", lambda row: len(row.fork.boots)),
     _over_boots("start_s", "node starts"),
@@ -347,7 +348,7 @@ def _metered(figure: Figure) -> Iterator[Column[TaskRow]]:
 TASKS: tuple[Column[TaskRow], ...] = (
     _field(TaskRow, "record.id", "run"),
     *_fields(TaskRow, "fork", "variant block status evidence"),
-    Column("compared", "BOOLEAN", _COMPARED, _is_compared),
+    Column("compared", "BOOLEAN", _COMPARED, is_compared),
     Column(
         "challenge",
         "VARCHAR",
@@ -386,7 +387,7 @@ SAMPLES: Mapping[str, tuple[str, str]] = {
 }
 """The columns of a sample file: type and meaning."""
 
-_NAMED = ("run", "variant", "block", "challenge", "label", "operation")
+_NAMED = ("run", "variant", "block", "compared", "challenge", "label", "operation")
 NAMES: Mapping[str, tuple[str, str]] = {
     column.name: (column.sql_type, column.meaning) for column in TASKS if column.name in _NAMED
 }
