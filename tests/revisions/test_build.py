@@ -1,5 +1,6 @@
 """Commits and what is built of them: kept once made, bound in time, and nothing left of what fails."""
 
+import os
 import signal
 import subprocess
 import sys
@@ -161,6 +162,16 @@ def test_what_is_no_commit_or_repository_is_told(home: Home, source: Path, tmp_p
         Repository(home, str(tmp_path / "plain"))
     with pytest.raises(BenchctlError, match=r"cannot clone file:///nowhere"):
         Repository(home, "file:///nowhere")
+
+
+def test_a_repository_of_another_user_is_told_as_such(
+    home: Home, source: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1")
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
+    with pytest.raises(UsageError, match="another user") as raised:
+        Repository(home, str(source))
+    assert f"safe.directory {source}" in raised.value.hint
 
 
 def test_a_shallow_clone_says_so_and_builds_what_it_has(home: Home, source: Path, tmp_path: Path):

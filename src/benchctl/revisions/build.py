@@ -65,6 +65,11 @@ class Repository:
         done = git(["rev-parse", "--git-dir"], self.path) if self.path.is_dir() else None
         if done is None or done.returncode != 0:
             why = "" if done is None else f": {said(done, 1)}"
+            if "dubious ownership" in why:
+                raise UsageError(
+                    f"--source {text} belongs to another user, and git does not read it",
+                    hint=f"clone it, or trust it: git config --global --add safe.directory {self.path}",
+                )
             raise UsageError(f"--source {text} is no git repository{why}", hint="give a checkout, or its URL")
 
     def _fetched(self, home: Home, text: str) -> Path:
