@@ -141,7 +141,7 @@ def test_what_cannot_be_run_is_one_line_before_any_node(run: Run, library: Path,
     write_library(moved)
     (moved / "documents.json.bz2").rename(tmp_path / "documents.json.bz2")
     assert "there is no documents.json.bz2 in" in run.refused(moved)
-    assert "--corpus is for tracks of one index" in run.refused(write_house(tmp_path), "--corpus", "x.json")
+    assert "INDEX=FILE" in run.refused(write_house(tmp_path), "--corpus", "x.json")
 
 
 @pytest.mark.full
