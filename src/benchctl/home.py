@@ -1,9 +1,12 @@
 """The home: where benchctl keeps what it downloads, builds and measures, and as whom nodes run."""
 
+import hashlib
 import os
 import pwd
+import re
 import stat
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,6 +14,8 @@ from benchctl.errors import BenchctlError, UsageError
 
 ROOT_HOME = Path("/var/lib/benchctl")
 UNPRIVILEGED_USER = "nobody"
+# Start scripts split JVM options at white space, and the JVM splits the value of -Xlog at colons.
+_BREAKS_OPTIONS = re.compile(r"[\s:]")
 
 
 @dataclass(frozen=True)
@@ -130,7 +135,31 @@ def resolve_home(environ: Mapping[str, str] | None = None, *, euid: int | None =
     owner = _unprivileged_owner() if euid == 0 else None
     if owner is not None:
         _check_reachable(root, owner)
-    return Home(root, owner)
+    return Home(_alias(root) if _BREAKS_OPTIONS.search(str(root)) else root, owner)
+
+
+def _alias(root: Path) -> Path:
+    """Make a link to a home whose path a JVM option cannot hold, and return the link.
+
+    Raises:
+        BenchctlError: If something else is in its place.
+    """
+    digest = hashlib.sha256(os.fsencode(root)).hexdigest()[:12]
+    # Not TMPDIR's: the next benchctl may have another one, and records hold paths.
+    alias = Path(f"/tmp/benchctl-{os.geteuid()}-{digest}")  # noqa: S108 - its owner and target are checked
+    try:
+        with suppress(FileExistsError):
+            alias.symlink_to(root, target_is_directory=True)
+        # Whoever else may write there could lead it elsewhere.
+        if alias.lstat().st_uid == os.geteuid() and alias.readlink() == root:
+            return alias
+        problem = f"{alias} is not benchctl's link to it"
+    except OSError as err:
+        problem = f"{alias}: {err.strerror}"
+    raise BenchctlError(
+        f"benchctl's home {str(root)!r} needs a link without white space and colons: {problem}",
+        hint="set BENCHCTL_HOME to a path without white space and colons",
+    )
 
 
 def _unprivileged_owner() -> Owner:

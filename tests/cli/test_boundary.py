@@ -432,7 +432,8 @@ def test_a_dry_run_looks_at_running_clusters_as_a_run_does(
         assert status == ExitCode.USAGE
         assert "would change the cluster prod: operation 'create-index'" in said
         assert "--allow-writes" in said
-        node.answers["GET", "/big5/_stats/docs"] = (404, {})
+        missing = {"error": {"type": "index_not_found_exception", "reason": "no such index [big5]"}}
+        node.answers["GET", "/big5/_stats/docs"] = (404, missing)
         status, said = dry(*MEASURED)
         assert status == ExitCode.FAILED
         assert "prod has no index 'big5'" in said

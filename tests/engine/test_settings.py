@@ -272,13 +272,6 @@ def test_a_folder_serves_one_start_only(tmp_path: Path):
         BootFolders.create(tmp_path / "boot")
 
 
-@pytest.mark.parametrize("name", ["with space", "with:colon"])
-def test_a_folder_that_breaks_jvm_options_is_refused(tmp_path: Path, name: str):
-    with pytest.raises(UsageError, match="JVM options would break"):
-        BootFolders.create(tmp_path / name)
-    assert not (tmp_path / name).exists()
-
-
 @pytest.mark.parametrize(("engine", "prefix"), [("elasticsearch", "ES"), ("opensearch", "OPENSEARCH")])
 def test_the_environment_is_the_nodes_own(
     installed: Installed,

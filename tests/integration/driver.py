@@ -76,7 +76,7 @@ class Driver:
         answer = Answer(Outcome.OK)
         while (made := program()) is not None:
             answer = self._ask(made).answer if isinstance(made, Request) else self._follow(made)
-            if workload.endless:
+            if workload.endless or expected == UNSUPPORTED:  # the first refusal ends a task, too
                 break
         workload.close()
         last = self.replies[-1].exchange if self.replies else None

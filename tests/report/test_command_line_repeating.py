@@ -89,6 +89,7 @@ RUN: Final[Mapping[str, tuple[Words, ...]]] = {
     ),
     "auth_files": (("--target", "prod=https://a:1", "--target-auth", "prod=auth.yml"),),
     "authorities": (("--target", "prod=https://a:1", "--target-ca", "prod=authority.pem"),),
+    "proxies": (("--target", "prod=https://a:1", "--proxy", "prod=http://b:3128"),),
     "insecure": (("--target", "prod=https://a:1", "--insecure", "prod"),),
     "restart_commands": (("--target", "prod=https://a:1", "--restart-command", "prod=again 'my node'"),),
     "fill": (("--target", "prod=https://a:1", "--fill-target", "--docs", "2k"),),
@@ -133,7 +134,10 @@ REDLINE: Final[Mapping[str, tuple[Words, ...]]] = {
     "max_factor": (("--challenge", "mixed.json", "--max-factor", "2.5"),),
     "include_tasks": (("--challenge", "mixed.json", "--include-tasks", "range"),),
     "exclude_tasks": (("--challenge", "mixed.json", "--exclude-tasks", "asc_sort_timestamp"),),
-    **{name: RUN[name] for name in ("targets", "auth_files", "authorities", "insecure", "restart_commands")},
+    **{
+        name: RUN[name]
+        for name in ("targets", "auth_files", "authorities", "proxies", "insecure", "restart_commands")
+    },
     "fill": RUN["fill"],
     "writes": (("--target", "prod=https://a:1", "--allow-writes", "--challenge", "fills.json"),),
     "keep": (("--target", "prod=https://a:1", "--allow-writes", "--keep", "--challenge", "fills.json"),),

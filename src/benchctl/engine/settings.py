@@ -161,11 +161,9 @@ class BootFolders:
         """Create the folders.
 
         Raises:
-            BenchctlError: If a folder exists, the path cannot be used in JVM options, or the file
-                system refuses.
+            BenchctlError: If a folder exists, or the file system refuses.
         """
         folders = cls(root.absolute())
-        check_usable(folders.root)
         try:
             for folder in (folders.logs, folders.temporary):
                 folder.mkdir(parents=True)
@@ -176,21 +174,6 @@ class BootFolders:
         except OSError as err:
             raise BenchctlError(f"cannot create {folders.root} for a node: {err.strerror}") from err
         return folders
-
-
-def check_usable(root: Path) -> None:
-    """Refuse a folder in which no node could start.
-
-    Raises:
-        UsageError: If its path would break the node's command line.
-    """
-    # Start scripts split JVM options at white space, and the JVM splits the value of -Xlog at colons.
-    bad = next((char for char in str(root) if char.isspace() or char == ":"), None)
-    if bad is not None:
-        raise UsageError(
-            f"a node cannot keep its files in {str(root)!r}: its JVM options would break at {bad!r}",
-            hint="set BENCHCTL_HOME to a path without white space and colons",
-        )
 
 
 ALONE: Mapping[str, Any] = MappingProxyType({"node.name": "benchctl", "discovery.type": "single-node"})

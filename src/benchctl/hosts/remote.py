@@ -28,7 +28,6 @@ import pycurl
 
 import benchctl
 from benchctl.endpoint import is_loopback
-from benchctl.engine.settings import check_usable
 from benchctl.errors import BenchctlError
 from benchctl.home import resolve_home
 from benchctl.hosts.file import require_address
@@ -143,7 +142,6 @@ def describe_site(address: str) -> SiteRoom:
     """Return whether nodes can be on this host, at an address; at loopback without one."""
     try:
         home = resolve_home()
-        check_usable(home.root)
         if address:
             require_address(address)
         return SiteRoom(shutil.disk_usage(home.root).free, "")

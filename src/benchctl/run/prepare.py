@@ -19,7 +19,6 @@ from benchctl.engine.evidence import check_runtime
 from benchctl.engine.launch import Starts, starts_of
 from benchctl.engine.plugins_and_jars import Equipment, check_asked, equip
 from benchctl.engine.prepared_index import DamagedIndexError, IndexKey, PreparedIndex, find_prepared
-from benchctl.engine.settings import check_usable
 from benchctl.engine.target import explained
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Home
@@ -391,7 +390,6 @@ def check_host(plan: Plan, home: Home) -> None:
     """
     own = [spec for spec in plan.variants if spec.target is None and plan.micro is None]
     if own:
-        check_usable(home.root)
         check_memory(plan, psutil.virtual_memory().total)
     for spec in own:
         check_asked(home, spec)
