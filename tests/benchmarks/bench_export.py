@@ -24,6 +24,7 @@ from rich.table import Table
 from benchctl.endpoint import Endpoint
 from benchctl.network import Answer
 from benchctl.official import elasticsearch_over
+from benchctl.results.parquet import read_parquet
 from benchctl.results.races import Layout, Race, sample_bodies
 from benchctl.results.samples import CHUNK_ROWS, empty_columns
 from benchctl.results.sql import StoredRun
@@ -68,7 +69,7 @@ def helper(run: StoredRun) -> int:
     race = race_of(run)
 
     def actions() -> Iterator[dict[str, Any]]:
-        columns = run.folder.read_samples(str(race.fork.samples))
+        columns = read_parquet(run.folder.path / str(race.fork.samples))
         task = race.fork.summaries[0]
         for row in range(columns["task"].size):
             start, end = int(columns["start_ns"][row]), int(columns["end_ns"][row])

@@ -82,7 +82,7 @@ def main() -> None:
                     thread.join()
             sys.stdout.write(f"waits for the disk: {sum(file.waits for file in files)}\n")
             with step("summarise", options.rows):
-                found = summarise(spool.task_chunks(0, 0), schedule=0, task_index=0, task=TASK)
+                found = summarise(spool.all_chunks(), schedule=0, task_index=0, task=TASK)
             with step("write", options.rows):
                 name = RunFolder(folder).write_samples(spool.all_chunks(), "es", 0)
         size_mb = (folder / name).stat().st_size / 2**20

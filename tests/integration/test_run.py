@@ -301,15 +301,16 @@ def test_a_node_killed_in_mid_task_is_a_failed_fork_and_one_that_stands_still_is
     (summary,) = record.forks[1].summaries
     driver = summary.driver
     assert driver is not None
-    assert driver.longest_ns is not None
     assert driver.window_s is not None
-    assert 2.5e9 < driver.longest_ns < driver.window_s * 1e9
+    assert 2.5 < summary.stalled_s < driver.window_s
     assert driver.stopped_s < 1.0
     shown = benchctl("show", record.id, "--notes").stdout
     # On a busy host, benchctl may have been kept from running for a moment, too, and says so first.
     stopped = r"(benchctl itself did not run for [^;]+ of the measured time and )?"
-    assert re.search(rf"stalled: os: in fork 1, {stopped}one request took", " ".join(shown.split()))
-    assert "warmup" not in shown
+    assert re.search(
+        rf"stalled: os: in fork 1, {stopped}{summary.stalled} of 300 requests took", " ".join(shown.split())
+    )
+    assert "not warmed up" not in shown
 
 
 def searches_of(process: psutil.Process) -> int:

@@ -161,7 +161,7 @@ def test_searches_of_others_are_noticed(filled: str, node: Cluster, benchctl: Be
     assert done.returncode == 0, done.stderr
     (fork,) = store.find("latest", finished=False).load().forks
     assert (fork.boots[0].searches_counted or 0) > fork.boots[0].searches_sent == 50
-    assert "searches, 50 were sent" in " ".join(done.stdout.split())
+    assert "where benchctl sent 50" in " ".join(done.stdout.split())
 
 
 @ON_ONE

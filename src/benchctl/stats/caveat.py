@@ -71,7 +71,7 @@ SAMPLES_FOR_P90 = 100
 
 
 class Caveat(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One doubt."""
+    """A doubt."""
 
     code: CaveatCode
     text: str  # for readers; one sentence without a final full stop
@@ -84,7 +84,8 @@ def run_doubts(record: RunRecord) -> Iterator[Caveat]:
     if record.unfinished:
         done = record.total - len(record.missing())
         yield Caveat(
-            "unfinished", f"run {record.id} is {record.unfinished}: {done} of {record.total} forks are done"
+            "unfinished",
+            f"run {record.id} is unfinished ({record.unfinished}): {done} of {record.total} forks are done",
         )
 
 
@@ -110,7 +111,7 @@ def single_build(builds: Mapping[str, int]) -> Caveat:
 
 
 def _alone(counts: Mapping[str, int]) -> str:
-    """Which side has only one, with the numbers of both."""
+    """Return which side has only one, with the numbers of both."""
     listed = ", ".join(f"{name} {count}" for name, count in counts.items())
     alone = [name for name, count in counts.items() if count == 1]
     return f"{'a side' if len(alone) == len(counts) else f'of {alone[0]}'} ({listed})"
@@ -179,7 +180,7 @@ def only_of(labels: Sequence[str], tasks: Sequence[str]) -> Caveat:
 
 
 def ran_differently(before: Mapping[str, str]) -> Caveat:
-    """What the node had run before a task, where that is not the same on all sides (label -> what)."""
+    """Return what the node had run before a task, where that is not the same on all sides (label -> what)."""
     return Caveat("other-tasks", f"ran {'; '.join(f'{what} ({label})' for label, what in before.items())}")
 
 
@@ -375,7 +376,7 @@ def bimodal(variant: str, values: Sequence[float], unit: str, gap_percent: float
 
 
 def bimodal_interval() -> Caveat:
-    """What separate states do to intervals; said once, however many rows have them."""
+    """Return what separate states do to intervals; said once, however many rows have them."""
     return Caveat(
         "bimodal",
         "where forks are few, and lie in separate groups or one apart, the 95 % interval can cover as little "
