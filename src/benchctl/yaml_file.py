@@ -476,7 +476,7 @@ def _keys(struct: inspect.StructType) -> list[str]:
 
 
 def _is_meant(info: inspect.Type, value: object) -> TypeGuard[inspect.StructType]:
-    """Whether a type is a struct that a mapping is meant to be: by its tag if there is one."""
+    """Return whether a type is a struct that a mapping is meant to be: by its tag if there is one."""
     return (
         isinstance(info, inspect.StructType)
         and isinstance(value, dict)

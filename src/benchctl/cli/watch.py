@@ -193,7 +193,7 @@ class PlainObserver:
 
 
 class RichObserver:
-    """One live line: current step, a bar, time left. While forks are measured, the bar counts all of them."""
+    """A live line: current step, a bar, time left. While forks are measured, the bar counts all of them."""
 
     def __init__(self, progress: Progress) -> None:
         self._progress = progress

@@ -21,7 +21,7 @@ _MARKER = re.compile("<([a-z0-9-]+)>")
 
 @dataclass(frozen=True)
 class Span:
-    """One part file: documents [start, stop), numbered within the whole corpus."""
+    """A part file: documents [start, stop), numbered within the whole corpus."""
 
     name: str
     start: int

@@ -50,7 +50,7 @@ Hit = Mapping[str, Any]
 
 
 def _settled_columns(body: Mapping[str, Any]) -> int | None:
-    """How many of a hit's sort values depend on its content; None for all of them.
+    """Return how many of a hit's sort values depend on its content; None for all of them.
 
     From `_doc` on, they depend on how the index was built.
     """
@@ -126,7 +126,7 @@ def _sort_names(sort: object) -> list[str]:
 
 
 def _key(body: Mapping[str, Any], hit: Hit) -> Any:
-    """What a hit is sorted by."""
+    """Return what a hit is sorted by."""
     return hit["sort"][: _settled_columns(body)] if "sort" in hit else hit.get("_score")
 
 
@@ -163,7 +163,7 @@ ANSWER_TIMEOUT_S = 600.0
 
 
 class Answer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One engine's answer to one operation, without what may legitimately differ."""
+    """An engine's answer to one operation, without what may legitimately differ."""
 
     total: int | None = None  # documents matched, counted exactly; None when the engine gave none
     returned: int = 0  # number of hits in the answer
@@ -345,7 +345,7 @@ def without(names: frozenset[str], found: Any) -> Any:
 
 
 def _says_estimated(result: dict[str, Any]) -> bool:
-    """Whether the engine itself states an error bound for term counts; -1 is an unknown one."""
+    """Return whether the engine itself states an error bound for term counts; -1 is an unknown one."""
     bound: object = result.get(_ERROR_BOUND, 0)
     return bound != 0
 

@@ -325,7 +325,7 @@ def installed(home: Home, spec: VariantSpec) -> Installation | None:
 
 
 def _installed(home: Home, engine: EngineName, archive: Archive) -> Installation | None:
-    """What was unpacked from the same archive before."""
+    """Return what was unpacked from the same archive before."""
     with disk_errors(f"use what is unpacked in {home.root / 'engines'}"):
         for folder in home.engines.glob(f"{engine}-*-{archive.sha256[:12]}"):
             try:

@@ -286,7 +286,7 @@ def _string(text: str) -> bytes:
 
 
 def _key(script: Command, places: _Places, installation: Installation, jdk: Jdk) -> str:
-    """What a script's outcome depends on: configuration, environment, and the host's resources."""
+    """Return what a script's outcome depends on: configuration, environment, and the host's resources."""
     config = places.folders.config
     files = {
         str(path.relative_to(config)): places.clear(
@@ -405,7 +405,7 @@ def _watch(learning: Command, notes: Path, launcher_wait_s: float) -> tuple[byte
 
 
 def _all_arguments(file: Path, process: NodeProcess) -> tuple[bytes, bool] | None:
-    """What a launcher sends its server until it is terminated; None when it did not mark the end."""
+    """Return what a launcher sends its server until it is terminated; None when it did not mark the end."""
     with contextlib.suppress(psutil.NoSuchProcess):
         psutil.Process(process.group).terminate()
     deadline = time.monotonic() + _LAUNCHER_GRACE_S

@@ -123,7 +123,7 @@ def latest_version(engine: EngineName, *, environ: Mapping[str, str] | None = No
 
 
 class MavenSource:
-    """One file, in all its versions, in one Maven repository, through jgo with a private cache.
+    """A file, in all its versions, in one Maven repository, through jgo with a private cache.
 
     Args:
         coordinates: which file.

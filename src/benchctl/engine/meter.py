@@ -207,7 +207,7 @@ def thread_kinds(pid: int, stdout: Path) -> dict[int, str]:
 
 
 def _catches(pid: int, wanted: signal.Signals) -> bool:
-    """Whether a process has a handler; a JVM with -Xrs has none, and SIGQUIT would end it."""
+    """Return whether a process has a handler; a JVM with -Xrs has none, and SIGQUIT would end it."""
     status = Path(f"/proc/{pid}/status").read_text(encoding="utf-8", errors="replace")
     return bool(int(status.partition("\nSigCgt:")[2].split(maxsplit=1)[0], 16) >> (wanted - 1) & 1)
 

@@ -559,7 +559,7 @@ class Node(Member):
             self._process.wait(POLL_S)
 
     def _killed(self) -> tuple[str, str]:
-        """Whether it was the kernel; it counts whom it kills, also for a cgroup's limit."""
+        """Return whether it was the kernel; it counts whom it kills, also for a cgroup's limit."""
         now = _oom_kills(self._setup.vmstat)
         if now is None or self._oom_kills is None:
             return "", _KILLED_HINT

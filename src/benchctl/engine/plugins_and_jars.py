@@ -217,7 +217,7 @@ def _library(root: Path) -> dict[str, str]:
 
 
 def _artifact(jar: Jar, original: Installation, library: dict[str, str]) -> str:
-    """Which artifact of the library a jar is.
+    """Return which artifact of the library a jar is.
 
     Known by its coordinates, else its file name, else Maven's properties inside it, else a manifest with the
     same titles as exactly one of the jars there: Lucene's have no other mark.

@@ -129,7 +129,7 @@ def _segments(data: Path) -> Iterator[Entry]:
 
 
 def _damage_of(data: Path, store_bytes: int) -> str:
-    """What is wrong with the data folder of a node that was stopped; empty for nothing.
+    """Return what is wrong with the data folder of a node that was stopped; empty for nothing.
 
     Reads all files: a node checks most of them only when a search reads them, if at all.
     """
@@ -142,7 +142,7 @@ def _damage_of(data: Path, store_bytes: int) -> str:
 
 
 def _damage_among(data: Path, files: Iterable[Path]) -> str:
-    """What is wrong with the first damaged one of some files; empty for nothing."""
+    """Return what is wrong with the first damaged one of some files; empty for nothing."""
     damaged = next((file for file in files if not _has_valid_checksum(file)), None)
     return (
         "" if damaged is None else f"the content of {damaged.relative_to(data)} does not match its checksum"

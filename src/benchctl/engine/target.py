@@ -197,7 +197,7 @@ def describe_cluster(client: SearchClient) -> ClusterFacts:
 
 
 def _root(client: SearchClient) -> dict[str, Any] | None:
-    """What a cluster says of itself; core builds refuse it, and users may lack the privilege."""
+    """Return what a cluster says of itself; core builds refuse it, and users may lack the privilege."""
     try:
         answer = client.request("GET", "/")
     except NodeRequestError:

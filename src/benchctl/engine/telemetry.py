@@ -202,7 +202,7 @@ def _pauses(path: Path, pid: str, clock: LogClock) -> Iterator[GcPause]:
 
 
 def _time_ns(decorations: list[str], clock: LogClock) -> int | None:
-    """When a line was written; None when it does not say."""
+    """Return when a line was written; None when it does not say."""
     for text in decorations:
         if _NANOS.fullmatch(text):
             return clock.zero_ns + int(text.removesuffix("ns"))

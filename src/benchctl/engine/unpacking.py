@@ -157,7 +157,7 @@ def _damage(archive: Path) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class _Entry:
-    """One member of either kind of archive."""
+    """A member of either kind of archive."""
 
     name: str
     kind: Literal["file", "directory", "link"]

@@ -780,7 +780,7 @@ def _entry(pieces: Iterable[tuple[str, str]], name: str) -> VariantEntry:
 
 
 def _count(option: str, text: str, name: str) -> int | dict[str, NodeEntry]:
-    """How many; of nodes, also what they are, in JSON: that is how a command says what a file said."""
+    """Return how many; of nodes, also what they are, in JSON: that is how a command says what a file said."""
     if option == "nodes" and text.startswith("{"):
         try:
             return msgspec.json.decode(text, type=dict[str, NodeEntry])

@@ -65,7 +65,7 @@ Outcome = Literal["confirmed", "refuted", "inconclusive"]
 
 
 class ExperimentRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One comparison."""
+    """A comparison."""
 
     name: str  # by which expectations refer to it
     label: str

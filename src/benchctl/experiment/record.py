@@ -92,7 +92,7 @@ class Conditions(RunSettings, frozen=True, forbid_unknown_fields=True, rename="k
 
 
 class Measurement(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_only=True):
-    """One run of an experiment: variants that do the same."""
+    """A run of an experiment: variants that do the same."""
 
     name: str  # by which comparisons refer to it
     variants: tuple[str, ...]
@@ -123,7 +123,7 @@ class Measurement(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
 
 
 class TaskRef(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """One task of one variant in one measurement: `MEASUREMENT/VARIANT/TASK`, or `.../CHALLENGE/TASK`.
+    """A task of one variant in one measurement: `MEASUREMENT/VARIANT/TASK`, or `.../CHALLENGE/TASK`.
 
     Or the builds of its index, `MEASUREMENT/VARIANT`.
     """
@@ -348,7 +348,7 @@ ExperimentStatus = Literal["running", "complete", "interrupted", "failed"]
 
 
 class ExperimentRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_only=True):
-    """One execution of an experiment. Written as `experiment.json` in a folder of its own."""
+    """An execution of an experiment. Written as `experiment.json` in a folder of its own."""
 
     record_version: int = EXPERIMENT_VERSION
     id: str

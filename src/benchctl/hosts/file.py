@@ -40,7 +40,7 @@ class TlsFiles(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Host(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One host."""
+    """A host."""
 
     carries: Annotated[tuple[Carried, ...], Meta(min_length=1, description="a list such as [nodes, load]")]
     # Whether it is the one that benchctl itself runs on; all others have a Dask worker of their name.

@@ -195,7 +195,7 @@ def _ignore(_holder: str) -> None:
 
 
 class HostActor:
-    """One host, for one benchctl at a time; lives in the host's Dask worker as an actor.
+    """A host, for one benchctl at a time; lives in the host's Dask worker as an actor.
 
     Dask makes an actor once, on the worker that it is pinned to, and never anew when that is lost. It might
     make it twice while it is being made, so that this does nothing; `begin` does, and gives what it began a

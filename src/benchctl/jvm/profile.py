@@ -105,7 +105,7 @@ def read_profile(folder: Path) -> Profile | None:
 
 
 def _holds_together(profile: Profile) -> bool:
-    """Whether columns have equal lengths and indices are valid."""
+    """Return whether columns have equal lengths and indices are valid."""
     columns = (profile.native, profile.cut, profile.thread, profile.stack)
     pointers = (
         (profile.thread, profile.threads),

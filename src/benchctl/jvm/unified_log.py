@@ -64,7 +64,7 @@ _MESSAGES: dict[str, JitWhat] = {
 
 @dataclass(frozen=True)
 class JitEvent:
-    """One line of the log."""
+    """A line of the log."""
 
     uptime_ns: int  # since the process started
     # `compiled` when a compilation begins; `failed` when it is impossible; `invalidated` when no thread

@@ -30,7 +30,7 @@ _LEFT_OPEN = Answer(Outcome.OK)
 
 
 class Wire(Protocol):
-    """One client's way to the cluster."""
+    """A client's way to the cluster."""
 
     @property
     def interrupted(self) -> bool:

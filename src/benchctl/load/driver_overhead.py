@@ -236,7 +236,7 @@ class LagMeter:
 
 
 class _Course:
-    """One client across chunks: when its last request ended, and when it could have ended at best."""
+    """A client across chunks: when its last request ended, and when it could have ended at best."""
 
     def __init__(self) -> None:
         self._ended_ns: int | None = None

@@ -165,7 +165,7 @@ class _RemoteLine(StartLine):
 
 
 class _Session:
-    """One order while it is done."""
+    """An order while it is done."""
 
     def __init__(self, assigned: Assigned, line: Connection) -> None:
         self._assigned = assigned
@@ -425,7 +425,7 @@ def deal(
 
 
 class _Step:
-    """One step in several processes, as the process that watches them sees it."""
+    """A step in several processes, as the process that watches them sees it."""
 
     def __init__(
         self,

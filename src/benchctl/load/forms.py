@@ -139,7 +139,7 @@ def _widened(parameter: str, needs: Iterable[str]) -> str:
 
 
 def _hides(pattern: str, needs: Iterable[str]) -> bool:
-    """Whether an exclusion takes one of these fields, or what they are in, away."""
+    """Return whether an exclusion takes one of these fields, or what they are in, away."""
     texts = {"**": ".+", "*": r"[^.]+"}
     keys = [texts.get(key) or re.escape(key).replace(r"\*", r"[^.]*") for key in pattern.split(".")]
     hidden = re.compile(r"\.".join(keys) + r"(\..+)?")

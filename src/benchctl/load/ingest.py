@@ -86,7 +86,7 @@ class _Took(msgspec.Struct, frozen=True):
 
 
 class BulkHelper:
-    """One official client with its own connections, for one thread at a time."""
+    """An official client with its own connections, for one thread at a time."""
 
     def __init__(self, engine: EngineName, endpoint: Endpoint) -> None:
         for name in _CHATTY:
@@ -165,7 +165,7 @@ IngestWire = MeasuredClient | BulkHelper
 
 
 class Senders:
-    """One sending thread per connection; a context manager that leaves none behind.
+    """A sending thread per connection; a context manager that leaves none behind.
 
     Each thread closes its wire. `on_acknowledged` is called by the sender of every body the node accepted, in
     any order.

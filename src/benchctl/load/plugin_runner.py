@@ -549,14 +549,14 @@ class RunnerWork:
                 await asyncio.sleep(item)
 
     def _failure(self, err: Exception) -> Answer:
-        """What the wire saw of a request whose failure the runner did not handle."""
+        """Return what the wire saw of a request whose failure the runner did not handle."""
         last = self._channel.last
         if last is not None and last.answer.outcome is not Outcome.OK:
             return last.answer
         return Answer(Outcome.BAD_BODY, reason=shorten(f"{type(err).__name__}: {err}"))
 
     def _judged(self, result: Any) -> Answer:
-        """What the runner says of its operation, in the forms that Rally understands."""
+        """Return what the runner says of its operation, in the forms that Rally understands."""
         if isinstance(result, tuple) and len(result) == len(("weight", "unit")):
             return Answer(Outcome.OK, weight=self._weight(result[0]), unit=str(result[1]))
         if not isinstance(result, dict):

@@ -414,7 +414,7 @@ class PluginWork:
 
 
 class PluginProgram:
-    """One client's operations; schedulers look at `source`, the plug-in's object."""
+    """A client's operations; schedulers look at `source`, the plug-in's object."""
 
     def __init__(
         self,

@@ -35,7 +35,7 @@ Judge = Callable[[int, bytes], Answer]
 
 
 class Request(msgspec.Struct, frozen=True, gc=False, eq=False):
-    """One request, ready for the wire."""
+    """A request, ready for the wire."""
 
     method: str
     path: str  # path and query, percent-encoded
@@ -49,7 +49,7 @@ class Request(msgspec.Struct, frozen=True, gc=False, eq=False):
 
 
 class Exchange(msgspec.Struct, frozen=True, gc=False):
-    """One request on the wire, whatever came of it."""
+    """A request on the wire, whatever came of it."""
 
     start_ns: int  # just before it was handed to libcurl, on the monotonic clock
     connect_ns: int  # time to connect; 0 on the kept-alive connection

@@ -112,7 +112,7 @@ def lanes_of(tasks: Sequence[Task]) -> tuple[Lane, ...]:
 
 @dataclass
 class TaskRun:
-    """One task while it runs."""
+    """A task while it runs."""
 
     task: Task
     workload: Workload
@@ -150,7 +150,7 @@ class TaskRun:
         )
 
     def _program(self, number: int) -> Program:
-        """What a client asks; of work that all share, it takes no more than it sends."""
+        """Return what a client asks; of work that all share, it takes no more than it sends."""
         program, most = self.workload.program(number), self._expected()
         if self.new_pace is not None:
             self._paces[number] = self.new_pace(program)
@@ -417,12 +417,12 @@ def _telling(turns: Iterator[Turn], measured: Callable[[], None]) -> Iterator[Tu
 
 
 def _connections(runs: Sequence[TaskRun], lane: Lane) -> int:
-    """How many the clients of a lane need; they take turns."""
+    """Return how many the clients of a lane need; they take turns."""
     return max(runs[task].workload.connections for task, _ in lane.posts)
 
 
 def _ramp_up_ns(task: Task, lane: Lane) -> int:
-    """How much later than the task a client starts: client i of n after i/n of the ramp-up."""
+    """Return how much later than the task a client starts: client i of n after i/n of the ramp-up."""
     return round((task.ramp_up_time_period or 0.0) * NS_PER_S * lane.number / lane.of)
 
 
@@ -436,7 +436,7 @@ HaltTask = Callable[[int | None], None]
 
 @dataclass(frozen=True)
 class Job:
-    """One task of a step."""
+    """A task of a step."""
 
     task: Task  # clients, bounds, target
     operation: Operation
@@ -460,7 +460,7 @@ class Order:
 
 @dataclass(frozen=True)
 class Share:
-    """One process's part of a task."""
+    """A process's part of a task."""
 
     samples: Iterable[Columns]  # client after client, in chunks
     unsupported: str | None  # the node's reason when it cannot do the operation
@@ -486,7 +486,7 @@ class HostClock:
 
 @dataclass(frozen=True)
 class Done:
-    """One process's part of a step."""
+    """A process's part of a step."""
 
     shares: tuple[Share, ...]  # one a job, in order
     start_ns: int  # the common start on the monotonic clock; 0 when not all clients could connect

@@ -72,7 +72,7 @@ class _Closing:
 
 
 class WireClient(_Closing):
-    """One connection to one host, for one thread at a time; a context manager.
+    """A connection to one host, for one thread at a time; a context manager.
 
     libcurl silently repeats a request when a kept-alive connection breaks before the first byte of the
     answer. A benchmark must not: the node may have worked on both, and the sample would hide the failure. So
@@ -275,7 +275,7 @@ class WireClient(_Closing):
         return usable_us * _NS_PER_US
 
     def _is_readable(self) -> bool:
-        """Whether an idle connection has data to read: its end, or something unsolicited."""
+        """Return whether an idle connection has data to read: its end, or something unsolicited."""
         poller = select.poll()
         poller.register(self._sockets[-1], select.POLLIN)
         return bool(poller.poll(0))
@@ -327,7 +327,7 @@ def decisive(greetings: Iterable[Exchange], *, lossy: bool) -> Exchange:
 
 
 class RoundRobinClient(_Closing):
-    """One connection to every host of a cluster, used in turn; a context manager.
+    """A connection to every host of a cluster, used in turn; a context manager.
 
     `first` is the host of the first request, so that clients do not all begin with the same.
     """

@@ -71,7 +71,7 @@ class Program(Protocol):
 
 @dataclass(frozen=True)
 class Source:
-    """One file of documents."""
+    """A file of documents."""
 
     # Blocks of its bytes, which may end anywhere; from a document on, if that is given, from 0.
     open: Callable[..., Iterator[bytes]]
@@ -117,7 +117,7 @@ class WorkContext:
 
 
 class Workload(Protocol):
-    """One task's operation, ready for all its clients."""
+    """A task's operation, ready for all its clients."""
 
     endless: bool  # whether it can be repeated indefinitely; indexing a corpus ends by itself
     connections: int  # how many a client needs

@@ -259,7 +259,7 @@ def usual_questions(count: int, *, needs_some: bool, needed: int = 2) -> int:
 
 
 def _swept(kept: Subset, size: int, persists: Callable[[Subset], bool]) -> Subset:
-    """What is left after trying to remove every part of that size, from the front."""
+    """Return what is left after trying to remove every part of that size, from the front."""
     start = 0
     while start < len(kept):
         rest = kept[:start] + kept[start + size :]

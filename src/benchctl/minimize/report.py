@@ -119,7 +119,7 @@ def _minimal(record: MinimizeRecord, left: Decision, open_ones: Sequence[Decisio
 
 
 def _below(ended: Ended) -> list[str | Command]:
-    """How to read the table, and what to do next."""
+    """Return how to read the table, and what to do next."""
     record = ended.search
     counts = (
         "half of what the first question found" if record.spec.by is None else percent(100 * record.spec.by)

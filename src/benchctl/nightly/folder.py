@@ -62,7 +62,7 @@ FIGURES_VERSION: Final = 1
 
 
 class FigureRow(NamedTuple):
-    """One figure of one fork; `COLUMNS` explains its fields."""
+    """A figure of one fork; `COLUMNS` explains its fields."""
 
     night: int
     night_id: str
@@ -247,7 +247,7 @@ def locked(
     is called once with the holder; `pause` spends the time between two attempts.
 
     Raises:
-        SuiteBusy: it is held, and we do not wait.
+        SuiteBusy: If it is held, and we do not wait.
         BenchctlError: If there can be no such file.
     """
     with disk_errors(f"lock {path}"):
@@ -438,7 +438,7 @@ class SuiteFolder:
         """Lock the suite within the block; see `locked`.
 
         Raises:
-            SuiteBusy: another process has it, and we do not wait.
+            SuiteBusy: If another process has it, and we do not wait.
             BenchctlError: If its folder cannot be made.
         """
         self._make()

@@ -35,7 +35,7 @@ class SeriesKey(msgspec.Struct, frozen=True, forbid_unknown_fields=True, order=T
 
 
 class NightVariant(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """One variant of a suite in one night."""
+    """A variant of a suite in one night."""
 
     label: str  # its name in the suite and in the night's run
     role: Role  # watched, or a canary
@@ -142,7 +142,7 @@ class TaskProfile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
 
 
 class NightRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """One night of a suite, whether it was measured or not. A night that never began has none."""
+    """A night of a suite, whether it was measured or not. A night that never began has none."""
 
     night_version: int
     # Number and start, such as `00042-20261121-0300`; ids sort in the order in which nights began, whatever
@@ -187,7 +187,7 @@ class NightRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
 
 @dataclass(frozen=True, eq=False)
 class Series:
-    """One series; entries sorted by night, then fork. Nights without a value are simply not there."""
+    """A series; entries sorted by night, then fork. Nights without a value are simply not there."""
 
     key: SeriesKey
     unit: str
@@ -319,7 +319,7 @@ MessageStatus = Literal["quiet", "alarm", "broken"]
 
 
 class Message(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_only=True):
-    """One night, for somebody who was not there. New attributes may come; those here keep their meaning."""
+    """A night, for somebody who was not there. New attributes may come; those here keep their meaning."""
 
     schema_version: int = MESSAGE_VERSION  # of this format; another number means another meaning
     id: str  # of the message, the same whenever it is sent again: receivers can tell it from a new one

@@ -20,7 +20,7 @@ from benchctl.stats.multiplicity import adjusted_p
 
 @dataclass(frozen=True, eq=False)
 class Nights:
-    """One entry a night that has a value, by number; everything in natural logarithms."""
+    """An entry a night that has a value, by number; everything in natural logarithms."""
 
     numbers: Integers  # of the nights, ascending, shape (n,)
     means: Floats  # over the night's forks, shape (n,); minus infinity of a night in which all of them were 0
@@ -380,7 +380,7 @@ _FORKS_OF_A_NIGHT = 1_000_000
 
 
 class Move(msgspec.Struct, frozen=True):
-    """One figure of a canary that left its usual range."""
+    """A figure of a canary that left its usual range."""
 
     key: SeriesKey
     screened: Screened

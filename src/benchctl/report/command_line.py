@@ -93,7 +93,7 @@ def _micro_line(plan: Plan, micro: MicroSpec, tags: Sequence[str], forks: int) -
 
 
 def _as_written(plan: Plan, params: Mapping[str, Any]) -> bool:
-    """Whether a challenge's own counts are kept where a run would choose others by itself."""
+    """Return whether a challenge's own counts are kept where a run would choose others by itself."""
     names = [one.name for one in plan.schedules]
     names = names if plan.swept is None else [one.of for one in plan.swept.schedules]
     shipped = [one for name, one in zip(names, plan.schedules, strict=True) if name not in plan.sources]
@@ -239,7 +239,7 @@ def _node_entry(node: NodeSpec) -> dict[str, Any]:
 
 
 def _variant_options(spec: VariantSpec) -> Iterator[str]:
-    """What a variant adds to its engine, except what has an option of its own."""
+    """Yield what a variant adds to its engine, except what has an option of its own."""
     lists = (("jvm", spec.jvm_flags), ("jar", spec.jars), ("plugin", spec.plugins), ("warmup", spec.warmups))
     mappings = (("setting", spec.settings), ("index", spec.index_settings), ("env", spec.environment))
     if spec.heap_mb is not None:

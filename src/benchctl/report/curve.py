@@ -71,7 +71,7 @@ def _number(load: float, found: RedlineCurves) -> str:
 
 
 def _there(curve: Curve, analysis: Analysis) -> str:
-    """What so many clients get done: without that, their number means nothing."""
+    """Return what so many clients get done: without that, their number means nothing."""
     for row in analysis.rows:
         for side in row.figures:
             if row.metric == THROUGHPUT.key and side.variant == curve.variant and side.value is not None:

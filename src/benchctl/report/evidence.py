@@ -318,7 +318,7 @@ _MEMORY: Cells[OsActivity] = (
 
 
 def _causes(task: TaskEvidence) -> list[str]:
-    """Why threads were stopped in a task, on any side; the costliest first."""
+    """Return why threads were stopped in a task, on any side; the costliest first."""
     total_ms: dict[str, float] = {}
     for forks in task.gc.values():
         for one in forks:

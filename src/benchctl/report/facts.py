@@ -193,7 +193,7 @@ def _measured_lines(plan: Plan) -> Iterator[str]:
 
 
 def _load_lines(record: RunRecord) -> Iterator[str]:
-    """Where it came from, unless from this host."""
+    """Yield where it came from, unless from this host."""
     if record.plan.load_hosts:
         yield f"from {', '.join(record.plan.load_hosts)}, as {record.plan.hosts} had them"
     for name, host in record.load_hosts.items():
@@ -228,7 +228,7 @@ def _corpus_line(corpus: CorpusSpec) -> str:
 
 
 def _beside_lines(record: RunRecord) -> Iterator[str]:
-    """What was done beside the compared forks."""
+    """Yield what was done beside the compared forks."""
     evidence = record.plan.evidence
     if record.looks > 1:
         yield f"forks were added after its figures could be seen: look {record.looks}"
@@ -315,14 +315,14 @@ def _start(manner: str) -> str:
 
 
 def _verification(verified_by: str) -> str:
-    """How the archive was checked; nothing if the record does not say."""
+    """Return how the archive was checked; nothing if the record does not say."""
     if not verified_by:
         return ""
     return ", no published checksum" if verified_by == "none" else f", checksum {verified_by}"
 
 
 def _difference_lines(record: RunRecord) -> Iterator[str]:
-    """How each variant differs from the baseline besides the intended change."""
+    """Yield how each variant differs from the baseline besides the intended change."""
     engines = {facts.variant: facts for facts in record.engines}
     baseline, *others = record.plan.variants
     for other in others:
@@ -561,7 +561,7 @@ def _node_lines(record: RunRecord) -> Iterator[str]:
 
 
 def _asked_lines(record: RunRecord) -> Iterator[str]:
-    """What running clusters were asked while they were measured, and what their nodes used."""
+    """Yield what running clusters were asked while they were measured, and what their nodes used."""
     for spec in record.plan.variants:
         boots = [boot for fork in record.compared(spec.name) for boot in fork.boots if boot.asked]
         for what in dict.fromkeys(name for boot in boots for name in boot.asked):
@@ -586,7 +586,7 @@ def _asked_lines(record: RunRecord) -> Iterator[str]:
 
 
 def _node_words(nodes: Sequence[dict[str, float]]) -> Iterator[str]:
-    """What a node used in all forks, and what it had at the end of the last."""
+    """Yield what a node used in all forks, and what it had at the end of the last."""
     for key, title in (("cpu_s", "CPU"), ("gc_s", "collections")):
         if any(key in node for node in nodes):
             yield f"{title} {figure(sum(node.get(key, 0.0) for node in nodes))} s"

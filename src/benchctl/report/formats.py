@@ -25,7 +25,7 @@ from benchctl.stats.decisions import GateResult, outcomes
 
 
 class Source(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One run that forks come from: where it was measured, and on what. Its parts are those of run.json."""
+    """A run that forks come from: where it was measured, and on what. Its parts are those of run.json."""
 
     run: str
     created: str  # wall clock, ISO 8601

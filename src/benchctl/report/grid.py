@@ -51,7 +51,7 @@ INTERVAL = Column("95 % interval")
 
 
 class Cell(msgspec.Struct, frozen=True):
-    """One cell of a table."""
+    """A cell of a table."""
 
     words: tuple[str, ...]  # pieces that stay whole; in a narrow table they stand one below the other
     between: str = " "  # separates them on one line
@@ -93,7 +93,7 @@ def bounds(
 
 
 class Grid(msgspec.Struct, frozen=True):
-    """One table: the first column holds names; lines are tuples of cells, as long as the columns."""
+    """A table: the first column holds names; lines are tuples of cells, as long as the columns."""
 
     title: str
     columns: tuple[Column, ...]

@@ -179,7 +179,7 @@ CAVEAT = (
 
 @dataclass(frozen=True)
 class GroupedFork:
-    """One fork."""
+    """A fork."""
 
     block: int
     fate: str

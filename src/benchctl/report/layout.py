@@ -555,7 +555,7 @@ def _outcome(comparisons: Sequence[Comparison]) -> str:
 
 
 def _reservations(analysis: Analysis) -> Iterator[str]:
-    """Why verdicts are provisional."""
+    """Yield why verdicts are provisional."""
     # An open row is one, too: more forks may change it.
     doubtful = [
         (row, one)

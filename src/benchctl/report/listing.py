@@ -161,7 +161,7 @@ def _json(listing: Listing) -> Iterator[str]:
 
 
 def _json_value(value: object) -> object:
-    """What JSON can say; it has no NaN and no infinity."""
+    """Return what JSON can say; it has no NaN and no infinity."""
     match value:
         case float():
             return value if math.isfinite(value) else None

@@ -83,7 +83,7 @@ def next_command(analysis: Analysis, plan: Plan) -> Command | None:
 
 
 def _unfinished(analysis: Analysis) -> Iterator[str]:
-    """Why a red-line search did not end at the red-line."""
+    """Yield why a red-line search did not end at the red-line."""
     ends = _ends(analysis)
     if "max-rate" in ends:
         yield "the most that was tried met the objective"
@@ -176,7 +176,7 @@ def _comparisons(analysis: Analysis) -> list[Comparison]:
 
 
 def _by_build(analysis: Analysis) -> bool:
-    """Whether intervals count index builds."""
+    """Return whether intervals count index builds."""
     return any(one.replicate == "build" for one in _comparisons(analysis))
 
 
@@ -293,7 +293,7 @@ def forecast_lines(history: History, plan: Plan) -> list[str]:
 
 
 def _source(history: History, found: Sequence[Prospect]) -> str:
-    """What it rests on: earlier forks, and whether their sizes or settings were different."""
+    """Return what it rests on: earlier forks, and whether their sizes or settings were different."""
     matches = {one.match for one in found}
     sizes = (
         ""

@@ -186,7 +186,7 @@ def _native_note(heading: Heading, form: Form) -> list[str]:
 
 
 def _rest(found: Sequence[Share], shown: Sequence[Share], heading: Heading, form: Form) -> list[str]:
-    """What the table leaves out, and how certain it is."""
+    """Return what the table leaves out, and how certain it is."""
     notes = []
     hidden = found[len(shown) :]
     if hidden and not form.inclusive:
@@ -329,7 +329,7 @@ def _share(node: _Node, totals: Sequence[int]) -> float:
 
 
 class ShareEntry(msgspec.Struct, frozen=True):
-    """One line of a profile."""
+    """A line of a profile."""
 
     stack: Sequence[str]  # the frame, then its callers outwards: `Class.method`, or `Class.method:line`
     samples: int
@@ -339,7 +339,7 @@ class ShareEntry(msgspec.Struct, frozen=True):
 
 
 class DifferenceEntry(msgspec.Struct, frozen=True):
-    """One line of a difference."""
+    """A line of a difference."""
 
     stack: Sequence[str]
     baseline: float  # shares of each side's samples, 0 to 1
@@ -349,7 +349,7 @@ class DifferenceEntry(msgspec.Struct, frozen=True):
 
 
 class VariantProfile(msgspec.Struct, frozen=True):
-    """One variant's samples."""
+    """A variant's samples."""
 
     name: str
     forks: int
@@ -426,7 +426,7 @@ def profile_json(
 
 @dataclass(frozen=True)
 class Side:
-    """One variant's samples: fork by fork, and pooled over forks under the names of their thread pools."""
+    """A variant's samples: fork by fork, and pooled over forks under the names of their thread pools."""
 
     heading: Heading
     forks: tuple[Counted, ...]
@@ -565,7 +565,7 @@ def _side(
 
 
 def _tasks(plan: Plan, form: Form) -> Sequence[Place] | None:
-    """Whose measured windows count; None for all that was recorded."""
+    """Return whose measured windows count; None for all that was recorded."""
     if form.recorded:
         return None
     return [task_named(plan, form.task)] if form.task else places(plan)

@@ -124,7 +124,7 @@ _OF_TRENDS: dict[Trend, str] = {"not warmed up": "cold", "little warm-up": "brie
 
 
 class _Line(msgspec.Struct, frozen=True):
-    """One task and metric of one contender."""
+    """A task and metric of one contender."""
 
     block: tuple[str, str]  # the contender and the title of its table
     headers: tuple[str, ...]
@@ -187,7 +187,7 @@ def _plot(analysis: Analysis, others: Sequence[Text], lines: int, width: int) ->
 
 
 def _top(analysis: Analysis, plan: Plan | None, width: int) -> list[Text]:
-    """What was compared, the verdict, and what was asked for."""
+    """Return what was compared, the verdict, and what was asked for."""
     top = [paragraph(headline(analysis), width, style="bold"), Text()]
     top += [paragraph(verdict(analysis), width, lead="VERDICT  ", style="bold"), Text()]
     if plan is not None and (where := _where(plan)):
@@ -199,7 +199,7 @@ def _top(analysis: Analysis, plan: Plan | None, width: int) -> list[Text]:
 
 
 def _where(plan: Plan) -> str:
-    """Which other hosts took part; empty for none."""
+    """Return which other hosts took part; empty for none."""
     found = [
         f"nodes of {name} on {', '.join(dict.fromkeys(host or 'this host' for host in hosts))}"
         for name, hosts in plan.node_hosts.items()
@@ -208,7 +208,7 @@ def _where(plan: Plan) -> str:
 
 
 def _bottom(analysis: Analysis, plan: Plan | None, width: int, more: str, runs: Path | None) -> list[Text]:
-    """What factors mean, what to run next, and where there is more."""
+    """Return what factors mean, what to run next, and where there is more."""
     bottom = (
         [] if analysis.redline is None else [paragraph(one, width) for one in rate_lines(analysis.redline)]
     )
@@ -329,7 +329,7 @@ def _judged(cell: Cell, shared: Collection[str]) -> str:
 
 
 def _meanings(analysis: Analysis) -> Mapping[str, tuple[str, str]]:
-    """What marks mean; of nodes that were lost, which ones."""
+    """Return what marks mean; of nodes that were lost, which ones."""
     doubts = [doubt for row in analysis.rows for doubt in row.caveats if doubt.code == "node-lost"]
     lost = "; ".join(dict.fromkeys(doubt.text.partition(": ")[0] for doubt in doubts))
     return {**_MARKS, "lost": (lost, _MARKS["lost"][1])} if lost else _MARKS
@@ -343,7 +343,7 @@ def _legend(
     *,
     flowing: bool,
 ) -> Iterator[Text]:
-    """What the words and marks of these lines mean, one a line or `flowing`."""
+    """Yield what the words and marks of these lines mean, one a line or `flowing`."""
     words = [*shared, *(word for line in lines for word in line.verdict.words)]
     meanings = {mark: marks[mark] for mark in marks if mark in words}
     least = [line.mde_percent for line in lines if line.mde_percent is not None]

@@ -91,7 +91,7 @@ def _where(curve: SweepCurve, place: int) -> str:
 
 
 def _why_not(curve: SweepCurve, point: int, comparison: Comparison) -> str:
-    """Why there is no verdict at a point; empty where there is one."""
+    """Return why there is no verdict at a point; empty where there is one."""
     if comparison.verdict not in {"n/a", "insufficient"}:
         return ""
     doubts = (*comparison.caveats, *(curve.caveats[point] if curve.caveats else ()))
@@ -136,7 +136,7 @@ def _doubt(curve: SweepCurve, law: PowerLaw, *lines: int) -> str:
 
 
 def _shown(pair: SweepPair, one: Crossing) -> bool:
-    """Whether the lines cross in this stretch beyond chance."""
+    """Return whether the lines cross in this stretch beyond chance."""
     return bool(pair.crosses and one.estimates and one.below and one.above and one.below != one.above)
 
 
@@ -218,7 +218,7 @@ def verdict(analysis: Analysis) -> str:
 
 
 def _curve_doubts(analysis: Analysis) -> Iterator[str]:
-    """Why the curves of one variant are not to be quoted."""
+    """Yield why the curves of one variant are not to be quoted."""
     lines = [line for curve in analysis.curves for line in curve.lines]
     remarks = dict.fromkeys(remark for line in lines for point in line.remarks for remark in point)
     yield from (f"{remark} at some points" for remark in remarks)
@@ -323,7 +323,7 @@ def _end(value: float | None) -> str:
 
 
 def _remarks(curve: SweepCurve, place: int, *lines: int) -> tuple[str, ...]:
-    """What must be said beside these lines at a point."""
+    """Return what must be said beside these lines at a point."""
     said_of = [curve.lines[line].remarks for line in lines]
     return tuple(dict.fromkeys(remark for told in said_of if told for remark in told[place]))
 

@@ -138,7 +138,7 @@ class HostFigures(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
 
 
 class TaskSummary(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """One fork's figures for one task. Everything but the counts is about successful measured requests."""
+    """A fork's figures for one task. Everything but the counts is about successful measured requests."""
 
     schedule: Annotated[int, about("position of the challenge in the fork, from 0")]
     task: Annotated[int, about("position of the task in the challenge, from 0")]
@@ -749,7 +749,7 @@ FIGURES = (
 
 
 class CurvePoint(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """One step of a red-line search: what a load came to.
+    """A step of a red-line search: what a load came to.
 
     Where several tasks ran, the figures are those of the one that was closest to its objective or furthest
     beyond it.

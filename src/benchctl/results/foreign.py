@@ -49,7 +49,7 @@ class TaskResult(msgspec.Struct, frozen=True):
 
 
 class Race(msgspec.Struct, frozen=True):
-    """One race: a pass of one variant, according to its file."""
+    """A race: a pass of one variant, according to its file."""
 
     path: Path
     tool: Tool
@@ -179,7 +179,7 @@ def read_races(paths: tuple[Path, ...], tool: Tool | None = None) -> tuple[Race,
 
 
 def _unfit(race: Race, others: list[Race]) -> str:
-    """Why it is not a further fork of the others' run; empty when it is."""
+    """Return why it is not a further fork of the others' run; empty when it is."""
     twin = next((one for one in others if one.path == race.path or (one.id and one.id == race.id)), None)
     if twin is not None:
         return f"the same race as {twin.path}"
@@ -409,7 +409,7 @@ def _least_samples(found: Statistics) -> int:
 
 
 def _contradictions(race: Race, spec: VariantSpec) -> Iterator[str]:
-    """What in the file contradicts the engine that the user names."""
+    """Yield what in the file contradicts the engine that the user names."""
     title = f"{spec.name} is taken to be {spec.engine}, as the user says"
     if race.tool == "opensearch-benchmark" and spec.engine == "elasticsearch":
         yield f"{title}, although {TITLES[race.tool]} measured it"
@@ -422,7 +422,7 @@ def _contradictions(race: Race, spec: VariantSpec) -> Iterator[str]:
 
 
 def _remarks(races: Sequence[Race], variant: str) -> Iterator[str]:
-    """How the figures were converted, and their defects, task by task."""
+    """Yield how the figures were converted, and their defects, task by task."""
     title = TITLES[races[0].tool]
     unthrottled = dict.fromkeys(
         task.task for race in races for task in race.tasks if task.latency and not throttled(task)

@@ -45,7 +45,7 @@ class _Secondary(msgspec.Struct, frozen=True):
 
 
 class JmhEntry(msgspec.Struct, frozen=True, rename="camel"):
-    """One benchmark with one set of parameters, in all forks of a call of JMH's."""
+    """A benchmark with one set of parameters, in all forks of a call of JMH's."""
 
     benchmark: str
     mode: str
@@ -350,7 +350,7 @@ def _check_alike(path: Path, entries: Sequence[JmhEntry], read: Mapping[Path, Se
 
 
 def _remarks(path: Path, entries: Sequence[JmhEntry]) -> Iterator[str]:
-    """What JMH's own forks were not."""
+    """Yield what JMH's own forks were not."""
     without = [one.benchmark for one in entries if one.asked_forks == 0]
     if without:
         yield (
@@ -370,5 +370,5 @@ def _labels(entries: Sequence[JmhEntry]) -> list[str]:
 
 
 def _created(path: Path) -> str:
-    """When a result was written, ISO 8601 in UTC; it does not say when it was measured."""
+    """Return when a result was written, ISO 8601 in UTC; it does not say when it was measured."""
     return datetime.fromtimestamp(path.stat().st_mtime, UTC).isoformat(timespec="seconds")

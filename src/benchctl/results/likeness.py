@@ -187,7 +187,7 @@ def _reasons(one: RunRecord, other: RunRecord) -> Iterator[str]:
 
 
 def _schedule_reasons(one: Plan, other: Plan) -> Iterator[str]:
-    """Why tasks that both plans have are not the same; tasks of one alone are no reason."""
+    """Yield why tasks that both plans have are not the same; tasks of one alone are no reason."""
     if one.schedules == other.schedules:
         return
     whole = (_bare(one.schedules), _bare(other.schedules))
@@ -373,13 +373,13 @@ def _base(one: Resolved, variants: Sequence[Resolved]) -> Resolved | None:
 
 
 def _is_plain(spec: VariantSpec) -> bool:
-    """Whether the name says all, such as `es` or `es@8.19.0`."""
+    """Return whether the name says all, such as `es` or `es@8.19.0`."""
     short = _SHORT_NAMES[spec.engine]
     return spec.name in (short, f"{short}@{spec.version}")
 
 
 def _own(one: Resolved) -> Iterator[str]:
-    """What a variant adds to its engine and version."""
+    """Yield what a variant adds to its engine and version."""
     if one.spec.jdk is not None:
         yield f"JDK {_jdk(one)}"
     spec = VariantSpec(one.spec.name, one.spec.engine, one.spec.version, jdk=one.spec.jdk)
@@ -388,7 +388,7 @@ def _own(one: Resolved) -> Iterator[str]:
 
 
 def _against(one: Resolved, other: Resolved) -> Iterator[str]:
-    """How a variant differs from another."""
+    """Yield how a variant differs from another."""
     here, there = one.spec, other.spec
     # What a node says is held against what a node says.
     if one.facts is None or other.facts is None:
@@ -437,7 +437,7 @@ def _jdk(one: Resolved) -> str:
 
 
 def _jars(one: Resolved, other: Resolved) -> Iterator[str]:
-    """What replaces what; by digest if only that tells two of them apart."""
+    """Yield what replaces what; by digest if only that tells two of them apart."""
     if one.facts is None or other.facts is None:
         yield from _lists("jars", one.spec.jars, other.spec.jars)
         return

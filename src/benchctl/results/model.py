@@ -68,7 +68,7 @@ class Asked(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="keb
 
 
 class BootRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """One node start of a fork, or one use of a cluster that ran already."""
+    """A node start of a fork, or one use of a cluster that ran already."""
 
     schedules: tuple[int, ...]
     start_s: float  # process start to ready, seconds; 0 for a cluster that was not restarted
@@ -127,7 +127,7 @@ class StoredFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename
 
 
 class ForkRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """One pass of one variant."""
+    """A pass of one variant."""
 
     variant: Annotated[str, about("name of the variant")]
     block: Annotated[int, about("number of the block, and of the fork within its variant, from 0")]
@@ -264,7 +264,7 @@ class IngestReport(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rena
 
 
 class SegmentFacts(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """One segment, as the engine's Lucene sees it."""
+    """A segment, as the engine's Lucene sees it."""
 
     documents: int
     size_bytes: int
@@ -354,7 +354,7 @@ class Environment(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
 
 
 class AnswerFinding(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """One operation on which two variants return different results, or one cannot do it or refuses it."""
+    """An operation on which two variants return different results, or one cannot do it or refuses it."""
 
     operation: str
     variant: str
@@ -386,7 +386,7 @@ class Imported(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="
 
 
 class PilotFork(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """One unmeasured fork that looked for how long tasks must warm up."""
+    """A unmeasured fork that looked for how long tasks must warm up."""
 
     variant: str
     attempt: int  # from 1; every attempt doubles what was not enough

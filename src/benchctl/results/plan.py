@@ -178,7 +178,7 @@ class VariantSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
 class CorpusFile(
     msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab", omit_defaults=True, kw_only=True
 ):
-    """One file of documents that benchctl did not generate."""
+    """A file of documents that benchctl did not generate."""
 
     path: str
     documents: int
@@ -553,7 +553,7 @@ def _fitting(plan: Plan, schedules: Sequence[int], task: str) -> list[Place]:
 
 
 def _means(text: str, names: Sequence[str], place: int) -> bool:
-    """Whether a text is the name at a place, or that with its number; a unique one is number 1."""
+    """Return whether a text is the name at a place, or that with its number; a unique one is number 1."""
     name = names[place]
     # A name may itself end like a number.
     return text == name or (text not in names and text == f"{name}#{names[: place + 1].count(name)}")

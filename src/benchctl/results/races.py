@@ -102,7 +102,7 @@ _DIGEST_BYTES = 12
 
 @dataclass(frozen=True)
 class Race:
-    """One challenge of one fork."""
+    """A challenge of one fork."""
 
     layout: Layout
     record: RunRecord
@@ -343,7 +343,7 @@ _TRANSPORT = 0  # status of a request without an answer
 
 
 class Body(NamedTuple):
-    """One bulk request."""
+    """A bulk request."""
 
     content: bytes
     records: int

@@ -142,7 +142,7 @@ class Telemetry:
 
 @dataclass(frozen=True)
 class ForkSource:
-    """One finished fork and its files."""
+    """A finished fork and its files."""
 
     label: str  # what tables call its variant
     block: int
@@ -202,7 +202,7 @@ def _group_sizes(connection: "DuckDBPyConnection", name: str) -> list[int]:
 
 
 def _possible(rows: Columns) -> bool:
-    """Whether times and weights can be those of requests; a damaged file may still be readable."""
+    """Return whether times and weights can be those of requests; a damaged file may still be readable."""
     clocks = (rows[name] for name in ("intended_ns", "start_ns", "end_ns"))
     ok = rows["outcome"] == Outcome.OK
     service_ns = (rows["end_ns"] - rows["start_ns"])[ok]

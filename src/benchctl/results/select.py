@@ -79,7 +79,7 @@ class Archive:
 
 @dataclass(frozen=True)
 class Side:
-    """One variant's results."""
+    """A variant's results."""
 
     label: str  # the column's name; no two sides of a selection have the same
     run: RunRecord
@@ -98,7 +98,7 @@ class Selection:
 
 @dataclass(frozen=True)
 class Wanted:
-    """One side as it is asked for."""
+    """A side as it is asked for."""
 
     text: str
     variant: str = ""  # its name in runs; empty for a version, and for the only variant of a run
@@ -265,7 +265,7 @@ def _comparable(newest: _Candidates, wanted: Sequence[Wanted]) -> list[Variant] 
 
 
 def _passed_over(plain: Sequence[Variant], chosen: Sequence[Variant]) -> Iterator[str]:
-    """What would have been compared without sounder results."""
+    """Yield what would have been compared without sounder results."""
     used = {record.id for _, record in chosen}
     over = {record.id: (name, record.unsound(name)) for name, record in reversed(plain)}
     for run, (name, reason) in over.items():

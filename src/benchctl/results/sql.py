@@ -409,7 +409,7 @@ def _write(runs: Sequence[StoredRun], paths: dict[ViewName, Path]) -> dict[ViewN
 
 
 def _is_export(path: Path) -> bool:
-    """Whether its metadata have our mark; they are read as bytes, to work for damaged files."""
+    """Return whether its metadata have our mark; they are read as bytes, to work for damaged files."""
     with path.open("rb") as file:
         size = file.seek(0, os.SEEK_END)
         file.seek(max(0, size - _TAIL_BYTES))

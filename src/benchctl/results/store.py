@@ -63,7 +63,7 @@ def _planned(summary: TaskSummary, plan: Plan) -> bool:
 
 
 def _sound(course: Course) -> bool:
-    """Whether segments are in order, and each has a level, which is a time."""
+    """Return whether segments are in order, and each has a level, which is a time."""
     return (
         len(course.bounds) == len(course.levels_ns) > 0
         and course.bounds[0] == 0
@@ -82,7 +82,7 @@ def new_run_id(label: str, now_text: str) -> str:
 
 @dataclass(frozen=True)
 class RunFolder:
-    """One run's folder; it can be moved and copied."""
+    """A run's folder; it can be moved and copied."""
 
     path: Path
 

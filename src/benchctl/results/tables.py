@@ -27,7 +27,7 @@ _DTYPES = {
 
 @dataclass(frozen=True)
 class Column(Generic[T]):
-    """One column of a table."""
+    """A column of a table."""
 
     name: str  # with its unit
     sql_type: str
@@ -38,7 +38,7 @@ class Column(Generic[T]):
 
 @dataclass(frozen=True)
 class RunRow:
-    """One run."""
+    """A run."""
 
     record: RunRecord
     folder: str  # absolute path
@@ -46,7 +46,7 @@ class RunRow:
 
 @dataclass(frozen=True)
 class ForkRow:
-    """One fork of a run."""
+    """A fork of a run."""
 
     record: RunRecord
     fork: ForkRecord
@@ -54,7 +54,7 @@ class ForkRow:
 
 @dataclass(frozen=True)
 class BuildRow:
-    """One build of a variant's index."""
+    """A build of a variant's index."""
 
     record: RunRecord
     variant: str
@@ -64,7 +64,7 @@ class BuildRow:
 
 @dataclass(frozen=True)
 class TaskRow:
-    """One task of a fork."""
+    """A task of a fork."""
 
     record: RunRecord
     fork: ForkRecord
@@ -200,7 +200,7 @@ def is_compared(row: ForkRow | TaskRow) -> bool:
 
 
 def _of_variant(name: str, meaning: str, facts: Literal["engines", "plan.variants"]) -> Column[ForkRow]:
-    """What a run has of a fork's variant."""
+    """Return what a run has of a fork's variant."""
     listed = _getter(facts)
     key = "variant" if facts == "engines" else "name"
 
@@ -253,7 +253,7 @@ FORKS: tuple[Column[ForkRow], ...] = (
 
 
 def _planned_version(row: BuildRow) -> str | None:
-    """What the plan has for the variant; None of targets, which tell it themselves."""
+    """Return what the plan has for the variant; None of targets, which tell it themselves."""
     specs = row.record.plan.variants
     return next((spec.version or None for spec in specs if spec.name == row.variant), None)
 

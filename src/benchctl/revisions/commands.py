@@ -267,7 +267,7 @@ history_options = grouped(
 
 
 def _subject(options: HistoryOptions, build: BuildOptions, subject: SubjectOptions) -> SubjectOptions:
-    """What is measured: of versions, all of them."""
+    """Return what is measured: of versions, all of them."""
     of_commits = options.good is not None or options.bad is not None or build.source is not None
     if of_commits + (options.versions is not None) + (options.jars is not None) != 1:
         raise UsageError(
@@ -499,7 +499,7 @@ def bisect_command(
 
 
 def _place(plan: Plan, track: Track, name: str | None) -> tuple[int, int]:
-    """Where the task is that shows the difference."""
+    """Return where the task is that shows the difference."""
     found = [
         place
         for place in places(plan)

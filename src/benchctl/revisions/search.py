@@ -157,7 +157,7 @@ def judge_question(
 
 
 def _leads(question: Question) -> bool:
-    """Whether an answer says on which side of the change a point is."""
+    """Return whether an answer says on which side of the change a point is."""
     return question.against == 0 and question.phase not in ("before", "after")
 
 

@@ -114,7 +114,7 @@ def _export_run(store: "_Store", run: StoredRun, layout: Layout, *, samples: boo
 
 
 def _unsampled(run: StoredRun, race: Race, done: Exported) -> bool:
-    """Whether there are no samples to be sent of it, which is noted once."""
+    """Return whether there are no samples to be sent of it, which is noted once."""
     fork = race.fork
     if run.record.plan.redline is not None:
         text = f"{run.record.id}: the samples of a red-line search are left out"
@@ -232,7 +232,7 @@ def _down(err: BenchctlError) -> StoreDownError:
 
 
 def _is_busy(answer: dict[str, Any]) -> bool:
-    """Whether it rejected records for lack of time: ids make it harmless to send all of them again."""
+    """Return whether it rejected records for lack of time: ids make it harmless to send all of them again."""
     return bool(answer.get("errors")) and any(
         told.get("status") == HTTPStatus.TOO_MANY_REQUESTS
         for item in answer.get("items", [])

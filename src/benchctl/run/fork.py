@@ -471,7 +471,7 @@ class ForkRunner:
         )
 
     def _collecting(self, place: _Place, number: int) -> AbstractContextManager[Collection]:
-        """What collects evidence of a node start; nothing where the plan wants none of this fork."""
+        """Return what collects evidence of a node start; nothing where the plan wants none of this fork."""
         subject, kinds = place.subject, self._plan.evidence_in(place.block)
         if not kinds or not isinstance(subject, Subject):
             return nullcontext(Collection())
@@ -489,7 +489,7 @@ class ForkRunner:
     def _offer(
         self, serving: Serving, steps: Sequence[Step], stage: Stage, load: Load, place: _Place
     ) -> "RedlineResult | None":
-        """What the plan wants of a node that is up: its schedules, or a search."""
+        """Return what the plan wants of a node that is up: its schedules, or a search."""
         if self._plan.redline is None:
             self._steps.run(serving, steps, stage, load, variant=place.subject.spec.name)
             return None
@@ -520,7 +520,7 @@ def _filled(serving: Serving, load: Load) -> Sequence[SegmentFacts]:
 
 
 def _watch(serving: Serving, load: Load) -> NodeWatch | None:
-    """What of nodes can be watched; nothing of a target, which may be anywhere."""
+    """Return what of nodes can be watched; nothing of a target, which may be anywhere."""
     if not isinstance(serving, Cluster):
         return None
     return NodeWatch(
@@ -568,7 +568,7 @@ def _node_records(nodes: Sequence[Member], logs: str, origin_ns: int) -> tuple[N
 
 
 def _asking(serving: Serving) -> AbstractContextManager[ClusterMeter | None]:
-    """What asks a target; nodes are read where they are."""
+    """Return what asks a target; nodes are read where they are."""
     return ClusterMeter(serving.client, serving.withheld) if isinstance(serving, Target) else nullcontext()
 
 

@@ -105,7 +105,7 @@ def meters(
 
 
 def _part(first: Readings, last: Readings, origin_ns: int, node: Node, measured: int) -> dict[str, float]:
-    """What a node cost, for one operation of all; nothing of one that was not up all the time."""
+    """Return what a node cost, for one operation of all; nothing of one that was not up all the time."""
     pid = next((pid for pid in node.pids if pid in first and pid in last), None)
     if pid is None:
         return {}
@@ -154,7 +154,7 @@ def told(
 
 
 def _levels(end: Reading, origin_ns: int, node: Node) -> dict[str, float]:
-    """What a node held when a task was over, however many operations that had."""
+    """Return what a node held when a task was over, however many operations that had."""
     heaps = [
         pause.after_bytes
         for pause in node.pauses or ()

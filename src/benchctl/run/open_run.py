@@ -435,12 +435,12 @@ class _Blocks:
         return f"given up after failures in a row: {names}"
 
     def _extra(self, step: tuple[int, ForkJob]) -> bool:
-        """Whether a fork is for evidence only."""
+        """Return whether a fork is for evidence only."""
         number, job = step
         return self._runs[number].record.plan.is_extra(job.block)
 
     def _reason_to_end(self, block: int, *, first: bool) -> str:
-        """Why this and later blocks are not started; empty to go on."""
+        """Return why this and later blocks are not started; empty to go on."""
         reason = self._enough() if self._enough is not None else ""
         if reason:
             for run in self._runs:

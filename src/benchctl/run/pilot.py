@@ -240,7 +240,7 @@ def _report(plan: Plan, pilot: Pilot, observer: Observer, tags: Sequence[str]) -
 
 
 def _counted(challenge: Challenge) -> bool:
-    """Whether iterations bound its tasks: they do not mix with time periods."""
+    """Return whether iterations bound its tasks: they do not mix with time periods."""
     return not any(task.time_period or task.warmup_time_period for task in challenge.schedule)
 
 

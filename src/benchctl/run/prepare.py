@@ -208,7 +208,7 @@ def named(host: str) -> Iterator[None]:
 
 
 def _identity(equipment: Equipment) -> tuple[str, ...]:
-    """What must be alike on all hosts, in words."""
+    """Return what must be alike on all hosts, in words."""
     found, jdk = equipment.installation, equipment.jdk
     return (
         f"{found.engine} {found.version}, archive {found.archive_sha256[:12]}",

@@ -153,7 +153,7 @@ def _late_tasks(challenge: Challenge) -> list[str]:
 
 
 def _counts(task: Task, operation: TrackOperation, search: RedlineSpec) -> bool:
-    """Whether the latency of a task with a target is bounded: it is named, or else shown in tables."""
+    """Return whether the latency of a task with a target is bounded: it is named, or else shown in tables."""
     if not search.tasks:
         return operation.reported
     return task.label in search.tasks or task.operation in search.tasks

@@ -411,7 +411,7 @@ def _spent(before: Mapping[str, float], after: Mapping[str, float]) -> dict[str,
 
 
 def _merged(outcomes: Sequence[MeasuredTask], summaries: Sequence[TaskSummary]) -> dict[str, float]:
-    """What a challenge's own force-merges took."""
+    """Return what a challenge's own force-merges took."""
     spent_ns = [
         summary.mean_ns * summary.samples
         for one, summary in zip(outcomes, summaries, strict=True)

@@ -167,7 +167,7 @@ def _axis(text: str) -> Axis:
 
 
 def _listed(name: str, text: str) -> str:
-    """What a range of counts is as a list: all of them, or so few, each twice the one before."""
+    """Return what a range of counts is as a list: all of them, or so few, each twice the one before."""
     found = _RANGE.fullmatch(text)
     if found is None:
         return ""

@@ -195,7 +195,7 @@ def refuse_writes(spec: VariantSpec, plan: Plan, track: Track) -> bool:
 
 
 def _lacking(spec: VariantSpec, plan: Plan) -> str:
-    """What `--allow-writes` lets challenges do, or why this one may not though it was given."""
+    """Return what `--allow-writes` lets challenges do, or why this one may not though it was given."""
     if spec.target is None or spec.target.writes is None:
         lets = "--allow-writes lets a challenge that makes its own data"
     elif plan.origin != "empty":
@@ -206,7 +206,7 @@ def _lacking(spec: VariantSpec, plan: Plan) -> str:
 
 
 def _stays_at_home(operation: Operation, plan: Plan, track: Track) -> bool:
-    """Whether it writes to what the track names, and cannot reach anything else."""
+    """Return whether it writes to what the track names, and cannot reach anything else."""
     own = {*places(track, plan.corpus.files).names}
     match operation:
         case CreateIndex():

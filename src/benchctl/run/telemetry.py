@@ -157,7 +157,7 @@ class Telemetry:
 
 
 class _Watch:
-    """One node start, reading by reading."""
+    """A node start, reading by reading."""
 
     def __init__(self, nodes: NodeWatch | None, driver: Callable[[], float]) -> None:
         self._nodes = nodes

@@ -192,7 +192,7 @@ def analyse(  # noqa: PLR0913 - forks and what they are held against, by name
         builds: label -> builds of its prepared index.
 
     Raises:
-        UsageError: a fork's tasks are not those of the plan.
+        UsageError: If a fork's tasks are not those of the plan.
     """
     done = {label: _finished(group) for label, group in forks.items()}
     paired = plan.paired and len(runs) <= 1
@@ -260,7 +260,7 @@ def analyse(  # noqa: PLR0913 - forks and what they are held against, by name
 
 
 def _has(metric: Metric, done: Mapping[str, Sequence[ForkRecord]], plan: Plan, place: Place) -> bool:
-    """Whether a task has figures in a metric that not all tasks have."""
+    """Return whether a task has figures in a metric that not all tasks have."""
     found = collect(done, place, task_at(plan, place))
     if plan.micro is not None:
         # What a microbenchmark has depends on JMH's mode, which those that fail do not tell.
@@ -276,7 +276,7 @@ def _has(metric: Metric, done: Mapping[str, Sequence[ForkRecord]], plan: Plan, p
 
 
 def _all_have(metric: Metric, done: Mapping[str, Sequence[ForkRecord]], plan: Plan, place: Place) -> bool:
-    """Whether some fork of every side has a value of a task."""
+    """Return whether some fork of every side has a value of a task."""
     return all(
         any(metric.value(summary) is not None for _, summary in forks)
         for forks in collect(done, place, task_at(plan, place)).values()
@@ -757,12 +757,12 @@ def _contradicted(forks: Sequence[ForkRecord]) -> str:
 
 
 def is_bound(summary: TaskSummary) -> bool:
-    """Whether a fork's red-line is only known to be at least its rate."""
+    """Return whether a fork's red-line is only known to be at least its rate."""
     return summary.redline_per_s is not None and summary.redline_end != "found"
 
 
 def any_bound(summaries: Sequence[TaskSummary]) -> bool:
-    """Whether any fork's red-line is a bound: then so is their mean."""
+    """Return whether any fork's red-line is a bound: then so is their mean."""
     return any(is_bound(summary) for summary in summaries)
 
 

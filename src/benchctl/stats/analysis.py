@@ -25,7 +25,7 @@ LoadState = Literal["saturated", "driver-limited"]
 
 
 class Figures(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One variant's figures for one task and metric."""
+    """A variant's figures for one task and metric."""
 
     variant: str
     blocks: tuple[int, ...]  # the block of every value; a number may repeat when forks come from several runs
@@ -75,7 +75,7 @@ def provisional(comparison: Comparison, sides: Iterable[Figures]) -> Comparison:
 
 
 class Row(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One task and metric over all variants."""
+    """A task and metric over all variants."""
 
     schedule: int
     challenge: str
@@ -144,7 +144,7 @@ batch."""
 
 
 class TimeRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One kind of time of one task and variant: medians over forks of their quantiles."""
+    """A kind of time of one task and variant: medians over forks of their quantiles."""
 
     schedule: int
     task: int
@@ -159,7 +159,7 @@ class TimeRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Section(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One challenge of a fork: what came before it is part of what is measured."""
+    """A challenge of a fork: what came before it is part of what is measured."""
 
     schedule: int
     challenge: str

@@ -59,7 +59,7 @@ class Series(msgspec.Struct, frozen=True):
         """Keep the pairs of which both values are usable; each side counts its own missing ones.
 
         Raises:
-            ValueError: the sides differ in length.
+            ValueError: If the sides differ in length.
         """
         if len(left) != len(right):
             raise ValueError(f"{len(left)} values cannot be paired with {len(right)}")
@@ -129,7 +129,7 @@ def _mean(points: Floats, *, additive: bool) -> float | None:
 
 
 class Nested(msgspec.Struct, frozen=True):
-    """One side's forks by build."""
+    """A side's forks by build."""
 
     # Of the points of a build's forks, by number of build, shape (builds,). Every build counts alike,
     # however many forks it has: where forks failed, the means differ in variance, but the variance between
@@ -149,7 +149,7 @@ class Nested(msgspec.Struct, frozen=True):
 
 
 def several_builds(done: Mapping[str, Sequence[ForkRecord]]) -> bool:
-    """Whether any fork ran on another build than the first one."""
+    """Return whether any fork ran on another build than the first one."""
     return any(fork.index_build > 0 for group in done.values() for fork in group)
 
 
@@ -401,7 +401,7 @@ def compare(  # noqa: PLR0913 - what was declared about two sides, by name
         compared_as: what readers are told; no more than ratios unless values are `additive`.
 
     Raises:
-        ValueError: paired values of different number.
+        ValueError: If paired values of different number.
     """
     if paired:
         left, right = Series.pairs(baseline_values, contender_values, additive=additive, signed=signed)
@@ -608,7 +608,7 @@ def _on_values(blank: Comparison, found: Ratio, *, signed: bool) -> Comparison:
 
 
 def _with_zeros(blank: Comparison, baseline: Floats, contender: Floats) -> Comparison:
-    """Where a side is 0 in every fork, nothing is assumed of the spread: forks are rearranged."""
+    """Test by rearranging forks: where a side is 0 in all of them, nothing is known of the spread."""
     named = ((blank.baseline, baseline), (blank.contender, contender))
     never = [name for name, side in named if not side.any()]
     fewest = min(baseline.size, contender.size)

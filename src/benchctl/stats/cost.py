@@ -20,7 +20,7 @@ _S_PER_MINUTE = 60
 
 
 class Compared(msgspec.Struct, frozen=True):
-    """One comparison, and what it would have been with the host held equal."""
+    """A comparison, and what it would have been with the host held equal."""
 
     place: Place
     label: str

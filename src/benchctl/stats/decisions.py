@@ -46,7 +46,7 @@ def gate(analysis: Analysis) -> GateResult:
     compared, a reason says what was left out.
 
     Raises:
-        ValueError: the analysis was not made with `method="holm"`.
+        ValueError: If the analysis was not made with `method="holm"`.
     """
     if analysis.method != "holm":
         raise ValueError(f"a gate needs Holm's adjustment, not {analysis.method}")
@@ -153,7 +153,7 @@ WITHOUT_VERDICT = frozenset(
 
 
 def _size(comparison: Comparison) -> str:
-    """How far, with the interval and p that decided."""
+    """Return how far, with the interval and p that decided."""
     effect, low, high = comparison.effect_percent, comparison.low_percent, comparison.high_percent
     if comparison.has_zero and comparison.p_adjusted is not None:
         sides = (comparison.baseline_value, comparison.contender_value)
@@ -174,7 +174,7 @@ def _summary(counts: Counter[str]) -> str:
 
 
 def _name(analysis: Analysis, row: Row, comparison: Comparison) -> str:
-    """Who in what: the challenge and the contender where there are several."""
+    """Return who in what: the challenge and the contender where there are several."""
     return f"{comparison.contender} in {analysis.where(row)}, {metric_of(row.metric).title}"
 
 
@@ -193,7 +193,7 @@ class Decision(msgspec.Struct, frozen=True):
 
 
 class _Width(msgspec.Struct, frozen=True):
-    """One interval that counts; infinite where there is none yet."""
+    """An interval that counts; infinite where there is none yet."""
 
     half: float
     forks: int

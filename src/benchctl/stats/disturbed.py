@@ -32,7 +32,7 @@ _WHOLE_PERCENT = 10  # shares from here on are told without decimals
 
 
 class Disturbance(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One fork whose host probe is off."""
+    """A fork whose host probe is off."""
 
     variant: str
     block: int

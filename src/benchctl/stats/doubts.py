@@ -71,7 +71,7 @@ FLOOR_FACTOR = 10
 
 
 class DriverLimit(msgspec.Struct, frozen=True):
-    """One way in which the driver, not the cluster, decided on figures."""
+    """A way in which the driver, not the cluster, decided on figures."""
 
     text: str  # what it did, as a clause whose subject is benchctl
     figures: frozenset[str]
@@ -97,7 +97,7 @@ class LoadCheck(msgspec.Struct, frozen=True):
         return tuple(metric.title for metric in METRICS if self.withholds(metric.figure.name))
 
     def withholds(self, figure: str) -> bool:
-        """Whether the driver leaves a figure without a verdict; a saturated task gets none in any."""
+        """Return whether the driver leaves a figure without a verdict; a saturated task gets none in any."""
         return any(figure in limit.figures for limit in self.limits)
 
 
@@ -147,7 +147,7 @@ def _of_loops(*loops: str) -> frozenset[str]:
 
 
 def _own_limits(task: Task, known: _Known) -> list[DriverLimit]:
-    """What a driver did to what it measured itself."""
+    """Return what a driver did to what it measured itself."""
     found = []
     if known:
         found += _lateness(known) if task.throttled else _thinking(known)
@@ -266,7 +266,7 @@ def _most_hosts(summaries: Sequence[TaskSummary]) -> int:
 
 
 def _advice(task: Task, drivers: Sequence[DriverFigures], limits: Sequence[DriverLimit], hosts: int) -> str:
-    """How to make the driver's part smaller; further processes need clients to work in them."""
+    """Return how to make the driver's part smaller; further processes need clients to work in them."""
     workers = max((driver.workers for driver in drivers), default=1)
     if not task.throttled and task.clients == 1:
         longer = "take an operation that lasts longer"
@@ -497,7 +497,7 @@ def _count_doubts(label: str, forks: Sequence[ForkRecord]) -> Iterator[Caveat]:
 
 
 def cold_doubts(plan: Plan, task: Task) -> Iterator[Caveat]:
-    """Whether anything warmed a page cache that was to be cold, before the task was measured."""
+    """Yield whether anything warmed a page cache that was to be cold, before the task was measured."""
     warm_up = task.warmup_iterations or task.warmup_time_period or plan.warmup_challenges
     if plan.page_cache == "cold" and warm_up:
         yield caveat.warmed_by_requests()
@@ -545,7 +545,7 @@ def general_doubts(
 def _builds(
     done: Mapping[str, Sequence[ForkRecord]], builds: Mapping[str, Sequence[IndexFacts]]
 ) -> Iterator[Caveat]:
-    """Whether builds of the index are in the intervals."""
+    """Yield whether builds of the index are in the intervals."""
     contents = {label: [one.content for one in own if one.content] for label, own in builds.items()}
     if differing := {label: found for label, found in contents.items() if len(set(found)) > 1}:
         yield caveat.builds_differ(differing)
@@ -573,7 +573,7 @@ def _of_target(summary: TaskSummary) -> bool:
 
 
 def _clocks(metric: Metric, found: Mapping[str, ForkSummaries]) -> Iterator[Caveat]:
-    """What targets tell by their own statistics is not quite what is read from other nodes."""
+    """Yield what targets tell by their own statistics is not quite what is read from other nodes."""
     figure = metric.figure
     if not (figure.target and figure.own_nodes):
         return

@@ -87,7 +87,7 @@ def cost_beside(carrying: RunRecord, plain: RunRecord) -> tuple[TaskCost, ...]:
 
 
 def _same_so_far(one: Plan, other: Plan, schedule: int) -> bool:
-    """Whether two plans do the same on a node up to the end of a challenge."""
+    """Return whether two plans do the same on a node up to the end of a challenge."""
     # Within the first challenge, restarts between challenges do not matter.
     restarts = {one.restart, other.restart}
     alike = one.schedules[: schedule + 1] == other.schedules[: schedule + 1]

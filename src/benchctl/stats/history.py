@@ -234,7 +234,7 @@ class _Collected:
 
 
 def _same(plan: Plan, other: Plan) -> bool:
-    """Whether forks of the two are alike but for their variants."""
+    """Return whether forks of the two are alike but for their variants."""
     corpora = [(one.corpus.documents, one.corpus.seed) for one in (plan, other)]
     carried = plan.evidence_in(0) == other.evidence_in(0)
     return (
@@ -245,7 +245,7 @@ def _same(plan: Plan, other: Plan) -> bool:
 
 
 def _place_of(plan: Plan, challenge: str, task: Task) -> Place | None:
-    """Where another plan has the same task of the same challenge; a throttled task is another one."""
+    """Return where another plan has the same task of the same challenge; a throttled task is another one."""
     for place in places(plan):
         found = task_at(plan, place)
         alike = (found.label, found.operation, found.rate_per_s) == (

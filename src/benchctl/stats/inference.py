@@ -139,7 +139,7 @@ def forks_needed(
         At least 3, below which there is no verdict; at most 100,000.
 
     Raises:
-        ValueError: the effect is not positive.
+        ValueError: If the effect is not positive.
     """
     if not effect > 0:
         raise ValueError(f"effect must be positive, not {effect}")
@@ -178,7 +178,7 @@ def forks_for_width(
         At least `least`; at most 100,000.
 
     Raises:
-        ValueError: the width is not positive.
+        ValueError: If the width is not positive.
     """
     if not half_width > 0:
         raise ValueError(f"half width must be positive, not {half_width}")
@@ -336,7 +336,7 @@ def contrast(groups: Sequence[Floats], weights: Sequence[float], looks: int = 1)
         None when a group has under two values, or nothing varies.
 
     Raises:
-        ValueError: there are not as many weights as groups.
+        ValueError: If there are not as many weights as groups.
     """
     kept = [(values, weight) for values, weight in zip(groups, weights, strict=True) if weight]
     if not kept or min(values.size for values, _ in kept) < _LEAST_FOR_SPREAD:

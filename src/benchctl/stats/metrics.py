@@ -125,7 +125,7 @@ class Metric(msgspec.Struct, frozen=True):
         return None if value_ns is None else value if value > self.figure.resolution / 2 else 0.0
 
     def lacking(self, task: Task, operation: TrackOperation | None = None) -> str:
-        """Why a task of a run of challenges never has a meaningful figure; empty when it does.
+        """Return why a task of a run of challenges never has a meaningful figure; empty when it does.
 
         What profiles tell, only the task's operation can say; without it, they are not looked into.
         """
@@ -180,8 +180,8 @@ def metric(figure: str, quantile: float | None = None) -> Metric:
     `quantile`, for figures that have some, is between 0 and 1, both excluded; None means p90.
 
     Raises:
-        KeyError: there is no such figure.
-        ValueError: there is no such quantile.
+        KeyError: If there is no such figure.
+        ValueError: If there is no such quantile.
     """
     found = _figure(figure)
     if not found.quantiles:
@@ -206,7 +206,7 @@ def metric_of(key: MetricKey) -> Metric:
     """Return the metric that has this machine name.
 
     Raises:
-        ValueError: none has.
+        ValueError: If none has.
     """
     match = _KEY.fullmatch(key)
     if match is None:
@@ -220,7 +220,7 @@ def kept_metric_of(name: str) -> Metric:
     """The metric of this machine name, or the p90 of a figure's, whose value a fork or index build keeps.
 
     Raises:
-        ValueError: there is none, it takes samples, or it has several values.
+        ValueError: If there is none, it takes samples, or it has several values.
     """
     found = metric(name) if name in _KINDS else metric_of(name)
     if found.figure.named:
@@ -254,7 +254,7 @@ def figure_names(text: str) -> tuple[str, ...]:
     """Names of figures with commas in between, each once; none in an empty text.
 
     Raises:
-        UsageError: there is no such figure.
+        UsageError: If there is no such figure.
     """
     names = tuple(dict.fromkeys(name.strip() for name in text.split(","))) if text else ()
     for name in names:
@@ -291,7 +291,7 @@ def check_told_by_clusters(names: Iterable[str]) -> None:
     """Refuse figures that no running cluster can tell.
 
     Raises:
-        UsageError: one is among them.
+        UsageError: If one is among them.
     """
     for figure in map(_figure, names):
         if not figure.told_by_targets:
@@ -394,7 +394,7 @@ def collect(done: Mapping[str, Sequence[ForkRecord]], place: Place, task: Task) 
     """Return one task's summaries of finished forks, by label.
 
     Raises:
-        UsageError: another task was there.
+        UsageError: If another task was there.
     """
     return {
         label: [(fork.block, _summary(fork, label, place, task)) for fork in group]
@@ -451,7 +451,7 @@ def separate_builds(builds: Builds) -> dict[str, Sequence[IndexFacts]]:
 
 
 def shared_builds(builds: Builds) -> Iterator[Caveat]:
-    """Why builds that were to be compared are not."""
+    """Yield why builds that were to be compared are not."""
     first, *others = [label for label, group in builds.items() if group] or [""]
     if left_out := [label for label in others if label not in separate_builds(builds)]:
         yield caveat.shared_builds((first, *left_out))
@@ -481,7 +481,7 @@ def _build_summaries(facts: IndexFacts, place: int, fields: Sequence[str]) -> It
 
 
 def open_loop(task: Task, found: Mapping[str, ForkSummaries]) -> bool:
-    """Whether requests had a due time; for imported results, whether there is a latency."""
+    """Return whether requests had a due time; for imported results, whether there is a latency."""
     return task.throttled or any(one.latency is not None for forks in found.values() for _, one in forks)
 
 

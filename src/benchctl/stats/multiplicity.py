@@ -70,7 +70,7 @@ def every_block(most: int) -> int:
 
 
 def after_every_block(looks: int) -> bool:
-    """Whether a number of looks stands for one after every block."""
+    """Return whether a number of looks stands for one after every block."""
     return looks < 0
 
 

@@ -15,7 +15,7 @@ _MOST_NAMES = 4
 
 
 class OrderEffect(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One operation of one variant, where more had run before it against where least had."""
+    """An operation of one variant, where more had run before it against where least had."""
 
     operation: str  # the operation's name
     variant: str

@@ -56,7 +56,7 @@ class Need(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Requirement(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One comparison of a plan and what it takes, by the best estimate and by a cautious one."""
+    """A comparison of a plan and what it takes, by the best estimate and by a cautious one."""
 
     prospect: Prospect
     likely: Need  # from the SD as estimated
@@ -149,7 +149,7 @@ def plan_forks(history: History, plan: Plan, effect: float) -> ForkPlan:
     `effect` is the difference to be found, as a ratio - 1.
 
     Raises:
-        ValueError: the effect is not positive.
+        ValueError: If the effect is not positive.
     """
     block_s = history.block_s(plan)
 

@@ -210,7 +210,7 @@ class GroupedCounts:
             values: shape (n,); from 0, under 10^15: nanoseconds of eleven days.
 
         Raises:
-            ValueError: a group or a value is out of its range.
+            ValueError: If a group or a value is out of its range.
         """
         if values.size == 0:
             return

@@ -273,7 +273,7 @@ class Spread(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class CurveRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One load of a curve; a fork that tried it several times counts once, with the median of its steps."""
+    """A load of a curve; a fork that tried it several times counts once, with the median of its steps."""
 
     rung: int
     rate_per_s: float  # offered, the median over forks: each shifts the grid by a part of a rung
@@ -299,7 +299,7 @@ class ForkCurve(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Curve(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One variant's curve."""
+    """A variant's curve."""
 
     variant: str
     rows: tuple[CurveRow, ...]  # by load, ascending

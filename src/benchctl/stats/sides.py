@@ -149,7 +149,7 @@ def _solved(values: Floats, full: Floats, df: int, keep: int, kernels: tuple[str
 
 
 def _independent(columns: Floats) -> bool:
-    """Whether no column follows from the others."""
+    """Return whether no column follows from the others."""
     norms = np.linalg.norm(columns, axis=0)
     if norms.min() < _NO_VARIATION:
         return False
@@ -163,7 +163,7 @@ def _log_mean(times_ns: Sequence[int]) -> float:
 
 
 class Side(msgspec.Struct, frozen=True):
-    """One variant's forks in one task and metric."""
+    """A variant's forks in one task and metric."""
 
     label: str
     blocks: tuple[int, ...]

@@ -198,7 +198,7 @@ def _normal_cost(logs: Floats) -> "BaseCost":
 
 
 def _merged(logs: Floats, begins: list[int]) -> list[int]:
-    """Where segments begin once neighbours within 1 % are one, the closest first."""
+    """Return where segments begin once neighbours within 1 % are one, the closest first."""
     begins = list(begins)
     while len(begins) > 1:
         ends = [*begins, logs.size]
@@ -400,7 +400,7 @@ def _off(course: Course) -> float:
 
 
 def _unsettled_text(courses: Sequence[Course], off: Sequence[float], where_far: Sequence[bool]) -> str:
-    """What happened in the forks whose figures are further than the limit from their last levels."""
+    """Return what happened in the forks whose figures are further than the limit from their last levels."""
     far = list(compress(courses, where_far))
     by = float(np.median(list(compress(off, where_far))))
     where = "" if len(courses) == 1 else f" in {len(far)} of {len(courses)} forks"

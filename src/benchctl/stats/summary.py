@@ -256,7 +256,7 @@ def summarise(
         constant: whether all requests are the same, of documents that nothing is meant to change.
 
     Raises:
-        TypeError: `chunks` can be iterated only once.
+        TypeError: If `chunks` can be iterated only once.
     """
     if isinstance(chunks, dict):
         chunks = [chunks]

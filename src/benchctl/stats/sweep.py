@@ -67,7 +67,7 @@ class PowerLaw(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class SweepLine(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One variant along the axis."""
+    """A variant along the axis."""
 
     variant: str
     # By point, over forks: geometric, or arithmetic of what may be 0 or is told by its difference; None
@@ -112,7 +112,7 @@ class SweepPair(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class SweepCurve(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One metric of one task along one axis."""
+    """A metric of one task along one axis."""
 
     task: str
     challenge: str
@@ -155,7 +155,7 @@ def sweep_curve(
         looks: at the figures so far, as `inference.spread` takes them.
 
     Raises:
-        ValueError: the points are not as many as the values, or their numbers do not ascend.
+        ValueError: If the points are not as many as the values, or their numbers do not ascend.
     """
     if any(len(points) != len(axis.labels) for points in values.values()):
         raise ValueError(f"not every variant has {len(axis.labels)} points")
@@ -310,7 +310,7 @@ class _Fit(msgspec.Struct, frozen=True):
         )
 
     def _no_power(self) -> str:
-        """Why this metric on this axis cannot be a power of it; empty when it can."""
+        """Return why this metric on this axis cannot be a power of it; empty when it can."""
         if self.additive:
             return "values may be 0, and nothing is a multiple of 0"
         if not self.axis.numbers:
@@ -460,7 +460,7 @@ class _Tested(msgspec.Struct, frozen=True):
 
 
 def _roots(nodes: Floats, means: Floats) -> Floats:
-    """Where a line through these means changes its sign."""
+    """Return where a line through these means changes its sign."""
     left, right = means[:-1], means[1:]
     crossed = np.flatnonzero(left * right < 0)
     share = left[crossed] / (left[crossed] - right[crossed])
@@ -469,7 +469,7 @@ def _roots(nodes: Floats, means: Floats) -> Floats:
 
 
 def _end(beyond: Callable[[Floats], Floats], outside: float, inside: float) -> float:
-    """Where `beyond` falls to 0 between two places: looked for closely, and interpolated."""
+    """Return where `beyond` falls to 0 between two places: looked for closely, and interpolated."""
     places = np.linspace(outside, inside, _STEPS + 1)
     heights = beyond(places)
     heights[-1] = min(heights[-1], 0.0)  # but for rounding, it is

@@ -65,7 +65,7 @@ class Flow(msgspec.Struct, frozen=True):
 
 
 class TaskShape(msgspec.Struct, frozen=True):
-    """One fork's samples of one task."""
+    """A fork's samples of one task."""
 
     # `warmup`, `samples`, `failures`: operations: successful ones of warm-up, successful measured ones, and
     # measured ones that failed.
@@ -352,7 +352,7 @@ _POINTS_OF_A_PANEL = 1_500
 
 
 class ForkShape(msgspec.Struct, frozen=True):
-    """One task of one fork."""
+    """A task of one fork."""
 
     label: str
     block: int
@@ -375,7 +375,7 @@ class HitBoxes(msgspec.Struct, frozen=True):
 
 
 class TaskShapes(msgspec.Struct, frozen=True):
-    """One task, by variant."""
+    """A task, by variant."""
 
     timed: bool
     throttled: bool
@@ -405,7 +405,7 @@ def run_shapes(plan: Plan, sources: Iterable[ForkSource]) -> RunShapes:
     Samples of a red-line search are of its steps, not of a task: they are not read.
 
     Raises:
-        BenchctlError: samples could be read once, and not again.
+        BenchctlError: If samples could be read once, and not again.
     """
     if plan.redline is not None:
         return RunShapes({})

@@ -308,7 +308,7 @@ def _check(challenge: Challenge, track: Track, document: Document, where: str = 
 
 
 def _reference_problem(operation: Operation, track: Track) -> str:
-    """What an operation leaves open, or refers to without a declaration; empty for neither.
+    """Return what an operation leaves open, or refers to without a declaration; empty for neither.
 
     Rally refuses both, too.
     """
@@ -345,7 +345,7 @@ def _name_of(operation: object) -> str:
 
 
 def _has_typed_documents(raw: Mapping[str, Any]) -> bool:
-    """Whether the types of an index are objects, as in tracks where they held the documents."""
+    """Return whether the types of an index are objects, as in tracks where they held the documents."""
     indices = raw.get("indices")
     if not isinstance(indices, list):
         return False
@@ -521,7 +521,7 @@ Subject = Literal["name", "type", "tag"]
 
 
 class TaskFilter(NamedTuple):
-    """One filter: a property of a task, and its required value."""
+    """A filter: a property of a task, and its required value."""
 
     subject: Subject
     value: str

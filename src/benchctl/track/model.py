@@ -23,7 +23,7 @@ class SourcePart(msgspec.Struct, frozen=True, rename="kebab"):
 
 
 class Documents(msgspec.Struct, frozen=True, rename="kebab", omit_defaults=True, kw_only=True):
-    """One file of documents."""
+    """A file of documents."""
 
     source_file: str  # its name, as it is published: compressed, if it is
     document_count: int | None = None  # how many documents it holds; None where a stream has no end
@@ -135,7 +135,7 @@ def _documents(entry: _CorpusEntry, document: Document, where: str, targets: Tar
 
 
 def _problem(found: Documents, targets: Targets, *, streams: bool) -> str:
-    """What is wrong with a file of documents; empty when nothing is."""
+    """Return what is wrong with a file of documents; empty when nothing is."""
     sizes = (found.document_count, found.compressed_bytes, found.uncompressed_bytes)
     untargeted = found.target_index is None and found.target_data_stream is None
     parts = sum(part.size for part in found.source_file_parts)
@@ -181,7 +181,7 @@ StepOrder = Literal["written", "random"]
 
 
 class Task(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab", omit_defaults=True):
-    """One entry of a schedule. Iterations are per client, as in Rally."""
+    """An entry of a schedule. Iterations are per client, as in Rally."""
 
     operation: str  # the operation's name
     name: str = ""  # the task's own name; empty means the operation's

@@ -471,7 +471,7 @@ class _Reader:
         return msgspec.structs.replace(operation, name=f"{operation.name} ({number})")
 
     def _may_be_custom(self, name: str) -> bool:
-        """Whether a bare name is a plug-in's type, as in Rally, and no typo."""
+        """Return whether a bare name is a plug-in's type, as in Rally, and no typo."""
         if not self._document.lenient:
             return False
         plugin, known = self._context.plugin, (*self._context.operations, *OPERATION_TYPES)
@@ -543,7 +543,7 @@ class _Reader:
         return None if self._is_unthrottled(seconds) else seconds
 
     def _is_unthrottled(self, value: float | str | None) -> bool:
-        """Whether a target means none: to Rally, so do 0 and an empty text."""
+        """Return whether a target means none: to Rally, so do 0 and an empty text."""
         is_none = isinstance(value, str) and value.strip().lower() in _NO_RATE
         return self._document.lenient and (is_none or not value)
 

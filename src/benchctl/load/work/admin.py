@@ -615,7 +615,7 @@ def _stop(operation: WaitForTransform, envelope: Envelope, path: str, order: Wor
 
 
 def _verdict(body: bytes, operation: WaitForTransform, engine: EngineName) -> Answer | None:
-    """How the wait for a transform ends; None while it goes on."""
+    """Return how the wait for a transform ends; None while it goes on."""
     try:
         state, reason = _state(msgspec.json.decode(body), operation.transform_id, engine)
     except UNDECODABLE as err:

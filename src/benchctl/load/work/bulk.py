@@ -170,7 +170,7 @@ def _path(operation: Bulk, order: WorkOrder, source: Source) -> str:
 
 
 def _framing(operation: Bulk, order: WorkOrder, document_count: int, client: int) -> Frame:
-    """How a client's bodies are framed.
+    """Return how a client's bodies are framed.
 
     Every client repeats only its own ids: one that another client still has in flight could be updated before
     it is indexed.

@@ -429,7 +429,7 @@ def _run(steps: Sequence[Use | _BoundStream], held: Held) -> Generator[Item, Rep
 
 
 def _widest(steps: Sequence[Step]) -> int:
-    """How many requests of these steps can be in flight at once."""
+    """Return how many requests of these steps can be in flight at once."""
     widest, beside = 1, 0
     for step in steps:
         beside = beside + _widest(step.stream) if isinstance(step, Stream) else 0

@@ -44,7 +44,7 @@ _UNQUOTED = re.compile(r"[A-Za-z0-9_@%+=:,./-]+", re.ASCII)
 
 @dataclass(frozen=True)
 class Job:
-    """One suite, started once a night. Nothing in it is secret.
+    """A suite, started once a night. Nothing in it is secret.
 
     Raises:
         UsageError: If crontabs and unit files cannot hold one of its texts.

@@ -37,7 +37,7 @@ Locate = Callable[[Series], Iterable[ChangePoint]]
 
 
 class Mark(msgspec.Struct, frozen=True):
-    """One mark."""
+    """A mark."""
 
     number: int  # of its night
     kind: MarkKind

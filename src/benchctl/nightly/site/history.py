@@ -24,7 +24,7 @@ from benchctl.nightly.screening import nights_of
 
 @dataclass(frozen=True, eq=False)
 class History:
-    """One series, night by night; nights without a value are not there."""
+    """A series, night by night; nights without a value are not there."""
 
     key: SeriesKey
     unit: str

@@ -317,7 +317,7 @@ Shifts = Mapping[SeriesKey, Sequence[Mark]]
 
 
 class Row(msgspec.Struct, frozen=True):
-    """One variant and metric: its newest value, and all of its history as a line."""
+    """A variant and metric: its newest value, and all of its history as a line."""
 
     name: str
     metric: str

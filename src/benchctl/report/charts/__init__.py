@@ -20,7 +20,7 @@ _MOST_ABSENT = 6
 
 
 class Chart(msgspec.Struct, frozen=True):
-    """One chart of a page."""
+    """A chart of a page."""
 
     key: str
     """Unique on its page; letters, digits and hyphens, since it becomes an anchor."""

@@ -43,7 +43,7 @@ _NS_PER_MS = 1e6
 
 
 class _Mark(msgspec.Struct, frozen=True):
-    """One effect, and how far below the top it is drawn, pixels."""
+    """An effect, and how far below the top it is drawn, pixels."""
 
     row: Row
     comparison: Comparison
@@ -194,7 +194,7 @@ def _distance(bound_percent: float | None, middle: float) -> float:
 
 
 def _reach(marks: Sequence[_Mark], margin_percent: float) -> tuple[float, bool]:
-    """How far the axis goes, the same to both sides, and whether an interval goes beyond it.
+    """Return how far the axis goes, the same to both sides, and whether an interval goes beyond it.
 
     Two forks can have intervals of many powers of ten, beside which nothing else would be visible: these run
     off the plot.

@@ -579,7 +579,7 @@ def _distribution_about(kind: str, found: Mapping[str, _DistributionForks], *, c
 
 
 def _limits(times: Sequence[Distribution], *, curved: bool) -> str:
-    """Which quantiles are missing, and why."""
+    """Return which quantiles are missing, and why."""
     sizes = [one.requests for one in times]
     missing = [name for name, odd in zip(_NAMES, _MARKED, strict=True) if not _carried(min(sizes), odd)]
     if not missing:
@@ -683,7 +683,7 @@ def _traces(label: str, boxes: Sequence[Box], position: int) -> list[Any]:
 
 
 def _apart(found: Sequence[HitBoxes]) -> list[str]:
-    """What is in no box, or possibly in the wrong one."""
+    """Return what is in no box, or possibly in the wrong one."""
     parts = []
     if unknown := sum(one.unknown for one in found):
         parts.append(f"Requests whose hits are not known, and which are in none: {unknown:,}.")

@@ -139,7 +139,7 @@ def _hover(curve: SweepCurve, line: SweepLine, label: str, mean: Bounded) -> str
 
 
 def _crossings(curve: SweepCurve) -> Iterator[go.layout.Shape]:
-    """Where means cross, and the interval around it; beyond the points it ends with them."""
+    """Yield where means cross, and the interval around it; beyond the points it ends with them."""
     for number, pair in enumerate(curve.pairs, 1):
         for crossing in pair.crossings:
             if crossing.estimates:

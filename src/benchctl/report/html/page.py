@@ -141,7 +141,7 @@ _OPEN_SECTIONS = frozenset({"Run", "Host", "Engines", "Differences between varia
 
 
 class Entry(msgspec.Struct, frozen=True):
-    """One line of an index: the page's file, relative to the index, and its verdict in one paragraph."""
+    """A line of an index: the page's file, relative to the index, and its verdict in one paragraph."""
 
     file: str
     title: str
@@ -249,7 +249,7 @@ def _part(record: RunRecord) -> _Part:
 
 
 def _setting_grids(analysis: Analysis, plan: Plan | None) -> Iterable[Grid]:
-    """What every task's node had run before it: part of what was measured."""
+    """Yield what every task's node had run before it: part of what was measured."""
     if plan is None or plan.redline is not None:
         return
     rows = {(row.schedule, row.task): row for row in analysis.task_rows}

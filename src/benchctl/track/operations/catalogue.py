@@ -101,7 +101,7 @@ def _types(kind: type[Operation]) -> Mapping[str, Any]:
 
 
 def _takes_null(wanted: Any) -> bool:
-    """Whether null means something to a key; else it says nothing, as in Rally."""
+    """Return whether null means something to a key; else it says nothing, as in Rally."""
     return wanted is None or not _plain_types(wanted).isdisjoint({Any, NoneType})
 
 

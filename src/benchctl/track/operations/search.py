@@ -165,7 +165,7 @@ def _page_rules(
 
 
 class Search(_WithBody, frozen=True, kw_only=True, tag="search"):
-    """One search; with `pages` it scrolls, as in Rally."""
+    """A search; with `pages` it scrolls, as in Rally."""
 
     # Whether the node may answer from its request cache; None leaves it to the index.
     cache: bool | None = None
@@ -245,7 +245,7 @@ class CompositeAgg(_Paging, frozen=True, kw_only=True, tag="composite-agg"):
 
 
 class OneSearch(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab", omit_defaults=True):
-    """One search of a batch."""
+    """A search of a batch."""
 
     body: dict[str, Any]
     index: str | None = None  # what it searches; None means the operation's

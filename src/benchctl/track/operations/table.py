@@ -31,7 +31,7 @@ class Key(NamedTuple):
 
 @dataclass(frozen=True)
 class Row:
-    """One operation type.
+    """An operation type.
 
     Its keys are those of `base`, a required text for each name in the path of `form`, one for each name in
     its query, and `keys`, which win and are spelled as tracks spell them. `rule` is a check of an operation,
