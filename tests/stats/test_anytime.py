@@ -32,9 +32,10 @@ def test_the_interval_ends_where_p_is_the_level(confidence: float, pairs: int) -
         assert p_value(edge, pairs - 1, pairs) == pytest.approx(1 - confidence)
 
 
-def test_three_pairs_have_no_interval() -> None:
-    assert math.isinf(critical(0.95, 2, 3))
-    assert math.isfinite(critical(0.95, 3, 4))
+def test_four_pairs_have_no_interval_at_95_percent() -> None:
+    assert math.isinf(critical(0.95, 3, 4))
+    assert math.isfinite(critical(0.90, 3, 4))
+    assert critical(0.95, 4, 5) == pytest.approx(8.4532, abs=1e-4)
 
 
 def test_looks_after_every_pair_find_nothing_that_is_not_there() -> None:
