@@ -27,7 +27,6 @@ from benchctl.stats.multiplicity import (
     every_block,
     p_in_spite_of_looks,
 )
-from benchctl.stats.sides import adjusted_effect
 from stats.processes import (
     PHIS,
     SIGMAS,
@@ -349,36 +348,6 @@ def test_pairs_within_blocks_cover_whatever_the_host_does(
     calibration.check(
         "blocks as pairs: width over Welch's", cell, float(width), most=0.8 if share >= 0.6 else 1.2
     )
-
-
-def with_probe(
-    generator: np.random.Generator, forks: int, slope: float
-) -> tuple[tuple[Values, Values], tuple[Values, Values]]:
-    """(logs of both sides, their probes): the host varies by 5 %, what it leaves of a fork by 2 %."""
-    probes = generator.normal(0, 0.05, (2, forks, 2))
-    logs = slope * probes[..., 0] + generator.normal(0, 0.02, (2, forks))
-    return (logs[0], logs[1]), (probes[0], probes[1])
-
-
-@pytest.mark.parametrize("paired", [False, True])
-@pytest.mark.parametrize(("forks", "slope"), [(5, 0.0), (5, 1.0), (10, 0.0), (10, 1.0)])
-def test_adjusting_for_the_host_covers_and_narrows(
-    calibration: Table, forks: int, slope: float, *, paired: bool
-):
-    generator = seeded(47, forks, slope, paired)
-    covered, ratios = [], []
-    for _ in range(calibration.calls):
-        logs, probes = with_probe(generator, forks, slope)
-        found = adjusted_effect(*logs, *probes, paired=paired)
-        plain = ttest_rel(*logs) if paired else ttest_ind(*logs, equal_var=False)
-        interval = plain.confidence_interval(0.95)
-        covered.append(found.low <= 0 <= found.high)
-        ratios.append((found.high - found.low) / (interval.high - interval.low))
-    cell = f"{forks} {'pairs' if paired else 'forks a side'}, {'with' if slope else 'without'} a host effect"
-    calibration.check("adjusted for the host: coverage", cell, float(np.mean(covered)), least=COVERAGE)
-    bounds = {"most": 0.75} if slope else {}
-    name = "adjusted for the host: width of the plain interval, median"
-    calibration.check(name, cell, float(np.median(ratios)), **bounds)
 
 
 ENDLESS = MOST_BLOCKS

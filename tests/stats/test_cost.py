@@ -64,17 +64,6 @@ def test_what_is_not_judged_or_not_timed_costs_nothing_that_could_be_told():
     assert cost_of(compared()) != []
 
 
-def test_an_adjusted_spread_has_a_cost_of_its_own():
-    plain = Compared((0, 0), "range", compared())
-    (without,) = verdict_costs([plain], DONE)
-    assert (without.forks_adjusted, without.minutes_adjusted) == (None, None)
-    (found,) = verdict_costs([msgspec.structs.replace(plain, cvs_adjusted_percent=(15.0, 15.0))], DONE)
-    assert found.forks_adjusted == pytest.approx(39, abs=1)
-    assert found.minutes_adjusted == pytest.approx(found.forks_adjusted / 2)
-    pairs = Compared((0, 0), "range", compared(paired=True), (15.0, 15.0))
-    assert verdict_costs([pairs], DONE)[0].forks_adjusted is None
-
-
 @pytest.mark.parametrize("paired", [False, True])
 def test_an_open_row_lacks_what_brings_its_interval_to_one_side_of_the_margin(paired: bool):  # noqa: FBT001 - pytest passes it by name
     comparison = compared(paired=paired)

@@ -16,11 +16,10 @@ from benchctl.report.grid import (
     judged,
     worded,
 )
-from benchctl.report.layout import baseline_of, metric_title, precision_grid, verdict_cell
+from benchctl.report.layout import metric_title, precision_grid, verdict_cell
 from benchctl.report.numbers import NOT_AVAILABLE, counted, figure, interval, p_value, percent, signed_percent
 from benchctl.results.plan import Place
-from benchctl.stats.analysis import Analysis, DriverRow, Figures, HostRow, Row, TimeKind, TimeRow
-from benchctl.stats.compare import Comparison
+from benchctl.stats.analysis import Analysis, DriverRow, Figures, HostRow, TimeKind, TimeRow
 from benchctl.stats.evidence import EvidenceCost, TaskCost
 from benchctl.stats.order import OrderEffect, describe_before
 
@@ -231,74 +230,6 @@ def _details_cell(row: TimeRow | None) -> str:
     return " / ".join(figure(value) for value in (row.p50_ms, row.p90_ms, row.p99_ms) if value is not None)
 
 
-_TWO = 2
-_EFFECTS = ("Diff %", INTERVAL, "Adjusted", "Its interval")
-_SPREADS = ("CV %", "Adjusted CV")
-
-
-def adjusted_grids(analysis: Analysis) -> list[Grid]:
-    """Return one grid a metric; none where nothing can be adjusted; JSON has the reasons."""
-    metrics = dict.fromkeys(row.metric for row in analysis.rows)
-    groups = [[row for row in analysis.rows if row.metric == metric] for metric in metrics]
-    grid = _alone if len(analysis.variants) == 1 else _compared
-    return [
-        grid(rows, analysis)
-        for rows in groups
-        if any(figures.cv_adjusted_percent is not None for row in rows for figures in row.figures)
-    ]
-
-
-def _compared(rows: Sequence[Row], analysis: Analysis) -> Grid:
-    several = len(analysis.variants) > _TWO
-    names = (OPERATION, VARIANT) if several else (OPERATION,)
-    lines = (
-        (
-            analysis.where(row),
-            *((comparison.contender,) if several else ()),
-            signed_percent(comparison.effect_percent),
-            bounds(comparison.low_percent, comparison.high_percent),
-            *_adjusted(comparison),
-            *_spreads(row, (comparison.baseline, comparison.contender)),
-        )
-        for row in rows
-        for comparison in row.comparisons
-    )
-    sides = f"CV of {baseline_of(rows)} and of the variant"
-    title = f"{_details_title(rows, 'effect (the plain one decides)')}; {sides}"
-    return Grid.of(title, (*names, *_EFFECTS, *_SPREADS), lines)
-
-
-def _alone(rows: Sequence[Row], analysis: Analysis) -> Grid:
-    lines = ((analysis.where(row), *_spreads(row, analysis.variants)) for row in rows)
-    return Grid.of(_details_title(rows, "spread"), (OPERATION, *_SPREADS), lines)
-
-
-def _details_title(rows: Sequence[Row], what: str) -> str:
-    used = dict.fromkeys(one.adjusted_for for row in rows for one in row.comparisons if one.adjusted_for)
-    kernels = f" ({', '.join(used)})" if used else ""
-    return f"With the host's probes{kernels} held equal, beside the plain {what}: {metric_title(rows[0])}"
-
-
-def _adjusted(comparison: Comparison) -> tuple[str, Cell | str]:
-    if comparison.adjusted_reason:
-        return NOT_AVAILABLE, comparison.adjusted_reason
-    adjusted = bounds(comparison.adjusted_low_percent, comparison.adjusted_high_percent)
-    return signed_percent(comparison.adjusted_percent), adjusted
-
-
-def _spreads(row: Row, variants: Sequence[str]) -> tuple[str, str]:
-    """Plain and adjusted, each of all the variants."""
-    sides = [figures for figures in row.figures if figures.variant in variants]
-    return (
-        ", ".join(_figure(side.cv_percent) for side in sides),
-        ", ".join(_figure(side.cv_adjusted_percent) for side in sides),
-    )
-
-
-def _figure(value: float | None) -> str:
-    return NOT_AVAILABLE if value is None else f"{value:.1f}"
-
-
 def further_grids(analysis: Analysis, *, details: bool) -> list[Grid]:
     """Return tables with something to say: order effects first, which are results, too.
 
@@ -318,6 +249,6 @@ def further_grids(analysis: Analysis, *, details: bool) -> list[Grid]:
 
 
 def precision_grids(analysis: Analysis) -> list[Grid]:
-    """Return detectable effects, shares of host and builds in the spread, and what more precision costs."""
-    grids = [precision_grid(analysis), *adjusted_grids(analysis), builds_grid(analysis)]
+    """Return detectable effects, what more precision costs, and the share of index builds in the spread."""
+    grids = [precision_grid(analysis), builds_grid(analysis)]
     return [grid for grid in grids if grid is not None]

@@ -80,7 +80,7 @@ from benchctl.stats.redline import (
     still_rising,
 )
 from benchctl.stats.scale import ScaleNote, operation_scale
-from benchctl.stats.sides import Side, compare_sides, forks_without_host
+from benchctl.stats.sides import Side, compare_sides
 from benchctl.stats.steady import Steadiness, Trend, steadiness
 from benchctl.stats.sweep import ByBlock, SweepAxis, SweepCurve, sweep_curve
 from benchctl.track.model import Task
@@ -251,7 +251,10 @@ def analyse(  # noqa: PLR0913 - forks and what they are held against, by name
         hosts=host_rows(done, plan) if plan.redline is None else (),
         times=time_rows(done, plan),
         order_effects=tuple(orders),
-        costs=verdict_costs(_compared(tasks), done),
+        costs=verdict_costs(
+            [Compared((row.schedule, row.task), row.label, one) for row in tasks for one in row.comparisons],
+            done,
+        ),
         method=method,
         disturbed=dict(Counter(one.variant for one in noisy)),
         curves=curves,
@@ -438,16 +441,6 @@ def _params(task: Task) -> dict[str, str]:
     return {**meta["params"], "threads": str(meta["threads"])} if "benchmark" in meta else {}
 
 
-def _compared(rows: Sequence[Row]) -> Iterator[Compared]:
-    """Every comparison with the spread of both sides that remains after adjusting for the host probe."""
-    for row in rows:
-        adjusted = {figures.variant: figures.cv_adjusted_percent for figures in row.figures}
-        for one in row.comparisons:
-            yield Compared(
-                (row.schedule, row.task), row.label, one, (adjusted[one.baseline], adjusted[one.contender])
-            )
-
-
 def _reported(done: Mapping[str, Sequence[ForkRecord]], plan: Plan) -> list[Place]:
     """The tasks that tables show: all except administrative ones, which prepare the others.
 
@@ -510,7 +503,6 @@ def _row(
     sides = {label: Side.of(metric, label, done[label], forks) for label, forks in found.items()}
     by_build |= several_builds(done)
     extremes = extreme_doubts(metric, found)
-    spreads = forks_without_host(sides.values())
     return Row(
         schedule=place[0],
         challenge=challenge.name,
@@ -523,7 +515,6 @@ def _row(
         figures=tuple(
             msgspec.structs.replace(
                 _figures(metric, label, forks, checks[label]),
-                cv_adjusted_percent=spreads.get(label),
                 **({"steady": unsteady[label]} if label in unsteady else {}),
                 **(sides[label].build_figures() if by_build else {}),
             )

@@ -37,9 +37,6 @@ class Figures(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     unsupported: str | None = None  # the node's reason when it cannot do the operation
     at_least: bool = False
     load: tuple[LoadState, ...] = ()  # what was wrong with the load; empty when nothing was
-    # Cv_percent of what the host probe leaves, with one slope for all variants of the row; None when there
-    # is no adjusting. Never decides.
-    cv_adjusted_percent: float | None = None
     # What a few requests far beyond the typical one, or other waits, took of the time of a fork: the largest
     # share, 0 to 1; 0 where it is little in every fork.
     stalled: float = 0.0

@@ -304,13 +304,6 @@ class Comparison(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     # `builds_baseline`, `builds_contender`: index builds that have a fork with a value; 0 when forks count.
     builds_baseline: int = 0
     builds_contender: int = 0
-    # `adjusted_percent`, `adjusted_low_percent`, `adjusted_high_percent`: the effect with the host probe
-    # held equal, and its 95 % interval. Never decides.
-    adjusted_percent: float | None = None
-    adjusted_low_percent: float | None = None
-    adjusted_high_percent: float | None = None
-    adjusted_for: str = ""  # the kernels of the host probe that it was adjusted for
-    adjusted_reason: str = ""  # why there is no adjusted effect; empty when there is one
     # A verdict that is not to be quoted: a side had not settled, or has fewer than five forks.
     provisional: bool = False
     # What readers are told: the change in percent, or the difference. The verdict goes by the change, which

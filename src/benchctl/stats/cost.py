@@ -9,7 +9,7 @@ import msgspec
 from benchctl.results.model import ForkRecord
 from benchctl.results.plan import Place
 from benchctl.stats.compare import Comparison, as_percent, judge, looked
-from benchctl.stats.inference import Contrast, cv_of, forks_needed, further_forks, sd_of
+from benchctl.stats.inference import Contrast, cv_of, forks_needed, further_forks
 from benchctl.stats.metrics import MetricKey
 
 EFFECT = 0.10
@@ -20,13 +20,11 @@ _S_PER_MINUTE = 60
 
 
 class Compared(msgspec.Struct, frozen=True):
-    """A comparison, and what it would have been with the host held equal."""
+    """A comparison, and of which task."""
 
     place: Place
     label: str
     comparison: Comparison
-    # CV of both sides' forks after adjusting for the host probe; None if unknown.
-    cvs_adjusted_percent: tuple[float | None, float | None] = (None, None)
 
 
 class VerdictCost(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -52,10 +50,6 @@ class VerdictCost(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     # those of whole blocks, with a fork of every variant.
     verdict_forks: int | None = None
     verdict_minutes: float | None = None
-    # `forks_adjusted`, `minutes_adjusted`: the same for the effect that is adjusted for the host probe,
-    # which never decides; None in pairs, and where there is none.
-    forks_adjusted: int | None = None
-    minutes_adjusted: float | None = None
 
 
 def verdict_costs(
@@ -81,7 +75,6 @@ def verdict_costs(
         if sd is None:
             continue
         forks = forks_needed(math.log1p(EFFECT), sd, paired=one.paired)
-        adjusted = _adjusted_forks(each)
         further = forks_to_verdict(one)
         costs.append(
             VerdictCost(
@@ -102,8 +95,6 @@ def verdict_costs(
                 open=one.verdict in _OPEN,
                 verdict_forks=further,
                 verdict_minutes=None if further is None else further * block_s / _S_PER_MINUTE,
-                forks_adjusted=adjusted,
-                minutes_adjusted=None if adjusted is None else adjusted * pair_s / _S_PER_MINUTE,
             )
         )
     return tuple(costs)
@@ -155,12 +146,3 @@ def fork_sd(comparison: Comparison) -> float | None:
     if comparison.paired:
         return comparison.error * math.sqrt(min(comparison.replicates))
     return comparison.error / math.sqrt(sum(1 / units for units in comparison.replicates))
-
-
-def _adjusted_forks(each: Compared) -> int | None:
-    """Forks from the adjusted CVs, as SDs of logarithms."""
-    first, second = each.cvs_adjusted_percent
-    if first is None or second is None or each.comparison.paired:
-        return None
-    squares = [sd_of(cv / 100) ** 2 for cv in (first, second)]
-    return forks_needed(math.log1p(EFFECT), math.sqrt(sum(squares) / 2))
