@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from benchctl.engine.maven import REPOSITORY_VARIABLE
 from benchctl.engine.variant import (
     LATEST,
     canonical_engine,
@@ -19,6 +20,7 @@ from benchctl.engine.variant import (
 )
 from benchctl.errors import ExitCode, UsageError
 from benchctl.results.plan import EngineName, VariantSpec
+from engine.archive_server import Server
 
 LABELS = st.from_regex(r"x[a-z0-9._@-]{0,20}", fullmatch=True)
 FLAGS = st.text(string.ascii_letters + string.digits + "+-=_/.*", min_size=1).map(lambda tail: f"-XX:{tail}")
@@ -131,7 +133,7 @@ def test_any_text_is_a_variant_or_a_usage_error(text: str):
         ("elasticsaerch", "did you mean 'elasticsearch'?"),
         ("solr", "known: es, os, elasticsearch, opensearch"),
         ("", "there is no variant ''"),
-        ("es@8.11", "no version behind the @"),
+        ("es@8.x", "no version behind the @"),
         ("es@", "no version behind the @"),
         ("es@\N{ARABIC-INDIC DIGIT EIGHT}.0.0", "no version behind the @"),
         ("Big=es", "cannot be a variant's label"),
@@ -276,3 +278,16 @@ def test_an_index_may_be_of_an_older_version_that_the_engine_reads(text: str, sa
 def test_who_fills_an_index_is_an_engine_with_a_version(text: str):
     with pytest.raises(UsageError, match=r"names no version|there is no"):
         parse(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "example"), [("es@8.11", "8.11.4"), ("x=es@8", "8.19.2"), ("os@2.11", "2.11.0")]
+)
+def test_half_a_version_is_refused_with_the_newest_whole_one(
+    text: str, example: str, server: Server, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv(REPOSITORY_VARIABLE, server.url)
+    server.list_versions("elasticsearch", "8.11.0", "8.11.4", "8.19.2", "9.0.0")
+    with pytest.raises(UsageError, match="no version behind the @") as caught:
+        parse(text)
+    assert f"such as {example}, or" in caught.value.hint

@@ -102,24 +102,29 @@ def engine_coordinates(engine: EngineName) -> Coordinates:
     return Coordinates(f"org.{engine}.distribution.integ-test-zip", engine, "zip")
 
 
-def latest_version(engine: EngineName, *, environ: Mapping[str, str] | None = None) -> str:
-    """Return the newest release that the Maven repository serves.
+def latest_version(engine: EngineName, line: str = "", *, environ: Mapping[str, str] | None = None) -> str:
+    """Return the newest release that the Maven repository serves, of a line such as `8` or `8.11` if given.
 
     Its listing can lack versions that it does serve, so probing starts at the newest listed one: the next
     majors, minors and patches, a HEAD request each.
 
     Raises:
-        BenchctlError: If the repository cannot be reached or lists no release.
+        BenchctlError: If the repository cannot be reached or lists no such release.
     """
+    begun = tuple(map(int, filter(None, line.split("."))))
+
+    def is_of_line(version: Version) -> bool:
+        return version[: len(begun)] == begun
+
     with tempfile.TemporaryDirectory(prefix="benchctl-") as folder:
         source = MavenSource(engine_coordinates(engine), Path(folder), environ, lambda *_: None, free_bytes)
-        listed = source.listed()
+        listed = [version for version in source.listed() if is_of_line(version)]
         if not listed:
             raise BenchctlError(
-                f"{source.repository} lists no release of {engine}",
+                f"{source.repository} lists no release of {engine} {line}".rstrip(),
                 hint=f"name a version, or check {REPOSITORY_VARIABLE}",
             )
-        return _text(_newest(listed[-1], source.serves))
+        return _text(_newest(listed[-1], is_of_line, source.serves))
 
 
 class MavenSource:
@@ -326,11 +331,13 @@ def _check_zip(fetched: Path, what: str) -> None:
         raise BenchctlError(f"{what} is damaged at '{broken}'", hint="try again")
 
 
-def _newest(listed: Version, serves: Callable[[Version], bool]) -> Version:
-    """Step up from a version until none of its successors is served."""
+def _newest(
+    listed: Version, is_wanted: Callable[[Version], bool], serves: Callable[[Version], bool]
+) -> Version:
+    """Step up from a version until none of its wanted successors is served."""
     newest = listed
     for _ in range(_MOST_PROBE_STEPS):
-        further = _served(_successors(newest), serves)
+        further = _served(filter(is_wanted, _successors(newest)), serves)
         if not further:
             break
         newest = max(further)

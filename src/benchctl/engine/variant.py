@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Any, Final, Literal, TypeVar, get_args
@@ -12,8 +13,9 @@ import msgspec
 from msgspec import Meta
 
 from benchctl.disk import disk_errors, expanded
+from benchctl.engine.maven import latest_version
 from benchctl.engine.settings import check_environment, check_flag, check_settings
-from benchctl.errors import UsageError
+from benchctl.errors import BenchctlError, UsageError
 from benchctl.nearest import nearest, suggestion
 from benchctl.results.plan import EngineName, NodeSpec, StartMode, VariantSpec
 from benchctl.track.library import challenge_names
@@ -44,12 +46,21 @@ _URL: Final = ("http://", "https://")
 PartKind = Literal["file", "url", "maven", "patched"]
 
 
-def _check_version(text: str) -> str:
+def _check_version(text: str, engine: EngineName) -> str:
     if text != LATEST and not _VERSION.fullmatch(text):
+        example = _newest_of(engine, text) if _VERSION_BEGUN.fullmatch(text) else BUILT_IN_VERSIONS[engine]
         raise UsageError(
-            f"'{text}' is not a version", hint=f"write three numbers, such as 8.11.0, or {LATEST}"
+            f"'{text}' is not a version", hint=f"write three numbers, such as {example}, or {LATEST}"
         )
     return text
+
+
+def _newest_of(engine: EngineName, line: str) -> str:
+    """The newest version of a line such as `8.11`; its first, if the repository cannot be asked."""
+    try:
+        return latest_version(engine, line)
+    except BenchctlError:
+        return ".".join((*line.split("."), "0", "0")[:3])
 
 
 def heap_mb(text: str) -> int:
@@ -302,7 +313,9 @@ def applied(entry: VariantEntry, base: VariantSpec, name: str, folder: Path | No
     return msgspec.structs.replace(
         base,
         name=name,
-        version=base.version if entry.version is None else _one(entry.version, "version", _check_version),
+        version=base.version
+        if entry.version is None
+        else _one(entry.version, "version", partial(_check_version, engine=base.engine)),
         distribution=_distribution(entry, base, folder),
         jdk=_jdk(entry, base, folder),
         heap_mb=base.heap_mb if entry.heap is None else _one(entry.heap, "heap", heap_mb),
@@ -695,14 +708,9 @@ def _parse_base(text: str, defined: Mapping[str, VariantSpec]) -> VariantSpec:
     if not at:
         return VariantSpec(short, engine, BUILT_IN_VERSIONS[engine])
     try:
-        return VariantSpec(f"{short}@{version}", engine, _check_version(version))
+        return VariantSpec(f"{short}@{version}", engine, _check_version(version, engine))
     except UsageError as err:
-        started = _VERSION_BEGUN.fullmatch(version)
-        example = ".".join((*started[0].split("."), "0", "0")[:3]) if started else BUILT_IN_VERSIONS[engine]
-        raise UsageError(
-            f"'{text}' has no version behind the @",
-            hint=f"write three numbers, such as {word}@{example}, or {LATEST}",
-        ) from err
+        raise UsageError(f"'{text}' has no version behind the @", hint=err.hint) from err
 
 
 def check_name(name: str, what: str = "a variant's label") -> str:
