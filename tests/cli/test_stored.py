@@ -423,7 +423,7 @@ def test_builds_are_shown_compared_and_asked_like_forks(home: Path):
     assert (row["level"], row["comparisons"][0]["builds_baseline"]) == ("build", 3)
     gated = call("compare", "es", "os", "--run", run, "--metric", "build_rate", "--gate")
     assert isinstance(gated.exception, BenchctlError)
-    assert gated.exception.exit_code == ExitCode.REGRESSION
+    assert gated.exception.exit_code == ExitCode.INCONCLUSIVE  # three builds are few
     assert "os in index build, docs/s: slower" in gated.stdout
     asked = "select variant, max(build_rate), any_value(version) from builds group by all order by all"
     assert [

@@ -75,6 +75,25 @@ def test_slower_by_an_unclear_amount_is_no_pass_but_faster_is():
     assert gate(faster).outcome == "pass"
 
 
+@pytest.mark.parametrize("factor", [0.5, 1.0, 1.5])
+@pytest.mark.parametrize(
+    ("forks", "options", "reason"),
+    [
+        (4, {}, "fewer than 5 forks per variant"),
+        (5, {"lacking_warmup": 100}, "little warm-up"),
+    ],
+)
+def test_provisional_rows_neither_pass_nor_fail(
+    factor: float, forks: int, options: dict[str, Any], reason: str
+):
+    found = analysis((FLAT[:forks], scaled(factor, FLAT[:forks])), **options)
+    assert found.rows[0].comparisons[0].verdict in ("faster", "equivalent", "slower")
+    assert found.rows[0].comparisons[0].provisional
+    judged = gate(found)
+    assert judged.outcome == "inconclusive"
+    assert reason in judged.reasons[0]
+
+
 @pytest.mark.parametrize("forks", [1, 2])
 def test_too_few_forks_never_pass(forks: int):
     found = gate(analysis((FLAT[:forks], FLAT[:forks])))

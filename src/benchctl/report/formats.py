@@ -215,8 +215,7 @@ def junit(analysis: Analysis, gate: GateResult | None = None) -> str:
         )
         kind = unclear if trial else {"regression": "failure", "open": unclear}.get(outcome)
         if kind is not None:
-            mark = ", provisional" if one.provisional else ""
-            ET.SubElement(case, kind, message=visible(trial or f"{reason}{mark}"), type=one.verdict)
+            ET.SubElement(case, kind, message=visible(trial or reason), type=one.verdict)
         ET.SubElement(case, "system-out").text = visible(comparison_text(row, one))
         counts["tests"] += 1
         if kind is not None:

@@ -7,7 +7,7 @@ import msgspec
 
 from benchctl.spec import RestartPolicy
 from benchctl.stats.caveat import Caveat
-from benchctl.stats.compare import DECIDED, FORKS_FOR_QUOTING, Comparison
+from benchctl.stats.compare import DECIDED, FORKS_FOR_QUOTING, UNITS, Comparison
 from benchctl.stats.cost import VerdictCost
 from benchctl.stats.evidence import EvidenceCost, TaskCost
 from benchctl.stats.metrics import MetricKey
@@ -58,11 +58,20 @@ def weaknesses(sides: Iterable[Figures], caveats: Collection[Caveat]) -> tuple[s
     )
 
 
+def reservations(comparison: Comparison, sides: Iterable[Figures]) -> tuple[str, ...]:
+    """Return why a verdict would be provisional: a task had not settled or stalled, or forks are few."""
+    own = [side for side in sides if side.variant in (comparison.baseline, comparison.contender)]
+    few = min(comparison.replicates) < FORKS_FOR_QUOTING
+    return (
+        *(["stalled"] if any(side.stalled for side in own) else []),
+        *dict.fromkeys(side.steady.trend for side in own if side.steady.trend),
+        *([f"fewer than {FORKS_FOR_QUOTING} {UNITS[comparison.replicate]} per variant"] if few else []),
+    )
+
+
 def quotable(comparison: Comparison, sides: Iterable[Figures]) -> bool:
     """Return whether a verdict rests on enough forks, of tasks that had settled and did not stall."""
-    own = [side for side in sides if side.variant in (comparison.baseline, comparison.contender)]
-    unsound = any(side.steady.trend or side.stalled for side in own)
-    return min(comparison.replicates) >= FORKS_FOR_QUOTING and not unsound
+    return not reservations(comparison, sides)
 
 
 def provisional(comparison: Comparison, sides: Iterable[Figures]) -> Comparison:

@@ -249,6 +249,8 @@ DECIDED: frozenset[Verdict] = frozenset({"equivalent", "faster", "slower", "diff
 LEVEL = 0.05
 FORKS_FOR_QUOTING = 5
 """A verdict on fewer is provisional."""
+Replicate = Literal["fork", "build"]
+UNITS: dict[Replicate, str] = {"fork": "forks", "build": "index builds"}
 _FORKS_FOR_CROSS_CHECK = 5
 
 # exp of more than this is not a float; a ratio that large stands for "beyond all measure".
@@ -300,7 +302,7 @@ class Comparison(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     cv_contender_percent: float | None = None
     caveats: tuple[Caveat, ...] = ()
     # What intervals and p-values count: forks, or index builds where there are several.
-    replicate: Literal["fork", "build"] = "fork"
+    replicate: Replicate = "fork"
     # `builds_baseline`, `builds_contender`: index builds that have a fork with a value; 0 when forks count.
     builds_baseline: int = 0
     builds_contender: int = 0

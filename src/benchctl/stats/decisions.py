@@ -8,7 +8,7 @@ from typing import Literal
 import msgspec
 
 from benchctl.results.plan import StopSpec
-from benchctl.stats.analysis import Analysis, Row
+from benchctl.stats.analysis import Analysis, Row, reservations
 from benchctl.stats.compare import VERDICT_WORDS, Comparison
 from benchctl.stats.cost import forks_to_verdict
 from benchctl.stats.metrics import metric_of
@@ -36,11 +36,11 @@ class GateResult(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 def gate(analysis: Analysis) -> GateResult:
     """Decide from all contenders, tasks and metrics at once.
 
-    A regression is a comparison that is `slower`: beyond the practical margin, with Holm's p over everything
-    that the gate looks at, so that it raises a false alarm in at most 5 % of all decisions. Anything that
-    leaves a regression possible is inconclusive: no verdict, too few forks, an interval that reaches beyond
-    the margin, slower by an unclear amount, answers that are not the same, forks or requests that failed, and
-    a run that has not ended. A gate never passes for want of data, and decides nothing by a trial.
+    A regression is a comparison whose verdict is `slower`, with Holm's p over everything that the gate looks
+    at, so that it raises a false alarm in at most 5 % of all decisions. Anything that leaves a regression
+    possible is inconclusive: no verdict, a provisional one, `different` where it is not faster, results that
+    differ, forks or requests that failed, and a run that has not ended. A gate never passes for want of data,
+    and decides nothing by a trial.
 
     The throughput of a throttled task is what was offered: its latency stands for it, and where that was not
     compared, a reason says what was left out.
@@ -76,7 +76,9 @@ def outcomes(analysis: Analysis) -> Iterator[tuple[Row, Comparison, RowOutcome, 
     """Yield every comparison that a gate looks at, what it is to the gate, and why, unless speed is kept."""
     for row, comparison in _looked_at(analysis):
         unsound = [doubt.text for doubt in row.caveats if doubt.code in _UNSOUND]
-        if comparison.verdict == "slower":
+        if comparison.provisional:
+            yield row, comparison, "open", _provisional_text(row, comparison)
+        elif comparison.verdict == "slower":
             yield row, comparison, "regression", f"{comparison.verdict}{_size(comparison)}"
         elif _unclear(comparison):
             yield row, comparison, "open", _unclear_text(row, comparison)
@@ -113,6 +115,12 @@ def _unclear(comparison: Comparison) -> bool:
     if comparison.verdict == "different":
         return comparison.direction != "faster"
     return comparison.verdict not in ("equivalent", "faster")
+
+
+def _provisional_text(row: Row, comparison: Comparison) -> str:
+    word = VERDICT_WORDS.get(comparison.verdict, comparison.verdict)
+    reasons = ", ".join(reservations(comparison, row.figures))
+    return f"{word}{_size(comparison)}; provisional: {reasons}"
 
 
 def _unclear_text(row: Row, comparison: Comparison) -> str:
