@@ -174,7 +174,7 @@ def test_a_version_takes_the_place_of_a_distribution(tmp_path: Path):
         ),
         ("a: {extends: es, heap: 1t}", "1:24: a, heap: '1t' is not a heap size", "4g"),
         ("a: {extends: es, heap: 0m}", "1:24: a, heap: a heap of nothing", "4g"),
-        ("a: {extends: es, version: '8'}", "1:27: a, version: '8' is not a version", "8.11.0"),
+        ("a: {extends: es, version: '8.x'}", "1:27: a, version: '8.x' is not a version", "8.11.0"),
         (
             "a: {extends: es, settings: {path.data: x}}",
             "1:40: a, settings, path.data: the node setting",
