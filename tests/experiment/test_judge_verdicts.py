@@ -12,7 +12,7 @@ from benchctl.experiment.comparisons import ExpectationResult, ExperimentRow
 from benchctl.experiment.judge import analyse_experiment, judge_relation, speed_of
 from benchctl.experiment.record import ComparisonSpec, TableSpec, TaskRef, Term
 from benchctl.experiment.report import render
-from benchctl.results.figures import Course, Quantiles
+from benchctl.results.figures import Quantiles
 from benchctl.results.model import (
     AnswerCheck,
     AnswerFinding,
@@ -163,12 +163,11 @@ class TestComparisons:
 
 class TestDoubts:
     def test_a_side_that_had_not_settled_is_told_by_its_measurement(self):
-        course = Course("warm-up", 150, 300, (0, 150), (8e6, 4e6))
         runs = made_runs(TIMES)
-        runs["after"] = resummarised(runs["after"], course=course, mean_ns=6e6)
+        runs["after"] = resummarised(runs["after"], lacking_warmup=90)
         row = first_row(runs)
         assert row.unsteady
-        assert any(doubt.text.startswith("not warmed up: after/os") for doubt in row.caveats)
+        assert any(doubt.text.startswith("little warm-up: after/os") for doubt in row.caveats)
 
     def test_forks_in_two_groups_are_told(self):
         runs = made_runs(TIMES | {"after": {"es": FAST, "os": (4.0, 4.01, 6.0, 6.01, 6.02)}})
@@ -407,10 +406,8 @@ class TestExpectations:
         assert results[0].p_adjusted == pytest.approx(3 * results[0].p)
 
     def test_unsettled_rows_and_a_small_scale_are_doubts_of_the_expectation(self):
-        course = Course("warm-up", 150, 300, (0, 150), (8e6, 4e6))
         runs = {
-            name: resummarised(run, course=course, mean_ns=6e6, samples=30)
-            for name, run in made_runs(TIMES).items()
+            name: resummarised(run, lacking_warmup=90, samples=30) for name, run in made_runs(TIMES).items()
         }
         doubts = only(runs, "slower", "slower").doubts
         assert doubts[0] == "no comparison of it is between settled speeds"

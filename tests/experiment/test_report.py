@@ -10,7 +10,6 @@ from benchctl.errors import UsageError
 from benchctl.experiment.judge import analyse_experiment
 from benchctl.experiment.record import ExperimentRecord, Relation, TableSpec
 from benchctl.experiment.report import ExperimentDocument, render, run_lines
-from benchctl.results.figures import Course
 from benchctl.results.model import RunRecord
 from benchctl.results.plan import EvidenceSpec
 from benchctl.track.model import Challenge, Task
@@ -197,10 +196,7 @@ def summarised(run: RunRecord, **changes: Any) -> RunRecord:
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        (
-            {"course": Course("warm-up", 150, 300, (0, 150), (8e6, 4e6)), "mean_ns": 6e6},
-            "slower?, not warmed up",
-        ),
+        ({"lacking_warmup": 90}, "slower?, little warm-up"),
         ({"failures": {"timeout": 3}}, "slower, requests failed"),
         ({"unsupported": "no such query", "throughput_per_s": None}, "n/a"),
     ],

@@ -129,10 +129,9 @@ def test_what_is_open_by_one_metric_is_not_equal(build: Callable[..., RunRecord]
 
 
 def test_what_had_not_warmed_up_is_provisional_in_sentence_and_data(build: Callable[..., RunRecord]):
-    def moving(summary: TaskSummary, variant: str, _block: int) -> TaskSummary:
-        return (
-            msgspec.structs.replace(summary, drift=-0.5) if (summary.task, variant) == (2, "os") else summary
-        )
+    def moving(summary: TaskSummary, variant: str, block: int) -> TaskSummary:
+        moves = (summary.task, variant) == (2, "os")
+        return msgspec.structs.replace(summary, drift=-0.5 - 0.001 * block) if moves else summary
 
     analysis = without_findings(build, edit=moving)
     text = verdict_sentence(analysis)
@@ -147,7 +146,7 @@ def test_stalls_are_the_first_reason_and_no_lack_of_warm_up(build: Callable[...,
             return summary
         driver = make_driver(window_s=59.0)
         stalls = {"stalled": 1 + block // 4, "stalled_s": 32.0, "stalled_share": 0.54}
-        return msgspec.structs.replace(summary, drift=-0.5, driver=driver, **stalls)
+        return msgspec.structs.replace(summary, drift=-0.5 - 0.001 * block, driver=driver, **stalls)
 
     analysis = without_findings(build, edit=stalling)
     text = verdict_sentence(analysis)

@@ -21,8 +21,8 @@ from report.conftest import complete_record
 MORE = "benchctl show 20260101-000000-big5rangedebug-abcd -v"
 
 
-def cold(summary: TaskSummary, _variant: str, _block: int) -> TaskSummary:
-    return msgspec.structs.replace(summary, samples=10, drift=-0.5)
+def cold(summary: TaskSummary, _variant: str, block: int) -> TaskSummary:
+    return msgspec.structs.replace(summary, samples=10, drift=-0.5 - 0.001 * block)
 
 
 def of_tasks(count: int) -> Analysis:

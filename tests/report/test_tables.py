@@ -22,7 +22,7 @@ def difficult(summary: TaskSummary, variant: str, block: int):
         factor = 1 + 0.1 * ((block * 3 + len(variant)) % 5)
         return msgspec.structs.replace(summary, throughput_per_s=summary.throughput_per_s * factor)
     if summary.label == "range":
-        return msgspec.structs.replace(summary, samples=10, drift=-0.3)
+        return msgspec.structs.replace(summary, samples=10, drift=-0.3 - 0.001 * block)
     if variant == "os":
         return msgspec.structs.replace(
             summary, samples=0, throughput_per_s=None, service_time=None, unsupported="unknown aggregation"
@@ -88,8 +88,8 @@ def test_a_terminal_gets_colours(record: RunRecord):
 def test_a_verdict_has_one_colour_everywhere_whatever_weakens_it_and_whoever_it_names(
     build: Callable[..., RunRecord], contender: str, verdict: Verdict, text: str, style: str
 ):
-    def unsettled(summary: TaskSummary, _variant: str, _block: int) -> TaskSummary:
-        return msgspec.structs.replace(summary, drift=-0.3)
+    def unsettled(summary: TaskSummary, _variant: str, block: int) -> TaskSummary:
+        return msgspec.structs.replace(summary, drift=-0.3 - 0.001 * block)
 
     analysis = analyse_run(build(edit=unsettled))
     row = analysis.rows[0]

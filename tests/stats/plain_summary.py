@@ -101,5 +101,5 @@ def _drift(values: npt.NDArray[np.int64]) -> float | None:
     third = values.size // 3
     if values.size < 6:
         return None
-    first, last = np.median(values[:third]), np.median(values[-third:])
-    return math.log(last / first) if first > 0 and last > 0 else None
+    first, last = values[:third], values[-third:]
+    return float(np.log(last).mean() - np.log(first).mean()) if min(*first, *last) > 0 else None

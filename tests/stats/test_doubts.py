@@ -16,8 +16,10 @@ from benchctl.stats.doubts import (
     hits_apart,
     node_doubts,
     row_doubts,
+    settling_doubts,
 )
 from benchctl.stats.metrics import LATENCY, SERVICE_TIME, THROUGHPUT, Metric, metric
+from benchctl.stats.steady import steadiness
 from benchctl.track.model import Task
 from builders import make_driver, make_fork, make_plan
 from made_builds import built
@@ -33,7 +35,9 @@ def doubts(
     task: Task = CLOSED,
     answers: AnswerCheck | None = None,
 ):
-    return row_doubts(metric, task, {"es": list(enumerate(summaries))}, answers)
+    found = {"es": list(enumerate(summaries))}
+    settled = steadiness({"es": summaries})
+    return [*row_doubts(metric, task, found, answers), *settling_doubts(task, found, settled)]
 
 
 def codes(*args: Any, **options: Any):
@@ -122,7 +126,7 @@ def test_the_first_reason_of_a_failure_is_told(summary: Callable[..., TaskSummar
 
 
 def test_unsettled_tasks_say_in_which_direction(summary: Callable[..., TaskSummary]):
-    found = doubts([summary(10.0, drift=math.log(0.7))] * 3)
+    found = doubts([summary(10.0, drift=math.log(ratio)) for ratio in (0.69, 0.70, 0.71)])
     assert [doubt.code for doubt in found] == ["not-steady"]
     assert "30 % faster" in found[0].text
 
@@ -131,7 +135,7 @@ def test_a_node_that_stood_still_is_told_and_not_to_be_warmed_up_longer(
     summary: Callable[..., TaskSummary],
 ):
     course = Course("warm-up", 90, 200, (0, 90), (2e7, 1e7))
-    usual = {"course": course, "drift": math.log(0.7)}
+    usual = {"course": course, "drift": math.log(0.71)}
     stood = {
         **usual,
         "driver": make_driver(window_s=44.0),
@@ -143,7 +147,8 @@ def test_a_node_that_stood_still_is_told_and_not_to_be_warmed_up_longer(
     assert [doubt.code for doubt in found] == ["stalled"]
     assert found[0].text == "stalled: es: in fork 0, 2 of 200 requests took 20.0 s, 45 % of the measured time"
     # Other forks still say what they say.
-    assert codes([summary(10.0, **stood), *[summary(10.0, **usual)] * 3]) == ["stalled", "not-steady"]
+    cold = summary(10.0, **{**usual, "drift": math.log(0.7)})
+    assert codes([summary(10.0, **stood), summary(10.0, **usual), cold, cold]) == ["stalled", "not-steady"]
 
 
 def test_two_states_show_the_forks(summary: Callable[..., TaskSummary]):

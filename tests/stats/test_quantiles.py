@@ -6,7 +6,7 @@ from scipy.stats.mstats import hdquantiles
 
 from benchctl.results.figures import Quantiles
 from benchctl.stats.arrays import ValueCounts
-from benchctl.stats.quantiles import median, quantiles
+from benchctl.stats.quantiles import quantiles
 from stats.plain_summary import plain_quantiles
 
 
@@ -66,10 +66,3 @@ def test_quantiles_of_a_hundred_million_samples_take_no_memory_for_each():
     assert (found.linear_p50, found.linear_p90) == pytest.approx((50_500, 90_100))
     assert found.p50 == pytest.approx(50_500, rel=1e-3)
     assert found.p99 == pytest.approx(99_500, rel=1e-3)
-
-
-@given(st.lists(st.integers(0, 1000), min_size=1, max_size=50))
-def test_the_median_is_the_middle(values: list[int]):
-    samples = ValueCounts()
-    samples.add(np.asarray(values))
-    assert median(samples) == np.median(values)

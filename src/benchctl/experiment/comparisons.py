@@ -27,7 +27,7 @@ from benchctl.results.figures import TaskSummary
 from benchctl.results.model import ForkRecord, RunRecord
 from benchctl.results.plan import Plan
 from benchctl.stats import caveat
-from benchctl.stats.analyse import any_bound, task_doubts, unsteady_nodes
+from benchctl.stats.analyse import any_bound, settled_tasks, task_doubts, unsteady_nodes
 from benchctl.stats.analysis import Figures
 from benchctl.stats.caveat import Caveat
 from benchctl.stats.compare import Comparison, Series, several_builds
@@ -56,7 +56,7 @@ from benchctl.stats.metrics import (
 from benchctl.stats.multiplicity import looks_at
 from benchctl.stats.scale import ScaleNote, operation_scale
 from benchctl.stats.sides import Side, compare_sides
-from benchctl.stats.steady import Steadiness, steadiness
+from benchctl.stats.steady import Steadiness
 from benchctl.track.model import Task
 
 SCHEMA_VERSION: Final = 1
@@ -251,6 +251,7 @@ class _TaskSide(msgspec.Struct, frozen=True):
     plan: Plan | None  # of the measurement's run
     forks: tuple[ForkRecord, ...]  # finished ones that count, in block order
     found: ForkSummaries
+    settled: Steadiness = Steadiness("unknown")
 
     @classmethod
     def of(cls, reference: TaskRef, runs: Mapping[str, RunRecord]) -> Self:
@@ -260,19 +261,22 @@ class _TaskSide(msgspec.Struct, frozen=True):
             UsageError: If its measurement has no such task.
             BenchctlError: If a fork's tasks are not those of the plan.
         """
-        label = f"{reference.measurement}/{reference.variant}"
+        label, settled = f"{reference.measurement}/{reference.variant}", Steadiness("unknown")
         run = runs.get(reference.measurement)
         if run is None:
             return cls(reference, label, None, reference.challenge, None, (), [])
         if reference.task:
             plan, forks = run.plan, run.compared(reference.variant)
             place = reference.place_in(plan)
+            done = {spec.name: run.compared(spec.name) for spec in plan.variants}
+            settled = settled_tasks(done, plan).get((reference.variant, place), settled)
         else:
             plan, builds = builds_as_forks(run.plan, {label: run.builds_of(reference.variant)})
             forks, place = tuple(builds[label]), (len(run.plan.schedules), 0)
         task = task_at(plan, place)
         found = collect({label: forks}, place, task)[label]
-        return cls(reference, label, task, plan.schedules[place[0]].name, run.plan, forks, found)
+        challenge = plan.schedules[place[0]].name
+        return cls(reference, label, task, challenge, run.plan, forks, found, settled)
 
     @property
     def summaries(self) -> list[TaskSummary]:
@@ -299,11 +303,12 @@ class _TaskSide(msgspec.Struct, frozen=True):
         counted = {one.hits for one in self.summaries if one.hits_exact}
         return exact.get(self.reference.variant, counted.pop() if len(counted) == 1 else None)
 
-    def steady(self, metric: Metric) -> Steadiness:
+    @property
+    def steady(self) -> Steadiness:
         """Return whether it had stabilized, or the node in which a load was searched for."""
         search = None if self.plan is None else self.plan.redline
         unsteady = {} if search is None else unsteady_nodes(search, {self.label: self.forks})
-        return unsteady.get(self.label) or steadiness([] if metric.figure.built else self.summaries)
+        return unsteady.get(self.label) or self.settled
 
     def scale(self, run: RunRecord | None) -> ScaleNote | None:
         """Return the distance from the blog, by exact counts if there are any."""
@@ -360,7 +365,7 @@ class _Sum(msgspec.Struct, frozen=True):
     def figures(self, metric: Metric, *, by_build: bool) -> Figures:
         side = self.side(metric)
         alone = Series.of(side.values, additive=side.additive, signed=side.signed)
-        steady = [task.steady(metric) for task in self.tasks]
+        steady = [task.steady for task in self.tasks]
         bounded = metric.key == REDLINE.key and any(any_bound(task.summaries) for task in self.tasks)
         loads = [load for task in self.tasks if (load := task.doubts_of_load) is not None]
         figures = Figures(
@@ -499,8 +504,9 @@ def _doubts(
             if run is None or task.task is None or not task.found:
                 continue
             found, done = {task.label: task.found}, {task.label: task.forks}
+            steady = {task.label: task.settled}
             yield from task_doubts(
-                metric, run.plan, task.task, found, done, calibration=run.calibration, noisy=noisy
+                metric, run.plan, task.task, found, done, steady, calibration=run.calibration, noisy=noisy
             )
     for one, other in product(sides[0].tasks, sides[1].tasks):
         alike = one.task is not None and other.task is not None and one.task.operation == other.task.operation

@@ -4,6 +4,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import groupby
 from statistics import geometric_mean, median
 from types import MappingProxyType
@@ -45,6 +46,7 @@ from benchctl.stats.doubts import (
     host_rows,
     node_doubts,
     row_doubts,
+    settling_doubts,
     unsupported_reason,
 )
 from benchctl.stats.evidence import evidence_cost, evidence_everywhere
@@ -99,6 +101,9 @@ _KINDS: Mapping[TimeKind, Callable[[TaskSummary], Quantiles | None]] = {
     "latency": lambda summary: summary.latency,
     "page": lambda summary: summary.pages,
 }
+
+SettledTasks = Mapping[tuple[str, Place], Steadiness]
+"""(label, place of a task) -> whether its forks had settled; index builds have no such thing."""
 
 _STEPS_APART = 2
 _FEWEST_POINTS = 3
@@ -198,6 +203,15 @@ def analyse(  # noqa: PLR0913 - forks and what they are held against, by name
     paired = plan.paired and len(runs) <= 1
     own_margin = None if plan.stop is None else plan.stop.margin
     noisy = disturbances(done)
+    row_of = partial(
+        _row,
+        answers=answers,
+        calibration=calibration,
+        settled=settled_tasks(done, plan),
+        noisy=noisy,
+        paired=paired,
+        looks=looks,
+    )
     groups = [{label: done[label] for label in group} for group in plan.compared_together(done)]
     rows: list[Row] = []
     orders: list[OrderEffect] = []
@@ -207,15 +221,11 @@ def analyse(  # noqa: PLR0913 - forks and what they are held against, by name
     ]
     for metric in asked:
         shown = [place for place in _reported(done, plan) if _has(metric, done, plan, place)]
-        rows += [
-            _row(metric, group, plan, place, answers, calibration, noisy=noisy, paired=paired, looks=looks)
-            for place in shown
-            for group in groups
-        ]
+        rows += [row_of(metric, group, plan, place) for place in shown for group in groups]
         orders += order_effects(metric, done, plan, shown, looks)
     own = separate_builds(builds)
     more = [
-        _row(metric, group, plan, place, answers, calibration, noisy=noisy, paired=paired, looks=looks)
+        row_of(metric, group, plan, place)
         for metric in (beside(plan, asked) if len(forks) > 1 else ())
         for place in _reported(done, plan)
         for group in groups
@@ -305,7 +315,7 @@ def _build_rows(
             pairs, doubts = pairs_of_builds(own, paired=paired)
             for place in places(whole):
                 if place[0] == len(plan.schedules) and (place[1] > 0) == metric.figure.named:
-                    row = _row(metric, forks, whole, place, None, None, paired=pairs, by_build=True)
+                    row = _row(metric, forks, whole, place, paired=pairs, by_build=True)
                     lacking = (
                         caveat.not_kept(side.variant, count, len(side.values))
                         for side in row.figures
@@ -476,14 +486,15 @@ def _sections(plan: Plan) -> tuple[Section, ...]:
     )
 
 
-def _row(
+def _row(  # noqa: PLR0913 - a task and what it is held against, by name
     metric: Metric,
     done: Mapping[str, Sequence[ForkRecord]],
     plan: Plan,
     place: Place,
-    answers: AnswerCheck | None,
-    calibration: Calibration | None,
     *,
+    answers: AnswerCheck | None = None,
+    calibration: Calibration | None = None,
+    settled: SettledTasks = MappingProxyType({}),
     noisy: Sequence[Disturbance] = (),
     paired: bool,
     by_build: bool = False,
@@ -494,10 +505,12 @@ def _row(
     metric = metric.counting(unit_of(found.values())).meeting(found.values())
     baseline, *contenders = found
     checks = {label: check_load(task, [summary for _, summary in forks]) for label, forks in found.items()}
+    steady = {label: settled.get((label, place), Steadiness("unknown")) for label in found}
     caveats = task_doubts(
-        metric, plan, task, found, done, answers=answers, calibration=calibration, noisy=noisy
+        metric, plan, task, found, done, steady, answers=answers, calibration=calibration, noisy=noisy
     )
-    unsteady = {} if plan.redline is None else unsteady_nodes(plan.redline, done)
+    if plan.redline is not None:
+        steady |= unsteady_nodes(plan.redline, done)
     judged = not any(doubt.code in WITHHOLDING for doubt in caveats)
     judged &= not any(check.withholds(metric.figure.name) for check in checks.values())
     sides = {label: Side.of(metric, label, done[label], forks) for label, forks in found.items()}
@@ -514,8 +527,7 @@ def _row(
         higher_is_better=metric.higher_is_better,
         figures=tuple(
             msgspec.structs.replace(
-                _figures(metric, label, forks, checks[label]),
-                **({"steady": unsteady[label]} if label in unsteady else {}),
+                _figures(metric, label, forks, checks[label], steady[label]),
                 **(sides[label].build_figures() if by_build else {}),
             )
             for label, forks in found.items()
@@ -549,6 +561,7 @@ def task_doubts(
     task: Task,
     found: Mapping[str, ForkSummaries],
     done: Mapping[str, Sequence[ForkRecord]],
+    steady: Mapping[str, Steadiness],
     *,
     answers: AnswerCheck | None = None,
     calibration: Calibration | None = None,
@@ -562,12 +575,14 @@ def task_doubts(
         task: of the plan.
         found: label -> the task's summaries, the baseline's first.
         done: label -> the same forks as a whole.
+        steady: label -> whether its forks had settled.
         answers: of the engines, if checked.
         calibration: of the driver, if measured.
         noisy: forks around which the host's probes stand out.
     """
     doubts = (
         *row_doubts(metric, task, found, answers),
+        *settling_doubts(task, found, steady),
         *(hits_apart(found) if answers is None and plan.swept is None else ()),
         *host_doubts(metric, found, noisy),
         *node_doubts({label: done[label] for label in found}),
@@ -590,7 +605,20 @@ def _doubting(comparison: Comparison, doubts: Mapping[str, Caveat]) -> Compariso
     return msgspec.structs.replace(comparison, caveats=(*comparison.caveats, *dict.fromkeys(own)))
 
 
-def _figures(metric: Metric, label: str, forks: ForkSummaries, check: LoadCheck) -> Figures:
+def settled_tasks(done: Mapping[str, Sequence[ForkRecord]], plan: Plan) -> SettledTasks:
+    """Return whether each reported task of each variant had settled, tested over all of them."""
+    return steadiness(
+        {
+            (label, place): [summary for _, summary in forks]
+            for place in _reported(done, plan)
+            for label, forks in collect(done, place, task_at(plan, place)).items()
+        }
+    )
+
+
+def _figures(
+    metric: Metric, label: str, forks: ForkSummaries, check: LoadCheck, steady: Steadiness
+) -> Figures:
     searched = metric.key == REDLINE.key
     bounded = searched and any_bound([summary for _, summary in forks])
     alone = Series.of(fork_values(metric, forks), additive=metric.additive)
@@ -602,8 +630,7 @@ def _figures(metric: Metric, label: str, forks: ForkSummaries, check: LoadCheck)
         # Bounds differ by where searches ended, not by what nodes can do.
         cv_percent=None if bounded else alone.cv_percent,
         samples=min((summary.samples for _, summary in forks), default=0),
-        # How much there is of an index does not depend on how fast it was filled.
-        steady=steadiness([] if metric.figure.built else [summary for _, summary in forks]),
+        steady=steady,
         stalled=most_stalled(summary for _, summary in forks),
         unsupported=unsupported_reason(forks),
         at_least=bounded,

@@ -30,7 +30,7 @@ from benchctl.stats.metrics import (
 )
 from benchctl.stats.redline import MOST_THINK_SHARE
 from benchctl.stats.scale import rounded_ratio
-from benchctl.stats.steady import advice, steadiness
+from benchctl.stats.steady import Steadiness, advice
 from benchctl.track.model import Task
 
 _NS_PER_S = 1e9
@@ -416,10 +416,20 @@ def row_doubts(
     doubts = [*unit_doubts(metric, found), *_load_doubts(metric, task, found)]
     baseline = next(iter(found))
     for label, forks in found.items():
-        doubts += _variant_doubts(metric, task, label, forks)
+        doubts += _variant_doubts(metric, label, forks)
         doubts += _answer_doubts(task.operation, label, baseline, answers)
         doubts += _cut_short(task, label, forks)
     return [*doubts, *_coarse(metric, found), *_sample_doubts(metric, found), *_clocks(metric, found)]
+
+
+def settling_doubts(
+    task: Task, found: Mapping[str, ForkSummaries], settled: Mapping[str, Steadiness]
+) -> Iterator[Caveat]:
+    """Yield the variants that had not settled, with how to warm them up."""
+    for label, one in settled.items():
+        if one.trend is not None:
+            summaries = [summary for _, summary in found[label]]
+            yield caveat.not_steady(label, one.trend, one.text, advice(one.trend, summaries, task))
 
 
 def host_doubts(
@@ -672,7 +682,7 @@ def floor_doubts(found: Mapping[str, ForkSummaries], calibration: Calibration | 
             yield caveat.driver_floor(label, typical_ns, calibration.error_p50_ns, FLOOR_FACTOR)
 
 
-def _variant_doubts(metric: Metric, task: Task, label: str, forks: ForkSummaries) -> Iterator[Caveat]:
+def _variant_doubts(metric: Metric, label: str, forks: ForkSummaries) -> Iterator[Caveat]:
     summaries = [summary for _, summary in forks]
     reason = unsupported_reason(forks)
     if reason is not None:
@@ -698,11 +708,6 @@ def _variant_doubts(metric: Metric, task: Task, label: str, forks: ForkSummaries
     yield from _replay_doubts(label, measured)
     yield from _hits_doubts(label, forks)
     yield from _stall_doubts(label, forks)
-    settled = steadiness([] if metric.figure.built else measured)
-    if settled.state == "not steady":
-        yield caveat.not_steady(label, settled.trend or "drifting", settled.text, advice(measured, task))
-    elif settled.remark:
-        yield caveat.course(label, settled.remark)
     yield from _value_doubts(metric, label, measured)
 
 

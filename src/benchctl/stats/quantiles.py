@@ -41,11 +41,6 @@ def quantile(samples: ValueCounts, probability: float) -> float | None:
     return _harrell_davis(values, np.cumsum(counts), probability)
 
 
-def median(samples: ValueCounts) -> float:
-    """Return the middle one of at least one sample, or the mean of the two in the middle."""
-    return float(linear_quantiles(*samples.pairs(), 0.5))
-
-
 def linear_quantiles(values: Integers, counts: Integers, probabilities: npt.ArrayLike) -> Floats:
     """Quantiles by linear interpolation between order statistics, as `numpy.quantile` has them by default.
 

@@ -1,19 +1,19 @@
 """Where service times of a fork changed their level, and whether a task had settled when it was measured."""
 
 import math
-from collections import Counter
-from collections.abc import Callable, Sequence
-from itertools import compress, pairwise
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import msgspec
 import numpy as np
-from scipy.special import stdtrit
 
 from benchctl.results.figures import Course, CourseKind, TaskSummary
 from benchctl.stats.arrays import Floats, Integers, Mask
 from benchctl.stats.disturbed import large_stalls
+from benchctl.stats.inference import Contrast, contrast
 from benchctl.stats.metrics import THROUGHPUT
+from benchctl.stats.multiplicity import holm
 from benchctl.track.model import Task
 
 if TYPE_CHECKING:
@@ -215,89 +215,75 @@ State = Literal["steady", "not steady", "unknown"]
 Trend = Literal["not warmed up", "drifting", "little warm-up"]
 
 _LEAST_DRIFT = math.log(1.05)
-_LEAST_DRIFT_OF_ONE = math.log(1.10)
+_LEVEL = 0.05
 _CONFIDENCE = 0.95
-_AGREEING = 0.75
 _NS_PER_S = 1e9
+
+Key = TypeVar("Key")
 
 
 class Steadiness(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What the courses of the forks say, and the drift within them."""
+    """Whether the forks of a task of one variant changed while they were measured."""
 
-    # `not steady` when the figure is not the level that it settled at; `unknown` when no fork had the six
-    # samples that a drift needs.
+    # `unknown` where it cannot be tested: under two forks with the six samples that a drift needs.
     state: State
-    # Mean over forks of ln(median of the last third / of the first); None when unknown.
+    # Mean over forks of ln(geometric mean of the last third / of the first); None when no fork has one.
     drift: float | None = None
-    # `low`, `high`: its 95 % t-interval over forks; None with one fork.
+    # `low`, `high`: its 95 % t-interval over forks; None under two forks.
     low: float | None = None
     high: float | None = None
+    p: float | None = None  # of the t-test that there is no drift, adjusted over the rows of the run
     text: str = ""  # in which direction and how far, for a state of `not steady`; empty otherwise
-    # Of the forks' courses; `inconsistent` when they are not all of one kind, None without courses.
-    kind: CourseKind | Literal["inconsistent"] | None = None
-    kinds: dict[CourseKind, int] = {}
-    # Median over forks of ln(mean service time / last level), outliers left out: what the part that had not
-    # settled adds to the figure; None without courses.
-    off: float | None = None
-    remark: str = ""  # what is worth knowing although the figure stands, such as a slowdown; empty otherwise
-    # `not warmed up` when the forks agree that it was still getting faster, else `drifting`; `little warm-up`
-    # where that is not seen, and there was less than the operation is known to need; else None.
+    # `not warmed up` when it was still getting faster, else `drifting`; `little warm-up` where that is not
+    # seen, and there was less than the operation is known to need; else None.
     trend: Trend | None = None
 
 
-def steadiness(summaries: Sequence[TaskSummary], *, margin: float = THROUGHPUT.margin) -> Steadiness:
-    """Judge one task of one variant.
+def steadiness(tasks: Mapping[Key, Sequence[TaskSummary]]) -> dict[Key, Steadiness]:
+    """Test which tasks of a run had not settled while they were measured.
 
-    It is not steady, first, when in at least half of the forks the mean of all measured requests lies beyond
-    the practical margin from the level at the end, on one side of it: then the figure is not the engine's
-    settled speed. A level that changed late, or by 1 %, does not move the figure so far, and is no reason to
-    doubt it; nor is a host whose troubles moved forks either way. Second, when
-    the forks drifted: the mean drift between the outer thirds exceeds 5 % and its interval excludes 0 (of one
-    fork: 10 %). That needs no courses, and over many forks it sees what is too noisy, or too gradual, to show
-    as levels within one. Third, when a fork sent fewer requests before than the operation is known to need:
-    what short tasks cannot show is not there to be seen.
+    The contrast is ln(geometric mean of the last third of the requests / of the first), one value a fork; a
+    t-test over forks, adjusted by Holm's method over all tasks and variants, so that at most one of twenty
+    runs of settled tasks has a mark. A task has not settled where that is significant and the mean drift is
+    more than 5 %. Nor has one that does not show it, if a fork sent fewer requests before than the operation
+    is known to need: what short tasks cannot show is not there to be seen.
 
     Args:
-        summaries: one a fork; one in which a few waits took much of the time, or documents changed, says
-            nothing.
-        margin: relative difference of the figure that does not matter in practice; that of throughput also
-            where percentiles are compared, so that a task has settled or not in all tables alike.
+        tasks: of every task and variant one summary a fork; one in which a few waits took much of the time,
+            or documents changed, says nothing.
     """
-    found = _seen([summary for summary in summaries if _is_of_engine(summary)], margin)
-    lacking = max((summary.lacking_warmup for summary in summaries), default=0)
-    if found.trend or not lacking:
+    drifts = {
+        key: np.asarray([one.drift for one in summaries if one.drift is not None and _is_of_engine(one)])
+        for key, summaries in tasks.items()
+    }
+    tests = {key: test for key, values in drifts.items() if (test := contrast([values], [1.0])) is not None}
+    p = dict(zip(tests, holm([test.p for test in tests.values()]), strict=True))
+    return {
+        key: _tested(
+            drifts[key], tests.get(key), p.get(key), max((one.lacking_warmup for one in own), default=0)
+        )
+        for key, own in tasks.items()
+    }
+
+
+def _tested(drifts: Floats, test: Contrast | None, p: float | None, lacking: int) -> Steadiness:
+    """Judge one task by the test of its drift, and by the warm-up requests that it lacks."""
+    mean = float(drifts.mean()) if drifts.size else None
+    found = Steadiness("unknown", mean)
+    if test is not None and p is not None:
+        found = Steadiness("steady", mean, *test.interval(_CONFIDENCE), p)
+        if p <= _LEVEL and test.estimate < -_LEAST_DRIFT:
+            by = -100 * math.expm1(test.estimate)
+            text = f"was still getting faster: last third {by:.0f} % faster than the first"
+            return msgspec.structs.replace(found, state="not steady", text=text, trend="not warmed up")
+        if p <= _LEVEL and test.estimate > _LEAST_DRIFT:
+            by = 100 * math.expm1(test.estimate)
+            text = f"was getting slower: last third {by:.0f} % slower than the first"
+            return msgspec.structs.replace(found, state="not steady", text=text, trend="drifting")
+    if not lacking:
         return found
     text = f"got {lacking:,} requests less before measurement than its operation needs (settles-after)"
-    return msgspec.structs.replace(found, state="not steady", text=text, trend="little warm-up", remark="")
-
-
-def _seen(summaries: Sequence[TaskSummary], margin: float) -> Steadiness:
-    """Steadiness from courses and drifts."""
-    courses = [summary.course for summary in summaries if summary.course is not None]
-    drifted = _drifted([summary.drift for summary in summaries if summary.drift is not None])
-    if not courses:
-        return drifted
-    kinds = Counter(course.kind for course in courses)
-    off = [_off(course) for course in courses]
-    limit = math.log1p(margin)
-    sides = {side: [by * side > limit for by in off] for side in (1, -1)}
-    side, far = max(sides.items(), key=lambda one: sum(one[1]))
-    text, trend = drifted.text, drifted.trend
-    # Where levels went both ways, the drift over all forks says which way it was.
-    if 2 * sum(far) >= len(courses) and not (text and sum(off) * (drifted.drift or 0.0) > 0):
-        text = _unsettled_text(courses, off, far)
-        agreeing = sum(far) >= _AGREEING * sum(map(sum, sides.values()))
-        trend = "not warmed up" if side > 0 and agreeing else "drifting"
-    return msgspec.structs.replace(
-        drifted,
-        state="not steady" if text else "steady",
-        text=text,
-        trend=trend,
-        kind=next(iter(kinds)) if len(kinds) == 1 else "inconsistent",
-        kinds=dict(kinds.most_common()),
-        off=float(np.median(off)),
-        remark="" if text else _remark(courses, kinds, far=any(far), limit=limit),
-    )
+    return msgspec.structs.replace(found, state="not steady", text=text, trend="little warm-up")
 
 
 def _is_of_engine(summary: TaskSummary) -> bool:
@@ -320,29 +306,27 @@ def settled_from(course: Course, margin: float) -> int | None:
 
 
 def settling(summary: TaskSummary, margin: float) -> tuple[int, bool]:
-    """Measured requests before one fork alone had settled, and whether it had.
-
-    If not, it takes at least so many: its last level, or all of a course without levels that drifted by
-    more than 10 %.
-    """
-    course = summary.course
-    if course is None:
+    """Measured requests before one fork alone had settled, and whether it had; if not, at least so many."""
+    if summary.course is None:
         return 0, False
-    seen = _seen([summary] if _is_of_engine(summary) else [], margin)
-    if course.kind == "flat" and seen.state == "not steady":
-        return course.of, False
-    begin = settled_from(course, margin)
-    return (course.steady_from, False) if begin is None else (begin, True)
+    begin = settled_from(summary.course, margin)
+    return (summary.course.steady_from, False) if begin is None else (begin, True)
 
 
-def advice(summaries: Sequence[TaskSummary], task: Task, *, margin: float = THROUGHPUT.margin) -> str:
+def advice(
+    trend: Trend, summaries: Sequence[TaskSummary], task: Task, *, margin: float = THROUGHPUT.margin
+) -> str:
     """Return what to change so that all forks are measured after settling; empty when nothing is known.
 
-    `summaries` and `margin` are those of `steadiness`.
+    Args:
+        trend: what is wrong, by `steadiness`.
+        summaries: one a fork.
+        task: that they are of.
+        margin: relative difference of levels that does not matter in practice.
     """
     if task.iterations is None and task.time_period is None:
         return ""
-    if steadiness(summaries, margin=margin).trend == "little warm-up":
+    if trend == "little warm-up":
         count = max(one.lacking_warmup for one in summaries) / task.clients + (task.warmup_iterations or 0)
         by_time = task.time_period is not None
         return "raise warmup-time-period" if by_time else f"raise warmup-iterations to {_rounded_up(count):,}"
@@ -367,66 +351,6 @@ def _needed(courses: Sequence[Course], margin: float) -> tuple[int, Literal["abo
     latest = max(course.steady_from for course in courses)
     # Without levels, it drifted all the way.
     return (latest or max(course.of for course in courses)), "at least"
-
-
-def _drifted(drifts: Sequence[float]) -> Steadiness:
-    """Steadiness from the outer thirds alone."""
-    if not drifts:
-        return Steadiness("unknown")
-    known = np.asarray(drifts, dtype=np.float64)
-    mean = float(known.mean())
-    if known.size == 1:
-        moved, low, high = abs(mean) > _LEAST_DRIFT_OF_ONE, None, None
-    else:
-        reach = float(stdtrit(known.size - 1, (1 + _CONFIDENCE) / 2))
-        half = reach * float(known.std(ddof=1)) / math.sqrt(known.size)
-        low, high = mean - half, mean + half
-        moved = abs(mean) > _LEAST_DRIFT and not low <= 0 <= high
-    if not moved:
-        return Steadiness("steady", mean, low, high)
-    if mean < 0:
-        text = f"was still getting faster: last third {-100 * math.expm1(mean):.0f} % faster than the first"
-    else:
-        text = f"was getting slower: last third {100 * math.expm1(mean):.0f} % slower than the first"
-    trend: Trend = "not warmed up" if mean < 0 else "drifting"
-    return Steadiness("not steady", mean, low, high, text, trend=trend)
-
-
-def _off(course: Course) -> float:
-    """ln(mean service time / last level), from the levels."""
-    requests = np.diff([*course.bounds, course.of])
-    mean = float(np.average(course.levels_ns, weights=requests))
-    return math.log(mean / course.levels_ns[-1])
-
-
-def _unsettled_text(courses: Sequence[Course], off: Sequence[float], where_far: Sequence[bool]) -> str:
-    """Return what happened in the forks whose figures are further than the limit from their last levels."""
-    far = list(compress(courses, where_far))
-    by = float(np.median(list(compress(off, where_far))))
-    where = "" if len(courses) == 1 else f" in {len(far)} of {len(courses)} forks"
-    how = "faster" if by > 0 else "slower"
-    percent = abs(100 * math.expm1(by))
-    figure = f"a request takes {percent:.0f} % {'longer' if by > 0 else 'less'} on average than at the end"
-    late = sum(course.kind == "no steady state" for course in far)
-    if 2 * late > len(far):
-        return f"was still getting {how} when measurement ended{where}; {figure}"
-    begin = max((course.steady_from for course in far if course.kind != "no steady state"), default=0)
-    requests = max(course.of for course in far)
-    return f"got {how} until request {begin:,} of {requests:,}{where}; {figure}"
-
-
-def _remark(courses: Sequence[Course], kinds: Counter[CourseKind], *, far: bool, limit: float) -> str:
-    slower = [math.log(course.levels_ns[-1] / min(course.levels_ns)) for course in courses]
-    by = float(np.median(slower))
-    if 2 * kinds["slowdown"] > len(courses) and by > limit:
-        return (
-            f"slowed down in {kinds['slowdown']} of {len(courses)} forks: "
-            f"its last level is {100 * math.expm1(by):.0f} % slower than its fastest"
-        )
-    if far and (kinds["slowdown"] or kinds["no steady state"]):
-        listed = ", ".join(f"{kind} in {count}" for kind, count in kinds.most_common())
-        return f"is inconsistent from fork to fork: {listed} of {len(courses)}"
-    return ""
 
 
 def _seconds(course: Course, begin: int, task: Task) -> float:

@@ -12,7 +12,7 @@ from benchctl.results.figures import Quantiles, TaskSummary
 from benchctl.results.samples import Columns, Outcome, select
 from benchctl.stats.arrays import Floats, Integers, Mask, ValueCounts
 from benchctl.stats.disturbed import FarBeyond, far_beyond
-from benchctl.stats.quantiles import TIMES, median, quantiles
+from benchctl.stats.quantiles import TIMES, quantiles
 from benchctl.stats.steady import find_course
 from benchctl.track.model import Task
 
@@ -118,9 +118,11 @@ class Thirds:
             self._bordering.append((starts[border], clients[border], values[border]))
 
     def drift(self) -> float | None:
-        """ln(median of the last third / median of the first), after everything was added.
+        """ln(geometric mean of the last third / of the first), after everything was added.
 
-        Negative when values get smaller; None under 6 values, or when a median is not positive.
+        Negative when values get smaller; None under 6 values, or when one is not positive. Means, because a
+        warm-up of less than a sixth of the requests moves no median of a third, and yet every quantile of the
+        task from p84 on.
         """
         if not self._enough:
             return None
@@ -130,8 +132,14 @@ class Thirds:
         bins, values = self._starts.rounded(starts[order]), values[order]
         self._first.add(values[bins == self._first_border][: self._first_rest])
         self._last.add(values[bins == self._last_border][self._last_skip :])
-        first, last = median(self._first), median(self._last)
-        return math.log(last / first) if first > 0 and last > 0 else None
+        first, last = _mean_log(self._first), _mean_log(self._last)
+        return None if first is None or last is None else last - first
+
+
+def _mean_log(values: ValueCounts) -> float | None:
+    """Mean of natural logarithms; None when a value is not positive."""
+    distinct, counts = values.pairs()
+    return float(np.log(distinct) @ counts) / values.size if distinct[0] > 0 else None
 
 
 class Groups:
