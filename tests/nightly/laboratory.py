@@ -24,6 +24,7 @@ from benchctl.run.orchestrate import Extras, NotResumable
 from builders import make_environment, make_fork, make_record, make_summary
 
 SLOW_FLAG = "-XX:-Inline"
+ENOUGH_TO_DECIDE = 8
 
 SUITE = """
 variants: ["{label}=es{options}"]
@@ -175,7 +176,9 @@ class World:
         forks = []
         stopped = ""
         draw = np.random.default_rng(len(self.runs))
-        for block in range(plan.forks):
+        # What the tests are about is decided by that many.
+        most = ENOUGH_TO_DECIDE if plan.stop is not None and plan.stop.decided else plan.forks
+        for block in range(most):
             if left_s is not None and block and (block + 1) * self.fork_s * len(plan.variants) > left_s:
                 stopped = f"ended after {block} of at most {plan.forks} forks a side"
                 break

@@ -6,7 +6,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from benchctl.nightly.alarms import NIGHTS_UNTIL_BLIND, Desk, Returns, mark_known
+from benchctl.nightly.alarms import NIGHTS_UNTIL_BLIND, Desk, Return, Returns, mark_known
 from benchctl.nightly.detection import Baselines
 from benchctl.nightly.model import (
     Acknowledged,
@@ -46,8 +46,8 @@ def test_an_alarm_carries_what_was_confirmed_and_what_changed_then() -> None:
     nights = [night(1, changes=(kernel,)), night(2), night(3, changes=(version, foreign, kernel)), night(4)]
     found = finding(3, confirmation=confirmation())
     events = [Annotated("", night(3).id, 3, "new disk"), Annotated("", night(4).id, 4, "another")]
-    (one,) = desk(nights, events).of_findings([found], {KEY: 1.5})
-    assert (one.alarm, one.kind, one.direction, one.baseline_log) == (1, "figure", "slower", 1.5)
+    (one,) = desk(nights, events).of_findings([found])
+    assert (one.alarm, one.kind, one.direction) == (1, "figure", "slower")
     assert (one.effect_percent, one.low_percent, one.high_percent) == (-21.0, -24.0, -18.0)
     assert one.changes == (version, kernel, Change("annotation", "", "new disk"))
     assert one.command == "benchctl run --variant a --variant b"
@@ -56,13 +56,13 @@ def test_an_alarm_carries_what_was_confirmed_and_what_changed_then() -> None:
 
 @pytest.mark.parametrize("status", ["refuted", "unconfirmed", "held", "same engine", "known"])
 def test_only_a_confirmed_finding_raises_an_alarm(status: str) -> None:
-    assert desk([night(3)]).of_findings([finding(3, status)], {}) == []
+    assert desk([night(3)]).of_findings([finding(3, status)]) == []
 
 
 def test_alarms_are_numbered_on() -> None:
     events = [Raised(7, "", night(1).id, "figure", "", KEY)]
     other = msgspec.structs.replace(KEY, task="sort")
-    found = desk([night(3)], events).of_findings([finding(3), finding(3, key=other)], {})
+    found = desk([night(3)], events).of_findings([finding(3), finding(3, key=other)])
     assert [one.alarm for one in found] == [8, 9]
 
 
@@ -81,13 +81,14 @@ def test_answers_of_a_variant_are_one_alarm() -> None:
 
 
 def series(*newest: float) -> list[Series]:
-    values = np.array([10.0, 10.0, *newest])
+    """Two nights at ten, then the newest, from night 3 on."""
+    values = np.array([10.0, 10.1, *newest])
     return [
         Series(
             key=KEY,
             unit="queries/s",
             higher_is_better=True,
-            nights=np.array([1, 2, 4, 5][-len(values) :]),
+            nights=np.arange(1, len(values) + 1),
             forks=np.zeros(len(values), np.int64),
             values=values,
         )
@@ -97,66 +98,71 @@ def series(*newest: float) -> list[Series]:
 def raised_alarm() -> Raised:
     return Raised(
         3, "", night(3).id, "figure", "", KEY, direction="slower", effect_percent=-20.0, since=night(3).id,
-        last_good=night(2).id, baseline_log=float(np.log(10.0)),
+        last_good=night(2).id,
     )  # fmt: skip
 
 
-def returning(*newest: float, nights: int = 2, canary: Any = QUIET, events: Sequence[Event] = ()) -> set[int]:
-    known = [night(number) for number in range(1, 6)]
+def returning(
+    *newest: float, canary: Any = QUIET, events: Sequence[Event] = (), era: str = "same"
+) -> dict[int, bool]:
+    """Return number -> whether it has recovered, of the alarms whose figures are back."""
+    known = [night(number, era=era if number < 3 else "same") for number in range(1, 3 + len(newest))]
     events = events or [raised_alarm()]
     baselines = Baselines.of(known, events, known[-1])
     returns = Returns(series(*newest), canary, lambda _key: 0.05)
-    found = desk(known, events).returning(baselines, returns, nights=nights)
-    return {alarm.raised.alarm for alarm in found.values()}
+    found = desk(known, events).returning(baselines, returns)
+    return {one.alarm.raised.alarm: one.ended for one in found.values()}
 
 
-def test_a_figure_back_at_its_old_level_for_two_nights_has_recovered() -> None:
-    assert returning(9.9, 10.1) == {3}
-    assert returning(8.0, 10.1) == set()
-    assert returning(8.0, 10.1, nights=1) == {3}
+def test_a_figure_recovers_once_nights_are_equivalent_to_the_level_before() -> None:
+    assert returning(8.0, 10.1) == {3: False}
+    assert returning(8.0, 9.9, 10.1) == {3: False}
+    assert returning(8.0, 9.9, 10.1, 10.0) == {3: True}
 
 
 def test_a_figure_that_is_still_off_has_not() -> None:
-    assert returning(9.9, 8.1) == set()
+    assert returning(8.0, 9.9, 8.1) == {}
 
 
 def test_nothing_recovers_while_the_host_moves() -> None:
-    assert returning(9.9, 10.1, canary=MOVING) == set()
+    assert returning(8.0, 9.9, 10.1, 10.0, canary=MOVING) == {}
 
 
 def test_nothing_recovers_twice() -> None:
-    assert returning(9.9, 10.1, events=[raised_alarm(), Recovered(3, "", night(4).id)]) == set()
+    events = [raised_alarm(), Recovered(3, "", night(4).id)]
+    assert returning(8.0, 9.9, 10.1, 10.0, events=events) == {}
 
 
 def test_a_level_of_other_conditions_or_of_before_a_rebase_is_nothing_to_be_back_at() -> None:
     rebase = Annotated("", night(3).id, 3, "new disk", rebase=True)
-    assert returning(9.9, 10.1, events=[raised_alarm(), rebase]) == set()
-    known = [night(1, era="old"), night(2, era="old"), *(night(number) for number in (3, 4, 5))]
-    baselines = Baselines.of(known, [raised_alarm()], known[-1])
-    returns = Returns(series(9.9, 10.1), QUIET, lambda _key: 0.05)
-    assert desk(known, [raised_alarm()]).returning(baselines, returns, nights=2) == {}
+    assert returning(8.0, 9.9, 10.1, 10.0, events=[raised_alarm(), rebase]) == {}
+    assert returning(8.0, 9.9, 10.1, 10.0, era="old") == {}
 
 
 def test_whoever_is_back_at_the_first_level_has_recovered_from_all_that_came_after() -> None:
-    worse = msgspec.structs.replace(raised_alarm(), alarm=4, baseline_log=float(np.log(8.0)))
+    worse = msgspec.structs.replace(raised_alarm(), alarm=4, since=night(4).id)
     other = msgspec.structs.replace(worse, alarm=5, key=msgspec.structs.replace(KEY, task="sort"))
     events = [raised_alarm(), worse, other]
-    assert returning(9.9, 10.1, events=events) == {3}
-    back = desk([night(5)], events).recoveries(alarms_of(events[:1]))
+    assert returning(8.0, 9.9, 10.1, 10.0, events=events) == {3: True}
+    first = Return(alarms_of(events[:1])[0], float(np.log(10.0)), ended=True)
+    back = desk([night(5)], events).recoveries([first])
     assert [one.alarm for one in back] == [3, 4]
     assert back[1].text == "with alarm 3: back at the level from before, 10"
 
 
-def test_a_recovery_says_the_level() -> None:
-    (one,) = desk([night(5)]).recoveries(alarms_of([raised_alarm()]))
+def test_a_recovery_says_the_level_and_a_single_night_back_is_none() -> None:
+    (alarm,) = alarms_of([raised_alarm()])
+    level = float(np.log(10.0))
+    (one,) = desk([night(5)]).recoveries([Return(alarm, level, ended=True)])
     assert (one.alarm, one.night, one.text) == (3, night(5).id, "back at the level from before, 10")
+    assert desk([night(5)]).recoveries([Return(alarm, level, ended=False)]) == []
 
 
 def test_a_finding_that_is_an_alarms_way_back_is_no_news() -> None:
     back = finding(5, "unconfirmed", direction="faster")
     worse = finding(5, "unconfirmed")
     other = finding(5, "unconfirmed", direction="faster", key=msgspec.structs.replace(KEY, task="sort"))
-    known = {KEY: alarms_of([raised_alarm()])[0]}
+    known = {KEY: Return(alarms_of([raised_alarm()])[0], 2.3, ended=False)}
     assert [one.status for one in mark_known([back, worse, other], known)] == [
         "known",
         "unconfirmed",

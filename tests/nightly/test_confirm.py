@@ -8,12 +8,15 @@ import pytest
 
 from benchctl.errors import BenchctlError, ExitCode
 from benchctl.home import Home
-from benchctl.nightly.confirm import LAST_GOOD, TONIGHT, Confirmer, pinned_pair
+from benchctl.nightly.confirm import LAST_GOOD, TONIGHT, Confirmer, pinned_pair, status_of
+from benchctl.nightly.screening import DEFAULT_MARGIN
 from benchctl.nightly.suite import ConfirmLimits
 from benchctl.results.model import RunRecord
-from benchctl.results.plan import Plan, VariantSpec
+from benchctl.results.plan import Plan, StopSpec, VariantSpec
 from benchctl.results.store import RunFolder, RunStore
 from benchctl.run.bench import Bench
+from benchctl.stats.anytime import FIRST_LOOK
+from benchctl.stats.compare import compare
 from benchctl.track.model import Challenge, Task
 from builders import make_fork, make_plan, make_record, make_summary
 from night_records import KEY, finding, night, variant
@@ -22,14 +25,16 @@ from nightly.laboratory import Observer
 SHORT = Challenge("short", (Task("range", iterations=3),))
 LONG = Challenge("long", (Task("sort", iterations=3),))
 OS_KEY = msgspec.structs.replace(KEY, variant="os")
-JITTER = (-0.002, -0.001, 0.0, 0.001, 0.002)
+# What tonight's forks differ by from those of last-good in the same block, besides what they all do.
+JITTER = (-0.002, 0.001, 0.0, -0.001, 0.002)
 
 
 class Runs:
     """Confirming runs that are made up: tonight takes so many times as long as last-good."""
 
-    def __init__(self, folder: Path, slower: float = 1.25) -> None:
+    def __init__(self, folder: Path, slower: float = 1.25, forks: int = 8) -> None:
         self.slower = slower
+        self.forks = forks
         self.plans: list[Plan] = []
         self.fails: BenchctlError | None = None
         self.bench = Bench(Home(folder), RunStore(folder / "runs"), Observer(), Event())
@@ -47,14 +52,15 @@ class Runs:
                     for place, challenge in enumerate(plan.schedules)
                 ),
             )
-            for block in range(plan.forks)
+            for block in range(self.forks)
             for spec in plan.variants
         ]
         record = make_record(f"confirm-{len(self.plans)}", plan=plan, status="complete", forks=tuple(forks))
         return RunFolder(Path()), record
 
     def _mean_ms(self, spec: VariantSpec, block: int) -> float:
-        return 10.0 * (self.slower if spec.name == TONIGHT else 1.0) * (1 + JITTER[block % len(JITTER)])
+        jitter = 1 + JITTER[block % len(JITTER)]
+        return 10.0 * (self.slower * jitter if spec.name == TONIGHT else 1.0)
 
     def confirmer(self, **fields: Any) -> Confirmer:
         """Of night 3, in which both variants are of another build."""
@@ -86,7 +92,7 @@ def runs(tmp_path: Path) -> Runs:
 
 
 def unconfirmed(**fields: Any) -> Any:
-    return finding(3, "unconfirmed", forks_needed=5, **fields)
+    return finding(3, "unconfirmed", **fields)
 
 
 def statuses(found: Sequence[Any]) -> list[str]:
@@ -98,10 +104,13 @@ def test_a_change_that_fresh_nodes_show_is_confirmed_by_the_challenges_that_it_i
     assert (one.status, ids) == ("confirmed", ["confirm-1"])
     assert one.confirmation is not None
     assert one.confirmation.effect_percent == pytest.approx(-20, abs=1)
-    assert (one.confirmation.forks_good, one.confirmation.forks_tonight) == (5, 5)
+    assert (one.confirmation.forks_good, one.confirmation.forks_tonight) == (8, 8)
     (plan,) = runs.plans
     assert [spec.name for spec in plan.variants] == [LAST_GOOD, TONIGHT]
     assert [challenge.name for challenge in plan.schedules] == ["short"]
+    assert (plan.paired, plan.forks) == (True, ConfirmLimits().most_forks)
+    assert plan.stop == StopSpec(decided=True, least_forks=FIRST_LOOK, margin=DEFAULT_MARGIN)
+    assert "--until-decided" in one.confirmation.command
 
 
 def test_without_restarts_all_challenges_are_run_again(runs: Runs):
@@ -124,36 +133,68 @@ def test_while_time_is_short_the_largest_change_is_looked_into_first(runs: Runs)
     found, ids = runs.confirmer(left_s=lambda: next(left)).confirm([small, large])
     assert {one.key.variant: one.status for one in found} == {"os": "confirmed", "es": "unconfirmed"}
     assert len(ids) == 1
-    assert next(one.reason for one in found if one.key == KEY) == (
-        "the budget leaves time for 0 forks a side, it takes 5"
-    )
+    reason = next(one.reason for one in found if one.key == KEY)
+    assert reason.startswith("the budget leaves time for 0 forks a side")
 
 
-@pytest.mark.parametrize(("margins", "status"), [({}, "confirmed"), ({"throughput": 0.2}, "refuted")])
-def test_a_change_is_held_against_the_margins_of_the_suite(
-    tmp_path: Path, margins: dict[str, float], status: str
+@pytest.mark.parametrize(
+    ("slower", "margins", "status"),
+    [
+        (1.06, {}, "confirmed"),
+        (1.0, {}, "refuted"),
+        (1.03, {}, "refuted"),
+        (1.06, {"throughput": 0.2}, "refuted"),
+        (1.03, {"throughput": 0.01}, "confirmed"),
+    ],
+)
+def test_the_verdict_by_the_margins_of_the_suite_is_the_outcome(
+    tmp_path: Path, slower: float, margins: dict[str, float], status: str
 ):
-    found, _ = Runs(tmp_path, slower=1.06).confirmer(margins=margins).confirm([unconfirmed()])
-    assert statuses(found) == [status]
+    runs = Runs(tmp_path, slower)
+    (one,), _ = runs.confirmer(margins=margins).confirm([unconfirmed()])
+    assert one.status == status
+    (plan,) = runs.plans
+    assert plan.stop is not None
+    assert plan.stop.margin == margins.get("throughput", DEFAULT_MARGIN)
 
 
-def test_a_change_of_less_than_half_the_usual_margin_is_no_alarm(tmp_path: Path):
-    (one,), _ = Runs(tmp_path, slower=1.02).confirmer().confirm([unconfirmed()])
-    assert one.status == "refuted"
-    assert "real, but under half the margin of 5 %" in one.reason
+def test_the_alarm_goes_the_way_that_fresh_nodes_show(tmp_path: Path):
+    (one,), _ = Runs(tmp_path, 0.8).confirmer().confirm([unconfirmed()])
+    assert (unconfirmed().direction, one.status, one.direction) == ("slower", "confirmed", "faster")
 
 
-def test_forks_are_as_many_as_are_needed_and_no_more_than_the_limits_say(runs: Runs):
-    for needed in (1, 12, 500, None):
-        runs.confirmer().confirm([msgspec.structs.replace(unconfirmed(), forks_needed=needed)])
-    assert [plan.forks for plan in runs.plans] == [5, 12, 20, 20]
+@pytest.mark.parametrize(
+    ("verdict", "status"),
+    [
+        ("faster", "confirmed"),
+        ("slower", "confirmed"),
+        ("equivalent", "refuted"),
+        ("different", "unconfirmed"),
+        ("inconclusive", "unconfirmed"),
+        ("insufficient", "unconfirmed"),
+        ("n/a", "unconfirmed"),
+    ],
+)
+def test_what_a_verdict_makes_of_a_finding(verdict: Any, status: str):
+    found = compare([1.0, 1.0], [1.0, 1.0], higher_is_better=False, margin=0.05)
+    assert status_of(msgspec.structs.replace(found, verdict=verdict)) == status
+    doubtful = msgspec.structs.replace(found, verdict=verdict, provisional=True)
+    assert status_of(doubtful) == "unconfirmed"
 
 
-def test_what_fewer_forks_than_it_takes_do_not_show_stays_unconfirmed(tmp_path: Path):
-    found = msgspec.structs.replace(unconfirmed(), forks_needed=500)
-    (one,), _ = Runs(tmp_path, slower=1.0).confirmer().confirm([found])
+def test_what_few_forks_do_not_decide_stays_unconfirmed_with_what_it_lacks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(f"{__name__}.JITTER", (-0.09, 0.08, 0.0, -0.04, 0.1))
+    (one,), _ = Runs(tmp_path, 1.08, forks=5).confirmer().confirm([unconfirmed()])
     assert one.status == "unconfirmed"
-    assert "20 forks a side ran, it takes 500" in one.reason
+    assert one.confirmation is not None
+    assert "5 + 5 forks" in one.reason
+
+
+def test_forks_are_at_most_as_many_as_the_suite_allows(runs: Runs):
+    runs.confirmer(limits=ConfirmLimits(most_forks=12)).confirm([unconfirmed()])
+    assert [plan.forks for plan in runs.plans] == [12]
 
 
 def test_an_engine_of_which_nothing_changed_takes_no_run(runs: Runs):

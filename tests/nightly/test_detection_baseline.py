@@ -24,83 +24,103 @@ def raised(number: int, since: int) -> Raised:
     return Raised(number, "", night(since).id, "figure", "", KEY, since=night(since).id)
 
 
-def candidates(
+def usual(
     nights: Sequence[NightRecord], events: Sequence[Event] = (), tonight: int = 10, key: SeriesKey = KEY
 ) -> tuple[int, ...]:
-    return Baselines.of(nights, events, night(tonight)).candidates(key)
+    return Baselines.of(nights, events, night(tonight)).usual(key)
 
 
 def test_every_earlier_night_that_was_measured_is_usual() -> None:
     nights = [night(number) for number in range(1, 12)]
-    assert candidates(nights) == tuple(range(1, 10))
+    assert usual(nights) == tuple(range(1, 10))
 
 
 @pytest.mark.parametrize("fields", [{"status": "failed"}, {"status": "discarded"}, {"era": "another"}])
 def test_a_night_that_was_not_measured_or_measured_something_else_is_not(fields: dict[str, Any]) -> None:
     nights = [night(1), night(2, **fields), night(3)]
-    assert candidates(nights) == (1, 3)
+    assert usual(nights) == (1, 3)
 
 
 def test_from_an_alarm_on_its_own_level_is_usual() -> None:
     nights = [night(number) for number in range(1, 10)]
-    assert candidates(nights, [raised(1, since=5)]) == (5, 6, 7, 8, 9)
-    assert candidates(nights, [raised(1, since=5), Acknowledged(1, "", "ann")]) == (5, 6, 7, 8, 9)
+    assert usual(nights, [raised(1, since=5)]) == (5, 6, 7, 8, 9)
+    assert usual(nights, [raised(1, since=5), Acknowledged(1, "", "ann")]) == (5, 6, 7, 8, 9)
 
 
 def test_an_alarm_about_another_series_changes_nothing() -> None:
     nights = [night(number) for number in range(1, 10)]
-    assert candidates(nights, [raised(1, since=5)], key=OTHER) == tuple(range(1, 10))
+    assert usual(nights, [raised(1, since=5)], key=OTHER) == tuple(range(1, 10))
 
 
 def test_once_it_has_recovered_the_nights_that_it_lasted_are_left_out() -> None:
     nights = [night(number) for number in range(1, 10)]
     events: list[Event] = [raised(1, since=5), Recovered(1, "", night(8).id)]
-    assert candidates(nights, events) == (1, 2, 3, 4, 8, 9)
+    assert usual(nights, events) == (1, 2, 3, 4, 8, 9)
 
 
 def test_levels_begin_anew_where_somebody_said_so() -> None:
     nights = [night(number) for number in range(1, 10)]
-    assert candidates(nights, [Annotated("", night(6).id, 6, "new disk", rebase=True)]) == (6, 7, 8, 9)
-    assert candidates(nights, [Annotated("", night(6).id, 6, "new disk")]) == tuple(range(1, 10))
+    assert usual(nights, [Annotated("", night(6).id, 6, "new disk", rebase=True)]) == (6, 7, 8, 9)
+    assert usual(nights, [Annotated("", night(6).id, 6, "new disk")]) == tuple(range(1, 10))
 
 
 def test_a_rebase_for_the_next_night_leaves_it_nothing_to_be_held_against() -> None:
     nights = [night(number) for number in range(1, 10)]
-    assert candidates(nights, [Annotated("", "", 10, "new disk", rebase=True)]) == ()
-    assert candidates(nights, [Annotated("", "", 11, "new disk", rebase=True)]) == tuple(range(1, 10))
+    assert usual(nights, [Annotated("", "", 10, "new disk", rebase=True)]) == ()
+    assert usual(nights, [Annotated("", "", 11, "new disk", rebase=True)]) == tuple(range(1, 10))
 
 
 def test_nights_in_which_the_host_moved_are_usual_for_nobody() -> None:
     nights = [night(1), night(2, canary_moved="all of it"), night(3)]
-    assert candidates(nights) == (1, 3)
-    assert candidates(nights, key=OTHER) == (1, 3)
+    assert usual(nights) == (1, 3)
+    assert usual(nights, key=OTHER) == (1, 3)
 
 
 @pytest.mark.parametrize("status", ["held", "unconfirmed", "known"])
 def test_a_figure_that_nobody_could_look_into_does_not_become_usual(status: str) -> None:
     nights = [night(1), night(2), night(3, findings=(finding(3, status),))]
-    assert candidates(nights) == (1, 2)
-    assert candidates(nights, key=OTHER) == (1, 2, 3)
+    assert usual(nights) == (1, 2)
+    assert usual(nights, key=OTHER) == (1, 2, 3)
+
+
+@pytest.mark.parametrize(("status", "expected"), [("unconfirmed", {3}), ("known", {3}), ("held", set())])
+def test_what_nobody_could_confirm_stays_evidence_until_the_next_alarm(
+    status: str, expected: set[int]
+) -> None:
+    nights = [night(1), night(2), night(3, findings=(finding(3, status),)), night(4), night(5)]
+    assert Baselines.of(nights, (), night(10)).doubtful(KEY) == expected
+    assert Baselines.of(nights, (), night(10)).doubtful(OTHER) == set()
+    assert Baselines.of(nights, [raised(1, since=4)], night(10)).doubtful(KEY) == set()
+    events: list[Event] = [raised(1, since=2), Recovered(1, "", night(5).id)]
+    assert Baselines.of(nights, events, night(10)).doubtful(KEY) == set()
+
+
+def test_the_level_before_an_alarm_is_that_of_the_nights_that_it_was_measured_from() -> None:
+    nights = [night(number) for number in range(1, 10)]
+    events: list[Event] = [raised(1, since=3), Recovered(1, "", night(5).id), raised(2, since=7)]
+    found = Baselines.of(nights, events, night(10))
+    first, second = found.alarms
+    assert (found.usual(KEY, first), found.usual(KEY, second)) == ((1, 2), (1, 2, 5, 6))
 
 
 @pytest.mark.parametrize("status", ["refuted", "same engine"])
 def test_a_figure_of_a_cleared_engine_stays_and_sums_begin_anew(status: str) -> None:
     nights = [night(1), night(2), night(3, findings=(finding(3, status),))]
     found = Baselines.of(nights, (), night(10))
-    assert found.candidates(KEY) == (1, 2, 3)
-    assert found.resets(KEY) == {3}
-    assert found.resets(OTHER) == frozenset()
+    assert found.usual(KEY) == (1, 2, 3)
+    assert found.cleared(KEY) == {3}
+    assert found.cleared(OTHER) == frozenset()
 
 
 @given(st.lists(st.tuples(st.integers(1, 20), st.integers(0, 10)), max_size=5), st.integers(1, 30))
-def test_candidates_are_earlier_ascending_and_known(alarms: list[tuple[int, int]], tonight: int) -> None:
+def test_usual_nights_are_earlier_ascending_and_known(alarms: list[tuple[int, int]], tonight: int) -> None:
     nights = [night(number) for number in range(1, 25)]
     events: list[Event] = []
     for number, (since, lasted) in enumerate(alarms, 1):
         events.append(raised(number, since))
         if lasted:
             events.append(Recovered(number, "", night(since + lasted).id))
-    found = candidates(nights, events, tonight)
+    found = usual(nights, events, tonight)
     assert list(found) == sorted(set(found))
     assert all(1 <= number < tonight for number in found)
 

@@ -54,7 +54,6 @@ def test_a_slower_night_is_a_finding_that_waits_to_be_looked_into():
     assert (one.key, one.direction, one.status) == (KEY, "slower", "unconfirmed")
     assert one.effect_percent == pytest.approx(-30, abs=0.5)
     assert (one.since, one.last_good) == (night(6).id, night(5).id)
-    assert found.levels[KEY] == pytest.approx(np.log(100), abs=0.01)
 
 
 def test_what_the_canary_shows_as_well_is_held():
@@ -69,8 +68,8 @@ def test_a_canary_by_itself_is_no_finding():
 
 
 def test_a_margin_of_the_suite_counts_for_its_metric_alone():
-    assert detected(*QUIET, 80.0, margins={"throughput": 0.3}).findings == ()
-    assert len(detected(*QUIET, 80.0, margins={"service_time_p90": 0.3}).findings) == 1
+    assert detected(*QUIET, 80.0, margins={"throughput": 0.6}).findings == ()
+    assert len(detected(*QUIET, 80.0, margins={"service_time_p90": 0.6}).findings) == 1
 
 
 def test_a_series_without_an_earlier_night_is_young():

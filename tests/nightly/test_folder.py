@@ -71,11 +71,10 @@ def test_a_record_survives_with_all_that_it_says(suite: SuiteFolder):
     night = suite.begin("big5", NOW)
     finding = Finding(
         SeriesKey("es", "c", "t", "throughput"),
-        ("step",),
         "slower",
         -9.0,
-        None,
-        None,
+        -12.0,
+        -6.0,
         7,
         "a",
         "b",

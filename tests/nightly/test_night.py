@@ -218,9 +218,8 @@ def test_a_night_keeps_within_its_budget_by_dropping_forks_of_all_variants_alike
 def test_without_time_to_confirm_the_forks_that_it_takes_are_said(usual: World) -> None:
     ended = usual.night(flags=SLOW_FLAG, more="budget: 11s\nconfirm: {share-of-budget: 0}")
     assert ended.raised == []
-    assert {one.reason for one in ended.record.findings} == {
-        "the budget leaves time for 0 forks a side, it takes 5"
-    }
+    (reason,) = {one.reason for one in ended.record.findings}
+    assert reason.startswith("the budget leaves time for 0 forks a side")
 
 
 def test_a_changed_answer_is_an_alarm_of_its_own_and_recovers(usual: World) -> None:

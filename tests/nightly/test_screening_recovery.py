@@ -1,41 +1,48 @@
 import math
-from typing import Any
 
+import numpy as np
 import pytest
+from scipy.stats import t
 
-from benchctl.nightly.screening import recovered
-from nightly.made import series
+from benchctl.nightly.screening import is_nearer, recovered
+
+MARGIN = 0.05
+OLD = np.array([0.0, 0.01, -0.01, 0.005, -0.005])
 
 
-@pytest.mark.parametrize(
-    ("values", "options", "back"),
-    [
-        ([12.0, 12.0, 10.1, 9.9, 10.0], {}, True),
-        # Two nights may be chance, and a night that is missing between them does not matter.
-        ([12.0, 12.0, 10.1, 9.9], {}, False),
-        ([12.0, 10.1, 0, 9.9, 10.0], {}, True),
-        ([10.0, 10.0, 0], {}, False),
-        ([12.0, 12.0, 10.1], {"nights": 1}, True),
-        ([10.0, 10.0], {}, False),
-        ([10.0, 10.0], {"nights": 2}, True),
-        # Outside the margin of the old level, or nearer to that of the alarm.
-        ([12.0, 10.6, 10.6, 10.6], {}, False),
-        ([12.0, 9.4, 9.4, 9.4], {}, False),
-        ([10.6, 10.4, 10.4, 10.4], {"raised": 6.0}, False),
-        ([10.6, 10.2, 10.2, 10.2], {"raised": 6.0}, True),
-        # What got faster recovers by getting slower.
-        ([8.0, 9.8, 10.1, 10.0], {"raised": -20.0}, True),
-        ([8.0, 8.1, 8.0, 8.1], {"raised": -20.0}, False),
-    ],
-)
-def test_nights_at_the_old_level_are_a_recovery(values: list[float], options: dict[str, Any], *, back: bool):
-    found = series([[value] if value else [] for value in values])
-    raised, nights = options.get("raised", 20.0), options.get("nights", 3)
-    assert back == recovered(
-        found,
-        len(values),
-        baseline_log=math.log(10),
-        raised_effect_percent=raised,
-        margin=0.05,
-        nights=nights,
-    )
+def test_three_nights_at_the_old_level_are_equivalent_to_it_and_two_are_not():
+    assert recovered(np.array([0.2, 0.0, 0.01, -0.01]), OLD, MARGIN)
+    assert not recovered(np.array([0.2, 0.0, 0.01]), OLD, MARGIN)
+
+
+def test_equivalence_is_two_one_sided_tests():
+    newest = np.array([0.02, 0.03, 0.01])
+    squares = ((newest - newest.mean()) ** 2).sum() + ((OLD - OLD.mean()) ** 2).sum()
+    error = math.sqrt(squares / 6 * (1 / 3 + 1 / 5))
+    bound = newest.mean() + t.ppf(0.95, 6) * error
+    assert recovered(newest, OLD, math.expm1(bound + 1e-6))
+    assert not recovered(newest, OLD, math.expm1(bound - 1e-6))
+
+
+def test_noisier_nights_take_more_of_them():
+    rng = np.random.default_rng(1)
+    older, newer = rng.normal(0, 0.04, 30), rng.normal(0, 0.04, 20)
+    assert not recovered(newer[:3], older, MARGIN)
+    assert recovered(newer, older, MARGIN)
+
+
+@pytest.mark.parametrize("level", [math.log(1.05), math.log(1.1)])
+def test_a_figure_that_stays_off_hardly_ever_recovers(level: float):
+    rng = np.random.default_rng(2)
+    found = [recovered(rng.normal(level, 0.02, 10), rng.normal(0, 0.02, 20), MARGIN) for _ in range(200)]
+    assert sum(found) <= 0.15 * 200
+
+
+def test_nothing_is_back_at_a_level_of_no_nights():
+    assert not recovered(np.zeros(5), np.empty(0), MARGIN)
+
+
+def test_a_night_is_on_its_way_back_within_the_margin_and_nearer_to_the_old_level():
+    assert is_nearer(0.01, 0.0, 0.1, MARGIN)
+    assert not is_nearer(0.06, 0.0, 0.3, MARGIN)
+    assert not is_nearer(0.04, 0.0, 0.06, MARGIN)

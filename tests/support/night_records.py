@@ -37,7 +37,6 @@ def finding(number: int, status: Any = "confirmed", *, key: SeriesKey = KEY, **f
     """A series that was a fifth slower in a night."""
     found = Finding(
         key=key,
-        rules=("step",),
         direction="slower",
         effect_percent=-20.0,
         low_percent=-25.0,

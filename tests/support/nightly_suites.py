@@ -117,7 +117,6 @@ def make_raised(number: int = 1, **more: Any) -> Raised:
         ),
         confirmation=CONFIRMATION,
         command=COMMAND,
-        baseline_log=2.3,
     )
     return msgspec.structs.replace(base, **more)
 
@@ -126,7 +125,6 @@ def make_finding(**more: Any) -> Finding:
     """A slower `range` that nobody had the time to confirm."""
     base = Finding(
         key=KEY,
-        rules=("step",),
         direction="slower",
         effect_percent=9.7,
         low_percent=4.2,
@@ -136,16 +134,13 @@ def make_finding(**more: Any) -> Finding:
         last_good=night_id(39),
         status="unconfirmed",
         reason="the budget left time for 3 forks a side",
-        forks_needed=9,
     )
     return msgspec.structs.replace(base, **more)
 
 
 def eventful_nights(count: int = 70) -> list[NightRecord]:
     """Of everything that can happen, something."""
-    confirmed = make_finding(
-        status="confirmed", reason="8 + 8 forks show it", confirmation=CONFIRMATION, forks_needed=None
-    )
+    confirmed = make_finding(status="confirmed", reason="8 + 8 forks show it", confirmation=CONFIRMATION)
     held = make_finding(status="held", reason="the canary moved the same way")
     edits: dict[int, dict[str, Any]] = {
         20: {"status": "refused", "reason": "the load was 3.1 on 2 CPUs", "run": "", "forks_done": 0},

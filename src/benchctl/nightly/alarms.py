@@ -25,7 +25,7 @@ from benchctl.nightly.model import (
     alarms_of,
     annotations_of,
 )
-from benchctl.nightly.screening import CanaryReport, recovered
+from benchctl.nightly.screening import CanaryReport, is_nearer, nights_of, recovered
 from benchctl.report.numbers import counted, interval, signed_percent
 from benchctl.stats.metrics import metric_of
 
@@ -47,6 +47,15 @@ class Returns:
 
 
 @dataclass(frozen=True)
+class Return:
+    """An alarm whose figure is back at the level from before."""
+
+    alarm: Alarm
+    level: float  # mean ln of that level
+    ended: bool  # the nights are equivalent to it: the alarm has recovered
+
+
+@dataclass(frozen=True)
 class Desk:
     """Where alarms are raised: tonight, and everything known of the nights before."""
 
@@ -55,41 +64,46 @@ class Desk:
     events: Sequence[Event]
     now: str  # the wall clock, ISO 8601
 
-    def returning(self, baselines: Baselines, returns: Returns, *, nights: int) -> dict[SeriesKey, Alarm]:
-        """Return alarms about figures that were back in so many nights running, tonight included.
+    def returning(self, baselines: Baselines, returns: Returns) -> dict[SeriesKey, Return]:
+        """Return alarms about figures that are back tonight, or have been for so long that they recovered.
 
         None while the host moves, nor if that level is of other conditions, or of before levels were declared
         anew. Of several alarms about a figure it is the first.
         """
-        found = {}
+        found: dict[SeriesKey, Return] = {}
         for one in returns.series:
+            nights = nights_of(one)
+            tonight = nights.places_of((self.tonight.number,))
             for alarm in baselines.alarms_about(one.key):
                 raised = alarm.raised
                 if (
-                    alarm.recovered is not None
-                    or raised.baseline_log is None
+                    one.key in found
+                    or tonight.size == 0
+                    or alarm.recovered is not None
                     or raised.effect_percent is None
                     or number_of(raised.last_good) not in baselines.comparable
-                    or one.key in found
                 ):
                     continue
                 back: Direction = "faster" if raised.direction == "slower" else "slower"
-                if not returns.canary.holds(one.key, back) and recovered(
-                    one,
-                    self.tonight.number,
-                    baseline_log=raised.baseline_log,
-                    raised_effect_percent=raised.effect_percent,
-                    margin=returns.margin(one.key),
-                    nights=nights,
-                ):
-                    found[one.key] = alarm
+                older = nights.means[nights.places_of(baselines.usual(one.key, alarm))]
+                if older.size == 0 or returns.canary.holds(one.key, back):
+                    continue
+                newer = nights.means[nights.numbers >= number_of(raised.since)]
+                level, margin = float(older.mean()), returns.margin(one.key)
+                ended = recovered(newer, older, margin)
+                effect = math.log1p(raised.effect_percent / 100)
+                if ended or is_nearer(float(newer[-1]), level, effect, margin):
+                    found[one.key] = Return(alarm, level, ended)
         return found
 
-    def recoveries(self, returning: Iterable[Alarm]) -> list[Recovered]:
+    def recoveries(self, returning: Iterable[Return]) -> list[Recovered]:
         """Return recoveries of figures that are back, which end whatever was raised about them since."""
         found = []
-        for first in returning:
-            text = f"back at the level from before, {math.exp(first.raised.baseline_log or 0.0):,.4g}"
+        for one in returning:
+            if not one.ended:
+                continue
+            first = one.alarm
+            text = f"back at the level from before, {math.exp(one.level):,.4g}"
             found.append(Recovered(first.raised.alarm, self.now, self.tonight.id, text))
             found += [
                 Recovered(
@@ -103,13 +117,10 @@ class Desk:
             ]
         return found
 
-    def of_findings(self, findings: Iterable[Finding], levels: Mapping[SeriesKey, float]) -> list[Raised]:
+    def of_findings(self, findings: Iterable[Finding]) -> list[Raised]:
         """Return an alarm for every finding that was confirmed."""
         confirmed = [one for one in findings if one.status == "confirmed"]
-        return [
-            self._of_finding(number, one, levels.get(one.key))
-            for number, one in enumerate(confirmed, self.next_number)
-        ]
+        return [self._of_finding(number, one) for number, one in enumerate(confirmed, self.next_number)]
 
     def of_answers(
         self, changes: Iterable[AnswerChange], back: Iterable[Recovered], first: int
@@ -203,7 +214,7 @@ class Desk:
     def _earlier(self) -> list[NightRecord]:
         return [night for night in self.nights if night.number < self.tonight.number]
 
-    def _of_finding(self, number: int, finding: Finding, level: float | None) -> Raised:
+    def _of_finding(self, number: int, finding: Finding) -> Raised:
         confirmation = finding.confirmation
         shown = confirmation if confirmation is not None else finding
         effect, low, high = shown.effect_percent, shown.low_percent, shown.high_percent
@@ -223,7 +234,6 @@ class Desk:
             changes=self.changes_between(finding.last_good, finding.since, finding.key.variant),
             confirmation=confirmation,
             command="" if confirmation is None else confirmation.command,
-            baseline_log=level,
         )
 
     def changes_between(self, last_good: str, since: str, variant: str) -> tuple[Change, ...]:
@@ -265,16 +275,17 @@ class Desk:
         )
 
 
-def mark_known(findings: Iterable[Finding], returning: Mapping[SeriesKey, Alarm]) -> list[Finding]:
+def mark_known(findings: Iterable[Finding], returning: Mapping[SeriesKey, Return]) -> list[Finding]:
     """Mark findings that are an alarm's way back: they are not news, and nothing is run for them."""
     marked = []
-    for one in findings:
-        alarm = returning.get(one.key)
-        if alarm is not None and one.direction != alarm.raised.direction:
-            before = f"the level from before alarm {alarm.raised.alarm}"
-            reason = f"{before}; it recovers in the third such night running"
-            one = msgspec.structs.replace(one, status="known", reason=reason)  # noqa: PLW2901 - the same finding
-        marked.append(one)
+    for finding in findings:
+        back = returning.get(finding.key)
+        if back is not None and finding.direction != back.alarm.raised.direction:
+            reason = f"the level from before alarm {back.alarm.raised.alarm}"
+            if not back.ended:
+                reason += ", which recovers once nights are equivalent to it"
+            finding = msgspec.structs.replace(finding, status="known", reason=reason)  # noqa: PLW2901 - the same finding
+        marked.append(finding)
     return marked
 
 

@@ -10,17 +10,20 @@ import msgspec
 from benchctl.errors import BenchctlError, ExitCode
 from benchctl.nightly.detection import night_of, number_of, same_engine
 from benchctl.nightly.measure import profile_shifts, task_names
-from benchctl.nightly.model import Confirmation, Finding, NightRecord, NightVariant
-from benchctl.nightly.screening import DEFAULT_MARGIN, judge
+from benchctl.nightly.model import Confirmation, Finding, FindingStatus, NightRecord, NightVariant
+from benchctl.nightly.screening import DEFAULT_MARGIN
 from benchctl.nightly.suite import ConfirmLimits
 from benchctl.report.command_line import command
+from benchctl.report.numbers import counted, interval, signed_percent
 from benchctl.results.model import RunRecord
-from benchctl.results.plan import Plan, VariantSpec
+from benchctl.results.plan import Plan, StopSpec, VariantSpec
 from benchctl.results.store import RunFolder
 from benchctl.run.bench import Bench
 from benchctl.run.orchestrate import Extras
 from benchctl.stats.analyse import analyse_run
-from benchctl.stats.compare import Comparison
+from benchctl.stats.anytime import FIRST_LOOK
+from benchctl.stats.compare import VERDICT_WORDS, Comparison
+from benchctl.stats.cost import forks_to_verdict
 from benchctl.stats.metrics import metrics_in
 from benchctl.track.model import Track
 
@@ -69,14 +72,17 @@ class Confirmer:
                 f"nothing about {variant.label} has changed since night {number_of(findings[0].last_good)}"
             )
             return _ended(findings, "same engine", reason), ""
-        forks = self._forks(findings)
-        if forks < self.limits.least_forks:
-            reason = f"the budget leaves time for {forks} forks a side, {_wanted(findings)}"
+        affordable = self._affordable(variant.label)
+        if affordable < FIRST_LOOK:
+            reason = (
+                f"the budget leaves time for {affordable} forks a side, and a verdict takes {FIRST_LOOK} "
+                "at least"
+            )
             return _ended(findings, "unconfirmed", reason), ""
-        plan = self._plan(findings, pinned_pair(then, variant), forks)
+        plan = self._plan(findings, pinned_pair(then, variant))
         self.bench.observer.note(
             f"confirming {len(findings)} findings of {variant.label}: night {findings[0].last_good} against "
-            f"tonight, up to {forks} forks a side"
+            f"tonight, up to {min(affordable, plan.forks)} forks a side"
         )
         try:
             extras = Extras(tags=self.tags, left_s=self.left_s)
@@ -87,46 +93,49 @@ class Confirmer:
                 raise
             return _ended(findings, "unconfirmed", f"the confirming run failed: {err.message}"), ""
 
-    def _forks(self, findings: Sequence[Finding]) -> int:
-        """Return as many forks as the findings need, and the limits and the rest of the night allow."""
-        needed = max(one.forks_needed or self.limits.most_forks for one in findings)
-        walls = [fork.wall_s for fork in self.record.compared(findings[0].key.variant)]
-        wanted = min(max(needed, self.limits.least_forks), self.limits.most_forks)
+    def _affordable(self, label: str) -> int:
+        """Return the forks a side that the limits and the rest of the night allow."""
         if self.left_s is None:
-            return wanted
-        possible = self.left_s() / (2 * statistics.median(walls)) if walls else 0
-        return min(wanted, max(0, math.floor(possible)))
+            return self.limits.most_forks
+        walls = [fork.wall_s for fork in self.record.compared(label)]
+        affordable = self.left_s() / (2 * statistics.median(walls)) if walls else 0
+        return min(self.limits.most_forks, max(0, math.floor(affordable)))
 
-    def _plan(self, findings: Sequence[Finding], pair: tuple[VariantSpec, VariantSpec], forks: int) -> Plan:
-        """Return tonight's plan with two variants, and only the challenges that the findings are about."""
+    def _plan(self, findings: Sequence[Finding], pair: tuple[VariantSpec, VariantSpec]) -> Plan:
+        """Return tonight's plan with two variants until what the findings are about is decided."""
         plan = self.record.plan
-        names = task_names(plan)
-        places = {place for place, name in names.items() for one in findings if name == _task(one)}
-        wanted = {plan.schedules[schedule].name for schedule, _ in places}
+        tasks = {_task(one) for one in findings}
+        named = {
+            plan.schedules[schedule].name for (schedule, _), name in task_names(plan).items() if name in tasks
+        }
         # Without a restart between them, what ran before a challenge is part of what was measured.
-        kept = [one for one in plan.schedules if plan.restart == "never" or one.name in wanted]
+        kept = [one for one in plan.schedules if plan.restart == "never" or one.name in named]
         return msgspec.structs.replace(
             plan,
             variants=pair,
             schedules=tuple(kept),
-            forks=forks,
-            stop=None,
-            index_builds=min(plan.index_builds, forks),
+            forks=self.limits.most_forks,
+            index_builds=min(plan.index_builds, self.limits.most_forks),
+            paired=True,
+            stop=StopSpec(
+                decided=True,
+                least_forks=FIRST_LOOK,
+                margin=min(self._margin(one.key.metric) for one in findings),
+            ),
         )
 
     def _judged(self, findings: Sequence[Finding], folder: RunFolder, record: RunRecord) -> list[Finding]:
-        compared = _comparisons(record, self.margins)
-        known = [one for one in findings if (*_task(one), one.key.metric) in compared]
-        pairs = [(compared[(*_task(one), one.key.metric)], one.direction) for one in known]
-        verdicts = dict(zip(map(id, known), zip(pairs, judge(pairs), strict=True), strict=True))
-        again = command(msgspec.structs.replace(record.plan, stop=None))
+        compared = self._comparisons(record)
+        stop = record.plan.stop and msgspec.structs.replace(record.plan.stop, budget_s=None)
+        again = command(msgspec.structs.replace(record.plan, stop=stop))
         places = {name: place for place, name in task_names(record.plan).items()}
         judged = []
         for one in findings:
-            if id(one) not in verdicts:
+            comparison = compared.get((*_task(one), one.key.metric))
+            if comparison is None:
                 judged += _ended([one], "unconfirmed", f"run {record.id} has no figures for it")
                 continue
-            (comparison, _), verdict = verdicts[id(one)]
+            status = status_of(comparison)
             confirmation = Confirmation(
                 run=record.id,
                 forks_good=comparison.n_baseline,
@@ -134,26 +143,61 @@ class Confirmer:
                 effect_percent=comparison.effect_percent,
                 low_percent=comparison.low_percent,
                 high_percent=comparison.high_percent,
-                p_adjusted=verdict.p_adjusted,
+                p_adjusted=comparison.p_adjusted,
                 command=again,
                 shifts=profile_shifts(folder, record, places[_task(one)], LAST_GOOD, TONIGHT)
-                if verdict.confirmed
+                if status == "confirmed"
                 else (),
             )
-            forks = min(comparison.n_baseline, comparison.n_contender)
-            short = one.forks_needed is not None and forks < one.forks_needed
-            reason = verdict.reason
-            if short and not verdict.confirmed:
-                reason = f"{reason}; {forks} forks a side ran, {_wanted([one])}"
             judged.append(
                 msgspec.structs.replace(
                     one,
-                    status="confirmed" if verdict.confirmed else "unconfirmed" if short else "refuted",
-                    reason=reason,
+                    status=status,
+                    direction=comparison.verdict if status == "confirmed" else one.direction,
+                    reason=_reason(comparison),
                     confirmation=confirmation,
                 )
             )
         return judged
+
+    def _comparisons(self, record: RunRecord) -> dict[tuple[str, str, str], Comparison]:
+        """Return (challenge, task, metric) -> last-good against tonight."""
+        names = task_names(record.plan)
+        margins = {metric.key: self._margin(metric.key) for metric in metrics_in(record.plan)}
+        return {
+            (*names[row.schedule, row.task], row.metric): row.comparisons[0]
+            for row in analyse_run(record, margins=margins).task_rows
+            if row.comparisons
+        }
+
+    def _margin(self, metric: str) -> float:
+        return self.margins.get(metric, DEFAULT_MARGIN)
+
+
+def status_of(comparison: Comparison) -> FindingStatus:
+    """Return what a verdict on last-good against tonight makes of a finding."""
+    if comparison.provisional:
+        return "unconfirmed"
+    match comparison.verdict:
+        case "faster" | "slower":
+            return "confirmed"
+        case "equivalent":
+            return "refuted"
+        case _:
+            return "unconfirmed"
+
+
+def _reason(comparison: Comparison) -> str:
+    further = forks_to_verdict(comparison)
+    forks = f"over {comparison.n_baseline} + {comparison.n_contender} forks"
+    effect, low, high = comparison.effect_percent, comparison.low_percent, comparison.high_percent
+    size = "no ratio" if effect is None else f"{signed_percent(effect)} %"
+    bounds = "" if low is None else f" ({interval(low, high)})"
+    verdict = VERDICT_WORDS.get(comparison.verdict, comparison.verdict)
+    if comparison.provisional:
+        verdict = f"{verdict}, provisionally"
+    lack = "" if further is None else f"; about {counted(further, 'further fork')} a side would decide it"
+    return f"last-good against tonight: {verdict}, {size}{bounds} {forks}{lack}"
 
 
 def pinned_pair(good: NightVariant, tonight: NightVariant) -> tuple[VariantSpec, VariantSpec]:
@@ -177,18 +221,6 @@ def pinned_pair(good: NightVariant, tonight: NightVariant) -> tuple[VariantSpec,
     return found[0], found[1]
 
 
-def _comparisons(record: RunRecord, margins: Mapping[str, float]) -> dict[tuple[str, str, str], Comparison]:
-    """Return (challenge, task, metric) -> last-good against tonight."""
-    names = task_names(record.plan)
-    # Those that were screened by: the usual ones of a comparison are narrower.
-    screened_by = {metric.key: margins.get(metric.key, DEFAULT_MARGIN) for metric in metrics_in(record.plan)}
-    return {
-        (*names[row.schedule, row.task], row.metric): row.comparisons[0]
-        for row in analyse_run(record, margins=screened_by).task_rows
-        if row.comparisons
-    }
-
-
 def _by_rivals(findings: Iterable[Finding]) -> list[list[Finding]]:
     """Group findings about one variant with the same last-good night; those with the largest change first."""
     found: dict[tuple[str, str], list[Finding]] = {}
@@ -199,11 +231,6 @@ def _by_rivals(findings: Iterable[Finding]) -> list[list[Finding]]:
 
 def _task(finding: Finding) -> tuple[str, str]:
     return finding.key.challenge, finding.key.task
-
-
-def _wanted(findings: Sequence[Finding]) -> str:
-    known = [one.forks_needed for one in findings if one.forks_needed is not None]
-    return f"it takes {max(known)}" if known else "how many it takes is not known"
 
 
 def _ended(findings: Iterable[Finding], status: str, reason: str) -> list[Finding]:

@@ -1,7 +1,9 @@
 """What is unusual tonight: every series against its earlier nights, and the canary asked about the host."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+
+import numpy as np
 
 from benchctl.nightly.model import (
     Alarm,
@@ -19,16 +21,20 @@ from benchctl.nightly.model import (
 from benchctl.nightly.screening import (
     DEFAULT_MARGIN,
     CanaryReport,
+    Nights,
     Screened,
     canary_moved,
-    forks_to_confirm,
+    nights_of,
     screen,
-    too_rare,
 )
+from benchctl.stats.compare import as_percent
 
 # A figure that was off for a reason that has gone, or that nobody could look into, must not become usual; nor
 # one that was back for a night, beside those of the alarm that it was back from.
 _NOT_USUAL: frozenset[FindingStatus] = frozenset({"held", "unconfirmed", "known"})
+
+# What stays evidence for the nights to come; what is held says nothing about the engine.
+_DOUBTFUL: frozenset[FindingStatus] = frozenset({"unconfirmed", "known"})
 
 # The engine was cleared: what crept up to here was the host's, and sums begin anew.
 _CLEARED: frozenset[FindingStatus] = frozenset({"refuted", "same engine"})
@@ -70,26 +76,37 @@ class Baselines:
             moved=frozenset(night.number for night in earlier if night.canary_moved),
         )
 
-    def candidates(self, key: SeriesKey) -> tuple[int, ...]:
-        """Return numbers of the nights that define what is usual for a series, ascending.
+    def usual(self, key: SeriesKey, before: Alarm | None = None) -> tuple[int, ...]:
+        """Return numbers of the nights that define the level of a series, ascending.
 
         From an alarm on, further changes are measured from its own level; once it has recovered, the nights
-        that it lasted are left out instead. So are nights in which the host moved.
+        that it lasted are left out instead. So are nights in which the host moved. With `before`, they are
+        the nights that this alarm was measured from.
         """
-        out = set(self.moved)
-        out |= {number for number, status in self._found(key).items() if status in _NOT_USUAL}
-        first = 0
+        out = set(self.moved) | self._with_status(key, _NOT_USUAL)
+        first, end = 0, self.night
         for alarm in self.alarms_about(key):
             since = number_of(alarm.raised.since)
+            if before is not None and alarm.raised.alarm == before.raised.alarm:
+                end = since
+                break
             if alarm.recovered is None:
                 first = max(first, since)
             else:
                 out |= set(range(since, number_of(alarm.recovered.night)))
-        return tuple(number for number in self.comparable if number >= first and number not in out)
+        return tuple(number for number in self.comparable if first <= number < end and number not in out)
 
-    def resets(self, key: SeriesKey) -> frozenset[int]:
-        """Return numbers of the nights after which the search for a creeping change starts again."""
-        return frozenset(number for number, status in self._found(key).items() if status in _CLEARED)
+    def doubtful(self, key: SeriesKey) -> frozenset[int]:
+        """Return nights in which a series was off and nobody could confirm it."""
+        last = 0
+        for alarm in self.alarms_about(key):
+            recovered = alarm.recovered
+            last = max(last, number_of(alarm.raised.since if recovered is None else recovered.night))
+        return frozenset(self._with_status(key, _DOUBTFUL) - self.moved - set(range(last)))
+
+    def cleared(self, key: SeriesKey) -> frozenset[int]:
+        """Return nights after which the search for a creeping change begins again."""
+        return frozenset(self._with_status(key, _CLEARED))
 
     def alarms_about(self, key: SeriesKey) -> tuple[Alarm, ...]:
         """Return alarms about the figures of one series, in the order in which they were raised."""
@@ -97,8 +114,8 @@ class Baselines:
             alarm for alarm in self.alarms if alarm.raised.kind == "figure" and alarm.raised.key == key
         )
 
-    def _found(self, key: SeriesKey) -> Mapping[int, FindingStatus]:
-        return self.findings.get(key, {})
+    def _with_status(self, key: SeriesKey, statuses: Collection[FindingStatus]) -> set[int]:
+        return {number for number, status in self.findings.get(key, {}).items() if status in statuses}
 
 
 def number_of(night: str) -> int:
@@ -126,7 +143,6 @@ class Detected:
     # takes them.
     rare: int
     gone: int  # how many of tonight's variants had a value when last measured, and have none tonight
-    levels: Mapping[SeriesKey, float]  # of series with a finding, the mean of ln over the nights before
 
 
 @dataclass(frozen=True)
@@ -152,70 +168,68 @@ class Detector:
         canary = canary_moved(
             by_role["canary"],
             self.tonight.number,
-            candidates=lambda one: self.baselines.candidates(one.key),
+            usual=lambda one: self.baselines.usual(one.key),
             margin=DEFAULT_MARGIN,
         )
         findings = []
-        levels = {}
         young = rare = 0
         for one in by_role["watched"]:
-            candidates = self.baselines.candidates(one.key)
-            young += not any(number in one.nights for number in candidates)
-            rare += too_rare(one, [*candidates, self.tonight.number])
-            found = screen(
-                one,
-                self.tonight.number,
-                candidates=candidates,
-                margin=self.margin(one.key),
-                resets=self.baselines.resets(one.key),
-            )
-            if found is not None:
-                findings.append(self._finding(one, found, canary))
-                levels[one.key] = found.baseline_log
-        watched = len(by_role["watched"])
-        return Detected(tuple(findings), canary, watched - young - rare, young, rare, gone, levels)
+            nights, usual = nights_of(one), self.baselines.usual(one.key)
+            compared = nights.means[nights.places_of([*usual, self.tonight.number])]
+            if not np.isfinite(compared).all():
+                rare += 1
+            elif compared.size == 1:
+                young += 1
+            elif (found := self._screened(one, nights, usual)) is not None:
+                findings.append(self._finding(one.key, found, canary))
+        watched = len(by_role["watched"]) - young - rare
+        return Detected(tuple(findings), canary, watched, young, rare, gone)
 
     def margin(self, key: SeriesKey) -> float:
         """Return the relative change of a series from which on an alarm is raised."""
         return self.margins.get(key.metric, DEFAULT_MARGIN)
 
-    def _finding(self, series: Series, found: Screened, canary: CanaryReport) -> Finding:
-        held = canary.holds(series.key, found.direction)
-        since = night_of(self.nights, found.since) or self.tonight
-        good = self.last_good(series.key, found)
-        return Finding(
-            key=series.key,
-            rules=found.rules,
-            direction=found.direction,
-            effect_percent=found.effect_percent,
-            low_percent=found.low_percent,
-            high_percent=found.high_percent,
-            baseline_nights=found.baseline_nights,
-            since=since.id,
-            last_good="" if good is None else good.id,
-            status="held" if held else "unconfirmed",
-            reason=held or "nothing was run to confirm it",
-            forks_needed=forks_to_confirm(series, found.effect_log),
+    def _screened(self, series: Series, nights: Nights, usual: Collection[int]) -> Screened | None:
+        return screen(
+            nights,
+            self.tonight.number,
+            usual=usual,
+            doubtful=self.baselines.doubtful(series.key),
+            cleared=self.baselines.cleared(series.key),
+            margin=self.margin(series.key),
+            higher_is_better=series.higher_is_better,
         )
 
-    def last_good(self, key: SeriesKey, found: Screened) -> NightRecord | None:
-        """Return the newest night before a change that had another engine; else the newest before.
+    def _finding(self, key: SeriesKey, found: Screened, canary: CanaryReport) -> Finding:
+        held = canary.holds(key, found.direction)
+        since = night_of(self.nights, found.since) or self.tonight
+        return Finding(
+            key=key,
+            direction=found.direction,
+            effect_percent=found.effect_percent,
+            low_percent=as_percent(found.low_log),
+            high_percent=as_percent(found.high_log),
+            baseline_nights=found.baseline_nights,
+            since=since.id,
+            last_good=self.last_good(key, found).id,
+            status="held" if held else "unconfirmed",
+            reason=held or "nothing was run to confirm it",
+        )
 
-        The start of a change is known only within a few nights: a night just before it with tonight's engine
-        cannot tell whether the engine did it.
-        """
+    def last_good(self, key: SeriesKey, found: Screened) -> NightRecord:
+        """Return the newest usual night before a change that had another engine; else the newest before."""
         tonight = self.tonight.variant(key.variant)
         usual = [
             night
-            for number in sorted(self.baselines.candidates(key), reverse=True)
-            if number < found.since and (night := night_of(self.nights, number)) is not None
+            for number in sorted(self.baselines.usual(key), reverse=True)
+            if number <= found.last_good and (night := night_of(self.nights, number)) is not None
         ]
-        if tonight is None or not usual:
-            return night_of(self.nights, found.last_good)
         another = (
             night
             for night in usual
-            if (then := night.variant(key.variant)) is not None and not same_engine(then, tonight)
+            if tonight is not None
+            and (then := night.variant(key.variant)) is not None
+            and not same_engine(then, tonight)
         )
         return next(another, usual[0])
 

@@ -62,15 +62,12 @@ class Change(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="ke
 ANNOTATED: Final = "annotation"
 """What changed where somebody wrote a note: its text is `after`."""
 
-Rule = Literal["step", "drift", "outlier"]
-"""Which screen found it: a t-test against earlier nights, CUSUM, or outside the prediction interval."""
-
 FindingStatus = Literal["confirmed", "refuted", "unconfirmed", "held", "same engine", "known"]
 """What became of a finding.
 
 confirmed: an interleaved run of last-good against tonight shows it, so an alarm is raised.
-refuted: that run does not show it.
-unconfirmed: there was no time for enough forks, or that run failed.
+refuted: in that run both are equivalent.
+unconfirmed: that run decided nothing or failed, or there was no time for it; the screen stays armed.
 held: the canary moved too: it was the host.
 same engine: nothing of the variant has changed since last-good, so it cannot be slower by itself.
 known: an alarm is about it already, and it recovers.
@@ -96,7 +93,8 @@ class Confirmation(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rena
     effect_percent: float | None
     low_percent: float | None
     high_percent: float | None
-    p_adjusted: float | None  # by Benjamini and Hochberg over what was to be confirmed; None without a test
+    # In spite of all looks at the run, by Benjamini and Hochberg over its tasks; None without a test.
+    p_adjusted: float | None
     command: str
     # Of the profiles of its forks for evidence, the largest first; empty without any.
     shifts: tuple[Shift, ...] = ()
@@ -106,18 +104,16 @@ class Finding(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="k
     """A series that left its usual range in a night."""
 
     key: SeriesKey
-    rules: tuple[Rule, ...]
-    direction: Direction
-    effect_percent: float  # tonight over the baseline nights, minus one; of a drift, the mean of its nights
-    low_percent: float | None  # its 95 % interval; None where the nights are too few for one
-    high_percent: float | None
-    baseline_nights: int  # on how many nights it rests
-    since: str  # id of the night in which it probably began; tonight's unless it crept up
+    direction: Direction  # as confirmed; as screened where it was not
+    effect_percent: float  # the nights since the change over the usual ones before it, minus one
+    low_percent: float  # its 95 % interval
+    high_percent: float
+    baseline_nights: int  # usual nights before it
+    since: str  # id of the night in which it probably began
     # Id of the newest night that surely had the level from before; not always the one before `since`.
     last_good: str
     status: FindingStatus
     reason: str  # of the status, in a sentence
-    forks_needed: int | None = None  # a side, to confirm it with 80 % power; None where it cannot be told
     confirmation: Confirmation | None = None
 
 
@@ -229,8 +225,6 @@ class Raised(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="ke
     changes: tuple[Change, ...] = ()
     confirmation: Confirmation | None = None  # the run that confirmed it; None for answers and hosts
     command: str = ""
-    # Mean of the natural logarithms of the figure over the nights before; None likewise.
-    baseline_log: float | None = None
     detail: str = ""
     operations: tuple[str, ...] = ()  # of an alarm about answers, the names of the operations
 

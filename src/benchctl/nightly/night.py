@@ -33,7 +33,6 @@ from benchctl.nightly.model import (
     alarms_of,
 )
 from benchctl.nightly.retention import apply_retention
-from benchctl.nightly.screening import NIGHTS_TO_RECOVER
 from benchctl.nightly.site.publish import Publisher
 from benchctl.nightly.suite import Suite
 from benchctl.report.numbers import duration
@@ -186,8 +185,8 @@ class _Night:
         self._save(canary_moved=found.canary.text)
         desk = Desk(known, self.record, events, self._now)
         returns = Returns(series, found.canary, detector.margin)
-        back = desk.recoveries(desk.returning(baselines, returns, nights=NIGHTS_TO_RECOVER).values())
-        returning = desk.returning(baselines, returns, nights=1)
+        returning = desk.returning(baselines, returns)
+        back = desk.recoveries(returning.values())
         findings = self._confirmed(measured, mark_known(found.findings, returning))
         answers = answer_changes(shift.folder, self.nights, self.record)
         self._save(findings=tuple(findings), answers=answers)
@@ -196,7 +195,7 @@ class _Night:
         back += desk.gone()
         back += watched_again(desk)
         back += answers_recovered(shift.folder, self.record, alarms_of(events), self._now)
-        raised = desk.of_findings(findings, found.levels)
+        raised = desk.of_findings(findings)
         raised += desk.of_answers(answers, back, desk.next_number + len(raised))
         raised += desk.of_host(desk.next_number + len(raised))
         raised += of_unwatched(desk, desk.next_number + len(raised))

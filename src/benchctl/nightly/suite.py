@@ -24,6 +24,7 @@ from benchctl.run.micro import parse_variant as parse_micro_variant
 from benchctl.run.micro import placed_variant as placed_micro_variant
 from benchctl.run.plan import MIN_HEAP_MB, usual_heap_mb
 from benchctl.spec import MAX_SEED, MOST_WORKERS, RunSettings
+from benchctl.stats.anytime import FIRST_LOOK
 from benchctl.stats.metrics import METRICS, figure_names, kept_metric_of, metric
 from benchctl.track.library import challenge_names, find_challenge, track_names
 from benchctl.track.load import load_track
@@ -45,7 +46,6 @@ MOST_FORKS: Final = 1000
 
 _NAME: Final = re.compile(r"[a-z0-9][a-z0-9._-]{0,59}", re.ASCII)
 _RESERVED: Final = frozenset({"site"})  # the folder of pages lies beside those of suites
-_FEWEST_TO_CONFIRM: Final = 2
 _VARIANTS: Final = Meta(min_length=1, description="a list of variants such as [es@8.19.0]")
 _CHALLENGES: Final = Meta(min_length=1, description="a list of challenges such as [range-only]")
 
@@ -56,8 +56,7 @@ Text = Annotated[str, Meta(min_length=1)]
 class ConfirmLimits(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
     """How much a confirmation may cost."""
 
-    least_forks: int = 5  # of either side; with fewer, nothing is run
-    most_forks: int = 20  # of either side
+    most_forks: int = 50  # of either side: it ends when there is a verdict
     # Of the night's budget that is kept free for confirmations until the night's own forks are done.
     share_of_budget: float = 0.4
 
@@ -281,15 +280,9 @@ def _check_amounts(typed: Typed[Suite]) -> None:
             "raise `forks`: forks take the builds in turn",
         ),
         (
-            confirm.least_forks < _FEWEST_TO_CONFIRM,
-            ("confirm", "least-forks"),
-            f"nothing is confirmed by fewer than {_FEWEST_TO_CONFIRM} forks",
-            "",
-        ),
-        (
-            confirm.most_forks < confirm.least_forks,
+            confirm.most_forks < FIRST_LOOK,
             ("confirm", "most-forks"),
-            f"that is less than `least-forks`, {confirm.least_forks}",
+            f"a verdict takes at least {FIRST_LOOK} forks of either side",
             "",
         ),
         (

@@ -159,9 +159,7 @@ def test_a_chart_marks_alarms_change_points_annotations_changes_and_eras(site: P
     }  # fmt: skip
     assert marks[15, "annotation"] == "new memory in the host (ann)"
     assert marks[40, "alarm"] == "#1 es@latest: +11.8 % (95 % interval +8.1 to +15.6), open"
-    assert re.fullmatch(
-        r"es@latest: level \+1[0-3]\.\d % from here on \(p <0\.001\)", marks[40, "change-point"]
-    )
+    assert re.fullmatch(r"es@latest: level \+1[0-3]\.\d % from here on", marks[40, "change-point"])
     assert marks[60, "change"] == "memory 16 GiB \N{RIGHTWARDS ARROW} 24 GiB"
 
 
@@ -194,9 +192,8 @@ def test_the_page_of_a_night_has_its_findings_and_what_was_not_watched(site: Pat
     nights = site / "big5" / "nights"
     text = " ".join(text_of(nights / f"{night_id(45)}.html").split())
     assert "unconfirmed" in text
-    assert "The budget left time for 3 forks a side. It would take 9 forks a side." in text
+    assert "The budget left time for 3 forks a side." in text
     assert "2 alarms raised" in text_of(nights / f"{night_id(42)}.html")
-    assert "It would take" not in text_of(nights / f"{night_id(50)}.html")  # held, whatever the forks
     assert "The host moved: pinned was 7 % slower" in text_of(nights / f"{night_id(50)}.html")
     assert "1,001 hits" in text_of(nights / f"{night_id(69)}.html")
     assert "broken: refused, the load was 3.1 on 2 CPUs" in text_of(

@@ -16,7 +16,7 @@ from benchctl.nightly.text import marks as night_marks
 from benchctl.report.charts import tint, variant_style
 from benchctl.report.grid import Grid, worded
 from benchctl.report.html.parts import Figure, anchor, embedded
-from benchctl.report.numbers import counted, figure, p_value, signed_percent
+from benchctl.report.numbers import counted, figure, signed_percent
 
 # What is marked in the history of a task: alarms, change points, annotations, and what changed by itself.
 
@@ -82,7 +82,7 @@ def change_point_marks(series: Series, points: Iterable[ChangePoint]) -> Iterato
     """Return where the level of one series changed, looking back from today."""
     for point in points:
         effect = signed_percent(100 * float(np.expm1(point.after_log - point.before_log)))
-        text = f"{series.key.variant}: level {effect} % from here on (p {p_value(point.p)})"
+        text = f"{series.key.variant}: level {effect} % from here on"
         yield Mark(point.night, "change-point", text)
 
 

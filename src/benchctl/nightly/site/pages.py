@@ -111,7 +111,6 @@ class _Finding(msgspec.Struct, frozen=True):
     name: str
     tonight: str
     since: str
-    rules: str
     status: str
     reason: str
     confirmation: str
@@ -236,17 +235,13 @@ def _alarm(alarm: Alarm, pages: Collection[str]) -> _Alarm:
 def _finding(one: Finding, pages: Collection[str]) -> _Finding:
     run = "" if one.confirmation is None else one.confirmation.run
     size = f"{signed_percent(one.effect_percent)} %"
-    bounds = "" if one.low_percent is None else f" ({interval(one.low_percent, one.high_percent)})"
-    reason = sentence(one.reason)
-    if one.status == "unconfirmed" and one.forks_needed is not None:
-        reason += f" It would take {counted(one.forks_needed, 'fork')} a side."
+    bounds = f" ({interval(one.low_percent, one.high_percent)})"
     return _Finding(
         name=series_name(one.key),
         tonight=f"{size}{bounds}, against {counted(one.baseline_nights, 'night')}",
         since=f"{night_label(one.since)}, last good {night_label(one.last_good)}",
-        rules=", ".join(one.rules),
         status=one.status,
-        reason=reason,
+        reason=sentence(one.reason),
         confirmation="" if one.confirmation is None else _confirmation(one.confirmation),
         run=run if run in pages else "",
         command="" if one.confirmation is None else one.confirmation.command,
