@@ -146,3 +146,15 @@ def test_a_run_behind_aws_signs_every_request_and_keeps_the_key(
     kept = [path for path in home.runs.rglob("*") if path.is_file()]
     assert kept
     assert not [path for path in kept if b"wJalr" in path.read_bytes() or b"AKIDEXAMPLE" in path.read_bytes()]
+
+
+def test_a_dry_run_says_what_the_target_holds(
+    home: Home, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    monkeypatch.setenv("BENCHCTL_HOME", str(home.root))
+    with stub_cluster() as node:
+        target = f"prod=http://127.0.0.1:{node.port}"
+        assert guarded(root, ["run", "--challenge", "range-only-short", "--target", target, "--dry-run"]) == 0
+    said = capsys.readouterr().out
+    assert "on 1,000 documents" in said
+    assert "1,000,000" not in said

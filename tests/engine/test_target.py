@@ -1,5 +1,6 @@
 """A running cluster in use: what it is, whether it stays the same, its searches, its restarts."""
 
+import copy
 import itertools
 import sys
 from collections.abc import Callable, Iterator
@@ -9,7 +10,9 @@ from typing import Any
 
 import pytest
 
+from benchctl.endpoint import Endpoint
 from benchctl.engine.client import SearchClient, connect, loopback
+from benchctl.engine.readings import ClusterMeter, withheld
 from benchctl.engine.target import (
     Address,
     ClusterFacts,
@@ -18,6 +21,7 @@ from benchctl.engine.target import (
     attach,
     cpu_used_ms,
     describe_cluster,
+    explained,
     find_data_stream,
     find_index,
     identify,
@@ -26,6 +30,7 @@ from benchctl.engine.target import (
 )
 from benchctl.errors import BenchctlError
 from engine.fake_node import FakeNode
+from stub_cluster import stub_cluster
 
 NODES = ("GET", "/_nodes/jvm,plugins")
 STARTS = ("GET", "/_nodes/jvm")
@@ -176,7 +181,7 @@ def test_what_a_cluster_leaves_out_is_unknown(node: FakeNode, client: SearchClie
     node.answers[NODES] = (200, {"nodes": {"x": {"version": "8.11.0"}}})
     node.answers["GET", "/"] = (200, {"version": {"build_flavor": "default"}})
     assert describe_cluster(client) == ClusterFacts(
-        "elasticsearch", "8.11.0", "unknown", "unknown", "unknown unknown", (), ()
+        "elasticsearch", "8.11.0", "unknown", "unknown", "unknown", (), ()
     )
     node.answers[STARTS] = (200, {"nodes": {"x": {"name": "x", "roles": ["data"]}}})
     assert node_starts(client) == {"x": 0}
@@ -188,7 +193,7 @@ def test_what_a_cluster_leaves_out_is_unknown(node: FakeNode, client: SearchClie
 @pytest.mark.parametrize(
     ("status", "body", "message"),
     [
-        (200, {"nodes": {"x": {}}}, "GET /_nodes/jvm,plugins was answered with status 200: .* no 'version'"),
+        (200, {"nodes": {"x": {}}}, "GET /_nodes/jvm,plugins was answered with status 200: .* field `version`"),
         (200, b"<html>Welcome</html>", r"answers with a web page \(HTTP 200\)"),
         (503, "<html>Gr\u00f6\u00dfe</html>".encode("latin-1"), r"answers with a web page \(HTTP 503\)"),
     ],
@@ -323,3 +328,65 @@ def test_after_a_restart_the_nodes_calm_down_first(
         monkeypatch.setattr("benchctl.engine.target.cpu_used_ms", busy)
         assert target.wait_idle() > 0
         assert len(asked) == 4
+
+
+_STATISTICS = {
+    "timestamp": 5,
+    "process": {"timestamp": 4, "cpu": {"total_in_millis": 1}},
+    "jvm": {"gc": {"collectors": {"young": {"collection_time_in_millis": 1, "collection_count": 2}}}},
+}
+
+
+def _use(port: int) -> None:
+    """Everything that is asked of a target that is filled already."""
+    address = Address("prod", Endpoint((f"http://127.0.0.1:{port}",)))
+    facts = identify(address)
+    with explained("prod", address.endpoint), connect(facts.engine, address.endpoint) as client:
+        withheld(client)
+        find_index(client, "big5")
+        find_data_stream(client, "big5")
+        client.segments("big5")
+        with ClusterMeter(client) as meter:
+            for _ in range(2):
+                meter.read().result()
+            assert isinstance(meter.nodes, dict)
+            meter.write_clocks()
+    with attach(address, facts, index="big5", shards=1) as target:
+        target.searches_counted()
+
+
+def _ways(value: object, way: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    yield way
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, inner in items:
+        yield from _ways(inner, (*way, key))
+
+
+def _with(value: Any, way: tuple[Any, ...], other: object) -> Any:
+    if not way:
+        return other
+    changed = copy.copy(value)
+    changed[way[0]] = _with(value[way[0]], way[1:], other)
+    return changed
+
+
+@pytest.mark.parametrize("other", [3, "x", [], {}, None, True, "7", [1], {"a": 1}])
+def test_values_of_other_types_are_unknown_or_told_with_their_request(other: object):
+    with stub_cluster() as node:
+        statistics = "/_nodes/stats/indices,process,jvm,fs/indexing,refresh,merge,flush,segments,store"
+        node.answers[("GET", statistics)] = (200, {"nodes": {"n": _STATISTICS}})
+        node.answers[("GET", "/_nodes/hot_threads")] = (200, "none")
+        node.answers[("GET", "/_nodes/stats/indices/search")] = (200, {"nodes": {"n": {"indices": {}}}})
+        node.answers[("GET", "/big5/_count")] = (200, {"count": 1_000})
+        _use(node.port)
+        usual = dict(node.answers)
+        told = []
+        for asked, (_, answer) in usual.items():
+            for way in () if callable(answer) else _ways(answer):
+                node.answers = usual | {asked: (200, _with(answer, way, other))}
+                try:
+                    _use(node.port)
+                except BenchctlError as err:
+                    told.append(err.message)
+    assert told
+    assert [message for message in told if not message.startswith("prod at http")] == []

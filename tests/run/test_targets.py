@@ -258,6 +258,10 @@ def test_several_shards_are_said():
 
 
 def test_the_corpus_of_targets_is_what_they_hold():
-    plan = corpus_of_targets(make_plan(), [INDEX])
+    own = make_plan()
+    filled = msgspec.structs.replace(own, variants=(subject().spec,))
+    plan = corpus_of_targets(filled, [subject()])
+    assert plan is not None
     assert plan.corpus.documents == 20_000
+    assert corpus_of_targets(own, [subject()]) is None
     assert plan.corpus.digest == make_plan().corpus.digest

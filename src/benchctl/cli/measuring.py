@@ -35,7 +35,7 @@ from benchctl.run.host import describe_host
 from benchctl.run.plan import settling_text, track_remarks
 from benchctl.run.prepare import check_host
 from benchctl.run.steps import check_work
-from benchctl.run.targets import look_at, seen_text
+from benchctl.run.targets import corpus_of_targets, look_at, seen_text
 from benchctl.track.model import Track
 
 if TYPE_CHECKING:
@@ -125,6 +125,7 @@ def only_say(
             corpus = find_corpus(plan, track, files, home, SilentObserver(), most_bytes=_LOOK_BYTES)
             plan = msgspec.structs.replace(plan, corpus=corpus)
         check_work(plan, track, home)
+    plan = corpus_of_targets(plan, seen) or plan
     challenges, variants = (", ".join(found) for found in (plan.challenges, plan.families))
     documents = f" on {plan.corpus.documents:,} documents" if plan.corpus.documents else ""
     if plan.swept is not None:

@@ -230,6 +230,27 @@ def _together(answers: list[Answer]) -> Answer:
     )
 
 
+class _Total(msgspec.Struct):
+    value: int
+
+
+class _Hit(msgspec.Struct):
+    score: float | None = msgspec.field(default=None, name="_score")
+    sort: list[Any] = []
+
+
+class _Hits(msgspec.Struct):
+    # A bare number where the operation asks for `rest_total_hits_as_int`.
+    total: _Total | int | None = None
+    hits: list[_Hit] = []
+
+
+class _Found(msgspec.Struct):
+    """What is read of a search's answer; a running cluster may be anything."""
+
+    hits: _Hits = msgspec.field(default_factory=_Hits)
+
+
 def _search(client: SearchClient, operation: Asking, index: str, asked: Mapping[str, Any]) -> Answer:
     body = {**asked, "track_total_hits": True}
     # Not a parameter of a plain search.
@@ -244,11 +265,12 @@ def _search(client: SearchClient, operation: Asking, index: str, asked: Mapping[
         if names_unknown(err.reason):
             return Answer(unsupported=err.reason)
         return Answer(failed=err.reason)
-    hits = found.get("hits", {})
-    rows = hits.get("hits", [])
-    total = hits.get("total")
-    # A bare number where the operation asks for `rest_total_hits_as_int`.
-    matched = total.get("value") if isinstance(total, dict) else total
+    try:
+        hits = msgspec.convert(found, _Found).hits
+    except msgspec.ValidationError as err:
+        return Answer(failed=f"the answer has another form than an engine's: {err}")
+    rows: list[Hit] = found["hits"]["hits"] if hits.hits else []
+    matched = hits.total.value if isinstance(hits.total, _Total) else hits.total
     return Answer(
         total=matched,
         returned=len(rows),

@@ -7,10 +7,11 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 from urllib.parse import quote, urlencode
 
 import elasticsearch
+import msgspec
 
 from benchctl.endpoint import Endpoint
 from benchctl.errors import BenchctlError
@@ -23,6 +24,8 @@ TOO_DEEP = "its JSON is nested too deeply to be read"
 """No engine answers like this, but whatever listens in its place may."""
 
 _NO_JSON = "its answer is not JSON"
+
+T = TypeVar("T")
 
 _log = logging.getLogger(__name__)
 
@@ -181,6 +184,48 @@ class MergeStats:
     total_ms: int
 
 
+class Nodes(msgspec.Struct):
+    """The form of what the nodes API answers."""
+
+    nodes: dict[str, dict[str, Any]]
+
+
+class _Count(msgspec.Struct):
+    count: int
+
+
+class _Health(msgspec.Struct):
+    active_primary_shards: int
+
+
+class _Settings(msgspec.Struct):
+    settings: dict[str, Any]
+
+
+class _Segment(msgspec.Struct):
+    num_docs: int
+    size_in_bytes: int
+    version: str
+    compound: bool
+
+
+class _Routing(msgspec.Struct):
+    primary: bool
+
+
+class _ShardCopy(msgspec.Struct):
+    routing: _Routing
+    segments: dict[str, _Segment]
+
+
+class _Shards(msgspec.Struct):
+    shards: dict[int, list[_ShardCopy]]
+
+
+class _Segments(msgspec.Struct):
+    indices: dict[str, _Shards]
+
+
 class _Object(dict[str, Any]):
     """An object of an answer; whatever answers instead of an engine may leave anything out."""
 
@@ -227,12 +272,34 @@ class SearchClient:
         timeout_s: float = REQUEST_TIMEOUT_S,
     ) -> Any:
         """Send any request and return the decoded body of its answer, in which a missing key is an error."""
+        status, answer = self._answer(method, path, params, body, timeout_s)
+        return _decoded(answer, f"{method} {path}", status)
+
+    def read(
+        self,
+        path: str,
+        form: type[T],
+        *,
+        params: Mapping[str, str] | None = None,
+        timeout_s: float = REQUEST_TIMEOUT_S,
+    ) -> T:
+        """Get an answer of a form, numbers in text included; one of another form is an error."""
+        status, answer = self._answer("GET", path, params, None, timeout_s)
+        try:
+            return msgspec.convert(answer, form, strict=False)
+        except msgspec.ValidationError as err:
+            reason = f"the answer has another form than an engine's: {err}"
+            raise NodeRequestError(f"GET {path}", status, reason) from err
+
+    def _answer(
+        self, method: str, path: str, params: Mapping[str, str] | None, body: object, timeout_s: float
+    ) -> tuple[int, Any]:
         status, answer = self._wire.send(method, path, params or {}, body, timeout_s)
         if not 200 <= status < 300:  # noqa: PLR2004 - HTTP's range of success
             raise NodeRequestError(f"{method} {path}", status, node_reason(answer))
         if isinstance(answer, str) and answer.lstrip().startswith("<"):
             raise NodeRequestError(f"{method} {path}", status, node_reason(answer))
-        return _decoded(answer, f"{method} {path}", status)
+        return status, answer
 
     @property
     def answer_bytes(self) -> int:
@@ -356,20 +423,22 @@ class SearchClient:
 
     def count(self, name: str) -> int:
         """Return the number of documents, not nested; the node counts it as a search of every shard."""
-        return int(self.request("GET", f"/{_part(name)}/_count")["count"])
+        return self.read(f"/{_part(name)}/_count", _Count).count
 
     def primary_shards(self, name: str | None = None) -> int:
         """Return how many primary shards are started of an index, of several, or of all."""
         path = f"/_cluster/health/{_part(name)}" if name else "/_cluster/health"
-        return int(self.request("GET", path)["active_primary_shards"])
+        return self.read(path, _Health).active_primary_shards
 
-    def setting(self, name: str, setting: str) -> dict[str, str | None]:
+    def setting(self, name: str, setting: str) -> dict[str, Any]:
         """Return a setting of one or several indices: index name -> value, None for the default.
 
         Data streams answer with their backing indices.
         """
-        by_index = self.request("GET", f"/{_part(name)}/_settings", params={"flat_settings": "true"})
-        return {index: one["settings"].get(setting) for index, one in by_index.items()}
+        by_index = self.read(
+            f"/{_part(name)}/_settings", dict[str, _Settings], params={"flat_settings": "true"}
+        )
+        return {index: one.settings.get(setting) for index, one in by_index.items()}
 
     def translog_operations(self, name: str) -> int:
         """Return operations in the translogs of all copies of shards, committed ones included."""
@@ -381,12 +450,12 @@ class SearchClient:
 
         Indices come in the order of the names, those behind a data stream by their own names.
         """
-        by_index = self.request("GET", f"/{_part(name)}/_segments")["indices"]
+        by_index = self.read(f"/{_part(name)}/_segments", _Segments).indices
         named = name.split(",")
         order = sorted(
             by_index, key=lambda index: (named.index(index) if index in named else len(named), index)
         )
-        return [segment for index in order for segment in _segments_of(by_index[index]["shards"])]
+        return [segment for index in order for segment in _segments_of(by_index[index].shards)]
 
     def field_bytes(self, name: str) -> dict[str, int]:
         """Return bytes of every field of indices, the most first; the node reads all of them.
@@ -472,18 +541,27 @@ def _part(name: str) -> str:
     return quote(name, safe=",*")
 
 
-def _segments_of(shards: Mapping[str, Any]) -> Iterator[SegmentFacts]:
-    for number in sorted(shards, key=int):
-        for copy in shards[number]:
-            if copy["routing"]["primary"]:
-                # Lucene numbers segments in base 36, after an underscore.
-                by_number = sorted(
-                    copy["segments"].items(), key=lambda one: int(one[0].removeprefix("_"), 36)
-                )
-                for _, segment in by_number:
+def _segments_of(shards: Mapping[int, Sequence[_ShardCopy]]) -> Iterator[SegmentFacts]:
+    for _, copies in sorted(shards.items()):
+        for copy in copies:
+            if copy.routing.primary:
+                for _, segment in sorted(copy.segments.items(), key=lambda one: _segment_number(one[0])):
                     yield SegmentFacts(
-                        segment["num_docs"], segment["size_in_bytes"], segment["version"], segment["compound"]
+                        segment.num_docs, segment.size_in_bytes, segment.version, segment.compound
                     )
+
+
+def _segment_number(name: str) -> tuple[int, str]:
+    """Order names by their number, which Lucene writes in base 36 after an underscore; others come first."""
+    digits = name.removeprefix("_")
+    return (int(digits, 36) if digits.isascii() and digits.isalnum() else -1), name
+
+
+def number_at(value: object, path: str) -> int | float | None:
+    """Return the number at a dotted path of an answer; None where there is none."""
+    for part in path.split("."):
+        value = value.get(part) if isinstance(value, Mapping) else None
+    return value if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
 def node_reason(answer: object) -> str:

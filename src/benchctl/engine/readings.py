@@ -16,7 +16,7 @@ from typing import Any, Self
 
 import msgspec
 
-from benchctl.engine.client import NodeRequestError, SearchClient
+from benchctl.engine.client import NodeRequestError, SearchClient, number_at
 from benchctl.results.model import Asked
 
 STATISTICS = "node statistics"
@@ -53,6 +53,13 @@ _FILTER = ",".join(
     f"nodes.*.{path}"
     for path in ("name", "timestamp", "process.timestamp", *_FIELDS.values(), "jvm.gc.collectors")
 )
+
+
+class _Statistics(msgspec.Struct):
+    nodes: dict[str, dict[str, Any]] = {}
+
+
+_FORMS: Mapping[str, type] = {STATISTICS: _Statistics, HOT_THREADS: str}
 
 
 @dataclass(frozen=True)
@@ -183,7 +190,7 @@ class ClusterMeter:
     def _read(self) -> ClusterReading | None:
         begun_ns = self._clock()
         answer = self._ask(STATISTICS)
-        if not isinstance(answer, dict):
+        if not isinstance(answer, _Statistics):
             return None
         found = _reading(answer, begun_ns, self._clock())
         if found is not None:
@@ -213,7 +220,7 @@ def ask(client: SearchClient, what: str) -> tuple[Any, int]:
         NodeRequestError: If the cluster refuses or does not answer.
     """
     params = {"filter_path": _FILTER} if what == STATISTICS else {}
-    answer = client.request("GET", _PATHS[what], params=params, timeout_s=_TIMEOUT_S)
+    answer: Any = client.read(_PATHS[what], _FORMS[what], params=params, timeout_s=_TIMEOUT_S)
     return answer, client.answer_bytes
 
 
@@ -230,19 +237,17 @@ def withheld(client: SearchClient) -> dict[str, str]:
 
 def by_name(nodes: Mapping[str, Any]) -> dict[str, Any]:
     """Return node entries by name; by id where names are not unique."""
-    names = [node.get("name", number) for number, node in nodes.items()]
+    names = [str(node.get("name", number)) for number, node in nodes.items()]
     return dict(zip(names if len(set(names)) == len(names) else nodes, nodes.values(), strict=True))
 
 
-def _reading(answer: Mapping[str, Any], begun_ns: int, ended_ns: int) -> ClusterReading | None:
+def _reading(answer: _Statistics, begun_ns: int, ended_ns: int) -> ClusterReading | None:
     nodes, ages_ns = {}, []
-    for name, node in by_name(answer.get("nodes", {})).items():
-        values = {what: _value(node, path) for what, path in _FIELDS.items()}
-        collectors = _value(node, "jvm.gc.collectors") or {}
-        for what, key in _COLLECTORS.items():
-            values[what] = sum(one[key] for one in collectors.values()) if collectors else None
+    for name, node in by_name(answer.nodes).items():
+        values = {what: number_at(node, path) for what, path in _FIELDS.items()}
+        values |= {what: _over_collectors(node, key) for what, key in _COLLECTORS.items()}
         nodes[name] = {key: value for key, value in values.items() if value is not None}
-        age_ms = (node.get("timestamp") or 0) - (_value(node, "process.timestamp") or 0)
+        age_ms = (number_at(node, "timestamp") or 0) - (number_at(node, "process.timestamp") or 0)
         ages_ns.append(max(age_ms, 0) * _NS_PER_MS)
     if not nodes:
         return None
@@ -250,8 +255,11 @@ def _reading(answer: Mapping[str, Any], begun_ns: int, ended_ns: int) -> Cluster
     return ClusterReading(begun_ns, begun_ns + half_ns - round(fmean(ages_ns)), half_ns, nodes)
 
 
-def _value(node: Mapping[str, Any], path: str) -> Any:
-    found: Any = node
-    for part in path.split("."):
-        found = found.get(part) if isinstance(found, dict) else None
-    return found
+def _over_collectors(node: Mapping[str, Any], key: str) -> float | None:
+    """Sum over a node's collectors; None where one does not report it."""
+    try:
+        values = [number_at(one, key) for one in node["jvm"]["gc"]["collectors"].values()]
+    except (KeyError, TypeError, AttributeError):
+        return None
+    known = [value for value in values if value is not None]
+    return sum(known) if known and len(known) == len(values) else None

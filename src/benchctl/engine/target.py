@@ -6,11 +6,13 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Any
 from urllib.parse import quote
 
+import msgspec
+
 from benchctl.endpoint import Endpoint, variable
-from benchctl.engine.client import NodeRequestError, SearchClient, connect
+from benchctl.engine.client import NodeRequestError, Nodes, SearchClient, connect, number_at
+from benchctl.engine.live_index import integer_setting
 from benchctl.engine.readings import STATISTICS, by_name
 from benchctl.engine.settings import without_secrets
 from benchctl.errors import BenchctlError
@@ -160,6 +162,59 @@ class ClusterIndex:
     shards: int
 
 
+class _Jvm(msgspec.Struct):
+    vm_vendor: str = ""
+    version: str = ""
+    input_arguments: tuple[str, ...] = ()
+
+
+class _Named(msgspec.Struct):
+    name: str
+
+
+class _Node(msgspec.Struct):
+    """What a node says of itself; hosted clusters leave much out."""
+
+    version: str
+    build_hash: str = ""
+    build_flavor: str | None = None
+    jvm: _Jvm = msgspec.field(default_factory=_Jvm)
+    modules: tuple[_Named, ...] = ()
+    plugins: tuple[_Named, ...] = ()
+
+
+class _Described(msgspec.Struct):
+    nodes: dict[str, _Node] = {}
+
+
+class _Version(msgspec.Struct):
+    number: str = _UNKNOWN
+    build_hash: str = ""
+    build_flavor: str | None = None
+    distribution: str = ""
+    lucene_version: str = ""
+
+
+class _Root(msgspec.Struct):
+    version: _Version
+
+
+class _Docs(msgspec.Struct):
+    count: int
+
+
+class _Primaries(msgspec.Struct):
+    docs: _Docs
+
+
+class _IndexStatistics(msgspec.Struct):
+    primaries: _Primaries
+
+
+class _Statistics(msgspec.Struct):
+    indices: dict[str, _IndexStatistics]
+
+
 def describe_cluster(client: SearchClient) -> ClusterFacts:
     """Identify the software behind a client; the client may be the other engine's.
 
@@ -168,62 +223,50 @@ def describe_cluster(client: SearchClient) -> ClusterFacts:
         BenchctlError: If something else answers, or the nodes run several versions.
     """
     try:
-        nodes = client.request("GET", "/_nodes/jvm,plugins")
+        nodes = client.read("/_nodes/jvm,plugins", _Described).nodes
     except NodeRequestError as err:
-        if err.status not in NOT_OFFERED or (root := _root(client)) is None:
+        if err.status not in NOT_OFFERED or (version := _root(client)) is None:
             raise
-        return _described_by_root(root)
-    if not isinstance(nodes, dict) or not nodes.get("nodes"):
+        return _facts(_Node(version.number), version)
+    if not nodes:
         raise _NEITHER
-    described = list(nodes["nodes"].values())
-    versions = sorted({str(node["version"]) for node in described})
+    versions = sorted({node.version for node in nodes.values()})
     if len(versions) > 1:
         raise BenchctlError(
             f"its nodes run several versions: {', '.join(versions)}",
             hint="finish the upgrade first; requests to different versions are no single measurement",
         )
-    node, root = described[0], _root(client) or {}
-    jvm = node.get("jvm", {})
-    version = root.get("version", {})
+    node = next(iter(nodes.values()))
+    return _facts(node, _root(client) or _Version())
+
+
+def _facts(node: _Node, version: _Version) -> ClusterFacts:
+    """Combine what a node says of itself with what is said at the root."""
     return ClusterFacts(
         engine=_engine_of(node, version),
-        version=versions[0],
-        build=str(node.get("build_hash", version.get("build_hash", _UNKNOWN))),
-        lucene=str(version.get("lucene_version", _UNKNOWN)),
-        jdk=f"{jvm.get('vm_vendor', _UNKNOWN)} {jvm.get('version', _UNKNOWN)}",
-        jvm_flags=tuple(without_secrets(flag) for flag in jvm.get("input_arguments", ())),
-        modules=tuple(sorted(one["name"] for kind in ("modules", "plugins") for one in node.get(kind, ()))),
+        version=node.version,
+        build=node.build_hash or version.build_hash or _UNKNOWN,
+        lucene=version.lucene_version or _UNKNOWN,
+        jdk=f"{node.jvm.vm_vendor} {node.jvm.version}".strip() or _UNKNOWN,
+        jvm_flags=tuple(map(without_secrets, node.jvm.input_arguments)),
+        modules=tuple(sorted(one.name for one in (*node.modules, *node.plugins))),
     )
 
 
-def _root(client: SearchClient) -> dict[str, Any] | None:
+def _root(client: SearchClient) -> _Version | None:
     """Return what a cluster says of itself; core builds refuse it, and users may lack the privilege."""
     try:
-        answer = client.request("GET", "/")
+        return client.read("/", _Root).version
     except NodeRequestError:
         return None
-    is_engine = isinstance(answer, dict) and isinstance(answer.get("version"), dict)
-    return answer if is_engine else None
 
 
-def _engine_of(node: Mapping[str, Any], version: Mapping[str, Any]) -> EngineName:
+def _engine_of(node: _Node, version: _Version) -> EngineName:
     """Elasticsearch reports a build flavour, which OpenSearch dropped; this names itself at the root."""
-    if version.get("distribution") == "opensearch":
+    if version.distribution == "opensearch":
         return "opensearch"
-    return "elasticsearch" if "build_flavor" in node or "build_flavor" in version else "opensearch"
-
-
-def _described_by_root(root: Mapping[str, Any]) -> ClusterFacts:
-    version = root["version"]
-    return ClusterFacts(
-        engine=_engine_of({}, version),
-        version=str(version.get("number", _UNKNOWN)),
-        build=str(version.get("build_hash", _UNKNOWN)),
-        lucene=str(version.get("lucene_version", _UNKNOWN)),
-        jdk=_UNKNOWN,
-        jvm_flags=(),
-        modules=(),
-    )
+    has_flavor = node.build_flavor is not None or version.build_flavor is not None
+    return "elasticsearch" if has_flavor else "opensearch"
 
 
 def node_starts(client: SearchClient) -> Mapping[str, int]:
@@ -232,16 +275,20 @@ def node_starts(client: SearchClient) -> Mapping[str, int]:
     Empty where a cluster that answers does not show its nodes.
     """
     try:
-        nodes = client.request("GET", "/_nodes/jvm")["nodes"]
+        nodes = client.read("/_nodes/jvm", Nodes).nodes
     except NodeRequestError as err:
         if err.status not in NOT_OFFERED:
             raise
         return {}
     return {
-        name: int(node.get("jvm", {}).get("start_time_in_millis", 0))
+        name: int(number_at(node, "jvm.start_time_in_millis") or 0)
         for name, node in by_name(nodes).items()
-        if any(role.startswith("data") for role in node.get("roles", ["data"]))
+        if _holds_data(node.get("roles", ["data"]))
     }
+
+
+def _holds_data(roles: object) -> bool:
+    return not isinstance(roles, list) or any(str(role).startswith("data") for role in roles)
 
 
 def _change(before: Mapping[str, int], after: Mapping[str, int]) -> str:
@@ -259,30 +306,25 @@ def searches_run(client: SearchClient) -> int | None:
 
     None where the cluster does not report it, or not to this user.
     """
-    return _sum_over_nodes(client, "indices/search", ("indices", "search", "query_total"))
+    return _sum_over_nodes(client, "indices/search", "indices.search.query_total")
 
 
 def cpu_used_ms(client: SearchClient) -> int | None:
     """Return CPU time of all nodes since they started; a node updates it once a second. None if unknown."""
-    return _sum_over_nodes(client, "process", ("process", "cpu", "total_in_millis"))
+    return _sum_over_nodes(client, "process", "process.cpu.total_in_millis")
 
 
-def _sum_over_nodes(client: SearchClient, metric: str, path: Sequence[str]) -> int | None:
+def _sum_over_nodes(client: SearchClient, metric: str, path: str) -> int | None:
     """Sum a statistic of all nodes; None where one of them does not report it."""
-    total = 0
     try:
-        for node in client.request("GET", f"/_nodes/stats/{metric}")["nodes"].values():
-            value: Any = node
-            for key in path:
-                value = value.get(key) if isinstance(value, dict) else None
-            if not isinstance(value, int):
-                return None
-            total += value
+        nodes = client.read(f"/_nodes/stats/{metric}", Nodes).nodes
     except NodeRequestError as err:
         if err.status not in {HTTPStatus.OK, _UNAUTHORISED, _FORBIDDEN, *NOT_OFFERED}:
             raise
         return None
-    return total
+    values = [number_at(node, path) for node in nodes.values()]
+    known = [int(value) for value in values if value is not None]
+    return sum(known) if len(known) == len(values) else None
 
 
 def find_index(client: SearchClient, name: str) -> ClusterIndex | None:
@@ -312,8 +354,8 @@ def _documents(client: SearchClient, name: str) -> dict[str, int] | None:
         BenchctlError: If no shard of it is started.
     """
     try:
-        indices = client.request("GET", f"/{quote(name)}/_stats/docs")["indices"]
-        documents = {index: int(stats["primaries"]["docs"]["count"]) for index, stats in indices.items()}
+        indices = client.read(f"/{quote(name)}/_stats/docs", _Statistics).indices
+        documents = {index: stats.primaries.docs.count for index, stats in indices.items()}
     except NodeRequestError as err:
         if err.status == HTTPStatus.NOT_FOUND and "index_not_found" in err.reason:
             return None
@@ -321,12 +363,12 @@ def _documents(client: SearchClient, name: str) -> dict[str, int] | None:
             raise
         # Without statistics of indices: their names, and a count over all of them.
         try:
-            first, *others = client.setting(name, _SHARDS)
+            names = list(client.setting(name, _SHARDS))
         except NodeRequestError as missing:
             if missing.status == HTTPStatus.NOT_FOUND:
                 return None
             raise
-        return {first: client.count(name), **dict.fromkeys(others, 0)}
+        return dict.fromkeys(names, 0) | {names[0]: client.count(name)} if names else None
     if not documents:
         raise BenchctlError(
             f"the index '{name}' is red: none of its primary shards is started",
@@ -339,7 +381,9 @@ def _described(client: SearchClient, name: str, documents: Mapping[str, int] | N
     if documents is None:
         return None
     shards = client.setting(name, _SHARDS)
-    return ClusterIndex(sum(documents.values()), sum(int(number or 1) for number in shards.values()))
+    return ClusterIndex(
+        sum(documents.values()), sum(integer_setting(number or 1) for number in shards.values())
+    )
 
 
 RESTART_TIMEOUT_S = 300.0

@@ -76,9 +76,9 @@ def prepare_subjects(bench: Bench, plan: Plan, track: Track) -> tuple[Plan, list
         for spec in plan.variants
         if spec.target is not None
     }
-    held = [one.index_facts for one in targets.values() if one.index_facts is not None]
-    if len(held) == len(plan.variants) and not any(one.key for one in held):
-        return corpus_of_targets(plan, held), list(targets.values())
+    filled_before = corpus_of_targets(plan, targets.values())
+    if filled_before is not None:
+        return filled_before, list(targets.values())
     if plan.origin == "empty":
         bench.observer.note(
             f"challenge {plan.schedules[0].name} makes its own data: every fork begins without any"

@@ -1,7 +1,7 @@
 """Preparing a running cluster: its indices found, or made on request; everything else stays as it is."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -361,7 +361,10 @@ def target_caveats(subjects: Sequence[TargetSubject], documents: int) -> tuple[s
     return tuple(found)
 
 
-def corpus_of_targets(plan: Plan, held: Sequence[IndexFacts]) -> Plan:
-    """The plan of a run with filled targets only: its corpus is what they hold."""
+def corpus_of_targets(plan: Plan, subjects: Collection[TargetSubject]) -> Plan | None:
+    """The plan of a run whose targets were all filled before: its corpus is what they hold; else None."""
+    held = [one.index_facts for one in subjects if one.index_facts is not None]
+    if len(held) < len(plan.variants) or any(one.key for one in held):
+        return None
     spec = msgspec.structs.replace(plan.corpus, documents=held[0].documents)
     return msgspec.structs.replace(plan, corpus=spec)
