@@ -3,13 +3,22 @@
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
 import benchctl.home as boundary_home
 from benchctl.errors import BenchctlError
-from benchctl.lock import LOCK_NAME, SHARE_VARIABLE, HostBusy, host_lock, lock_name, measuring_pid
+from benchctl.lock import (
+    LOCK_NAME,
+    SHARE_VARIABLE,
+    HostBusy,
+    host_lock,
+    lock_name,
+    measuring_pid,
+    process_hours,
+)
 from benchctl.run.open_run import sharing_caveats
 
 NAME = f"\0benchctl-test-{os.getpid()}"
@@ -65,7 +74,7 @@ def test_who_measures_can_be_asked():
 
 def test_a_lock_that_cannot_be_taken_at_all_is_not_waited_for():
     with (
-        pytest.raises(BenchctlError, match="cannot take the host's lock"),
+        pytest.raises(BenchctlError, match="cannot take the lock /nowhere"),
         host_lock(wait=True, on_wait=print, name="/nowhere/at/all"),
     ):
         pass
@@ -132,3 +141,11 @@ def test_a_home_that_another_container_measures_with_is_refused_or_waited_for(
             pass
     assert len(told) == 1
     assert str(tmp_path) in told[0]
+
+
+def test_how_long_a_holder_has_run_is_known(monkeypatch: pytest.MonkeyPatch):
+    assert process_hours(os.getpid()) == pytest.approx(0, abs=0.2)
+    assert process_hours(None) == 0
+    now = time.time()
+    monkeypatch.setattr(time, "time", lambda: now + 48 * 3600)
+    assert process_hours(os.getpid()) == pytest.approx(48, abs=0.2)

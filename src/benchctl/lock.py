@@ -23,6 +23,7 @@ LOCK_NAME = "\0benchctl-measuring"
 SHARE_VARIABLE: Final = "BENCHCTL_SHARE_HOST"
 """If set, benchctls with different homes may measure at once, and disturb each other."""
 POLL_S = 1.0
+_SECONDS_PER_HOUR = 3600
 
 
 class HostBusy(BenchctlError):  # noqa: N818 - a state that callers wait for or report, not a mistake
@@ -65,42 +66,71 @@ def host_lock(
         HostBusy: If another benchctl is measuring, and `wait` is False.
     """
     whole = home and name is None
-    name = lock_name(os.environ) if name is None else name
 
-    def hold(taken: Callable[[], bool], busy: Callable[[], HostBusy], who: Callable[[], str]) -> None:
-        has_waited = False
-        while not taken():
-            if not wait:
-                raise busy()
-            if not has_waited:
-                on_wait(who())
-                has_waited = True
-            pause(POLL_S)
-
-    def host_busy() -> HostBusy:
+    def busy(holder: str) -> HostBusy:
         return HostBusy(
-            f"another benchctl is measuring on this host ({process_words(measuring_pid(name))})",
+            f"another benchctl is measuring on this host ({holder})",
             hint="two at once would measure each other: wait for it, or give --wait",
         )
 
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as lock, ExitStack() as stack:
-        hold(lambda: _bind(lock, name), host_busy, lambda: process_words(measuring_pid(name)))
-        # Never accepted: connections that ask for the holder stay in the queue until this ends.
-        lock.listen(socket.SOMAXCONN)
+    name = lock_name(os.environ) if name is None else name
+    with named_lock(name, busy, wait=wait, on_wait=on_wait, pause=pause), ExitStack() as stack:
         if whole:
             path = resolve_home(os.environ).root / "lock"
             where = f"with the home {path.parent}, in another container or network"
             with disk_errors(f"lock {path}"):
                 file = stack.enter_context(path.open("ab"))
-            hold(
+            _hold(
                 lambda: _lock_file(file.fileno()),
-                lambda: HostBusy(
+                lambda _: HostBusy(
                     f"another benchctl is measuring {where}",
                     hint="wait for it, give --wait, or give this one a home of its own: set BENCHCTL_HOME",
                 ),
                 lambda: f"one that measures {where}",
+                on_wait if wait else None,
+                pause,
             )
         yield
+
+
+@contextmanager
+def named_lock(
+    name: str,
+    busy: Callable[[str], BenchctlError],
+    *,
+    wait: bool,
+    on_wait: Callable[[str], None],
+    pause: Callable[[float], None] = time.sleep,
+) -> Iterator[None]:
+    """Hold a name on this host, with an abstract socket; `busy` makes the error from who has it.
+
+    Raises:
+        BenchctlError: If another process has it, and `wait` is False.
+    """
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as lock:
+        holder = lambda: process_words(measuring_pid(name))  # noqa: E731 - asked for only if it is held
+        _hold(lambda: _bind(lock, name), busy, holder, on_wait if wait else None, pause)
+        # Never accepted: connections that ask for the holder stay in the queue until this ends.
+        lock.listen(socket.SOMAXCONN)
+        yield
+
+
+def _hold(
+    taken: Callable[[], bool],
+    busy: Callable[[str], BenchctlError],
+    who: Callable[[], str],
+    on_wait: Callable[[str], None] | None,
+    pause: Callable[[float], None],
+) -> None:
+    """Take a lock, or raise if it is held; with `on_wait`, wait for it instead."""
+    has_waited = False
+    while not taken():
+        if on_wait is None:
+            raise busy(who())
+        if not has_waited:
+            on_wait(who())
+            has_waited = True
+        pause(POLL_S)
 
 
 def _lock_file(descriptor: int) -> bool:
@@ -119,13 +149,13 @@ def _bind(lock: socket.socket, name: str) -> bool:
         lock.bind(name)
     except OSError as err:
         if err.errno != errno.EADDRINUSE:
-            raise BenchctlError(f"cannot take the host's lock: {err.strerror}") from err
+            raise BenchctlError(f"cannot take the lock {name.lstrip(chr(0))}: {err.strerror}") from err
         return False
     return True
 
 
 def measuring_pid(name: str | None = None) -> int | None:
-    """Return the process that holds the host, from the kernel's credentials of the listening socket.
+    """Return the process that holds the host or a name, from the credentials of the listening socket.
 
     None when nobody does, or it is unknown. `name` is as for `host_lock`.
     """
@@ -151,3 +181,13 @@ def process_words(pid: int | None) -> str:
         return f"process {pid} of user {process.username()}, since {since}"
     except psutil.Error:
         return f"process {pid}"
+
+
+def process_hours(pid: int | None) -> float:
+    """Return for how many hours a process has run; 0 if it is unknown."""
+    if pid is None:
+        return 0.0
+    try:
+        return max(0.0, time.time() - psutil.Process(pid).create_time()) / _SECONDS_PER_HOUR
+    except psutil.Error:
+        return 0.0

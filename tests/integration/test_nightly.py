@@ -11,6 +11,7 @@ import msgspec
 import pytest
 
 from benchctl.home import Home
+from benchctl.lock import measuring_pid
 from benchctl.nightly.folder import SuiteFolder
 from benchctl.nightly.model import Event, NightRecord, Raised
 from integration.calls import Benchctl
@@ -108,8 +109,7 @@ class Teller:
         command = [sys.executable, "-m", "benchctl", "nightly", "run", str(self.file), "--wait"]
         with subprocess.Popen(command, env=self.environ, stderr=subprocess.PIPE, text=True) as first:
             try:
-                lock = self.suite.root / "lock"
-                assert eventually(lambda: lock.exists() and f'"pid":{first.pid}' in lock.read_text())
+                assert eventually(lambda: measuring_pid(self.suite.lock_name) == first.pid)
                 second = self.benchctl("nightly", "run", str(self.file))
                 assert first.stderr is not None
                 assert any(": p90" in line for line in first.stderr)

@@ -1,12 +1,11 @@
-"""A suite on disk: nights, their figures as Parquet, the log of findings, a lock for one night at a time.
+"""A suite on disk: nights, their figures as Parquet, the log of findings; one night at a time.
 
 What writes raises `BenchctlError` if the disk is full or cannot be written.
 """
 
 import contextlib
-import errno
 import fcntl
-import getpass
+import hashlib
 import os
 import re
 import time
@@ -20,12 +19,12 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import msgspec
 import numpy as np
 import numpy.typing as npt
-import psutil
 
 from benchctl import disk
 from benchctl.disk import disk_errors, read_file
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Home
+from benchctl.lock import LOCK_NAME, named_lock
 from benchctl.nightly.model import NIGHT_VERSION, Event, NightRecord, Series, SeriesKey, TaskProfile
 from benchctl.results.figures import FIGURES
 from benchctl.results.folders import read_versioned
@@ -204,128 +203,8 @@ def _split(keys: Sequence[tuple[Any, ...]], found: Mapping[str, npt.NDArray[Any]
     return series
 
 
-# One night of a suite at a time: a lock that cannot outlive its holder.
-
-
-POLL_S = 1.0
-
-_SECONDS_PER_HOUR = 3600
-
-
 class SuiteBusy(BenchctlError):  # noqa: N818 - a state that callers wait for or report, as the others are named
     """Another process is at work on the suite; the message says which, and since when."""
-
-    def __init__(self, message: str, *, hint: str = "", hours: float | None = None) -> None:
-        super().__init__(message, hint=hint)
-        self.hours = hours  # for how long it has been; None if unknown
-
-
-class Holder(msgspec.Struct, frozen=True):
-    """Who holds a lock, as it wrote into the file: for messages only, it is the kernel that locks."""
-
-    pid: int
-    user: str  # whose process it is
-    since: str  # wall clock, for people
-
-    @property
-    def text(self) -> str:
-        """For messages."""
-        return f"process {self.pid} of user {self.user}, since {self.since}"
-
-
-@contextmanager
-def locked(
-    path: Path,
-    *,
-    wait: bool = False,
-    on_wait: Callable[[str], None] = lambda _holder: None,
-    pause: Callable[[float], None] = time.sleep,
-) -> Iterator[None]:
-    """Hold a lock file within the block; the kernel releases it when this process dies in whatever way.
-
-    The file stays when the lock is released: removing it would let two hold locks of one name. `on_wait`
-    is called once with the holder; `pause` spends the time between two attempts.
-
-    Raises:
-        SuiteBusy: If it is held, and we do not wait.
-        BenchctlError: If there can be no such file.
-    """
-    with disk_errors(f"lock {path}"):
-        # Programs that we start do not inherit it (PEP 446): they would hold the lock after our death.
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
-    try:
-        told = False
-        while not _taken(descriptor, path):
-            holder = _holder(descriptor)
-            if not wait:
-                raise SuiteBusy(
-                    f"the suite in {path.parent} is at work already ({holder})",
-                    hint="wait until it has ended, or give --wait",
-                    hours=_hours(path),
-                )
-            if not told:
-                on_wait(holder)
-                told = True
-            pause(POLL_S)
-        _sign(descriptor)
-        yield
-        # Not so after an error: who holds it counts only while it is held.
-        os.ftruncate(descriptor, 0)
-    finally:
-        os.close(descriptor)
-
-
-def holder_of(path: Path) -> Holder | None:
-    """Return who holds a lock; None when nobody does. The lock is not touched: a start must not meet it."""
-    try:
-        holder = msgspec.json.decode(read_file(path), type=Holder)
-    except (OSError, msgspec.DecodeError):
-        return None
-    # Who was killed left its name behind.
-    return holder if psutil.pid_exists(holder.pid) else None
-
-
-def _hours(path: Path) -> float | None:
-    """Return how long ago the holder signed; the clock may have jumped since."""
-    try:
-        return max(0.0, time.time() - path.stat().st_mtime) / _SECONDS_PER_HOUR
-    except OSError:
-        return None
-
-
-def _taken(descriptor: int, path: Path) -> bool:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as err:
-        if err.errno not in {errno.EWOULDBLOCK, errno.EACCES}:
-            raise BenchctlError(f"cannot lock {path}: {err.strerror}") from err
-        return False
-    return True
-
-
-def _sign(descriptor: int) -> None:
-    since = datetime.now().astimezone().strftime("%Y-%m-%d %H:%M:%S")
-    content = msgspec.json.encode(Holder(os.getpid(), _user(), since))
-    # The lock is ours without it; and a night on a full disk has to come as far as to tell of that.
-    with contextlib.suppress(OSError):
-        os.ftruncate(descriptor, 0)
-        os.pwrite(descriptor, content, 0)
-
-
-def _user() -> str:
-    try:
-        return getpass.getuser()
-    except (OSError, KeyError):
-        # A user id without a name, as containers have them.
-        return str(os.getuid())
-
-
-def _holder(descriptor: int) -> str:
-    """Return who holds it, as text."""
-    try:
-        return msgspec.json.decode(os.pread(descriptor, 4096, 0), type=Holder).text
-    except (OSError, msgspec.DecodeError):
-        return "process unknown"
 
 
 NIGHT_NAME: Final = "night.json"
@@ -428,6 +307,11 @@ class SuiteFolder:
         """Return the folder of a night."""
         return self.nights_folder / night_id
 
+    @property
+    def lock_name(self) -> str:
+        """Name of the lock that whoever is at work on the suite holds."""
+        return f"{LOCK_NAME}-suite-{hashlib.sha256(os.fsencode(self.root.resolve())).hexdigest()[:16]}"
+
     def lock(
         self,
         *,
@@ -435,14 +319,21 @@ class SuiteFolder:
         on_wait: Callable[[str], None] = _ignored,
         pause: Callable[[float], None] = time.sleep,
     ) -> AbstractContextManager[None]:
-        """Lock the suite within the block; see `locked`.
+        """Lock the suite within the block, one night at a time; see `named_lock`.
 
         Raises:
             SuiteBusy: If another process has it, and we do not wait.
             BenchctlError: If its folder cannot be made.
         """
         self._make()
-        return locked(self.root / "lock", wait=wait, on_wait=on_wait, pause=pause)
+
+        def busy(holder: str) -> SuiteBusy:
+            return SuiteBusy(
+                f"the suite in {self.root} is at work already ({holder})",
+                hint="wait until it has ended, or give --wait",
+            )
+
+        return named_lock(self.lock_name, busy, wait=wait, on_wait=on_wait, pause=pause)
 
     def nights(self, unreadable: Callable[[str], None]) -> list[NightRecord]:
         """Return the readable nights, by number; `unreadable` is called with why one is skipped."""

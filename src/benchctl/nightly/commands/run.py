@@ -17,7 +17,7 @@ from benchctl.cli.streams import complain, emit, note, say
 from benchctl.cli.watch import watching
 from benchctl.errors import BenchctlError, ExitCode, UsageError
 from benchctl.home import Home, resolve_home
-from benchctl.lock import HostBusy, host_lock
+from benchctl.lock import HostBusy, host_lock, measuring_pid, process_hours
 from benchctl.nightly.folder import Known, SuiteBusy, SuiteFolder, check_name, remember
 from benchctl.nightly.measure import RESUME_WITHIN_H
 from benchctl.nightly.model import NIGHT_VERSION, Message, NightRecord
@@ -62,7 +62,7 @@ def run_command(path: Path, output_format: Literal["text", "json"], *, wait: boo
             ended, message = _night(suite, path, home, folder, observer, waiting=waiting)
             late = _notify(notifying, folder, ended, message)
     except (SuiteBusy, HostBusy) as err:
-        hung = isinstance(err, SuiteBusy) and err.hours is not None and err.hours > LONGEST_NIGHT_H
+        hung = isinstance(err, SuiteBusy) and process_hours(measuring_pid(folder.lock_name)) > LONGEST_NIGHT_H
         if waiting or hung:
             raise
         say(f"{suite.name}: {err.message}; nothing is run")

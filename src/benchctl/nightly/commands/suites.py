@@ -11,7 +11,7 @@ from benchctl.cli.streams import emit, note, say
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import resolve_home
 from benchctl.lock import measuring_pid, process_words
-from benchctl.nightly.folder import SuiteFolder, find_suite, holder_of, recall, suites
+from benchctl.nightly.folder import SuiteFolder, find_suite, recall, suites
 from benchctl.nightly.model import Acknowledged, Annotated, NightRecord, alarms_of
 from benchctl.nightly.site.publish import Publisher, without_page
 from benchctl.nightly.text import status_text
@@ -64,13 +64,13 @@ def _status(folder: SuiteFolder) -> str:
         site = f"{recall(folder).site}/{name}/index.html"
     except BenchctlError:
         site = ""
-    holder, measuring = holder_of(folder.root / "lock"), measuring_pid()
-    waits = holder is not None and measuring not in (None, holder.pid)
+    holder, measuring = measuring_pid(folder.lock_name), measuring_pid()
+    waits = holder is not None and measuring not in (None, holder)
     return status_text(
         name,
         last,
         folder.events(note),
-        holder="" if holder is None else holder.text,
+        holder="" if holder is None else process_words(holder),
         waits_for=process_words(measuring) if waits else "",
         site=site,
     )
