@@ -124,6 +124,14 @@ def test_a_dry_run_says_what_would_be_measured_and_starts_nothing(home: Path, tm
     assert "--dry-run cannot change it" in refusal("run", "--resume", "x", "--dry-run")
 
 
+def test_a_dry_run_opens_the_documents_and_ends_as_the_run_would(tmp_path: Path):
+    text = EXPERIMENT.replace("docs: 20k\n", "corpus: own.json\n")
+    (tmp_path / "own.json").write_bytes(b'{"a": 1}\n{"a"\n')
+    assert "own.json" in refusal("run", str(write(tmp_path, text)), "--dry-run")
+    (tmp_path / "own.json").write_bytes(b"")
+    assert "own.json holds no documents" in refusal("run", str(write(tmp_path, text)), "--dry-run")
+
+
 def test_a_finished_one_is_not_measured_again(home: Path, tmp_path: Path):
     world = measured(home, tmp_path)
     result = call("run", "--resume", "latest", "--format", "json")

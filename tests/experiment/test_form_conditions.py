@@ -160,6 +160,15 @@ def test_documents_of_files_are_all_of_them_unless_a_number_is_given(tmp_path: P
     assert load(tmp_path, text, Changes(docs=10)).plans["fresh"].files.docs == 10
 
 
+def test_documents_may_be_those_of_a_named_index(tmp_path: Path):
+    (tmp_path / "own.json").write_text('{"a": 1}\n' * 30)
+    text = EXPERIMENT.replace("docs: 20k\n", "corpus: big5=own.json\n")
+    files = load(tmp_path, text).plans["fresh"].files
+    assert (files.local_index, files.local) == ("big5", tmp_path / "own.json")
+    with pytest.raises(UsageError, match="track 'big5' has no index 'other'"):
+        load(tmp_path, text.replace("big5=own", "other=own"))
+
+
 def test_counts_of_shipped_challenges_are_raised_where_that_is_asked_for(tmp_path: Path):
     text = EXPERIMENT.replace("[range-only-short]}", "[range-only-short], as-written: false}")
     assert planned(tmp_path, text).settled

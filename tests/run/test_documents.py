@@ -20,8 +20,10 @@ from benchctl.run.documents import (
     expected_corpus,
     find_corpus,
     is_generated,
+    named_file,
     needs_documents,
     parcels,
+    placed_corpus,
     sources,
 )
 from benchctl.track.model import Challenge, Corpus, Documents, Index, IndexBody, Task, Track
@@ -306,3 +308,12 @@ def test_a_file_replaces_the_documents_of_the_index_that_is_named(folder: Path, 
     assert [source.corpus for source in taken] == ["people", "fines"]
     with pytest.raises(UsageError, match="index 'b' of track 'house' would have no documents"):
         find_corpus(plan, msgspec.structs.replace(several, corpora=(people,)), own, home, SilentObserver())
+
+
+def test_a_file_may_say_which_index_it_is_for(tmp_path: Path):
+    (tmp_path / "a=b.json").write_text("{}\n", encoding="utf-8")
+    assert placed_corpus("logs=own.json", tmp_path) == f"logs={tmp_path / 'own.json'}"
+    assert named_file(f"logs={tmp_path / 'own.json'}") == ("logs", tmp_path / "own.json")
+    assert named_file(placed_corpus("a=b.json", tmp_path)) == ("", tmp_path / "a=b.json")
+    assert named_file("own.json", tmp_path) == ("", tmp_path / "own.json")
+    assert named_file(None) == ("", None)

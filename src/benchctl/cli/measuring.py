@@ -112,6 +112,26 @@ def benched(
         yield Bench(home, store, observer, threading.Event(), endpoints)
 
 
+def with_documents(plan: Plan, track: Track, files: FileOptions, home: Home) -> Plan:
+    """A plan with its files of documents, opened as far as a look goes; nothing is written.
+
+    Raises:
+        BenchctlError: If the run would end over its documents, or over work that does not fit them.
+    """
+    if plan.micro is not None:
+        return plan
+    if needs_documents(plan.variants):
+        corpus = find_corpus(plan, track, files, home, SilentObserver(), most_bytes=_LOOK_BYTES)
+        plan = msgspec.structs.replace(plan, corpus=corpus)
+    check_work(plan, track, home)
+    return plan
+
+
+def plan_lines(plan: Plan, track: Track) -> tuple[str, ...]:
+    """Remarks on a plan for a dry run: of its track, its documents and its rates."""
+    return (*track_remarks(plan), *document_lines(plan.corpus.files, track), *rate_lines(plan))
+
+
 def only_say(
     plan: Plan, track: Track, files: FileOptions, home: Home, store: RunStore, *, require_quiet: bool
 ) -> None:
@@ -120,11 +140,7 @@ def only_say(
     store.open(make=False)
     endpoints = endpoints_of(plan.variants, os.environ)
     seen = [look_at(spec, endpoints[spec.name], plan, track) for spec in plan.variants if spec.target]
-    if plan.micro is None:
-        if needs_documents(plan.variants):
-            corpus = find_corpus(plan, track, files, home, SilentObserver(), most_bytes=_LOOK_BYTES)
-            plan = msgspec.structs.replace(plan, corpus=corpus)
-        check_work(plan, track, home)
+    plan = with_documents(plan, track, files, home)
     plan = corpus_of_targets(plan, seen) or plan
     challenges, variants = (", ".join(found) for found in (plan.challenges, plan.families))
     documents = f" on {plan.corpus.documents:,} documents" if plan.corpus.documents else ""
@@ -142,7 +158,7 @@ def only_say(
         say(seen_text(one, plan.corpus.documents))
     if plan.settled:
         say(settling_text(plan))
-    for line in (*track_remarks(plan), *document_lines(plan.corpus.files, track), *rate_lines(plan)):
+    for line in plan_lines(plan, track):
         say(line)
     host = describe_host()
     block_s = earlier_runs(store, plan, host.fingerprint).block_s(plan)

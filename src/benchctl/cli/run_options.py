@@ -38,7 +38,7 @@ from benchctl.results.plan import (
     StopSpec,
     VariantSpec,
 )
-from benchctl.run.documents import GENERATED_DOCUMENTS, FileOptions
+from benchctl.run.documents import GENERATED_DOCUMENTS, FileOptions, named_file
 from benchctl.run.host import AUTO, allowed_cpus, cores_of, pin_of
 from benchctl.run.plan import EVIDENCE_KINDS, TEST_MODE_DOCUMENTS, TEST_MODE_FORKS, RunSpec, usual_heap_mb
 from benchctl.run.plugin import plugin_problems
@@ -140,7 +140,7 @@ class SubjectOptions:
     variants: tuple[str, ...]
     variants_file: Path | None
     docs: int | None  # None for a million generated ones, or all of files
-    corpus_file: Path | None
+    corpus_file: str | None
     has_actions: bool
     corpus_dirs: tuple[Path, ...]
     track: str
@@ -180,7 +180,7 @@ class SubjectOptions:
     @property
     def files(self) -> FileOptions:
         """Return which documents come from files."""
-        index, local = _named_file(self.corpus_file)
+        index, local = named_file(self.corpus_file)
         return FileOptions(
             local,
             self.has_actions,
@@ -190,14 +190,6 @@ class SubjectOptions:
             at_most=click.get_current_context().get_parameter_source("docs") is ParameterSource.DEFAULT_MAP,
             local_index=index,
         )
-
-
-def _named_file(path: Path | None) -> tuple[str, Path | None]:
-    """Split `INDEX=FILE`; a file that has such a name wins."""
-    name, _, rest = str(path or "").partition("=")
-    if path is None or not rest or "/" in name or path.exists():
-        return "", path
-    return name, Path(rest)
 
 
 subject_options = grouped(
@@ -227,7 +219,6 @@ subject_options = grouped(
     click.option(
         "--corpus",
         "corpus_file",
-        type=click.Path(path_type=Path),
         default=None,
         metavar="[INDEX=]FILE",
         help="Documents for the only index of the track, or the named one: JSON, one a line; .zst, .bz2 and "

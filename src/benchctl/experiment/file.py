@@ -46,7 +46,7 @@ from benchctl.nearest import guess, suggestion
 from benchctl.report.numbers import counted
 from benchctl.results.figures import FIGURES, Figure
 from benchctl.results.plan import MicroSpec, RedlineSpec, VariantSpec
-from benchctl.run.documents import GENERATED_DOCUMENTS
+from benchctl.run.documents import GENERATED_DOCUMENTS, placed_corpus
 from benchctl.run.micro import MicroEntry, parse_variant, placed_variant
 from benchctl.run.plan import MIN_HEAP_MB
 from benchctl.run.redline import parse_clients, parse_objective, search_of, searched_by
@@ -540,7 +540,7 @@ class _Reader(_Part):
         """Return what of an entry is not kept as it is written: paths, documents and heap."""
         found: dict[str, Any] = {
             "track": entry.track if entry.track in track_names() else placed(entry.track, self._folder),
-            "corpus": str(self._folder / entry.corpus) if entry.corpus else "",
+            "corpus": placed_corpus(entry.corpus, self._folder) if entry.corpus else "",
             "corpus_dirs": tuple(str(self._folder / one) for one in entry.corpus_dirs),
             "hosts": entry.hosts and str(self._folder / entry.hosts),
             "docs": entry.docs,

@@ -25,7 +25,7 @@ from benchctl.nearest import suggestion
 from benchctl.plugin.code import Consent
 from benchctl.report.numbers import counted
 from benchctl.results.plan import MOST_FORKS_IN_FILE, CorpusSpec, MicroSpec, Place, Plan, StopSpec
-from benchctl.run.documents import GENERATED_DOCUMENTS, FileOptions
+from benchctl.run.documents import GENERATED_DOCUMENTS, FileOptions, named_file
 from benchctl.run.host import allowed_cpus, cores_of, pin_of
 from benchctl.run.micro import plan_micro
 from benchctl.run.plan import RunSpec, in_test_mode, plan_ingest, plan_run, reload_track, usual_heap_mb
@@ -123,6 +123,7 @@ def _options(spec: ExperimentSpec, measurement: Measurement, home: Home) -> RunS
     pin = None
     if spec.pin:
         pin = pin_of(spec.pin, workers=spec.workers, allowed=allowed, cores=cores_of(allowed))
+    index, local = named_file(spec.corpus or None)
     return RunSpec(
         **settings_in(spec),
         variants=tuple(known[name] for name in measurement.variants),
@@ -140,11 +141,12 @@ def _options(spec: ExperimentSpec, measurement: Measurement, home: Home) -> RunS
         ),
         params={**spec.params, **measurement.params},
         files=FileOptions(
-            Path(spec.corpus) if spec.corpus else None,
+            local,
             spec.corpus_has_actions,
             tuple(map(Path, spec.corpus_dirs)),
             # A measurement that sweeps documents has numbers of its own.
             None if Sweep.of(spec.sweep).documents else spec.docs,
+            local_index=index,
         ),
         paired=spec.paired,
         workers=spec.workers,

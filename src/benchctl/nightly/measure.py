@@ -40,7 +40,7 @@ from benchctl.results.plan import CorpusSpec, EngineName, PinSpec, Place, Plan, 
 from benchctl.results.reading import UnknownTimesError
 from benchctl.results.store import RunFolder, RunStore
 from benchctl.run.bench import Bench
-from benchctl.run.documents import GENERATED_DOCUMENTS, FileOptions
+from benchctl.run.documents import GENERATED_DOCUMENTS, FileOptions, named_file
 from benchctl.run.fitness import HostLimits, Snapshot, settle, snapshot
 from benchctl.run.host import allowed_cpus, cores_of, pin_of
 from benchctl.run.micro import plan_micro
@@ -169,6 +169,7 @@ def plan_options(suite: Suite, night: int, specs: tuple[VariantSpec, ...], home:
     Raises:
         UsageError: If the CPUs that it pins to are not available.
     """
+    index, local = named_file(suite.corpus)
     return RunSpec(
         **settings_in(suite),
         variants=specs,
@@ -186,10 +187,11 @@ def plan_options(suite: Suite, night: int, specs: tuple[VariantSpec, ...], home:
             digest="",
         ),
         files=FileOptions(
-            None if suite.corpus is None else Path(suite.corpus),
+            local,
             suite.corpus_has_actions,
             tuple(Path(one) for one in suite.corpus_dirs),
             suite.documents,
+            local_index=index,
         ),
         params=suite.params,
         workers=suite.workers,

@@ -9,6 +9,7 @@ import msgspec
 from msgspec import Meta
 
 from benchctl.corpus.documents import parse_documents
+from benchctl.disk import expanded
 from benchctl.engine.variant import LATEST, parse_variant, placed_variant
 from benchctl.engine.variant_file import check_spec
 from benchctl.errors import BenchctlError, UsageError
@@ -18,6 +19,7 @@ from benchctl.nightly.retention import Retention
 from benchctl.results.jmh import MICRO_METRICS
 from benchctl.results.model import DEFAULT_FORKS
 from benchctl.results.plan import EvidenceEntry, VariantSpec
+from benchctl.run.documents import placed_corpus
 from benchctl.run.fitness import HostLimits
 from benchctl.run.micro import MicroEntry
 from benchctl.run.micro import parse_variant as parse_micro_variant
@@ -78,7 +80,7 @@ class Suite(RunSettings, frozen=True, forbid_unknown_fields=True, rename="kebab"
     micro: MicroEntry | None = None
     warmup_challenges: tuple[Text, ...] = ()  # names or files, run unmeasured after every node start
     track: Text = "big5"
-    corpus: Text | None = None  # a file of documents for the track's only index
+    corpus: Text | None = None  # documents for the track's only index, or of INDEX=FILE for that one
     corpus_has_actions: bool = False  # whether a line before each of its documents says what to do with it
     corpus_dirs: tuple[Text, ...] = ()  # where files of the track's documents are, beside its own folder
     corpus_seed: Annotated[int, Meta(ge=0, le=MAX_SEED - 1)] = 1
@@ -305,14 +307,14 @@ def _absolute(suite: Suite, folder: Path) -> Suite:
     """Return a suite that means the same wherever it is used."""
 
     def path(text: str) -> str:
-        return str(folder / _expanded(text))
+        return str(folder / expanded(text))
 
     def optional(text: str | None) -> str | None:
         return None if text is None else path(text)
 
     def named(text: str, known: tuple[str, ...]) -> str:
         # A track's own challenges are known once it is loaded: a file is what is there, or looks like one.
-        is_file = _exists(folder / _expanded(text)) or "/" in text or text.endswith(".json")
+        is_file = _exists(folder / expanded(text)) or "/" in text or text.endswith(".json")
         return path(text) if text not in known and is_file else text
 
     def variant(text: str) -> str:
@@ -326,7 +328,7 @@ def _absolute(suite: Suite, folder: Path) -> Suite:
         warmup_challenges=tuple(named(one, challenge_names()) for one in suite.warmup_challenges),
         micro=suite.micro and msgspec.structs.replace(suite.micro, source=path(suite.micro.source)),
         track=named(suite.track, track_names()),
-        corpus=optional(suite.corpus),
+        corpus=suite.corpus and placed_corpus(suite.corpus, folder),
         corpus_dirs=tuple(map(path, suite.corpus_dirs)),
         hosts=suite.hosts and path(suite.hosts),
         report=optional(suite.report),
@@ -336,13 +338,6 @@ def _absolute(suite: Suite, folder: Path) -> Suite:
 
 def _placed(text: str, folder: Path, micro: MicroEntry | None) -> str:
     return placed_variant(text, folder) if micro is None else placed_micro_variant(text, folder)
-
-
-def _expanded(text: str) -> Path:
-    try:
-        return Path(text).expanduser()
-    except RuntimeError:  # there is no such user: then it is the name of a file
-        return Path(text)
 
 
 def _exists(path: Path) -> bool:

@@ -12,6 +12,7 @@ import msgspec
 
 from benchctl.corpus.generated import ensure_corpus, open_documents
 from benchctl.corpus.source import corpus_digest, find_documents, local_file, open_file, require_file
+from benchctl.disk import expanded
 from benchctl.engine.declared import places
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Home
@@ -167,6 +168,27 @@ class FileOptions:
     docs: int | None = None  # in total; None for all
     at_most: bool = False  # fewer will do if there are no more
     local_index: str = ""  # the index or data stream that `local` is for; empty for the track's only one
+
+
+def named_file(text: str | None, folder: Path = Path()) -> tuple[str, Path | None]:
+    """Split `[INDEX=]FILE` into the index, empty if not named, and the path; a file of such a name wins.
+
+    Args:
+        text: as written; None for no file.
+        folder: that the path is relative to.
+    """
+    if text is None:
+        return "", None
+    name, _, path = text.partition("=")
+    if not path or "/" in name or (folder / text).exists():
+        name, path = "", text
+    return name, folder / expanded(path)
+
+
+def placed_corpus(text: str, folder: Path) -> str:
+    """Return `[INDEX=]FILE` with the path made absolute."""
+    name, path = named_file(text, folder)
+    return f"{name}={path}" if name else str(path or "")
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,14 @@ from pathlib import Path
 
 import click
 
-from benchctl.cli.measuring import dry_run_option, measuring, measuring_options, require_quiet_option
+from benchctl.cli.measuring import (
+    dry_run_option,
+    measuring,
+    measuring_options,
+    plan_lines,
+    require_quiet_option,
+    with_documents,
+)
 from benchctl.cli.options import ParamOptions, param_options, refuse_beside
 from benchctl.cli.streams import note, say
 from benchctl.cli.watch import watching
@@ -137,12 +144,17 @@ def _only_say(
     """Describe an execution, after checking all that can be checked without it."""
     spec = experiment.spec
     store.open(make=False)
+    plans = [with_documents(one.plan, one.track, one.files, home) for one in experiment.plans.values()]
     measurements = counted(len(spec.measurements), "measurement")
     say(f"would measure {spec.name}: {measurements} on {documents_text(spec)}")
     found, steps = estimated(experiment, store, home, budget_s)
-    for line in (*estimate_lines(found), *steps.lines()):
+    remarks = (
+        line
+        for plan, planned in zip(plans, experiment.plans.values(), strict=True)
+        for line in plan_lines(plan, planned.track)
+    )
+    for line in (*estimate_lines(found), *dict.fromkeys(remarks), *steps.lines()):
         say(line)
-    plans = [planned.plan for planned in experiment.plans.values()]
     with watching(quiet=False) as observer:
         check_quiet(home, plans, describe_host(), observer.note, required=require_quiet)
 
