@@ -148,3 +148,17 @@ def test_what_of_evidence_cannot_be_read_is_not_drawn(run: Path):
     page = call("show", run, "--format", "html")
     assert page.exit_code == 0, page.output
     assert "Service time and the JIT compilers" not in page.stdout
+
+
+@pytest.mark.parametrize(
+    "command", [["evidence"], ["evidence", "--format", "json"], ["inlining", "--method", "x"]]
+)
+def test_a_trial_that_has_not_ended_is_told_with_its_evidence(tmp_path: Path, command: list[str]):
+    folder = RunFolder(evident(tmp_path))
+    record = folder.load()
+    plan = msgspec.structs.replace(record.plan, test_mode=True)
+    folder.save(msgspec.structs.replace(record, plan=plan, status="interrupted"))
+    done = CliRunner().invoke(root, [command[0], str(folder.path), *command[1:]])
+    assert "note: run r1 was a trial (--test-mode)" in done.stderr
+    assert "note: run r1 is unfinished (interrupted)" in done.stderr
+    assert "--resume r1" in done.stderr

@@ -98,8 +98,12 @@ def test_a_run_that_nobody_measures_any_more_was_cut_off(home: Home, request: py
     run(home, "a", status="running")
     record = RunStore(home.runs).find("a", finished=False).load()
     assert state_of(record) == "cut off"
+    run(home, "b")
+    listed = CliRunner().invoke(root, ["list", "runs"])
+    assert "benchctl run --resume a" in listed.stderr
     request.getfixturevalue("measuring")
     assert state_of(record) == "running"
+    assert "--resume" not in CliRunner().invoke(root, ["list", "runs"]).stderr
 
 
 def test_a_run_that_was_cut_off_can_be_deleted(home: Home):

@@ -5,10 +5,9 @@ from typing import Literal
 
 import click
 
-from benchctl.cli.options import check_node, complete_runs, open_store, printed_as, runs_option
+from benchctl.cli.options import check_node, complete_runs, open_run, printed_as, runs_option
 from benchctl.cli.streams import emit, say, text_width
 from benchctl.errors import UsageError
-from benchctl.home import resolve_home
 from benchctl.report.evidence import COUNTED, evidence_grids, evidence_lines, read_run_evidence
 from benchctl.report.numbers import json_text
 from benchctl.report.tables import render_page
@@ -50,8 +49,7 @@ def evidence_command(
 
     It is collected by benchctl run --evidence.
     """
-    folder = open_store(resolve_home(), runs_folder).find(run)
-    record = folder.load()
+    folder, record = open_run(run, runs_folder)
     _check(record, kinds, variants, block)
     check_node(record, node)
     found = read_run_evidence(

@@ -8,10 +8,9 @@ from typing import Any, Literal
 import click
 from click.core import ParameterSource
 
-from benchctl.cli.options import complete_runs, open_store, printed_as, runs_option
+from benchctl.cli.options import complete_runs, open_run, printed_as, runs_option
 from benchctl.cli.streams import emit
 from benchctl.errors import BenchctlError, UsageError
-from benchctl.home import resolve_home
 from benchctl.jvm.call_sites import (
     RunLog,
     choose,
@@ -125,19 +124,17 @@ class _Source:
 
     def __init__(self, name: str | None, runs_folder: Path | None) -> None:
         self._file = RunLog(Path(name)) if name is not None and Path(name).is_file() else None
-        self._folder = (
-            None if self._file or name is None else open_store(resolve_home(), runs_folder).find(name)
-        )
+        self._run = None if self._file or name is None else open_run(name, runs_folder)
 
     def record(self) -> RunRecord:
         """Return the record of the run."""
-        if self._folder is None:
+        if self._run is None:
             raise UsageError("a log file alone has no forks", hint="name a run instead")
-        return self._folder.load()
+        return self._run[1]
 
     def logs(self) -> list[RunLog]:
         """Return all logs."""
-        return logs_of(self._folder, self._folder.load()) if self._folder else []
+        return logs_of(*self._run) if self._run else []
 
     def log(self, variant: str | None, block: int | None, boot: int | None, node: str | None) -> RunLog:
         """Return the requested log."""

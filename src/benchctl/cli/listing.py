@@ -31,19 +31,23 @@ def list_group() -> None:
 @table_format_option
 def runs_command(runs_folder: Path | None, output_format: TableFormat) -> None:
     """Stored runs, oldest first."""
+    records = [(record, state_of(record)) for _, record in open_store(resolve_home(), runs_folder).runs(note)]
     rows = [
         (
             record.id,
-            state_of(record) + (" (test mode)" if record.plan.test_mode else ""),
+            state + (" (test mode)" if record.plan.test_mode else ""),
             list(record.plan.families),
             record.plan.corpus.documents or None,  # 0 stands for unknown in imported runs
             f"{record.total - len(record.missing())}/{record.total}",
             record.tags,
         )
-        for _, record in open_store(resolve_home(), runs_folder).runs(note)
+        for record, state in records
     ]
     columns = ("run", "status", "variants", "documents", "forks", "tags")
     print_listing(Listing(columns, rows, frozenset({3}), grouped=True, title="Stored runs"), output_format)
+    resumable = [record.id for record, state in records if state in {"cut off", "interrupted"}]
+    if resumable:
+        note(f"resume an unfinished run with: benchctl run --resume {resumable[-1]}")
 
 
 @list_group.command("challenges")

@@ -14,6 +14,7 @@ from benchctl.cli.options import (
     TableFormat,
     complete_runs,
     format_option,
+    open_run,
     open_store,
     print_listing,
     runs_option,
@@ -170,8 +171,8 @@ def list_command(source: Path, include: str, output_format: TableFormat) -> None
 @table_format_option
 def table_command(run: str, runs_folder: Path | None, output_format: TableFormat) -> None:
     """Print JMH's own table of RUN: score and error as JMH would print them of the same forks."""
-    folder = open_store(resolve_home(), runs_folder).find(run)
-    if folder.load().plan.micro is None:
+    folder, record = open_run(run, runs_folder)
+    if record.plan.micro is None:
         raise UsageError(f"run {run} has no microbenchmarks", hint="make one with: benchctl micro run")
     _print_own(folder, output_format)
 
@@ -186,12 +187,12 @@ def profile_command(
     run: str, variant: str | None, include: str, block: int | None, runs_folder: Path | None
 ) -> None:
     """Print what JMH's profilers said in RUN: stacks with -prof stack, allocation with -prof gc."""
-    folder = open_store(resolve_home(), runs_folder).find(run)
+    folder, record = open_run(run, runs_folder)
     try:
         wanted = re.compile(include)
     except re.error as err:
         raise UsageError(f"--include {include}: {err}") from err
-    if folder.load().plan.micro is None:
+    if record.plan.micro is None:
         raise UsageError(f"run {run} has no microbenchmarks", hint="make one with: benchctl micro run")
     seen = set()
     for one in profiles(folder):

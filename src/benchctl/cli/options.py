@@ -16,13 +16,14 @@ from benchctl.cli.streams import emit, note, text_width
 from benchctl.corpus.documents import parse_documents
 from benchctl.disk import disk_errors
 from benchctl.errors import BenchctlError, UsageError
-from benchctl.home import Home, home_root
+from benchctl.home import Home, home_root, resolve_home
 from benchctl.report.listing import Listing, pieces
 from benchctl.results.figures import FIGURES
 from benchctl.results.folders import LATEST
 from benchctl.results.model import RunRecord
-from benchctl.results.store import RunStore
+from benchctl.results.store import RunFolder, RunStore
 from benchctl.spec import Heading, run_settings
+from benchctl.stats.caveat import run_doubts
 from benchctl.stats.metrics import figure_names
 from benchctl.track.parameters import parse_params, parse_rally_params, read_parameter_files
 
@@ -350,6 +351,15 @@ def check_node(record: RunRecord, node: str) -> None:
 def open_store(home: Home, folder: Path | None) -> RunStore:
     """Open the store that `--runs` names."""
     return RunStore(folder.absolute() if folder is not None else home.runs, note)
+
+
+def open_run(name: str, folder: Path | None) -> tuple[RunFolder, RunRecord]:
+    """Find a run in the store that `--runs` names; a trial, or one that has not ended, is noted as such."""
+    found = open_store(resolve_home(), folder).find(name)
+    record = found.load()
+    for doubt in run_doubts(record):
+        note(doubt.text)
+    return found, record
 
 
 def keyed(values: Iterable[str], option: str) -> dict[str, str]:

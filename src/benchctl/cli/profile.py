@@ -7,11 +7,10 @@ from typing import Literal
 
 import click
 
-from benchctl.cli.options import check_node, complete_runs, grouped, open_store, printed_as, runs_option
+from benchctl.cli.options import check_node, complete_runs, grouped, open_run, printed_as, runs_option
 from benchctl.cli.streams import complain, emit, say
 from benchctl.disk import disk_errors, replacing
 from benchctl.errors import UsageError
-from benchctl.home import resolve_home
 from benchctl.report.profile import (
     Form,
     Mode,
@@ -137,8 +136,8 @@ def profile_command(
         raise UsageError(
             "--collapsed is for one variant, and --diff names two", hint="give --variant instead of --diff"
         )
-    folder = open_store(resolve_home(), runs_folder).find(run)
-    record, form = folder.load(), counting.form
+    folder, record = open_run(run, runs_folder)
+    form = counting.form
     check_node(record, form.node)
     sides = profile_sides(folder, record, diff or ((variant,) if variant else ()), form)
     if files.collapsed is not None:

@@ -83,9 +83,11 @@ def run_doubts(record: RunRecord) -> Iterator[Caveat]:
         yield Caveat("test-mode", f"run {record.id} was a trial (--test-mode): its values mean nothing")
     if record.unfinished:
         done = record.total - len(record.missing())
+        unless_measured = "unless it is being measured, " if record.status == "running" else ""
         yield Caveat(
             "unfinished",
-            f"run {record.id} is unfinished ({record.unfinished}): {done} of {record.total} forks are done",
+            f"run {record.id} is unfinished ({record.unfinished}): {done} of {record.total} forks are done; "
+            f"{unless_measured}resume it with: benchctl run --resume {record.id}",
         )
 
 
