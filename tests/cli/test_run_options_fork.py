@@ -27,7 +27,7 @@ from benchctl.results.plan import StopSpec
         (
             ForkOptions(12, None, None, decided=True, margin=None),
             12,
-            StopSpec(least_forks=5, decided=True, most=12),
+            StopSpec(least_forks=5, decided=True),
         ),
     ],
 )

@@ -19,7 +19,7 @@ from benchctl.experiment.plan import Changes, Experiment
 from benchctl.results.model import MOST_FORKS, RunRecord
 from benchctl.results.plan import Plan
 from benchctl.run.orchestrate import NotResumable
-from benchctl.stats.multiplicity import FIRST_LOOK
+from benchctl.stats.anytime import FIRST_LOOK
 from experiment.laboratory import Fork, World, not_resumable
 from experiment_files import EXPERIMENT, load
 

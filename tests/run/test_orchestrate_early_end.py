@@ -22,7 +22,6 @@ from benchctl.run.bench import Bench, SilentObserver
 from benchctl.run.fork import ForkJob
 from benchctl.run.orchestrate import extended
 from benchctl.run.session import AnySubject
-from benchctl.stats.multiplicity import MOST_BLOCKS
 from benchctl.track.model import Track
 from builders import make_fork, make_plan, make_record, make_summary
 
@@ -283,22 +282,15 @@ def test_more_of_what_is_precise_enough_is_not_ended_by_that_again(execute: Call
     assert (blocks(engines), record.plan.stop, record.status) == ([8, 9], None, "complete")
 
 
-def test_who_is_not_looked_at_after_every_block_any_more_has_been_looked_at_so_often(
+def test_who_adds_to_what_was_decided_has_looked_at_it(
     monkeypatch: pytest.MonkeyPatch,
 ):
     monkeypatch.setattr(orchestrate, "reason_to_stop", lambda *_: "all is decided")
     found = extended(finished(stop=StopSpec(decided=True, margin=0.1)), 3, None)
-    assert (found.looks, found.plan.stop) == (4, StopSpec(margin=0.1))
+    assert (found.looks, found.plan.stop) == (2, StopSpec(margin=0.1))
     monkeypatch.setattr(orchestrate, "reason_to_stop", lambda *_: "")
     found = extended(finished(stop=StopSpec(decided=True)), 3, None)
     assert (found.looks, found.plan.stop) == (2, StopSpec(decided=True))
-    # Its bound has room for two more, or it has not.
-    for more, most in ((2, 4), (3, None)):
-        found = extended(finished(stop=StopSpec(decided=True, most=4)), more, None)
-        assert found.plan.stop == StopSpec(decided=True, most=most)
-    # The levels for every block hold for so many of them.
-    found = extended(finished(stop=StopSpec(decided=True)), MOST_BLOCKS, None)
-    assert (found.looks > 2, found.plan.stop) == (True, None)
 
 
 def test_a_budget_for_more_counts_from_what_is_spent(execute: Callable[..., Any]):

@@ -139,7 +139,7 @@ def test_a_verdict_on_everything_ends_a_run_from_the_fifth_block_on():
 
 
 def test_what_is_open_goes_on_and_says_what_it_lacks():
-    running = record(DECIDED, pairs(6, 1.04), paired=True)
+    running = record(DECIDED, pairs(6, 1.02), paired=True)
     assert reason_to_stop(running, 6) == ""
     assert "open: " in shortfall(running)
     assert "more, if it stays as it is" in shortfall(running)
@@ -151,11 +151,11 @@ def test_a_wider_margin_makes_the_same_forks_equivalent():
 
 
 def test_looks_make_intervals_wider_and_verdicts_rarer():
-    """The same forks: one look finds a difference, where a look after every block does not yet."""
+    """The same forks: one look finds a difference, where several do not yet."""
     one_look = analyse_run(record(None, pairs(5, 1.06), paired=True)).rows[0].comparisons[0]
     many = analyse_run(record(DECIDED, pairs(5, 1.06), paired=True)).rows[0].comparisons[0]
     again = analyse_run(msgspec.structs.replace(record(None, pairs(5, 1.06), paired=True), looks=2))
     twice = again.rows[0].comparisons[0]
-    assert twice.p == pytest.approx(2 * one_look.p)
-    assert twice.p < many.p
-    assert one_look.low_percent > twice.low_percent > many.low_percent
+    assert twice == many
+    assert one_look.p < many.p
+    assert one_look.low_percent > many.low_percent

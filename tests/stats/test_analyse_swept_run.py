@@ -116,7 +116,7 @@ def test_means_are_those_that_the_difference_is_of():
     means = [line.means[0] for line in curve.lines]
     (one,) = curve.comparisons[0]
     assert [mean and mean.value for mean in means] == [one.baseline_value, one.contender_value]
-    assert f"slower at 1 ({signed_figure(one.difference)} queries/s)" in sweep_answer(curve)[0]
+    assert f"slower from 1 to 2 ({signed_figure(one.difference)} to" in sweep_answer(curve)[0]
 
 
 def test_some_variants_of_a_sweep_are_compared_as_any_others():

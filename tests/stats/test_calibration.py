@@ -12,21 +12,11 @@ import numpy as np
 import pytest
 from scipy.stats import t, ttest_ind, ttest_ind_from_stats, ttest_rel
 
-from benchctl.results.plan import StopSpec
-from benchctl.stats.analysis import Row
+from benchctl.stats.anytime import FIRST_LOOK, critical
 from benchctl.stats.arrays import log_points
-from benchctl.stats.compare import Comparison, as_percent, compare
-from benchctl.stats.decisions import decide
-from benchctl.stats.inference import Ratio, difference_of, forks_needed, spread
-from benchctl.stats.multiplicity import (
-    BLOCKS_FOR_EQUIVALENCE,
-    FIRST_LOOK,
-    MOST_BLOCKS,
-    adjusted_p,
-    confidence_in_spite_of_looks,
-    every_block,
-    p_in_spite_of_looks,
-)
+from benchctl.stats.compare import compare
+from benchctl.stats.inference import Ratio, difference_of, forks_needed
+from benchctl.stats.multiplicity import adjusted_p
 from stats.processes import (
     PHIS,
     SIGMAS,
@@ -71,11 +61,11 @@ def test_the_vectorised_test_of_this_file_is_the_one_that_benchctl_runs(forks: i
     left, right = seeded(forks).normal(0, 0.02, (2, 20, forks))
     vectorised = ttest_ind(right, left, axis=1, equal_var=False)
     for place in range(20):
-        found = spread(left[place], right[place], paired=False)
+        found = difference_of(left[place], right[place], paired=False)
         assert found.p == pytest.approx(vectorised.pvalue[place])
-        for confidence, own in ((0.9, found.interval90), (0.95, found.interval95)):
+        for confidence in (0.9, 0.95):
             interval = vectorised.confidence_interval(confidence)
-            assert own == pytest.approx((interval.low[place], interval.high[place]))
+            assert found.interval(confidence) == pytest.approx((interval.low[place], interval.high[place]))
 
 
 @pytest.mark.parametrize("forks", FORKS)
@@ -185,76 +175,46 @@ def test_real_effects_are_found(calibration: Table, effect: float, forks: int, l
 LEAST, MOST, PRECISION = 8, 50, 0.05
 
 
-def first_enough(left: Values, right: Values) -> tuple[Values, Values, Values]:
-    """Where the precision rule stops, one comparison a row: forks, effect and half width of the interval."""
-    counts = np.arange(1, MOST + 1)
-    sums = [np.cumsum(side, axis=1) for side in (left, right)]
-    squares = [np.cumsum(side**2, axis=1) for side in (left, right)]
-    means = [total / counts for total in sums]
-    with np.errstate(divide="ignore", invalid="ignore"):  # one fork has no variance
-        errors = [
-            (square - total**2 / counts) / (counts - 1) / counts
-            for square, total in zip(squares, sums, strict=True)
-        ]
-        df = (errors[0] + errors[1]) ** 2 / ((errors[0] ** 2 + errors[1] ** 2) / (counts - 1))
-    half = np.full(left.shape, np.inf)
-    looks = counts >= LEAST
-    half[:, looks] = t.ppf(0.975, df[:, looks]) * np.sqrt(errors[0] + errors[1])[:, looks]
+def pairs_of(process: str, repetitions: int, fork_sd: float) -> Values:
+    """Differences within pairs with mean 0 and the given SD, shape (repetitions, MOST)."""
+    generator = seeded(31, fork_sd, len(process))
+    shape = (repetitions, MOST)
+    match process:
+        case "exponential":
+            return generator.exponential(fork_sd, shape) - fork_sd
+        case "t3":
+            return generator.standard_t(3, shape) * fork_sd / math.sqrt(3)
+        case _:
+            return generator.normal(0, fork_sd, shape)
+
+
+def half_widths(pairs: Values, confidence: float = 0.95) -> Values:
+    """Of the interval after each pair, as `Contrast` has them where looks are many."""
+    counts = np.arange(1, pairs.shape[1] + 1)
+    means = pairs.cumsum(axis=1) / counts
+    squares = np.maximum((pairs**2).cumsum(axis=1) - counts * means**2, 0)
+    errors = np.sqrt(squares / np.maximum(counts - 1, 1) / counts)
+    reach = np.array([critical(confidence, n - 1, n) if n > 1 else math.inf for n in counts])
+    half = np.full(pairs.shape, math.inf)
+    usable = np.isfinite(reach)
+    half[:, usable] = reach[usable] * errors[:, usable]
+    return half
+
+
+@pytest.mark.parametrize("process", ["normal", "t3", "exponential"])
+@pytest.mark.parametrize("fork_sd", [0.02, 0.05, 0.10])
+def test_stopping_at_a_precision_keeps_the_coverage(calibration: Table, process: str, fork_sd: float):
+    """From 8 pairs up to 50, until the interval is within +-5 %."""
+    pairs = pairs_of(process, calibration.repetitions, fork_sd)
+    half = half_widths(pairs)
+    half[:, : LEAST - 1] = math.inf
     narrow = half <= math.log1p(PRECISION)
     stop = np.where(narrow.any(axis=1), narrow.argmax(axis=1), MOST - 1)
-    rows = np.arange(left.shape[0])
-    return counts[stop], (means[1] - means[0])[rows, stop], half[rows, stop]
-
-
-def row_of(left: Values, right: Values) -> Row:
-    """What an analysis of so many forks holds, as far as the rule looks at it."""
-    found = spread(left, right, paired=False)
-    comparison = Comparison(
-        metric="throughput",
-        baseline="es",
-        contender="os",
-        higher_is_better=True,
-        paired=False,
-        judged=True,
-        n_baseline=left.size,
-        n_contender=right.size,
-        margin_percent=3.0,
-        effect_percent=as_percent(float(right.mean() - left.mean())),
-        low_percent=as_percent(found.interval95[0]),
-        high_percent=as_percent(found.interval95[1]),
-    )
-    return Row(
-        schedule=0,
-        challenge="c",
-        task=0,
-        label="range",
-        operation="range",
-        metric="throughput",
-        unit="queries/s",
-        higher_is_better=True,
-        figures=(),
-        comparisons=(comparison,),
-    )
-
-
-@pytest.mark.parametrize("fork_sd", [0.02, 0.05, 0.06, 0.07, 0.10])
-def test_stopping_at_a_precision_keeps_the_coverage(calibration: Table, fork_sd: float):
-    """From 8 forks a side up to 50, until the interval is within +-5 %.
-
-    Its true coverage is 0.942 where it is worst, so that 2,000 repetitions could not tell it from 0.935.
-    """
-    repetitions = max(calibration.repetitions, 20_000)
-    left, right = seeded(31, fork_sd).normal(0, fork_sd, (2, repetitions, MOST))
-    forks, effect, half = first_enough(left, right)
-    cell = f"fork SD {fork_sd:.0%}, stops at n {np.median(forks):.0f} (median), {repetitions:,} repetitions"
-    covered = float((np.abs(effect) <= half).mean())
+    rows = np.arange(len(pairs))
+    means = pairs.cumsum(axis=1) / np.arange(1, MOST + 1)
+    covered = float((np.abs(means[rows, stop]) <= half[rows, stop]).mean())
+    cell = f"{process}, SD {fork_sd:.0%}, stops at n {np.median(stop + 1):.0f} (median)"
     calibration.check("--precision 5%: coverage where it stops", cell, covered, least=COVERAGE)
-    stop = StopSpec(precision=PRECISION, least_forks=LEAST)
-    for place in range(3):
-        looks = range(2, int(forks[place]) + 1)
-        enough = [decide([row_of(left[place, :n], right[place, :n])], stop, n).enough for n in looks]
-        assert not any(enough[:-1])
-        assert enough[-1] or forks[place] == MOST
 
 
 BUILD_SD, FORK_SD, FORKS_A_BUILD = 0.03, 0.02, 5
@@ -350,114 +310,96 @@ def test_pairs_within_blocks_cover_whatever_the_host_does(
     )
 
 
-ENDLESS = MOST_BLOCKS
+def verdicts_of(pairs: Values, look: int, *, margin: float = MARGIN) -> tuple[Values, Values, Values]:
+    """Faster or slower, different, and equal after so many pairs under the verdict rule; masks of rows."""
+    limit = math.log1p(margin)
+    mean = pairs[:, :look].mean(axis=1)
+    error = pairs[:, :look].std(axis=1, ddof=1) / math.sqrt(look)
+    significant = np.abs(mean) > critical(0.95, look - 1, look) * error
+    equal = np.abs(mean) + critical(0.90, look - 1, look) * error < limit
+    beyond = np.abs(mean) > limit
+    return significant & beyond & ~equal, significant & ~beyond & ~equal, equal
 
 
-def at_every_look(differences: Values) -> tuple[Values, Values, Values]:
-    """(mean, half of the 95 % interval, half of the 90 % interval) after every block from the fifth on."""
-    most = differences.shape[1]
-    counts = np.arange(1, most + 1)
-    means = differences.cumsum(axis=1) / counts
-    squares = (differences**2).cumsum(axis=1) - counts * means**2
-    errors = np.sqrt(np.maximum(squares, 0)[:, 4:] / (counts * np.maximum(counts - 1, 1))[4:])
-    halves = [
-        t.ppf((1 + confidence_in_spite_of_looks(confidence, every_block(most))) / 2, counts[4:] - 1) * errors
-        for confidence in (0.95, 0.90)
-    ]
-    return means[:, 4:], halves[0], halves[1]
+def at_first_verdict(pairs: Values) -> tuple[Values, Values]:
+    """Verdict at the first look that has any, from FIRST_LOOK pairs on, and the number of pairs.
+
+    0 is open, 1 beyond the margin, 2 within, 3 equal.
+    """
+    found, taken = np.zeros(len(pairs), int), np.full(len(pairs), pairs.shape[1])
+    for look in range(FIRST_LOOK, pairs.shape[1] + 1):
+        for code, mask in enumerate(verdicts_of(pairs, look), 1):
+            fresh = mask & (found == 0)
+            found[fresh], taken[fresh] = code, look
+    return found, taken
 
 
 def two_state_pairs(repetitions: int, most: int, fork_sd: float, slow_share: float) -> Values:
-    generator = seeded(61, fork_sd, slow_share)
-    left, right = fork_levels(generator, (2, repetitions, most), fork_sd, slow_share)
-    return np.asarray(right - left)
+    generator = seeded(37, fork_sd, slow_share)
+    sides = generator.normal(0, fork_sd, (2, repetitions, most))
+    slow = generator.random(sides.shape) < slow_share
+    first, second = sides + slow * math.log(SLOW)
+    return np.asarray(second - first)
 
 
-@pytest.mark.parametrize("most", [8, 16, ENDLESS])
 @pytest.mark.parametrize("fork_sd", [0.01, 0.02, 0.05])
 @pytest.mark.parametrize("slow_share", [0.0, 0.1, 0.3, 0.5])
-def test_looking_after_every_block_misleads_no_more_often_than_looking_once(
-    calibration: Table, most: int, fork_sd: float, slow_share: float
+def test_looking_after_every_block_finds_nothing_that_is_not_there(
+    calibration: Table, fork_sd: float, slow_share: float
 ):
-    """Both false verdicts, at any look: a difference where there is none, and none at the margin."""
-    differences = two_state_pairs(calibration.repetitions, most, fork_sd, slow_share)
-    cell = f"at most {most}, fork SD {fork_sd:.0%}, {slow_share:.0%} slow"
-    means, wide, _ = at_every_look(differences)
-    found = float((np.abs(means) > wide).any(axis=1).mean())
-    calibration.check("every block: different at any look, without a difference", cell, found, most=0.065)
-    for margin in (0.05, 0.10):
-        at_margin, _, narrow = at_every_look(differences + math.log1p(margin))
-        looks = slice(BLOCKS_FOR_EQUIVALENCE - FIRST_LOOK, None)
-        called_equal = (np.abs(at_margin) + narrow < math.log1p(margin))[:, looks].any(axis=1)
-        calibration.check(
-            "every block: equivalent at any look, at the margin",
-            f"{cell}, margin {margin:.0%}",
-            float(called_equal.mean()),
-            most=0.065,
-        )
+    pairs = two_state_pairs(calibration.repetitions, MOST, fork_sd, slow_share)
+    found, _ = at_first_verdict(pairs)
+    cell = f"up to {MOST} pairs, fork SD {fork_sd:.0%}, slow in {slow_share:.0%} of forks"
+    false = float(np.isin(found, (1, 2)).mean())
+    calibration.check("any look: a difference that is not there", cell, false, most=0.05)
 
 
-@pytest.mark.parametrize(("effect", "most"), [(0.5, ENDLESS), (1.0, ENDLESS), (1.0, 16), (2.0, 8)])
-def test_looking_after_every_block_takes_about_as_many_as_planning_would(
-    calibration: Table, effect: float, most: int
-):
-    """Differences in SDs of the pairs; a fixed plan has 80 % power, and knows the effect beforehand."""
-    generator = seeded(67, effect)
-    means, wide, _ = at_every_look(generator.normal(effect, 1, (calibration.repetitions, most)))
-    found = np.abs(means) > wide
-    # A small effect may be open when there are no more.
-    assert found.any(axis=1).mean() > 0.7
-    took = np.where(found.any(axis=1), found.argmax(axis=1) + FIRST_LOOK, most)
-    planned = forks_needed(effect, 1.0, paired=True)
-    calibration.check(
-        "every block: mean blocks to a verdict over those of a fixed plan",
-        f"an effect of {effect:g} SD, planned {planned}, at most {most}",
-        float(took.mean() / planned),
-        most=1.5,
-    )
+@pytest.mark.parametrize("fork_sd", [0.02, 0.05, 0.10])
+def test_equal_at_exactly_the_margin_is_rarely_claimed_at_any_look(calibration: Table, fork_sd: float):
+    pairs = seeded(38, fork_sd).normal(math.log1p(MARGIN), fork_sd, (calibration.repetitions, MOST))
+    ever = np.zeros(len(pairs), bool)
+    for look in range(FIRST_LOOK, MOST + 1):
+        ever |= verdicts_of(pairs, look)[2]
+    cell = f"up to {MOST} pairs, SD of pairs {fork_sd:.0%}"
+    calibration.check("any look: equal at exactly the margin", cell, float(ever.mean()), most=0.05)
 
 
-@pytest.mark.parametrize("most", [5, 6, 8, 9, 12, 14, 16, 20, 25, ENDLESS])
-def test_p_in_spite_of_looks_is_uniform_enough(calibration: Table, most: int):
-    """The least p of all looks, made to hold for them, falls below a level no more often than that level."""
-    differences = seeded(71).normal(0, 1, (10 * calibration.repetitions, most))
-    counts = np.arange(1, most + 1)
-    means = differences.cumsum(axis=1) / counts
-    variances = ((differences**2).cumsum(axis=1) - counts * means**2)[:, 4:] / (counts[4:] - 1)
-    least = 2 * t.sf(np.abs(means[:, 4:]) / np.sqrt(variances / counts[4:]), counts[4:] - 1).min(axis=1)
-    worth = np.array([p_in_spite_of_looks(p, every_block(most)) for p in least])
-    for level in (0.1, 0.05, 0.01):
-        share = float((worth <= level).mean())
-        cell = f"at most {most} blocks, level {level:g}"
-        calibration.check("every block: p at most its level", cell, share, most=1.15 * level + 0.002)
+@pytest.mark.parametrize("fork_sd", [0.05, 0.10])
+@pytest.mark.parametrize("effect", [0.0, 0.10])
+def test_a_run_until_decided_ends_right(calibration: Table, fork_sd: float, effect: float):
+    pairs = seeded(39, fork_sd, effect).normal(math.log1p(effect), fork_sd, (calibration.repetitions, MOST))
+    found, taken = at_first_verdict(pairs)
+    half = half_widths(pairs)[np.arange(len(pairs)), taken - 1]
+    means = np.array([row[:n].mean() for row, n in zip(pairs, taken.tolist(), strict=True)])
+    covered = float((np.abs(means - math.log1p(effect)) <= half).mean())
+    cell = f"SD of pairs {fork_sd:.0%}, effect {effect:.0%}, ends after {taken.mean():.1f} pairs"
+    calibration.check("until decided: the interval at the end covers", cell, covered, least=0.95)
+    right = float((found == (1 if effect else 3)).mean())
+    least = 0.90 if effect else 0.5 if fork_sd < 0.10 else 0.0
+    calibration.check("until decided: the right verdict", cell, right, least=least)
+    for place in range(3):
+        for look in (FIRST_LOOK, 20):
+            values = np.exp(pairs[place, :look]).tolist()
+            own = compare(
+                [1.0] * look, values, higher_is_better=False, margin=MARGIN, paired=True, sequential=True
+            )
+            beyond, within, equal = (bool(mask[place]) for mask in verdicts_of(pairs, look))
+            assert (own.verdict in ("slower", "faster")) == beyond
+            assert (own.verdict == "different") == within
+            assert (own.verdict == "equivalent") == equal
 
 
-def test_more_blocks_than_the_levels_were_for_mislead_little_more(calibration: Table):
-    """Open after 12, at the levels for 12, and gone on with at those for as many as there may ever be."""
-    differences = seeded(72).normal(0, 1, (calibration.repetitions, ENDLESS))
-    means, wide, _ = at_every_look(differences[:, :12])
-    found = (np.abs(means) > wide).any(axis=1)
-    means, wide, _ = at_every_look(differences)
-    found |= (np.abs(means) > wide)[:, 12 - FIRST_LOOK + 1 :].any(axis=1)
-    calibration.check(
-        "every block of 12, then of 50: different at any look", "", float(found.mean()), most=0.09
-    )
-
-
-@pytest.mark.parametrize(("looks", "most"), [(2, 0.075), (3, 0.085), (10, 0.105)])
-def test_adding_blocks_until_p_pleases_misleads_little_more_than_looking_once(
-    calibration: Table, looks: int, most: float
-):
-    """Five blocks more each time, p times the number of looks: the first look was at the whole level."""
-    differences = seeded(73).normal(0, 1, (calibration.repetitions, 5 * looks))
-    pleased = np.zeros(calibration.repetitions, dtype=bool)
-    for look in range(1, looks + 1):
-        n = 5 * look
-        found = differences[:, :n].mean(axis=1) / (differences[:, :n].std(axis=1, ddof=1) / math.sqrt(n))
-        pleased |= np.minimum(1.0, look * 2 * t.sf(np.abs(found), n - 1)) <= 0.05
-    calibration.check(
-        "blocks added after looks: different at any look", f"{looks} looks", float(pleased.mean()), most=most
-    )
+def test_adding_blocks_after_a_look_misleads_little_more_than_looking_once(calibration: Table):
+    """The first look was at an ordinary p; whoever goes on pays from then on, however often."""
+    pairs = seeded(41).normal(0, 0.05, (calibration.repetitions, MOST))
+    error = pairs[:, :FIRST_LOOK].std(axis=1, ddof=1) / math.sqrt(FIRST_LOOK)
+    first = np.abs(pairs[:, :FIRST_LOOK].mean(axis=1)) > float(t.ppf(0.975, FIRST_LOOK - 1)) * error
+    later = np.zeros(len(pairs), bool)
+    for look in range(2 * FIRST_LOOK, MOST + 1, FIRST_LOOK):
+        beyond, within, _ = verdicts_of(pairs, look)
+        later |= beyond | within
+    cell = f"five pairs, then five more up to {MOST}"
+    calibration.check("--more until p pleases", cell, float((first | later).mean()), most=0.075)
 
 
 @pytest.mark.parametrize("paired", [False, True])
@@ -519,12 +461,12 @@ def test_differences_sums_and_costs_cover(calibration: Table, what: str, forks: 
     """Differences and Fieller's ratios of values that several tasks of a fork make up.
 
     With `builds`, every replicate is the mean of three forks on a build that has a speed of its own; `looks`
-    are three at one interval, as where blocks were added twice. Some ratios to costs near 0 are not
+    may be any number. Some ratios to costs near 0 are not
     told: those that are, are reported beside.
     """
     *means, weights = DERIVED[what]
     truth = [float(np.dot(weights, side)) for side in means]
-    looks, paired = (3 if design == "looks" else 1), design != "apart"
+    sequential, paired = design == "looks", design != "apart"
     generator = seeded(17, forks, list(DERIVED).index(what), len(design))
     differences, ratios, told = [], [], []
     for _ in range(calibration.calls):
@@ -539,8 +481,8 @@ def test_differences_sums_and_costs_cover(calibration: Table, what: str, forks: 
             else:
                 drawn = task_values(generator, own, forks, host=host if paired else 1.0)
             sides.append(np.asarray(weights) @ drawn)
-        difference = difference_of(*sides, paired=paired, looks=looks)
-        ratio = Ratio.of(*sides, paired=paired, looks=looks)
+        difference = difference_of(*sides, paired=paired, sequential=sequential)
+        ratio = Ratio.of(*sides, paired=paired, sequential=sequential)
         assert difference is not None
         assert ratio is not None
         low, high = difference.interval(0.95)
@@ -611,9 +553,10 @@ def test_logarithms_of_means_cover(
         sides = [
             log_points(paused(generator, events * one, forks) * host, additive=True) for one in (1, truth)
         ]
-        found = spread(*sides, paired=paired) if np.isfinite(sides).all() else None
+        found = difference_of(*sides, paired=paired) if np.isfinite(sides).all() else None
         if found is not None:
-            covered.append(found.interval95[0] <= math.log(truth) <= found.interval95[1])
+            low, high = found.interval(0.95)
+            covered.append(low <= math.log(truth) <= high)
     cell = f"n {forks}, {events:g} events a fork, ratio {truth:g}, {'pairs' if paired else 'apart'}"
     name = "logarithms of arithmetic means: coverage of the 95 % interval"
     calibration.check(name, cell, float(np.mean(covered)), least=0.915)

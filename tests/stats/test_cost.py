@@ -8,7 +8,7 @@ import pytest
 from benchctl.results.model import ForkRecord
 from benchctl.stats.compare import Comparison, compare
 from benchctl.stats.cost import Compared, fork_sd, forks_to_verdict, verdict_costs
-from benchctl.stats.inference import forks_needed, interval_half_width
+from benchctl.stats.inference import forks_needed
 from builders import make_fork
 
 BASE = (1.0, 1.3, 0.9, 1.1, 1.0)
@@ -62,37 +62,6 @@ def test_what_is_not_judged_or_not_timed_costs_nothing_that_could_be_told():
     assert cost_of(compared(replicate="build")) == []
     assert cost_of(compared(), {"es": [], "os": []}) == []
     assert cost_of(compared()) != []
-
-
-@pytest.mark.parametrize("paired", [False, True])
-def test_an_open_row_lacks_what_brings_its_interval_to_one_side_of_the_margin(paired: bool):  # noqa: FBT001 - pytest passes it by name
-    comparison = compared(paired=paired)
-    assert comparison.verdict == "inconclusive"
-    (found,) = verdict_costs([Compared((0, 0), "range", comparison)], DONE)
-    sd, forks = fork_sd(comparison), found.verdict_forks
-    assert found.open
-    assert forks is not None
-    assert sd is not None
-    gap = math.log(1.1) - math.log(1.03)
-    halves = [interval_half_width(5 + one, sd, paired=paired, alpha=0.05) for one in (forks - 1, forks)]
-    assert halves[0] >= gap > halves[1]
-    assert found.verdict_minutes == pytest.approx(forks / 2)
-    assert found.spread_percent == pytest.approx(100 * math.sqrt(math.expm1(sd**2)))
-
-
-def test_other_tasks_weigh_on_what_a_row_lacks():
-    alone = compared(effect_percent=10.0, verdict="inconclusive", margin_percent=0.1, p=0.2, p_adjusted=0.2)
-    found = [
-        forks_to_verdict(msgspec.structs.replace(alone, p_adjusted=p_adjusted))
-        for p_adjusted in (0.2, 0.4, 1.0)
-    ]
-    assert all(found)
-    assert found == sorted(set(found))
-    sd, done = fork_sd(alone), min(alone.replicates)
-    assert sd is not None
-    # Half of 5 % for the second look, and half of that for the other task.
-    halves = [interval_half_width(done + found[1] + step, sd, alpha=0.0125) for step in (-1, 0)]
-    assert halves[0] > math.log(1.1) > halves[1]
 
 
 def test_rows_with_a_verdict_lack_nothing_and_some_are_out_of_reach():

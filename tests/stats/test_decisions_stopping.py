@@ -10,10 +10,7 @@ from benchctl.results.plan import StopSpec
 from benchctl.stats import caveat
 from benchctl.stats.analysis import Row
 from benchctl.stats.compare import Comparison
-from benchctl.stats.cost import forks_to_verdict
 from benchctl.stats.decisions import decide, half_width
-from benchctl.stats.inference import interval_half_width
-from benchctl.stats.multiplicity import BLOCKS_FOR_EQUIVALENCE, every_block
 
 FIVE_PERCENT = StopSpec(precision=0.05)
 
@@ -142,21 +139,23 @@ DECIDED = StopSpec(least_forks=5, decided=True)
 
 def decided(verdict: str, label: str = "range", **changes: Any) -> Row:
     return row(
-        comparison(0.03, **{"forks": 9, "verdict": verdict, "looks": every_block(50)} | changes),
+        comparison(0.03, **{"forks": 9, "verdict": verdict, "sequential": True} | changes),
         label=label,
     )
 
 
-@pytest.mark.parametrize("verdict", ["faster", "slower", "equivalent"])
+@pytest.mark.parametrize("verdict", ["faster", "slower", "different", "equivalent"])
 def test_a_verdict_on_every_row_is_enough(verdict: str):
     found = decide([decided(verdict), decided("equivalent", "sort")], DECIDED, 9)
     assert found.enough
     assert found.text == "2 of 2 are decided"
 
 
-@pytest.mark.parametrize("verdict", ["different", "inconclusive"])
-def test_rows_without_a_verdict_are_open_and_say_what_they_lack(verdict: str):
-    rows = [decided("faster"), decided(verdict, "sort", error=0.03, effect_percent=8.0, margin_percent=3.0)]
+def test_rows_without_a_verdict_are_open_and_say_what_they_lack():
+    rows = [
+        decided("faster"),
+        decided("inconclusive", "sort", error=0.03, effect_percent=8.0, margin_percent=3.0),
+    ]
     found = decide(rows, DECIDED, 9)
     assert not found.enough
     assert found.text.startswith("1 of 2 are open: throughput of sort (about ")
@@ -172,39 +171,6 @@ def test_nothing_is_decided_before_the_first_look():
     assert not decide([decided("faster", forks=4)], DECIDED, 4).enough
 
 
-@given(
-    effect=st.floats(0.1, 60), error=st.floats(0.001, 0.3), margin=st.floats(1, 10), pairs=st.integers(5, 45)
-)
-def test_further_blocks_are_the_fewest_that_would_tell(
-    effect: float, error: float, margin: float, pairs: int
-):
-    one = comparison(
-        0.1,
-        pairs,
-        effect_percent=effect,
-        error=error,
-        margin_percent=margin,
-        paired=True,
-        looks=every_block(50),
-    )
-    further = forks_to_verdict(msgspec.structs.replace(one, verdict="inconclusive"))
-    if further is not None:
-        beyond = math.log1p(effect / 100) - math.log1p(margin / 100)
-        # The p of a difference counts, too; that of what is equal does not.
-        bounds = [(0.0137, abs(beyond))] + [(0.006, math.log1p(effect / 100))] * (beyond > 0)
-
-        def widest(more: int) -> float:
-            sd = error * math.sqrt(pairs)
-            return max(
-                interval_half_width(pairs + more, sd, paired=True, alpha=alpha) / distance
-                for alpha, distance in bounds
-            )
-
-        assert widest(further) < 1.01
-        first_to_be_equal = beyond < 0 and pairs + further == BLOCKS_FOR_EQUIVALENCE
-        assert further == 1 or first_to_be_equal or widest(further - 1) > 0.99
-
-
 def test_what_is_0_in_every_fork_has_a_verdict_to_wait_for_and_no_width():
     zero = {"baseline_value": 0.0, "contender_value": 0.0, "effect_percent": None}
     never = row(comparison(None, verdict="equivalent", **zero), label="pauses", metric="gc")
@@ -212,6 +178,6 @@ def test_what_is_0_in_every_fork_has_a_verdict_to_wait_for_and_no_width():
     assert narrow.enough
     assert "left out, because there can be no verdict: collector pauses of pauses" in narrow.text
     undecided = row(comparison(None, verdict="inconclusive", **zero), label="pauses", metric="gc")
-    decided = StopSpec(decided=True, most=12)
+    decided = StopSpec(decided=True)
     assert decide([never], decided, 8).enough
     assert "1 of 1 are open" in decide([undecided], decided, 8).text

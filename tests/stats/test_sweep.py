@@ -10,7 +10,6 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy.stats import linregress, ttest_1samp, ttest_ind
 
-from benchctl.stats.multiplicity import every_block
 from benchctl.stats.sweep import ByBlock, SweepAxis, SweepCurve, sweep_curve
 from sweeps import AXIS, BLOCKS, crossing_curve, forks
 
@@ -198,14 +197,6 @@ def test_saturation_is_no_power_law_and_a_power_law_is_one():
     assert wavering.misfit == "changes"
     law = fitted(forks(lambda x: x**0.5)).lines[0].growth
     assert (law.misfit, law.misfit_p > 0.05) == ("", True)
-
-
-def test_looks_widen_what_is_said():
-    values = [forks(lambda x: 4 * x**0.9), forks(lambda x: 4 * 3**0.3 * x**0.6, seed=2)]
-    once, often = fitted(*values).pairs[0], fitted(*values, looks=every_block(20)).pairs[0]
-    assert often.growth.exponent.low < once.growth.exponent.low
-    assert often.crossings[0].low < once.crossings[0].low
-    assert often.p > once.p
 
 
 def test_a_block_with_a_failed_fork_does_not_count_and_is_counted():

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from benchctl.stats.multiplicity import every_block
 from benchctl.stats.sweep import ByBlock, Crossing, SweepAxis, SweepCurve, sweep_curve
 from stats.processes import Table
 
@@ -118,32 +117,3 @@ def test_a_true_crossing_and_a_true_misfit_are_found(calibration: Table):
     curves = swept(saturating, calibration.calls, (21,), 10)
     falls = float(np.mean([curve.lines[0].growth.misfit == "falls" for curve in curves]))
     calibration.check("sweep: saturation noticed", "10 blocks", falls, least=0.9)
-
-
-def test_intervals_hold_in_spite_of_a_look_after_every_block(calibration: Table):
-    """All looks of a run of up to 8 blocks hold the truth together."""
-    generator = np.random.default_rng(22)
-    most, kept = 8, 0
-    repetitions = calibration.calls // 2
-    for _ in range(repetitions):
-        whole = drawn(generator, powers(), most, drift=0.1, node=0.0)
-        kept += all(
-            holds(
-                sweep_curve(
-                    {
-                        name: [dict(list(point.items())[:blocks]) for point in points]
-                        for name, points in whole.items()
-                    },
-                    AXIS,
-                    task="range",
-                    metric="service_time_p90",
-                    looks=every_block(most),
-                )
-                .pairs[0]
-                .crossings,
-                CROSSES_AT,
-            )
-            for blocks in range(5, most + 1)
-        )
-    covered = kept / repetitions
-    calibration.check("sweep: coverage of the crossing at all looks", f"5 to {most}", covered, least=LEAST)

@@ -27,7 +27,7 @@ from benchctl.stats.metrics import (
     metrics_in,
     percentile,
 )
-from benchctl.stats.multiplicity import Method, looks_at
+from benchctl.stats.multiplicity import Method, sequential
 from benchctl.stats.order import describe_before, ran_before
 from benchctl.stats.quantiles import requantiled
 
@@ -187,7 +187,7 @@ def comparison_analysis(
         calibration=first.calibration if alone else None,
         metrics=metrics,
         method=method,
-        looks=looks_at(side.run for side in sides),
+        sequential=sequential(side.run for side in sides),
         builds=builds,
     )
     if not alone:

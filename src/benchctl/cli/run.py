@@ -50,7 +50,7 @@ from benchctl.errors import UsageError
 from benchctl.home import Home, resolve_home
 from benchctl.plugin.code import Consent
 from benchctl.results.figures import Calibration
-from benchctl.results.model import RunRecord
+from benchctl.results.model import MOST_FORKS, RunRecord
 from benchctl.results.plan import Plan
 from benchctl.run.bench import Bench
 from benchctl.run.calibrate import calibrate, needs_calibration, with_workers
@@ -59,7 +59,6 @@ from benchctl.run.pilot import check_lengthening
 from benchctl.run.plan import in_test_mode, plan_run, reload_track
 from benchctl.run.plugin import confirm_plugin
 from benchctl.slices import hooks
-from benchctl.stats.multiplicity import MOST_BLOCKS
 
 if TYPE_CHECKING:
     from benchctl.report.formats import Format
@@ -220,9 +219,7 @@ def run_command(
         _refuse_measurement(begun, home, option)
         blocks, budget_s = fork_options.count, fork_options.budget_s
         if adding and fork_options.forks is None and begun.plan.stop is not None and begun.plan.stop.decided:
-            # As many as the levels for a look after every block hold for: at first those of its bound.
-            left = (begun.plan.stop.most or 0) - len(begun.own_blocks)
-            blocks = left if left > 0 else max(1, min(blocks, MOST_BLOCKS - len(begun.own_blocks)))
+            blocks = max(1, MOST_FORKS - len(begun.own_blocks))
         if adding:
             extended(begun, blocks, budget_s)
         plan = begun.plan

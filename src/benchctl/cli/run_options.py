@@ -43,7 +43,7 @@ from benchctl.run.host import AUTO, allowed_cpus, cores_of, pin_of
 from benchctl.run.plan import EVIDENCE_KINDS, TEST_MODE_DOCUMENTS, TEST_MODE_FORKS, RunSpec, usual_heap_mb
 from benchctl.run.plugin import plugin_problems
 from benchctl.spec import Setting, run_settings
-from benchctl.stats.multiplicity import FIRST_LOOK
+from benchctl.stats.anytime import FIRST_LOOK
 from benchctl.track.library import challenge_names, find_track, track_names
 from benchctl.track.model import Challenge, Track
 
@@ -401,8 +401,7 @@ class ForkOptions:
         found = StopSpec(self.precision, self.budget_s, margin=self.margin)
         if not self.decided:
             return found
-        most = None if self.forks == MOST_FORKS else self.forks
-        return msgspec.structs.replace(found, decided=True, least_forks=FIRST_LOOK, most=most)
+        return msgspec.structs.replace(found, decided=True, least_forks=FIRST_LOOK)
 
     @property
     def count(self) -> int:
@@ -421,15 +420,14 @@ fork_options = grouped(
         type=int,
         default=None,
         help="Passes of every variant on fresh nodes  "
-        f"[default: {DEFAULT_FORKS}; at most {MOST_FORKS} with --until-decided, --precision or --budget; of "
-        "--until-decided, the lower the bound the narrower the intervals]",
+        f"[default: {DEFAULT_FORKS}; at most {MOST_FORKS} with --until-decided, --precision or --budget]",
     ),
     click.option(
         "--until-decided",
         "decided",
         is_flag=True,
-        help="End when every difference is faster, slower or equal; looked at after every "
-        f"block from the {FIRST_LOOK}th on, by levels that hold in spite of it.",
+        help="End when every difference is faster, slower, different or equal; looked at after "
+        f"every block from the {FIRST_LOOK}th on, by a test that holds in spite of it.",
     ),
     click.option(
         "--margin",

@@ -53,7 +53,7 @@ from benchctl.stats.metrics import (
     task_at,
     unit_of,
 )
-from benchctl.stats.multiplicity import looks_at
+from benchctl.stats.multiplicity import sequential
 from benchctl.stats.scale import ScaleNote, operation_scale
 from benchctl.stats.sides import Side, compare_sides
 from benchctl.stats.steady import Steadiness
@@ -430,7 +430,7 @@ def compare_row(
         paired=blocked or same_forks(spec.baseline, spec.contender),
         judged=_judged(metric, tasks, doubts),
         by_build=by_build,
-        looks=1 if of_builds else looks_at(measured),
+        sequential=not of_builds and sequential(measured),
     )
     return ExperimentRow(
         name=spec.name,

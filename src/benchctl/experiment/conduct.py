@@ -20,7 +20,7 @@ from benchctl.experiment.record import ExperimentFolder, ExperimentRecord, Exper
 from benchctl.home import Home
 from benchctl.report.numbers import counted, duration
 from benchctl.results.figures import Calibration
-from benchctl.results.model import ForkRecord, RunRecord
+from benchctl.results.model import MOST_FORKS, ForkRecord, RunRecord
 from benchctl.results.plan import Plan
 from benchctl.results.store import RunFolder
 from benchctl.run.bench import Bench, Observer
@@ -28,7 +28,6 @@ from benchctl.run.calibrate import calibrate
 from benchctl.run.open_run import MAX_FAILURES_IN_A_ROW, TIME_UP, OpenRun, interleave
 from benchctl.run.orchestrate import Extras, NotResumable, open_run, reopen_run
 from benchctl.run.plan import reload_track
-from benchctl.stats.multiplicity import MOST_BLOCKS
 
 _RESUME_RUN: Final = re.compile(r"benchctl run --resume \S+")
 
@@ -232,7 +231,7 @@ class _Conduct:
 
     @property
     def _most(self) -> int:
-        return min(MOST_BLOCKS, self._record.spec.most_forks or MOST_BLOCKS)
+        return self._record.spec.most_forks or MOST_FORKS
 
     def _bound_text(self) -> str:
         longest_s = 0.0
@@ -264,9 +263,7 @@ class _Conduct:
             run = self._open[one.name]
             stop = run.record.plan.stop
             if more.until_decided or (stop is not None and stop.decided):
-                bound = stop.most if stop is not None else None
-                fits = bound is not None and most is not None and most <= bound
-                stop = msgspec.structs.replace(DECIDED, most=bound if fits else None)
+                stop = DECIDED
             if one.ingest:
                 continue
             found = run.record.with_blocks(added if one.forks is None else (), stop)

@@ -64,7 +64,7 @@ from benchctl.stats.metrics import (
     task_at,
     unit_of,
 )
-from benchctl.stats.multiplicity import BLOCKS_FOR_EQUIVALENCE, FIRST_LOOK, after_every_block, holm, strictest
+from benchctl.stats.multiplicity import holm
 from benchctl.stats.scale import rounded_ratio
 
 NOTABLE_SCALE = 10.0
@@ -125,8 +125,8 @@ def _ratio(row: ExperimentRow) -> Ratio | None:
         first, second = _aligned([*baseline, *contender], builds)
     else:
         (first,), (second,) = _aligned(baseline, builds), _aligned(contender, builds)
-    looks = row.comparison.counted_looks
-    found = Ratio.of(first, second, paired=row.comparison.paired, looks=looks)
+    compared = row.comparison
+    found = Ratio.of(first, second, paired=compared.paired, sequential=compared.sequential)
     return None if found is None else msgspec.structs.replace(found, inverted=not row.higher_is_better)
 
 
@@ -150,8 +150,8 @@ def _combined(terms: Iterable[tuple[ExperimentRow, float]]) -> Contrast | None:
         groups_of.setdefault(None if blocked else own, []).append(weighted)
     builds = _builds(row for row, _ in terms)
     groups = [np.sum(_aligned(values, builds), axis=0) for values in groups_of.values()]
-    looks = strictest(row.comparison.counted_looks for row, _ in terms)
-    return contrast(groups, [1.0] * len(groups), looks)
+    sequential = any(row.comparison.sequential for row, _ in terms)
+    return contrast(groups, [1.0] * len(groups), sequential=sequential)
 
 
 def _values(row: ExperimentRow, figures: Figures, *, told: bool = False) -> _Values:
@@ -201,24 +201,19 @@ def judge_relation(relation: Toward, speed: Effect, limit: float, comparisons: i
     low90, high90 = speed.interval(0.90)
     low95, high95 = speed.interval(0.95)
     low, high = speed.interval(1 - 0.10 / comparisons)
-    looked_on = after_every_block(speed.looks)
-    if looked_on and speed.df < FIRST_LOOK - 1:
-        return "inconclusive"
-    # What would be alike but for a rare state of a side, a few forks do not show.
-    few = looked_on and speed.df < BLOCKS_FOR_EQUIVALENCE - 1
     alike = -limit < low90 and high90 < limit
     # What one comparison alone would refute is not confirmed where it is one of several, either.
     match relation:
         case "slower":
-            return _outcome(confirmed=high95 < 0 and low90 <= -limit, refuted=low > (0 if few else -limit))
+            return _outcome(confirmed=high95 < 0 and low90 <= -limit, refuted=low > -limit)
         case "faster":
-            return _outcome(confirmed=low95 > 0 and high90 >= limit, refuted=high < (0 if few else limit))
+            return _outcome(confirmed=low95 > 0 and high90 >= limit, refuted=high < limit)
         case "alike":
-            return _outcome(confirmed=alike and not few, refuted=low > limit or high < -limit)
+            return _outcome(confirmed=alike, refuted=low > limit or high < -limit)
         case "different":
             return _outcome(
                 confirmed=(low95 > 0 or high95 < 0) and not alike,
-                refuted=-limit < low and high < limit and not few,
+                refuted=-limit < low and high < limit,
             )
 
 

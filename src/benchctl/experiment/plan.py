@@ -24,6 +24,7 @@ from benchctl.home import Home
 from benchctl.nearest import suggestion
 from benchctl.plugin.code import Consent
 from benchctl.report.numbers import counted
+from benchctl.results.model import MOST_FORKS
 from benchctl.results.plan import MOST_FORKS_IN_FILE, CorpusSpec, MicroSpec, Place, Plan, StopSpec
 from benchctl.run.documents import GENERATED_DOCUMENTS, FileOptions, named_file
 from benchctl.run.host import allowed_cpus, cores_of, pin_of
@@ -32,8 +33,8 @@ from benchctl.run.plan import RunSpec, in_test_mode, plan_ingest, plan_run, relo
 from benchctl.run.redline import judged_tasks, plan_redline
 from benchctl.run.sweep import Sweep
 from benchctl.spec import settings_in
+from benchctl.stats.anytime import FIRST_LOOK
 from benchctl.stats.metrics import REDLINE, THROUGHPUT, Metric, metric_of, task_at
-from benchctl.stats.multiplicity import BLOCKS_FOR_EQUIVALENCE, FIRST_LOOK, MOST_BLOCKS
 from benchctl.track.load import UnusedParameter
 from benchctl.track.model import Task, Track
 from benchctl.yaml_file import Step
@@ -91,8 +92,7 @@ def plan_measurement(spec: ExperimentSpec, measurement: Measurement, home: Home)
                         "--until-decided counts forks, and with `index-builds` the build is what counts",
                         hint="leave one of the two out",
                     ) from None
-                stop = msgspec.structs.replace(DECIDED, most=spec.most_forks)
-                plan = msgspec.structs.replace(plan, stop=stop)
+                plan = msgspec.structs.replace(plan, stop=DECIDED)
             return Planned(plan, track, options.files, frozenset(unused))
 
 
@@ -104,7 +104,7 @@ def _plan_micro(spec: ExperimentSpec, measurement: Measurement, micro: MicroSpec
         [known[name] for name in measurement.variants],
         forks=spec.forks_of(measurement),
         seed=spec.seed,
-        stop=msgspec.structs.replace(DECIDED, most=spec.most_forks) if spec.until_decided else None,
+        stop=DECIDED if spec.until_decided else None,
         evidence=measurement.evidence,
         progress=lambda *_: None,
     )
@@ -188,17 +188,15 @@ def change(spec: ExperimentSpec, changes: Changes) -> ExperimentSpec:
         UsageError: If a measurement does not exist, or there would be no fork, or more than can be.
     """
     decided = changes.until_decided
-    fewest, most = (FIRST_LOOK, MOST_BLOCKS) if decided else (1, MOST_FORKS_IN_FILE)
+    fewest, most = (FIRST_LOOK if decided else 1), MOST_FORKS_IN_FILE
     if changes.forks is not None and not fewest <= changes.forks <= most:
         bound = f"at least {fewest}" if changes.forks < fewest else f"at most {most:,}"
         raise UsageError(f"--forks must be {bound}{' with --until-decided' if decided else ''}")
-    # Intervals pay for every further look that there may be, so no more than make sense.
-    usual_most = min(2 * max(spec.forks, BLOCKS_FOR_EQUIVALENCE), MOST_BLOCKS)
     sizes = {
         name: value
         for name, value in (
             ("forks", FIRST_LOOK if decided else changes.forks),
-            ("most_forks", (changes.forks or usual_most) if decided else None),
+            ("most_forks", (changes.forks or MOST_FORKS) if decided else None),
             ("docs", changes.docs),
             ("heap_mb", changes.heap_mb),
             ("seed", changes.seed),

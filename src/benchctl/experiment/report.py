@@ -62,11 +62,10 @@ from benchctl.report.numbers import (
 )
 from benchctl.report.tables import WIDE, break_name, in_spite_of_looks, render_page
 from benchctl.results.likeness import unlike
-from benchctl.results.model import EngineFacts, Environment, RunRecord, RunStatus
+from benchctl.results.model import MOST_FORKS, EngineFacts, Environment, RunRecord, RunStatus
 from benchctl.results.plan import EVIDENCE_READERS
 from benchctl.stats.compare import FORKS_FOR_QUOTING, Verdict
 from benchctl.stats.metrics import HELD, metric_of
-from benchctl.stats.multiplicity import MOST_BLOCKS
 
 # What the JVM did at call sites, beside the figures of the forks in which it did so.
 
@@ -361,7 +360,7 @@ def _lacks(one: ExpectationResult | FateResult) -> Iterator[str]:
     if isinstance(one, FateResult) or one.lacks is None:
         return
     if one.lacks.forks is None:
-        yield f"{MOST_BLOCKS} forks a side would not decide it, if it stays as it is"
+        yield f"{MOST_FORKS} forks a side would not decide it, if it stays as it is"
     else:
         lacks, few = one.lacks, one.lacks.known < FORKS_FOR_QUOTING
         forks = counted(one.lacks.forks, "further fork")

@@ -14,7 +14,7 @@ from benchctl.jvm.call_sites import Compared, Difference, Found, FoundCompilatio
 from benchctl.jvm.inlining_log import Account
 from benchctl.jvm.inlining_tree import Call, Compilation, CutTree, Fate, Receiver, in_library, simple
 from benchctl.report.numbers import counted, figure, p_value, visible
-from benchctl.stats.inference import PermutationResult, permutation_p
+from benchctl.stats.inference import Contrast, difference_of
 
 FOUND_WORDS: Mapping[Found, str] = MappingProxyType(
     {
@@ -245,10 +245,10 @@ def groups_text(title: str, forks: Sequence[GroupedFork]) -> str:
         lines.append("All forks fared alike there: this call site does not tell them apart.")
     for metric in _METRICS:
         if (test := _tested(groups, metric)) is not None:
-            ratio, result = test
+            low, high = test.interval(0.95)
             lines.append(
-                f"{metric.name}: second group over first {ratio:.3f}, permutation p {p_value(result.p)} "
-                f"(at least {p_value(result.least)} with so few forks)"
+                f"{metric.name}: second group over first {math.exp(test.estimate):.3f} "
+                f"({math.exp(low):.3f} to {math.exp(high):.3f}), p {p_value(test.p)}"
             )
     if len(groups) > 1:
         lines.append(CAVEAT)
@@ -261,7 +261,8 @@ def groups_document(title: str, forks: Sequence[GroupedFork]) -> dict[str, Any]:
     tests = {}
     for metric in _METRICS:
         if (test := _tested(groups, metric)) is not None:
-            tests[metric.key] = {"ratio": test[0], "p": test[1].p, "least-p": test[1].least}
+            low, high = (math.exp(log) for log in test.interval(0.95))
+            tests[metric.key] = {"ratio": math.exp(test.estimate), "low": low, "high": high, "p": test.p}
     return {
         "title": title,
         "groups": [
@@ -278,13 +279,13 @@ def groups_document(title: str, forks: Sequence[GroupedFork]) -> dict[str, Any]:
     }
 
 
-def _tested(groups: dict[str, list[GroupedFork]], metric: _Metric) -> tuple[float, PermutationResult] | None:
-    """Ratio of the second of two groups to the first, and whether chance does as much; None for too few."""
+def _tested(groups: dict[str, list[GroupedFork]], metric: _Metric) -> Contrast | None:
+    """Compare the logarithms of the second of two groups with the first's; None for too few."""
     sides = [metric.values(members) for members in groups.values()]
     if len(sides) != _LEAST_FORKS or min(map(len, sides)) < _LEAST_FORKS:
         return None
     first, second = (np.log(np.array(side)) for side in sides)
-    return _mean(sides[1]) / _mean(sides[0]), permutation_p(first, second, paired=False)
+    return difference_of(first, second, paired=False)
 
 
 def _mean(values: Sequence[float]) -> float:

@@ -127,18 +127,17 @@ def precision_grid(analysis: Analysis) -> Grid | None:
                 one.contender,
                 f"{_tenths(one.cv_baseline_percent)}, {_tenths(one.cv_contender_percent)}",
                 _tenths(one.mde_percent),
-                _cross_check(one),
                 NOT_AVAILABLE if cost is None else f"{cost.forks:,}",
                 NOT_AVAILABLE if cost is None else _tenths(cost.minutes),
                 _to_go(cost),
             )
         )
     columns = (
-        OPERATION, worded("Metric"), VARIANT, "CV %", "MDE %", "Permuted p", "Forks", "Minutes", "To go",
+        OPERATION, worded("Metric"), VARIANT, "CV %", "MDE %", "Forks", "Minutes", "To go",
     )  # fmt: skip
     title = (
         f"Precision: CV of {baseline_of(analysis.rows)} and of the variant; minimum detectable effect "
-        "(MDE, 80 % power); p by permutation (the least that it can be)"
+        "(MDE, 80 % power)"
     )
     if analysis.costs:
         title += f"; forks a side that find {analysis.costs[0].effect_percent:g} %, and their minutes"
@@ -329,13 +328,6 @@ def bound_mark(comparison: Comparison, sides: Sequence[Figures]) -> str:
 
 def _tested(comparison: Comparison, sides: Sequence[Figures]) -> tuple[str, Cell, str]:
     return (*change_cells(comparison, sides), p_value(comparison.p_adjusted))
-
-
-def _cross_check(comparison: Comparison) -> str:
-    if comparison.p_permutation is None:
-        return NOT_AVAILABLE
-    drawn = "" if comparison.p_permutation_exact else ", drawn"
-    return f"{_short(comparison.p_permutation)} ({_short(comparison.p_permutation_least)}{drawn})"
 
 
 def _tenths(value: float | None) -> str:

@@ -15,7 +15,7 @@ FORKS_FOR_VERDICT = 3
 """Replicates a side, under which every verdict is `insufficient`."""
 
 DEFAULT_FORKS = 6
-"""The fewest that a permutation test can confirm: of five pairs, no arrangement is as rare as 5 %."""
+"""One more than a verdict takes that may be quoted, so that one fork may fail."""
 
 MOST_FORKS = 50
 """With a stop rule and no number of forks: more would take hours, and see differences that rarely matter."""

@@ -259,8 +259,8 @@ class MicroSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=
 class StopSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
     """When a run ends before it has all of its forks: decided after whole blocks.
 
-    With `precision`, p-values have no say. With `decided` they have, and are judged at levels that hold for
-    all looks together.
+    With `precision`, p-values have no say; with `decided` they have. Both look at intervals that hold for all
+    looks together.
     """
 
     # Half width of the 95 % interval of every judged effect that is enough, as a ratio - 1 (0.05 for 5 %);
@@ -270,10 +270,14 @@ class StopSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="
     # None for as long as it takes.
     budget_s: float | None = None
     least_forks: int = 8  # that every variant gets whatever the intervals are; a budget may cut it short
-    decided: bool = False  # end when every judged effect is faster, slower or equivalent
+    decided: bool = False  # end when every judged effect is faster, slower, different or equivalent
     # The difference that does not matter, as a ratio - 1, of every metric; None for each metric's own.
     margin: float | None = None
-    most: int | None = None  # blocks that the levels of `decided` hold for; None for as many as they ever do
+
+    @property
+    def looks_on(self) -> bool:
+        """Return whether figures have a say, so that they are looked at after every block."""
+        return self.decided or self.precision is not None
 
 
 class EvidenceSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):

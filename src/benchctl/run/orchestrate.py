@@ -47,7 +47,6 @@ from benchctl.run.steps import check_work
 from benchctl.run.stopping import budget_behind, reason_to_stop, shortfall, within
 from benchctl.run.targets import corpus_of_targets, prepare_target, target_caveats
 from benchctl.run.terms import with_terms
-from benchctl.stats.multiplicity import MOST_BLOCKS
 from benchctl.track.model import Track
 
 
@@ -361,16 +360,11 @@ def extended(record: RunRecord, blocks: int, budget_s: float | None) -> RunRecor
     rule = record.plan.stop or StopSpec(least_forks=FORKS_FOR_VERDICT)
     rule = msgspec.structs.replace(
         rule,
-        # Beyond its bound the rule's levels no longer hold; None uses those for the maximum.
-        most=rule.most if rule.most and len(record.own_blocks) + blocks <= rule.most else None,
         budget_s=None if budget_s is None else budget_behind(record, budget_s),
     )
     found, looks = record.with_blocks(added, rule), record.looks + 1
-    beyond = rule.decided and len(record.own_blocks) + blocks > MOST_BLOCKS
-    if beyond or any(reason_to_stop(found, block) for block in added[: record.plan.index_builds]):
-        # So far it was looked at after every block; now no longer.
-        looks += len(record.own_blocks) if rule.decided else 0
-        rule = msgspec.structs.replace(rule, precision=None, decided=False, most=None)
+    if any(reason_to_stop(found, block) for block in added[: record.plan.index_builds]):
+        rule = msgspec.structs.replace(rule, precision=None, decided=False)
     empty = (rule.precision, rule.budget_s, rule.margin, rule.decided) == (None, None, None, False)
     found = record.with_blocks(added, None if empty else rule)
     lacking = shortfall(record)

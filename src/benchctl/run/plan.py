@@ -46,7 +46,6 @@ from benchctl.run.sweep import DOCS, Sweep, refuse_alike
 from benchctl.run.targets import check_targets
 from benchctl.spec import MAX_SEED, MOST_WORKERS, RunSettings, check_settings, run_settings, settings_in
 from benchctl.stats.metrics import check_told_by_clusters, figure_names, metric
-from benchctl.stats.multiplicity import MOST_BLOCKS
 from benchctl.stats.scale import BLOG_DOCUMENTS
 from benchctl.track.library import challenge_names, track_names
 from benchctl.track.load import (
@@ -787,11 +786,6 @@ def _check_stop(options: RunSpec, stop: StopSpec) -> None:
             (stop.decided or stop.precision is not None) and options.forks < stop.least_forks,
             f"{name} needs at least {stop.least_forks} forks, not --forks {options.forks}",
             "with fewer, forks can agree by luck; leave out one of the two",
-        ),
-        (
-            stop.decided and options.forks > MOST_BLOCKS,
-            f"--until-decided holds for at most {MOST_BLOCKS} forks, not --forks {options.forks}",
-            "",
         ),
     )
     for broken, text, hint in rules:

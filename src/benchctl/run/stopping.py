@@ -8,7 +8,6 @@ from benchctl.errors import UsageError
 from benchctl.report.numbers import duration
 from benchctl.results.model import FORKS_FOR_VERDICT, RunRecord
 from benchctl.results.plan import Plan, StopSpec
-from benchctl.stats.multiplicity import BLOCKS_FOR_EQUIVALENCE
 
 
 def reason_to_stop(record: RunRecord, block: int) -> str:
@@ -91,10 +90,7 @@ def stop_text(plan: Plan) -> str:
         return ""
     rules = []
     if stop.decided:
-        rules.append(
-            f"every effect is faster or slower, from {stop.least_forks} forks on, "
-            f"or equal, from {BLOCKS_FOR_EQUIVALENCE} on"
-        )
+        rules.append(f"every effect is faster, slower, different or equal, from {stop.least_forks} forks on")
     if stop.precision is not None:
         wanted = precision_text(stop.precision)
         rules.append(f"every 95 % interval is within +-{wanted}, from {stop.least_forks} forks on")

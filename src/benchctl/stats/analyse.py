@@ -72,7 +72,7 @@ from benchctl.stats.metrics import (
     task_at,
     unit_of,
 )
-from benchctl.stats.multiplicity import Method, looks_at
+from benchctl.stats.multiplicity import Method, sequential
 from benchctl.stats.order import OrderEffect, order_effects
 from benchctl.stats.redline import (
     contradiction,
@@ -136,7 +136,7 @@ def analyse_run(
         calibration=record.calibration,
         margins=margins,
         metrics=metrics,
-        looks=looks_at([record]),
+        sequential=sequential([record]),
         builds={name: record.builds_of(name) for name in forks},
     )
     own = (*caveat.run_doubts(record), *(Caveat("run", text) for text in record.caveats))
@@ -173,7 +173,7 @@ def analyse(  # noqa: PLR0913 - forks and what they are held against, by name
     unlike: Sequence[str] = (),
     method: Method = "benjamini-hochberg",
     metrics: Sequence[Metric] | None = None,
-    looks: int = 1,
+    sequential: bool = False,
     builds: Mapping[str, Sequence[IndexFacts]] = MappingProxyType({}),
 ) -> Analysis:
     """Compare variants, each against the first.
@@ -193,7 +193,7 @@ def analyse(  # noqa: PLR0913 - forks and what they are held against, by name
         unlike: how the runs differ, if the user forced the comparison.
         method: how p-values are adjusted.
         metrics: in table order; None for the usual ones.
-        looks: at the figures so far, by `looks_at`.
+        sequential: whether the figures were looked at more than once.
         builds: label -> builds of its prepared index.
 
     Raises:
@@ -210,7 +210,7 @@ def analyse(  # noqa: PLR0913 - forks and what they are held against, by name
         settled=settled_tasks(done, plan),
         noisy=noisy,
         paired=paired,
-        looks=looks,
+        sequential=sequential,
     )
     groups = [{label: done[label] for label in group} for group in plan.compared_together(done)]
     rows: list[Row] = []
@@ -222,7 +222,7 @@ def analyse(  # noqa: PLR0913 - forks and what they are held against, by name
     for metric in asked:
         shown = [place for place in _reported(done, plan) if _has(metric, done, plan, place)]
         rows += [row_of(metric, group, plan, place) for place in shown for group in groups]
-        orders += order_effects(metric, done, plan, shown, looks)
+        orders += order_effects(metric, done, plan, shown, sequential=sequential)
     own = separate_builds(builds)
     more = [
         row_of(metric, group, plan, place)
@@ -234,7 +234,7 @@ def analyse(  # noqa: PLR0913 - forks and what they are held against, by name
     rows = _adjusted([*rows, *_build_rows(asked, own, plan, groups, paired=paired)], method)
     tasks = [row for row in rows if row.level == "task"]
     built = [Section(len(plan.schedules), INDEX_BUILDS, (), "build")] if len(tasks) < len(rows) else []
-    curves = tuple(_curves(tasks, plan, paired=paired, looks=looks)) if len(runs) <= 1 else ()
+    curves = tuple(_curves(tasks, plan, paired=paired, sequential=sequential)) if len(runs) <= 1 else ()
     if not curves:
         rows = [msgspec.structs.replace(row, swept=False) for row in rows]
     return Analysis(
@@ -326,7 +326,7 @@ def _build_rows(
                     )
 
 
-def _curves(rows: Sequence[Row], plan: Plan, *, paired: bool, looks: int) -> Iterator[SweepCurve]:
+def _curves(rows: Sequence[Row], plan: Plan, *, paired: bool, sequential: bool) -> Iterator[SweepCurve]:
     """Every task and metric of a sweep along its first axis, at each point of the others.
 
     So is every `clients_list` of a challenge, a sweep over clients within a fork, and every parameter of a
@@ -377,7 +377,7 @@ def _curves(rows: Sequence[Row], plan: Plan, *, paired: bool, looks: int) -> Ite
                 if len(lines) > 1
             ],
             paired=paired,
-            looks=looks,
+            sequential=sequential,
         )
         yield msgspec.structs.replace(
             curve,
@@ -498,7 +498,7 @@ def _row(  # noqa: PLR0913 - a task and what it is held against, by name
     noisy: Sequence[Disturbance] = (),
     paired: bool,
     by_build: bool = False,
-    looks: int = 1,
+    sequential: bool = False,
 ) -> Row:
     task, challenge = task_at(plan, place), plan.schedules[place[0]]
     found = collect(done, place, task)
@@ -541,7 +541,7 @@ def _row(  # noqa: PLR0913 - a task and what it is held against, by name
                     paired=paired,
                     judged=judged,
                     by_build=by_build,
-                    looks=looks,
+                    sequential=sequential,
                 ),
                 extremes,
             )

@@ -48,7 +48,6 @@ CaveatCode = Literal[
     "one-index-build",
     "other-clocks",
     "other-tasks",
-    "permutation-disagrees",
     "run",
     "same-builds",
     "saturated",
@@ -383,14 +382,6 @@ def bimodal_interval() -> Caveat:
         "bimodal",
         "where forks are few, and lie in separate groups or one apart, the 95 % interval can cover as little "
         "as 64 %",
-    )
-
-
-def permutation_disagrees(p: float, p_permutation: float) -> Caveat:
-    """Welch and the permutation test do not say the same."""
-    return Caveat(
-        "permutation-disagrees",
-        f"the t-test (p {p:.2g}) and the permutation test (p {p_permutation:.2g}) disagree at 0.05",
     )
 
 

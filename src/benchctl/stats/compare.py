@@ -12,20 +12,11 @@ from scipy.special import stdtrit
 from benchctl.results.model import FORKS_FOR_VERDICT, ForkRecord
 from benchctl.spec import ComparedAs
 from benchctl.stats import caveat
+from benchctl.stats.anytime import p_of_signs
 from benchctl.stats.arrays import Floats, Integers, Mask
 from benchctl.stats.caveat import Caveat
-from benchctl.stats.inference import Ratio, Spread, detectable, permutation_p, spread
-from benchctl.stats.multiplicity import (
-    BLOCKS_FOR_EQUIVALENCE,
-    FIRST_LOOK,
-    MOST_BLOCKS,
-    Method,
-    adjusted_p,
-    after_every_block,
-    confidence_in_spite_of_looks,
-    every_block,
-    p_in_spite_of_looks,
-)
+from benchctl.stats.inference import Contrast, Ratio, difference_of
+from benchctl.stats.multiplicity import Method, adjusted_p
 
 
 class Series(msgspec.Struct, frozen=True):
@@ -251,7 +242,6 @@ FORKS_FOR_QUOTING = 5
 """A verdict on fewer is provisional."""
 Replicate = Literal["fork", "build"]
 UNITS: dict[Replicate, str] = {"fork": "forks", "build": "index builds"}
-_FORKS_FOR_CROSS_CHECK = 5
 
 # exp of more than this is not a float; a ratio that large stands for "beyond all measure".
 _LARGEST_LOG = 700.0
@@ -269,10 +259,8 @@ class Comparison(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     n_baseline: int
     n_contender: int
     margin_percent: float
-    # At the figures so far, in spite of which p and intervals hold: several where a run went on after it
-    # had been looked at, 0 where it was looked at after every block.
-    looks: int = 1
-    most_blocks: int = 0  # that these looks hold for, where `looks` is 0
+    # The figures were looked at more than once, and p and intervals hold in spite of that.
+    sequential: bool = False
     # `baseline_value`, `contender_value`: geometric means over forks, in the metric's unit; None without
     # any. With several index builds, over the geometric means of the builds. Arithmetic where there is a
     # difference.
@@ -285,13 +273,10 @@ class Comparison(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     # `low90_percent`, `high90_percent`: 90 % interval, which decides on equivalence.
     low90_percent: float | None = None
     high90_percent: float | None = None
-    # Two-sided, Welch's t or paired t on the logarithms, or on the values where there is a difference; the
-    # permutation test's where a side is 0 in every fork, and None where both are.
+    # Two-sided, Welch's t or paired t on the logarithms, or on the values where there is a difference; by
+    # rearranging forks where a side is 0 in all of them, and None where both are.
     p: float | None = None
     p_adjusted: float | None = None  # for the other tasks of this metric; None when it gets no verdict
-    p_permutation: float | None = None  # cross-check by rearranging forks
-    p_permutation_least: float | None = None
-    p_permutation_exact: bool = True  # every arrangement was looked at; else a seeded draw of 9,999
     verdict: Verdict = "n/a"  # from the contender's side: `faster` means that the contender is faster
     # Standard error of the effect, in natural logarithms; None without a test, and where the ratio has
     # none.
@@ -320,11 +305,6 @@ class Comparison(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     # `difference_low90`, `difference_high90`: its 90 % interval.
     difference_low90: float | None = None
     difference_high90: float | None = None
-
-    @property
-    def counted_looks(self) -> int:
-        """As `multiplicity` counts them."""
-        return self.looks or every_block(self.most_blocks or MOST_BLOCKS)
 
     @property
     def replicates(self) -> tuple[int, int]:
@@ -367,7 +347,7 @@ def compare(  # noqa: PLR0913 - what was declared about two sides, by name
     baseline: str = "baseline",
     contender: str = "contender",
     builds: tuple[Sequence[int], Sequence[int]] | None = None,
-    looks: int = 1,
+    sequential: bool = False,
     additive: bool = False,
     signed: bool = False,
     compared_as: ComparedAs = "ratio",
@@ -389,7 +369,7 @@ def compare(  # noqa: PLR0913 - what was declared about two sides, by name
         contender: name of the second.
         builds: the index build of each value, by side, where the build is the unit of replication: then means
             over the forks of a build are compared. Alike on both sides when paired. None to compare forks.
-        looks: at the figures so far, as `spread` takes them.
+        sequential: whether the figures were looked at more than once.
         additive: whether values may be 0: then the effect is that of arithmetic means, by `Ratio`, and there
             is a difference.
         signed: whether they may be below 0, too, as differences of measurements are.
@@ -415,8 +395,7 @@ def compare(  # noqa: PLR0913 - what was declared about two sides, by name
         n_baseline=left.forks,
         n_contender=right.forks,
         compared_as=compared_as,
-        looks=looked(looks)[0],
-        most_blocks=looked(looks)[1],
+        sequential=sequential,
         margin_percent=100 * margin,
         baseline_value=left.value,
         contender_value=right.value,
@@ -481,23 +460,19 @@ def _verdict(comparison: Comparison, p: float | None) -> Verdict:
         low, high = _zero_bounds(comparison)
         # Nothing but zeros cannot be told apart whatever the truth is: it is no test, and adjusts no other.
         p = 1.0 if p is None else p
-    elif low is None and comparison.difference_low90 is not None:
-        low = -math.inf
-    if p is None or low is None:
+    if p is None:
         return "insufficient"
-    high = math.inf if high is None else high
     # The margin is a ratio, alike in both directions: +5 % and its inverse, -4.76 %.
     above = comparison.margin_percent
     below = as_percent(-math.log1p(comparison.margin_percent / 100))
-    looked_on = after_every_block(comparison.counted_looks)
-    if looked_on and min(comparison.replicates) < FIRST_LOOK:
-        return "inconclusive"
-    seen = not looked_on or min(comparison.replicates) >= BLOCKS_FOR_EQUIVALENCE
-    if below < low and high < above and seen:
+    if low is not None and below < low and (math.inf if high is None else high) < above:
         return "equivalent"
     if p > LEVEL:
         return "inconclusive"
-    if low > above or high < below:
+    effect = comparison.effect_percent
+    if comparison.has_zero:
+        effect = low
+    if effect is not None and not below <= effect <= above:
         return comparison.direction or "different"
     return "different"
 
@@ -535,41 +510,44 @@ def _tested(
         alone = caveat.single_build if blank.replicate == "build" else caveat.single_fork
         return _doubting(blank, alone(sides))
     if additive:
-        ratio = Ratio.of(baseline, contender, paired=blank.paired, looks=blank.counted_looks)
+        ratio = Ratio.of(baseline, contender, paired=blank.paired, sequential=blank.sequential)
         tested = None if ratio is None else _on_values(blank, ratio, signed=signed)
     else:
-        found = spread(baseline, contender, paired=blank.paired, looks=blank.counted_looks)
+        found = difference_of(baseline, contender, paired=blank.paired, sequential=blank.sequential)
         tested = None if found is None else _on_logs(blank, found)
     if tested is None:
         return _doubting(blank, caveat.no_spread(blank.replicate))
-    cross = permutation_p(baseline, contender, paired=blank.paired)
-    tested = msgspec.structs.replace(
-        tested,
-        p_permutation=cross.p,
-        p_permutation_least=cross.least,
-        p_permutation_exact=cross.exact,
-    )
-    return _cross_checked(tested, fewest)
+    return _doubting_few(tested, fewest)
 
 
-def _on_logs(blank: Comparison, found: Spread) -> Comparison:
+def _on_logs(blank: Comparison, found: Contrast) -> Comparison:
+    wide, narrow = (_percent_interval(found.interval(level)) for level in (0.95, 0.90))
     return msgspec.structs.replace(
         blank,
-        low_percent=as_percent(found.interval95[0]),
-        high_percent=as_percent(found.interval95[1]),
-        low90_percent=as_percent(found.interval90[0]),
-        high90_percent=as_percent(found.interval90[1]),
+        low_percent=wide[0],
+        high_percent=wide[1],
+        low90_percent=narrow[0],
+        high90_percent=narrow[1],
         p=found.p,
         error=found.error,
-        mde_percent=as_percent(found.mde),
+        mde_percent=as_percent(found.mde) if math.isfinite(found.mde) else None,
     )
+
+
+def _percent_interval(logs: tuple[float, float]) -> tuple[float, float] | tuple[None, None]:
+    """Return an interval of logarithms in percent; None where there is none yet."""
+    if math.isinf(logs[0]):
+        return None, None
+    return as_percent(logs[0]), as_percent(logs[1])
 
 
 def _on_values(blank: Comparison, found: Ratio, *, signed: bool) -> Comparison:
     """The difference, and the ratio as far as the baseline is clearly above 0."""
     wide, narrow = found.difference.interval(0.95), found.difference.interval(0.90)
     error = found.log_error
-    seen = detectable(found.df, alpha=1 - confidence_in_spite_of_looks(0.95, found.looks))
+    seen = found.difference.mde / found.difference.error
+    if not math.isfinite(seen):
+        return msgspec.structs.replace(blank, p=found.p, error=error)
     tested = msgspec.structs.replace(
         blank,
         difference_low=wide[0],
@@ -603,33 +581,37 @@ def _on_values(blank: Comparison, found: Ratio, *, signed: bool) -> Comparison:
 
 
 def _with_zeros(blank: Comparison, baseline: Floats, contender: Floats) -> Comparison:
-    """Test by rearranging forks: where a side is 0 in all of them, nothing is known of the spread."""
+    """Test by rearranging forks: where a side is 0 in all of them, nothing is known of the spread.
+
+    No arrangement lies further apart than this one, so that p follows from the number of those that lie as
+    far apart. Looked at more than once, forks are compared in the order of the blocks.
+    """
     named = ((blank.baseline, baseline), (blank.contender, contender))
     never = [name for name, side in named if not side.any()]
     fewest = min(baseline.size, contender.size)
     tested = _doubting(blank, caveat.all_zero(never, fewest, blank.replicate))
     if len(never) == 1 and fewest > 1:
-        cross = permutation_p(baseline, contender, paired=blank.paired)
-        tested = msgspec.structs.replace(
-            tested,
-            p=p_in_spite_of_looks(cross.p, blank.counted_looks),
-            p_permutation=cross.p,
-            p_permutation_least=cross.least,
-            p_permutation_exact=cross.exact,
-        )
-    return _cross_checked(tested, fewest)
+        tested = msgspec.structs.replace(tested, p=_p_of_zeros(blank, baseline, contender))
+    return _doubting_few(tested, fewest)
 
 
-def _cross_checked(tested: Comparison, fewest: int) -> Comparison:
-    if fewest < FORKS_FOR_VERDICT:
-        few = caveat.few_builds if tested.replicate == "build" else caveat.few_forks
-        return _doubting(tested, few(fewest, FORKS_FOR_VERDICT))
-    # Of five pairs, no arrangement is as rare as the level, whatever they show. It does not know of looks.
-    p, cross, least = tested.p or 0.0, tested.p_permutation or 0.0, tested.p_permutation_least or 0.0
-    telling = tested.looks == 1 and fewest >= _FORKS_FOR_CROSS_CHECK and least <= LEVEL
-    if telling and (p <= LEVEL) != (cross <= LEVEL):
-        return _doubting(tested, caveat.permutation_disagrees(p, cross))
-    return tested
+def _p_of_zeros(blank: Comparison, baseline: Floats, contender: Floats) -> float:
+    if blank.sequential:
+        fewest = min(baseline.size, contender.size)
+        differing = np.count_nonzero(baseline[:fewest] != contender[:fewest])
+        return p_of_signs(int(differing), 0)
+    positive = int(np.count_nonzero(baseline) + np.count_nonzero(contender))
+    if blank.paired:
+        return min(1.0, 2.0 * 0.5**positive)
+    forks, side = baseline.size + contender.size, max(baseline, contender, key=np.count_nonzero).size
+    return min(1.0, 2 * math.comb(forks - positive, side - positive) / math.comb(forks, side))
+
+
+def _doubting_few(tested: Comparison, fewest: int) -> Comparison:
+    if fewest >= FORKS_FOR_VERDICT:
+        return tested
+    few = caveat.few_builds if tested.replicate == "build" else caveat.few_forks
+    return _doubting(tested, few(fewest, FORKS_FOR_VERDICT))
 
 
 def _testable(comparison: Comparison) -> bool:
@@ -649,11 +631,6 @@ def _too_few(comparison: Comparison) -> bool:
     # Few requests are a doubt about the row, unless a side's figure is the extreme of them.
     unfit = comparison.gapped or any(doubt.code == "few-samples" for doubt in comparison.caveats)
     return few or unfit or (comparison.p is None and not comparison.has_zero)
-
-
-def looked(looks: int) -> tuple[int, int]:
-    """Return `looks` and `most_blocks` of a comparison, from looks as `multiplicity` counts them."""
-    return max(looks, 0), max(-looks, 0)
 
 
 def _doubting(comparison: Comparison, doubt: Caveat) -> Comparison:

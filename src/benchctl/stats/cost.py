@@ -8,7 +8,7 @@ import msgspec
 
 from benchctl.results.model import ForkRecord
 from benchctl.results.plan import Place
-from benchctl.stats.compare import Comparison, as_percent, judge, looked
+from benchctl.stats.compare import Comparison, as_percent, judge
 from benchctl.stats.inference import Contrast, cv_of, forks_needed, further_forks
 from benchctl.stats.metrics import MetricKey
 
@@ -112,7 +112,11 @@ def forks_to_verdict(comparison: Comparison) -> int | None:
     done = min(comparison.replicates)
     sides = 1 if comparison.paired else 2
     now = Contrast(
-        math.log1p(effect / 100), sd * math.sqrt(sides / done), sides * (done - 1), comparison.counted_looks
+        math.log1p(effect / 100),
+        sd * math.sqrt(sides / done),
+        sides * (done - 1),
+        done / sides,
+        comparison.sequential,
     )
     weight = max(1.0, (comparison.p_adjusted or 1) / (comparison.p or 1))
 
@@ -124,8 +128,6 @@ def forks_to_verdict(comparison: Comparison) -> int | None:
             replicate="fork",
             n_baseline=done + further,
             n_contender=done + further,
-            looks=looked(later.looks)[0],
-            most_blocks=looked(later.looks)[1],
             low90_percent=as_percent(low),
             high90_percent=as_percent(high),
             p=later.p,

@@ -7,12 +7,13 @@ from typing import Literal
 
 import msgspec
 
+from benchctl.results.model import MOST_FORKS
 from benchctl.results.plan import StopSpec
 from benchctl.stats.analysis import Analysis, Row, reservations
-from benchctl.stats.compare import VERDICT_WORDS, Comparison
+from benchctl.stats.anytime import FIRST_LOOK
+from benchctl.stats.compare import DECIDED, VERDICT_WORDS, Comparison
 from benchctl.stats.cost import forks_to_verdict
 from benchctl.stats.metrics import metric_of
-from benchctl.stats.multiplicity import FIRST_LOOK, MOST_BLOCKS
 
 Outcome = Literal["pass", "regression", "inconclusive"]
 RowOutcome = Literal["regression", "open", "kept"]
@@ -186,8 +187,6 @@ def _name(analysis: Analysis, row: Row, comparison: Comparison) -> str:
     return f"{comparison.contender} in {analysis.where(row)}, {metric_of(row.metric).title}"
 
 
-DECIDED = frozenset({"faster", "slower", "equivalent"})
-
 _MOST_NAMED = 3
 _NOTHING_PERCENT = -100.0  # a ratio of 0
 
@@ -266,7 +265,7 @@ def _nearest_first(need: tuple[int | None, str]) -> tuple[float, str]:
 
 def _further_text(forks: int | None) -> str:
     if forks is None:
-        return f"not within {MOST_BLOCKS} forks, if it stays as it is"
+        return f"not within {MOST_FORKS} forks, if it stays as it is"
     return f"about {forks} more, if it stays as it is"
 
 

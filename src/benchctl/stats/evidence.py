@@ -14,7 +14,7 @@ from benchctl.results.reading import TaskWindow
 from benchctl.results.samples import Columns
 from benchctl.stats.arrays import Floats, Integers
 from benchctl.stats.caveat import Caveat
-from benchctl.stats.inference import spread
+from benchctl.stats.inference import difference_of
 from benchctl.stats.metrics import collect, places, task_at
 
 
@@ -113,8 +113,8 @@ def _cost(
     plain, carrying = _values(without, plan, place), _values(with_it, plan, place)
     if not plain.size or not carrying.size:
         return None
-    tested = spread(plain, carrying, paired=False)
-    low, high = (None, None) if tested is None else map(_percent, tested.interval95)
+    tested = difference_of(plain, carrying, paired=False)
+    low, high = (None, None) if tested is None else map(_percent, tested.interval(0.95))
     return TaskCost(
         schedule=place[0],
         task=place[1],

@@ -1,7 +1,6 @@
-"""Tests on the log scale: t intervals and power, linear contrasts, and permutations as a cross-check."""
+"""Tests of differences of means: linear contrasts, Fieller's ratio, and the power of t-tests."""
 
 import math
-import warnings
 from collections.abc import Callable, Sequence
 
 import msgspec
@@ -9,14 +8,8 @@ import numpy as np
 from scipy.special import nctdtrinc, stdtr, stdtrit
 
 from benchctl.results.model import FORKS_FOR_VERDICT
+from benchctl.stats.anytime import critical, p_value
 from benchctl.stats.arrays import Floats
-from benchctl.stats.multiplicity import (
-    MOST_BLOCKS,
-    after_every_block,
-    confidence_in_spite_of_looks,
-    every_block,
-    p_in_spite_of_looks,
-)
 
 _MOST_SD = 10.0  # of which the CV is 10^21
 
@@ -29,50 +22,6 @@ def cv_of(sd: float) -> float:
 def sd_of(cv: float) -> float:
     """Return the SD of the natural logarithms of values that have this CV, as a ratio."""
     return math.sqrt(math.log1p(cv**2))
-
-
-# Up to 8 forks a side, or 14 pairs, every arrangement is looked at; above, this many drawn with a fixed seed.
-_MOST_ARRANGEMENTS = 20_000
-_RESAMPLES = 9_999
-_SEED = 20_240_301
-
-
-class PermutationResult(msgspec.Struct, frozen=True):
-    """What the test says."""
-
-    p: float
-    least: float
-    exact: bool  # every arrangement was looked at
-
-
-def permutation_p(baseline: Floats, contender: Floats, *, paired: bool) -> PermutationResult:
-    """Test the difference of means by rearranging forks.
-
-    Args:
-        baseline: one value a fork, shape (n,), n >= 2; usually logarithms.
-        contender: the same, shape (m,); (n,) and in the order of the pairs when paired.
-        paired: rearrange within pairs only.
-    """
-    # It takes most of a second to load, which reports of single forks need not wait for.
-    from scipy.stats import permutation_test  # noqa: PLC0415 - see above
-
-    n, m = baseline.size, contender.size
-    arrangements = 2**n if paired else math.comb(n + m, n)
-    exact = arrangements <= _MOST_ARRANGEMENTS
-    found = permutation_test(
-        (contender, baseline),
-        _difference_of_means,
-        permutation_type="samples" if paired else "independent",
-        vectorized=True,
-        n_resamples=_MOST_ARRANGEMENTS if exact else _RESAMPLES,
-        rng=np.random.default_rng(_SEED),
-    )
-    least = 2 / (arrangements if exact else _RESAMPLES + 1)
-    return PermutationResult(float(found.pvalue), min(1.0, least), exact)
-
-
-def _difference_of_means(left: Floats, right: Floats, axis: int) -> Floats:
-    return np.asarray(np.mean(left, axis=axis) - np.mean(right, axis=axis))
 
 
 # Not scipy.stats: a run forecasts before its first request, and that takes half a second to load, and a
@@ -102,25 +51,27 @@ def mde(n1: int, n2: int, sd: float, *, alpha: float = ALPHA, power: float = POW
     if min(n1, n2) < 1 or n1 + n2 < _LEAST_VALUES:
         return math.inf
     error = sd * math.sqrt(1 / n1 + 1 / n2)
-    return detectable(n1 + n2 - 2, alpha=alpha, power=power) * error
+    df = n1 + n2 - 2
+    return detectable(df, _critical(df, alpha), power=power) * error
 
 
 def mde_paired(pairs: int, sd: float, *, alpha: float = ALPHA, power: float = POWER) -> float:
     """The least mean difference that a paired t-test finds; `sd` is that of the differences within pairs."""
     if pairs < _LEAST_PAIRS:
         return math.inf
-    return detectable(pairs - 1, alpha=alpha, power=power) * sd / math.sqrt(pairs)
+    beyond = _critical(pairs - 1, alpha)
+    return detectable(pairs - 1, beyond, power=power) * sd / math.sqrt(pairs)
 
 
-def detectable(df: float, *, alpha: float = ALPHA, power: float = POWER) -> float:
+def detectable(df: float, beyond: float, *, power: float = POWER) -> float:
     """Return the least effect, in standard errors, that a two-sided t-test finds in the right direction.
 
     Args:
         df: degrees of freedom, above 0.
-        alpha: level of the test.
+        beyond: the t that it takes.
         power: wanted chance of finding it.
     """
-    return float(nctdtrinc(df, 1 - power, _critical(df, alpha)))
+    return float(nctdtrinc(df, 1 - power, beyond)) if math.isfinite(beyond) else math.inf
 
 
 def forks_needed(
@@ -210,118 +161,70 @@ _LEAST_FOR_SPREAD = 2
 NO_SPREAD = 1e-12
 
 
-class Spread(msgspec.Struct, frozen=True):
-    """What more than one fork a side adds to an effect; everything in natural logarithms."""
-
-    p: float
-    interval95: tuple[float, float]
-    # Low and high; inside the margin means equivalence at 5 % (two one-sided tests).
-    interval90: tuple[float, float]
-    error: float
-    # The effect that this test finds with 80 % power, by its own degrees of freedom: Welch's are fewer than
-    # n + m - 2, the more so the more the sides differ in spread or number.
-    mde: float
-    df: float
-
-
-def spread(baseline: Floats, contender: Floats, *, paired: bool, looks: int = 1) -> Spread | None:
-    """Test contender - baseline.
-
-    Args:
-        baseline: ln of one value a fork, shape (n,).
-        contender: the same, shape (m,); (n,) and in the order of the pairs when paired.
-        paired: use the differences within pairs.
-        looks: at the figures so far, as `multiplicity` counts them: p and intervals hold in spite of them.
-
-    Returns:
-        None when a side has under two forks, or nothing varies.
-    """
-    if min(baseline.size, contender.size) < _LEAST_FOR_SPREAD:
-        return None
-    error = _standard_error(baseline, contender, paired=paired)
-    if error < NO_SPREAD:
-        return None
-    # It takes most of a second to load, which reports of single forks need not wait for.
-    from scipy.stats import ttest_ind, ttest_rel  # noqa: PLC0415 - see above
-
-    with warnings.catch_warnings():
-        # Equal values on one side alone are no loss of precision: the spread of the other side still counts.
-        warnings.filterwarnings("ignore", "Precision loss", RuntimeWarning)
-        found = ttest_rel(contender, baseline) if paired else ttest_ind(contender, baseline, equal_var=False)
-    of95, of90 = (confidence_in_spite_of_looks(one, looks) for one in (0.95, 0.90))
-    wide, narrow = found.confidence_interval(of95), found.confidence_interval(of90)
-    return Spread(
-        p=p_in_spite_of_looks(float(found.pvalue), looks),
-        interval95=(float(wide.low), float(wide.high)),
-        interval90=(float(narrow.low), float(narrow.high)),
-        error=error,
-        mde=detectable(float(found.df), alpha=1 - of95) * error,
-        df=float(found.df),
-    )
-
-
-def _standard_error(baseline: Floats, contender: Floats, *, paired: bool) -> float:
-    if paired:
-        return float((contender - baseline).std(ddof=1) / np.sqrt(baseline.size))
-    squares = contender.var(ddof=1) / contender.size + baseline.var(ddof=1) / baseline.size
-    return float(np.sqrt(squares))
-
-
-# Logarithms of equal values differ by rounding alone; below this the spread is no measurement.
-
-
 class Contrast(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """An estimate that follows a t-distribution around the truth; in the unit of the groups."""
 
     estimate: float
     error: float  # its standard error, above 0
     df: float
-    # At the estimate so far, as `multiplicity` counts them; p-values and intervals hold in spite of them.
-    looks: int = 1
+    # That the estimate rests on: (SD of a unit / error)^2, the number of pairs where there are pairs.
+    units: float
+    sequential: bool = False  # looked at any number of times: p-values and intervals hold in spite of that
 
     @property
     def p(self) -> float:
         """Two-sided, for a truth of 0."""
-        return p_in_spite_of_looks(2 * float(stdtr(self.df, -abs(self.estimate) / self.error)), self.looks)
+        return self._two_sided(self.estimate)
+
+    def critical(self, confidence: float) -> float:
+        """Return half the width of an interval in standard errors; infinite where there is none yet."""
+        if self.sequential:
+            return critical(confidence, self.df, self.units)
+        return float(stdtrit(self.df, (1 + confidence) / 2))
 
     def interval(self, confidence: float) -> tuple[float, float]:
-        """Low and high."""
-        confidence = confidence_in_spite_of_looks(confidence, self.looks)
-        half = float(stdtrit(self.df, (1 + confidence) / 2)) * self.error
+        """Low and high; infinite where there is none yet."""
+        half = self.critical(confidence) * self.error
         return self.estimate - half, self.estimate + half
 
     def p_at_most(self, truth: float) -> float:
         """One-sided: how likely an estimate as low as this one, or lower, would be around `truth`."""
-        return self._one_sided((self.estimate - truth) / self.error)
+        half = self._two_sided(self.estimate - truth) / 2
+        return half if self.estimate < truth else 1 - half
 
     def p_at_least(self, truth: float) -> float:
         """One-sided: how likely an estimate as high as this one, or higher, would be around `truth`."""
-        return self._one_sided((truth - self.estimate) / self.error)
+        half = self._two_sided(self.estimate - truth) / 2
+        return half if self.estimate > truth else 1 - half
+
+    @property
+    def mde(self) -> float:
+        """The effect that this test finds with 80 % power; infinite where it finds none yet."""
+        return detectable(self.df, self.critical(1 - ALPHA)) * self.error
 
     def foreseen(self, units: int, further: int) -> "Contrast":
-        """Return what it will be with more units, if it and the spread stay as they are: looked at once more.
+        """Return what it will be with more units, if it and the spread stay as they are.
 
         Args:
             units: that it rests on: blocks, or forks a side; at least 2.
             further: beyond these.
         """
-        later = units + further
-        looks = self.looks + 1
-        if after_every_block(self.looks):
-            looks = self.looks if later <= -self.looks else every_block(MOST_BLOCKS)
-        return Contrast(
-            self.estimate,
-            self.error * math.sqrt(units / later),
-            self.df * (later - 1) / (units - 1),
-            looks,
+        share = units / (units + further)
+        return msgspec.structs.replace(
+            self,
+            error=self.error * math.sqrt(share),
+            df=self.df * (units + further - 1) / (units - 1),
+            units=self.units / share,
         )
 
-    def _one_sided(self, errors: float) -> float:
-        p = float(stdtr(self.df, errors))
-        return max(p, p_in_spite_of_looks(min(1.0, 2 * p), self.looks) / 2)
+    def _two_sided(self, distance: float) -> float:
+        t = abs(distance) / self.error
+        return p_value(t, self.df, self.units) if self.sequential else 2 * float(stdtr(self.df, -t))
 
 
-def contrast(groups: Sequence[Floats], weights: Sequence[float], looks: int = 1) -> Contrast | None:
+def contrast(
+    groups: Sequence[Floats], weights: Sequence[float], *, sequential: bool = False
+) -> Contrast | None:
     """Estimate the weighted sum of the means of groups.
 
     Degrees of freedom are Satterthwaite's (Biometrics Bulletin 2, 1946): for two groups weighted -1 and 1,
@@ -330,7 +233,7 @@ def contrast(groups: Sequence[Floats], weights: Sequence[float], looks: int = 1)
     Args:
         groups: values, shape (n,) each; independent of each other.
         weights: one a group; those weighted 0 are left out.
-        looks: at the estimate so far.
+        sequential: whether they are looked at more than once.
 
     Returns:
         None when a group has under two values, or nothing varies.
@@ -347,14 +250,17 @@ def contrast(groups: Sequence[Floats], weights: Sequence[float], looks: int = 1)
     if math.sqrt(variance) < NO_SPREAD:
         return None
     spread = math.fsum(part**2 / (values.size - 1) for part, (values, _) in zip(parts, kept, strict=True))
-    return Contrast(estimate, math.sqrt(variance), variance**2 / spread, looks)
+    units = 1 / math.fsum(weight**2 / values.size for values, weight in kept)
+    return Contrast(estimate, math.sqrt(variance), variance**2 / spread, units, sequential)
 
 
-def difference_of(baseline: Floats, contender: Floats, *, paired: bool, looks: int = 1) -> Contrast | None:
+def difference_of(
+    baseline: Floats, contender: Floats, *, paired: bool, sequential: bool = False
+) -> Contrast | None:
     """Contender - baseline, shapes (n,) and (m,), (n,) and in the order of the pairs when paired."""
     if paired:
-        return contrast([contender - baseline], [1.0], looks)
-    return contrast([baseline, contender], [-1.0, 1.0], looks)
+        return contrast([contender - baseline], [1.0], sequential=sequential)
+    return contrast([baseline, contender], [-1.0, 1.0], sequential=sequential)
 
 
 class Ratio(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -371,24 +277,16 @@ class Ratio(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     inverted: bool = False  # whether logarithms are those of baseline over contender
 
     @classmethod
-    def of(cls, baseline: Floats, contender: Floats, *, paired: bool, looks: int = 1) -> "Ratio | None":
+    def of(
+        cls, baseline: Floats, contender: Floats, *, paired: bool, sequential: bool = False
+    ) -> "Ratio | None":
         """As `difference_of`, which is None where this is."""
-        found = difference_of(baseline, contender, paired=paired, looks=looks)
+        found = difference_of(baseline, contender, paired=paired, sequential=sequential)
         if found is None:
             return None
         first, second = (float(side.var(ddof=1)) / side.size for side in (baseline, contender))
         shared = float(np.cov(baseline, contender)[0, 1]) / baseline.size if paired else 0.0
         return cls((float(baseline.mean()), float(contender.mean())), (first, second), shared, found)
-
-    @property
-    def df(self) -> float:
-        """Degrees of freedom."""
-        return self.difference.df
-
-    @property
-    def looks(self) -> int:
-        """As of the difference."""
-        return self.difference.looks
 
     @property
     def p(self) -> float:
@@ -411,7 +309,8 @@ class Ratio(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """Contender - ratio x baseline."""
         variance = self.variances[1] + ratio**2 * self.variances[0] - 2 * ratio * self.shared
         estimate = self.means[1] - ratio * self.means[0]
-        return Contrast(estimate, math.sqrt(max(variance, NO_SPREAD**2)), self.df, self.looks)
+        error = math.sqrt(max(variance, NO_SPREAD**2))
+        return msgspec.structs.replace(self.difference, estimate=estimate, error=error)
 
     def bounds(self, confidence: float) -> tuple[float, float]:
         """Of the ratio; they hold 1 just where the difference holds 0.
@@ -419,7 +318,9 @@ class Ratio(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         Of a baseline that is not clearly above 0, infinite both ways, or on the side to which the difference
         is clear: what the test keeps is then all that lies beyond a stretch around 1.
         """
-        t = float(stdtrit(self.df, (1 + confidence_in_spite_of_looks(confidence, self.looks)) / 2))
+        t = self.difference.critical(confidence)
+        if math.isinf(t):
+            return -math.inf, math.inf
         a = self.means[0] ** 2 - t**2 * self.variances[0]
         b = self.means[0] * self.means[1] - t**2 * self.shared
         c = self.means[1] ** 2 - t**2 * self.variances[1]
@@ -482,6 +383,6 @@ def further_forks(units: int, decided: Callable[[int], bool]) -> int | None:
         decided: whether so many more would decide it.
 
     Returns:
-        At least 1; None where `MOST_BLOCKS` would not do.
+        At least 1; None where 50 would not do.
     """
-    return next(filter(decided, range(1, MOST_BLOCKS + 1 - units)), None)
+    return next(filter(decided, range(1, 51 - units)), None)

@@ -39,7 +39,8 @@ def order_effects(
     done: Mapping[str, Sequence[ForkRecord]],
     plan: Plan,
     reported: Sequence[Place],
-    looks: int = 1,
+    *,
+    sequential: bool = False,
 ) -> list[OrderEffect]:
     """Compare operations that run in several of the reported places with the place where least ran before.
 
@@ -52,7 +53,7 @@ def order_effects(
         for other in others:
             if ran_before(plan, other) != ran_before(plan, baseline):
                 found += [
-                    _effect(metric, forks, label, plan, (baseline, other), looks)
+                    _effect(metric, forks, label, plan, (baseline, other), sequential=sequential)
                     for label, forks in done.items()
                 ]
     adjusted = adjust([effect.comparison for effect in found])
@@ -112,7 +113,8 @@ def _effect(
     label: str,
     plan: Plan,
     both: tuple[Place, Place],
-    looks: int,
+    *,
+    sequential: bool,
 ) -> OrderEffect:
     baseline, contender = both
     tasks = [task_at(plan, place) for place in (baseline, contender)]
@@ -132,7 +134,7 @@ def _effect(
         metric=metric.key,
         baseline=describe_before(afters[0]),
         contender=describe_before(afters[1]),
-        looks=looks,
+        sequential=sequential,
         additive=metric.additive,
         compared_as=metric.compared_as,
     )

@@ -61,7 +61,7 @@ def compare_sides(
     paired: bool,
     judged: bool,
     by_build: bool,
-    looks: int = 1,
+    sequential: bool = False,
 ) -> Comparison:
     """Compare two variants.
 
@@ -90,7 +90,7 @@ def compare_sides(
         baseline=baseline.label,
         contender=contender.label,
         builds=numbers if by_build else None,
-        looks=looks,
+        sequential=sequential,
         additive=metric.additive,
         signed=baseline.signed or contender.signed,
         compared_as=metric.compared_as,

@@ -19,7 +19,7 @@ from benchctl.stats.caveat import Caveat
 from benchctl.stats.compare import LEVEL, Comparison, Series, own_interval
 from benchctl.stats.inference import NO_SPREAD, contrast
 from benchctl.stats.metrics import MetricKey, metric_of
-from benchctl.stats.multiplicity import confidence_in_spite_of_looks, holm, p_in_spite_of_looks
+from benchctl.stats.multiplicity import holm
 
 _TWO = 2
 _CONFIDENCE = 0.95
@@ -138,7 +138,7 @@ def sweep_curve(
     unit: str = "",
     comparisons: Sequence[Sequence[Comparison]] = (),
     paired: bool = True,
-    looks: int = 1,
+    sequential: bool = False,
 ) -> SweepCurve:
     """Fit what several variants came to along an axis.
 
@@ -152,7 +152,7 @@ def sweep_curve(
         comparisons: by point, every further variant against the first.
         paired: compare within blocks, as declared before the run; otherwise blocks of different lines have
             nothing in common.
-        looks: at the figures so far, as `inference.spread` takes them.
+        sequential: whether the figures were looked at more than once.
 
     Raises:
         ValueError: If the points are not as many as the values, or their numbers do not ascend.
@@ -164,7 +164,7 @@ def sweep_curve(
     known = metric_of(metric)
     told = {one.compared_as for point in comparisons for one in point}
     arithmetic = known.figure.additive or bool(told - {"ratio"})
-    fitted = _Fit(axis, additive=known.figure.additive, arithmetic=arithmetic, looks=looks)
+    fitted = _Fit(axis, additive=known.figure.additive, arithmetic=arithmetic, sequential=sequential)
     lines = {name: fitted.usable(points) for name, points in values.items()}
     baseline, *others = lines
     return SweepCurve(
@@ -212,7 +212,7 @@ class _Fit(msgspec.Struct, frozen=True):
     axis: SweepAxis
     additive: bool
     arithmetic: bool
-    looks: int
+    sequential: bool
 
     def usable(self, points: Sequence[ByBlock]) -> _Points:
         """By point: block -> ln of the value, or where these may be 0, the value itself."""
@@ -320,7 +320,7 @@ class _Fit(msgspec.Struct, frozen=True):
     def _estimate(self, blocks: Sequence[_Blocks], weights: Floats) -> Bounded:
         """A weighted sum of a block's points, over blocks."""
         values = [one.values @ weights for one in blocks]
-        found = contrast(values, [1, -1][: len(values)], self.looks)
+        found = contrast(values, [1, -1][: len(values)], sequential=self.sequential)
         if found is None:
             return Bounded(float(values[0].mean() - sum(other.mean() for other in values[1:])))
         return Bounded(found.estimate, *found.interval(_CONFIDENCE))
@@ -338,7 +338,8 @@ class _Fit(msgspec.Struct, frozen=True):
         polynomials = (basis * np.sign(np.diag(upper))).T[_TWO:]
         signs = [1, -1][: len(blocks)]
         found = [
-            contrast([one.values @ weights for one in blocks], signs, self.looks) for weights in polynomials
+            contrast([one.values @ weights for one in blocks], signs, sequential=self.sequential)
+            for weights in polynomials
         ]
         if not found or None in found:
             return None, ""
@@ -375,16 +376,16 @@ class _Fit(msgspec.Struct, frozen=True):
         numbers = np.asarray(self.axis.numbers)[places]
         logarithmic = bool(numbers[0] > 0)
         nodes = np.log(numbers) if logarithmic else numbers
-        at_nodes = _Tested.at(nodes, nodes, blocks, self.looks)
+        at_nodes = _Tested.at(nodes, nodes, blocks)
         if at_nodes.error.max() <= NO_SPREAD:
             return msgspec.structs.replace(blank, reason="nothing varies between blocks")
         between = np.linspace(nodes[:-1], nodes[1:], _STEPS, endpoint=False).ravel()
         roots = _roots(nodes, at_nodes.mean)
         grid = np.unique(np.concatenate([between, nodes, roots]))
-        found = _Tested.at(grid, nodes, blocks, self.looks)
+        found = _Tested.at(grid, nodes, blocks)
 
         def beyond(places: Floats) -> Floats:
-            return _Tested.at(places, nodes, blocks, self.looks).beyond
+            return _Tested.at(places, nodes, blocks).beyond
 
         def told(place: float) -> float:
             return math.exp(place) if logarithmic else place
@@ -413,7 +414,7 @@ class _Fit(msgspec.Struct, frozen=True):
             blank,
             crossings=tuple(crossings),
             ahead="" if crossings else ahead(float(found.mean[0])),
-            p=at_nodes.p_of_crossing(self.looks),
+            p=at_nodes.p_of_crossing(),
         )
 
 
@@ -427,7 +428,7 @@ class _Tested(msgspec.Struct, frozen=True):
     beyond: Floats
 
     @classmethod
-    def at(cls, places: Floats, nodes: Floats, blocks: Sequence[_Blocks], looks: int) -> "_Tested":
+    def at(cls, places: Floats, nodes: Floats, blocks: Sequence[_Blocks]) -> "_Tested":
         """Interpolate every block between its points, and test over blocks."""
         weights = np.array([np.interp(places, nodes, unit) for unit in np.eye(nodes.size)])
         sides = [one.values @ weights for one in blocks]
@@ -440,18 +441,14 @@ class _Tested(msgspec.Struct, frozen=True):
         varies = variance > NO_SPREAD**2
         df = np.where(varies, variance**2 / np.where(varies, spread, 1.0), 1.0)
         error = np.where(varies, np.sqrt(variance), NO_SPREAD)
-        confidence = confidence_in_spite_of_looks(_CONFIDENCE, looks)
-        return cls(mean, error, df, np.abs(mean) - stdtrit(df, (1 + confidence) / 2) * error)
+        return cls(mean, error, df, np.abs(mean) - stdtrit(df, (1 + _CONFIDENCE) / 2) * error)
 
-    def p_of_crossing(self, looks: int) -> float:
+    def p_of_crossing(self) -> float:
         """That the difference is positive somewhere and negative elsewhere.
 
         The least favourable lines that never cross are equal at all points but one: so many tests can err.
         """
-        p = [
-            p_in_spite_of_looks(float(one), looks)
-            for one in 2 * stdtr(self.df, -np.abs(self.mean) / self.error)
-        ]
+        p = [float(one) for one in 2 * stdtr(self.df, -np.abs(self.mean) / self.error)]
         sides = [
             min((one for one, mean in zip(p, sign * self.mean, strict=True) if mean > 0), default=1.0)
             for sign in (1, -1)

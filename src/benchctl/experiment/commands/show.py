@@ -50,7 +50,7 @@ from benchctl.results.store import RunStore
 from benchctl.run.forecast import Ahead, Indexing, Steps, preparation
 from benchctl.run.host import describe_host
 from benchctl.stats.analyse import analyse_run
-from benchctl.stats.multiplicity import FIRST_LOOK
+from benchctl.stats.anytime import FIRST_LOOK
 
 F = TypeVar("F", bound=Callable[..., Any])
 
