@@ -165,7 +165,9 @@ def test_what_a_variant_warms_up_with_is_its_own_change_and_no_new_era():
     operations = {**track.operations, "term": track.operations["range"]}
     changed = msgspec.structs.replace(track, operations=operations)
     for other in (after(plan_with(4)), after(plan_with(3, "range")), after(usual, changed)):
-        assert [one.what for one in changes(after(usual), other)] == ["es-warm: warm-up challenges"]
+        assert [one.what for one in changes(after(usual), other)] == [
+            "es-warm: contents of warm-up challenges"
+        ]
     unknown = night(VARIANT, NightVariant("es-warm", "watched", "w", warm))
     assert changes(unknown, after(usual)) == ()
     for plan, of in ((plan_with(4), track), (plan_with(3, "range"), track), (PLAN, changed)):

@@ -16,13 +16,12 @@ from benchctl.report.numbers import counted
 from benchctl.results.likeness import deciding, nodes_text
 from benchctl.results.model import (
     Cut,
-    EngineFacts,
     Environment,
     KeptAnswer,
     TopHits,
     VariantAnswers,
 )
-from benchctl.results.plan import Plan, TargetSpec, VariantSpec
+from benchctl.results.plan import Plan
 from benchctl.results.store import RunFolder
 from benchctl.track.model import Challenge, Track, TrackOperation
 
@@ -40,20 +39,13 @@ _HOST: Final[Mapping[str, str]] = {
     "benchctl_commit": "benchctl commit",
     "libcurl": "libcurl",
 }
-_FACTS: Final[Mapping[str, str]] = {
-    "build": "build",
-    "lucene": "Lucene",
-    "archive_sha256": "archive",
-    "jdk": "JDK",
-}
-_MAPPINGS: Final[Mapping[str, str]] = {
-    "settings": "settings",
-    "index settings": "index_settings",
-    "environment": "environment",
-}
 # What is compared by its digest says little in full.
 _DIGEST: Final = 12
-_DIGESTS: Final = frozenset({"build", "archive_sha256"})
+_DIGESTS: Final = frozenset({"build", "archive", "prepared index", "contents of warm-up challenges"})
+# Where either night does not know these, there is nothing to compare.
+_WHERE_KNOWN: Final = frozenset({"prepared index", "contents of warm-up challenges"})
+_ANY_ORDER: Final = frozenset({"modules"})
+_AS_ASKED: Final = {"JVM flags": "jvm_flags", "jars": "jars", "plug-ins": "plugins"}
 
 # Where a track lies decides nothing; that its documents and operations are the same, digests say.
 _NO_MATTER: Final = frozenset({"track", "track_digest", "corpus"})
@@ -137,60 +129,58 @@ def _of_variant(label: str, before: NightVariant | None, now: NightVariant | Non
             label,
         )
         return
-    yield from _change(f"{label}: asked for", before.asked, now.asked, label)
-    yield from _change(f"{label}: role", before.role, now.role, label)
-    yield from _change(f"{label}: version", _version(before), _version(now), label)
-    yield from _of_spec(label, before.spec, now.spec)
-    yield from _of_warmups(label, before, now)
-    if before.facts is not None and now.facts is not None:
-        yield from _of_facts(label, before.facts, now.facts)
+    by_facts = before.facts is not None and now.facts is not None
+    was, became = _described(before, by_facts=by_facts), _described(now, by_facts=by_facts)
+    for name, here in became.items():
+        there, what = was[name], f"{label}: {name}"
+        if name in _WHERE_KNOWN and not (here and there):
+            continue
+        if isinstance(here, list):
+            yield from _difference(what, there, here, label, ordered=name not in _ANY_ORDER)
+        elif here != there:
+            most = _DIGEST if name in _DIGESTS else None
+            yield Change(what, _words(there)[:most], _words(here)[:most], label)
+
+
+def _described(variant: NightVariant, *, by_facts: bool) -> dict[str, Any]:
+    """Return what a variant is, by the words for it; what the node said, or else what was asked for."""
+    spec, facts = variant.spec, variant.facts
+    found: dict[str, Any] = {
+        "asked for": variant.asked,
+        "role": variant.role,
+        "version": spec.version if facts is None else facts.version,
+        "engine": spec.engine,
+        "distribution": spec.distribution,
+        "JDK asked for": spec.jdk,
+        # A change of all variants' heap begins a new era.
+        "heap": "that of all" if spec.heap_mb is None else f"{spec.heap_mb} MiB",
+        "nodes": nodes_text(spec),
+        "settings": _pairs(spec.settings),
+        "index settings": _pairs(spec.index_settings),
+        "environment": _pairs(spec.environment),
+        "target": "" if spec.target is None else " ".join(spec.target.hosts),
+        "warm-up challenges": list(spec.warmups),
+        "contents of warm-up challenges": variant.warmups,
+    }
+    if by_facts and facts is not None:
+        found |= {
+            "build": facts.build,
+            "Lucene": facts.lucene,
+            "archive": facts.archive_sha256,
+            "JDK": facts.jdk,
+            "JVM flags": list(facts.jvm_flags),
+            "modules": list(facts.modules),
+            "jars": _pairs({name: digest[:_DIGEST] for name, digest in facts.jars.items()}),
+            "plug-ins": _pairs(facts.plugins),
+        }
     else:
-        for words, name in (("JVM flags", "jvm_flags"), ("jars", "jars"), ("plug-ins", "plugins")):
-            was, became = getattr(before.spec, name), getattr(now.spec, name)
-            yield from _difference(f"{label}: {words}", was, became, label)
-    if before.index_key and now.index_key:
-        yield from _digest_change(f"{label}: prepared index", before.index_key, now.index_key, label)
-
-
-def _of_spec(label: str, before: VariantSpec, now: VariantSpec) -> Iterator[Change]:
-    yield from _change(f"{label}: engine", before.engine, now.engine, label)
-    yield from _change(f"{label}: distribution", before.distribution, now.distribution, label)
-    yield from _change(f"{label}: JDK asked for", before.jdk, now.jdk, label)
-    yield from _change(f"{label}: heap", _heap(before), _heap(now), label)
-    yield from _change(f"{label}: nodes", nodes_text(before), nodes_text(now), label)
-    for words, name in _MAPPINGS.items():
-        was, became = _pairs(getattr(before, name)), _pairs(getattr(now, name))
-        yield from _difference(f"{label}: {words}", was, became, label)
-    yield from _change(f"{label}: target", _hosts(before.target), _hosts(now.target), label)
-
-
-def _of_warmups(label: str, before: NightVariant, now: NightVariant) -> Iterator[Change]:
-    """Return the change of warm-ups; and if these are the same, of what is in them."""
-    what = f"{label}: warm-up challenges"
-    if before.spec.warmups != now.spec.warmups:
-        yield from _difference(what, before.spec.warmups, now.spec.warmups, label)
-    elif before.warmups and now.warmups:
-        yield from _digest_change(what, before.warmups, now.warmups, label)
-
-
-def _of_facts(label: str, before: EngineFacts, now: EngineFacts) -> Iterator[Change]:
-    for name, words in _FACTS.items():
-        told = _digest_change if name in _DIGESTS else _change
-        yield from told(f"{label}: {words}", getattr(before, name), getattr(now, name), label)
-    yield from _difference(f"{label}: JVM flags", before.jvm_flags, now.jvm_flags, label)
-    yield from _difference(f"{label}: modules", before.modules, now.modules, label, ordered=False)
-    yield from _difference(f"{label}: jars", _jars(before), _jars(now), label)
-    yield from _difference(f"{label}: plug-ins", _pairs(before.plugins), _pairs(now.plugins), label)
+        found |= {name: list(getattr(spec, field)) for name, field in _AS_ASKED.items()}
+    return found | {"prepared index": variant.index_key}
 
 
 def _change(what: str, before: object, after: object, variant: str = "") -> Iterator[Change]:
     if before != after:
         yield Change(what, _words(before), _words(after), variant)
-
-
-def _digest_change(what: str, before: str, after: str, variant: str) -> Iterator[Change]:
-    if before != after:
-        yield Change(what, before[:_DIGEST], after[:_DIGEST], variant)
 
 
 def _difference(
@@ -223,25 +213,8 @@ def _without(these: list[str], those: list[str]) -> list[str]:
     return found
 
 
-def _version(variant: NightVariant) -> str:
-    return variant.spec.version if variant.facts is None else variant.facts.version
-
-
 def _pairs(values: Mapping[str, Any]) -> list[str]:
     return [f"{name}={value}" for name, value in sorted(values.items())]
-
-
-def _jars(facts: EngineFacts) -> list[str]:
-    return _pairs({name: digest[:_DIGEST] for name, digest in facts.jars.items()})
-
-
-def _heap(spec: VariantSpec) -> str:
-    """Return a variant's own heap; a change of all variants' heap begins a new era."""
-    return "that of all" if spec.heap_mb is None else f"{spec.heap_mb} MiB"
-
-
-def _hosts(target: TargetSpec | None) -> str:
-    return "" if target is None else " ".join(target.hosts)
 
 
 def _words(value: object) -> str:

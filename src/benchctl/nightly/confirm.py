@@ -9,7 +9,7 @@ import msgspec
 
 from benchctl.errors import BenchctlError, ExitCode
 from benchctl.nightly.detection import night_of, number_of, same_engine
-from benchctl.nightly.measure import profile_shifts, task_names
+from benchctl.nightly.measure import only_about, profile_shifts, task_names
 from benchctl.nightly.model import Confirmation, Finding, FindingStatus, NightRecord, NightVariant
 from benchctl.nightly.screening import DEFAULT_MARGIN
 from benchctl.nightly.suite import ConfirmLimits
@@ -104,16 +104,10 @@ class Confirmer:
     def _plan(self, findings: Sequence[Finding], pair: tuple[VariantSpec, VariantSpec]) -> Plan:
         """Return tonight's plan with two variants until what the findings are about is decided."""
         plan = self.record.plan
-        tasks = {_task(one) for one in findings}
-        named = {
-            plan.schedules[schedule].name for (schedule, _), name in task_names(plan).items() if name in tasks
-        }
-        # Without a restart between them, what ran before a challenge is part of what was measured.
-        kept = [one for one in plan.schedules if plan.restart == "never" or one.name in named]
         return msgspec.structs.replace(
             plan,
             variants=pair,
-            schedules=tuple(kept),
+            schedules=only_about(plan, {_task(one) for one in findings}),
             forks=self.limits.most_forks,
             index_builds=min(plan.index_builds, self.limits.most_forks),
             paired=True,

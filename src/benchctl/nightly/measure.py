@@ -2,7 +2,7 @@
 
 import hashlib
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -51,7 +51,7 @@ from benchctl.spec import settings_in
 from benchctl.stats.disturbed import disturbances
 from benchctl.stats.history import metrics_of
 from benchctl.stats.metrics import Metric, challenge_title, places, task_at
-from benchctl.track.model import Track
+from benchctl.track.model import Challenge, Track
 
 
 def figure_rows(
@@ -99,6 +99,17 @@ def task_names(plan: Plan) -> dict[Place, tuple[str, str]]:
         (schedule, task): (challenge_title(plan, schedule), plan.schedules[schedule].schedule[task].label)
         for schedule, task in places(plan)
     }
+
+
+def only_about(plan: Plan, tasks: Collection[tuple[str, str]]) -> tuple[Challenge, ...]:
+    """Return a plan's challenges that have some of these tasks, named as in `task_names`.
+
+    Without a restart between them all stay: what ran before a challenge is part of what was measured.
+    """
+    if plan.restart == "never":
+        return plan.schedules
+    wanted = {plan.schedules[place[0]].name for place, name in task_names(plan).items() if name in tasks}
+    return tuple(one for one in plan.schedules if one.name in wanted)
 
 
 def _figures(

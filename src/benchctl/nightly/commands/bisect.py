@@ -14,7 +14,7 @@ from benchctl.errors import UsageError
 from benchctl.home import resolve_home
 from benchctl.nightly.confirm import LAST_GOOD, TONIGHT
 from benchctl.nightly.folder import SuiteFolder, find_suite, recall
-from benchctl.nightly.measure import task_names
+from benchctl.nightly.measure import only_about, task_names
 from benchctl.nightly.model import Raised, alarms_of
 from benchctl.results.plan import Plan, VariantSpec
 from benchctl.results.store import RunStore
@@ -168,15 +168,7 @@ def _alarm(folder: SuiteFolder, number: int) -> Raised:
 
 def _plan(confirmed: Plan, raised: Raised, most: int) -> Plan:
     """Return the plan of the confirming run, with only the challenge in question if others stay the same."""
-    names = task_names(confirmed)
-    wanted = {
-        schedule for (schedule, _), name in names.items() if name == (raised.key.challenge, raised.key.task)
-    }
-    kept = [
-        one
-        for number, one in enumerate(confirmed.schedules)
-        if confirmed.restart == "never" or number in wanted
-    ]
+    kept = only_about(confirmed, {(raised.key.challenge, raised.key.task)})
     return msgspec.structs.replace(
-        confirmed, schedules=tuple(kept), forks=most, stop=None, evidence=None, index_builds=1
+        confirmed, schedules=kept, forks=most, stop=None, evidence=None, index_builds=1
     )
