@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchctl.minimize.candidates import Subset, most_questions, smallest, usual_questions
-from benchctl.stats.sequential import Answer
+from benchctl.stats.answers import Answer
 
 Judge = Callable[[Subset], Answer]
 

@@ -10,13 +10,11 @@ from benchctl.errors import BenchctlError
 from benchctl.minimize.record import (
     Decision,
     Effect,
-    FirstQuestion,
     MinimizeSpec,
-    RemovalQuestion,
-    interval_percent,
     log_ratios,
-    percent_of,
     require_values,
+    rule_of,
+    sign_of,
     values_of,
 )
 from benchctl.results.model import RunRecord
@@ -49,40 +47,28 @@ def decision(number: int, *ratios: float, phase: str = "whole", verdict: str = "
     )
 
 
-def odds(decisions: list[Decision], number: int, *ratios: float) -> float:
-    found = RemovalQuestion(SPEC, decisions, number).judge([math.log(ratio) for ratio in ratios]).log_odds
-    assert found is not None
-    return found
-
-
 BEGUN = decision(1, 1.4, 1.5, 1.45, 1.42, 1.48)
-PAIRS = (1.3, 1.35, 1.4)
+WHOLE = sum(math.log(ratio) for ratio in (1.4, 1.5, 1.45, 1.42, 1.48)) / 5
 
 
-def test_a_question_knows_those_before_it_and_none_behind_so_that_it_is_the_same_when_it_goes_on() -> None:
-    wild = decision(2, 0.5, 2.0, 1.0, phase="remove", verdict="absent")
-    alone = odds([BEGUN], 2, *PAIRS)
-    assert odds([BEGUN, wild], 2, *PAIRS) == alone
-    assert abs(odds([BEGUN, wild], 3, *PAIRS)) < abs(alone)
+def test_a_removal_is_told_from_no_effect_by_half_of_the_whole_one() -> None:
+    rule = rule_of(SPEC, [BEGUN], "remove", 2)
+    assert (rule.gone, rule.there, rule.middle) == pytest.approx((0, WHOLE, WHOLE / 2))
+    assert rule.beta == 0.05
 
 
-def test_half_of_the_effect_is_the_threshold_unless_another_is_asked_for() -> None:
-    half = math.exp(sum(math.log(one) for one in (1.4, 1.5, 1.45, 1.42, 1.48)) / 10)
-    assert odds([BEGUN], 2, *(half,) * 3) == pytest.approx(0, abs=1e-6)
-    asked_for = RemovalQuestion(msgspec.structs.replace(SPEC, by=0.3), [BEGUN], 2)
-    assert asked_for.judge([math.log(1.3)] * 3).log_odds == pytest.approx(0, abs=1e-6)
+def test_the_least_effect_that_counts_takes_the_place_of_none() -> None:
+    spec = msgspec.structs.replace(SPEC, by=0.3)
+    rule = rule_of(spec, [BEGUN], "remove", 2)
+    assert (rule.gone, rule.there, rule.middle) == pytest.approx((math.log(1.3), WHOLE, math.log(1.3)))
+    first = rule_of(spec, [], "whole", 1)
+    assert (first.gone, first.there, first.middle) == pytest.approx((math.log(1.3),) * 3)
 
 
-def test_later_questions_may_spend_less() -> None:
-    spent = [RemovalQuestion(SPEC, [BEGUN], number).alpha for number in (2, 3, 4)]
+def test_all_questions_together_spend_no_more_than_alpha() -> None:
+    spent = [rule_of(SPEC, [BEGUN], "remove", number).alpha for number in range(1, 2000)]
+    assert 0.0499 < sum(spent) < SPEC.alpha
     assert spent == sorted(spent, reverse=True)
-    assert FirstQuestion(SPEC, 1).alpha + sum(spent) < SPEC.alpha
-
-
-def test_few_pairs_have_no_odds() -> None:
-    said = RemovalQuestion(SPEC, [BEGUN], 2).judge([0.3, 0.3])
-    assert (said.verdict, said.log_odds) == ("measuring", None)
-    assert said.log_odds_needed == pytest.approx(-math.log(RemovalQuestion(SPEC, [BEGUN], 2).alpha))
 
 
 SLOWER = Effect("range", "slower", "es")
@@ -120,9 +106,8 @@ def test_times_turn_over_what_rates_say() -> None:
     whole, alone = run("sort", "range", forks=es(20.0)), run("range", forks=es(10.0))
     found = values_of([whole, alone], SLOWER, SERVICE_TIME)
     assert log_ratios(found, SLOWER, SERVICE_TIME) == pytest.approx((math.log(2),))
-    assert percent_of(math.log(2), SLOWER, SERVICE_TIME) == pytest.approx(100)
-    assert percent_of(math.log(2), SLOWER, THROUGHPUT) == pytest.approx(-50)
-    assert percent_of(math.log(2), FASTER, SERVICE_TIME) == pytest.approx(-50)
+    assert sign_of(SLOWER, SERVICE_TIME) == sign_of(FASTER, THROUGHPUT) == 1
+    assert sign_of(SLOWER, THROUGHPUT) == sign_of(FASTER, SERVICE_TIME) == -1
 
 
 def test_variants_are_taken_from_the_same_run() -> None:
@@ -139,16 +124,6 @@ def test_a_block_without_a_figure_is_no_pair() -> None:
     whole = make_record("r", plan=whole.plan, forks=(*whole.forks, silent, still))
     alone = run("range", forks=es(10.0, 10.0, 10.0, 10.0))
     assert len(values_of([whole, alone], SLOWER, THROUGHPUT).contender) == 2
-
-
-def test_an_interval_is_in_the_metric_s_own_direction() -> None:
-    mean, low, high = interval_percent([0.6, 0.7, 0.8], SLOWER, THROUGHPUT)
-    assert mean == pytest.approx(100 * math.expm1(-0.7))
-    assert low is not None
-    assert high is not None
-    assert low < mean < high < 0  # type: ignore[operator]
-    assert interval_percent([], SLOWER, THROUGHPUT) == (None, None, None)
-    assert interval_percent([0.7], SLOWER, THROUGHPUT)[1:] == (None, None)
 
 
 def test_one_failed_fork_may_be_bad_luck_and_two_are_not() -> None:

@@ -13,13 +13,11 @@ from benchctl.minimize.candidates import Subset, smallest
 from benchctl.minimize.record import (
     Decision,
     Effect,
-    FirstQuestion,
     MinimizeSpec,
     Phase,
-    Question,
-    RemovalQuestion,
+    rule_of,
 )
-from benchctl.stats.sequential import Answer
+from benchctl.stats.answers import Answer, answer
 
 SEARCHES = 150
 TASKS = 6
@@ -59,20 +57,21 @@ class Search:
             alpha=0.05,
         )
         self.decisions: list[Decision] = []
-        first = FirstQuestion(self.spec, 1)
         self.kept: frozenset[int] | None = None
-        if self.ask("whole", tuple(range(TASKS)), first) == "present":
-            self.kept = frozenset(smallest(TASKS, self.judge, needs_some=True))
+        if self.ask("whole", tuple(range(TASKS))) == "present":
+            self.kept = frozenset(smallest(TASKS, lambda steps: self.ask("remove", steps), needs_some=True))
 
-    def judge(self, subset: Subset) -> Answer:
-        question = RemovalQuestion(self.spec, self.decisions, len(self.decisions) + 1)
-        return self.ask("remove", subset, question)
-
-    def ask(self, phase: Phase, steps: Subset, question: Question) -> Answer:
+    def ask(self, phase: Phase, steps: Subset) -> Answer:
+        number = len(self.decisions) + 1
+        rule = rule_of(self.spec, self.decisions, phase, number)
+        others = [
+            [math.log(left / right) for left, right in zip(one.contender, one.reference, strict=True)]
+            for one in self.decisions
+        ]
         contender: list[float] = []
         reference: list[float] = []
         pairs: list[float] = []
-        while (verdict := question.judge(pairs).verdict) == "measuring":
+        while not pairs or (verdict := answer(pairs, others, rule)) == "measuring":
             # Host and block are what both forks of a pair share.
             block = 10 * math.exp(self.random.normal(0, DRIFT))
             noise = self.random.normal(0, self.cv, 2) + SLOW_MODE * (self.random.random(2) < self.slow)
@@ -81,7 +80,7 @@ class Search:
             pairs.append(math.log(contender[-1] / reference[-1]))
         self.decisions.append(
             Decision(
-                number=len(self.decisions) + 1,
+                number=number,
                 phase=phase,
                 short=False,
                 steps=steps,

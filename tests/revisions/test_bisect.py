@@ -213,7 +213,7 @@ def test_the_table_lists_every_question(tmp_path: Path):
     lines = render_bisection(record, "markdown").splitlines()
     assert lines[0] == "### range: throughput, point against the other, pairs of forks"
     rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines if line.startswith("| ")][1:]
-    assert [(row[0], row[1], row[2], row[6]) for row in rows if row[0].isdecimal()] == [
+    assert [(row[0], row[1], row[2], row[5]) for row in rows if row[0].isdecimal()] == [
         ("1", "p31", "p0", "yes"),
         ("2", "p15", "p0", "no"),
         ("3", "p23", "p0", "yes"),

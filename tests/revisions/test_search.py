@@ -12,9 +12,9 @@ from benchctl.revisions.search import (
     Asked,
     Found,
     Question,
+    answer_question,
     doubts,
     is_part,
-    judge_question,
     narrowed,
     next_question,
     questions_at_most,
@@ -37,7 +37,7 @@ def searched(levels: Sequence[float], seed: int, unusable: Mapping[int, str] | N
         while verdict == "measuring":
             difference = levels[question.point] - levels[question.against]
             pairs.append(difference + random.normal(0, CV) - random.normal(0, CV))
-            verdict = judge_question(len(levels), question, pairs, asked, MOST).verdict
+            verdict = answer_question(len(levels), question, pairs, asked, MOST)
         asked.append(Asked(question, tuple(pairs), verdict))
     return asked
 

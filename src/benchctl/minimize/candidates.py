@@ -13,7 +13,7 @@ import msgspec
 from benchctl.errors import UsageError
 from benchctl.minimize.record import Direction, Effect
 from benchctl.nearest import suggestion
-from benchctl.stats.sequential import Answer
+from benchctl.stats.answers import Answer
 from benchctl.track.model import Challenge, Task, TrackOperation
 
 # The effect that is to stay, in a sentence: `range slower than fresh`, `range slower on os than on es`.

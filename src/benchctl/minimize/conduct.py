@@ -1,6 +1,5 @@
 """A search from its check to its end: question after question, each on disk before the next, resumable."""
 
-import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -19,27 +18,24 @@ from benchctl.minimize.candidates import (
 )
 from benchctl.minimize.record import (
     Decision,
-    FirstQuestion,
     MinimizeFolder,
     MinimizeRecord,
     MinimizeSpec,
     Phase,
-    Question,
-    RemovalQuestion,
-    interval_percent,
     log_ratios,
     require_values,
+    rule_of,
+    sign_of,
     values_of,
 )
-from benchctl.report.numbers import counted, duration, percent, signed_percent
+from benchctl.report.numbers import counted, duration, signed_percent
 from benchctl.results.model import RunRecord
 from benchctl.results.plan import Plan
 from benchctl.run.bench import Observer
 from benchctl.run.questions import Job, Measurer, all_begun, failure, seconds_of
+from benchctl.stats.answers import MIN_PAIRS, Answer, Pairs, Rule, answer, percents
 from benchctl.stats.history import History
-from benchctl.stats.inference import cv_of, mde_paired
 from benchctl.stats.metrics import metric_of
-from benchctl.stats.sequential import LEAST_PAIRS, Answer, level_of_look
 from benchctl.track.model import Challenge, Task, Track
 from benchctl.track.schedule import challenge_text
 
@@ -113,17 +109,14 @@ def new_search(folder_of: MinimizeFolder, plan: Plan, spec: MinimizeSpec) -> Min
 # What it is going to take: before it starts, and once it knows its effect.
 
 
-_ROOT_TWO = 2**0.5
-
-
 def start_forecast(spec: MinimizeSpec, candidates: Candidates, plan: Plan, history: History) -> Iterator[str]:
-    """Lines before the first fork: number of questions, duration of a block, precision of the first one."""
+    """Lines before the first fork: number of questions and duration of a block."""
     count = len(candidates.front)
     needs_some = not spec.effect.against
     usual = 2 + usual_questions(count, needs_some=needs_some)
     yield (
         f"{counted(count, 'step')} before {candidates.target.label}: about {usual} questions where two of "
-        f"them matter, at most {2 + most_questions(count)}; each takes from {LEAST_PAIRS} to "
+        f"them matter, at most {2 + most_questions(count)}; each takes from {MIN_PAIRS} to "
         f"{spec.most_forks} pairs of forks"
     )
     known = history.block_s(plan)
@@ -134,36 +127,6 @@ def start_forecast(spec: MinimizeSpec, candidates: Candidates, plan: Plan, histo
         yield (
             f"the schedule's own rates make a fork of the whole last at least {duration(least)}: cut counts "
             "(--prefix-iterations, or --param target_throughput=0) if that is too long"
-        )
-    task = candidates.challenge.schedule.index(candidates.target)
-    spread = history.noise((0, task), metric_of(spec.metric), plan.variants[0])
-    if spread is not None:
-        level = level_of_look(FirstQuestion(spec, 1).alpha, spec.most_forks)
-        seen = mde_paired(spec.most_forks, spread.sd * _ROOT_TWO, alpha=2 * level)
-        yield (
-            f"forks of {candidates.target.label} had a CV of {percent(100 * cv_of(spread.sd))} here: "
-            f"effects from {percent(100 * math.expm1(seen))} would be confirmed"
-        )
-
-
-def removal_forecast(
-    begun: Decision, question: RemovalQuestion, count: int, *, needs_some: bool
-) -> Iterator[str]:
-    """Lines once the effect is known: number of remaining questions, their pairs, and how long that takes."""
-    questions = usual_questions(count, needs_some=needs_some)
-    if not questions:
-        return
-    pairs = question.expected_pairs
-    block_s = begun.seconds / max(1, len(begun.contender))
-    yield (
-        f"about {counted(questions, 'question')} more if two steps matter, each of about "
-        f"{counted(pairs, 'pair')} of forks: {duration(questions * pairs * block_s)} at most, less as the "
-        "schedule gets shorter"
-    )
-    if question.hopeless:
-        yield (
-            "forks differ so much that many questions will stay open, and their tasks be kept: longer tasks "
-            "(--param iterations=...), more documents or more --forks make it better"
         )
 
 
@@ -263,9 +226,6 @@ class _Search:
         self._adopt(begun.steps, short=begun.short)
         count = len(self._context.candidates.front)
         needs_some = not self._effect.against
-        question = RemovalQuestion(self._spec, self._record.decisions, begun.number + 1)
-        for line in removal_forecast(begun, question, count, needs_some=needs_some):
-            self._context.observer.note(line)
         kept = smallest(count, lambda subset: self._removed(subset, begun), needs_some=needs_some)
         self._adopt(kept, short=begun.short)
         self._save(status="complete", minimal=True)
@@ -318,12 +278,10 @@ class _Search:
         return decision
 
     def _measured(self, decision: Decision) -> Decision:
-        question: Question
-        if decision.phase == "remove":
-            question = RemovalQuestion(self._spec, self._record.decisions, decision.number)
-        else:
-            question = FirstQuestion(self._spec, decision.number)
-        decision = msgspec.structs.replace(decision, alpha=question.alpha)
+        before = [one for one in self._record.decisions if one.number < decision.number]
+        rule = rule_of(self._spec, before, decision.phase, decision.number)
+        others = [log_ratios(one, self._effect, self._metric) for one in before]
+        decision = msgspec.structs.replace(decision, alpha=rule.alpha)
 
         def started(runs: tuple[str, ...]) -> None:
             nonlocal decision
@@ -334,7 +292,7 @@ class _Search:
 
         def enough(records: Sequence[RunRecord]) -> str:
             self._require_same_documents(records[0].plan)
-            seen = self._seen(decision, records, question)
+            seen = self._seen(decision, records, rule, others)
             self._keep(seen)
             return "" if seen.verdict == "measuring" else f"question {seen.number}: {seen.verdict}"
 
@@ -346,7 +304,7 @@ class _Search:
             left_s=None if self._context.budget_s is None else self._left_s,
         )
         records = self._context.measurer.measure(job)
-        decision = self._seen(decision, records, question)
+        decision = self._seen(decision, records, rule, others)
         if decision.verdict == "measuring" and all_begun(records):
             decision = msgspec.structs.replace(decision, verdict="undecided", reason="too few values")
         self._keep(decision)
@@ -356,13 +314,14 @@ class _Search:
             require_values(values_of(records, self._effect, self._metric), self._effect.task)
         return decision
 
-    def _seen(self, decision: Decision, records: Sequence[RunRecord], question: Question) -> Decision:
+    def _seen(
+        self, decision: Decision, records: Sequence[RunRecord], rule: Rule, others: Sequence[Pairs]
+    ) -> Decision:
         """A decision updated from its runs."""
         values = values_of(records, self._effect, self._metric)
         pairs = log_ratios(values, self._effect, self._metric)
-        mean, low, high = interval_percent(pairs, self._effect, self._metric)
-        judged = question.judge(pairs)
-        verdict, reason = judged.verdict, ""
+        mean, low, high = percents(pairs, others, sign_of(self._effect, self._metric))
+        verdict, reason = answer(pairs, others, rule) if pairs else "measuring", ""
         if verdict == "undecided":
             reason = f"no answer after {len(pairs)} pairs of forks"
         elif verdict == "measuring" and (broken := failure(records)):
@@ -376,8 +335,6 @@ class _Search:
             effect_percent=mean,
             low_percent=low,
             high_percent=high,
-            log_odds=judged.log_odds,
-            log_odds_needed=judged.log_odds_needed,
             seconds=seconds_of(records),
         )
 

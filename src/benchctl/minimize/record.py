@@ -13,21 +13,11 @@ from benchctl.results.folders import Shelf, read_versioned, readable, write_vers
 from benchctl.results.model import RunRecord
 from benchctl.results.plan import Plan
 from benchctl.results.store import RunStore
+from benchctl.stats.answers import Rule, Verdict
 from benchctl.stats.metrics import Metric, block_values, collect, metric_of, task_at
-from benchctl.stats.sequential import (
-    Judgement,
-    Rule,
-    Verdict,
-    confirm,
-    estimate,
-    expected_pairs,
-    judge,
-    spent_alpha,
-    standardised_gap,
-)
 from benchctl.track.model import Challenge
 
-MINIMIZE_VERSION = 2
+MINIMIZE_VERSION = 3
 
 Direction = Literal["slower", "faster"]
 Phase = Literal["whole", "shorten", "remove"]
@@ -62,12 +52,9 @@ class Decision(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="
     runs: tuple[str, ...] = ()  # relative to the search's folder: the schedule's, then the fresh node's
     contender: tuple[float, ...] = ()  # one value per block that both finished
     reference: tuple[float, ...] = ()
-    effect_percent: float | None = None  # contender / reference - 1, with its 95 % interval over pairs
+    effect_percent: float | None = None  # contender / reference - 1, with its 95 % interval in spite of looks
     low_percent: float | None = None
     high_percent: float | None = None
-    # How much likelier the pairs are with the effect than without; None if t-tests decide.
-    log_odds: float | None = None
-    log_odds_needed: float | None = None  # to call it present
     alpha: float = 0.0  # spent: chance of calling it present wrongly
     seconds: float = 0.0  # of its forks, failed ones included
 
@@ -204,30 +191,15 @@ def values_of(records: Sequence[RunRecord], effect: Effect, metric: Metric) -> V
 
 def log_ratios(values: Values | Decision, effect: Effect, metric: Metric) -> tuple[float, ...]:
     """ln(contender / reference), with the sign of the effect: more of it is more."""
-    sign = -1.0 if (effect.direction == "slower") == metric.higher_is_better else 1.0
+    sign = sign_of(effect, metric)
     return tuple(
         sign * math.log(left / right) for left, right in zip(values.contender, values.reference, strict=True)
     )
 
 
-def percent_of(log_ratio: float, effect: Effect, metric: Metric) -> float:
-    """Such a log ratio, as contender / reference - 1 in percent."""
-    sign = -1.0 if (effect.direction == "slower") == metric.higher_is_better else 1.0
-    return 100 * math.expm1(sign * log_ratio)
-
-
-def interval_percent(
-    pairs: Sequence[float], effect: Effect, metric: Metric
-) -> tuple[float | None, float | None, float | None]:
-    """Effect, lower and upper end of its 95 % interval, percent; None if unknown."""
-    if not pairs:
-        return None, None, None
-    found = estimate(pairs)
-    mean = percent_of(found.mean, effect, metric)
-    if not math.isfinite(found.low):
-        return mean, None, None
-    low, high = sorted(percent_of(end, effect, metric) for end in (found.low, found.high))
-    return mean, low, high
+def sign_of(effect: Effect, metric: Metric) -> float:
+    """Return -1 for an effect that makes values smaller, else 1."""
+    return -1.0 if (effect.direction == "slower") == metric.higher_is_better else 1.0
 
 
 def require_values(values: Values, task: str) -> None:
@@ -252,55 +224,26 @@ ALPHA = 0.05
 """Chance that any question of a search says `present` where the effect is gone."""
 
 
-class FirstQuestion:
-    """Is there an effect to begin with? A t-test at few looks."""
+def rule_of(spec: MinimizeSpec, decisions: Sequence[Decision], phase: Phase, number: int) -> Rule:
+    """Return when a question is answered.
 
-    def __init__(self, spec: MinimizeSpec, number: int) -> None:
-        self.alpha = spent_alpha(spec.alpha, number)
-        self._least = math.log1p(spec.by or 0.0)
-        self._most = spec.most_forks
-
-    def judge(self, pairs: Sequence[float]) -> Judgement:
-        """Judge these pairs."""
-        return Judgement(confirm(pairs, self._least, self.alpha, self._most) or "measuring")
-
-
-class RemovalQuestion:
-    """Does it persist? A sequential test between the earlier effect and none, about their threshold.
-
-    Of the decisions before it, one found the effect.
+    The first ones ask whether there is more than the least effect that counts. Later ones tell that, or by
+    default no effect, from the whole effect that an earlier decision found.
     """
-
-    def __init__(self, spec: MinimizeSpec, decisions: Sequence[Decision], number: int) -> None:
-        metric = metric_of(spec.metric)
-        groups = [log_ratios(one, spec.effect, metric) for one in decisions if one.number < number]
-        found = next(one for one in decisions if one.phase != "remove" and one.verdict == "present")
-        whole = log_ratios(found, spec.effect, metric)
-        # Half of it persists, or as much as was asked for.
-        threshold = sum(whole) / len(whole) / 2 if spec.by is None else math.log1p(spec.by)
-        self.alpha = spent_alpha(spec.alpha, number)
-        self._rule = Rule(
-            threshold=threshold,
-            gap=threshold,
-            standardised_gap=standardised_gap(threshold, groups),
-            alpha=self.alpha,
-            beta=BETA,
-            most=spec.most_forks,
-        )
-
-    def judge(self, pairs: Sequence[float]) -> Judgement:
-        """Judge these pairs."""
-        return judge(pairs, self._rule)
-
-    @property
-    def expected_pairs(self) -> int:
-        """Rough number of pairs that it takes, at most its limit."""
-        return min(expected_pairs(self._rule.standardised_gap, self.alpha), self._rule.most)
-
-    @property
-    def hopeless(self) -> bool:
-        """Return whether pairs differ so much that the limit will usually come before an answer."""
-        return expected_pairs(self._rule.standardised_gap, self.alpha) > self._rule.most
+    least, alpha = math.log1p(spec.by or 0.0), spent_alpha(spec.alpha, number)
+    if phase != "remove":
+        return Rule(least, least, least, alpha, alpha, spec.most_forks)
+    begun = next(one for one in decisions if one.phase != "remove" and one.verdict == "present")
+    pairs = log_ratios(begun, spec.effect, metric_of(spec.metric))
+    whole = sum(pairs) / len(pairs)
+    # Half of it persists, or as much as was asked for.
+    middle = whole / 2 if spec.by is None else least
+    return Rule(least, whole, middle, alpha, BETA, spec.most_forks)
 
 
-Question = FirstQuestion | RemovalQuestion
+def spent_alpha(alpha: float, number: int) -> float:
+    """Return the share of alpha of the question with this number, from 1: the sum over all of them is alpha.
+
+    A search does not know how many questions it is going to have, so they get 6 / (pi k)^2 each.
+    """
+    return alpha * 6.0 / (math.pi * number) ** 2

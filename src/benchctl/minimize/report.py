@@ -11,11 +11,9 @@ from benchctl.report.formats import planning_item
 from benchctl.report.grid import INTERVAL, Cell, Grid, bounds, grid_table, worded
 from benchctl.report.layout import Command
 from benchctl.report.numbers import (
-    NOT_AVAILABLE,
     duration,
     interval,
     json_text,
-    odds,
     percent,
     signed_percent,
 )
@@ -24,8 +22,8 @@ from benchctl.stats.metrics import metric_of
 from benchctl.track.schedule import challenge_text
 
 _CSV_COLUMNS = (
-    "number", "phase", "short", "verdict", "effect_percent", "low_percent", "high_percent", "log_odds",
-    "log_odds_needed", "alpha", "seconds",
+    "number", "phase", "short", "verdict", "effect_percent", "low_percent", "high_percent", "alpha",
+    "seconds",
 )  # fmt: skip
 _ASKED = {"whole": "the whole schedule", "shorten": "counts cut"}
 
@@ -97,7 +95,7 @@ def _conclusion(record: MinimizeRecord) -> list[str]:
 def _decisions_grid(record: MinimizeRecord) -> Grid:
     metric = metric_of(record.spec.metric)
     against = record.spec.effect.against or "a fresh node"
-    columns = ("#", "Left", worded("Without"), "Diff %", INTERVAL, "Odds", worded("Answer"), "Pairs", "Time")
+    columns = ("#", "Left", worded("Without"), "Diff %", INTERVAL, worded("Answer"), "Pairs", "Time")
     who = f"{record.spec.effect.task} on {record.spec.effect.variant}"
     title = f"{who} against {against}: {metric.title}, pairs of forks"
     return Grid.of(title, columns, (_line(one) for one in record.decisions))
@@ -124,12 +122,12 @@ def _below(ended: Ended) -> list[str | Command]:
     counts = (
         "half of what the first question found" if record.spec.by is None else percent(100 * record.spec.by)
     )
+    gone = "0" if record.spec.by is None else "that"
     explained = (
-        "Odds: how much likelier the pairs are if the effect is there than if it is gone, with the least "
-        f"that it takes to remove something. An effect counts from {counts}. With a chance of "
-        f"{percent(100 * record.spec.alpha)} at most, over all questions together, a needed step went; "
-        "what stays open is kept. Intervals are plain 95 % t intervals over pairs, which share a block; they "
-        "decide nothing."
+        f"An effect counts from {counts}. It is present when its interval excludes {gone}, and absent when "
+        "the interval excludes the whole effect; what stays open is kept. Intervals hold after any number "
+        "of pairs; questions share their error, so each takes a wider one than the 95 % shown. With a chance "
+        f"of {percent(100 * record.spec.alpha)} at most, over all questions, a needed step was removed."
     )
     files = [f"Challenge file: {path}" for path in ended.files]
     commands = [Command(purpose, line) for purpose, line in ended.commands.items()]
@@ -147,16 +145,12 @@ def _effect_words(decision: Decision) -> str:
 
 def _line(one: Decision) -> tuple[Cell | str, ...]:
     without = ", ".join(one.removed) or _ASKED.get(one.phase, "")
-    evidence = NOT_AVAILABLE
-    if one.log_odds is not None and one.log_odds_needed is not None:
-        evidence = f"{odds(one.log_odds)} ({odds(one.log_odds_needed)})"
     return (
         str(one.number),
         str(len(one.steps)),
         without,
         signed_percent(one.effect_percent),
         bounds(one.low_percent, one.high_percent),
-        evidence,
         "not answered yet" if one.verdict == "measuring" else one.verdict,
         str(len(one.contender)),
         duration(one.seconds),

@@ -31,8 +31,6 @@ NOT_AVAILABLE = "n/a"
 _DIGITS = 4
 _MOST_DECIMALS = 10
 _LEAST_P = 0.001
-_MOST_LOG_ODDS = math.log(1e6)
-_LEAST_LOG_ODDS = math.log(1e-3)
 _LARGE = 10_000
 _HUGE_PERCENT = 1000
 _MIB_IN_GIB = 1024
@@ -103,16 +101,6 @@ def p_value(p: float | None) -> str:
     if p is None:
         return NOT_AVAILABLE
     return f"<{_LEAST_P}" if p < _LEAST_P else f"{p:.3f}"
-
-
-def odds(log_odds: float) -> str:
-    """Return odds from their logarithm: `812`, `0.03`; at most a million, at least a thousandth."""
-    if log_odds > _MOST_LOG_ODDS:
-        return ">1,000,000"
-    if log_odds < _LEAST_LOG_ODDS:
-        return "<0.001"
-    value = math.exp(log_odds)
-    return f"{value:,.0f}" if value >= 10 else f"{value:.2g}"  # noqa: PLR2004 - two digits
 
 
 def counted(count: int, word: str) -> str:

@@ -21,11 +21,12 @@ from benchctl.revisions.search import (
     BisectionFolder,
     Phase,
     Question,
-    judge_question,
+    answer_question,
     next_question,
 )
 from benchctl.run.bench import Observer
 from benchctl.run.questions import Job, Measurer, all_begun, failure
+from benchctl.stats.answers import percents
 from benchctl.stats.metrics import block_values, collect, metric_of, task_at
 
 _CAN_BE_SKIPPED: tuple[Phase, ...] = ("halve", "before", "after")
@@ -136,10 +137,9 @@ class _Bisecting:
             if all_begun(records):
                 keep(msgspec.structs.replace(answer, verdict="undecided"))
         if answer.verdict != "measuring":
-            told = (
-                f"{signed_percent(answer.percent[0])} % after {counted(len(answer.pairs), 'pair')} of forks"
-            )
-            note(f"question {number}: {ANSWERS[answer.verdict]}, {told}, {duration(answer.seconds)}")
+            effect, pairs = signed_percent(answer.effect_percent), counted(len(answer.pairs), "pair")
+            told = f"{effect} % after {pairs} of forks, {duration(answer.seconds)}"
+            note(f"question {number}: {ANSWERS[answer.verdict]}, {told}")
         return answer
 
     def _check(self, question: Question, records: Sequence[RunRecord]) -> None:
@@ -163,13 +163,15 @@ class _Bisecting:
         if not pairs:
             return answer
         count, most = len(self._record.points), self._record.most
-        judged = judge_question(count, answer.question, pairs, self._record.asked, most)
+        asked = [one for one in self._record.asked if one.question != answer.question]
+        mean, low, high = percents(pairs, [one.pairs for one in asked])
         return msgspec.structs.replace(
             answer,
             pairs=pairs,
-            verdict=judged.verdict,
-            log_odds=judged.log_odds,
-            log_odds_needed=judged.log_odds_needed,
+            verdict=answer_question(count, answer.question, pairs, asked, most),
+            effect_percent=mean,
+            low_percent=low,
+            high_percent=high,
         )
 
     def _pairs(self, record: RunRecord) -> tuple[float, ...]:

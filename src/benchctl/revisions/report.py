@@ -5,12 +5,10 @@ from collections.abc import Iterator
 from benchctl.report.formats import planning_item
 from benchctl.report.grid import INTERVAL, Cell, Grid, bounds, grid_table, worded
 from benchctl.report.numbers import (
-    NOT_AVAILABLE,
     counted,
     duration,
     interval,
     json_text,
-    odds,
     percent,
     signed_percent,
 )
@@ -35,7 +33,6 @@ _COLUMNS = (
     worded("Against"),
     "Diff %",
     INTERVAL,
-    "Odds",
     worded("Differs"),
     "Pairs",
     "Time",
@@ -73,13 +70,11 @@ def render_bisection(record: Bisection, output_format: str = "text", *, width: i
 
 
 def _line(record: Bisection, number: int, one: Answer) -> Iterator[Cell | str]:
-    mean, low, high = one.percent
     yield str(number)
     yield record.points[one.question.point].name
     yield record.points[one.question.against].name
-    yield signed_percent(mean)
-    yield bounds(low, high)
-    yield NOT_AVAILABLE if one.log_odds is None else odds(one.log_odds)
+    yield signed_percent(one.effect_percent)
+    yield bounds(one.low_percent, one.high_percent)
     yield _WORDS[one.verdict]
     yield str(len(one.pairs))
     yield duration(one.seconds)
@@ -94,9 +89,9 @@ def _conclusion(record: Bisection) -> Iterator[str]:
     found = narrowed(len(points), asked)
     first, before = points[found.first], points[found.before]
     step = Question("step", found.first, found.before)
-    mean, low, high = next((one for one in record.answers if one.question == step), record.answers[0]).percent
-    size = f"{metric_of(record.metric).title} of {record.task} {signed_percent(mean)} %"
-    size = f"{size} ({interval(low, high)})"
+    shown = next((one for one in record.answers if one.question == step), record.answers[0])
+    size = f"{metric_of(record.metric).title} of {record.task} {signed_percent(shown.effect_percent)} %"
+    size = f"{size} ({interval(shown.low_percent, shown.high_percent)})"
     if between := found.first - found.before - 1:
         yield (
             f"The change comes behind {before}, and with {first} at the latest: {size}. "
@@ -107,7 +102,7 @@ def _conclusion(record: Bisection) -> Iterator[str]:
     for one in doubts(len(points), asked):
         yield f"Doubt: {_doubt(record, one)}."
     if is_part(len(points), asked):
-        whole = signed_percent(record.answers[0].percent[0])
+        whole = signed_percent(record.answers[0].effect_percent)
         yield f"Doubt: that is only a part of {whole} % between the ends; the rest changes elsewhere."
     if not record.complete:
         yield f"It is not finished: {open_matter(record)}. The same command goes on."
@@ -131,8 +126,9 @@ def _below(record: Bisection) -> Iterator[str]:
         "and near normal; whether there are further steps is checked at single points only."
     )
     yield (
-        "Odds: how much likelier the pairs are if the point differs by as much as the ends do than if it "
-        "does not. Intervals are plain 95 % t intervals over pairs; they decide nothing."
+        "A point differs when its interval excludes 0, and does not when it excludes the ends' difference. "
+        "Intervals hold after any number of pairs; questions share their error, so each takes a wider one "
+        "than the 95 % shown."
     )
     for number, reason in sorted(record.skipped.items()):
         yield f"Skipped: {record.points[number]}: {reason.splitlines()[0]}"
