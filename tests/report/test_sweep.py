@@ -13,7 +13,7 @@ from benchctl.stats.analyse import analyse_run
 from benchctl.stats.compare import adjust
 from benchctl.stats.sweep import Bounded, SweepAxis, SweepCurve
 from builders import ES
-from sweeps import AXIS, compared, crossing_curve, forks, make_curve, swept_record
+from sweeps import AXIS, compared, forks, make_curve, swept_record, two_laws
 
 NAMES = SweepAxis("index.refresh_interval", ("1s", "30s", "off"), fixed="docs 1m")
 
@@ -33,7 +33,7 @@ def shown(curve: SweepCurve, width: int) -> list[str]:
 
 
 def test_every_point_is_shown_and_what_they_add_up_to():
-    assert shown(crossing_curve(), 80) == [
+    assert shown(two_laws(), 80) == [
         "big5: range, p90 service time by clients, ms (lower is better; mean, its 95 %",
         "interval)",
         "clients         es         os Diff % 95 % interval      p Verdict",
@@ -60,14 +60,8 @@ def test_every_point_is_shown_and_what_they_add_up_to():
         "        4 to 8      0.61   0.60 to 0.62",
         "os - es 1 to 8     -0.30 -0.31 to -0.28 not refuted (p 1.000)",
         "",
-        "big5: range, p90 service time by clients: where lines cross, clients",
-        "Variants Means cross at 95 % interval Faster below Faster above Crossing",
-        "────────────────────────────────────────────────────────────────────────────────",
-        "os, es                3  2.87 to 3.13 es           os           shown (p <0.001)",
-        "",
         "os against es by clients: slower from 1 to 2 (+12.8 to +38.2 %), faster from 4",
-        "to 8 (-25.5 to -8.2 %). They cross at 3 clients (95 % 2.87 to 3.13): es is",
-        "faster below, os above.",
+        "to 8 (-25.5 to -8.2 %).",
         "Growth exponent in clients: es 0.90 (0.89 to 0.91), os 0.60 (0.59 to 0.62), os",
         "against es -0.30 (-0.31 to -0.28).",
     ]
@@ -78,7 +72,6 @@ def test_what_is_held_is_less_and_not_faster():
     curve = make_curve(values, metric="heap")
     (answer, *_) = sweep_answer(curve)
     assert "more from 1 to 8" in answer
-    assert "They do not cross: es has less at and between all points." in answer
     assert not [word for line in shown(curve, 120) for word in ("faster", "slower") if word in line.lower()]
 
 
@@ -87,20 +80,18 @@ def test_each_further_variant_has_its_answer_and_lines():
     answer = sweep_answer(curve)
     assert answer[0].startswith("os against es by clients: slower from 1 to 2 (")
     assert answer[1].startswith("es@9.2.0 against es by clients: faster from 1 to 8 (")
-    assert answer[1].endswith("They do not cross: es@9.2.0 is faster at and between all points.")
-    points, growth, crossings = sweep_grids(curve)
+    points, growth = sweep_grids(curve)
     assert points.spans[:3] == (3, 0, 0)
     assert points.titles == ("clients", "Variant", "Value", "Diff %", "95 % interval", "p", "Verdict")
     assert points.lines[2][6].verdict == "faster"
     assert [line[0].text for line in growth.lines if line[0].text] == [
         "es", "os", "es@9.2.0", "os - es", "es@9.2.0 - es",
     ]  # fmt: skip
-    assert [line[0].text for line in crossings.lines] == ["os, es", "es@9.2.0, es"]
 
 
 @pytest.mark.parametrize("width", [80, 100, 200])
 def test_it_keeps_to_the_width(width: int):
-    lines = [line for curve in (crossing_curve(), three(), by_name()) for line in shown(curve, width)]
+    lines = [line for curve in (two_laws(), three(), by_name()) for line in shown(curve, width)]
     assert max(map(len, lines)) <= width
 
 
@@ -131,24 +122,11 @@ def test_one_variant_has_values_and_growth():
     assert second.startswith("es is no power law (p <0.001): its exponent falls, 0.")
 
 
-def test_what_is_not_known_of_a_crossing_is_said():
-    equal = make_curve({"es": forks(lambda x: x, sd=0.2), "os": forks(lambda x: x, seed=2, sd=0.2)})
-    assert "A crossing is not excluded anywhere" in sweep_answer(equal)[0]
-    beyond = make_curve({"es": forks(lambda x: x), "os": forks(7.95, seed=2)})
-    assert "A crossing is not excluded above 7" in sweep_answer(beyond)[0]
-    (line,) = sweep_grids(beyond)[2].lines
-    assert line[2].text.startswith("above 7")
-    assert line[5].text == "not excluded"
-    few = make_curve({"es": forks(lambda x: x, blocks=2), "os": forks(3, seed=2, blocks=2)})
-    (line,) = sweep_grids(few)[2].lines
-    assert line[5].text == "not looked for: fewer than 3 blocks have all points"
-
-
 def test_forks_that_failed_are_counted_in_the_tables():
     os = forks(lambda x: 2 * x, seed=2)
     os[2] = {block: value for block, value in os[2].items() if block != 3}
     curve = make_curve({"es": forks(lambda x: x), "os": os}, comparisons=())
-    points, growth, _ = sweep_grids(curve)
+    points, growth = sweep_grids(curve)
     assert [line[3].text for line in points.lines] == ["6, 6", "6, 6", "6, 5", "6, 6"]
     lines = {line[0].text: line for line in growth.lines}
     assert lines["os"][4].text.endswith("1 block without all points left out")
@@ -160,18 +138,15 @@ def test_why_there_is_no_exponent_is_said():
     assert sweep_answer(curve)[1:] == [
         "No growth exponent of es, os: values may be 0, and nothing is a multiple of 0."
     ]
-    points, crossings = sweep_grids(curve)
+    (points,) = sweep_grids(curve)
     assert points.lines[0][1].text == "0"
-    assert len(crossings.lines) == 1
 
 
 def test_a_point_that_most_blocks_lack_is_named_where_it_matters():
     os = [*forks(lambda x: 2 * x, seed=2)[:3], {0: 16.0}]
     curve = make_curve({"es": forks(lambda x: x), "os": os}, comparisons=())
-    assert sweep_answer(curve)[0].endswith("es is faster at and between all points but 8.")
-    (line,) = sweep_grids(curve)[2].lines
-    assert line[5].text.startswith("none between the points; ")
-    assert line[5].text.endswith("without 8, which most blocks lack")
+    growth = {line[0].text: line for line in sweep_grids(curve)[1].lines}
+    assert growth["os - es"][4].text.endswith("without 8, which most blocks lack")
 
 
 def test_what_is_one_fork_has_no_interval_and_what_is_missing_no_value():
@@ -190,23 +165,23 @@ def test_doubts_are_numbered_where_there_are_notes():
     doubt = caveat.no_spread("fork")
     comparisons = compared({"es": forks(lambda x: x), "os": forks(lambda x: x, seed=2)}, "service_time_p90")
     comparisons[1] = [msgspec.structs.replace(comparisons[1][0], caveats=(doubt,))]
-    curve = crossing_curve(comparisons=comparisons)
+    curve = two_laws(comparisons=comparisons)
     assert "Notes" not in sweep_grids(curve)[0].titles
     grid = sweep_grids(curve, Notes((doubt,), ()))[0]
     assert [line[-1].text for line in grid.lines] == ["", "1", "", ""]
 
 
 def test_markdown_has_the_same_tables():
-    markdown = "\n".join(map(grid_table, sweep_grids(crossing_curve())))
+    markdown = "\n".join(map(grid_table, sweep_grids(two_laws())))
     assert "| clients | es | os | Diff % | 95 % interval | p | Verdict |" in markdown
-    assert "| os, es |" in markdown
+    assert "| os - es |" in markdown
 
 
 def test_undecided_points_are_told_as_such():
     values = {"es": forks(lambda x: x, sd=0.3), "os": forks(lambda x: x, seed=2, sd=0.3)}
     comparisons = [adjust(point) for point in compared(values, "service_time_p90")]
     (answer, _) = sweep_answer(make_curve(values, comparisons=comparisons))
-    assert answer.startswith("os against es by clients: inconclusive from 1 to 8. ")
+    assert answer == "os against es by clients: inconclusive from 1 to 8."
     assert len(AXIS.labels) == 4
 
 
@@ -218,7 +193,7 @@ def test_no_interval_of_a_mean_reaches_below_zero_or_is_told_as_a_percentage():
 
 
 @pytest.mark.parametrize(("blocks", "doubt"), [(3, "?"), (5, "")])
-def test_what_few_blocks_say_of_crossings_and_growth_is_not_to_be_quoted(blocks: int, doubt: str):
+def test_what_few_blocks_say_of_growth_is_not_to_be_quoted(blocks: int, doubt: str):
     curve = make_curve(
         {
             "es": forks(lambda x: 100 * x / (x + 3), sd=0.001, blocks=blocks),
@@ -226,20 +201,10 @@ def test_what_few_blocks_say_of_crossings_and_growth_is_not_to_be_quoted(blocks:
         }
     )
     answer = " ".join(sweep_answer(curve))
-    assert f"They cross{doubt} at " in answer
     assert f"Growth exponent{doubt} in clients: " in answer
     assert f"es is no power law{doubt} (p " in answer
-    _, growth, crossings = sweep_grids(curve)
+    _, growth = sweep_grids(curve)
     assert growth.lines[0][4].text.startswith(f"no{doubt}, it falls")
-    assert crossings.lines[0][5].text.startswith(f"shown{doubt} (p ")
-    apart = make_curve(
-        {
-            "es": forks(lambda x: x, sd=0.001, blocks=blocks),
-            "os": forks(lambda x: 2 * x, sd=0.001, blocks=blocks, seed=2),
-        }
-    )
-    assert f"They do not cross{doubt}: es is faster" in sweep_answer(apart)[0]
-    assert sweep_grids(apart)[2].lines[0][5].text == f"none{doubt} between the points"
 
 
 def test_what_weakens_a_point_weakens_what_is_said_of_the_curve():
@@ -251,7 +216,7 @@ def test_what_weakens_a_point_weakens_what_is_said_of_the_curve():
             msgspec.structs.replace(curve.lines[1], remarks=((), ("not warmed up",), (), ())),
         ),
     )
-    assert "They do not cross?: " in sweep_answer(weak)[0]
+    assert sweep_answer(weak)[-1].startswith("Growth exponent? in clients: ")
 
 
 @pytest.mark.parametrize(

@@ -71,7 +71,7 @@ def make_curve(
     return sweep_curve(values, axis, metric=metric, **more)
 
 
-def crossing_curve(**more: Any) -> SweepCurve:
+def two_laws(**more: Any) -> SweepCurve:
     """os grows more slowly than es, and is faster from 3 clients on."""
     return make_curve(
         {"es": forks(lambda x: 4 * x**0.9), "os": forks(lambda x: 4 * 3**0.3 * x**0.6, seed=2)}, **more

@@ -1,4 +1,4 @@
-"""Sweeps for readers: the answer in sentences, and tables of points, of growth and of crossings."""
+"""Sweeps for readers: the answer in sentences, and tables of points and of growth."""
 
 import math
 from collections import Counter
@@ -41,8 +41,8 @@ from benchctl.stats.analysis import Analysis
 from benchctl.stats.caveat import Caveat
 from benchctl.stats.compare import FORKS_FOR_QUOTING, Comparison
 from benchctl.stats.decisions import WITHOUT_VERDICT
-from benchctl.stats.metrics import HELD, metric_of
-from benchctl.stats.sweep import Bounded, Crossing, PowerLaw, SweepCurve, SweepPair
+from benchctl.stats.metrics import metric_of
+from benchctl.stats.sweep import Bounded, PowerLaw, SweepCurve
 
 _TWO = 2
 _WHOLE = 100
@@ -57,12 +57,13 @@ def sweep_title(curve: SweepCurve) -> str:
 
 
 def sweep_answer(curve: SweepCurve) -> list[str]:
-    """Return which variant is faster where and by how much, where they cross, and how fast each grows."""
-    sentences = []
-    for place, pair in enumerate(curve.pairs):
-        answers = " ".join(filter(None, (_where(curve, place), _crossing_text(curve, place, pair))))
-        if answers:
-            sentences.append(f"{pair.contender} against {pair.baseline} by {curve.axis.name}: {answers}")
+    """Return which variant is faster where and by how much, and how fast each grows."""
+    answers = ((pair, _where(curve, place)) for place, pair in enumerate(curve.pairs))
+    sentences = [
+        f"{pair.contender} against {pair.baseline} by {curve.axis.name}: {answer}"
+        for pair, answer in answers
+        if answer
+    ]
     return [*sentences, *_growth_sentences(curve)]
 
 
@@ -106,52 +107,12 @@ def _word(comparison: Comparison) -> str:
     return {"insufficient": "without a verdict", "n/a": "without a verdict"}.get(word, f"{word}{doubt}")
 
 
-def _crossing_text(curve: SweepCurve, place: int, pair: SweepPair) -> str:
-    axis, faster = curve.axis, "has less" if curve.metric in HELD else "is faster"
-    doubt = _doubt(curve, pair.growth, 0, 1 + place)
-    if pair.ahead:
-        but = f" but {', '.join(pair.growth.without)}" if pair.growth.without else ""
-        return f"They do not cross{doubt}: {pair.ahead} {faster} at and between all points{but}."
-    sentences = [
-        f"They cross{doubt} at {_at(one)} {axis.name} (95 % {_place(one.low)} to {_place(one.high)}): "
-        f"{one.below} {faster} below, {one.above} above."
-        for one in pair.crossings
-        if _shown(pair, one)
-    ]
-    open_ = [one for one in pair.crossings if not _shown(pair, one)]
-    if open_:
-        where = " and ".join(_within(one, f" {axis.name}") for one in open_)
-        means = " and ".join(_at(one) for one in open_ if one.estimates)
-        crossed = f", and the means cross at {means}" if means else ""
-        sentences.append(f"A crossing is not excluded {where}{crossed}.")
-    return " ".join(sentences)
-
-
 def _doubt(curve: SweepCurve, law: PowerLaw, *lines: int) -> str:
     """`?` behind what is not to be quoted: of few blocks, or of points that something weakens."""
     weak = law.blocks < FORKS_FOR_QUOTING or any(
         _remarks(curve, place, *lines) for place in range(len(curve.axis.labels))
     )
     return "?" if weak else ""
-
-
-def _shown(pair: SweepPair, one: Crossing) -> bool:
-    """Return whether the lines cross in this stretch beyond chance."""
-    return bool(pair.crosses and one.estimates and one.below and one.above and one.below != one.above)
-
-
-def _at(one: Crossing) -> str:
-    return " and ".join(map(_place, one.estimates))
-
-
-def _within(one: Crossing, unit: str = "") -> str:
-    if one.low is None and one.high is None:
-        return "anywhere"
-    if one.low is None:
-        return f"below {_place(one.high)}{unit}"
-    if one.high is None:
-        return f"above {_place(one.low)}{unit}"
-    return f"between {_place(one.low)} and {_place(one.high)}{unit}"
 
 
 def _growth_sentences(curve: SweepCurve) -> Iterator[str]:
@@ -201,14 +162,6 @@ def _exponent(found: Bounded, *, signed: bool = False) -> tuple[str, str]:
     return text(found.value), f"{text(ends[0])} to {text(ends[1])}" if len(ends) == _TWO else NOT_AVAILABLE
 
 
-def _place(number: float | None) -> str:
-    """A place on the axis, in three digits."""
-    if number is None:
-        return ""
-    rounded = float(f"{number:.3g}")
-    return f"{rounded:,.0f}" if abs(rounded) >= _WHOLE else f"{rounded:g}"
-
-
 def verdict(analysis: Analysis) -> str:
     """Return the first sentence of a report: task by task, or counted over the points of curves."""
     told = any(row.comparisons and not row.swept for row in analysis.rows) and not paired_points(analysis)
@@ -256,11 +209,11 @@ def all_results(analysis: Analysis, notes: Notes) -> Iterator[Grid | str]:
 
 
 def sweep_grids(curve: SweepCurve, notes: Notes | None = None) -> list[Grid]:
-    """Return all points; then growth and crossings, where there are any.
+    """Return all points; then growth, where there is any.
 
     `notes` are those that the doubts about comparisons are numbered by; without, there is no such column.
     """
-    return [grid for grid in (_points(curve, notes), _growth(curve), _crossings(curve)) if grid.lines]
+    return [grid for grid in (_points(curve, notes), _growth(curve)) if grid.lines]
 
 
 def _points(curve: SweepCurve, notes: Notes | None) -> Grid:
@@ -414,42 +367,3 @@ def _left_out(law: PowerLaw) -> str:
     blocks = f"{counted(law.left_out, 'block')} without all points left out" if law.left_out else ""
     points = f"without {', '.join(law.without)}, which most blocks lack" if law.without else ""
     return "; ".join(filter(None, (blocks, points)))
-
-
-def _crossings(curve: SweepCurve) -> Grid:
-    faster = "Less" if curve.metric in HELD else "Faster"
-    columns = (
-        named("Variants"), "Means cross at", INTERVAL, named(f"{faster} below"), named(f"{faster} above"),
-        worded("Crossing"),
-    )  # fmt: skip
-    lines = [
-        line
-        for place, pair in enumerate(curve.pairs, 1)
-        if curve.axis.numbers
-        for line in _crossing_lines(pair, _doubt(curve, pair.growth, 0, place))
-    ]
-    return Grid.of(f"{sweep_title(curve)}: where lines cross, {curve.axis.name}", columns, lines)
-
-
-def _crossing_lines(pair: SweepPair, doubt: str) -> Iterator[tuple[Cell | str, ...]]:
-    name = f"{pair.contender}, {pair.baseline}"
-    left_out = _left_out(pair.growth)
-
-    def remarks(said: str) -> str:
-        return "; ".join(filter(None, (said, left_out)))
-
-    if pair.reason:
-        yield name, NOT_AVAILABLE, NOT_AVAILABLE, "", "", remarks(f"not looked for: {pair.reason}")
-    if pair.ahead:
-        yield name, "nowhere", "", pair.ahead, pair.ahead, remarks(f"none{doubt} between the points")
-    for number, one in enumerate(pair.crossings):
-        yield (
-            ABOVE if number else name,
-            _at(one) or "nowhere",
-            _within(one)
-            if one.low is None or one.high is None
-            else f"{_place(one.low)} to {_place(one.high)}",
-            one.below,
-            one.above,
-            remarks(f"shown{doubt} (p {p_value(pair.p)})" if _shown(pair, one) else "not excluded"),
-        )

@@ -1,4 +1,4 @@
-"""Sweeps: a figure along an axis such as clients, how fast it grows, and where two variants cross.
+"""Sweeps: a figure along an axis such as clients, and how fast it grows.
 
 The unit is the block, as everywhere: what is fitted is fitted within each block, and the t-test is over the
 blocks' estimates (Matthews, Altman, Campbell and Royston, BMJ 300, 1990: summary measures). So it needs no
@@ -6,25 +6,21 @@ model of how the points of a block hang together.
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 import msgspec
 import numpy as np
-from scipy.special import stdtr, stdtrit
 
-from benchctl.results.model import FORKS_FOR_VERDICT
 from benchctl.stats.arrays import Floats
 from benchctl.stats.caveat import Caveat
 from benchctl.stats.compare import LEVEL, Comparison, Series, own_interval
-from benchctl.stats.inference import NO_SPREAD, contrast
+from benchctl.stats.inference import contrast
 from benchctl.stats.metrics import MetricKey, metric_of
 from benchctl.stats.multiplicity import holm
 
 _TWO = 2
 _CONFIDENCE = 0.95
-# Between neighbouring points, where a crossing is looked for; between two of these, for the end of a set.
-_STEPS = 32
 
 ByBlock = Mapping[int, float | None]
 """Block -> the value of that block's fork; None, or absent, where it has none.
@@ -79,36 +75,12 @@ class SweepLine(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     remarks: tuple[tuple[str, ...], ...] = ()
 
 
-class Crossing(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A stretch of the axis in which the lines may be equal: nowhere in it does a t-test tell them apart.
-
-    A place where they truly cross lies in such a stretch with 95 % confidence.
-    """
-
-    estimates: tuple[float, ...]  # where the means cross in it; mostly one, none where they only come close
-    # `low`, `high`: its ends; None where it goes on beyond the measured points.
-    low: float | None
-    high: float | None
-    # `below`, `above`: the variant that is faster on either side of it; empty beyond the measured points.
-    below: str = ""
-    above: str = ""
-
-
 class SweepPair(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A line against the first one."""
 
     baseline: str
     contender: str
     growth: PowerLaw
-    crossings: tuple[Crossing, ...] = ()
-    ahead: str = ""  # the variant that is faster at every point and between; empty unless there is one
-    p: float | None = None  # that the lines do not cross within the points; None where that cannot be tested
-    reason: str = ""  # why crossings are not looked for; empty when they are
-
-    @property
-    def crosses(self) -> bool:
-        """Whether one is faster at some point, and the other at another, beyond chance."""
-        return self.p is not None and self.p <= LEVEL
 
 
 class SweepCurve(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -176,10 +148,7 @@ def sweep_curve(
         axis=axis,
         lines=tuple(fitted.line(name, values[name], points) for name, points in lines.items()),
         pairs=tuple(
-            fitted.pair(
-                (baseline, name), (lines[baseline], lines[name]), higher=known.higher_is_better, paired=paired
-            )
-            for name in others
+            fitted.pair((baseline, name), (lines[baseline], lines[name]), paired=paired) for name in others
         ),
         comparisons=tuple(tuple(point) for point in comparisons),
         paired=paired,
@@ -238,14 +207,7 @@ class _Fit(msgspec.Struct, frozen=True):
         ends = own_interval(values, additive=self.arithmetic) or (None, None)
         return None if series.value is None else Bounded(series.value, *ends)
 
-    def pair(
-        self,
-        names: tuple[str, str],
-        sides: tuple[_Points, _Points],
-        *,
-        higher: bool,
-        paired: bool,
-    ) -> SweepPair:
+    def pair(self, names: tuple[str, str], sides: tuple[_Points, _Points], *, paired: bool) -> SweepPair:
         left, right = sides
         groups: list[_Points] = [right, left]
         if paired:
@@ -255,10 +217,7 @@ class _Fit(msgspec.Struct, frozen=True):
                     for own, other in zip(left, right, strict=True)
                 ]
             ]
-        blank = SweepPair(*names, growth=self._growth(groups))
-        if not self.axis.numbers:
-            return msgspec.structs.replace(blank, reason=f"points of {self.axis.name} are no numbers")
-        return self._crossings(blank, groups, names if not higher else names[::-1])
+        return SweepPair(*names, growth=self._growth(groups))
 
     def _common(self, groups: Sequence[_Points]) -> list[_Blocks]:
         """Of one group, or of the two sides that are not paired, at the points that both have."""
@@ -295,7 +254,7 @@ class _Fit(msgspec.Struct, frozen=True):
         exponent = self._estimate(blocks, (x - x.mean()) / np.square(x - x.mean()).sum())
         reason = ""
         if exponent.low is None:
-            reason = "only one block has all points" if told.blocks == 1 else "nothing varies between blocks"
+            reason = "only one block has all points" if told.blocks == 1 else self._no_interval()
         misfit_p, misfit = self._misfit(blocks, x)
         return msgspec.structs.replace(
             told,
@@ -317,13 +276,18 @@ class _Fit(msgspec.Struct, frozen=True):
             return f"points of {self.axis.name} are no numbers"
         return f"{self.axis.name} {self.axis.labels[0]} has no logarithm" if self.axis.numbers[0] <= 0 else ""
 
+    def _no_interval(self) -> str:
+        few = "fewer than 5 blocks, or " if self.sequential else ""
+        return f"{few}nothing varies between blocks"
+
     def _estimate(self, blocks: Sequence[_Blocks], weights: Floats) -> Bounded:
         """A weighted sum of a block's points, over blocks."""
         values = [one.values @ weights for one in blocks]
         found = contrast(values, [1, -1][: len(values)], sequential=self.sequential)
         if found is None:
             return Bounded(float(values[0].mean() - sum(other.mean() for other in values[1:])))
-        return Bounded(found.estimate, *found.interval(_CONFIDENCE))
+        low, high = found.interval(_CONFIDENCE)
+        return Bounded(found.estimate) if math.isinf(high) else Bounded(found.estimate, low, high)
 
     def _misfit(
         self, blocks: Sequence[_Blocks], x: Floats
@@ -351,126 +315,3 @@ class _Fit(msgspec.Struct, frozen=True):
         if adjusted[0] > LEVEL:
             return least, "changes"
         return least, "rises" if tested[0].estimate > 0 else "falls"
-
-    # Crossings.
-
-    def _crossings(self, blank: SweepPair, groups: Sequence[_Points], signs: tuple[str, str]) -> SweepPair:
-        """Find where lines that are straight between neighbouring points cross.
-
-        The set is Fieller's idea (Journal of the Royal Statistical Society B 16, 1954): all places at which a
-        t-test of the difference does not reject 0. That they cross at all is a qualitative interaction, and
-        is tested by the largest difference each way (Piantadosi and Gail, Statistics in Medicine 12, 1993).
-
-        Args:
-            blank: to be filled in.
-            groups: differences within blocks, or values of the contender and the baseline.
-            signs: the variants that are faster where the difference is positive, and negative.
-        """
-        blocks = self._common(groups)
-        places = list(blocks[0].places)
-        if len(places) < _TWO or min(len(one.values) for one in blocks) < FORKS_FOR_VERDICT:
-            few = f"fewer than {FORKS_FOR_VERDICT} blocks have all points"
-            return msgspec.structs.replace(
-                blank, reason=few if len(places) >= _TWO else "fewer than two points have values"
-            )
-        numbers = np.asarray(self.axis.numbers)[places]
-        logarithmic = bool(numbers[0] > 0)
-        nodes = np.log(numbers) if logarithmic else numbers
-        at_nodes = _Tested.at(nodes, nodes, blocks)
-        if at_nodes.error.max() <= NO_SPREAD:
-            return msgspec.structs.replace(blank, reason="nothing varies between blocks")
-        between = np.linspace(nodes[:-1], nodes[1:], _STEPS, endpoint=False).ravel()
-        roots = _roots(nodes, at_nodes.mean)
-        grid = np.unique(np.concatenate([between, nodes, roots]))
-        found = _Tested.at(grid, nodes, blocks)
-
-        def beyond(places: Floats) -> Floats:
-            return _Tested.at(places, nodes, blocks).beyond
-
-        def told(place: float) -> float:
-            return math.exp(place) if logarithmic else place
-
-        def ahead(mean: float) -> str:
-            return signs[0] if mean > 0 else signs[1]
-
-        inside = found.beyond <= 0
-        inside[np.isin(grid, roots)] = True
-        edges = np.flatnonzero(np.diff(np.concatenate([[False], inside, [False]]).astype(np.int8)))
-        crossings = []
-        for first, last in zip(edges[::2].tolist(), (edges[1::2] - 1).tolist(), strict=True):
-            low = None if first == 0 else _end(beyond, grid[first - 1], grid[first])
-            high = None if last == grid.size - 1 else _end(beyond, grid[last + 1], grid[last])
-            own = roots[(roots >= grid[first]) & (roots <= grid[last])]
-            crossings.append(
-                Crossing(
-                    estimates=tuple(told(root) for root in own.tolist()),
-                    low=None if low is None else told(low),
-                    high=None if high is None else told(high),
-                    below="" if low is None else ahead(found.mean[first - 1]),
-                    above="" if high is None else ahead(found.mean[last + 1]),
-                )
-            )
-        return msgspec.structs.replace(
-            blank,
-            crossings=tuple(crossings),
-            ahead="" if crossings else ahead(float(found.mean[0])),
-            p=at_nodes.p_of_crossing(),
-        )
-
-
-class _Tested(msgspec.Struct, frozen=True):
-    """The difference of two lines, tested at some places; all of shape (places,)."""
-
-    mean: Floats
-    error: Floats
-    df: Floats  # Satterthwaite's, as in `contrast`
-    # How far the end of the 95 % interval is on the other side of 0; 0 and below where it is not.
-    beyond: Floats
-
-    @classmethod
-    def at(cls, places: Floats, nodes: Floats, blocks: Sequence[_Blocks]) -> "_Tested":
-        """Interpolate every block between its points, and test over blocks."""
-        weights = np.array([np.interp(places, nodes, unit) for unit in np.eye(nodes.size)])
-        sides = [one.values @ weights for one in blocks]
-        sizes = [len(side) for side in sides]
-        mean = sides[0].mean(axis=0) - sum(side.mean(axis=0) for side in sides[1:])
-        parts = [side.var(axis=0, ddof=1) / size for side, size in zip(sides, sizes, strict=True)]
-        variance = np.asarray(sum(parts))
-        spread = sum(part**2 / (size - 1) for part, size in zip(parts, sizes, strict=True))
-        # Where nothing varies, any number of degrees of freedom will do.
-        varies = variance > NO_SPREAD**2
-        df = np.where(varies, variance**2 / np.where(varies, spread, 1.0), 1.0)
-        error = np.where(varies, np.sqrt(variance), NO_SPREAD)
-        return cls(mean, error, df, np.abs(mean) - stdtrit(df, (1 + _CONFIDENCE) / 2) * error)
-
-    def p_of_crossing(self) -> float:
-        """That the difference is positive somewhere and negative elsewhere.
-
-        The least favourable lines that never cross are equal at all points but one: so many tests can err.
-        """
-        p = [float(one) for one in 2 * stdtr(self.df, -np.abs(self.mean) / self.error)]
-        sides = [
-            min((one for one, mean in zip(p, sign * self.mean, strict=True) if mean > 0), default=1.0)
-            for sign in (1, -1)
-        ]
-        return min(1.0, (self.mean.size - 1) * max(sides))
-
-
-def _roots(nodes: Floats, means: Floats) -> Floats:
-    """Return where a line through these means changes its sign."""
-    left, right = means[:-1], means[1:]
-    crossed = np.flatnonzero(left * right < 0)
-    share = left[crossed] / (left[crossed] - right[crossed])
-    at_nodes = nodes[1:-1][(means[1:-1] == 0) & (means[:-2] * means[2:] < 0)]
-    return np.sort(np.concatenate([nodes[crossed] + share * np.diff(nodes)[crossed], at_nodes]))
-
-
-def _end(beyond: Callable[[Floats], Floats], outside: float, inside: float) -> float:
-    """Return where `beyond` falls to 0 between two places: looked for closely, and interpolated."""
-    places = np.linspace(outside, inside, _STEPS + 1)
-    heights = beyond(places)
-    heights[-1] = min(heights[-1], 0.0)  # but for rounding, it is
-    first = max(1, int(np.argmax(heights <= 0)))
-    fall = float(heights[first - 1] - heights[first])
-    share = min(1.0, float(heights[first - 1]) / fall) if fall > 0 else 1.0
-    return float(places[first - 1] + share * (places[first] - places[first - 1]))

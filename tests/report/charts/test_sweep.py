@@ -4,11 +4,11 @@ from benchctl.report.charts import variant_style
 from benchctl.report.charts.sweep import sweep_chart
 from benchctl.stats.sweep import SweepAxis
 from figures import drawn
-from sweeps import AXIS, crossing_curve, forks, make_curve
+from sweeps import AXIS, forks, make_curve, two_laws
 
 
 def test_every_variant_is_a_line_with_a_band_at_the_numbers_of_its_points():
-    chart = sweep_chart(crossing_curve(), "range-p90")
+    chart = sweep_chart(two_laws(), "range-p90")
     bands, lines = drawn(chart)["data"][::2], drawn(chart)["data"][1::2]
     assert [line["name"] for line in lines] == ["es", "os"]
     for place, (band, line) in enumerate(zip(bands, lines, strict=True)):
@@ -23,22 +23,6 @@ def test_every_variant_is_a_line_with_a_band_at_the_numbers_of_its_points():
     assert (layout["xaxis"]["type"], layout["yaxis"]["type"]) == ("log", "log")
     assert layout["xaxis"]["ticktext"] == ["1", "2", "4", "8"]
     assert chart.key == "sweep-range-p90"
-
-
-def test_a_crossing_is_marked_with_its_interval():
-    curve = crossing_curve()
-    area, line = drawn(sweep_chart(curve, "k"))["layout"]["shapes"]
-    (crossing,) = curve.pairs[0].crossings
-    assert (area["x0"], area["x1"]) == (crossing.low, crossing.high)
-    assert (line["x0"],) == crossing.estimates
-    assert line["line"]["color"] == variant_style(1).colour
-    assert "95 % interval of where they do" in sweep_chart(curve, "k").about
-
-
-def test_what_does_not_cross_has_no_marks():
-    chart = sweep_chart(make_curve({"es": forks(lambda x: x), "os": forks(lambda x: 2 * x, seed=2)}), "k")
-    assert "shapes" not in drawn(chart)["layout"]
-    assert "upright" not in chart.about
 
 
 def test_points_that_are_no_numbers_stand_side_by_side():

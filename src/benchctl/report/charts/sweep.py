@@ -1,4 +1,4 @@
-"""Sweeps as charts: a line a variant with the intervals of its points, and where lines cross."""
+"""Sweeps as charts: a line a variant with the intervals of its points."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -7,7 +7,7 @@ from typing import Any
 import plotly.graph_objects as go
 
 from benchctl.report.charts import OVERVIEW, Chart, tint, variant_style
-from benchctl.report.charts.panels import plain, plot_layout, scaled_axis, shaded, upright
+from benchctl.report.charts.panels import plain, plot_layout, scaled_axis
 from benchctl.report.layout import better
 from benchctl.report.numbers import figure
 from benchctl.report.sweep import sweep_answer, sweep_title
@@ -29,13 +29,11 @@ def sweep_chart(curve: SweepCurve, key: str) -> Chart:
     ends = [end for mean in means for end in (mean.value, mean.low, mean.high) if end is not None]
     # What may be 0 has no place on a logarithmic axis.
     yaxis = scaled_axis(ends) if min(ends, default=0.0) > 0 else {}
-    marks = list(_crossings(curve))
     layout = plot_layout(
         plain(curve.axis.name + (f" ({curve.axis.fixed})" if curve.axis.fixed else "")),
         f"{plain(known.title)}, {plain(curve.unit)}",
         xaxis=_x_axis(curve, places),
         yaxis=yaxis or {"rangemode": "tozero"},
-        shapes=marks,
     )
     return Chart(
         key=f"sweep-{key}",
@@ -45,7 +43,6 @@ def sweep_chart(curve: SweepCurve, key: str) -> Chart:
             f"{' '.join([*sweep_answer(curve), ''])}"
             f"Each mark is the mean over forks, with its 95 % interval ({better(known)}). Whether two "
             "variants differ at a point is in the table, not in whether these intervals overlap."
-            f"{_ABOUT_CROSSINGS if marks else ''}"
         ),
         data=[
             trace
@@ -54,12 +51,6 @@ def sweep_chart(curve: SweepCurve, key: str) -> Chart:
         ],
         layout=layout,
     )
-
-
-_ABOUT_CROSSINGS = (
-    " An upright line is where the mean of the variant of its colour crosses that of the first one; the grey "
-    "stretch around it is the 95 % interval of where they do, as far as there are points."
-)
 
 
 def _x_axis(curve: SweepCurve, places: Sequence[float]) -> dict[str, Any]:
@@ -136,13 +127,3 @@ def _hover(curve: SweepCurve, line: SweepLine, label: str, mean: Bounded) -> str
         ends = f" ({figure(mean.low)} to {figure(mean.high)})"
     where = f"{plain(curve.axis.name)} {plain(label)}"
     return f"{plain(line.variant)}, {where}: {figure(mean.value)} {plain(curve.unit)}{ends}"
-
-
-def _crossings(curve: SweepCurve) -> Iterator[go.layout.Shape]:
-    """Yield where means cross, and the interval around it; beyond the points it ends with them."""
-    for number, pair in enumerate(curve.pairs, 1):
-        for crossing in pair.crossings:
-            if crossing.estimates:
-                yield shaded(crossing.low or curve.axis.numbers[0], crossing.high or curve.axis.numbers[-1])
-            for place in crossing.estimates:
-                yield upright(place, color=variant_style(number).colour, dash="dot")
