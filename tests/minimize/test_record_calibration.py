@@ -64,10 +64,7 @@ class Search:
     def ask(self, phase: Phase, steps: Subset) -> Answer:
         number = len(self.decisions) + 1
         rule = rule_of(self.spec, self.decisions, phase, number)
-        others = [
-            [math.log(left / right) for left, right in zip(one.contender, one.reference, strict=True)]
-            for one in self.decisions
-        ]
+        others = [one.pairs for one in self.decisions]
         contender: list[float] = []
         reference: list[float] = []
         pairs: list[float] = []

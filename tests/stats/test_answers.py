@@ -102,7 +102,7 @@ def test_an_interval_in_percent_turns_over_with_its_pairs() -> None:
     assert low is not None
     assert high is not None
     assert mean == pytest.approx(100 * math.expm1(0.7))
-    turned = percents(pairs, [], -1.0)
+    turned = percents([-pair for pair in pairs], [])
     assert turned[0] == pytest.approx(100 * math.expm1(-0.7))
     assert turned[1] == pytest.approx(100 * (1 / (1 + high / 100) - 1))
     assert percents([], []) == (None, None, None)

@@ -22,18 +22,17 @@ from benchctl.minimize.record import (
     MinimizeRecord,
     MinimizeSpec,
     Phase,
-    log_ratios,
     require_values,
     rule_of,
-    sign_of,
+    signed,
     values_of,
 )
 from benchctl.report.numbers import counted, duration, signed_percent
 from benchctl.results.model import RunRecord
 from benchctl.results.plan import Plan
 from benchctl.run.bench import Observer
-from benchctl.run.questions import Job, Measurer, all_begun, failure, seconds_of
-from benchctl.stats.answers import MIN_PAIRS, Answer, Pairs, Rule, answer, percents
+from benchctl.run.questions import Inquiry, Measurer, Values, all_begun, ask, failure
+from benchctl.stats.answers import MIN_PAIRS, Answer, answer
 from benchctl.stats.history import History
 from benchctl.stats.metrics import metric_of
 from benchctl.track.model import Challenge, Task, Track
@@ -280,63 +279,29 @@ class _Search:
     def _measured(self, decision: Decision) -> Decision:
         before = [one for one in self._record.decisions if one.number < decision.number]
         rule = rule_of(self._spec, before, decision.phase, decision.number)
-        others = [log_ratios(one, self._effect, self._metric) for one in before]
-        decision = msgspec.structs.replace(decision, alpha=rule.alpha)
+        others = [one.pairs for one in before]
 
-        def started(runs: tuple[str, ...]) -> None:
-            nonlocal decision
-            if self._began is None:
-                self._began = self._context.clock()
-            decision = msgspec.structs.replace(decision, runs=runs)
-            self._keep(decision)
-
-        def enough(records: Sequence[RunRecord]) -> str:
+        def values(records: Sequence[RunRecord]) -> Values:
             self._require_same_documents(records[0].plan)
-            seen = self._seen(decision, records, rule, others)
-            self._keep(seen)
-            return "" if seen.verdict == "measuring" else f"question {seen.number}: {seen.verdict}"
+            return values_of(records, self._effect, self._metric)
 
-        job = Job(
+        inquiry = Inquiry(
             plans=self._plans(decision),
-            runs=decision.runs,
-            started=started,
-            enough=enough,
+            values=values,
+            answer=lambda pairs: answer(signed(pairs, self._effect, self._metric), others, rule),
+            others=others,
             left_s=None if self._context.budget_s is None else self._left_s,
         )
-        records = self._context.measurer.measure(job)
-        decision = self._seen(decision, records, rule, others)
-        if decision.verdict == "measuring" and all_begun(records):
-            decision = msgspec.structs.replace(decision, verdict="undecided", reason="too few values")
-        self._keep(decision)
+        decision = msgspec.structs.replace(decision, alpha=rule.alpha)
+        decision, records = ask(self._context.measurer, inquiry, decision, self._keep)
         if decision.verdict == "measuring":
-            raise _OutOfTimeError
+            reason = failure(records) or ("too few values" if all_begun(records) else "")
+            if not reason:
+                raise _OutOfTimeError
+            decision = self._keep(msgspec.structs.replace(decision, verdict="undecided", reason=reason))
         if decision.phase != "remove":
-            require_values(values_of(records, self._effect, self._metric), self._effect.task)
+            require_values(decision, self._effect.task)
         return decision
-
-    def _seen(
-        self, decision: Decision, records: Sequence[RunRecord], rule: Rule, others: Sequence[Pairs]
-    ) -> Decision:
-        """A decision updated from its runs."""
-        values = values_of(records, self._effect, self._metric)
-        pairs = log_ratios(values, self._effect, self._metric)
-        mean, low, high = percents(pairs, others, sign_of(self._effect, self._metric))
-        verdict, reason = answer(pairs, others, rule) if pairs else "measuring", ""
-        if verdict == "undecided":
-            reason = f"no answer after {len(pairs)} pairs of forks"
-        elif verdict == "measuring" and (broken := failure(records)):
-            verdict, reason = "undecided", broken
-        return msgspec.structs.replace(
-            decision,
-            verdict=verdict,
-            reason=reason,
-            contender=values.contender,
-            reference=values.reference,
-            effect_percent=mean,
-            low_percent=low,
-            high_percent=high,
-            seconds=seconds_of(records),
-        )
 
     def _require_same_documents(self, plan: Plan) -> None:
         """The documents are known once the first run is prepared; they are the same for all."""
@@ -387,9 +352,12 @@ class _Search:
     def _decided(self) -> list[Decision]:
         return [one for one in self._record.decisions if one.verdict != "measuring"]
 
-    def _keep(self, decision: Decision) -> None:
+    def _keep(self, decision: Decision) -> Decision:
+        if self._began is None:
+            self._began = self._context.clock()
         others = [one for one in self._record.decisions if one.number != decision.number]
         self._save(decisions=(*others, decision))
+        return decision
 
     def _save(self, **changes: object) -> None:
         self._record = msgspec.structs.replace(self._record, **changes)

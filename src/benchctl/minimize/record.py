@@ -13,7 +13,8 @@ from benchctl.results.folders import Shelf, read_versioned, readable, write_vers
 from benchctl.results.model import RunRecord
 from benchctl.results.plan import Plan
 from benchctl.results.store import RunStore
-from benchctl.stats.answers import Rule, Verdict
+from benchctl.run.questions import Reply, Values
+from benchctl.stats.answers import Pairs, Rule
 from benchctl.stats.metrics import Metric, block_values, collect, metric_of, task_at
 from benchctl.track.model import Challenge
 
@@ -38,7 +39,7 @@ class Effect(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="ke
         return f"{self.task} {self.direction} than fresh"
 
 
-class Decision(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_only=True):
+class Decision(Reply, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_only=True):
     """A question to the nodes: does the effect persist with these tasks before the target?"""
 
     number: int  # from 1
@@ -47,16 +48,7 @@ class Decision(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="
     steps: tuple[int, ...]  # positions in the whole schedule of the steps left in front
     tasks: tuple[str, ...]  # labels of these
     removed: tuple[str, ...] = ()  # labels of those that it tried to do without
-    verdict: Verdict = "measuring"
-    reason: str = ""  # why it is undecided; else empty
-    runs: tuple[str, ...] = ()  # relative to the search's folder: the schedule's, then the fresh node's
-    contender: tuple[float, ...] = ()  # one value per block that both finished
-    reference: tuple[float, ...] = ()
-    effect_percent: float | None = None  # contender / reference - 1, with its 95 % interval in spite of looks
-    low_percent: float | None = None
-    high_percent: float | None = None
     alpha: float = 0.0  # spent: chance of calling it present wrongly
-    seconds: float = 0.0  # of its forks, failed ones included
 
 
 class MinimizeSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_only=True):
@@ -161,14 +153,7 @@ def _shelf(root: Path) -> Shelf:
     return Shelf(root, _RECORD_NAME, "search", "searches", "see: benchctl list searches")
 
 
-# What runs say about an effect: values block by block, as log ratios that grow with it.
-
-
-class Values(msgspec.Struct, frozen=True):
-    """The metric's values of the blocks that both variants finished, in order."""
-
-    contender: tuple[float, ...]
-    reference: tuple[float, ...]
+# What runs say about an effect: values block by block, and their log ratios, which grow with it.
 
 
 def values_of(records: Sequence[RunRecord], effect: Effect, metric: Metric) -> Values:
@@ -181,34 +166,22 @@ def values_of(records: Sequence[RunRecord], effect: Effect, metric: Metric) -> V
         reference = collect({"": whole.compared(effect.against)}, place, task)[""]
     else:
         reference = collect({"": records[1].compared(effect.variant)}, (0, 0), task)[""]
-    both = [
-        (left, right)
-        for left, right in zip(*block_values(metric, contender, reference), strict=True)
-        if left > 0 and right > 0
-    ]
-    return Values(tuple(left for left, _ in both), tuple(right for _, right in both))
+    return block_values(metric, contender, reference)
 
 
-def log_ratios(values: Values | Decision, effect: Effect, metric: Metric) -> tuple[float, ...]:
-    """ln(contender / reference), with the sign of the effect: more of it is more."""
-    sign = sign_of(effect, metric)
-    return tuple(
-        sign * math.log(left / right) for left, right in zip(values.contender, values.reference, strict=True)
-    )
+def signed(pairs: Pairs, effect: Effect, metric: Metric) -> list[float]:
+    """Return log ratios, contender / reference, with the sign of the effect: more of it is more."""
+    sign = -1.0 if (effect.direction == "slower") == metric.higher_is_better else 1.0
+    return [sign * pair for pair in pairs]
 
 
-def sign_of(effect: Effect, metric: Metric) -> float:
-    """Return -1 for an effect that makes values smaller, else 1."""
-    return -1.0 if (effect.direction == "slower") == metric.higher_is_better else 1.0
-
-
-def require_values(values: Values, task: str) -> None:
+def require_values(decision: Decision, task: str) -> None:
     """Refuse a target that was never answered.
 
     Raises:
         BenchctlError: If no block has a value.
     """
-    if not values.contender:
+    if not decision.pairs:
         raise BenchctlError(
             f"task '{task}' has no figure in any block: its requests failed, or it is unsupported",
             hint="try it first with: benchctl run",
@@ -234,7 +207,7 @@ def rule_of(spec: MinimizeSpec, decisions: Sequence[Decision], phase: Phase, num
     if phase != "remove":
         return Rule(least, least, least, alpha, alpha, spec.most_forks)
     begun = next(one for one in decisions if one.phase != "remove" and one.verdict == "present")
-    pairs = log_ratios(begun, spec.effect, metric_of(spec.metric))
+    pairs = signed(begun.pairs, spec.effect, metric_of(spec.metric))
     whole = sum(pairs) / len(pairs)
     # Half of it persists, or as much as was asked for.
     middle = whole / 2 if spec.by is None else least

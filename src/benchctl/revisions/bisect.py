@@ -3,7 +3,6 @@
 Whoever asks for the same again goes on where it ended: its folder is named by what was asked for.
 """
 
-import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -25,8 +24,7 @@ from benchctl.revisions.search import (
     next_question,
 )
 from benchctl.run.bench import Observer
-from benchctl.run.questions import Job, Measurer, all_begun, failure
-from benchctl.stats.answers import percents
+from benchctl.run.questions import Inquiry, Measurer, Values, all_begun, ask, failure
 from benchctl.stats.metrics import block_values, collect, metric_of, task_at
 
 _CAN_BE_SKIPPED: tuple[Phase, ...] = ("halve", "before", "after")
@@ -111,45 +109,40 @@ class _Bisecting:
         note(f"question {number}: does {points[question.point]} differ from {points[question.against]}?")
         specs = tuple(map(self._context.variant, (question.against, question.point)))
 
-        def keep(changed: Answer) -> None:
-            nonlocal answer
+        def keep(changed: Answer) -> Answer:
             seconds = before_s + self._context.clock() - begun
-            answer = msgspec.structs.replace(changed, seconds=seconds)
+            changed = msgspec.structs.replace(changed, seconds=seconds)
             others = (one for one in self._record.answers if one.question != question)
-            self._save(answers=(*others, answer))
+            self._save(answers=(*others, changed))
+            return changed
 
-        def enough(records: Sequence[RunRecord]) -> str:
-            keep(self._seen(answer, records[0]))
-            return failure(records) or ("" if answer.verdict == "measuring" else "answered")
-
-        records = self._context.measurer.measure(
-            Job(
-                plans=(self._context.plan(specs),),
-                runs=answer.runs,
-                started=lambda runs: keep(msgspec.structs.replace(answer, runs=runs)),
-                enough=enough,
-                left_s=None if self._context.budget_s is None else self._left_s,
-            )
+        asked, record = self._record.asked, self._record
+        inquiry = Inquiry(
+            plans=(self._context.plan(specs),),
+            values=self._values,
+            answer=lambda pairs: answer_question(len(points), question, pairs, asked, record.most),
+            others=[one.pairs for one in asked],
+            left_s=None if self._context.budget_s is None else self._left_s,
         )
-        keep(self._seen(answer, records[0]))
+        answer, records = ask(self._context.measurer, inquiry, answer, keep)
         if answer.verdict == "measuring":
-            self._check(question, records)
+            self._check(answer, records)
             if all_begun(records):
-                keep(msgspec.structs.replace(answer, verdict="undecided"))
+                answer = keep(msgspec.structs.replace(answer, verdict="undecided"))
         if answer.verdict != "measuring":
             effect, pairs = signed_percent(answer.effect_percent), counted(len(answer.pairs), "pair")
             told = f"{effect} % after {pairs} of forks, {duration(answer.seconds)}"
             note(f"question {number}: {ANSWERS[answer.verdict]}, {told}")
         return answer
 
-    def _check(self, question: Question, records: Sequence[RunRecord]) -> None:
+    def _check(self, answer: Answer, records: Sequence[RunRecord]) -> None:
         """Raise the reason for no answer, unless it is time or luck; `_SkippedError` if the point's."""
         (record,) = records
         reason, other = failure(records), record.plan.variants[0].name
-        if reason and question.phase in _CAN_BE_SKIPPED:
+        if reason and answer.question.phase in _CAN_BE_SKIPPED:
             if not any(fork.status == "failed" and fork.variant == other for fork in record.forks):
                 raise _SkippedError(reason)
-        elif not reason and all_begun(records) and not self._pairs(record):
+        elif not reason and all_begun(records) and not answer.pairs:
             reason = "its requests failed, or it is unsupported"
         if reason:
             raise BenchctlError(
@@ -157,29 +150,11 @@ class _Bisecting:
                 hint="try it first with: benchctl run",
             )
 
-    def _seen(self, answer: Answer, record: RunRecord) -> Answer:
-        """An answer updated from its run."""
-        pairs = self._pairs(record)
-        if not pairs:
-            return answer
-        count, most = len(self._record.points), self._record.most
-        asked = [one for one in self._record.asked if one.question != answer.question]
-        mean, low, high = percents(pairs, [one.pairs for one in asked])
-        return msgspec.structs.replace(
-            answer,
-            pairs=pairs,
-            verdict=answer_question(count, answer.question, pairs, asked, most),
-            effect_percent=mean,
-            low_percent=low,
-            high_percent=high,
-        )
-
-    def _pairs(self, record: RunRecord) -> tuple[float, ...]:
-        place, metric = self._record.place, metric_of(self._record.metric)
+    def _values(self, records: Sequence[RunRecord]) -> Values:
+        (record,), place = records, self._record.place
         done = {spec.name: record.compared(spec.name) for spec in record.plan.variants}
         other, point = collect(done, place, task_at(record.plan, place)).values()
-        values = zip(*block_values(metric, other, point), strict=True)
-        return tuple(math.log(right / left) for left, right in values if left > 0 and right > 0)
+        return block_values(metric_of(self._record.metric), point, other)
 
     def _left_s(self) -> float:
         return (self._context.budget_s or 0.0) - (self._context.clock() - self._began)

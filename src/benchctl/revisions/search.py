@@ -25,6 +25,7 @@ import msgspec
 
 from benchctl.results.folders import read_versioned, write_versioned
 from benchctl.results.store import RunStore
+from benchctl.run.questions import Reply
 from benchctl.stats.answers import Rule, Verdict, answer, pooled
 
 ALPHA: Final = 0.05
@@ -207,17 +208,10 @@ class Point(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return f"{self.name} ({self.about})" if self.about else self.name
 
 
-class Answer(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_only=True):
-    """A question and what came of it so far."""
+class Answer(Reply, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_only=True):
+    """A question and what came of it so far: the point is the contender; seconds hold builds, too."""
 
     question: Question
-    verdict: Verdict = "measuring"
-    runs: tuple[str, ...] = ()  # relative to the bisection's runs; empty before there is one
-    pairs: tuple[float, ...] = ()  # log ratios, point / other, one per block that both finished
-    effect_percent: float | None = None  # point / other - 1, with its 95 % interval in spite of all looks
-    low_percent: float | None = None
-    high_percent: float | None = None
-    seconds: float = 0.0  # builds and preparation included
 
 
 class Bisection(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_only=True):

@@ -1,10 +1,14 @@
 """A question put to real nodes: the runs behind it, interleaved and resumable, until enough is known."""
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final, Protocol, TypeVar
 
+import msgspec
+
+from benchctl.report.numbers import counted
 from benchctl.results.model import ForkRecord, RunRecord
 from benchctl.results.plan import Plan
 from benchctl.results.store import RunFolder, RunStore
@@ -12,6 +16,7 @@ from benchctl.run.bench import Bench, Observer
 from benchctl.run.documents import FileOptions
 from benchctl.run.open_run import OpenRun, interleave
 from benchctl.run.orchestrate import Extras, NotResumable, open_run, reopen_run
+from benchctl.stats.answers import Pairs, Verdict, percents
 from benchctl.track.model import Track
 
 _MOST_FAILURES: Final = 2
@@ -45,6 +50,94 @@ class Job:
     started: Callable[[tuple[str, ...]], None]  # called with the runs' names before the first fork
     enough: Callable[[Sequence[RunRecord]], str]  # called before every block: the reason to stop, or empty
     left_s: Callable[[], float] | None  # called before every block but the first; None for no limit
+
+
+class Reply(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_only=True):
+    """What came of a question so far."""
+
+    verdict: Verdict = "measuring"
+    reason: str = ""  # why it is undecided; else empty
+    runs: tuple[str, ...] = ()  # relative to the search's folder; empty before there are any
+    contender: tuple[float, ...] = ()  # one value per block that both finished
+    reference: tuple[float, ...] = ()
+    effect_percent: float | None = None  # contender / reference - 1, with its 95 % interval at all looks
+    low_percent: float | None = None
+    high_percent: float | None = None
+    seconds: float = 0.0  # of its forks, failed ones included
+
+    @property
+    def pairs(self) -> tuple[float, ...]:
+        """Logarithms of contender / reference."""
+        return tuple(map(math.log, map(float.__truediv__, self.contender, self.reference)))
+
+
+Values = tuple[Sequence[float], Sequence[float]]
+"""One value a block of the contender, and of the reference, in the same order."""
+_Reply = TypeVar("_Reply", bound=Reply)
+
+
+@dataclass(frozen=True)
+class Inquiry:
+    """A question to the nodes, and what makes an answer of it."""
+
+    plans: tuple[Plan, ...]  # as of a job
+    values: Callable[[Sequence[RunRecord]], Values]  # from the runs; those not above 0 make no pair
+    answer: Callable[[Pairs], Verdict]  # by at least one pair
+    others: Sequence[Pairs]  # of earlier questions
+    left_s: Callable[[], float] | None  # as of a job
+
+
+def ask(
+    measurer: "Measurer", inquiry: Inquiry, reply: _Reply, keep: Callable[[_Reply], _Reply]
+) -> tuple[_Reply, tuple[RunRecord, ...]]:
+    """Measure pair after pair until a question is answered, or nothing more can be measured.
+
+    Args:
+        measurer: of the runs.
+        inquiry: the question.
+        reply: as far as it has come.
+        keep: puts it on disk after every block; returns what it kept.
+
+    Returns:
+        The reply, `measuring` where it has no answer, and the runs.
+
+    Raises:
+        BenchctlError: As the measurer does.
+    """
+
+    def seen(records: Sequence[RunRecord]) -> _Reply:
+        contender, reference = inquiry.values(records)
+        both = [
+            (left, right) for left, right in zip(contender, reference, strict=True) if left > 0 and right > 0
+        ]
+        changed = msgspec.structs.replace(
+            reply,
+            contender=tuple(left for left, _ in both),
+            reference=tuple(right for _, right in both),
+            seconds=seconds_of(records),
+        )
+        mean, low, high = percents(changed.pairs, inquiry.others)
+        verdict = inquiry.answer(changed.pairs) if both else "measuring"
+        return msgspec.structs.replace(
+            changed,
+            verdict=verdict,
+            reason=f"no answer after {counted(len(both), 'pair')} of forks" if verdict == "undecided" else "",
+            effect_percent=mean,
+            low_percent=low,
+            high_percent=high,
+        )
+
+    def started(runs: tuple[str, ...]) -> None:
+        nonlocal reply
+        reply = keep(msgspec.structs.replace(reply, runs=runs))
+
+    def enough(records: Sequence[RunRecord]) -> str:
+        nonlocal reply
+        reply = keep(seen(records))
+        return failure(records) or ("" if reply.verdict == "measuring" else "answered")
+
+    records = measurer.measure(Job(inquiry.plans, reply.runs, started, enough, inquiry.left_s))
+    return keep(seen(records)), records
 
 
 class Measurer(Protocol):

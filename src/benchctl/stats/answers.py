@@ -96,25 +96,12 @@ def answer(pairs: Pairs, others: Sequence[Pairs], rule: Rule) -> Verdict:
     return "undecided" if len(pairs) >= rule.most else "measuring"
 
 
-def percents(
-    pairs: Pairs, others: Sequence[Pairs], sign: float = 1.0
-) -> tuple[float | None, float | None, float | None]:
-    """Return the mean and its 95 % interval in spite of all looks, in percent; None where it is unknown.
-
-    Args:
-        pairs: log ratios, any number.
-        others: as in `difference`.
-        sign: -1 for pairs that are turned around.
-    """
+def percents(pairs: Pairs, others: Sequence[Pairs]) -> tuple[float | None, float | None, float | None]:
+    """Return the mean and its 95 % interval in spite of all looks, in percent; None where it is unknown."""
     if not pairs:
         return None, None, None
-    mean, found = _percent(sign * float(np.mean(pairs))), difference(pairs, others)
+    mean, found = 100 * math.expm1(float(np.mean(pairs))), difference(pairs, others)
     low, high = (-math.inf, math.inf) if found is None else found.interval(0.95)
     if math.isinf(high):
         return mean, None, None
-    low, high = sorted((_percent(sign * low), _percent(sign * high)))
-    return mean, low, high
-
-
-def _percent(log_ratio: float) -> float:
-    return 100 * math.expm1(log_ratio)
+    return mean, 100 * math.expm1(low), 100 * math.expm1(high)
