@@ -55,7 +55,7 @@ def refused(*arguments: str) -> UsageError:
         (("--challenge", "big5", "--effect", "range slow"), "cannot read"),
         (("--challenge", "big5", *EFFECT, "--variant", "es", "--variant", "os"), "about one variant"),
         (("--challenge", "range-only-short", *EFFECT), "first task"),
-        (("--challenge", "big5", *EFFECT, "--forks", "2"), "at least 3"),
+        (("--challenge", "big5", *EFFECT, "--forks", "4"), "at least 5"),
         (("--challenge", "big5", *EFFECT, "--by", "0%"), "more than 0"),
         (("--challenge", "big5", *EFFECT, "--budget", "0s"), "more than no time"),
         (("--challenge", "big5", *EFFECT, "--metric", "throughput"), "is asked for, and shows no effect"),

@@ -41,7 +41,7 @@ def test_a_schedule_that_lasts_by_its_own_rates_says_how_long() -> None:
     assert "at least 42 min 30 s" in lines[1]
 
 
-def test_earlier_forks_say_how_long_the_whole_schedule_takes() -> None:
+def test_earlier_forks_say_how_long_the_whole_schedule_takes_and_what_would_be_confirmed() -> None:
     found = candidates()
     plan = make_plan(variants=(ES,), schedules=(found.challenge,), restart="never")
     forks = [
@@ -51,3 +51,4 @@ def test_earlier_forks_say_how_long_the_whole_schedule_takes() -> None:
     run = make_record("a", plan=plan, forks=tuple(forks), environment=make_environment())
     lines = list(start_forecast(SPEC, found, plan, collect_history([run], plan, "f")))
     assert "forks of the whole schedule took 15 s here" in lines
+    assert lines[2].startswith("forks of range had a CV of 8.2 % here: effects from 22.9 %")

@@ -1,5 +1,6 @@
 """A search from its check to its end: question after question, each on disk before the next, resumable."""
 
+import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -27,13 +28,15 @@ from benchctl.minimize.record import (
     signed,
     values_of,
 )
-from benchctl.report.numbers import counted, duration, signed_percent
+from benchctl.report.numbers import counted, duration, percent, signed_percent
 from benchctl.results.model import RunRecord
 from benchctl.results.plan import Plan
 from benchctl.run.bench import Observer
 from benchctl.run.questions import Inquiry, Measurer, Values, all_begun, ask, failure
 from benchctl.stats.answers import MIN_PAIRS, Answer, answer
+from benchctl.stats.forecast import Rule, Spread, least_effect
 from benchctl.stats.history import History
+from benchctl.stats.inference import cv_of
 from benchctl.stats.metrics import metric_of
 from benchctl.track.model import Challenge, Task, Track
 from benchctl.track.schedule import challenge_text
@@ -41,7 +44,7 @@ from benchctl.track.schedule import challenge_text
 # A new search, checked against the challenge.
 
 
-_LEAST_FORKS = 3
+_LEAST_FORKS = 5
 
 
 def default_metric(target: Task) -> str:
@@ -69,7 +72,9 @@ def check_search(plan: Plan, track: Track, spec: MinimizeSpec) -> Candidates:
             hint="give a challenge that runs on data that benchctl prepares",
         )
     if spec.most_forks < _LEAST_FORKS:
-        raise UsageError(f"--forks must be at least {_LEAST_FORKS}", hint="two pairs that agree may be luck")
+        raise UsageError(
+            f"--forks must be at least {_LEAST_FORKS}", hint="fewer pairs confirm no effect, however large"
+        )
     if spec.prefix_iterations is not None and spec.prefix_iterations < 1:
         raise UsageError("--prefix-iterations must be at least 1", hint="0 leaves counts as they are")
     if spec.by is not None and spec.by <= 0:
@@ -105,11 +110,11 @@ def new_search(folder_of: MinimizeFolder, plan: Plan, spec: MinimizeSpec) -> Min
     )
 
 
-# What it is going to take: before it starts, and once it knows its effect.
+# What it is going to take.
 
 
 def start_forecast(spec: MinimizeSpec, candidates: Candidates, plan: Plan, history: History) -> Iterator[str]:
-    """Lines before the first fork: number of questions and duration of a block."""
+    """Lines before the first fork: number of questions, duration of a block, precision of the first one."""
     count = len(candidates.front)
     needs_some = not spec.effect.against
     usual = 2 + usual_questions(count, needs_some=needs_some)
@@ -126,6 +131,16 @@ def start_forecast(spec: MinimizeSpec, candidates: Candidates, plan: Plan, histo
         yield (
             f"the schedule's own rates make a fork of the whole last at least {duration(least)}: cut counts "
             "(--prefix-iterations, or --param target_throughput=0) if that is too long"
+        )
+    task = candidates.challenge.schedule.index(candidates.target)
+    noise = history.noise((0, task), metric_of(spec.metric), plan.variants[0])
+    if noise is not None:
+        spread = Spread(noise.sd * 2**0.5, noise.df).of_coming_run
+        rule = Rule(math.log1p(spec.by or 0.0), paired=True, sequential=True)
+        seen = math.expm1(least_effect(spread, rule, spec.most_forks))
+        yield (
+            f"forks of {candidates.target.label} had a CV of {percent(100 * cv_of(noise.sd))} here: "
+            f"effects from {percent(100 * seen)} would probably be confirmed"
         )
 
 
