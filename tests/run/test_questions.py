@@ -13,7 +13,8 @@ from benchctl.results.store import RunStore
 from benchctl.run.bench import Bench
 from benchctl.run.documents import FileOptions
 from benchctl.run.open_run import OpenRun
-from benchctl.run.questions import Inquiry, Job, Nodes, Reply, _CalmObserver, ask
+from benchctl.run.questions import Inquiry, Job, Nodes, _CalmObserver, ask
+from benchctl.stats.answers import Reply
 from benchctl.track.model import Track
 from builders import make_fork, make_plan, make_record
 

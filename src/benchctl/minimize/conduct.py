@@ -32,8 +32,8 @@ from benchctl.report.numbers import counted, duration, percent, signed_percent
 from benchctl.results.model import RunRecord
 from benchctl.results.plan import Plan
 from benchctl.run.bench import Observer
-from benchctl.run.questions import Inquiry, Measurer, Values, all_begun, ask, failure
-from benchctl.stats.answers import MIN_PAIRS, Answer, answer
+from benchctl.run.questions import Inquiry, Measurer, all_begun, ask, failure
+from benchctl.stats.answers import MIN_PAIRS, Answer, Values, answer
 from benchctl.stats.forecast import Rule, Spread, least_effect
 from benchctl.stats.history import History
 from benchctl.stats.inference import cv_of

@@ -13,8 +13,7 @@ from benchctl.results.folders import Shelf, read_versioned, readable, write_vers
 from benchctl.results.model import RunRecord
 from benchctl.results.plan import Plan
 from benchctl.results.store import RunStore
-from benchctl.run.questions import Reply, Values
-from benchctl.stats.answers import Pairs, Rule
+from benchctl.stats.answers import Pairs, Reply, Rule, Values
 from benchctl.stats.metrics import Metric, block_values, collect, metric_of, task_at
 from benchctl.track.model import Challenge
 

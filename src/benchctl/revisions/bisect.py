@@ -24,7 +24,8 @@ from benchctl.revisions.search import (
     next_question,
 )
 from benchctl.run.bench import Observer
-from benchctl.run.questions import Inquiry, Measurer, Values, all_begun, ask, failure
+from benchctl.run.questions import Inquiry, Measurer, all_begun, ask, failure
+from benchctl.stats.answers import Values
 from benchctl.stats.metrics import block_values, collect, metric_of, task_at
 
 _CAN_BE_SKIPPED: tuple[Phase, ...] = ("halve", "before", "after")

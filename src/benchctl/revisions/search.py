@@ -25,8 +25,7 @@ import msgspec
 
 from benchctl.results.folders import read_versioned, write_versioned
 from benchctl.results.store import RunStore
-from benchctl.run.questions import Reply
-from benchctl.stats.answers import Rule, Verdict, answer, pooled
+from benchctl.stats.answers import Reply, Rule, Verdict, answer, pooled
 
 ALPHA: Final = 0.05
 """Chance that ends seem to differ that do not; and where they do, that any halving goes the wrong way."""

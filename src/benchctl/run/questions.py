@@ -1,6 +1,5 @@
 """A question put to real nodes: the runs behind it, interleaved and resumable, until enough is known."""
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,7 +15,7 @@ from benchctl.run.bench import Bench, Observer
 from benchctl.run.documents import FileOptions
 from benchctl.run.open_run import OpenRun, interleave
 from benchctl.run.orchestrate import Extras, NotResumable, open_run, reopen_run
-from benchctl.stats.answers import Pairs, Verdict, percents
+from benchctl.stats.answers import Pairs, Reply, Values, Verdict, percents
 from benchctl.track.model import Track
 
 _MOST_FAILURES: Final = 2
@@ -52,27 +51,6 @@ class Job:
     left_s: Callable[[], float] | None  # called before every block but the first; None for no limit
 
 
-class Reply(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_only=True):
-    """What came of a question so far."""
-
-    verdict: Verdict = "measuring"
-    reason: str = ""  # why it is undecided; else empty
-    runs: tuple[str, ...] = ()  # relative to the search's folder; empty before there are any
-    contender: tuple[float, ...] = ()  # one value per block that both finished
-    reference: tuple[float, ...] = ()
-    effect_percent: float | None = None  # contender / reference - 1, with its 95 % interval at all looks
-    low_percent: float | None = None
-    high_percent: float | None = None
-    seconds: float = 0.0  # of its forks, failed ones included
-
-    @property
-    def pairs(self) -> tuple[float, ...]:
-        """Logarithms of contender / reference."""
-        return tuple(map(math.log, map(float.__truediv__, self.contender, self.reference)))
-
-
-Values = tuple[Sequence[float], Sequence[float]]
-"""One value a block of the contender, and of the reference, in the same order."""
 _Reply = TypeVar("_Reply", bound=Reply)
 
 

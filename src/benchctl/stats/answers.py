@@ -105,3 +105,26 @@ def percents(pairs: Pairs, others: Sequence[Pairs]) -> tuple[float | None, float
     if math.isinf(high):
         return mean, None, None
     return mean, 100 * math.expm1(low), 100 * math.expm1(high)
+
+
+class Reply(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_only=True):
+    """What came of a question so far."""
+
+    verdict: Verdict = "measuring"
+    reason: str = ""  # why it is undecided; else empty
+    runs: tuple[str, ...] = ()  # relative to the search's folder; empty before there are any
+    contender: tuple[float, ...] = ()  # one value per block that both finished
+    reference: tuple[float, ...] = ()
+    effect_percent: float | None = None  # contender / reference - 1, with its 95 % interval at all looks
+    low_percent: float | None = None
+    high_percent: float | None = None
+    seconds: float = 0.0  # of its forks, failed ones included
+
+    @property
+    def pairs(self) -> tuple[float, ...]:
+        """Logarithms of contender / reference."""
+        return tuple(map(math.log, map(float.__truediv__, self.contender, self.reference)))
+
+
+Values = tuple[Sequence[float], Sequence[float]]
+"""One value a block of the contender, and of the reference, in the same order."""
