@@ -14,6 +14,7 @@ from benchctl.load.request import (
     accepting,
     is_unsupported,
     judge_bulk,
+    judge_by_query,
     judge_health,
     judge_multi_search,
     judge_plain,
@@ -392,7 +393,9 @@ def test_a_batch_fails_with_the_first_search_that_does():
 
 
 def test_a_bulk_request_is_partial_when_documents_were_refused():
-    assert judge_bulk(200, b'{"took":3,"errors":false,"items":[]}') == Answer(Outcome.OK, 3)
+    assert judge_bulk(200, b'{"took":3,"errors":false,"items":[{}]}') == Answer(Outcome.OK, 3)
+    assert judge_bulk(200, b'{"took":3,"errors":false}') == Answer(Outcome.OK, 3)
+    assert judge_bulk(200, b'{"took":3,"errors":false,"items":[]}').outcome is Outcome.BAD_BODY
     items = [
         {"index": {"status": 201}},
         {"index": {"status": 429, "error": {"type": "es_rejected_execution_exception"}}},
@@ -444,3 +447,9 @@ def test_a_judge_may_be_told_to_accept_a_status():
     lenient = accepting(judge_shards, {404})
     assert lenient(404, b"") == Answer(Outcome.OK)
     assert lenient(200, b"").outcome is Outcome.BAD_BODY
+
+
+def test_what_was_cancelled_on_the_node_is_not_all_done():
+    answer = judge_by_query(200, b'{"took":3,"timed_out":false,"canceled":"by user request","failures":[]}')
+    assert (answer.outcome, answer.took_ms) == (Outcome.PARTIAL, 3)
+    assert "by user request" in answer.reason

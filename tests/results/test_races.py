@@ -123,6 +123,7 @@ def test_failures_are_the_error_rate_and_a_task_that_cannot_be_done_has_nothing_
     (cannot,) = [record for _, record in make_race(**nothing, unsupported="no module").results()]
     assert (cannot["name"], cannot["value"]) == ("error_rate", {"single": 1.0})
     assert cannot["meta"]["unsupported"] == "no module"
+    assert not list(make_race(**nothing).results())
 
 
 def test_administrative_tasks_are_left_out_unless_they_failed():

@@ -13,11 +13,12 @@ from benchctl.engine.answers import Answer
 from benchctl.engine.distribution import Installation
 from benchctl.engine.jdk import Jdk
 from benchctl.engine.launch import Starts
+from benchctl.engine.node import ARCHIVED
 from benchctl.engine.prepared_index import PreparedIndex
 from benchctl.engine.target import Address, ClusterFacts
 from benchctl.errors import UsageError
 from benchctl.home import Home
-from benchctl.results.model import IndexFacts, IngestReport
+from benchctl.results.model import EngineFacts, IndexFacts, IngestReport
 from benchctl.results.plan import CorpusSpec, NodeSpec, Plan
 from benchctl.run.bench import SilentObserver
 from benchctl.run.plan import RunSpec, operations_used, plan_run
@@ -29,6 +30,7 @@ from benchctl.run.prepare import (
     check_memory,
     in_turns,
     started_alike,
+    started_as_before,
 )
 from benchctl.run.session import AnySubject, Subject, TargetSubject
 from benchctl.track.model import Track
@@ -196,6 +198,21 @@ def test_all_variants_start_with_an_archive_of_classes_or_none(subject: Subject,
     found = started_alike([first, second, script], observer)
     assert [one.starts and one.starts.archived for one in found] == [not reason, not reason, None]
     assert [note.partition(":")[0] for note in notes] == (["os", "es"] if reason else [])
+
+
+@pytest.mark.parametrize(
+    ("manners", "archived"),
+    [(["direct"], False), (["direct", "script"], False), (["direct", ARCHIVED], True), ([], True)],
+)
+def test_a_run_that_goes_on_starts_its_nodes_as_its_first_forks(
+    subject: Subject, manners: list[str], *, archived: bool
+):
+    engines = [EngineFacts("es", "8.11.0", "b", "9.8.0", "s", "j", (), (), start=one) for one in manners]
+    one = dataclasses.replace(subject, starts=Starts(Path("/starts"), Path("/scratch")))
+    (found,) = started_as_before(engines, [one], SilentObserver())
+    assert isinstance(found, Subject)
+    assert found.starts is not None
+    assert found.starts.archived == archived
 
 
 def test_builds_are_made_in_turns():

@@ -120,6 +120,13 @@ def test_failures_are_added_over_forks(summary: Callable[..., TaskSummary]):
     assert found[0].text.endswith("3 rejected, 4 reset")
 
 
+def test_requests_that_were_sent_again_are_told_with_where_the_pause_is(
+    summary: Callable[..., TaskSummary],
+):
+    (found,) = doubts([summary(10.0, failures={"rejected": 3}, retries=3)])
+    assert "3 were sent again after a pause" in found.text
+
+
 def test_the_first_reason_of_a_failure_is_told(summary: Callable[..., TaskSummary]):
     found = doubts([summary(10.0, failures={"rejected": 2}, failure_reasons=("queue full", "again"))])
     assert found[0].text.endswith("2 rejected, such as: queue full")

@@ -142,7 +142,8 @@ class _Status(msgspec.Struct, gc=False):
 class _BulkResponse(msgspec.Struct, gc=False):
     errors: bool
     took: _Int32 = -1
-    items: msgspec.Raw = msgspec.Raw()  # only decoded when something failed
+    # Only decoded when something failed; empty where the answer was filtered.
+    items: msgspec.Raw = msgspec.Raw()
 
 
 class _Item(msgspec.Struct):
@@ -224,6 +225,7 @@ class _ByQueryResponse(msgspec.Struct, gc=False):
     took: _Int32 = -1
     timed_out: bool = False
     failures: list[msgspec.Raw] = []
+    canceled: str = ""  # who or what ended it before it was done
     task: str = ""  # instead of these, when it goes on behind the answer
 
 
@@ -384,6 +386,8 @@ def _judge_batch(found: _BatchResponse) -> Answer:
 
 def _judge_documents(found: _BulkResponse) -> Answer:
     if not found.errors:
+        if bytes(found.items) == b"[]":
+            return Answer(Outcome.BAD_BODY, reason="no document was indexed: the response has no items")
         return Answer(Outcome.OK, found.took)
     items = (item for outcomes in _decode_items(found.items) for item in outcomes.values())
     refused = [
@@ -432,6 +436,8 @@ def _judge_stated_shards(found: _ShardsResponse) -> Answer:
 def _judge_by_query(found: _ByQueryResponse) -> Answer:
     if found.timed_out:
         return Answer(Outcome.TIMEOUT, found.took, reason=_GAVE_UP)
+    if found.canceled:
+        return Answer(Outcome.PARTIAL, found.took, reason=shorten(f"it was cancelled: {found.canceled}"))
     if found.failures:
         return Answer(Outcome.PARTIAL, found.took, reason=_first_of(found.failures, "documents"))
     return Answer(Outcome.OK, found.took)

@@ -298,8 +298,10 @@ class Race:
             "latency": _percentiles(one.latency, one.samples) if one.latency is not None else service,
             "service_time": service,
             "processing_time": _percentiles(one.processing_time, one.samples),
-            "error_rate": failed / asked if failed else one.failed_share if asked else 1.0,
         }
+        # What a node cannot do has failed; of what was just not sent there is no rate.
+        if asked or one.unsupported is not None:
+            task["error_rate"] = failed / asked if failed else one.failed_share if asked else 1.0
         for figure in FIGURES:
             found = None if figure.name in {*task, "mean"} else figure.of(one)
             if isinstance(found, Quantiles):

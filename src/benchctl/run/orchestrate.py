@@ -41,6 +41,7 @@ from benchctl.run.prepare import (
     prepare_corpus,
     prepare_subject,
     started_alike,
+    started_as_before,
 )
 from benchctl.run.session import AnySubject, Subject, TargetSubject
 from benchctl.run.steps import check_work
@@ -388,6 +389,7 @@ def reopen_run(bench: Bench, folder: RunFolder, track: Track, *, ask_anew: bool 
     check_files(record.plan, bench.home)
     plan, subjects = prepare_subjects(bench, record.plan, track)
     _refuse_changes(record, [*corpus_changes(record.plan, plan), *engine_changes(record, subjects)])
+    subjects = started_as_before(record.engines, subjects, bench.observer)
     _, track = with_terms(bench, plan, track, subjects)
     return OpenRun(bench, folder, record, track, subjects, ask_anew=ask_anew)
 

@@ -17,13 +17,14 @@ from benchctl.engine.declared import places, with_settings
 from benchctl.engine.distribution import Installation
 from benchctl.engine.evidence import check_runtime
 from benchctl.engine.launch import Starts, starts_of
+from benchctl.engine.node import ARCHIVED
 from benchctl.engine.plugins_and_jars import Equipment, check_asked, equip
 from benchctl.engine.prepared_index import DamagedIndexError, IndexKey, PreparedIndex, find_prepared
 from benchctl.engine.target import explained
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Home
 from benchctl.hosts.file import Spread
-from benchctl.results.model import AnswerCheck, VariantAnswers
+from benchctl.results.model import AnswerCheck, EngineFacts, VariantAnswers
 from benchctl.results.plan import Plan, VariantSpec
 from benchctl.run.bench import Observer
 from benchctl.run.building import USUAL, Keeping, Workshop, build_index, logs_kept_of_failure
@@ -163,6 +164,17 @@ def started_alike(subjects: Sequence[Subject], observer: Observer) -> list[Subje
     if others := [one.spec.name for one in subjects if one.starts is not None and not one.unarchived]:
         observer.note(f"{', '.join(others)}: started without an archive of classes, too, to be comparable")
     return [one.without_archive() for one in subjects]
+
+
+def started_as_before(
+    engines: Sequence[EngineFacts], subjects: Sequence[AnySubject], observer: Observer
+) -> list[AnySubject]:
+    """Return subjects of a run that goes on, without an archive of classes if its first forks had none."""
+    manners = {facts.start for facts in engines}
+    if "direct" not in manners or ARCHIVED in manners:
+        return list(subjects)
+    observer.note("nodes start without an archive of the engine's classes, as in the run's first forks")
+    return [one.without_archive() if isinstance(one, Subject) else one for one in subjects]
 
 
 def _equipped_elsewhere(

@@ -185,11 +185,17 @@ def ran_differently(before: Mapping[str, str]) -> Caveat:
     return Caveat("other-tasks", f"ran {'; '.join(f'{what} ({label})' for label, what in before.items())}")
 
 
-def failures(variant: str, counts: dict[str, int], reason: str = "") -> Caveat:
-    """Requests that failed."""
+def failures(variant: str, counts: dict[str, int], reason: str = "", retries: int = 0) -> Caveat:
+    """Requests that failed, `retries` of them to be sent again."""
     listed = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in sorted(counts.items()))
     example = f", such as: {reason}" if reason else ""
-    return Caveat("failures", f"failed requests of {variant}, not in the figures: {listed}{example}")
+    again = (
+        f"; {retries:,} were sent again after a pause, which throughput and latency include and service time "
+        "does not"
+        if retries
+        else ""
+    )
+    return Caveat("failures", f"failed requests of {variant}, not in the figures: {listed}{example}{again}")
 
 
 def ignored_errors(variant: str, ignored: int, measured: int) -> Caveat:

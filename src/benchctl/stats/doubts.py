@@ -693,7 +693,8 @@ def _variant_doubts(metric: Metric, label: str, forks: ForkSummaries) -> Iterato
         failed.update(summary.failures)
     if failed:
         reasons = [reason for summary in summaries for reason in summary.failure_reasons]
-        yield caveat.failures(label, dict(failed), next(iter(reasons), ""))
+        retries = sum(summary.retries for summary in summaries)
+        yield caveat.failures(label, dict(failed), next(iter(reasons), ""), retries)
     mixed = max((summary.failed_share for summary in summaries), default=0.0)
     if mixed > 0:
         yield caveat.failures_within(label, mixed)
