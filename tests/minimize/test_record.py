@@ -51,21 +51,23 @@ WHOLE = sum(math.log(ratio) for ratio in (1.4, 1.5, 1.45, 1.42, 1.48)) / 5
 
 
 def test_a_removal_is_told_from_no_effect_by_half_of_the_whole_one() -> None:
-    rule = rule_of(SPEC, [BEGUN], "remove", 2)
+    rule = rule_of(SPEC, [BEGUN], "remove")
     assert (rule.gone, rule.there, rule.middle) == pytest.approx((0, WHOLE, WHOLE / 2))
     assert rule.beta == 0.05
 
 
 def test_the_least_effect_that_counts_takes_the_place_of_none() -> None:
     spec = msgspec.structs.replace(SPEC, by=0.3)
-    rule = rule_of(spec, [BEGUN], "remove", 2)
+    rule = rule_of(spec, [BEGUN], "remove")
     assert (rule.gone, rule.there, rule.middle) == pytest.approx((math.log(1.3), WHOLE, math.log(1.3)))
-    first = rule_of(spec, [], "whole", 1)
+    first = rule_of(spec, [], "whole")
     assert (first.gone, first.there, first.middle) == pytest.approx((math.log(1.3),) * 3)
 
 
-def test_all_questions_together_spend_no_more_than_alpha() -> None:
-    spent = [rule_of(SPEC, [BEGUN], "remove", number).alpha for number in range(1, 2000)]
+def test_all_removals_together_spend_no_more_than_alpha() -> None:
+    removals = [decision(2, 1.0, phase="remove", verdict="absent")] * 1000
+    spent = [rule_of(SPEC, [BEGUN, *removals[:number]], "remove").alpha for number in range(1000)]
+    assert rule_of(SPEC, [], "whole").alpha == rule_of(SPEC, [], "shorten").alpha == 0.025
     assert 0.0499 < sum(spent) < SPEC.alpha
     assert spent == sorted(spent, reverse=True)
 

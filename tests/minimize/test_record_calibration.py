@@ -63,7 +63,7 @@ class Search:
 
     def ask(self, phase: Phase, steps: Subset) -> Answer:
         number = len(self.decisions) + 1
-        rule = rule_of(self.spec, self.decisions, phase, number)
+        rule = rule_of(self.spec, self.decisions, phase)
         others = [one.pairs for one in self.decisions]
         contender: list[float] = []
         reference: list[float] = []

@@ -293,7 +293,7 @@ class _Search:
 
     def _measured(self, decision: Decision) -> Decision:
         before = [one for one in self._record.decisions if one.number < decision.number]
-        rule = rule_of(self._spec, before, decision.phase, decision.number)
+        rule = rule_of(self._spec, before, decision.phase)
         others = [one.pairs for one in before]
 
         def values(records: Sequence[RunRecord]) -> Values:

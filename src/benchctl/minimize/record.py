@@ -193,29 +193,24 @@ def require_values(decision: Decision, task: str) -> None:
 BETA = 0.05
 """Chance that one question says `absent` where the effect is there: the result is then larger than needed."""
 ALPHA = 0.05
-"""Chance that any question of a search says `present` where the effect is gone."""
+"""Chance that a search begins without an effect; and that one with an effect loses a task that it needs."""
 
 
-def rule_of(spec: MinimizeSpec, decisions: Sequence[Decision], phase: Phase, number: int) -> Rule:
-    """Return when a question is answered.
+def rule_of(spec: MinimizeSpec, decisions: Sequence[Decision], phase: Phase) -> Rule:
+    """Return when the question after these decisions is answered.
 
-    The first ones ask whether there is more than the least effect that counts. Later ones tell that, or by
-    default no effect, from the whole effect that an earlier decision found.
+    The first ones, two at most, ask whether there is more than the least effect that counts. Later ones tell
+    that, or by default no effect, from the whole effect that an earlier decision found. It is not known how
+    many these are going to be: the k-th gets 6 / (pi k)^2 of alpha, which adds up to all of it.
     """
-    least, alpha = math.log1p(spec.by or 0.0), spent_alpha(spec.alpha, number)
+    least = math.log1p(spec.by or 0.0)
     if phase != "remove":
-        return Rule(least, least, least, alpha, alpha, spec.most_forks)
+        return Rule(least, least, least, spec.alpha / 2, spec.alpha / 2, spec.most_forks)
     begun = next(one for one in decisions if one.phase != "remove" and one.verdict == "present")
     pairs = signed(begun.pairs, spec.effect, metric_of(spec.metric))
     whole = sum(pairs) / len(pairs)
     # Half of it persists, or as much as was asked for.
     middle = whole / 2 if spec.by is None else least
+    number = 1 + sum(one.phase == "remove" for one in decisions)
+    alpha = spec.alpha * 6 / (math.pi * number) ** 2
     return Rule(least, whole, middle, alpha, BETA, spec.most_forks)
-
-
-def spent_alpha(alpha: float, number: int) -> float:
-    """Return the share of alpha of the question with this number, from 1: the sum over all of them is alpha.
-
-    A search does not know how many questions it is going to have, so they get 6 / (pi k)^2 each.
-    """
-    return alpha * 6.0 / (math.pi * number) ** 2
