@@ -100,7 +100,7 @@ def make_summary(task: int, samples: int, draw: np.random.Generator) -> TaskSumm
 
 def make_fork(variant: str, block: int, samples: int, draw: np.random.Generator) -> ForkRecord:
     """A fork on one node start, whose command line is as long as they are."""
-    probe = HostProbe(int(draw.normal(1e8, 1e6)), int(draw.normal(1e8, 1e6)), 0.0, 0.1, 3000.0)
+    probe = HostProbe(int(draw.normal(1e8, 1e6)), int(draw.normal(1e8, 1e6)))
     command = (
         "java",
         *(f"-Dexample.property.number.{number}=a-value-of-some-length" for number in range(40)),

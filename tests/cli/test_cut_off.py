@@ -40,7 +40,7 @@ from benchctl.cli import measuring
 from benchctl.results.model import HostProbe
 from benchctl.run import fork
 measuring.check_quiet = lambda *_, **__: None
-fork.probe_host = lambda: HostProbe(1, 1, None, 0.0, None)
+fork.probe_host = lambda: HostProbe(1, 1)
 """
 BENCHCTL = (sys.executable, "-c", f"{QUICK}\nfrom benchctl.cli import main\nmain()")
 
@@ -300,7 +300,7 @@ def test_a_run_that_is_killed_in_any_write_is_readable_and_resumable(
     for name, value in environ.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setattr("benchctl.cli.measuring.check_quiet", lambda *_, **__: None)
-    monkeypatch.setattr("benchctl.run.fork.probe_host", lambda: HostProbe(1, 1, None, 0.0, None))
+    monkeypatch.setattr("benchctl.run.fork.probe_host", lambda: HostProbe(1, 1))
     with stub_cluster() as node:
         target = ("--target", f"prod=http://127.0.0.1:{node.port}", "--forks", "1", "--param", "iterations=1")
         # The record at its beginning, after the answers, after the fork and at its end; what they name.

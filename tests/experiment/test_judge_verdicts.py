@@ -292,7 +292,7 @@ class TestDoubts:
         assert scale.requests == 500
 
     def test_disturbed_forks_are_counted_over_all_runs(self):
-        calm, off = (HostProbe(cpu, 100, 0.0, 0.1, None) for cpu in (100, 120))
+        calm, off = (HostProbe(cpu, 100) for cpu in (100, 120))
         runs = made_runs(TIMES)
         for name, run in runs.items():
             forks = tuple(

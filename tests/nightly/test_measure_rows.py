@@ -113,9 +113,7 @@ def test_a_variant_that_never_said_what_it_is_has_no_version():
 
 def test_forks_around_which_the_host_was_off_are_marked():
     def probed(block: int, cpu_ns: int) -> object:
-        return make_fork(
-            "es", block, make_summary("range", 2.0), probes=(HostProbe(cpu_ns, 10, None, 0.0, None),)
-        )
+        return make_fork("es", block, make_summary("range", 2.0), probes=(HostProbe(cpu_ns, 10),))
 
     record = make_record(forks=tuple(probed(block, ns) for block, ns in enumerate((100, 101, 120))))
     assert {one.fork: one.disturbed for one in rows(record)} == {0: False, 1: False, 2: True}

@@ -16,6 +16,7 @@ from benchctl.results.model import (
     HostProbe,
     IndexFacts,
     IngestReport,
+    OtherLoad,
     RunRecord,
     SegmentFacts,
 )
@@ -39,7 +40,7 @@ VARIANTS = {
 
 
 def complete_fork(variant: str, block: int, *summaries: TaskSummary) -> ForkRecord:
-    probe = HostProbe(100_000_000, 100_000_000, 0.0, 0.1, None)
+    probe = HostProbe(100_000_000, 100_000_000)
     return make_fork(
         variant,
         block,
@@ -53,6 +54,7 @@ def complete_fork(variant: str, block: int, *summaries: TaskSummary) -> ForkReco
         probe_s=0.4,
         boots=(BootRecord((0,), 4.5, 0.5, 1.0, 900, 900, ("java",), f"logs/{block}-{variant}"),),
         probes=(probe, probe),
+        others=OtherLoad(8, 0.1, {"cron": 0.1}),
     )
 
 

@@ -216,7 +216,7 @@ def test_order_and_seed(record: RunRecord):
 def test_stray_searches_failed_and_disturbed_forks_stand_out(record: RunRecord):
     first, second, third, *rest = record.forks
     boot = msgspec.structs.replace(first.boots[0], searches_counted=901)
-    slow = HostProbe(120_000_000, 100_000_000, 0.0, 0.1, None)
+    slow = HostProbe(120_000_000, 100_000_000)
     changed = (
         msgspec.structs.replace(first, boots=(boot,)),
         msgspec.structs.replace(second, status="failed", reason="the node died"),

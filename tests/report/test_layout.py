@@ -8,10 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchctl.report.layout import _listed, collect_notes, headline, said, verdict_sentence
+from benchctl.report.planning import next_command
 from benchctl.results.figures import TaskSummary
-from benchctl.results.model import HostProbe, RunRecord
+from benchctl.results.model import HostProbe, OtherLoad, RunRecord
 from benchctl.stats.analyse import analyse, analyse_run
-from benchctl.stats.analysis import Analysis
+from benchctl.stats.analysis import Analysis, provisional
 from benchctl.stats.compare import Verdict
 from benchctl.stats.order import OrderEffect
 from builders import make_driver
@@ -77,20 +78,57 @@ def test_every_task_is_in_the_sentence(
 
 def test_cpu_of_the_node_answers_where_times_do_not(build: Callable[..., RunRecord]):
     def costing(summary: TaskSummary, variant: str, block: int) -> TaskSummary:
-        cpu = {"es": 4.0, "os": (7.76, 4.0, 3.0)[summary.task]}[variant] * (1 + 0.01 * block)
-        return msgspec.structs.replace(summary, meters={"cpu": cpu})
+        used = {"es": 4.0, "os": (7.76, 4.0, 3.0)[summary.task], "noinline": 2.0}[variant]
+        return msgspec.structs.replace(summary, meters={"cpu": used * (1 + 0.01 * block)})
 
     analysis = without_findings(build, edit=costing)
     sentence = verdict_sentence(judged(analysis, "inconclusive"))
     assert sentence == (
         "os vs es, 3 tasks: 3 inconclusive. os costs 94% more CPU on the node than es on "
-        "desc_sort_timestamp, 25% less on range."
+        "desc_sort_timestamp, as much on composite-date_histogram-daily, 25% less on range."
     )
     # Where times decide, they are the answer.
     assert "CPU" not in verdict_sentence(judged(analysis, "slower"))
     assert "25% less CPU on the node than es on range" in verdict_sentence(
         judged(analysis, "slower", "slower", "inconclusive")
     )
+    several = without_findings(build, variants=("es", "os", "noinline"), edit=costing)
+    sentence = verdict_sentence(judged(several, "inconclusive"))
+    assert "os costs 94% more CPU on the node than es on desc_sort_timestamp" in sentence
+    assert "noinline costs 50% less CPU on the node than es on desc_sort_timestamp" in sentence
+    few = verdict_sentence(judged(without_findings(build, edit=costing, forks=3), "inconclusive"))
+    assert "os provisionally costs 94% more CPU on the node" in few
+    assert few.endswith("Provisional: fewer than 5 forks a side.")
+
+
+@pytest.mark.parametrize(("busy", "told"), [(2, False), (3, True)])
+def test_a_busy_host_is_the_first_doubt_and_what_to_run_next(
+    build: Callable[..., RunRecord], busy: int, *, told: bool
+):
+    def moving(summary: TaskSummary, _variant: str, block: int) -> TaskSummary:
+        return msgspec.structs.replace(summary, drift=-0.5 - 0.001 * block)
+
+    record = build(answers=None, edit=moving)
+    forks = tuple(
+        msgspec.structs.replace(
+            fork,
+            others=OtherLoad(2, 0.96, {"python3": 0.9, "cron": 0.05})
+            if fork.block < busy
+            else OtherLoad(2, 0.1, {"cron": 0.1}),
+        )
+        for fork in record.forks
+    )
+    analysis = analyse_run(msgspec.structs.replace(record, forks=forks))
+    text = verdict_sentence(analysis)
+    assert ("busy-host" in {doubt.code for doubt in analysis.caveats}) == told
+    assert ("used 48 % of the CPUs in 6 of 10 forks (python3 45 %, cron 2 %)" in text) == told
+    assert "ot warmed up on" in text
+    following = next_command(analysis, record.plan)
+    assert following is not None
+    assert following.line.endswith("--require-quiet") == told
+    assert ("not warmed up" in following.purpose) != told
+    if told:
+        assert text.index("Busy host") < text.index("ot warmed up on")
 
 
 def test_what_a_node_holds_is_neither_fast_nor_slow(build: Callable[..., RunRecord]):
@@ -135,9 +173,34 @@ def test_what_had_not_warmed_up_is_provisional_in_sentence_and_data(build: Calla
 
     analysis = without_findings(build, edit=moving)
     text = verdict_sentence(analysis)
-    assert text.startswith("provisional: os is slower than es on range")
-    assert text.endswith("Not to be quoted: not warmed up on range.")
+    assert text.startswith("os is provisionally slower than es on range;")
+    assert text.endswith("Provisional: not warmed up on range.")
     assert [row.comparisons[0].provisional for row in analysis.rows] == [False, False, True] * 2
+
+
+def test_a_mark_takes_no_verdict_of_another_row_away(build: Callable[..., RunRecord]):
+    def moving(summary: TaskSummary, variant: str, block: int) -> TaskSummary:
+        drifting = (summary.task, variant) == (0, "os")
+        return msgspec.structs.replace(summary, drift=-0.5 - 0.001 * block) if drifting else summary
+
+    analysis = without_findings(build, edit=moving)
+    verdicts: dict[tuple[Verdict, ...], str] = {
+        ("slower",): "os is slower than es on composite-date_histogram-daily and range; provisionally "
+        "slower on desc_sort_timestamp. Provisional: not warmed up on desc_sort_timestamp.",
+        ("inconclusive", "equivalent", "slower"): "os is slower than es on range; 1 equal within the margin, "
+        "1 inconclusive. Not warmed up on desc_sort_timestamp.",
+        ("equivalent", "inconclusive"): "os vs es, 3 tasks: 1 provisionally equal within the margin, "
+        "2 inconclusive. Provisional: not warmed up on desc_sort_timestamp.",
+    }
+    for words, sentence in verdicts.items():
+        found = judged(analysis, *words)
+        rows = tuple(
+            msgspec.structs.replace(
+                row, comparisons=tuple(provisional(one, row.figures) for one in row.comparisons)
+            )
+            for row in found.rows
+        )
+        assert verdict_sentence(msgspec.structs.replace(found, rows=rows)) == sentence
 
 
 def test_stalls_are_the_first_reason_and_no_lack_of_warm_up(build: Callable[..., RunRecord]):
@@ -150,7 +213,7 @@ def test_stalls_are_the_first_reason_and_no_lack_of_warm_up(build: Callable[...,
 
     analysis = without_findings(build, edit=stalling)
     text = verdict_sentence(analysis)
-    assert text.endswith("Not to be quoted: stalls took up to 54 % of the time on range.")
+    assert text.endswith("Provisional: stalls took up to 54 % of the time on range.")
     assert [row.comparisons[0].provisional for row in analysis.rows] == [False, False, True] * 2
     assert [side.stalled for side in analysis.rows[2].figures] == [0.0, 0.54]
     alone = analyse({"os": build(edit=stalling).done("os")}, build().plan)
@@ -165,8 +228,8 @@ def test_few_forks_are_provisional_as_far_as_they_decide(
     analysis = without_findings(build, forks=forks)
     assert analysis.rows[2].comparisons[0].provisional == provisional
     text = verdict_sentence(analysis)
-    assert text.startswith("provisional: ") == provisional
-    assert ("Not to be quoted: fewer than 5 forks a side." in text) == provisional
+    assert ("provisionally" in text) == provisional
+    assert ("Provisional: fewer than 5 forks a side." in text) == provisional
 
 
 def test_what_is_open_is_not_provisional(build: Callable[..., RunRecord]):
@@ -228,7 +291,7 @@ def test_noise_of_the_host_is_told_where_figures_stand_out_with_it(
         return msgspec.structs.replace(summary, throughput_per_s=200.0) if hit else summary
 
     record = build(edit=slow)
-    noisy = HostProbe(cpu_ns, 100_000_000, 0.0, 0.1, None)
+    noisy = HostProbe(cpu_ns, 100_000_000)
     forks = tuple(
         msgspec.structs.replace(fork, probes=(noisy,)) if (fork.variant, fork.block) == ("os", 1) else fork
         for fork in record.forks
@@ -270,20 +333,20 @@ def test_only_what_is_provisional_says_why(build: Callable[..., RunRecord]):
         for row in analysis.rows
     )
     text = verdict_sentence(msgspec.structs.replace(analysis, rows=rows))
-    assert "Not to be quoted: fewer than 5 forks a side." in text
+    assert text.startswith(
+        "os is slower than es on 3 of 3 tasks. noinline is provisionally faster than es on"
+    )
+    assert text.endswith("Provisional: fewer than 5 forks a side.")
 
 
 @pytest.mark.parametrize("forks", [3, 5])
-def test_what_few_forks_leave_open_is_provisional_too_and_says_by_which_metrics(
-    build: Callable[..., RunRecord], forks: int
-):
+def test_what_few_forks_leave_open_says_so_and_by_which_metrics(build: Callable[..., RunRecord], forks: int):
     found = judged(without_findings(build, forks=forks), "inconclusive", provisional=False)
     (first, *others) = [row for row in found.rows if row.task == 0]
     alone = msgspec.structs.replace(found, rows=(first, *others))
-    few = "" if forks == 5 else " Not to be quoted: fewer than 5 forks a side."
+    few = "" if forks == 5 else " Fewer than 5 forks a side."
     assert verdict_sentence(alone) == (
-        f"{'provisional: ' if few else ''}os vs es on desc_sort_timestamp: inconclusive by throughput and "
-        f"p90 service time.{few}"
+        f"os vs es on desc_sort_timestamp: inconclusive by throughput and p90 service time.{few}"
     )
 
 

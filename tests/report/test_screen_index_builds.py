@@ -41,8 +41,8 @@ def test_a_run_that_only_built_has_a_headline_verdicts_and_a_table():
         == "index builds: os 2.11.0 vs es 8.11.0 (baseline), 4 index builds each, 1m documents"
     )
     assert verdict(FOUND) == (
-        "provisional: Index builds of os against es: slower? in docs/s (-50.0 %), CPU (+76.9 %) and "
-        "force-merge (+100.0 %); equal? in size. Not to be quoted: fewer than 5 index builds a side."
+        "Index builds of os against es: slower? in docs/s (-50.0 %), CPU (+76.9 %) and "
+        "force-merge (+100.0 %); equal? in size. Provisional: fewer than 5 index builds a side."
     )
     shown = render_screen(FOUND, plan=RECORD.plan).plain
     (row,) = (line.split() for line in shown.splitlines() if line.startswith("docs/s "))
@@ -106,7 +106,7 @@ def test_beside_forks_they_are_on_the_first_screen():
     found = analyse_run(record)
     assert headline(found) == "c: os vs es (baseline), 4 forks each, 4 index builds each, 1m documents"
     assert "index builds" in render_screen(found, plan=plan).plain
-    assert verdict(found).startswith("provisional: os vs es on range: ")
+    assert verdict(found).startswith("os vs es on range: ")
     assert "Index builds of os against es: slower? in docs/s" in verdict(found)
     asked = msgspec.structs.replace(record, plan=msgspec.structs.replace(plan, metrics="build_rate"))
     further = next_command(analyse_run(asked), plan)

@@ -36,12 +36,10 @@ def test_a_host_is_described_alike_every_time():
     assert first.libcurl.startswith("libcurl/")
 
 
-def test_probes_take_time_and_say_what_else_went_on():
+def test_probes_take_time():
     probe = probe_host()
     assert probe.cpu_ns > 0
     assert probe.memory_ns > 0
-    assert probe.load1 >= 0
-    assert probe.steal_percent is None or 0 <= probe.steal_percent <= 100
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from builders import make_driver, make_fork
 
 
 def probe(cpu_ns: int = 100, memory_ns: int = 100):
-    return HostProbe(cpu_ns, memory_ns, None, 0.0, None)
+    return HostProbe(cpu_ns, memory_ns)
 
 
 def test_a_slow_host_during_one_fork(fork: Callable[..., ForkRecord]):

@@ -50,7 +50,7 @@ from benchctl.stats.analysis import Figures, provisional, quotable
 from benchctl.stats.arrays import Floats, log_points
 from benchctl.stats.caveat import Caveat, CaveatCode
 from benchctl.stats.compare import Series, adjust, as_percent, build_means
-from benchctl.stats.disturbed import Disturbance, disturbances
+from benchctl.stats.disturbed import Disturbance, busy_host, disturbances
 from benchctl.stats.doubts import APART
 from benchctl.stats.evidence import TaskCost, cost_beside
 from benchctl.stats.inference import Contrast, Ratio, contrast, further_forks
@@ -647,6 +647,8 @@ def _caveats(
             failed = sum(fork.variant == variant and fork.status == "failed" for fork in run.forks)
             if failed:
                 yield caveat.failed_forks(f"{one.name}/{variant}", failed)
+    busy = busy_host(fork for group in forks.values() for fork in group)
+    yield from [] if busy is None else [busy]
     off = dict.fromkeys(forks, 0)
     for disturbance in noisy:
         off[disturbance.variant] += 1

@@ -2,7 +2,8 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import get_args
+from itertools import product
+from typing import NamedTuple, get_args
 
 import msgspec
 
@@ -381,6 +382,7 @@ _DESIGNS: dict[CaveatCode, str] = {
     "not-restarted": "Nodes were not restarted between forks.",
 }
 _THAN = {"different": "from"}
+_MANNERS = ("", "provisionally ")
 _COUNTED = {
     "equivalent": "equal within the margin",
     "inconclusive": "inconclusive",
@@ -421,7 +423,8 @@ def verdict_sentence(
 ) -> str:
     """Return the answer, `by_task` what differs, is equal or inconclusive, and the warnings.
 
-    Begins with `provisional` when a verdict is not to be quoted, or there are doubts about the answer.
+    A verdict that is provisional is called so, and takes nothing away from others; `doubts` are about the
+    answer.
     """
     found = list(answer)
     if not any(analysis.forks.values()) and not analysis.build_rows:
@@ -431,17 +434,24 @@ def verdict_sentence(
         found += filter(None, (_about_cpu(contender, analysis) for contender in analysis.variants[1:]))
     found += filter(None, (_about_builds(contender, analysis) for contender in analysis.variants[1:]))
     if not found:
-        alone = [f"{text[:1].upper()}{text[1:]}." for text in _stalls(analysis, analysis.rows)]
+        alone = map(_sentence, _stalls(analysis, analysis.rows))
         found = [*alone, "One variant: there is nothing to compare it with."]
-    reasons = [*doubts, *_reservations(analysis)]
-    found += [f"Not to be quoted: {'; '.join(reasons)}."] if reasons else []
+    found += [_sentence(doubt.text) for doubt in analysis.caveats if doubt.code == "busy-host"]
+    reasons = [*doubts, *_reservations(analysis, _provisional(analysis))]
+    found += [f"Provisional: {'; '.join(reasons)}."] if reasons else []
+    unready = _reservations(analysis, _unready(analysis))
+    found += [_sentence(reason) for reason in unready if reason not in reasons]
     ordered = dict.fromkeys(
         one.operation for one in analysis.order_effects if one.comparison.verdict in DECIDED - {"equivalent"}
     )
     places = f"At several places of a fork, after different tasks, {_listed(list(ordered))} differs."
     found += [places] if ordered else []
     found += _unsound(analysis)
-    return f"{'provisional: ' if reasons else ''}{' '.join(found)}"
+    return " ".join(found)
+
+
+def _sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}."
 
 
 def _about(contender: str, analysis: Analysis) -> str:
@@ -456,27 +466,38 @@ def _about(contender: str, analysis: Analysis) -> str:
     deciding = {name: _unusual(tasks[name]) for name in tasks} if fast else {}
     every, baseline = counted(len(tasks), "task"), analysis.variants[0]
     parts: list[str] = []
-    for outcome, words in named.items():
+    for manner, (outcome, words) in product(_MANNERS, named.items()):
         groups: dict[tuple[str, ...], list[str]] = {}
-        for name in (name for name, found in outcomes.items() if found == outcome):
+        for name in (name for name, found in outcomes.items() if found == (outcome, manner)):
             groups.setdefault(deciding.get(name, ()), []).append(name)
         for metrics, names in groups.items():
             than = "" if parts else f" {_THAN.get(outcome, 'than')} {baseline}"
             where = _listed(names) if len(names) < _MOST_NAMED else f"{len(names)} of {every}"
             by, which = (f" by {_listed(metrics)}", f" ({_listed(metrics)})") if metrics else ("", "")
-            parts.append(f"{words.format(than, by=by, which=which)} {where}")
+            parts.append(f"{manner}{words.format(than, by=by, which=which)} {where}")
     if not parts and len(outcomes) == 1 and len(fast or analysis.rows) > 1:
         return _by_metric(contender, analysis, fast or analysis.rows)
     counts = Counter(outcomes.values())
-    rest = [f"{counts[outcome]} {words}" for outcome, words in _COUNTED.items() if counts[outcome]]
+    rest = [
+        f"{count} {manner}{words}"
+        for (outcome, words), manner in product(_COUNTED.items(), _MANNERS)
+        if (count := counts[_Outcome(outcome, manner)])
+    ]
     if parts:
         return f"{contender} is {'; '.join([*parts, *([', '.join(rest)] if rest else [])])}."
     return f"{contender} vs {baseline}, {every}: {', '.join(rest)}."
 
 
+class _Outcome(NamedTuple):
+    """What the metrics of a task show together."""
+
+    word: str  # a verdict, or `mixed`
+    manner: str  # of `_MANNERS`
+
+
 def _about_cpu(contender: str, analysis: Analysis) -> str:
     """`os costs 94% more CPU on the node than es on range.`, where what was asked for is inconclusive."""
-    costs: list[str] = []
+    costs: dict[str, list[str]] = {}
     for row in analysis.beside:
         judged = [
             one
@@ -486,15 +507,22 @@ def _about_cpu(contender: str, analysis: Analysis) -> str:
             if one.contender == contender
         ]
         for one in row.comparisons:
-            known = one.contender == contender and one.verdict in {"faster", "slower"}
-            if known and one.effect_percent is not None and _outcome(judged) == "inconclusive":
+            if one.contender != contender or _outcome(judged).word != "inconclusive":
+                continue
+            own = costs.setdefault(_outcome([one]).manner, [])
+            if one.verdict in _SIZED and one.effect_percent is not None:
                 way = "more" if one.effect_percent > 0 else "less"
-                size = f"{abs(one.effect_percent):.0f}% {way}"
-                first = f" CPU on the node than {one.baseline}" if not costs else ""
-                costs.append(f"{size}{first} on {analysis.where(row)}")
-    if len(costs) > _MOST_NAMED:
-        costs = [*costs[:_MOST_NAMED], f"and differs on {len(costs) - _MOST_NAMED} more"]
-    return f"{contender} costs {', '.join(costs)}." if costs else ""
+                first = "" if own else f" CPU on the node than {one.baseline}"
+                own.append(f"{abs(one.effect_percent):.0f}% {way}{first} on {analysis.where(row)}")
+            elif one.verdict == "equivalent":
+                first = "" if own else f" CPU on the node as {one.baseline}"
+                own.append(f"as much{first} on {analysis.where(row)}")
+    sentences = []
+    for manner, own in costs.items():
+        more = [f"and is decided on {len(own) - _MOST_NAMED} more"] if len(own) > _MOST_NAMED else []
+        listed = ", ".join([*own[:_MOST_NAMED], *more])
+        sentences += [f"{contender} {manner}costs {listed}."] if own else []
+    return " ".join(sentences)
 
 
 def _about_builds(contender: str, analysis: Analysis) -> str:
@@ -520,11 +548,11 @@ _SIZED: frozenset[Verdict] = frozenset({"faster", "slower", "different"})
 
 def _by_metric(contender: str, analysis: Analysis, rows: Sequence[Row]) -> str:
     """Of the only task, where no metric shows a difference, metrics with the same outcome together."""
-    titles: dict[str, list[str]] = {}
+    titles: dict[_Outcome, list[str]] = {}
     for row in rows:
         outcome = _outcome([one for one in row.comparisons if one.contender == contender])
         titles.setdefault(outcome, []).append(metric_title(row))
-    told = (f"{_COUNTED[outcome]} by {_listed(names)}" for outcome, names in titles.items())
+    told = (f"{manner}{_COUNTED[word]} by {_listed(names)}" for (word, manner), names in titles.items())
     return f"{contender} vs {analysis.variants[0]} on {analysis.where(rows[0])}: {', '.join(told)}."
 
 
@@ -535,26 +563,41 @@ def _unusual(comparisons: Sequence[Comparison]) -> tuple[str, ...]:
     return () if usual else tuple(dict.fromkeys(figure.title for figure in found))
 
 
-def _outcome(comparisons: Sequence[Comparison]) -> str:
+def _outcome(comparisons: Sequence[Comparison]) -> _Outcome:
     """Of one task over its metrics; what a metric leaves open does not undo what another one shows."""
-    found = {one.verdict for one in comparisons}
-    if {"faster", "slower"} <= found:
-        return "mixed"
-    decided = [verdict for verdict in ("slower", "faster", "different") if verdict in found]
-    if decided:
-        return decided[0]
-    return next((verdict for verdict in ("inconclusive", "equivalent") if verdict in found), "n/a")
+    firm = {one.verdict for one in comparisons if not one.provisional}
+    for found in (firm, {one.verdict for one in comparisons}):
+        if {"faster", "slower"} <= found:
+            return _Outcome("mixed", _MANNERS[found is not firm])
+        decided = [verdict for verdict in ("slower", "faster", "different") if verdict in found]
+        if decided:
+            return _Outcome(decided[0], _MANNERS[found is not firm])
+    word = next((verdict for verdict in ("inconclusive", "equivalent") if verdict in found), "n/a")
+    return _Outcome(word, _MANNERS[word == "equivalent" and word not in firm])
 
 
-def _reservations(analysis: Analysis) -> Iterator[str]:
-    """Yield why verdicts are provisional."""
-    # An open row is one, too: more forks may change it.
-    doubtful = [
+_Pairs = Sequence[tuple[Row, Comparison]]
+
+
+def _provisional(analysis: Analysis) -> _Pairs:
+    rows = (*analysis.rows, *analysis.beside)
+    return [(row, one) for row in rows for one in row.comparisons if one.provisional]
+
+
+def _unready(analysis: Analysis) -> _Pairs:
+    """Inconclusive rows that more forks or warm-up may change, of tasks without a provisional verdict."""
+    told = {analysis.where(row) for row, _ in _provisional(analysis)}
+    return [
         (row, one)
         for row in analysis.rows
         for one in row.comparisons
-        if one.provisional or (one.verdict == "inconclusive" and not quotable(one, row.figures))
+        if one.verdict == "inconclusive" and analysis.where(row) not in told
+        if not quotable(one, row.figures)
     ]
+
+
+def _reservations(analysis: Analysis, doubtful: _Pairs) -> Iterator[str]:
+    """Yield why these verdicts are provisional, or these rows not to be relied on."""
     tasks = {analysis.where(row) for row in analysis.task_rows}
     yield from _stalls(analysis, [row for row, _ in doubtful])
     for trend in get_args(Trend):
@@ -584,7 +627,7 @@ def _unsound(analysis: Analysis) -> Iterator[str]:
     """Failed requests or different answers: no verdict may stand without that."""
     for doubt in analysis.caveats:
         if doubt.code in {"failed-forks", "other-tasks", "test-mode", "unfinished", "unlike"}:
-            yield f"{doubt.text[:1].upper()}{doubt.text[1:]}."
+            yield _sentence(doubt.text)
     general = {doubt.code for doubt in analysis.caveats}
     yield from (text for code, text in _DESIGNS.items() if code in general)
     for codes, text in (

@@ -72,6 +72,7 @@ def next_command(analysis: Analysis, plan: Plan) -> Command | None:
         if one.open and one.verdict_forks
     ]
     settled = "not-steady" not in _codes(analysis) and (plan.settled or "small-scale" not in _codes(analysis))
+    settled &= "busy-host" not in _codes(analysis)
     if settled and lacking and len(analysis.runs) == 1 and not plan.test_mode and not _by_build(analysis):
         minutes, forks = max((one for one in lacking if one[0] <= _COFFEE_MINUTES), default=min(lacking))
         line = shlex.join(["benchctl", "run", "--more", analysis.runs[0], "--forks", str(forks)])
@@ -114,6 +115,14 @@ def _search_further(analysis: Analysis, plan: Plan, search: RedlineSpec) -> tupl
 
 
 def _proposal(purpose: str, analysis: Analysis, plan: Plan) -> Command | None:
+    """Return a run that would show more; on a busy host the same again, of whose doing the rest may be."""
+    if "busy-host" not in _codes(analysis):
+        return _larger(purpose, analysis, plan)
+    again = command(msgspec.structs.replace(plan, test_mode=False))
+    return Command(f"{purpose}, on a quiet host", again + (" --require-quiet" if plan.micro is None else ""))
+
+
+def _larger(purpose: str, analysis: Analysis, plan: Plan) -> Command | None:
     """More of the units that intervals count, more warm-up if tasks had not settled, and more documents.
 
     With the reasons of each; None where no load met the objective, and none of that would change it.

@@ -9,7 +9,7 @@ import msgspec
 from benchctl.results.figures import Calibration, CurvePoint, Figure, TaskSummary, about
 from benchctl.results.plan import EvidenceKind, Plan, StopSpec
 
-RECORD_VERSION = 2
+RECORD_VERSION = 3
 
 FORKS_FOR_VERDICT = 3
 """Replicates a side, under which every verdict is `insufficient`."""
@@ -22,14 +22,25 @@ MOST_FORKS = 50
 
 
 class HostProbe(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """How fast two fixed kernels ran just then, and what else the host was doing."""
+    """How fast two fixed kernels ran just then."""
 
     cpu_ns: int
     memory_ns: int
-    # Time the hypervisor took, over the probe; None where the kernel does not say.
-    steal_percent: float | None
-    load1: float
-    frequency_mhz: float | None  # mean of the cores; None where unknown
+
+
+class OtherLoad(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
+    """CPU that processes other than nodes and benchctl used during a fork."""
+
+    cpus: int  # of the host
+    used: float  # CPUs, mean over the fork
+    # Name -> the same of the largest processes, those of a name together; what ended before the fork did, or
+    # cannot be seen from inside a container, has no name.
+    processes: dict[str, float]
+
+    @property
+    def share(self) -> float:
+        """Share of the host's CPUs, 0 to 1."""
+        return self.used / self.cpus
 
 
 class NodeRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
@@ -159,6 +170,10 @@ class ForkRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename
         tuple[EvidenceKind, ...],
         about("collected with its figures, in the run's `evidence/BLOCK-VARIANT/boot-N`"),
     ] = ()
+    others: Annotated[
+        OtherLoad | None,
+        about("CPU of other processes; None where unknown, as on other hosts and in some containers"),
+    ] = None
     files: Annotated[
         dict[str, StoredFile],
         about("its samples, telemetry and evidence as they were written, by their path relative to the run"),

@@ -53,6 +53,7 @@ from benchctl.run.bench import Observer
 from benchctl.run.building import keep_logs, logs_kept_of_failure
 from benchctl.run.documents import streams_made
 from benchctl.run.host import probe_host, thread_on
+from benchctl.run.others import look, used_by_others
 from benchctl.run.plan import SETTLING_DOCUMENTS, Step, boots, checked_hosts
 from benchctl.run.session import AnySubject, NodeSubject, Serving, Start, Subject, Workspace
 from benchctl.run.steps import Load, StepRunner
@@ -284,6 +285,9 @@ class ForkRunner:
         """
         started = datetime.now(UTC).isoformat(timespec="seconds")
         clock = time.monotonic()
+        # Elsewhere, nodes are others here.
+        hosts = self._plan.node_hosts.get(job.subject.spec.name, ())
+        before = None if job.subject.spec.target or any(hosts) else look()
         progress = _Progress()
         reason = ""
         try:
@@ -316,6 +320,7 @@ class ForkRunner:
             index_build=self._build(job),
             telemetry=progress.telemetry,
             evidence=self._plan.evidence_in(job.block),
+            others=None if before is None else used_by_others(before, look(), os.getpid()),
         )
         return self._folder.described(record), progress.facts
 

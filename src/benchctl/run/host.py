@@ -62,22 +62,9 @@ def describe_host() -> Environment:
 
 
 def probe_host() -> HostProbe:
-    """Time a CPU-bound and a memory-bound kernel, about 100 ms each, and other activity."""
+    """Time a CPU-bound and a memory-bound kernel, about 100 ms each."""
     buffer = np.ones(_MEMORY_KERNEL_BYTES, np.uint8)
-    before = psutil.cpu_times()
-    cpu_ns = _clocked(_cpu_kernel)
-    memory_ns = _clocked(lambda: _memory_kernel(buffer))
-    after = psutil.cpu_times()
-    total = sum(after) - sum(before)
-    stolen = getattr(after, "steal", None)
-    frequency = psutil.cpu_freq()
-    return HostProbe(
-        cpu_ns=cpu_ns,
-        memory_ns=memory_ns,
-        steal_percent=None if stolen is None or total <= 0 else 100.0 * (stolen - before.steal) / total,
-        load1=os.getloadavg()[0],
-        frequency_mhz=frequency.current if frequency else None,
-    )
+    return HostProbe(_clocked(_cpu_kernel), _clocked(lambda: _memory_kernel(buffer)))
 
 
 def _clocked(kernel: Callable[[], object]) -> int:

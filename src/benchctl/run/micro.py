@@ -1,5 +1,6 @@
 """Microbenchmarks as runs: variants are JVMs, forks come in random blocks, the record is that of any run."""
 
+import os
 import re
 import shlex
 import tempfile
@@ -39,6 +40,7 @@ from benchctl.results.plan import CorpusSpec, EvidenceSpec, MicroSpec, Plan, Sto
 from benchctl.results.store import RunFolder
 from benchctl.run.fork import ForkJob
 from benchctl.run.host import allowed_cpus, probe_host
+from benchctl.run.others import look, used_by_others
 from benchctl.track.model import Challenge
 
 _OPTION = re.compile(r",(?=(?:jar|jvm|jdk):)")
@@ -241,6 +243,7 @@ class MicroRunner:
         if not isinstance(subject, jmh.MicroSubject):
             raise TypeError("only microbenchmarks run without nodes")
         started, clock = datetime.now(UTC).isoformat(timespec="seconds"), time.monotonic()
+        before = look()
         probes = [probe_host()]
         summaries: list[TaskSummary] = []
         boots: list[BootRecord] = []
@@ -287,6 +290,7 @@ class MicroRunner:
             probes=tuple(probes),
             boots=tuple(boots),
             evidence=self._plan.evidence_in(block),
+            others=used_by_others(before, look(), os.getpid()),
         )
         return self._folder.described(record), subject.facts
 

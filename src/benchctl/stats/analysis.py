@@ -18,7 +18,7 @@ from benchctl.stats.scale import ScaleNote
 from benchctl.stats.steady import Steadiness
 from benchctl.stats.sweep import SweepCurve
 
-SCHEMA_VERSION: Final = 2
+SCHEMA_VERSION: Final = 3
 
 LoadState = Literal["saturated", "driver-limited"]
 """The cluster did not keep up with the rate; the driver did not offer it, or decided on figures itself."""

@@ -13,6 +13,7 @@ CaveatCode = Literal[
     "bimodal",
     "builds",
     "builds-differ",
+    "busy-host",
     "cached-builds",
     "coarse",
     "copied-shards",
@@ -560,6 +561,21 @@ def failures_within(variant: str, most: float) -> Caveat:
     return Caveat(
         "failures", f"failed requests of {variant} are in the figures: up to {100 * most:.3g} % of a fork's"
     )
+
+
+def busy_host(share: float, busy: int, forks: int, processes: Mapping[str, float]) -> Caveat:
+    """Return that other processes took CPUs from the nodes (name -> share of the CPUs, 0 to 1)."""
+    return Caveat(
+        "busy-host",
+        f"busy host: other processes used {100 * share:.0f} % of the CPUs in {busy} of {_forks(forks)}"
+        f"{processes_named(processes)}: stop them, or measure on a quiet host",
+    )
+
+
+def processes_named(shares: Mapping[str, float]) -> str:
+    """Return the processes that used CPU in brackets; nothing where none has a name."""
+    listed = ", ".join(f"{name} {100 * share:.0f} %" for name, share in shares.items())
+    return f" ({listed})" if listed else " (of processes that cannot be seen, or had ended)"
 
 
 def noisy_host(variant: str, forks: Sequence[int]) -> Caveat:

@@ -1,6 +1,7 @@
-"""Disturbed forks: host probes that stand out, and waits that took much of a task's measured time."""
+"""What disturbed forks: other processes, host probes that stand out, and waits in a task's measured time."""
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from statistics import median
 from typing import NamedTuple
@@ -9,8 +10,10 @@ import msgspec
 import numpy as np
 
 from benchctl.results.figures import TaskSummary
-from benchctl.results.model import ForkRecord
+from benchctl.results.model import ForkRecord, OtherLoad
+from benchctl.stats import caveat
 from benchctl.stats.arrays import Floats, Integers, ValueCounts
+from benchctl.stats.caveat import Caveat
 
 # Less is harmless, and what most forks of a run share is this host as it is.
 _LEAST_OFF = math.log(1.05)
@@ -29,6 +32,28 @@ _FAR_SPREADS = 6.0
 _MOST_STALLED_SHARE = 0.02
 _LEAST_STALLED_S = 0.5
 _WHOLE_PERCENT = 10  # shares from here on are told without decimals
+
+
+# More of the CPUs than this, in half of the forks, and differences are those of a host that is shared.
+BUSY_SHARE = 0.1
+_MOST_NAMED = 3
+
+
+def busy_host(forks: Iterable[ForkRecord]) -> Caveat | None:
+    """Return that other processes used the CPUs in at least half of the forks; None where nobody knows it."""
+    known = [fork.others for fork in forks if fork.others is not None]
+    busy = [one for one in known if one.share > BUSY_SHARE]
+    if not busy or 2 * len(busy) < len(known):
+        return None
+    return caveat.busy_host(median(one.share for one in busy), len(busy), len(known), named_shares(busy))
+
+
+def named_shares(loads: Sequence[OtherLoad]) -> dict[str, float]:
+    """Return the largest processes, and their shares of the CPUs: means over forks, 0 to 1."""
+    shares = Counter[str]()
+    for one in loads:
+        shares.update({name: used / one.cpus / len(loads) for name, used in one.processes.items()})
+    return dict(shares.most_common(_MOST_NAMED))
 
 
 class Disturbance(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -16,7 +16,7 @@ from benchctl.stats import caveat
 from benchctl.stats.analysis import DriverRow, HostRow, LoadState, Row
 from benchctl.stats.caveat import Caveat
 from benchctl.stats.compare import forks_by_build, several_builds
-from benchctl.stats.disturbed import Disturbance, stalls
+from benchctl.stats.disturbed import Disturbance, busy_host, stalls
 from benchctl.stats.metrics import (
     METRICS,
     REDLINE,
@@ -531,7 +531,9 @@ def general_doubts(
     `prepared` says whether forks began on copies of the same build; if each builds its own, the spread of
     forks includes that of builds. `builds` are those of each variant.
     """
-    doubts = [
+    busy = busy_host(fork for group in done.values() for fork in group)
+    doubts = [] if busy is None else [busy]
+    doubts += [
         caveat.failed_forks(label, len(group) - len(done[label]))
         for label, group in forks.items()
         if len(group) > len(done[label])
