@@ -1,11 +1,12 @@
 """What a track declares, made on a node: in which order, what stands in for it, and how refusals read."""
 
 from collections.abc import Iterator
+from contextlib import suppress
 
 import pytest
 
 from benchctl.engine.client import SearchClient, connect, loopback
-from benchctl.engine.declared import Places, make_all, places, stand_ins, try_out
+from benchctl.engine.declared import Places, lent, make_all, places, stand_ins, try_out
 from benchctl.errors import BenchctlError
 from benchctl.results.plan import CorpusFile
 from benchctl.track.model import Corpus, Documents, Index, IndexBody, Template, Track
@@ -126,6 +127,14 @@ def test_what_a_clusters_templates_make_of_places_is_tried(client: SearchClient,
     node.answers["GET", "/readers/_mapping"] = (200, {"readers": {"mappings": {}}})
     with pytest.raises(BenchctlError, match="it has 'readers' already"):
         try_out(client, wanted)
+    assert not [line for line in asked(node) if line.startswith("DELETE")]
+
+
+@pytest.mark.parametrize("answer", [{}, [], {"visits-x": {"mappings": {"_meta": ["benchctl"]}}}])
+def test_an_answer_without_the_mark_removes_nothing(client: SearchClient, node: FakeNode, answer: object):
+    node.answers["GET", "/visits-x/_mapping"] = (200, answer)
+    with suppress(BenchctlError), lent(client, Places((), ("visits-x",)), keep=False):
+        pass
     assert not [line for line in asked(node) if line.startswith("DELETE")]
 
 

@@ -483,7 +483,7 @@ def archive_classes(home: Home, installation: Installation, jdk: Jdk, starts: St
     if jdk.major < _LEAST_ARCHIVING_JAVA:
         return f"Java {jdk.major} writes none"
     with contextlib.suppress(FileNotFoundError):
-        if time.time() - refused.stat().st_mtime < _ARCHIVING_AGAIN_S:
+        if 0 <= time.time() - refused.stat().st_mtime < _ARCHIVING_AGAIN_S:
             return refused.read_text(encoding="utf-8")
     reason = "its node wrote none"
     with (

@@ -157,7 +157,7 @@ def try_out(client: SearchClient, wanted: Places) -> None:
                 hint="see to its templates: --allow-writes leaves the cluster's own as they are",
             ) from err
         try:
-            made = client.request("GET", path, params={"flat_settings": "true"})
+            made = client.read(path, dict[str, dict[str, Any]], params={"flat_settings": "true"})
         finally:
             _remove(client, wanted)
         if others := [way for one in made.values() for way in leads_elsewhere(one)]:
@@ -203,7 +203,7 @@ def require_free(client: SearchClient, wanted: Places) -> None:
     """
     for name in wanted.names:
         found = _mappings(client, name)
-        if found is not None and not all(MARK in one["mappings"].get("_meta", {}) for one in found.values()):
+        if found is not None and not all(MARK in one.mappings.meta for one in found.values()):
             raise BenchctlError(
                 f"it has '{name}' already, which does not carry benchctl's mark",
                 hint="--allow-writes only touches what was not there before: measure another cluster, or "
@@ -211,15 +211,23 @@ def require_free(client: SearchClient, wanted: Places) -> None:
             )
 
 
-def _mappings(client: SearchClient, name: str) -> Mapping[str, Any] | None:
+class _Mappings(msgspec.Struct):
+    meta: dict[str, Any] = msgspec.field(default_factory=dict, name="_meta")
+
+
+class _Mapped(msgspec.Struct):
+    mappings: _Mappings
+
+
+def _mappings(client: SearchClient, name: str) -> Mapping[str, _Mapped] | None:
     """Mappings of the indices that a name stands for; None when it stands for nothing."""
     try:
-        found: Mapping[str, Any] = client.request("GET", f"/{quote(name, safe='')}/_mapping")
+        # What names no index marks none as benchctl's, either: nothing is deleted then.
+        return client.read(f"/{quote(name, safe='')}/_mapping", dict[str, _Mapped]) or None
     except NodeRequestError as err:
         if err.status == HTTPStatus.NOT_FOUND:
             return None
         raise
-    return found
 
 
 def _remove(client: SearchClient, wanted: Places) -> None:

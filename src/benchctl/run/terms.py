@@ -124,6 +124,24 @@ def _counts(bench: Bench, plan: Plan, track: Track, subject: AnySubject, fields:
     return known
 
 
+class _Key(msgspec.Struct):
+    term: Any
+
+
+class _Bucket(msgspec.Struct):
+    key: _Key
+    doc_count: int
+
+
+class _Buckets(msgspec.Struct):
+    buckets: list[_Bucket]
+    after_key: dict[str, Any] | None = None
+
+
+class _Page(msgspec.Struct):
+    aggregations: dict[str, _Buckets]
+
+
 def _asked(client: SearchClient, target: str, field: str) -> list[tuple[Any, int]]:
     """All terms of a field, in their order, page by page."""
     found: list[tuple[Any, int]] = []
@@ -131,15 +149,18 @@ def _asked(client: SearchClient, target: str, field: str) -> list[tuple[Any, int
     while True:
         body = {"size": 0, "aggs": {"all": {"composite": composite}}}
         try:
-            page = client.request("POST", f"/{target}/_search", body=body)["aggregations"]["all"]
+            answer = client.request("POST", f"/{target}/_search", body=body)
+            page = msgspec.convert(answer, _Page).aggregations["all"]
+        except (msgspec.ValidationError, KeyError) as err:
+            raise BenchctlError(f"the terms of {field} come in another form than an engine's: {err}") from err
         except NodeRequestError as err:
             raise BenchctlError(
                 f"the terms of {field} cannot be asked for: {err.reason}",
                 hint="name a field with doc values, such as a keyword or a number",
             ) from err
-        found += [(bucket["key"]["term"], bucket["doc_count"]) for bucket in page["buckets"]]
-        if "after_key" not in page or len(page["buckets"]) < _PAGE:
+        found += [(bucket.key.term, bucket.doc_count) for bucket in page.buckets]
+        if page.after_key is None or len(page.buckets) < _PAGE:
             return found
         if len(found) >= _MOST_TERMS:
             raise UsageError(f"{field} has more than {_MOST_TERMS:,} terms", hint="name another field")
-        composite = {**composite, "after": page["after_key"]}
+        composite = {**composite, "after": page.after_key}
