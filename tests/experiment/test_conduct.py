@@ -405,8 +405,8 @@ def test_forks_go_to_what_open_expectations_rest_on_and_to_nothing_else(world: W
     record = world.begin(open_ended)
     assert (record.status, record.stopped, decided(world)) == ("complete", "", ["confirmed", "confirmed"])
     sides = Counter((measurement, variant) for _, measurement, variant in world.forks)
-    assert sides["used", "es"] == sides["used", "es-noinline"] == FIRST_LOOK
-    assert sides["fresh", "es"] == sides["fresh", "os"] > FIRST_LOOK
+    assert sides["used", "es-noinline"] == FIRST_LOOK
+    assert sides["fresh", "es"] == sides["fresh", "os"] > sides["used", "es"] > FIRST_LOOK
     fresh, used = world.run("fresh"), world.run("used")
     assert [one.block for one in fresh.compared("es")] == [one.block for one in fresh.compared("os")]
     assert {run.status for run in (fresh, used)} == {"complete"}
@@ -420,21 +420,18 @@ def test_sides_of_different_measurements_get_their_forks_in_the_same_blocks(worl
     world.begin(load(tmp_path, hard, Changes(until_decided=True)), budget_s=200.0)
     later = [fork for fork in world.forks if fork[0] >= FIRST_LOOK]
     together = [{one[1:] for one in later if one[0] == block} for block in {one[0] for one in later}]
-    engines, after = {("fresh", "es"), ("fresh", "os")}, {("fresh", "es"), ("used", "es")}
-    assert engines in together
-    assert after in together
-    assert all(one in (engines, after) for one in together)
+    assert {("fresh", "es"), ("fresh", "os"), ("used", "es")} in together
     assert world.run("used").left_out["es-noinline"]
 
 
 def test_time_that_is_up_leaves_expectations_open_and_more_time_goes_on(world: World, open_ended: Experiment):
     world.time_ms = noisy
-    record = world.begin(open_ended, budget_s=45.0)
+    record = world.begin(open_ended, budget_s=48.0)
     assert (record.status, record.stopped) == (
         "complete",
         "the time was up after 6 blocks, with 1 expectation still open",
     )
-    assert len(world.forks) == 4 * FIRST_LOOK + 2
+    assert len(world.forks) == 4 * FIRST_LOOK + 3
     assert forks_missing(record, runs_of(record, world.store, pytest.fail))
     again = world.resume()
     assert (again.status, again.stopped, decided(world)) == ("complete", "", ["confirmed", "confirmed"])
@@ -482,8 +479,8 @@ def test_sides_that_fail_get_no_more_forks(world: World, open_ended: Experiment)
     world.time_ms = noisy
     world.fails = lambda fork: fork[0] >= FIRST_LOOK
     record = world.begin(open_ended)
-    assert (record.status, record.stopped) == ("failed", "1 expectation still open that no forks decide")
-    assert len(world.forks) <= 4 * FIRST_LOOK + 4
+    assert (record.status, record.stopped) == ("failed", "2 expectations still open that no forks decide")
+    assert len(world.forks) <= 4 * FIRST_LOOK + 2 * 3
 
 
 def test_more_forks_of_everything_are_another_look(world: World, experiment: Experiment):

@@ -322,7 +322,7 @@ def test_a_side_is_a_value_that_tasks_add_up_to(tmp_path: Path):
 
 
 @pytest.mark.parametrize(
-    ("metric", "margin", "limit", "unit"),
+    ("metric", "margin", "expected", "unit"),
     [
         ("service_time_p90", "2 ms", 2.0, "ms"),
         ("service_time_p90", "1.5s", 1500.0, "ms"),
@@ -333,7 +333,7 @@ def test_a_side_is_a_value_that_tasks_add_up_to(tmp_path: Path):
     ],
 )
 def test_the_margin_of_a_difference_is_in_its_unit(
-    tmp_path: Path, metric: str, margin: str, limit: float, unit: str
+    tmp_path: Path, metric: str, margin: str, expected: float, unit: str
 ):
     _, found = compared_as(
         tmp_path,
@@ -341,7 +341,7 @@ def test_the_margin_of_a_difference_is_in_its_unit(
         f"  - {{statement: so, comparisons: [own], is: slower, margin: {margin}}}\n",
     )
     assert found is not None
-    assert (found.limit, found.unit) == (pytest.approx(limit), unit)
+    assert (found.margin, found.unit) == (pytest.approx(expected), unit)
 
 
 @pytest.mark.parametrize(

@@ -1,113 +1,41 @@
-"""Expectations keep their promises: rules from intervals, and error rates by simulation."""
+"""Outcomes follow from verdicts; what an experiment promises of them holds, by simulation.
+
+`pytest tests/experiment/test_judge.py --repetitions 20000` measures each promise as often.
+"""
 
 import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import get_args
 
+import msgspec
 import numpy as np
+import numpy.typing as npt
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from benchctl.experiment.judge import judge_relation, support, together
-from benchctl.experiment.record import Toward
-from benchctl.stats.inference import Contrast, contrast
+from benchctl.experiment.comparisons import ExpectationResult, ExperimentRow, Outcome
+from benchctl.experiment.judge import judge_expectations, outcome_of, together
+from benchctl.experiment.record import Relation, TaskRef, Toward
+from benchctl.stats.analysis import Figures
+from benchctl.stats.compare import Verdict, compare
+from benchctl.stats.steady import Steadiness
+from made_experiment import expect
 
-MARGIN = 0.05
-LIMIT = math.log1p(MARGIN)
-REPETITIONS = 2000
-FORK_SD = 0.03
-RELATIONS: tuple[Toward, ...] = get_args(Toward)
-MOST = 0.065
-
-SPEEDS = st.builds(Contrast, st.floats(-0.3, 0.3), st.floats(0.001, 0.2), st.floats(2, 40))
-
-
-def sure(estimate: float, error: float = 0.001) -> Contrast:
-    return Contrast(estimate, error, 20.0)
-
-
-@pytest.mark.parametrize(
-    ("estimate", "slower", "faster", "alike", "different"),
-    [
-        (-0.20, "confirmed", "refuted", "refuted", "confirmed"),
-        (-0.01, "refuted", "refuted", "confirmed", "refuted"),
-        (0.00, "refuted", "refuted", "confirmed", "refuted"),
-        (0.01, "refuted", "refuted", "confirmed", "refuted"),
-        (0.20, "refuted", "confirmed", "refuted", "confirmed"),
-    ],
-)
-def test_a_sure_estimate_decides_every_relation(
-    estimate: float, slower: str, faster: str, alike: str, different: str
-):
-    found = {relation: judge_relation(relation, sure(estimate), LIMIT) for relation in RELATIONS}
-    assert found == {"slower": slower, "faster": faster, "alike": alike, "different": different}
+OUTCOMES: Mapping[Verdict, tuple[Outcome, ...]] = {
+    # of `slower`, `faster`, `alike`, `different`
+    "slower": ("confirmed", "refuted", "refuted", "confirmed"),
+    "faster": ("refuted", "confirmed", "refuted", "confirmed"),
+    "equivalent": ("refuted", "refuted", "confirmed", "refuted"),
+    "different": ("inconclusive", "inconclusive", "inconclusive", "confirmed"),
+    "inconclusive": ("inconclusive",) * 4,
+    "insufficient": ("inconclusive",) * 4,
+    "n/a": ("inconclusive",) * 4,
+}
 
 
-@pytest.mark.parametrize("relation", RELATIONS)
-def test_a_wide_interval_around_nothing_leaves_every_relation_open(relation: Toward):
-    assert judge_relation(relation, sure(0.0, 0.1), LIMIT) == "inconclusive"
-
-
-def test_slower_is_confirmed_without_its_size_being_known():
-    """The 95 % interval lies below 0, but reaches into the margin."""
-    assert judge_relation("slower", sure(-0.08, 0.03), LIMIT) == "confirmed"
-
-
-def test_the_margin_is_a_ratio_alike_in_both_directions():
-    just_inside = sure(-math.log(1.0499), 1e-7)
-    just_outside = sure(-math.log(1.0501), 1e-7)
-    assert judge_relation("alike", just_inside, LIMIT) == "confirmed"
-    assert judge_relation("alike", just_outside, LIMIT) == "refuted"
-
-
-@pytest.mark.parametrize("comparisons", [1, 8])
-def test_a_difference_that_is_certain_and_within_the_margin_is_alike_and_nothing_else(comparisons: int):
-    """With eight comparisons its interval is too wide to refute a slowdown, which is not confirmed either."""
-    speed = sure(-0.025, 0.01)
-    assert speed.interval(0.90)[0] > -LIMIT > speed.interval(1 - 0.10 / 8)[0]
-    assert speed.interval(0.95)[1] < 0
-    found = {one: judge_relation(one, speed, LIMIT, comparisons) for one in RELATIONS}
-    otherwise = "refuted" if comparisons == 1 else "inconclusive"
-    assert found == {"slower": otherwise, "faster": "refuted", "alike": "confirmed", "different": otherwise}
-    mirrored = judge_relation("faster", sure(0.025, 0.01), LIMIT, comparisons)
-    assert mirrored == otherwise
-
-
-@given(SPEEDS, st.integers(1, 8))
-def test_nothing_is_confirmed_to_be_two_things(speed: Contrast, comparisons: int):
-    confirmed = {one for one in RELATIONS if judge_relation(one, speed, LIMIT, comparisons) == "confirmed"}
-    assert confirmed in (set(), {"alike"}, {"slower", "different"}, {"faster", "different"}, {"different"})
-
-
-@given(SPEEDS, st.sampled_from(RELATIONS), st.integers(1, 8))
-def test_one_of_several_comparisons_is_confirmed_alike_and_refuted_less(
-    speed: Contrast, relation: Toward, comparisons: int
-):
-    alone, one_of_several = (judge_relation(relation, speed, LIMIT, each) for each in (1, comparisons))
-    assert (alone == "confirmed") == (one_of_several == "confirmed")
-    assert one_of_several in {alone, "inconclusive"}
-
-
-@given(SPEEDS)
-def test_faster_is_slower_in_a_mirror(speed: Contrast):
-    mirrored = Contrast(-speed.estimate, speed.error, speed.df)
-    assert judge_relation("faster", speed, LIMIT) == judge_relation("slower", mirrored, LIMIT)
-    for relation in ("alike", "different"):
-        assert judge_relation(relation, speed, LIMIT) == judge_relation(relation, mirrored, LIMIT)
-
-
-@given(SPEEDS, st.sampled_from(RELATIONS))
-def test_what_is_confirmed_has_a_p_of_at_most_five_percent(speed: Contrast, relation: Toward):
-    p = support(relation, speed, LIMIT)
-    assert 0 <= p <= 1
-    if judge_relation(relation, speed, LIMIT) == "confirmed":
-        assert p <= 0.05 + 1e-9
-
-
-@given(SPEEDS)
-def test_what_goes_the_wrong_way_supports_nothing(speed: Contrast):
-    wrong: Toward = "slower" if speed.estimate > 0 else "faster"
-    assert support(wrong, speed, LIMIT) == (1.0 if speed.estimate else speed.p)
+@pytest.mark.parametrize("verdict", get_args(Verdict))
+def test_an_outcome_follows_from_the_verdict(verdict: Verdict):
+    assert tuple(outcome_of(relation, verdict) for relation in get_args(Toward)) == OUTCOMES[verdict]
 
 
 @pytest.mark.parametrize(
@@ -119,63 +47,153 @@ def test_what_goes_the_wrong_way_supports_nothing(speed: Contrast):
         ([], "inconclusive"),
     ],
 )
-def test_all_must_be_confirmed_and_one_refutes(outcomes: list[str], expected: str):
+def test_all_must_be_confirmed_and_one_refutes(outcomes: list[Outcome], expected: Outcome):
     assert together(outcomes) == expected
 
 
-def share(relation: Toward, outcome: str, effect: float, forks: int, sides: int = 2) -> float:
-    """How often an outcome comes of a true effect; of four groups, of a difference of differences."""
-    generator = np.random.default_rng([forks, sides, round(1e6 * (1 + effect)), RELATIONS.index(relation)])
-    drawn = generator.normal(0, FORK_SD, (REPETITIONS, sides, forks))
-    drawn[:, 1] += effect
-    weights = [-1.0, 1.0, 1.0, -1.0][:sides]
-    found = [contrast(list(groups), weights) for groups in drawn]
-    return float(np.mean([judge_relation(relation, one, LIMIT) == outcome for one in found if one]))
+FORK_SD = 0.05
+RELATIONS: tuple[Relation, ...] = ("slower", "faster", "different")
 
 
-@pytest.mark.parametrize("sides", [2, 4])
-@pytest.mark.parametrize("forks", [3, 8])
-class TestErrorRates:
-    @pytest.mark.parametrize("relation", ["slower", "faster", "different"])
-    def test_no_effect_is_rarely_confirmed_to_be_one(self, relation: Toward, forks: int, sides: int):
-        assert share(relation, "confirmed", 0.0, forks, sides) <= MOST
-
-    @pytest.mark.parametrize(("relation", "effect"), [("slower", -LIMIT), ("faster", LIMIT)])
-    def test_an_effect_beyond_the_margin_is_rarely_refuted(
-        self, relation: Toward, effect: float, forks: int, sides: int
-    ):
-        assert share(relation, "refuted", effect, forks, sides) <= MOST
-
-    def test_a_difference_of_the_margin_is_rarely_confirmed_to_be_alike(self, forks: int, sides: int):
-        assert share("alike", "confirmed", LIMIT, forks, sides) <= MOST
-
-    def test_a_difference_within_the_margin_is_rarely_refuted_to_be_alike(self, forks: int, sides: int):
-        assert share("alike", "refuted", LIMIT, forks, sides) <= MOST
-
-    def test_a_difference_of_the_margin_is_rarely_refuted_to_be_one(self, forks: int, sides: int):
-        assert share("different", "refuted", LIMIT, forks, sides) <= MOST
-
-
-@pytest.mark.parametrize(("relation", "effect"), [("slower", -LIMIT), ("faster", LIMIT), ("alike", LIMIT)])
-@pytest.mark.parametrize("comparisons", [2, 8])
-def test_however_many_comparisons_a_true_statement_has_it_is_rarely_refuted(
-    relation: Toward, effect: float, comparisons: int
-):
-    """At the margin, where each comparison alone is refuted 5 times in 100, all of 8 would be 32 times."""
-    repetitions = 1000
-    generator = np.random.default_rng([comparisons, RELATIONS.index(relation)])
-    drawn = generator.normal(0, FORK_SD, (repetitions, comparisons, 2, 8))
-    drawn[:, :, 1] += effect
-    refuted = 0
-    for experiment in drawn:
-        speeds = (contrast(list(groups), [-1.0, 1.0]) for groups in experiment)
-        found = [judge_relation(relation, one, LIMIT, comparisons) for one in speeds if one]
-        refuted += together(found) == "refuted"
-    assert 0 < refuted / repetitions <= MOST
+def row(name: str, logs: npt.NDArray[np.float64], *, sequential: bool = False) -> ExperimentRow:
+    """A comparison of throughputs, by block, from the logarithms of both sides, shape (2, forks)."""
+    values = np.exp(logs).tolist()
+    compared = compare(*values, higher_is_better=True, margin=0.03, paired=True, sequential=sequential)
+    blocks = tuple(range(logs.shape[1]))
+    sides = [
+        Figures(
+            variant=side,
+            blocks=blocks,
+            values=tuple(own),
+            value=None,
+            cv_percent=None,
+            samples=100,
+            steady=Steadiness("steady"),
+        )
+        for side, own in zip(("a", "b"), values, strict=True)
+    ]
+    return ExperimentRow(
+        name=name,
+        label=name,
+        baseline=TaskRef("m", "a", "t"),
+        contender=TaskRef("m", "b", "t"),
+        metric="throughput",
+        unit="docs/s",
+        higher_is_better=True,
+        figures=(sides[0], sides[1]),
+        comparison=compared,
+    )
 
 
-@pytest.mark.parametrize(
-    ("relation", "effect"), [("slower", -0.2), ("faster", 0.2), ("different", 0.2), ("alike", 0.0)]
-)
-def test_eight_forks_find_what_is_there(relation: Toward, effect: float):
-    assert share(relation, "confirmed", effect, 8) >= 0.8
+def judged(
+    effects: Sequence[float], relations: Sequence[Relation], forks: int, generator: np.random.Generator
+) -> tuple[ExpectationResult, ...]:
+    """One experiment: an expectation of each comparison, whose contender is faster by so much (log ratio)."""
+    drawn = generator.normal(0, FORK_SD, (len(effects), 2, forks))
+    drawn[:, 1] += np.asarray(effects)[:, None]
+    rows = {f"c{number}": row(f"c{number}", logs) for number, logs in enumerate(drawn)}
+    named = zip(rows, relations, strict=True)
+    return judge_expectations([expect(name, relation, name) for name, relation in named], rows)
+
+
+@pytest.fixture
+def repetitions(pytestconfig: pytest.Config) -> int:
+    found: int = pytestconfig.getoption("--repetitions")
+    return found
+
+
+def at_most(share: float, most: float, repetitions: int) -> bool:
+    """Whether a measured share keeps a bound, but for three standard errors of chance."""
+    return share <= most + 3 * math.sqrt(most * (1 - most) / repetitions)
+
+
+@pytest.mark.parametrize("forks", [5, 12])
+def test_of_twenty_null_expectations_rarely_any_is_confirmed(forks: int, repetitions: int):
+    generator = np.random.default_rng([forks, 20])
+    relations = [RELATIONS[number % 3] for number in range(20)]
+    confirmed = sum(
+        any(one.outcome == "confirmed" for one in judged([0.0] * 20, relations, forks, generator))
+        for _ in range(repetitions)
+    )
+    assert at_most(confirmed / repetitions, 0.05, repetitions)
+
+
+def shares(effect: float, forks: int, repetitions: int) -> Counter[tuple[Outcome, Verdict]]:
+    """Outcomes of `slower` for a true effect, a ratio - 1, each with the verdict that it follows from."""
+    generator = np.random.default_rng([forks, round(-1e4 * effect)])
+    found: Counter[tuple[Outcome, Verdict]] = Counter()
+    for _ in range(repetitions):
+        (one,) = judged([math.log1p(effect)], ["slower"], forks, generator)
+        found[one.outcome, one.judged[0].comparison.verdict] += 1
+    return found
+
+
+def test_a_slowdown_within_the_margin_is_refuted_only_as_equal(repetitions: int):
+    """It is true that it is slower by 3 %, and as true that it is equal within 5 %."""
+    found = shares(-0.03, 40, repetitions)
+    assert {verdict for outcome, verdict in found if outcome == "refuted"} <= {"equivalent"}
+    assert found["refuted", "equivalent"] / repetitions > 0.4
+    assert {outcome for outcome, verdict in found if verdict == "different"} <= {"inconclusive"}
+
+
+@pytest.mark.parametrize("forks", [6, 40])
+def test_a_slowdown_of_the_margin_is_rarely_refuted(forks: int, repetitions: int):
+    found = shares(1 / 1.05 - 1, forks, repetitions)
+    refuted = sum(count for (outcome, _), count in found.items() if outcome == "refuted")
+    assert at_most(refuted / repetitions, 0.05, repetitions)
+
+
+def test_a_slowdown_beyond_the_margin_is_confirmed(repetitions: int):
+    found = shares(-0.10, 8, repetitions)
+    confirmed = sum(count for (outcome, _), count in found.items() if outcome == "confirmed")
+    assert confirmed / repetitions >= 0.8
+
+
+@pytest.mark.parametrize("effect", [0.0, 1 / 1.05 - 1])
+def test_outcomes_of_what_goes_on_until_it_is_decided_err_as_rarely(effect: float, repetitions: int):
+    """No effect is confirmed as one, and a slowdown of the margin is refuted, in 5 % at most."""
+    generator = np.random.default_rng([50, round(-1e4 * effect)])
+    wrong = "refuted" if effect else "confirmed"
+    count = max(100, repetitions // 10)
+    found: Counter[Outcome] = Counter()
+    for _ in range(count):
+        drawn = generator.normal(0, FORK_SD, (2, 50))
+        drawn[1] += math.log1p(effect)
+        for forks in range(5, 51):
+            known = {"c": row("c", drawn[:, :forks], sequential=True)}
+            (one,) = judge_expectations([expect("c", "slower", "c")], known)
+            if one.outcome != "inconclusive":
+                break
+        found[one.outcome] += 1
+    assert at_most(found[wrong] / count, 0.05, count)
+
+
+def test_p_is_adjusted_over_distinct_comparisons():
+    """The same comparison in two expectations is one hypothesis."""
+    generator = np.random.default_rng(3)
+    rows = {name: row(name, generator.normal(((0,), (0.05,)), FORK_SD, (2, 6))) for name in "ab"}
+    both = [expect("one", "faster", "a"), expect("other", "alike", "a"), expect("third", "slower", "b")]
+    first, second, third = judge_expectations(both, rows)
+    assert first.p_adjusted == second.p_adjusted
+    least, most = sorted((rows["a"].comparison.p or 0, rows["b"].comparison.p or 0))
+    adjusted = [one.p_adjusted for one in (first, third)]
+    assert sorted(adjusted) == pytest.approx([min(1, 2 * least), max(most, min(1, 2 * least))])
+
+
+def test_the_margin_of_an_expectation_decides_and_not_that_of_the_metric():
+    logs = np.random.default_rng(4).normal(((0,), (0.04,)), 0.002, (2, 8))
+    compared = row("c", logs)
+    assert compared.comparison.verdict == "faster"
+    narrow, wide = (expect("same", "alike", "c", margin=margin) for margin in (0.03, 0.10))
+    found = judge_expectations([narrow, wide], {"c": compared})
+    assert [one.outcome for one in found] == ["refuted", "confirmed"]
+
+
+def test_forks_that_are_missing_are_named_while_more_may_decide():
+    logs = np.random.default_rng(5).normal(0, 0.3, (2, 6))
+    (one,) = judge_expectations([expect("c", "slower", "c")], {"c": row("c", logs)})
+    assert (one.outcome, one.undecided) == ("inconclusive", ("m/a", "m/b"))
+    gapped = msgspec.structs.replace(row("c", logs), missing="m has not been measured")
+    (one,) = judge_expectations([expect("c", "slower", "c")], {"c": gapped})
+    assert one.undecided == ()
+    assert one.judged[0].reason == "m has not been measured"

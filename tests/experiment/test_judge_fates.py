@@ -11,7 +11,6 @@ from benchctl.experiment.comparisons import ExperimentAnalysis
 from benchctl.experiment.judge import analyse_experiment, judge_fates, site_results
 from benchctl.experiment.record import ExperimentRecord, FateExpectation, Found, SeenCall, SeenReceiver
 from benchctl.results.plan import EvidenceSpec
-from benchctl.track.model import Challenge, Task
 from made_experiment import call_site, made_record, made_runs
 
 FATES = ("inlined", "partly", "virtual", "refused", "absent")
@@ -80,35 +79,16 @@ def test_evidence_in_all_forks_is_a_doubt():
     assert texts == ["jit: all forks carried evidence (inlining), whose cost is in their figures"]
 
 
-def test_what_it_cost_is_said_where_another_measurement_did_the_same_without():
-    def text_of(**changes: Any) -> str:
-        runs = made_runs({"plain": {"es": (4.0, 4.0), "os": (5.0,)}, "jit": {"es": (5.0, 5.2), "os": (6.0,)}})
-        evidence = EvidenceSpec(("inlining",))
-        runs["jit"] = msgspec.structs.replace(
-            runs["jit"], plan=msgspec.structs.replace(runs["jit"].plan, evidence=evidence, **changes)
-        )
-        made = record()
-        measurements = tuple(
-            msgspec.structs.replace(made.spec.measurements[0], name=name) for name in ("plain", "jit")
-        )
-        made = msgspec.structs.replace(
-            made, spec=msgspec.structs.replace(made.spec, measurements=measurements)
-        )
-        (text,) = [one.text for one in analyse_experiment(made, runs).caveats if one.code == "evidence"]
-        return text
-
-    known = text_of()
-    assert "against plain, mean service times (95 % intervals) of es/range +27.5 % (" in known
-    assert known.endswith("os/range +20.0 %")
-    # A challenge more or an own warm-up in front make it another thing.
-    other = Challenge("other", (Task("range", iterations=7),))
-    assert text_of(schedules=(other,)).endswith("in their figures")
-    assert text_of(track_digest="2" * 64).endswith("in their figures")
-    assert text_of(restart="task").endswith("in their figures")
-    assert text_of(restart="never") == known
-    warmed = text_of(variant_warmups={"es": (other,)})
-    assert "es/range" not in warmed
-    assert warmed.endswith("os/range +20.0 %")
+def test_evidence_in_all_forks_is_a_doubt_of_its_measurement():
+    runs = made_runs({"plain": {"es": (4.0, 4.0), "os": (5.0,)}, "jit": {"es": (5.0, 5.2), "os": (6.0,)}})
+    plan = msgspec.structs.replace(runs["jit"].plan, evidence=EvidenceSpec(("inlining",)))
+    runs["jit"] = msgspec.structs.replace(runs["jit"], plan=plan)
+    made = record()
+    first = made.spec.measurements[0]
+    measurements = tuple(msgspec.structs.replace(first, name=name) for name in ("plain", "jit"))
+    made = msgspec.structs.replace(made, spec=msgspec.structs.replace(made.spec, measurements=measurements))
+    (text,) = [one.text for one in analyse_experiment(made, runs).caveats if one.code == "evidence"]
+    assert text.startswith("jit: all forks carried evidence (inlining)")
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import pytest
 from benchctl.errors import UsageError
 from benchctl.experiment.plan import Changes, change, left_out
 from benchctl.experiment.record import Expectation
+from benchctl.results.model import MOST_FORKS
 from benchctl.stats.anytime import FIRST_LOOK
 from experiment_files import load
 
@@ -18,7 +19,7 @@ def test_nothing_asked_for_changes_nothing(tmp_path: Path):
     assert left_out(spec, spec) == ""
 
 
-@pytest.mark.parametrize(("forks", "most"), [(None, 50), (8, 8)])
+@pytest.mark.parametrize(("forks", "most"), [(None, MOST_FORKS), (8, 8), (60, 60)])
 def test_until_it_is_decided_forks_are_the_most_as_for_a_run(tmp_path: Path, forks: int | None, most: int):
     spec = change(load(tmp_path).spec, Changes(forks=forks, until_decided=True))
     assert (spec.forks, spec.most_forks) == (FIRST_LOOK, most)

@@ -93,7 +93,7 @@ def test_expectations_of_both_kinds_are_numbered_in_the_order_of_the_file():
     text = render(record, runs, analysis, "markdown")
     assert "| 1 | ES inlines it |" in text
     assert "| 2 | as fast when fresh |" in text
-    assert "3: needs three kinds." in text
+    assert "needs three kinds." in text
 
 
 def test_json_holds_every_fork():

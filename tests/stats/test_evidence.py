@@ -7,7 +7,7 @@ import pytest
 from benchctl.results.model import ForkRecord, RunRecord
 from benchctl.results.plan import EvidenceSpec
 from benchctl.stats.analyse import analyse_run
-from benchctl.stats.evidence import cost_beside, evidence_cost
+from benchctl.stats.evidence import evidence_cost
 from builders import make_fork, make_plan, make_record, make_summary
 
 ONE = EvidenceSpec(("jit",), 1)
@@ -40,14 +40,6 @@ def test_several_forks_with_it_give_an_interval():
     assert only.low_percent is not None
     assert only.high_percent is not None
     assert only.low_percent < only.percent < only.high_percent
-
-
-def test_beside_another_run_only_its_plain_forks_count():
-    carrying = run(EvidenceSpec(("jit",), 0), fork("es", 0, 20.0), fork("es", 1, 20.0))
-    plain = run(ONE, fork("es", 0, 10.0), fork("es", 1, 10.0), fork("es", 2, 99.0))
-    (only,) = cost_beside(carrying, plain)
-    assert (only.plain, only.evidence) == (2, 2)
-    assert only.percent == pytest.approx(100.0)
 
 
 @pytest.mark.parametrize("evidence", [None, EvidenceSpec(("jit",), 0)])

@@ -19,6 +19,7 @@ from benchctl.experiment.record import (
     SideRef,
     TaskRef,
     forks_of,
+    refs_of,
     side_text,
     terms_of,
 )
@@ -80,17 +81,16 @@ class ExperimentRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     # The contender against the baseline; p-values adjusted within its table and metric.
     comparison: Comparison
     published: Published | None = None
-    published_percent: float | None = None  # its change, as printed or worked out; None without any
     missing: str = ""  # why there is nothing to compare; empty when there is
-    # Distance from the blog of the side that is further from it; None when it has no such task.
+    # Distance from the blog of the side that is further from it; None where no source is compared with.
     scale: ScaleNote | None = None
     caveats: tuple[Caveat, ...] = ()
     blocked: bool = False  # its runs were declared to be analysed block by block
 
     @property
-    def unsteady(self) -> bool:
-        """Return whether a side had not stabilized."""
-        return any(side.steady.state == "not steady" for side in self.figures)
+    def refs(self) -> tuple[TaskRef, ...]:
+        """The tasks of both sides."""
+        return refs_of(self.baseline, self.contender)
 
 
 class ExperimentTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -101,71 +101,37 @@ class ExperimentTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Judged(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A comparison as an expectation sees it: ratios in the direction of speed, above 0 is faster."""
+    """A comparison as an expectation judges it."""
 
-    comparison: str
+    name: str  # of the comparison; `ONE over OTHER` of a difference of differences
     outcome: Outcome
-    # How much faster the contender is than its baseline (negative: slower); where `than` is given, that
-    # over the same of the other comparison. None without figures, and of differences.
-    speed_percent: float | None = None
-    # `low_percent`, `high_percent`: its 95 % interval, on which `slower`, `faster` and `different` are
-    # confirmed; the upper end is None without any.
-    low_percent: float | None = None
-    high_percent: float | None = None
-    # `low90_percent`, `high90_percent`: its 90 % interval, on which `alike` is confirmed; on which an
-    # expectation of this one comparison is refuted. Of several comparisons that takes a wider one.
-    low90_percent: float | None = None
-    high90_percent: float | None = None
-    p: float | None = None  # how likely so strong a support would be if the expectation did not hold
-    reason: str = ""  # why it is open; empty when it is not
-    # Contender - baseline, in `unit`, less the same of `than`; None of ratios.
-    difference: float | None = None
-    # `difference_low`, `difference_high`: its 95 % interval.
-    difference_low: float | None = None
-    difference_high: float | None = None
-    # `difference_low90`, `difference_high90`: its 90 % interval.
-    difference_low90: float | None = None
-    difference_high90: float | None = None
-    unit: str = ""  # of differences; empty of ratios
-
-
-class Lack(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What an open expectation lacks, if its estimates and their spread stay as they are."""
-
-    # `MEASUREMENT/VARIANT` of its open comparisons, and of those that they are compared with.
-    sides: tuple[str, ...]
-    forks: int | None  # that each of these lacks; None for more than can be judged
-    block_s: float  # of one fork of each, seconds
-    known: int = 0
-
-    @property
-    def seconds(self) -> float:
-        """Return the time of all these forks; infinite if their number is unknown."""
-        return math.inf if self.forks is None else self.forks * self.block_s
+    # With the margin of the expectation; p adjusted over all comparisons that expectations rest on (Holm).
+    comparison: Comparison
+    reason: str = ""  # why there is no verdict; empty where there is one
 
 
 class ExpectationResult(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A statement and what the measurement makes of it."""
+    """A statement and the outcome that follows from the verdicts of its comparisons."""
 
     statement: str
     relation: Relation
-    than: str  # the other comparison of a difference of differences; empty for none
-    margin_percent: float | None  # below which two are alike; None of differences
-    # Confirmed when all comparisons confirm it, refuted when one refutes it; from unadjusted intervals, but
-    # for the number of its own comparisons.
-    outcome: Outcome
-    p: float | None  # the greatest of its comparisons, since all have to show it; None when one has none
-    p_adjusted: float | None  # the same by Holm over all expectations
+    margin: float  # below which a difference does not matter
+    unit: str  # of the margin and of effects: `%`, or the unit of differences
+    outcome: Outcome  # confirmed when all comparisons confirm it, refuted when one refutes it
+    # `p`, `p_adjusted`: the greatest of its comparisons, since all have to show it; None where one has none.
+    p: float | None
+    p_adjusted: float | None
     judged: tuple[Judged, ...]  # its comparisons, in order
     needs: str = ""  # what has to hold for it to be answerable, from the file
-    doubts: tuple[str, ...] = ()  # what weakens the outcome, a sentence each without its full stop
     place: int = 0  # in the file, as in its specification
-    lacks: Lack | None = None  # what would decide it; None where it is decided, or no forks would
-    # `margin`, `unit`: the margin of differences; None and empty of ratios.
-    margin: float | None = None
-    unit: str = ""
-    # The outcome is not to be quoted: a side has fewer than five forks, or had not settled.
-    provisional: bool = False
+    # `MEASUREMENT/VARIANT` of its open comparisons, where more forks may decide it; empty otherwise.
+    undecided: tuple[str, ...] = ()
+    caveats: tuple[Caveat, ...] = ()  # of its comparisons
+
+    @property
+    def provisional(self) -> bool:
+        """Whether the outcome is not to be quoted: a side has too few forks, or had not stabilized."""
+        return self.outcome != "inconclusive" and any(one.comparison.provisional for one in self.judged)
 
 
 class FateGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -328,10 +294,10 @@ class _TaskSide(msgspec.Struct, frozen=True):
 
 
 class _Sum(msgspec.Struct, frozen=True):
-    """A side of a comparison: a task, or several whose values are added and subtracted block by block.
+    """A side of a comparison: a task, or several whose values are combined block by block.
 
-    In blocks, what the host does to all of them is in all of them; of forks that are not paired, any partner
-    is as good as another.
+    They are added and subtracted; of ratios, they are multiplied. In blocks, what the host does to all of
+    them is in all of them; of forks that are not paired, any partner is as good as another.
     """
 
     reference: SideRef
@@ -359,8 +325,12 @@ class _Sum(msgspec.Struct, frozen=True):
         blocks = tuple(sorted(set.intersection(*(set(side.blocks) for side in sides))))
         sides = [side.within(blocks) for side in sides]
         weights = [weight for weight, _ in self.terms]
-        values = [np.dot(weights, values) for values in zip(*(side.values for side in sides), strict=True)]
-        return msgspec.structs.replace(sides[0], values=tuple(map(float, values)), signed=min(weights) < 0)
+        values = np.array([side.values for side in sides])
+        ratio = metric.compared_as == "ratio"
+        combined = values.prod(axis=0) if ratio else np.dot(weights, values)
+        return msgspec.structs.replace(
+            sides[0], values=tuple(combined.tolist()), signed=not ratio and min(weights) < 0
+        )
 
     def figures(self, metric: Metric, *, by_build: bool) -> Figures:
         side = self.side(metric)
@@ -388,9 +358,16 @@ class _Sum(msgspec.Struct, frozen=True):
 
 
 def compare_row(
-    spec: ComparisonSpec, runs: Mapping[str, RunRecord], noisy: Sequence[Disturbance] = ()
+    spec: ComparisonSpec,
+    runs: Mapping[str, RunRecord],
+    noisy: Sequence[Disturbance] = (),
+    *,
+    published: bool = False,
 ) -> ExperimentRow:
-    """Compare, p-values not yet adjusted; `noisy` are forks around which the host's probes stand out.
+    """Compare, p-values not yet adjusted.
+
+    `noisy` are forks around which the host's probes stand out; with `published` figures to compare with, the
+    distance from the blog's scale is part of the row.
 
     All measurements take turns block after block: the two sides of a block are a pair, unless the runs
     were declared to be unpaired. Two tasks of the same forks are pairs in any case.
@@ -443,9 +420,8 @@ def compare_row(
         figures=(sides[0].figures(metric, by_build=by_build), sides[1].figures(metric, by_build=by_build)),
         comparison=_with_extremes(comparison, metric, tasks),
         published=spec.published,
-        published_percent=_published_change(spec.published),
         missing="; ".join(dict.fromkeys(task.missing for task in tasks if task.missing)),
-        scale=_furthest(tasks, runs),
+        scale=_furthest(tasks, runs) if published else None,
         caveats=tuple(doubts),
         blocked=blocked,
     )
@@ -454,15 +430,6 @@ def compare_row(
 def same_forks(baseline: SideRef, contender: SideRef) -> bool:
     """Return whether values of both sides come from the same node starts: then they are pairs."""
     return bool(forks_of(baseline) & forks_of(contender))
-
-
-def _published_change(published: Published | None) -> float | None:
-    """Return the change in percent that a source printed, or that follows from its figures."""
-    if published is None:
-        return None
-    if published.change_percent is not None:
-        return published.change_percent
-    return 100 * (published.contender / published.baseline - 1)
 
 
 def finished(row: ExperimentRow, comparison: Comparison) -> ExperimentRow:

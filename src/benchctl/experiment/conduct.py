@@ -12,7 +12,6 @@ from typing import Final
 import msgspec
 
 from benchctl.errors import BenchctlError, ExitCode, UsageError
-from benchctl.experiment.comparisons import Lack
 from benchctl.experiment.execution import runs_of, tags_of
 from benchctl.experiment.judge import analyse_experiment
 from benchctl.experiment.plan import DECIDED, Plans, cut, plan_measurement
@@ -148,7 +147,6 @@ class _Conduct:
         self._open: dict[str, OpenRun] = {}
         self._prepared: dict[str, dict[str, float]] = {}
         self._reopened: list[tuple[RunFolder, RunRecord]] = []
-        self._failures: dict[tuple[str, str], int] = {}
         self._calibrated: Calibration | None = None
 
     def all(self, budget_s: float | None, more: More | None) -> ExperimentRecord:
@@ -193,41 +191,42 @@ class _Conduct:
         )
 
     def _decide(self, left_s: Callable[[], float]) -> str:
-        """Measure blocks of the sides of the expectation nearest to its outcome; return why it ends."""
+        """Measure blocks of all sides that open expectations rest on; return why it ends."""
         while True:
             runs = {name: run.record for name, run in self._open.items()}
-            analysis = analyse_experiment(self._record, runs)
-            still = [one for one in analysis.expectations if one.outcome == "inconclusive"]
-            able = [(one, one.lacks) for one in still if one.lacks and self._can_grow(one.lacks)]
+            expectations = analyse_experiment(self._record, runs).expectations
+            still = [one for one in expectations if one.outcome == "inconclusive"]
+            able = [one for one in still if one.undecided and all(map(self._can_grow, one.undecided))]
+            open_now = counted(len(still), "expectation")
             if not able:
-                open_now = counted(len(still), "expectation")
-                if any(one.lacks and self._full(one.lacks) for one in still):
+                if any(self._full(side) for one in still for side in one.undecided):
                     return f"ended at {self._most} forks of a side, with {open_now} still open"
                 return f"{open_now} still open that no forks decide" if still else ""
-            # Of those that seem out of reach, the cheapest block: estimates of few forks may be wrong.
-            chosen, lack = min(able, key=lambda one: (one[1].seconds, one[1].block_s, one[0].place))
-            if lack.block_s > left_s():
-                open_now = counted(len(still), "expectation")
+            sides = dict.fromkeys(side for one in able for side in one.undecided)
+            if sum(map(self._fork_s, sides)) > left_s():
                 return f"{TIME_UP} after {_blocks(runs.values())} blocks, with {open_now} still open"
-            self._bench.observer.stage(f"deciding: {chosen.statement}")
-            self._measure(self._add_block(lack), left_s)
-            for side, run in self._sides(lack):
-                failed = any(fork.variant == side[1] and fork.status == "failed" for fork in run.record.forks)
-                self._failures[side] = self._failures.get(side, 0) + 1 if failed else 0
+            self._bench.observer.stage(f"deciding {open_now}")
+            self._measure(self._add_block(sides), left_s)
 
-    def _sides(self, lack: Lack) -> Iterator[tuple[tuple[str, str], OpenRun]]:
-        """Yield ((measurement, variant), run) of each side."""
-        for side in lack.sides:
-            measurement, _, variant = side.partition("/")
-            yield (measurement, variant), self._open[measurement]
+    def _run_of(self, side: str) -> tuple[RunRecord, str]:
+        """Return the run and the variant of `MEASUREMENT/VARIANT`."""
+        measurement, _, variant = side.partition("/")
+        return self._open[measurement].record, variant
 
-    def _can_grow(self, lack: Lack) -> bool:
-        """Return whether more forks are possible: not of sides that fail, or have as many as they may."""
-        failing = any(self._failures.get(side, 0) >= MAX_FAILURES_IN_A_ROW for side, _ in self._sides(lack))
-        return not failing and not self._full(lack)
+    def _can_grow(self, side: str) -> bool:
+        """Return whether more forks are possible: not of a side that fails, or has as many as it may."""
+        run, variant = self._run_of(side)
+        # What is missing was tried again with every block since.
+        failing = sum(name == variant for _, name in run.missing()) >= MAX_FAILURES_IN_A_ROW
+        return not failing and not self._full(side)
 
-    def _full(self, lack: Lack) -> bool:
-        return any(len(run.record.compared(side[1])) >= self._most for side, run in self._sides(lack))
+    def _full(self, side: str) -> bool:
+        run, variant = self._run_of(side)
+        return len(run.compared(variant)) >= self._most
+
+    def _fork_s(self, side: str) -> float:
+        run, variant = self._run_of(side)
+        return statistics.median(fork.wall_s for fork in run.compared(variant))
 
     @property
     def _most(self) -> int:
@@ -235,17 +234,17 @@ class _Conduct:
 
     def _bound_text(self) -> str:
         longest_s = 0.0
-        for measurement, variant in self._record.spec.expected_sides:
-            done = self._open[measurement].record.compared(variant)
-            if done:
-                further = max(0, self._most - len(done))
-                longest_s += further * statistics.median(fork.wall_s for fork in done)
+        for side in self._record.spec.expected_sides:
+            run, variant = self._run_of(side)
+            further = self._most - len(run.compared(variant))
+            longest_s += max(0, further) * self._fork_s(side) if run.compared(variant) else 0.0
         return f"until decided: up to {self._most} forks of a side, which may take {duration(longest_s)}"
 
-    def _add_block(self, lack: Lack) -> dict[str, set[str]]:
+    def _add_block(self, sides: Iterable[str]) -> dict[str, set[str]]:
         """Have runs miss a block of these sides, under a number that no run has yet: so sides stay pairs."""
         variants: dict[str, set[str]] = {}
-        for (measurement, variant), _ in self._sides(lack):
+        for side in sides:
+            measurement, _, variant = side.partition("/")
             variants.setdefault(measurement, set()).add(variant)
         block = _blocks(run.record for run in self._open.values())
         for name, names in variants.items():

@@ -145,7 +145,7 @@ def estimate(
     past = _Past(records, fingerprint, indexing)
     growing = spec.expected_sides if spec.until_decided else frozenset()
     costs = tuple(
-        past.cost(name, planned, variant, spec.most_forks or 0 if (name, variant.name) in growing else 0)
+        past.cost(name, planned, variant, spec.most_forks or 0 if f"{name}/{variant.name}" in growing else 0)
         for name, planned in plans.items()
         if planned.plan.schedules
         for variant in planned.plan.variants

@@ -1,6 +1,6 @@
 """The records of experiments: what one asks, what was seen at its call sites, and its folder on disk."""
 
-import math
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -169,6 +169,11 @@ def terms_of(side: SideRef) -> tuple[Term, ...]:
     return (Term(side),) if isinstance(side, TaskRef) else side
 
 
+def refs_of(*sides: SideRef) -> tuple[TaskRef, ...]:
+    """Return the tasks of sides, in order."""
+    return tuple(one.ref for side in sides for one in terms_of(side))
+
+
 def forks_of(side: SideRef) -> frozenset[tuple[str, str]]:
     """Return (measurement, variant) of every node start that a side depends on."""
     return frozenset((one.ref.measurement, one.ref.variant) for one in terms_of(side))
@@ -204,7 +209,7 @@ class ComparisonSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, re
     @property
     def refs(self) -> tuple[TaskRef, ...]:
         """The tasks of both sides."""
-        return tuple(one.ref for side in (self.baseline, self.contender) for one in terms_of(side))
+        return refs_of(self.baseline, self.contender)
 
 
 class TableSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_only=True):
@@ -216,6 +221,28 @@ class TableSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=
     about: str = ""
     baseline: str = "baseline"
     contender: str = "contender"
+
+
+def over_name(first: str, other: str) -> str:
+    """Return the name of the comparison of one effect with another."""
+    return f"{first} over {other}"
+
+
+def over(first: ComparisonSpec, other: ComparisonSpec) -> ComparisonSpec:
+    """Return the comparison that holds the effect of the first one against that of the other.
+
+    Of ratios, a / b over c / d is a x d over b x c; of differences it is the same with sums. So it is an
+    ordinary comparison of derived sides, and what both have in common cancels.
+    """
+    baseline = Counter((*terms_of(first.baseline), *terms_of(other.contender)))
+    contender = Counter((*terms_of(first.contender), *terms_of(other.baseline)))
+    common = baseline & contender
+    return msgspec.structs.replace(
+        first,
+        name=over_name(first.name, other.name),
+        baseline=tuple((baseline - common).elements()),
+        contender=tuple((contender - common).elements()),
+    )
 
 
 class Expectation(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_only=True):
@@ -234,9 +261,9 @@ class Expectation(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
     unit: str = ""  # of comparisons that are differences; empty for ratios
 
     @property
-    def limit(self) -> float:
-        """The margin as effects are judged by it: in the unit, or a natural logarithm."""
-        return self.margin if self.unit else math.log1p(self.margin)
+    def judged(self) -> tuple[str, ...]:
+        """The names of the comparisons whose verdicts decide it."""
+        return (over_name(self.comparisons[0], self.than),) if self.than else self.comparisons
 
 
 class CallSite(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_only=True):
@@ -309,12 +336,11 @@ class ExperimentSpec(Conditions, frozen=True, forbid_unknown_fields=True, rename
         return all(one.micro is not None for one in self.measurements)
 
     @property
-    def expected_sides(self) -> frozenset[tuple[str, str]]:
-        """(measurement, variant) of all that expectations rest on."""
-        rows = {row.name: row for row in self.comparisons}
-        names = {name for one in self.expectations for name in (*one.comparisons, one.than) if name}
-        refs = (ref for name in names for ref in rows[name].refs)
-        return frozenset((ref.measurement, ref.variant) for ref in refs)
+    def expected_sides(self) -> frozenset[str]:
+        """`MEASUREMENT/VARIANT` of all that expectations rest on."""
+        names = {name for one in self.expectations for name in (*one.comparisons, one.than)}
+        refs = (ref for row in self.comparisons if row.name in names for ref in row.refs)
+        return frozenset(f"{ref.measurement}/{ref.variant}" for ref in refs)
 
     def of(self, measurement: Measurement) -> "ExperimentSpec":
         """Return the experiment as a measurement has it, with what it has otherwise."""

@@ -2,8 +2,9 @@
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import product
+from operator import add
 from pathlib import Path
 from typing import Final, Literal
 
@@ -18,13 +19,18 @@ from benchctl.experiment.comparisons import (
     ExperimentTable,
     FateGroup,
     FateResult,
-    Judged,
     Outcome,
     SiteResult,
-    same_forks,
 )
-from benchctl.experiment.judge import FORKS_FOR_OUTCOME, NOTABLE_SCALE, OPEN
-from benchctl.experiment.record import CallSite, ExperimentRecord, ExperimentSpec, TableSpec, terms_of
+from benchctl.experiment.judge import FORKS_FOR_OUTCOME, NOTABLE_SCALE
+from benchctl.experiment.record import (
+    CallSite,
+    ExperimentRecord,
+    ExperimentSpec,
+    Published,
+    TableSpec,
+    terms_of,
+)
 from benchctl.report.charts import dark_palette
 from benchctl.report.facts import fact_sections
 from benchctl.report.grid import (
@@ -52,20 +58,18 @@ from benchctl.report.numbers import (
     counted,
     duration,
     figure,
-    interval,
     json_text,
     mebibytes,
     p_value,
-    signed_figure,
     signed_percent,
     visible,
 )
 from benchctl.report.tables import WIDE, break_name, in_spite_of_looks, render_page
 from benchctl.results.likeness import unlike
-from benchctl.results.model import MOST_FORKS, EngineFacts, Environment, RunRecord, RunStatus
+from benchctl.results.model import EngineFacts, Environment, RunRecord, RunStatus
 from benchctl.results.plan import EVIDENCE_READERS
-from benchctl.stats.compare import FORKS_FOR_QUOTING, Verdict
-from benchctl.stats.metrics import HELD, metric_of
+from benchctl.stats.compare import FORKS_FOR_QUOTING, Comparison, Verdict
+from benchctl.stats.metrics import metric_of
 
 # What the JVM did at call sites, beside the figures of the forks in which it did so.
 
@@ -166,12 +170,11 @@ def _missing(site: CallSite, result: SiteResult) -> Iterator[str]:
             yield f"{name}: the JVM stopped using that compilation later on, in block {listed}."
 
 
-# Expectations and comparisons as grids, narrow for a terminal and wide for a page.
+# Expectations and comparisons as grids.
 
 _LISTED = 4
 """So many comparisons of an expectation are shown one by one."""
 _LABEL_WIDTH = 28
-_NOTHING_PERCENT = -100.0
 _SHOWN_LIKE: Final[dict[Outcome, Verdict]] = {
     "confirmed": "faster",
     "refuted": "slower",
@@ -181,102 +184,113 @@ _WORDS: Final[dict[Outcome, str]] = {"confirmed": "confirmed", "refuted": "refut
 
 
 def _collect_notes(analysis: ExperimentAnalysis) -> Notes:
-    met = dict.fromkeys(doubt for row in analysis.rows for doubt in row.caveats)
-    return Notes(tuple(met), analysis.caveats)
+    caveats = [*(one.caveats for one in analysis.expectations), *(row.caveats for row in analysis.rows)]
+    return Notes(tuple(dict.fromkeys(doubt for own in caveats for doubt in own)), analysis.caveats)
 
 
-def _expectation_grid(analysis: ExperimentAnalysis) -> Grid | None:
+def _expectation_grid(analysis: ExperimentAnalysis, notes: Notes) -> Grid | None:
     if not analysis.expectations and not analysis.fates:
         return None
-    rows = {row.name: row for row in analysis.rows}
-    mixed = any(not _of_speed(one, rows[name]) for one in analysis.expectations for name in _names(one))
-    change = "Change (95 % interval)" if mixed else "Change in speed (95 % interval)"
+    labels = {row.name: row.label for row in analysis.rows}
+    columns = (
+        "No", worded("Expectation"), Column("Outcome", "verdict"), worded("Change (95 % interval)"),
+        "p (Holm)", NOTES,
+    )  # fmt: skip
     lines = (
-        (
-            str(number),
-            one.statement,
-            judged(_SHOWN_LIKE[one.outcome], f"{one.outcome}{'?' if _doubted(one) else ''}"),
-            *_support(one, rows, mixed=mixed),
-        )
+        (str(number), one.statement, _outcome(one), *_support(one, labels, notes))
         for number, one in analysis.numbered
     )
-    columns = ("No", worded("Expectation"), Column("Outcome", "verdict"), worded(change), "p (Holm)")
-    return Grid.of("Expectations", columns, lines)
+    return Grid.of("Expectations", columns, lines).without_empty(NOTES.title)
 
 
-def _names(one: ExpectationResult) -> list[str]:
-    return [each.comparison for each in one.judged]
-
-
-def _doubted(one: ExpectationResult | FateResult) -> bool:
-    """Return whether a decided outcome is not to be quoted."""
-    return isinstance(one, ExpectationResult) and one.provisional and one.outcome != "inconclusive"
-
-
-def _of_speed(one: ExpectationResult, row: ExperimentRow) -> bool:
-    """Return whether its change is told as one in speed: of a ratio, and not of more or less of something."""
-    return not one.unit and one.relation not in {"less", "more"} and row.metric not in HELD
+def _outcome(one: ExpectationResult | FateResult) -> Cell:
+    doubtful = isinstance(one, ExpectationResult) and one.provisional
+    return judged(_SHOWN_LIKE[one.outcome], f"{one.outcome}{'?' if doubtful else ''}")
 
 
 def _expectation_summary(analysis: ExperimentAnalysis) -> str:
-    """Return `Of 22 expectations, 12 confirmed, 3 refuted, 7 left open`, and why they are provisional."""
-    counts = Counter(one.outcome for one in analysis.expectations)
-    counts.update(one.outcome for one in analysis.fates)
-    total = counted(counts.total(), "expectation")
-    found = (
-        f"Of {total}, {counts['confirmed']} confirmed, {counts['refuted']} refuted, "
-        f"{counts['inconclusive']} left open."
+    """Return `Of 22 expectations, 12 confirmed, 3 refuted, 7 left open`, and which may not be quoted."""
+    counts = Counter(one.outcome for _, one in analysis.numbered)
+    summary = (
+        f"Of {counted(counts.total(), 'expectation')}, {counts['confirmed']} confirmed, "
+        f"{counts['refuted']} refuted, {counts['inconclusive']} left open."
     )
-    doubtful = {
-        str(number): one
-        for number, one in analysis.numbered
-        if isinstance(one, ExpectationResult) and one.provisional
-    }
+    results = [(number, one) for number, one in analysis.numbered if isinstance(one, ExpectationResult)]
+    doubtful = ", ".join(str(number) for number, one in results if one.provisional)
     if not doubtful:
-        return found
-    names = {name for one in doubtful.values() for name in (*_names(one), one.than)}
-    rows = [row for row in analysis.rows if row.name in names and not row.missing]
-    few = any(min(row.comparison.replicates) < FORKS_FOR_QUOTING for row in rows)
-    reasons = [f"fewer than {FORKS_FOR_QUOTING} forks or index builds a side"] if few else []
-    reasons += ["tasks that had not settled"] if any(row.unsteady for row in rows) else []
-    which = "" if len(doubtful) == counts.total() else f" ({', '.join(doubtful)})"
-    return f"Provisional{which}: {found[:1].lower()}{found[1:]} Not to be quoted: {'; '.join(reasons)}."
+        return summary
+    return (
+        f"{summary} Provisional, not to be quoted: {doubtful} (fewer than {FORKS_FOR_QUOTING} forks or index "
+        "builds a side, or tasks that had not settled)."
+    )
 
 
 def _expectation_remarks(record: ExperimentRecord, analysis: ExperimentAnalysis) -> Iterator[str]:
-    """Return remarks beyond the grid by expectation number, shared doubts once, and what to run next."""
-    labels = {row.name: row.label for row in analysis.rows}
-    doubts: dict[str, list[str]] = {}
+    """Return remarks beyond the grid by expectation number, and what to run next."""
     for number, one in analysis.numbered:
-        reasons = () if isinstance(one, FateResult) else _reasons(one, labels)
-        needs = [f"needs {one.needs.strip().removesuffix('.')}"] if one.needs else []
-        remarks = [*reasons, *_lacks(one), *needs]
+        remarks = [*one.doubts] if isinstance(one, FateResult) else [*_reasons(one, analysis)]
+        remarks += [f"needs {one.needs.strip().removesuffix('.')}"] if one.needs else []
         if remarks:
             yield f"{number}: {'; '.join(remarks)}."
-        for doubt in one.doubts:
-            doubts.setdefault(doubt, []).append(str(number))
-    for doubt, numbers in doubts.items():
-        yield f"{', '.join(numbers)}: {doubt}."
-    yield from _next(record, analysis)
-
-
-def _next(record: ExperimentRecord, analysis: ExperimentAnalysis) -> Iterator[str]:
-    """Yield the command that adds what open expectations lack, or the forks that make the others quotable."""
     if record.status != "complete":
         return
-    lacking = [one.lacks for one in analysis.expectations if one.lacks is not None and one.lacks.forks]
-    forks, why = max((one.forks or 0 for one in lacking), default=0), "for what is open"
-    by_fork = [
-        row.comparison for row in analysis.rows if not row.missing and row.comparison.replicate == "fork"
-    ]
-    fewest = min((min(one.replicates) for one in by_fork), default=FORKS_FOR_QUOTING)
-    if forks < FORKS_FOR_QUOTING - fewest:
-        forks, why = FORKS_FOR_QUOTING - fewest, f"with {FORKS_FOR_QUOTING} forks it may be quoted"
-    if forks:
-        yield f"Next, {why}: benchctl experiment run --more {record.id} --forks {forks}"
+    more = f"benchctl experiment run --more {record.id}"
+    if any(one.undecided for one in analysis.expectations):
+        yield f"Next, for what is open: {more} --until-decided"
+    elif few := _forks_for_quoting(analysis):
+        yield f"Next, with {FORKS_FOR_QUOTING} forks it may be quoted: {more} --forks {few}"
 
 
-def _narrow_grid(table: ExperimentTable, spec: TableSpec, notes: Notes) -> Grid:
+def _forks_for_quoting(analysis: ExperimentAnalysis) -> int:
+    compared = [row.comparison for row in analysis.rows if not row.missing]
+    forks = [min(one.replicates) for one in compared if one.replicate == "fork"]
+    return max(0, FORKS_FOR_QUOTING - min(forks, default=FORKS_FOR_QUOTING))
+
+
+def _support(
+    one: ExpectationResult | FateResult, labels: Mapping[str, str], notes: Notes
+) -> tuple[str, str, Cell | str]:
+    if isinstance(one, FateResult):
+        return _measured_text(one), NOT_AVAILABLE, ""
+    p = NOT_AVAILABLE if one.p is None else f"{p_value(one.p)} ({p_value(one.p_adjusted)})"
+    return _effects(one, labels), p, notes.cell(one.caveats)
+
+
+def _effects(one: ExpectationResult, labels: Mapping[str, str]) -> str:
+    """Return the effects of an expectation, or how many of its comparisons show it."""
+    if len(one.judged) > _LISTED:
+        counts = Counter(each.outcome for each in one.judged)
+        listed = ", ".join(f"{counts[outcome]} {word}" for outcome, word in _WORDS.items() if counts[outcome])
+        return f"of {len(one.judged)} comparisons {listed}"
+    several = len(one.judged) > 1
+    effects = (_effect(each.comparison, one.unit) for each in one.judged)
+    leads = (f"{labels[each.name]}: " if several else "" for each in one.judged)
+    return "; ".join(map(add, leads, effects))
+
+
+def _effect(comparison: Comparison, unit: str) -> str:
+    """Return `+3.2 % (-1.0 to +7.6)`."""
+    change, reach = change_cells(comparison)
+    if change == NOT_AVAILABLE:
+        return change
+    return f"{change} {unit}" + ("" if reach.text == NOT_AVAILABLE else f" ({reach.text})")
+
+
+def _reasons(one: ExpectationResult, analysis: ExperimentAnalysis) -> Iterator[str]:
+    """Yield why comparisons have no verdict or which refute it, if the outcome of all does not say so."""
+    labels = {row.name: row.label for row in analysis.rows}
+    grouped: dict[str, list[str]] = {}
+    for each in one.judged:
+        reason = each.reason or ("refuted" if each.outcome == "refuted" and len(one.judged) > 1 else "")
+        grouped.setdefault(reason, []).append(labels.get(each.name, each.name))
+    for reason, names in grouped.items():
+        if reason and len(names) < len(one.judged):
+            yield f"{', '.join(names)}: {reason}"
+        elif reason not in ("", "refuted"):
+            yield reason
+
+
+def _table_grid(table: ExperimentTable, spec: TableSpec, notes: Notes) -> Grid:
     figures = worded("Figures")
     columns = (
         worded("Comparison"), figures, spec.baseline, spec.contender, _diff(table), INTERVAL, "p", VERDICT,
@@ -287,32 +301,13 @@ def _narrow_grid(table: ExperimentTable, spec: TableSpec, notes: Notes) -> Grid:
         name = _row_label(row, table)
         label: Cell | str = name if " " in name else break_name(name, _LABEL_WIDTH)
         if row.published is not None:
-            *values, change = _published(row)
+            *values, change = _published(row.published)
             unit = " %" if change and _diff(table) == "Diff" else ""
             lines.append((label, "published", *values, change + unit, "", "", "", ""))
             label = ABOVE
         lines.append((label, "measured", *_figures(row, table), _verdict(row), notes.cell(row.caveats)))
     grid = Grid.of(_grid_title(table), columns, lines)
     return grid if any(row.published for row in table.rows) else grid.without(figures.title)
-
-
-def _wide_grid(table: ExperimentTable, spec: TableSpec, notes: Notes) -> Grid:
-    published = (f"published {spec.baseline}", f"published {spec.contender}", "published diff %")
-    columns = (
-        worded("Comparison"), *published, spec.baseline, spec.contender,
-        _diff(table), INTERVAL, "p", VERDICT, NOTES,
-    )  # fmt: skip
-    lines = (
-        (
-            _row_label(row, table),
-            *_published(row),
-            *_figures(row, table),
-            _verdict(row),
-            notes.cell(row.caveats),
-        )
-        for row in table.rows
-    )
-    return Grid.of(_grid_title(table), columns, lines).without_empty(*published)
 
 
 def _grid_title(table: ExperimentTable) -> str:
@@ -347,95 +342,12 @@ def _row_label(row: ExperimentRow, table: ExperimentTable) -> str:
     return f"{row.label}{': ' if len(parts) > 1 else ', '}{', '.join(dict.fromkeys(parts))}"
 
 
-def _support(
-    one: ExpectationResult | FateResult, rows: Mapping[str, ExperimentRow], *, mixed: bool
-) -> tuple[str, str]:
-    if isinstance(one, FateResult):
-        return _measured_text(one), NOT_AVAILABLE
-    p = NOT_AVAILABLE if one.p is None else f"{p_value(one.p)} ({p_value(one.p_adjusted)})"
-    return _measured(one, rows, mixed=mixed), p
-
-
-def _lacks(one: ExpectationResult | FateResult) -> Iterator[str]:
-    if isinstance(one, FateResult) or one.lacks is None:
-        return
-    if one.lacks.forks is None:
-        yield f"{MOST_FORKS} forks a side would not decide it, if it stays as it is"
-    else:
-        lacks, few = one.lacks, one.lacks.known < FORKS_FOR_QUOTING
-        forks = counted(one.lacks.forks, "further fork")
-        guess = f", or more: {lacks.known} forks tell little of their spread" if few else ""
-        about = "" if few else "about "
-        yield f"takes {about}{forks} a side ({duration(lacks.seconds)}), if it stays as it is{guess}"
-
-
-def _measured(one: ExpectationResult, rows: Mapping[str, ExperimentRow], *, mixed: bool) -> str:
-    """Return the estimates of an expectation, or the range of many; `in speed` where not all are."""
-    told = [_told(one, each, rows[each.comparison]) for each in one.judged]
-    shown = signed_figure if one.unit else signed_percent
-    unit = one.unit or ("% in speed" if mixed and _of_speed(one, rows[one.judged[0].comparison]) else "%")
-    if len(one.judged) <= _LISTED:
-        leads = [f"{rows[name].label}: " if len(told) > 1 else "" for name in _names(one)]
-        return "; ".join(
-            f"{lead}{_estimate(estimate, shown, unit)}" for lead, estimate in zip(leads, told, strict=True)
-        )
-    counts = Counter(each.outcome for each in one.judged)
-    known = [change for change, _, _ in told if change is not None]
-    spread = f"; {shown(min(known))} to {shown(max(known))} {unit}" if known else ""
-    listed = ", ".join(f"{counts[outcome]} {word}" for outcome, word in _WORDS.items() if counts[outcome])
-    return f"of {len(one.judged)} comparisons {listed}{spread}"
-
-
-_Estimate = tuple[float | None, float | None, float | None]
-"""Change, and the ends of its interval."""
-
-
-def _told(one: ExpectationResult, judged: Judged, row: ExperimentRow) -> _Estimate:
-    """Return a difference or a change in speed; of what is held and what changes, the change of that."""
-    if one.unit:
-        return judged.difference, judged.difference_low, judged.difference_high
-    speed = judged.speed_percent, judged.low_percent, judged.high_percent
-    if _of_speed(one, row) or row.higher_is_better:
-        return speed
-    change, high, low = (_inverse(percent) for percent in speed)
-    return change, low, high
-
-
-def _inverse(percent: float | None) -> float | None:
-    """Return the change of a time that a change in speed means: half the speed is twice the time."""
-    return None if percent is None or percent <= _NOTHING_PERCENT else 100 * (1 / (1 + percent / 100) - 1)
-
-
-def _estimate(estimate: _Estimate, shown: Callable[[float | None], str], unit: str) -> str:
-    change, low, high = estimate
-    if change is None:
-        return NOT_AVAILABLE
-    reach = "" if low is None else f" ({interval(low, high, shown)})"
-    return f"{shown(change)} {unit}{reach}"
-
-
-def _reasons(one: ExpectationResult, labels: Mapping[str, str]) -> Iterator[str]:
-    """Yield why comparisons are open or what they refute, if the outcome of all does not say so."""
-    grouped: dict[str, list[str]] = {}
-    for each in one.judged:
-        if each.outcome == "refuted" and len(one.judged) > 1:
-            grouped.setdefault("refuted", []).append(labels[each.comparison])
-        elif each.reason:
-            grouped.setdefault(each.reason, []).append(labels[each.comparison])
-    for reason, names in grouped.items():
-        if len(names) < len(one.judged):
-            yield f"{', '.join(names)}: {reason}"
-        elif reason not in (OPEN, "refuted"):
-            yield reason
-
-
-def _published(row: ExperimentRow) -> tuple[str, str, str]:
-    if row.published is None:
-        return "", "", ""
-    printed = row.published.change_percent
-    change = signed_percent(row.published_percent) if printed is None else signed_percent(printed, 2)
+def _published(published: Published) -> tuple[str, str, str]:
+    printed = published.change_percent
+    worked_out = 100 * (published.contender / published.baseline - 1)
+    change = signed_percent(worked_out) if printed is None else signed_percent(printed, 2)
     # No digits that the source has not.
-    return f"{row.published.baseline:,.10g}", f"{row.published.contender:,.10g}", change
+    return f"{published.baseline:,.10g}", f"{published.contender:,.10g}", change
 
 
 def _figures(row: ExperimentRow, table: ExperimentTable) -> tuple[Cell | str, ...]:
@@ -470,7 +382,7 @@ def _setting_lines(record: ExperimentRecord, runs: _Runs, analysis: ExperimentAn
     moment = record.created.replace("T", " ").replace("+00:00", " UTC").replace("Z", " UTC")
     yield f"{record.id}, {moment}, {record.status}{ended}."
     data = "" if spec.without_nodes else f"{documents_text(spec)}, heap {spec.heap_mb} MiB, "
-    yield (f"{data}order seed {spec.seed}; {_forks(record, analysis)}{_took(record)}.")
+    yield (f"{data}order seed {spec.seed}; {_forks(analysis)}{_took(record)}.")
     if spec.test_mode:
         yield "A trial (--test-mode): its figures mean nothing."
     for host in dict.fromkeys(_host(run) for run in runs.values()):
@@ -531,8 +443,8 @@ def _scale_lines(analysis: ExperimentAnalysis) -> Iterator[str]:
 def _legend(analysis: ExperimentAnalysis) -> Iterator[str]:
     yield (
         "Values: geometric means over forks. Diff %: second column over the first, minus one; the verdict "
-        f"is about the second. Interval and p: {_tests(analysis)}; intervals are unadjusted, p is adjusted "
-        "over the rows of its table (Benjamini-Hochberg)"
+        f"is about the second. Interval and p: {_tests(analysis)}, on logarithms; intervals are unadjusted, "
+        "p is adjusted over the rows of its table (Benjamini-Hochberg)"
         f"{in_spite_of_looks(row.comparison for row in analysis.rows)}."
     )
     if any(row.comparison.compared_as != "ratio" for row in analysis.rows):
@@ -543,21 +455,13 @@ def _legend(analysis: ExperimentAnalysis) -> Iterator[str]:
             "unit."
         )
     if analysis.expectations:
-        listed = sorted({(e.unit, e.margin or e.margin_percent or 0.0) for e in analysis.expectations})
-        margins = ", ".join(f"{margin:g} {unit or '%'}" for unit, margin in listed)
+        listed = sorted({(one.unit, one.margin) for one in analysis.expectations})
+        margins = ", ".join(f"{margin:g} {unit}" for unit, margin in listed)
         yield (
-            "Expectations: slower, faster, less and more are confirmed by a 95 % interval on that side of "
-            "0, and refuted by a 90 % one that excludes as much as the margin; alike is confirmed by a 90 % "
-            "interval within the margin, and refuted by one beyond it. All comparisons have to show it; one "
-            "refutes it, so that of k comparisons refuting takes an interval of 1 - 10 %/k (Bonferroni). "
-            "Margins: "
-            f"{margins}. p is the greatest of an expectation's comparisons."
-        )
-        yield (
-            "Outcomes rest on intervals that are not adjusted for the number of expectations: of 40 "
-            "differences that are not there, about one is confirmed as slower or faster (2.5 % each); "
-            "confirming anything else by mistake, and refuting, happen to at most 5 % each. Only p in "
-            "brackets is adjusted, over all expectations (Holm)."
+            f"Outcomes follow from verdicts, with margins of {margins}, and p of a difference adjusted over "
+            "all expectations (Holm). Confirmed is the expected verdict; refuted is the opposite, equal "
+            "where a difference was expected, or faster or slower where none was. All comparisons have to "
+            "show it; one refutes it."
         )
     if analysis.fates:
         yield (
@@ -568,16 +472,9 @@ def _legend(analysis: ExperimentAnalysis) -> Iterator[str]:
 
 
 def _tests(analysis: ExperimentAnalysis) -> str:
-    blocked = [row.blocked for row in analysis.rows]
-    if any(blocked):
-        some = "" if all(blocked) else ", Welch's t over forks where runs were declared unpaired"
-        return f"paired t over blocks, on logarithms{some}"
-    paired = sum(same_forks(row.baseline, row.contender) for row in analysis.rows)
-    if not paired:
-        return "Welch's t over forks, on logarithms"
-    if paired == len(analysis.rows):
-        return "t of pairs, on logarithms: both sides are tasks of the same forks"
-    return "Welch's t over forks, on logarithms; t of pairs where both sides are tasks of the same forks"
+    paired = {row.comparison.paired for row in analysis.rows}
+    names = {True: "paired t over blocks", False: "Welch's t over forks"}
+    return " or ".join(name for one, name in names.items() if one in paired)
 
 
 def _table_lines(spec: TableSpec) -> Iterator[str]:
@@ -593,27 +490,14 @@ def _about_lines(record: ExperimentRecord) -> Iterator[str]:
         yield f"Published figures: {record.spec.source}."
 
 
-def _forks(record: ExperimentRecord, analysis: ExperimentAnalysis) -> str:
-    """Return `8 forks of each of 20 sides`, or what exists of them."""
-    spec = record.spec
-    sides = [
-        (count, spec.forks_of(one))
-        for one in spec.measurements
-        if not one.ingest
-        for count in analysis.forks.get(one.name, {}).values()
-    ]
-    if spec.until_decided and sides:
-        counts = [count for count, _ in sides]
-        return f"{sum(counts)} forks, {min(counts)} to {max(counts)} of each of {len(sides)} sides"
-    if any(count != wanted for count, wanted in sides):
-        done, planned = (sum(column) for column in zip(*sides, strict=True))
-        return f"{done} of {planned} forks, of {len(sides)} sides"
-    if not sides:
-        return "index builds only"
-    numbers = Counter(wanted for _, wanted in sides)
-    (most, alike), *rest = numbers.most_common() or [(spec.forks, 0)]
-    text = f"{counted(most, 'fork')} of {f'each of {alike} sides' if alike != 1 else 'one side'}"
-    return ", ".join([text, *(f"{forks} of {count}" for forks, count in rest)])
+def _forks(analysis: ExperimentAnalysis) -> str:
+    """Return `40 forks, 8 of each of 5 sides`, or from how many to how many."""
+    counts = [count for sides in analysis.forks.values() for count in sides.values() if count]
+    if not counts:
+        return "no forks"
+    least, most = min(counts), max(counts)
+    each = str(most) if least == most else f"{least} to {most}"
+    return f"{counted(sum(counts), 'fork')}, {each} of each of {counted(len(counts), 'side')}"
 
 
 def _took(record: ExperimentRecord) -> str:
@@ -689,6 +573,32 @@ def render(
             raise UsageError(f"no output format '{output_format}'", hint="one of text, markdown, json")
 
 
+_SECTIONS: Final = {"expectations": "Expectations", "jvm": _TITLE, "tables": "Tables"}
+
+
+class _Part(msgspec.Struct, frozen=True):
+    """A part of the report: a sentence, a table, and lines below it."""
+
+    lead: str
+    table: Grid
+    lines: tuple[str, ...]
+    anchor: str = ""  # of the page's section that begins with it
+
+
+def _parts(record: ExperimentRecord, analysis: ExperimentAnalysis, notes: Notes) -> Iterator[_Part]:
+    """Yield expectations, what the JVM did, and tables."""
+    expected, fates = _expectation_grid(analysis, notes), _fate_grid(record.spec, analysis)
+    if expected is not None:
+        remarks = tuple(_expectation_remarks(record, analysis))
+        yield _Part(_expectation_summary(analysis), expected, remarks, "expectations")
+    if fates is not None:
+        yield _Part("", fates, tuple(_fate_lines(record.spec, analysis)), "jvm")
+    anchor = "tables"
+    for table, spec in zip(analysis.tables, record.spec.tables, strict=True):
+        yield _Part("", _table_grid(table, spec, notes), tuple(_table_lines(spec)), anchor)
+        anchor = ""
+
+
 def _text(record: ExperimentRecord, runs: _Runs, analysis: ExperimentAnalysis, width: int) -> str:
     notes = _collect_notes(analysis)
 
@@ -698,15 +608,9 @@ def _text(record: ExperimentRecord, runs: _Runs, analysis: ExperimentAnalysis, w
     blocks = [lines(record.spec.title)]
     blocks += [lines(text) for text in _about_lines(record)]
     blocks.append(lines(*_setting_lines(record, runs, analysis)))
-    expected = _expectation_grid(analysis)
-    if expected is not None:
-        blocks.append(lines(_expectation_summary(analysis)))
-        blocks.append(render_page([expected], _expectation_remarks(record, analysis), width))
-    fates = _fate_grid(record.spec, analysis)
-    if fates is not None:
-        blocks.append(render_page([fates], _fate_lines(record.spec, analysis), width))
-    for table, spec in zip(analysis.tables, record.spec.tables, strict=True):
-        blocks.append(render_page([_narrow_grid(table, spec, notes)], _table_lines(spec), width))
+    for part in _parts(record, analysis, notes):
+        blocks.append(lines(*filter(None, [part.lead])))
+        blocks.append(render_page([part.table], part.lines, width))
     blocks.append(render_page([], _legend(analysis), width, notes=notes))
     blocks.append(lines(*_scale_lines(analysis)))
     blocks.append(_listed("How sides differ:", _difference_lines(runs, analysis), width))
@@ -726,16 +630,8 @@ def _markdown(record: ExperimentRecord, runs: _Runs, analysis: ExperimentAnalysi
     parts = [f"## {escaped(record.spec.title)}"]
     parts += [escaped(text) for text in _about_lines(record)]
     parts.append(_items(_setting_lines(record, runs, analysis)))
-    expected = _expectation_grid(analysis)
-    if expected is not None:
-        parts += [escaped(_expectation_summary(analysis)), grid_table(expected)]
-        parts.append(_items(_expectation_remarks(record, analysis)))
-    fates = _fate_grid(record.spec, analysis)
-    if fates is not None:
-        parts += [grid_table(fates), _items(_fate_lines(record.spec, analysis))]
-    for table, spec in zip(analysis.tables, record.spec.tables, strict=True):
-        parts.append(grid_table(_wide_grid(table, spec, notes)))
-        parts += [escaped(text) for text in _table_lines(spec)]
+    for part in _parts(record, analysis, notes):
+        parts += [escaped(part.lead), grid_table(part.table), _items(part.lines)]
     parts.append(_items(_legend(analysis)))
     parts += note_lists(notes)
     parts.append(_items(_scale_lines(analysis)))
@@ -745,16 +641,11 @@ def _markdown(record: ExperimentRecord, runs: _Runs, analysis: ExperimentAnalysi
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def _items(lines: Iterator[str]) -> str:
+def _items(lines: Iterable[str]) -> str:
     return "\n".join(f"- {escaped(line)}" for line in lines)
 
 
 # As a page: the frame, style and tables of the pages of runs.
-
-
-class _Section(msgspec.Struct, frozen=True):
-    table: Grid
-    lines: tuple[str, ...]
 
 
 def write(
@@ -785,8 +676,6 @@ def page(
 ) -> str:
     """Return the page as text; style and script are in a folder with it, and its runs' pages at `links`."""
     notes = _collect_notes(analysis)
-    expected = _expectation_grid(analysis)
-    fates = _fate_grid(record.spec, analysis)
     return (
         templates(("benchctl.experiment", ""))
         .get_template("experiment.html.jinja")
@@ -794,15 +683,8 @@ def page(
             title=record.spec.title,
             subtitle=tuple(_setting_lines(record, runs, analysis)),
             about=tuple(_about_lines(record)),
-            summary=_expectation_summary(analysis) if expected is not None else "",
-            expectations=expected,
-            remarks=tuple(_expectation_remarks(record, analysis)),
-            fates=fates,
-            fate_lines=tuple(_fate_lines(record.spec, analysis)),
-            sections=[
-                _Section(_wide_grid(found, spec, notes), tuple(_table_lines(spec)))
-                for found, spec in zip(analysis.tables, record.spec.tables, strict=True)
-            ],
+            parts=tuple(_parts(record, analysis, notes)),
+            titles=_SECTIONS,
             legend=tuple(_legend(analysis)),
             notes=[doubt.text for doubt in notes.numbered],
             general=[doubt.text for doubt in notes.general],

@@ -259,6 +259,8 @@ class Comparison(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     n_baseline: int
     n_contender: int
     margin_percent: float
+    # In the metric's unit, where the difference is judged by it instead of the ratio; else None.
+    margin_difference: float | None = None
     # The figures were looked at more than once, and p and intervals hold in spite of that.
     sequential: bool = False
     # `baseline_value`, `contender_value`: geometric means over forks, in the metric's unit; None without
@@ -456,22 +458,27 @@ def judge(comparison: Comparison, p_adjusted: float | None = None) -> Comparison
 
 def _verdict(comparison: Comparison, p: float | None) -> Verdict:
     low, high = comparison.low90_percent, comparison.high90_percent
+    effect, above = comparison.effect_percent, comparison.margin_percent
+    # The margin is a ratio, alike in both directions: +5 % and its inverse, -4.76 %.
+    below = as_percent(-math.log1p(above / 100))
     if comparison.has_zero:
         low, high = _zero_bounds(comparison)
+        effect = low
         # Nothing but zeros cannot be told apart whatever the truth is: it is no test, and adjusts no other.
         p = 1.0 if p is None else p
+    elif comparison.margin_difference is not None:
+        low, high = comparison.difference_low90, comparison.difference_high90
+        effect, above, below = (
+            comparison.difference,
+            comparison.margin_difference,
+            -comparison.margin_difference,
+        )
     if p is None:
         return "insufficient"
-    # The margin is a ratio, alike in both directions: +5 % and its inverse, -4.76 %.
-    above = comparison.margin_percent
-    below = as_percent(-math.log1p(comparison.margin_percent / 100))
     if low is not None and below < low and (math.inf if high is None else high) < above:
         return "equivalent"
     if p > LEVEL:
         return "inconclusive"
-    effect = comparison.effect_percent
-    if comparison.has_zero:
-        effect = low
     if effect is not None and not below <= effect <= above:
         return comparison.direction or "different"
     return "different"

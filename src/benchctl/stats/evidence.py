@@ -65,39 +65,6 @@ def evidence_cost(record: RunRecord) -> EvidenceCost | None:
     return EvidenceCost(evidence.kinds, evidence.extra_forks, tasks)
 
 
-def cost_beside(carrying: RunRecord, plain: RunRecord) -> tuple[TaskCost, ...]:
-    """Compare a run whose forks all carry evidence to a plain one of the same experiment.
-
-    By task and variant, without those that lack a value on one side. Heap and documents are the same; only
-    tasks of equal variants count before which both ran the same.
-    """
-    mine, other = carrying.plan, plain.plan
-    common = [
-        spec.name
-        for spec in mine.variants
-        if spec in other.variants and mine.warmups_of(spec.name) == other.warmups_of(spec.name)
-    ]
-    found = [
-        _cost(mine, place, name, plain.compared(name), carrying.compared(name))
-        for place in places(mine)
-        if _same_so_far(mine, other, place[0])
-        for name in common
-    ]
-    return tuple(one for one in found if one is not None)
-
-
-def _same_so_far(one: Plan, other: Plan, schedule: int) -> bool:
-    """Return whether two plans do the same on a node up to the end of a challenge."""
-    # Within the first challenge, restarts between challenges do not matter.
-    restarts = {one.restart, other.restart}
-    alike = one.schedules[: schedule + 1] == other.schedules[: schedule + 1]
-    return (
-        alike
-        and one.track_digest == other.track_digest
-        and (len(restarts) == 1 or (schedule == 0 and "task" not in restarts))
-    )
-
-
 def evidence_everywhere(kinds: Sequence[EvidenceKind]) -> Caveat:
     """Return all compared forks carried evidence: alike on both sides, but unlike plain runs."""
     return Caveat(

@@ -45,7 +45,7 @@ from benchctl.experiment.report import Format, render, write
 from benchctl.home import Home, resolve_home
 from benchctl.report.html.page import refuse_foreign, render_page, run_page
 from benchctl.report.listing import Listing
-from benchctl.results.model import RunRecord
+from benchctl.results.model import MOST_FORKS, RunRecord
 from benchctl.results.store import RunStore
 from benchctl.run.forecast import Ahead, Indexing, Steps, preparation
 from benchctl.run.host import describe_host
@@ -120,8 +120,8 @@ size_options = grouped(
         "--until-decided",
         is_flag=True,
         help=f"Begin with {FIRST_LOOK} forks of everything, and give all further ones to what open "
-        "expectations rest on, the nearest first, until all are confirmed or refuted, time is up, or a side "
-        "has as many as --forks says  [default: 16, or twice the file's].",
+        "expectations rest on, until all are confirmed or refuted, time is up, or a side has as many as "
+        f"--forks says  [default: {MOST_FORKS}].",
     ),
     test_mode_option,
 )
