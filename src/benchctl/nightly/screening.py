@@ -76,7 +76,7 @@ SHARE_OF_MARGIN: Final = 0.5
 """Share of the margin that the estimated shift must reach: that of a shift of the whole margin is below the
 margin every second time."""
 PRIOR_SD: Final = 0.025
-PRIOR_NIGHTS: Final = 4
+PRIOR_NIGHTS: Final = 8
 """What is known of a series before it has nights of its own counts as so many: nights of one engine usually
 differ by 2 or 3 %, besides what their forks differ by. Without it, a change in the first nights becomes usual
 before it can be told from noise."""
