@@ -246,7 +246,7 @@ class _Hits(msgspec.Struct):
 
 
 class _Found(msgspec.Struct):
-    """What is read of a search's answer; a running cluster may be anything."""
+    """The parts of a search's answer that are read; a running cluster may be anything."""
 
     hits: _Hits = msgspec.field(default_factory=_Hits)
 

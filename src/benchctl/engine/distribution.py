@@ -173,7 +173,7 @@ def _cached(target: Path) -> Archive | None:
 
 
 def _forgotten_if_damaged(archive: Archive) -> bool:
-    """Whether a cached archive no longer is what was verified; if so, it is dropped, to be fetched again.
+    """Drop a cached archive that no longer is what was verified, so that it is fetched again; return whether.
 
     Reads all of it, so only worth it before unpacking.
     """

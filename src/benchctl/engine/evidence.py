@@ -382,7 +382,7 @@ _PERIODS = dict(zip(EVENTS, ("beginChunk", f"{JAVA_PERIOD_MS} ms", f"{NATIVE_PER
 
 
 class _Identity(TypedDict, total=False):
-    """As whom and where to run a tool: arguments of `subprocess`."""
+    """The user and folder of a tool: arguments of `subprocess`."""
 
     cwd: str
     env: dict[str, str]
@@ -515,7 +515,7 @@ class ProfileCollector:
         return profile_of(samples, text.unread)
 
     def _as_node(self) -> _Identity:
-        """As the node's user, who owns the folder: a JVM accepts commands from nobody else."""
+        """Return the node's user, who owns the folder: a JVM accepts commands from nobody else."""
         identity: _Identity = {"cwd": "/", "env": {"PATH": os.defpath, "LANG": "C.UTF-8"}}
         owner = self._scene.folder.stat()
         if os.geteuid() == 0 and owner.st_uid != 0:

@@ -40,7 +40,7 @@ class Jdk:
 
 
 class JavaFacts(msgspec.Struct, frozen=True):
-    """What a runtime reports about itself; stored beside a copy, it marks it as complete."""
+    """A runtime's report about itself; stored beside a copy, it marks it as complete."""
 
     version: str
     vendor: str

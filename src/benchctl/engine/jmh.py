@@ -253,7 +253,7 @@ class Workbench:
             return tuple(read_file(target).decode().splitlines())
 
     def _kept(self, micro: MicroSpec) -> Path:
-        """Where benchmarks keep what takes long to make, until their sources or dependencies change."""
+        """Return the folder of what takes long to make, until sources or dependencies change."""
         parts = (micro.digest, *micro.dependencies, *micro.apart.values())
         key = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
         folder = self.home.artifacts / f"micro-{Path(micro.source).stem}-{key}-kept"
@@ -435,7 +435,7 @@ def joined(class_path: Iterable[Path]) -> str:
 
 
 def _last_words(folder: Path) -> str:
-    """What went wrong, as JMH and the JVM said: an exception and where in the user's code, or the end."""
+    """Return JMH's and the JVM's last words: an exception and its place in the user's code, or the end."""
     lines = last_lines(folder / "stdout.log", _TAIL_LINES) + last_lines(folder / "stderr.log", _TAIL_LINES)
     lines = [line for line in lines if line.strip()]
     start = next((place for place, line in enumerate(lines) if _RAISED.match(line)), None)

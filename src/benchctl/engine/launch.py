@@ -76,7 +76,7 @@ class UnlearnableError(BenchctlError):
 
 
 class _Recipe(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How the server is started; folders of a start are placeholders."""
+    """A way to start the server; folders of a start are placeholders."""
 
     argv: tuple[str, ...]  # arguments, without the program
     env: dict[str, str]  # variables

@@ -569,7 +569,7 @@ class Node(Member):
 
 
 def _oom_kills(vmstat: Path) -> int | None:
-    """How many processes the kernel has killed since it booted, because memory ran out; None if unknown."""
+    """Return how many processes the kernel has killed since boot for want of memory; None if unknown."""
     try:
         text = vmstat.read_text(encoding="ascii", errors="replace")
     except OSError:

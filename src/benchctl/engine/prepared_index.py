@@ -247,7 +247,7 @@ class IndexKey:
 
     @property
     def _declared(self) -> tuple[object, ...]:
-        """What is created on the node before the documents come."""
+        """Return what is created on the node before the documents come."""
         wanted = self.places
         if len(wanted.indices) == 1 and not wanted.data_streams and not self.track.templates:
             # Compatible with indices kept from before there could be several.
@@ -303,7 +303,7 @@ class PreparedIndex:
 
 
 class _Part(msgspec.Struct, frozen=True):
-    """What a host has of an index of nodes on several hosts: which nodes, and bytes of their segments."""
+    """A host's part of an index of nodes on several hosts: which nodes, and bytes of their segments."""
 
     nodes: tuple[str, ...]
     segment_bytes: int

@@ -173,7 +173,7 @@ class _Named(msgspec.Struct):
 
 
 class _Node(msgspec.Struct):
-    """What a node says of itself; hosted clusters leave much out."""
+    """A node's own report; hosted clusters leave much out."""
 
     version: str
     build_hash: str = ""
@@ -561,7 +561,7 @@ def attach(
 
 
 class _Restarted:
-    """Whether a cluster's restart is complete: a command may return before anything has happened."""
+    """The end of a cluster's restart: a command may return before anything has happened."""
 
     def __init__(self, client: SearchClient, index: str | None, before: Mapping[str, int]) -> None:
         self._client = client

@@ -127,7 +127,7 @@ def unpack(archive: Path, target: Path, *, free: FreeBytes = free_bytes) -> Path
 
 
 class _UnsafeError(Exception):
-    """What an entry would do."""
+    """The harm that an entry would do."""
 
 
 @contextlib.contextmanager

@@ -191,7 +191,7 @@ class NodeHosts:
 
     @property
     def sites(self) -> dict[str, SiteFacts]:
-        """What is begun on each host."""
+        """Return what is begun on each host."""
         return {name: link.site for name, link in self._links.items()}
 
     @property
@@ -204,7 +204,7 @@ class NodeHosts:
 
     @property
     def facts(self) -> dict[str, LoadHostFacts]:
-        """What each host is."""
+        """Return what each host is."""
         return {name: facts_of(link) for name, link in self._links.items()}
 
     def check_starts(self) -> None:

@@ -104,7 +104,7 @@ class Site:
 
     @property
     def facts(self) -> SiteFacts:
-        """What the other side has to know."""
+        """Return what the other side has to know."""
         epoch_ns = time.monotonic_ns() - time.time_ns()
         return SiteFacts(self._root, psutil.virtual_memory().total, epoch_ns, kernel_start())
 

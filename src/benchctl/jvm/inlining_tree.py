@@ -161,7 +161,7 @@ class Call(msgspec.Struct, frozen=True, gc=False):
 
 
 class Tree(msgspec.Struct, frozen=True):
-    """What was inlined into a compilation."""
+    """The calls that were inlined into a compilation."""
 
     calls: tuple[Call, ...]  # in HotSpot's order, callers before the calls in them
     unread: tuple[str, ...] = ()  # lines that should have been part of it and could not be parsed

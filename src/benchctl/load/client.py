@@ -34,7 +34,7 @@ class Wire(Protocol):
 
     @property
     def interrupted(self) -> bool:
-        """Whether `interrupt` was called: a failure after that is not the node's."""
+        """Return whether `interrupt` was called, on any client: a failure after that is not the node's."""
         ...
 
     def connect(self) -> Exchange:
@@ -118,7 +118,7 @@ class SharedWires:
 
     @property
     def interrupted(self) -> bool:
-        """Whether any of them was interrupted."""
+        """Return whether `interrupt` was called, on any client: a failure after that is not the node's."""
         return any(wire.interrupted for wire in self._wires)
 
     def connect(self) -> Exchange:

@@ -421,7 +421,7 @@ def _timed(bodies: Iterator[tuple[int, bytes]]) -> Iterator[tuple[int, bytes, fl
 
 
 class _Tally:
-    """What the senders have achieved together."""
+    """The work of all senders together."""
 
     def __init__(self, on_progress: Callable[[int], None]) -> None:
         self._documents = 0

@@ -56,7 +56,7 @@ class Cancelled(BaseException):
 
 
 class Channel:
-    """Where the requests of one client of a task go: to whoever does its operation at the moment.
+    """The way of one client's requests to whoever does its operation at the moment.
 
     Args:
         context: of the task.
@@ -220,7 +220,7 @@ class RawResponse(io.BytesIO):
 
 
 class _Use:
-    """What the clients of one operation share."""
+    """The things that clients of one operation share."""
 
     def __init__(self, engine: Engine, channel: Channel, perform: PerformOperation) -> None:
         self.engine = engine
@@ -235,7 +235,7 @@ class _Use:
 
 
 class RunnerClient:
-    """What a runner gets: the official client, whose methods can be awaited.
+    """The official client as a runner gets it: its methods can be awaited.
 
     Args:
         use: of one operation.
@@ -441,7 +441,7 @@ class RunnerWork:
 
     @property
     def completed(self) -> bool:
-        """Whether the runner says that all is done; one that says nothing goes on."""
+        """Return whether the runner says that all is done; one that says nothing goes on."""
         return bool(getattr(self._runner, "completed", False))
 
     def script(self, params: Mapping[str, Any]) -> Script:

@@ -108,7 +108,7 @@ class WireClient(_Closing):
 
     @property
     def interrupted(self) -> bool:
-        """Whether `interrupt` was called: a failure after that is not the node's."""
+        """Return whether `interrupt` was called: a failure after that is not the cluster's."""
         return self._interrupted
 
     def connect(self) -> Exchange:
@@ -340,7 +340,7 @@ class RoundRobinClient(_Closing):
 
     @property
     def interrupted(self) -> bool:
-        """Whether `interrupt` was called: a failure after that is not the cluster's."""
+        """Return whether `interrupt` was called: a failure after that is not the cluster's."""
         return any(wire.interrupted for wire in self._wires)
 
     def connect(self) -> Exchange:

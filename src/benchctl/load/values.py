@@ -46,7 +46,7 @@ _ZIPF_DIGITS = 24  # more than the 64 bits of a table
 
 
 class _Form(Enum):
-    """How a value appears in the encoded text."""
+    """A value's form in the encoded text."""
 
     JSON = "a whole JSON value"
     STRING = "part of a JSON string"

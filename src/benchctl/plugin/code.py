@@ -49,7 +49,7 @@ class Code:
 
     @property
     def processes(self) -> bool:
-        """Whether it may change the track even though no operation refers to it."""
+        """Return whether it may change the track even though no operation refers to it."""
         return any(b"_processor(" in content for content in self.files.values())
 
     def describe(self) -> str:

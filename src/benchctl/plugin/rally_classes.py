@@ -152,7 +152,7 @@ class ParamSource:
 
     @property
     def infinite(self) -> bool:
-        """Whether it never ends."""
+        """Return whether it never ends of its own."""
         return self.size() is None
 
     def size(self) -> int | None:
@@ -319,7 +319,7 @@ class BulkIndexParamSource(ParamSource):
 
     @property
     def infinite(self) -> bool:
-        """It ends with the corpora."""
+        """Return whether it never ends of its own."""
         return False
 
     @classmethod

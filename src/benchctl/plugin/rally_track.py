@@ -20,7 +20,7 @@ class _OperationType(Enum):
 
     @property
     def admin_op(self) -> bool:
-        """Whether reports omit it unless the track says otherwise."""
+        """Return whether reports omit it unless the track says otherwise."""
         return not OPERATION_TYPES[self.value].shown
 
     def to_hyphenated_string(self) -> str:
@@ -147,7 +147,7 @@ class Documents:
 
     @property
     def is_bulk(self) -> bool:
-        """Whether its lines are documents."""
+        """Return whether its lines are documents."""
         return bool(self.source_format == self.SOURCE_FORMAT_BULK)  # type: ignore[attr-defined]
 
 

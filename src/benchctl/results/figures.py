@@ -62,7 +62,7 @@ class Course(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="ke
 
 
 class DriverFigures(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """What the driver did in one task of one fork: whether the figures are the cluster's or its own."""
+    """The driver's part in one task of one fork, which tells the cluster's figures from its own."""
 
     requests: Annotated[int, about("measured operations that were sent, whatever became of them")]
     offered_per_s: Annotated[
@@ -126,7 +126,7 @@ class DriverFigures(msgspec.Struct, frozen=True, forbid_unknown_fields=True, ren
 
 
 class HostFigures(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """What one of several hosts did of one task of one fork."""
+    """One host's share of one task of one fork, of several hosts."""
 
     name: str
     clients: int
@@ -285,7 +285,7 @@ class TaskSummary(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
 
     @property
     def costed(self) -> float | None:
-        """How many operations costs are told of: 1, or as many as index 1,000 documents; None if unknown."""
+        """Return the operations that costs are of: 1, or 1,000 documents' worth; None if unknown."""
         if self.unit != DOCUMENTS:
             return 1.0
         window_s = None if self.driver is None else self.driver.window_s
@@ -342,27 +342,27 @@ class Figure(msgspec.Struct, frozen=True):
 
     @property
     def of_tasks(self) -> bool:
-        """Whether tasks of a challenge may have it, and not only builds of an index."""
+        """Return whether tasks of a challenge may have it, and not only builds of an index."""
         return self.level != "build" and not self.named
 
     @property
     def by_documents(self) -> bool:
-        """Whether tasks that count documents have it for 1,000 of them; what a node holds they have not."""
+        """Return whether tasks that count documents have it for 1,000 of them, unlike what a node holds."""
         return self.loop == "cost" and self.level != "node"
 
     @property
     def of_speed(self) -> bool:
-        """Whether it is a rate, or what somebody waits for, and not what work takes up."""
+        """Return whether it is a rate, or a wait, and not what work takes up."""
         return self.quantiles or self.higher_is_better or self.unit == "s"
 
     @property
     def told_by_targets(self) -> bool:
-        """Whether a cluster that runs already can tell it."""
+        """Return whether a cluster that runs already can tell it."""
         return bool(self.target) or not self.own_nodes
 
     @property
     def better(self) -> Literal["higher", "lower"]:
-        """Which way is better, in words."""
+        """Return the better direction in words."""
         return "higher" if self.higher_is_better else "lower"
 
     def of(self, summary: TaskSummary) -> "float | Quantiles | None":
@@ -791,7 +791,7 @@ def load_text(load: float, unit: str) -> str:
 
 
 class PacedLag(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """How late the driver sends on an idle machine, in an open loop."""
+    """The driver's delays on an idle machine, in an open loop."""
 
     rate_per_s: float  # requests a second
     # `lag_p50_ns`, `lag_p99_ns`, `lag_max_ns`: see `DriverFigures`.
@@ -801,7 +801,7 @@ class PacedLag(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="
 
 
 class ReadingCost(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """What reading a process costs the driver: CPU time on this machine, nanoseconds."""
+    """The driver's cost of reading a process: CPU time on this machine, nanoseconds."""
 
     threads: int
     bound_p50_ns: int
@@ -812,7 +812,7 @@ class ReadingCost(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
 
 
 class Calibration(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """What the driver costs on this machine, against a server that does nothing: no figure can be better."""
+    """The driver's costs on this machine, against a server that does nothing: no figure can be better."""
 
     # `error_p50_ns`, `error_p99_ns`: service time as measured beyond the server's own, by one client
     # without pauses, nanoseconds; the kernel's part of a loopback connection included.

@@ -96,7 +96,7 @@ class Shelf:
         return found[0]
 
     def _holds_record(self, path: Path) -> bool:
-        """Whether the record exists, or may exist in a folder without permission: reading it says which."""
+        """Return whether the record exists, or may exist in a folder without permission."""
         try:
             (path / self.record).stat()
         except PermissionError:

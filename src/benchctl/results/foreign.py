@@ -37,7 +37,7 @@ Statistics = dict[str, float | str | None]
 
 
 class TaskResult(msgspec.Struct, frozen=True):
-    """What both tools keep of one task."""
+    """The figures that both tools keep of one task."""
 
     task: str
     operation: str | None = None  # the operation's name; empty if the file has none

@@ -66,7 +66,7 @@ class JmhEntry(msgspec.Struct, frozen=True, rename="camel"):
 
     @property
     def forks(self) -> int:
-        """How many JVMs measured it."""
+        """Return the number of JVMs that measured it."""
         return len(self.primary_metric.raw_data or self.primary_metric.raw_data_histogram)
 
     def scores(self, fork: int) -> list[tuple[float, int]]:
@@ -92,7 +92,7 @@ class JmhEntry(msgspec.Struct, frozen=True, rename="camel"):
 
     @property
     def setting(self) -> dict[str, object]:
-        """What must be the same in all files of one variant, by name."""
+        """Return the settings that all files of one variant share, by name."""
         return {
             "mode": self.mode,
             "unit": self.primary_metric.score_unit,

@@ -22,7 +22,7 @@ MOST_FORKS = 50
 
 
 class HostProbe(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """How fast two fixed kernels ran just then."""
+    """The speed of two fixed kernels at one moment."""
 
     cpu_ns: int
     memory_ns: int
@@ -59,7 +59,7 @@ Fate = Literal["lost", "stopped", "killed", "started again"]
 
 
 class NodeFate(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """What became of a node while its cluster was measured."""
+    """The end of a node while its cluster was measured."""
 
     at_ns: int  # when, on the clock of the fork's samples
     node: str
@@ -67,7 +67,7 @@ class NodeFate(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="
 
 
 class Asked(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """What it cost to ask a running cluster for one thing, again and again, while it was measured."""
+    """The cost of asking a running cluster for one thing, again and again, while it was measured."""
 
     calls: int
     # From sending to the answer, over all calls, nanoseconds; that of hot threads has the half second in it
@@ -204,7 +204,7 @@ class ForkRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename
 
 
 class IngestCosts(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """What bulk requests of an ingest took, of which several were under way at a time."""
+    """The times of an ingest's bulk requests, of which several were under way at a time."""
 
     took_s: float  # the engine's own seconds, summed up
     answered_s: float
@@ -216,7 +216,7 @@ class IngestCosts(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
 
 
 class IngestReport(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """How a prepared index was filled: the client's view beside the engine's own clocks."""
+    """A prepared index's filling: the client's view beside the engine's own clocks."""
 
     documents: int
     body_bytes: int
@@ -263,7 +263,7 @@ class IngestReport(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rena
 
     @property
     def rest_s(self) -> float | None:
-        """What the engine's own seconds have beyond indexing; None where they were not kept."""
+        """Return the engine's own seconds beyond indexing; None where they were not kept."""
         return None if self.costs is None else max(self.costs.took_s - self.engine_indexing_s, 0.0)
 
     @property
@@ -288,7 +288,7 @@ class SegmentFacts(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rena
 
 
 class IndexFacts(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """What a prepared index is, or one that was found on a cluster."""
+    """A prepared index, or one that was found on a cluster, in figures."""
 
     key: Annotated[
         str, about("digest of what makes builds interchangeable; empty for one that benchctl did not fill")
@@ -329,7 +329,7 @@ class IndexFacts(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename
 
 
 class EngineFacts(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """What a variant resolved to: asked of the node itself where possible."""
+    """A variant as it was resolved: asked of the node itself where possible."""
 
     variant: str
     version: str
@@ -349,7 +349,7 @@ class EngineFacts(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
 
 
 class Environment(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """Where a run was measured. `fingerprint` covers what must be alike for two runs to be comparable."""
+    """The place of a run. `fingerprint` covers what must be alike for two runs to be comparable."""
 
     fingerprint: str
     hostname: Annotated[str, about("where it was measured")]
@@ -390,7 +390,7 @@ RunStatus = Literal["running", "complete", "interrupted", "failed"]
 
 
 class Imported(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """Where results come from that another tool measured: there are no samples, and much is unknown."""
+    """The origin of results that another tool measured: there are no samples, and much is unknown."""
 
     tool: Annotated[
         Literal["rally", "opensearch-benchmark", "jmh"],
@@ -410,7 +410,7 @@ class PilotFork(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=
 
 
 class Pilot(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """How `--until-steady` came to the counts of a run, which are those of its plan."""
+    """The pilot forks from which `--until-steady` set the counts of a run, which are those of its plan."""
 
     forks: tuple[PilotFork, ...]  # in the order in which they ran
     params: dict[str, int]  # what it chose, as `--param` takes it
@@ -480,7 +480,7 @@ class RunRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=
 
     @property
     def unfinished(self) -> str:
-        """Why it is not finished, in words; empty when it is."""
+        """Return the reason in words that it is not finished; empty when it is."""
         if self.status == "running":
             return "running, or cut off"
         return "" if self.status == "complete" else self.status
@@ -522,7 +522,7 @@ class RunRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=
 
     @property
     def blocks(self) -> int:
-        """How many blocks these are."""
+        """Return the number of these blocks."""
         return len(self.block_numbers)
 
     @property
@@ -628,7 +628,7 @@ class TopHits(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="k
 
 
 class Cut(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab", omit_defaults=True):
-    """What is left of something that is too large to keep."""
+    """The rest of something that is too large to keep."""
 
     size_bytes: int
     entries: int
@@ -637,7 +637,7 @@ class Cut(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab
 
 
 class KeptAnswer(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab", omit_defaults=True):
-    """What a variant answered to one operation."""
+    """A variant's answer to one operation."""
 
     operation: str
     question: str  # digest of what was asked: answers to different questions are not compared
@@ -657,7 +657,7 @@ class KeptAnswer(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename
 
 
 class VariantAnswers(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """What one variant answered. Written as `answers/<variant>.json` in the folder of a run."""
+    """One variant's answers. Written as `answers/<variant>.json` in the folder of a run."""
 
     answers_version: int
     variant: str

@@ -125,7 +125,7 @@ class NodeSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="
 
 
 class VariantSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """What is measured, as the user asked for it."""
+    """A variant, as the user asked for it."""
 
     name: str  # how tables call it, such as `es` or `es@8.19.0`
     engine: EngineName
@@ -166,12 +166,12 @@ class VariantSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
 
     @property
     def node_names(self) -> tuple[str, ...]:
-        """What records call the nodes that benchctl starts for it; the name of a single one is empty."""
+        """Return the names of its nodes in records; the name of a single one is empty."""
         return tuple(node.name for node in self.nodes) if len(self.nodes) > 1 else ("",)
 
     @property
     def node_count(self) -> int:
-        """How many nodes benchctl starts for it."""
+        """Return the number of nodes that benchctl starts for it."""
         return 0 if self.target is not None else max(len(self.nodes), 1)
 
 
@@ -194,7 +194,7 @@ class CorpusFile(
 
 
 class CorpusSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab", omit_defaults=True):
-    """Which documents: generated ones, whose digest follows from the others; or those of files."""
+    """The documents: generated ones, whose digest follows from the others; or those of files."""
 
     seed: int  # of generated ones; 0 for files
     documents: Annotated[int, about("documents of the corpus")]
@@ -232,7 +232,7 @@ class RedlineSpec(
 
 
 class PinSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """Which CPUs nodes and the driver get; the two have none in common."""
+    """The CPUs of nodes and driver; the two have none in common."""
 
     node: tuple[int, ...]
     driver: tuple[int, ...]
@@ -257,7 +257,7 @@ class MicroSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=
 
 
 class StopSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """When a run ends before it has all of its forks: decided after whole blocks.
+    """The end of a run before it has all of its forks: decided after whole blocks.
 
     With `precision`, p-values have no say; with `decided` they have. Both look at intervals that hold for all
     looks together.
@@ -281,7 +281,7 @@ class StopSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="
 
 
 class EvidenceSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """What is collected beside the figures, to see why they are as they are."""
+    """The evidence that is collected beside the figures, to see why they are as they are."""
 
     kinds: tuple[EvidenceKind, ...]
     # Forks of every variant that it is collected in, behind the plan's own, which then stay plain; their
@@ -298,20 +298,20 @@ Forks = Annotated[int, Meta(ge=1, le=MOST_FORKS_IN_FILE)]
 
 
 class EvidenceEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """What is collected beside the figures: in how many further forks of every variant, or in all."""
+    """The evidence to collect beside the figures: in how many further forks of every variant, or in all."""
 
     kinds: Annotated[tuple[EvidenceKind, ...], Meta(min_length=1)]
     forks: Forks | Literal["all"] = 1
 
     @property
     def spec(self) -> EvidenceSpec:
-        """As the plan takes it."""
+        """Return it as the plan takes it."""
         extra = 0 if self.forks == "all" else self.forks
         return EvidenceSpec(kinds=tuple(sorted(set(self.kinds))), extra_forks=extra)
 
 
 class Axis(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """What a sweep varies."""
+    """The axis of a sweep."""
 
     name: str  # of a parameter, `docs`, or an option of variants such as `heap` or `setting:KEY`
     values: tuple[str, ...]  # as written; by size where they have one, else in the order of the command line
@@ -325,7 +325,7 @@ class Axis(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="keba
 
 
 class Swept(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """What a variant or a challenge of a sweep is."""
+    """A variant or a challenge of a sweep: its point."""
 
     of: str  # its name without the sweep
     # Name of an axis -> its value here; for the axes that are about variants, or about challenges.

@@ -29,7 +29,7 @@ _KEYWORD_CHARACTERS = 8191  # what Lucene takes of a word, at four bytes a chara
 
 @dataclass(frozen=True)
 class Layout:
-    """How records are laid out in a store."""
+    """The layout of records in a store."""
 
     streams: bool = False
     """Write data streams, as Rally after 2.13 does, instead of an index a month."""
@@ -56,7 +56,7 @@ class Layout:
 
 
 def _mappings(kind: Kind) -> dict[str, Any]:
-    """As Rally has them: text is a keyword, and a value is not an integer because its first one is."""
+    """Return mappings like Rally's: text is a keyword, and a value no integer because its first one is."""
     words = {"type": "keyword", "ignore_above": _KEYWORD_CHARACTERS}
     times = {
         "type": "date",
@@ -117,7 +117,7 @@ class Race:
 
     @property
     def digest(self) -> str:
-        """What the ids of its records begin with."""
+        """Return the beginning of the ids of its records."""
         return hashlib.blake2b(self.id.encode(), digest_size=_DIGEST_BYTES).hexdigest()
 
     @property
@@ -127,7 +127,7 @@ class Race:
 
     @property
     def started(self) -> datetime:
-        """When the fork began, UTC."""
+        """Return the start of the fork, UTC."""
         for text in (self.fork.started, self.record.created):
             try:
                 found = datetime.fromisoformat(text)
@@ -156,7 +156,7 @@ class Race:
 
     @property
     def meta(self) -> dict[str, Any]:
-        """What only benchctl knows of it; every record has it."""
+        """Return what only benchctl knows of it; every record has it."""
         plan, variant = self.record.plan, self.fork.variant
         spec = next((one for one in plan.variants if one.name == variant), None)
         facts = next((one for one in self.record.engines if one.variant == variant), None)
@@ -272,7 +272,7 @@ class Race:
 
     @property
     def _tags(self) -> dict[str, Any]:
-        """As Rally has them: values by key; words without one are together."""
+        """Return tags like Rally's: values by key; words without one are together."""
         words = [tag for tag in self.record.tags if ":" not in tag or tag.startswith("tag:")]
         pairs = (tag.split(":", 1) for tag in self.record.tags if tag not in words)
         return {**({"tag": words} if words else {}), **dict(pairs)}
@@ -429,7 +429,7 @@ class _SampleLines:
         return Body("".join(lines).encode(), RECORDS_A_SAMPLE * len(lines))
 
     def _parts(self, task: int) -> tuple[tuple[str, ...], str]:
-        """What is the same for all samples of a task: three records up to their value, and their meta."""
+        """Return what all samples of a task share: three records up to their value, and their meta."""
         if task not in self._tasks:
             race = self._race
             found = next(

@@ -31,7 +31,7 @@ class UnknownTimesError(BenchctlError):
 
 @dataclass(frozen=True)
 class TaskWindow:
-    """When a task ran, in nanoseconds from the origin of the fork's samples."""
+    """A task's time, in nanoseconds from the origin of the fork's samples."""
 
     begin_ns: int  # its first request was sent, warm-up included
     measured_ns: int  # its first measured request was

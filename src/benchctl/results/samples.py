@@ -25,7 +25,7 @@ Columns = dict[str, npt.NDArray[Any]]
 
 
 class Outcome(IntEnum):
-    """How a request ended; only OK counts in latency and throughput."""
+    """The end of a request; only OK counts in latency and throughput."""
 
     OK = 0
     HTTP_ERROR = 1
@@ -316,7 +316,7 @@ class Chunks:
 
 
 class SampleSpool:
-    """Where the samples of one fork are until it ends; a context manager that leaves nothing behind.
+    """The place of one fork's samples until it ends; a context manager that leaves nothing behind.
 
     Used by the fork's thread, except for the files that it gives to clients. The folder is made for this,
     and removed with all that is in it.
@@ -358,7 +358,7 @@ class SampleSpool:
 
     @property
     def folder(self) -> Path:
-        """Where the files are: another process may put its own beside them, and have them adopted."""
+        """Return the files' folder: another process may put its own beside them, and have them adopted."""
         return self._folder
 
     def adopt(self, samples: Iterable[Columns]) -> None:

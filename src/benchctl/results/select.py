@@ -359,7 +359,7 @@ def _by_tag(side: Wanted, record: RunRecord, chosen: Sequence[Variant]) -> str:
 
 
 def _by_beginning(_side: Wanted, record: RunRecord, chosen: Sequence[Variant]) -> str:
-    """As many parts of its id, between hyphens, as no other run begins with."""
+    """Return as many parts of its id, between hyphens, as no other run begins with."""
     others = {other.id for _, other in chosen} - {record.id}
     parts = record.id.split("-")
     beginnings = ["-".join(parts[:count]) for count in range(2, len(parts))]

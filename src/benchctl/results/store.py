@@ -88,7 +88,7 @@ class RunFolder:
 
     @property
     def record_path(self) -> Path:
-        """Where the record is."""
+        """Return the path of the record."""
         return self.path / RECORD_NAME
 
     def save(self, record: RunRecord) -> None:

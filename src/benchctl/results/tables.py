@@ -325,7 +325,7 @@ def _of_summary(field: str, kind: Any, description: str) -> Iterator[Column[Task
 
 
 def _map(values: Mapping[str, object]) -> dict[str, list[Any]] | None:
-    """As DuckDB takes a map; NULL for nothing."""
+    """Return a map as DuckDB takes it; NULL for nothing."""
     return {"key": list(values), "value": list(values.values())} if values else None
 
 

@@ -87,7 +87,7 @@ _INHERITED = (
 
 
 class Targets(NamedTuple):
-    """Where the documents of a track can go; the only index or data stream is the default."""
+    """The indices or data streams that documents of a track can go to; the only one is the default."""
 
     indices: tuple[str, ...]
     types: tuple[str, ...]  # of the documents of all indices, for engines that had types

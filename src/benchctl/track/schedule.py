@@ -220,7 +220,7 @@ know(["ramp-down-time-period"])
 
 @dataclass(frozen=True)
 class Context:
-    """What a challenge refers to."""
+    """The things that a challenge refers to."""
 
     document: Document
     track: str  # name of the track, for messages

@@ -111,7 +111,7 @@ def _asked(operation: Bulk) -> str:
 
 @dataclass(frozen=True)
 class _Kind:
-    """What the requests for one source have in common."""
+    """The common part of the requests for one source."""
 
     request: Request  # all but the body and its weight
     frame: Frame | None  # lines -> body; None where each client has its own

@@ -295,7 +295,7 @@ class _Total:
 
 @dataclass(frozen=True)
 class _Paged:
-    """How an operation reads its pages, one after the other, with no clean-up."""
+    """An operation that reads its pages one after the other, with no clean-up."""
 
     request: Request  # what all pages have in common
     bodies: Bodies  # of the first page, perhaps with marks for what later pages need

@@ -323,7 +323,7 @@ class Condition(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=
 
 
 class Criterion(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab", omit_defaults=True):
-    """How a value at one place of an answer compares with another."""
+    """A comparison of a value at one place of an answer with another."""
 
     # Numbers are compared; `exists` and `not_exists` ask for any value.
     operator: Literal["exists", "not_exists", "gte", "lte", "eq", "neq"]
