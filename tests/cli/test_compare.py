@@ -123,9 +123,8 @@ def test_it_fits_a_screen_that_begins_with_the_verdict(compare: Compare, monkeyp
     status, output, _ = compare("es", "os", "--run", OLDER, "--run", NEWER, verbose=False)
     assert status == 0
     lines = output.splitlines()
-    assert lines[0] == "c: os vs es (baseline), 5 forks each, 1m documents"
+    assert lines[0] == "c: os vs es (baseline), 2 runs each, 10 forks each, 1m documents"
     assert lines[2].startswith("VERDICT  os vs es on range: ")
-    assert f"run {OLDER} is not in these figures" in output  # what was passed over
     assert "More:  the same command with -v" in lines
     assert len(lines) <= 24
     assert max(map(len, lines)) <= 80
@@ -147,10 +146,12 @@ def test_answers_that_differ_are_told_under_the_names_of_the_columns(compare: Co
     assert told in " ".join(output.split())
 
 
-def test_a_run_that_was_named_and_not_used_is_named_below_the_tables(compare: Compare):
-    assert (
-        f"all  run {OLDER} is not in these figures" in compare("es", "os", "--run", OLDER, "--run", NEWER)[1]
-    )
+def test_a_run_that_was_named_and_not_used_is_named_below_the_tables(compare: Compare, store: RunStore):
+    folder = store.find(OLDER)
+    record = folder.load()
+    folder.save(msgspec.structs.replace(record, plan=msgspec.structs.replace(record.plan, heap_mb=4096)))
+    output = " ".join(compare("es", "os", "--run", OLDER, "--run", NEWER)[1].split())
+    assert f"run {OLDER} is not in these figures: heap mb differs" in output
 
 
 @pytest.mark.parametrize(
@@ -242,7 +243,7 @@ def test_pairs_must_have_been_declared(compare: Compare, store: RunStore):
     assert "paired t over blocks" in output
     status, _, error = compare("tag:before:es", "tag:after:es", "--paired")
     assert status == 2
-    assert "blocks of different runs are not pairs" in error
+    assert "blocks of different runs are no pairs" in error
 
 
 def test_a_gate_ends_with_3_when_something_is_slower(compare: Compare):
@@ -298,10 +299,29 @@ def test_failed_forks_are_told_and_never_pass_a_gate(compare: Compare, store: Ru
     assert error.startswith("benchctl: gate: inconclusive: 2 forks of es failed and are not in the figures;")
 
 
-def test_runs_that_did_not_take_turns_say_so(compare: Compare):
-    told = "from 2 runs, which did not take turns"
-    assert told in compare("tag:before:es", "tag:after:es")[1]
-    assert told not in compare("es", "os")[1]
+def test_one_run_a_side_has_an_effect_and_no_verdict(compare: Compare):
+    status, output, error = compare("tag:before:es", "tag:after:slow", "--gate", "--format", "json")
+    assert status == 4
+    assert error.startswith("benchctl: gate: inconclusive: from several runs: ")
+    for row in json.loads(output)["rows"]:
+        (one,) = row["comparisons"]
+        assert (one["replicate"], one["units_baseline"], one["n_baseline"]) == ("run", 1, 5)
+        assert (one["verdict"], one["p"], one["low_percent"]) == ("insufficient", None, None)
+        assert abs(one["effect_percent"]) > 20
+    assert "few-runs" in {doubt["code"] for doubt in json.loads(output)["caveats"]}
+
+
+@pytest.mark.parametrize(("factor", "status"), [(1.0, 0), (1.5, 3)])
+def test_five_runs_a_side_are_gated_by_their_runs(
+    compare: Compare, store: RunStore, factor: float, status: int
+):
+    for run in range(10):
+        level = (1 + run % 5 / 200) * (factor if run > 4 else 1)
+        save(store, f"2026010{3 + run % 5}-0{run}0000-c-{run:04}", {"es": level}, tags=(f"t{run // 5}",))
+    found, output, error = compare("tag:t0", "tag:t1", "--gate")
+    assert (found, error.partition(": ")[2].partition(":")[0]) == (status, "gate")
+    assert "5 runs each, 25 forks each" in output
+    assert "Welch's t over runs" in output
 
 
 @pytest.mark.parametrize("quantile", ["0.99999999999", "1e-12", "nan"])

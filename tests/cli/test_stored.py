@@ -210,7 +210,7 @@ def test_races_of_two_tools_need_force(home: Path):
     assert "measured by different tools (Rally 2.9.1, OpenSearch Benchmark 2.0.0)" in str(refused.exception)
     forced = call("compare", "es", "os", "--force", "-v")
     assert forced.exit_code == 0, forced.output
-    assert "1 node start of os (es 3, os 1): start-to-start" in " ".join(forced.stdout.split())
+    assert "1 run of os (es 3, os 1): host, day" in " ".join(forced.stdout.split())
     gated = call("compare", "es", "os", "--force", "--gate")  # on one screen, too
     assert gated.exception is not None
     assert "gate: inconclusive, of unlike results compared by force: " in str(gated.exception)
@@ -420,7 +420,7 @@ def test_builds_are_shown_compared_and_asked_like_forks(home: Path):
     assert "index builds: os 2.11.0 vs es 8.11.0 (baseline), 3 index builds each" in call("show", run).stdout
     compared = call("compare", "es", "os", "--run", run, "--metric", "build_rate", "--format", "json")
     (row,) = json.loads(compared.stdout)["rows"]
-    assert (row["level"], row["comparisons"][0]["builds_baseline"]) == ("build", 3)
+    assert (row["level"], row["comparisons"][0]["units_baseline"]) == ("build", 3)
     gated = call("compare", "es", "os", "--run", run, "--metric", "build_rate", "--gate")
     assert isinstance(gated.exception, BenchctlError)
     assert gated.exception.exit_code == ExitCode.INCONCLUSIVE  # three builds are few

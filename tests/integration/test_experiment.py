@@ -175,7 +175,7 @@ def test_costs_totals_and_rates_over_builds(home: Home, benchctl: Benchctl, tmp_
     assert (found["large"].plan.heap_mb, found["wire"].plan.heap_mb) == (600, 512)
     assert found["large"].plan.index_builds == 1
     assert {fork.index_build for fork in found["wire"].forks} == {0}
-    assert rows["size"]["comparison"]["builds_baseline"] == 2
+    assert rows["size"]["comparison"]["units_baseline"] == 2
     assert not found["built"].forks
     # Several segments, cut and merged: what two builds have is the same to the byte.
     for builds in found["built"].builds.values():

@@ -7,11 +7,11 @@ import pytest
 
 from benchctl.report.command_line import command
 from benchctl.report.details import (
-    builds_grid,
     cost_grid,
     further_grids,
     order_grids,
     times_grid,
+    units_grid,
 )
 from benchctl.report.grid import judged
 from benchctl.report.tables import render_text
@@ -79,10 +79,10 @@ def on_builds(record: RunRecord, builds: int) -> RunRecord:
 
 
 def test_builds_have_their_part_of_the_spread(build: Callable[..., RunRecord]):
-    grid = builds_grid(analyse_run(on_builds(build(), 2)))
+    grid = units_grid(analyse_run(on_builds(build(), 2)))
     assert grid is not None
     assert grid.texts[0][:4] == ("desc_sort_timestamp", "throughput", "es", "3 2")
-    assert builds_grid(analyse_run(build())) is None
+    assert units_grid(analyse_run(build())) is None
 
 
 def test_texts_name_builds_where_they_are_the_unit(build: Callable[..., RunRecord]):

@@ -85,7 +85,7 @@ def test_every_format_has_the_builds():
     assert rows[0] == ("build_rate", "build", "build")
     lines = list(csv.DictReader(io.StringIO(render(FOUND, "csv"))))
     assert [line["metric"] for line in lines] == ["build_rate", "build_cpu", "force_merge", "index_size"]
-    assert lines[0]["builds_baseline"] == "4"
+    assert lines[0]["units_baseline"] == "4"
     formats: tuple[Format, ...] = ("text", "markdown", "junit", "github")
     for kind in formats:
         assert "docs/s" in render(FOUND, kind)

@@ -1,9 +1,10 @@
 from pathlib import Path
 
-from benchctl.results.alignment import common_schedules, joined, moved, moved_source, task_keys
+from benchctl.results.alignment import JoinedRuns, common_schedules, joined, task_keys
+from benchctl.results.model import Imported
 from benchctl.results.reading import fork_sources
 from benchctl.track.model import Challenge, Task
-from builders import make_fork, make_plan, make_summary
+from builders import make_fork, make_plan, make_record, make_summary
 from stored import ROWS, described
 
 FIRST = make_plan(schedules=(Challenge("c", (Task("a"), Task("b"))), Challenge("d", (Task("a"),))))
@@ -41,19 +42,44 @@ def test_common_schedules_are_those_of_both_in_one_order():
     assert [labels(each) for each in common_schedules((FIRST, SECOND))] == [{"c": ["b"], "d": ["a"]}] * 2
 
 
-def test_figures_move_with_their_tasks():
-    fork = make_fork("es", 0, make_summary("a", 1.0), make_summary("b", 2.0, task=1))
-    (there,) = moved([fork], {(0, 0): (1, 1), (0, 1): (0, 0)})
-    assert [(one.label, one.schedule, one.task) for one in there.summaries] == [("a", 1, 1), ("b", 0, 0)]
-
-
-def test_samples_move_with_their_tasks(tmp_path: Path):
+def test_figures_and_samples_move_with_their_tasks(tmp_path: Path):
     run = described(tmp_path, "r")
-    source = next(fork_sources(run.folder, run.record.forks))
-    there = moved_source(source, {(0, 0): (2, 3)})
-    assert there.samples is not None
+    places = {(0, 0): (1, 1), (0, 1): (0, 0)}
+    joined_runs = JoinedRuns(FIRST, {run.record.id: places}, {run.record.id: 0})
+    fork = make_fork("es", 0, make_summary("a", 1.0), make_summary("b", 2.0, task=1), index_build=4)
+    (there,) = joined_runs.moved(run.record, [fork])
+    assert [(one.label, one.schedule, one.task) for one in there.summaries] == [("a", 1, 1), ("b", 0, 0)]
+    assert there.index_build == 4
+    source = joined_runs.moved_source(run.record, next(fork_sources(run.folder, run.record.forks)))
+    assert source.samples is not None
     for _ in range(2):
-        (chunk,) = there.samples
-        assert chunk["schedule"].tolist() == [2] * ROWS
-        assert chunk["task"].tolist() == [3] * ROWS
-    assert [(one.schedule, one.task) for one in there.summaries] == [(2, 3)]
+        (chunk,) = source.samples
+        assert chunk["schedule"].tolist() == [1] * ROWS
+        assert chunk["task"].tolist() == [1] * ROWS
+    assert [(one.schedule, one.task) for one in source.summaries] == [(1, 1)]
+
+
+def test_blocks_of_several_runs_of_a_side_differ_and_a_fork_knows_its_run():
+    runs = [
+        make_record(name, plan=FIRST, forks=tuple(make_fork("es", block) for block in range(2)))
+        for name in ("r1", "r2", "r3")
+    ]
+    apart = JoinedRuns.of([runs[:1], runs[1:2]])
+    assert [(fork.block, fork.index_build) for fork in apart.moved(runs[1], runs[1].forks)] == [
+        (0, 1),
+        (1, 1),
+    ]
+    pooled = JoinedRuns.of([runs[:2], runs[1:]])
+    assert [
+        (fork.block, fork.index_build) for run in runs for fork in pooled.moved(run, run.forks)
+    ] == [(0, 0), (1, 0), (2, 1), (3, 1), (4, 2), (5, 2)]  # fmt: skip
+
+
+def test_every_file_of_another_tool_is_a_run():
+    races = make_record(
+        "races",
+        forks=tuple(make_fork("es", block) for block in range(3)),
+        imported=Imported("rally", "2.13", ("a", "b", "c")),
+    )
+    joined_runs = JoinedRuns.of([[races], [make_record("r")]])
+    assert [fork.index_build for fork in joined_runs.moved(races, races.forks)] == [0, 1, 2]

@@ -341,12 +341,46 @@ def test_runs_alone_are_compared_as_they_are(store: RunStore):
     assert found(choose_by_text(store, f"{FIRST}:os", SECOND, runs=(FIRST, SECOND)))[0] == ("os", "os", "1")
 
 
-def test_a_named_run_that_is_not_needed_is_said_to_be_left_out(store: RunStore):
-    chosen = choose_by_text(store, "es", "os", runs=(FIRST, THIRD))
-    assert found(chosen) == [("es", "es", "3"), ("os", "os", "3")]
-    assert chosen.remarks == (
-        f"run {FIRST} is not in these figures: {THIRD} has newer results of all that is compared",
-    )
+def in_runs(selection: Selection) -> list[list[str]]:
+    return [[run.id[-1] for run in side.runs] for side in selection.sides]
+
+
+def test_all_runs_that_were_named_are_compared(store: RunStore):
+    chosen = choose_by_text(store, "es", "os", runs=(FIRST, SECOND, THIRD))
+    assert (in_runs(chosen), chosen.remarks) == ([["3", "2", "1"], ["3", "1"]], ())
+    joined = choose_by_text(store, f"{FIRST}:es,{SECOND}:es,{FIRST}:es", f"{THIRD}:os,{FIRST}:os")
+    assert (in_runs(joined), joined.remarks) == ([["1", "2"], ["3", "1"]], ())
+
+
+def test_a_tag_means_all_its_runs_where_no_run_has_all_sides(store: RunStore):
+    assert in_runs(choose_by_text(store, "tag:before:es", "tag:after:es")) == [["1"], ["3", "2"]]
+    assert in_runs(choose_by_text(store, "tag:after:es", "tag:after:os")) == [["3"], ["3"]]
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"heap_mb": 1024}, "heap mb differs"),
+        ({"variants": (msgspec.structs.replace(ES, version="8.19.0"), OS)}, "another build"),
+        ({"test_mode": True}, "it was a --test-mode run"),
+    ],
+)
+def test_a_run_that_is_another_measurement_does_not_join_the_others(
+    store: RunStore, changes: dict[str, Any], reason: str
+):
+    folder = store.find(SECOND)
+    folder.save(with_plan(folder.load(), **changes))
+    tagged = choose_by_text(store, "tag:before:es", "tag:after:es")
+    assert in_runs(tagged) == [["1"], ["3"]]
+    assert tagged.remarks[0].startswith(f"run {SECOND} is not in these figures: {reason}")
+    if "test_mode" not in changes:
+        with pytest.raises(UsageError, match=f"run {SECOND} cannot join run {FIRST}: {reason}"):
+            choose_by_text(store, f"{FIRST}:es,{SECOND}:es", f"{THIRD}:os")
+
+
+def test_only_runs_are_joined_by_commas(store: RunStore):
+    with pytest.raises(UsageError, match="only runs can be joined"):
+        choose_by_text(store, f"{FIRST}:es,es", "os")
 
 
 def test_a_run_that_cannot_be_read_is_passed_over_and_said(store: RunStore):

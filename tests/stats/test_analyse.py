@@ -1,8 +1,11 @@
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
+import numpy as np
 import pytest
+from scipy.stats import ttest_ind, ttest_rel
 
 from benchctl.results.figures import Quantiles, TaskSummary
 from benchctl.results.model import AnswerCheck, ForkRecord
@@ -11,6 +14,7 @@ from benchctl.stats.analyse import analyse
 from benchctl.stats.decisions import gate
 from benchctl.stats.metrics import METRICS, metric_of
 from benchctl.track.model import Challenge, Task
+from builders import make_fork, make_summary
 
 ES_MS = (10.0, 10.2, 9.9, 10.1, 10.0)
 OS_MS = (13.0, 13.1, 12.8, 13.2, 13.0)
@@ -118,13 +122,65 @@ def test_p_is_adjusted_over_the_tasks_of_one_metric_only(
         assert comparison.p_adjusted == pytest.approx(2 * comparison.p)
 
 
-def test_pairs_only_within_one_run_that_declared_them(
+def test_pairs_only_within_runs_that_declared_them(
     forks: Callable[..., dict[str, list[ForkRecord]]], plan: Callable[..., Plan]
 ):
     made, declared = forks(es=ES_MS, os=OS_MS), plan(Task("range"), paired=True)
     assert analyse(made, declared, runs=["a"]).rows[0].comparisons[0].paired
-    assert not analyse(made, declared, runs=["a", "b"]).paired
+    other = {"es": made["es"], "os": [msgspec.structs.replace(one, index_build=1) for one in made["os"]]}
+    assert not analyse(other, declared, runs=["a", "b"]).paired
     assert not analyse(made, plan(Task("range")), runs=["a"]).paired
+
+
+def in_runs(*factors: float, first: int = 0, label: str = "es") -> list[ForkRecord]:
+    """Four forks in each of several runs, whose level is a factor on 10 ms."""
+    return [
+        make_fork(
+            label,
+            4 * (first + run) + fork,
+            make_summary("range", 10 * factor * (1 + fork / 100)),
+            index_build=first + run,
+        )
+        for run, factor in enumerate(factors)
+        for fork in range(4)
+    ]
+
+
+def test_runs_are_the_units_of_several_runs(plan: Callable[..., Plan]):
+    es, os = (1.0, 1.02, 0.99), (1.1, 1.13, 1.12)
+    made = {"es": in_runs(*es), "os": in_runs(*os, first=3, label="os")}
+    found = analyse(made, plan(Task("range"), paired=True), runs=list("abcdef"))
+    one = found.rows[0].comparisons[0]
+    assert (found.replicate, one.replicate, one.replicates, one.n_baseline) == ("run", "run", (3, 3), 12)
+    expected = ttest_ind(-np.log(os), -np.log(es), equal_var=False)
+    assert one.p == pytest.approx(expected.pvalue)
+    assert one.low_percent == pytest.approx(100 * math.expm1(expected.confidence_interval().low))
+    assert (one.verdict, one.provisional) == ("slower", True)
+
+
+def test_runs_that_each_have_both_sides_are_pairs(plan: Callable[..., Plan]):
+    es, os = (1.0, 1.3, 0.7), (1.1, 1.44, 0.77)
+    made = {"es": in_runs(*es), "os": in_runs(*os, label="os")}
+    found = analyse(made, plan(Task("range"), paired=True), runs=list("abc"))
+    one = found.rows[0].comparisons[0]
+    assert (one.paired, one.replicates) == (True, (3, 3))
+    assert one.p == pytest.approx(ttest_rel(-np.log(os), -np.log(es)).pvalue)
+
+
+@pytest.mark.parametrize("count", [1, 2])
+@pytest.mark.parametrize("together", [True, False])
+def test_one_or_two_runs_get_no_verdict(plan: Callable[..., Plan], count: int, together: bool):  # noqa: FBT001 - drawn
+    made = {
+        "es": in_runs(*(1.0, 1.01)[:count]),
+        "os": in_runs(*(1.5, 1.51)[:count], first=0 if together else count, label="os"),
+    }
+    found = analyse(made, plan(Task("range"), paired=True), runs=list("abcd")[: max(2, count)], method="holm")
+    one = found.rows[0].comparisons[0]
+    assert one.verdict == "insufficient"
+    assert one.effect_percent == pytest.approx(-33.3, abs=0.5)
+    assert (one.p is None, one.low_percent is None) == (count == 1, count == 1)
+    assert gate(found).outcome == "inconclusive"
+    assert [doubt.code for doubt in found.caveats][:1] == ["few-runs"]
 
 
 def test_forks_without_a_partner_are_counted(

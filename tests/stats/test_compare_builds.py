@@ -34,7 +34,7 @@ def compared(**options: object):
 
 
 def test_the_interval_is_welchs_on_the_means_of_the_builds():
-    found = compared(builds=(BUILDS, BUILDS))
+    found = compared(replicate="build", units=(BUILDS, BUILDS))
     expected = ttest_ind(means(OS_MS), means(ES_MS), equal_var=False)
     assert (found.replicate, found.replicates, found.n_baseline) == ("build", (3, 3), 6)
     assert found.p == pytest.approx(expected.pvalue)
@@ -43,13 +43,13 @@ def test_the_interval_is_welchs_on_the_means_of_the_builds():
 
 
 def test_pairs_are_pairs_of_builds():
-    found = compared(builds=(BUILDS, BUILDS), paired=True)
+    found = compared(replicate="build", units=(BUILDS, BUILDS), paired=True)
     assert found.p == pytest.approx(ttest_rel(means(OS_MS), means(ES_MS)).pvalue)
 
 
 @pytest.mark.parametrize(("builds", "code"), [((0, 1) * 3, "few-builds"), ((0,) * 6, "single-build")])
 def test_under_three_builds_there_is_no_verdict(builds: Sequence[int], code: str):
-    found = compared(builds=(builds, builds))
+    found = compared(replicate="build", units=(builds, builds))
     assert found.verdict == "insufficient"
     assert [doubt.code for doubt in found.caveats] == [code]
     assert (found.p is None) == (code == "single-build")
@@ -57,14 +57,14 @@ def test_under_three_builds_there_is_no_verdict(builds: Sequence[int], code: str
 
 def test_every_build_counts_alike_however_many_forks_it_has():
     found = compare((10.0, 10.0, 10.0, 20.0), (1.0,), higher_is_better=False, margin=0.05,
-                    builds=((0, 0, 0, 1), (0,)))  # fmt: skip
+                    replicate="build", units=((0, 0, 0, 1), (0,)))  # fmt: skip
     assert found.baseline_value == pytest.approx(math.sqrt(200.0))
 
 
 def test_a_fork_without_a_figure_keeps_its_build_number_to_itself():
     found = compare((10.0, math.nan, 12.0), (10.0, 11.0, 12.0), higher_is_better=False, margin=0.05,
-                    builds=((0, 1, 2), (0, 1, 2)))  # fmt: skip
-    assert (found.builds_baseline, found.builds_contender) == (2, 3)
+                    replicate="build", units=((0, 1, 2), (0, 1, 2)))  # fmt: skip
+    assert (found.units_baseline, found.units_contender) == (2, 3)
     assert found.baseline_value == pytest.approx(math.sqrt(120.0))
 
 
@@ -118,9 +118,9 @@ def test_an_analysis_uses_builds_where_there_are_several():
         "3 builds a side, 2 forks each: the index build is the unit of intervals and p-values"
     )
     figures = found.rows[0].figures[0]
-    assert figures.builds == BUILDS
+    assert figures.units == BUILDS
     assert figures.value == one.baseline_value
-    assert figures.between_builds_percent > 5 * figures.within_builds_percent
+    assert figures.between_units_percent > 5 * figures.within_units_percent
     assert figures.cv_percent == pytest.approx(8.03, abs=0.01)
 
 

@@ -7,9 +7,9 @@ import click
 import msgspec
 
 from benchctl.errors import BenchctlError, UsageError
-from benchctl.results.alignment import joined_runs, moved
+from benchctl.results.alignment import JoinedRuns
 from benchctl.results.likeness import resolved, variant_differences
-from benchctl.results.model import AnswerCheck, ForkRecord
+from benchctl.results.model import AnswerCheck, ForkRecord, IndexFacts
 from benchctl.results.plan import Place, Plan
 from benchctl.results.reading import fork_sources
 from benchctl.results.select import Archive, Selection, Side, sides_by
@@ -132,7 +132,7 @@ def compared(
     """
     if any(
         spec.target is not None
-        for side in selection.sides
+        for side in selection.parts
         for spec in side.run.plan.variants
         if spec.name == side.variant
     ):
@@ -142,7 +142,11 @@ def compared(
         selection = replace(
             selection,
             sides=tuple(
-                _with_quantiles(archive, side, measures.beyond_summaries) for side in selection.sides
+                replace(first, further=tuple(further))
+                for first, *further in (
+                    [_with_quantiles(archive, part, measures.beyond_summaries) for part in side.parts]
+                    for side in selection.sides
+                )
             ),
         )
     if measures.margin is not None:
@@ -175,27 +179,34 @@ def comparison_analysis(
     """Analyse the sides of a selection as they are; `metrics` None are the default ones."""
     sides = selection.sides
     first = sides[0].run
-    plan, places = joined_runs({side.label: side.run for side in sides})
-    runs = tuple(dict.fromkeys(side.run.id for side in sides))
-    alone = len(runs) == 1
-    builds = {side.label: side.run.builds_of(side.variant) for side in sides}
+    runs = JoinedRuns.of(side.runs for side in sides)
+    ids = tuple(runs.first_blocks)
+    alone = len(ids) == 1
+    built = {
+        side.label: [(ids.index(part.run.id), facts) for part in side.parts for facts in _builds(part)]
+        for side in sides
+    }
     found = analyse(
-        {side.label: moved(_all_forks(side), places[side.label]) for side in sides},
-        plan,
-        runs=runs,
+        {
+            side.label: [fork for part in side.parts for fork in runs.moved(part.run, _all_forks(part))]
+            for side in sides
+        },
+        runs.plan,
+        runs=ids,
         answers=_relabelled(first.answers, sides) if alone else None,
         calibration=first.calibration if alone else None,
         metrics=metrics,
         method=method,
-        sequential=sequential(side.run for side in sides),
-        builds=builds,
+        sequential=sequential(part.run for part in selection.parts),
+        builds={label: [facts for _, facts in own] for label, own in built.items()},
+        built_in={label: [number for number, _ in own] for label, own in built.items()},
     )
     if not alone:
-        found = _other_tasks(found, sides, places)
+        found = _other_tasks(found, sides, runs.places)
     marks = [f"unlike results, compared by force: {text}" for text in selection.differences]
-    own = [*selection.remarks, *(text for side in sides for text in side.run.caveats)]
+    own = [*selection.remarks, *(text for part in selection.parts for text in part.run.caveats)]
     caveats = (
-        *(doubt for side in sides for doubt in run_doubts(side.run)),
+        *(doubt for part in selection.parts for doubt in run_doubts(part.run)),
         *(Caveat("unlike", text) for text in marks),
         *(Caveat("run", text) for text in own),
         *found.caveats,
@@ -227,7 +238,7 @@ def _other_tasks(
     found: Analysis, sides: Sequence[Side], places: Mapping[str, Mapping[Place, Place]]
 ) -> Analysis:
     """Add which tasks not all sides have, and where other tasks had run before those that they have."""
-    here = {label: {target: place for place, target in own.items()} for label, own in places.items()}
+    here = {side.label: {target: place for place, target in places[side.run.id].items()} for side in sides}
     alone: dict[tuple[str, ...], list[str]] = {}
     rows = []
     for row in found.rows:
@@ -249,6 +260,10 @@ def _other_tasks(
     return msgspec.structs.replace(
         found, rows=tuple(rows), caveats=(*lacking, *found.caveats), order_effects=orders
     )
+
+
+def _builds(side: Side) -> tuple[IndexFacts, ...]:
+    return side.run.builds_of(side.variant)
 
 
 def _all_forks(side: Side) -> tuple[ForkRecord, ...]:
@@ -287,18 +302,16 @@ def require_pairs(selection: Selection) -> None:
     Raises:
         UsageError: If it was not declared.
     """
-    runs = {side.run.id: side.run for side in selection.sides}
-    if len(runs) > 1:
+    if len({frozenset(run.id for run in side.runs) for side in selection.sides}) > 1:
         raise UsageError(
-            f"--paired needs one run, and these are {len(runs)}: blocks of different runs are not pairs"
+            "--paired requires every side in the same runs: blocks of different runs are no pairs"
         )
-    (run,) = runs.values()
-    if not run.plan.paired:
-        raise UsageError(
-            f"run {run.id} was declared as unpaired, and what is a pair is decided before a run, never by "
-            "looking at what comes out",
-            hint="leave --unpaired out the next time",
-        )
+    for run in selection.sides[0].runs:
+        if not run.plan.paired:
+            raise UsageError(
+                f"run {run.id} was declared as unpaired, and pairs are declared before a run",
+                hint="leave --unpaired out the next time",
+            )
 
 
 def _with_quantiles(archive: Archive, side: Side, quantiles: Collection[float]) -> Side:

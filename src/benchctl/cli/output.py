@@ -80,10 +80,10 @@ def print_comparison(
 
     `verbose` gives readers everything, not only what fits a screen.
     """
-    records = [side.run for side in selection.sides]
+    records = [part.run for part in selection.parts]
     runs = {record.id for record in records}
     plan = records[0].plan if len(runs) == 1 and records[0].imported is None else None
-    origins = [*map(_origin, selection.sides), *selection.remarks] if output_format in FOR_READERS else []
+    origins = [*map(_origin, selection.parts), *selection.remarks] if output_format in FOR_READERS else []
     _print(
         analysis,
         output_format,

@@ -76,7 +76,7 @@ def report_command(
         selection = choose_sides(archive, names, challenge=challenge, baseline=baseline, force=force)
         subject = _compared(archive, selection, names, challenge=challenge, baseline=baseline, force=force)
         pages = {INDEX: render_page(subject)}
-        runs = [(archive.folder_of(side.run), side.run) for side in selection.sides]
+        runs = [(archive.folder_of(part.run), part.run) for part in selection.parts]
     elif challenge is not None or baseline is not None or force:
         raise UsageError("--challenge, --baseline and --force are for comparisons", hint="add --compare")
     else:

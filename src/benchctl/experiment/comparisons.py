@@ -30,7 +30,7 @@ from benchctl.results.plan import Plan
 from benchctl.stats import caveat
 from benchctl.stats.analyse import any_bound, settled_tasks, task_doubts, unsteady_nodes
 from benchctl.stats.analysis import Figures
-from benchctl.stats.caveat import Caveat
+from benchctl.stats.caveat import Caveat, Replicate
 from benchctl.stats.compare import Comparison, Series, several_builds
 from benchctl.stats.disturbed import Disturbance, most_stalled
 from benchctl.stats.doubts import (
@@ -332,7 +332,7 @@ class _Sum(msgspec.Struct, frozen=True):
             sides[0], values=tuple(combined.tolist()), signed=not ratio and min(weights) < 0
         )
 
-    def figures(self, metric: Metric, *, by_build: bool) -> Figures:
+    def figures(self, metric: Metric, replicate: Replicate) -> Figures:
         side = self.side(metric)
         alone = Series.of(side.values, additive=side.additive, signed=side.signed)
         steady = [task.steady for task in self.tasks]
@@ -351,7 +351,7 @@ class _Sum(msgspec.Struct, frozen=True):
             load=tuple(dict.fromkeys(state for load in loads for state in load.states)),
             stalled=most_stalled(summary for task in self.tasks for summary in task.summaries),
         )
-        return msgspec.structs.replace(figures, **side.build_figures()) if by_build else figures
+        return msgspec.structs.replace(figures, **({} if replicate == "fork" else side.unit_figures()))
 
 
 # One comparison: its test, and the doubts that a run's own analysis would have.
@@ -390,7 +390,8 @@ def compare_row(
     doubts = list(dict.fromkeys(_doubts(metric, sides, runs, noisy)))
     measured = [runs[ref.measurement] for ref in spec.refs if ref.measurement in runs]
     blocked = bool(measured) and all(run.plan.paired for run in measured)
-    by_build = bool(measured) and several_builds({task.label: task.forks for task in tasks})
+    several = several_builds({task.label: task.forks for task in tasks})
+    replicate: Replicate = "build" if several else "fork"
     of_builds = not spec.refs[0].task
     if of_builds:
         builds = {
@@ -399,14 +400,14 @@ def compare_row(
             if ref.measurement in runs
         }
         turns = blocked and len({ref.measurement for ref in spec.refs}) == 1
-        by_build, (blocked, further) = True, pairs_of_builds(builds, paired=turns)
+        replicate, (blocked, further) = "build", pairs_of_builds(builds, paired=turns)
         doubts += [*further, *shared_builds(builds)]
     comparison = compare_sides(
         metric,
         *(side.side(metric) for side in sides),
         paired=blocked or same_forks(spec.baseline, spec.contender),
         judged=_judged(metric, tasks, doubts),
-        by_build=by_build,
+        replicate=replicate,
         sequential=not of_builds and sequential(measured),
     )
     return ExperimentRow(
@@ -417,7 +418,7 @@ def compare_row(
         metric=metric.key,
         unit=metric.unit,
         higher_is_better=metric.higher_is_better,
-        figures=(sides[0].figures(metric, by_build=by_build), sides[1].figures(metric, by_build=by_build)),
+        figures=(sides[0].figures(metric, replicate), sides[1].figures(metric, replicate)),
         comparison=_with_extremes(comparison, metric, tasks),
         published=spec.published,
         missing="; ".join(dict.fromkeys(task.missing for task in tasks if task.missing)),

@@ -75,7 +75,7 @@ def _there(curve: Curve, analysis: Analysis) -> str:
     for row in analysis.rows:
         for side in row.figures:
             if row.metric == THROUGHPUT.key and side.variant == curve.variant and side.value is not None:
-                ends = own_interval(side.values, side.builds)
+                ends = own_interval(side.values, side.units)
                 reach = "" if ends is None else f" ({figure(ends[0])} to {figure(ends[1])})"
                 return f", {figure(side.value)} {row.unit}{reach} in the last step there"
     return ""

@@ -20,6 +20,7 @@ from benchctl.report.layout import metric_title, precision_grid, verdict_cell
 from benchctl.report.numbers import NOT_AVAILABLE, counted, figure, interval, p_value, percent, signed_percent
 from benchctl.results.plan import Place
 from benchctl.stats.analysis import Analysis, DriverRow, Figures, HostRow, TimeKind, TimeRow
+from benchctl.stats.compare import UNITS
 from benchctl.stats.evidence import EvidenceCost, TaskCost
 from benchctl.stats.order import OrderEffect, describe_before
 
@@ -165,36 +166,34 @@ def _cell(one: TaskCost | None) -> str:
     return f"{signed_percent(one.percent)} ({interval(one.low_percent, one.high_percent)})"
 
 
-_DETAILS_COLUMNS = (
-    OPERATION, worded("Metric"), VARIANT, "Forks on each build", "SD of builds", "SD of forks on a build",
-)  # fmt: skip
-
-
-def builds_grid(analysis: Analysis) -> Grid | None:
-    """Return a line a task, metric and variant; None for one build."""
+def units_grid(analysis: Analysis) -> Grid | None:
+    """Return a line a task, metric and variant; None where forks are the unit, or there is one unit."""
     lines = tuple(
         (
             analysis.where(row),
             metric_title(row),
             figures.variant,
             _counts(figures),
-            percent(figures.between_builds_percent),
-            percent(figures.within_builds_percent),
+            percent(figures.between_units_percent),
+            percent(figures.within_units_percent),
         )
         for row in analysis.task_rows
         for figures in row.figures
-        if figures.builds
+        if figures.units and (analysis.replicate == "build" or figures.between_units_percent is not None)
     )
     if not lines:
         return None
-    title = "Index builds: parts of the spread, by the method of moments; an SD of 0: the forks explain it"
-    return Grid.of(title, _DETAILS_COLUMNS, lines)
+    units = UNITS[analysis.replicate]
+    unit = units.removesuffix("s")
+    title = f"{units.capitalize()}: parts of the spread, by the method of moments (SD 0: forks explain it)"
+    columns = (OPERATION, worded("Metric"), VARIANT, f"Forks per {unit}", f"SD of {units}", "SD of forks")
+    return Grid.of(title, columns, lines)
 
 
 def _counts(figures: Figures) -> str:
     """Forks that have a value, build by build: `5 5 4`."""
-    having = [build for build, value in zip(figures.builds, figures.values, strict=True) if value is not None]
-    return " ".join(str(having.count(build)) for build in sorted(set(figures.builds)))
+    having = [build for build, value in zip(figures.units, figures.values, strict=True) if value is not None]
+    return " ".join(str(having.count(build)) for build in sorted(set(figures.units)))
 
 
 def times_grid(analysis: Analysis) -> Grid | None:
@@ -250,5 +249,5 @@ def further_grids(analysis: Analysis, *, details: bool) -> list[Grid]:
 
 def precision_grids(analysis: Analysis) -> list[Grid]:
     """Return detectable effects, what more precision costs, and the share of index builds in the spread."""
-    grids = [precision_grid(analysis), builds_grid(analysis)]
+    grids = [precision_grid(analysis), units_grid(analysis)]
     return [grid for grid in grids if grid is not None]

@@ -39,6 +39,7 @@ from benchctl.stats.compare import (
     DECIDED,
     FORKS_FOR_QUOTING,
     HELD_WORDS,
+    UNITS,
     VERDICT_WORDS,
     Comparison,
     Verdict,
@@ -378,7 +379,8 @@ _NAMED_HELD = {
 }
 _DESIGNS: dict[CaveatCode, str] = {
     "imported": "Measured by another tool.",
-    "separate-runs": "From several runs, which did not take turns.",
+    "few-runs": "One or two runs per variant do not show how much runs differ.",
+    "separate-runs": "Runs count, not forks: host, day and index build differ from run to run.",
     "not-restarted": "Nodes were not restarted between forks.",
 }
 _THAN = {"different": "from"}
@@ -403,10 +405,14 @@ def headline(analysis: Analysis) -> str:
         name if not version or version in name else f"{name} {version}" for name, version in versions.items()
     )
     who = f"{_listed(others)} vs {baseline} (baseline)" if others else baseline
-    on = {len({*side.builds}) for row in analysis.task_rows for side in row.figures if side.builds}
+    on = {
+        side.variant: len({*side.units}) for row in analysis.task_rows for side in row.figures if side.units
+    }
     found = [_each(analysis, analysis.forks, "fork")] if names else []
-    if on and not analysis.builds:
-        found[-1] += f" on {counted(max(on), 'index build')}"
+    if on and analysis.replicate == "run":
+        found.insert(0, _each(analysis, on, "run"))
+    elif on and not analysis.builds:
+        found[-1] += f" on {counted(max(on.values()), 'index build')}"
     found += [_each(analysis, analysis.builds, "index build")] if analysis.builds else []
     return f"{_listed(names or [INDEX_BUILDS])}: {who}, {', '.join(found) or 'not measured'}{size}"
 
@@ -608,8 +614,7 @@ def _reservations(analysis: Analysis, doubtful: _Pairs) -> Iterator[str]:
             yield f"{trend} on {where}"
     few = [one.replicate for _, one in doubtful if min(one.replicates) < FORKS_FOR_QUOTING]
     for kind in dict.fromkeys(few):
-        unit = "index builds" if kind == "build" else "forks"
-        yield f"fewer than {FORKS_FOR_QUOTING} {unit} a side"
+        yield f"fewer than {FORKS_FOR_QUOTING} {UNITS[kind]} a side"
 
 
 def _stalls(analysis: Analysis, rows: Iterable[Row]) -> Iterator[str]:

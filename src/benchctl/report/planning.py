@@ -16,7 +16,7 @@ from benchctl.results.model import DEFAULT_FORKS, FORKS_FOR_VERDICT
 from benchctl.results.plan import Plan, RedlineSpec
 from benchctl.spec import MOST_WORKERS
 from benchctl.stats.analysis import Analysis
-from benchctl.stats.compare import DECIDED, FORKS_FOR_QUOTING, Comparison
+from benchctl.stats.compare import DECIDED, FORKS_FOR_QUOTING, UNITS, Comparison
 from benchctl.stats.cost import fork_sd
 from benchctl.stats.history import History
 from benchctl.stats.inference import forks_needed, mde, mde_paired
@@ -256,8 +256,8 @@ def _codes(analysis: Analysis) -> set[str]:
 def _precision_text(noisiest: Comparison, forks: int) -> str:
     """From the noisiest row: what was detectable, what more forks would detect, what a small effect takes."""
     fewest, unit = min(noisiest.replicates), "forks"
-    if noisiest.replicate == "build":
-        forks, unit = _proposed_builds(fewest), "index builds"
+    if noisiest.replicate != "fork":
+        forks, unit = _proposed_builds(fewest), UNITS[noisiest.replicate]
     spread = fork_sd(noisiest) or 0.0
     then = mde_paired(forks, spread) if noisiest.paired else mde(forks, forks, spread)
     needed = forks_needed(math.log1p(_WORTHWHILE_PERCENT / 100), spread, paired=noisiest.paired)

@@ -72,7 +72,7 @@ _MARKS = {
     "brief": ("little warm-up", "less than the operation is known to need"),
     "drift": ("drifting", "forks changed this way and that while they were measured"),
     "reused": ("index builds from the cache", "a drift of the host is in the difference"),
-    "few": (f"fewer than {FORKS_FOR_QUOTING} forks, or index builds, a side", "too few to be quoted"),
+    "few": (f"fewer than {FORKS_FOR_QUOTING} forks, index builds or runs a side", "too few to be quoted"),
     "2-mode": ("forks in groups", "often a JIT that lands in two states"),
     "1-apart": ("one fork apart from all others", "by more than chance and its requests explain"),
     "host": ("noisy host", "its probes stand out around forks whose figures do, too"),

@@ -4,7 +4,7 @@ import io
 import re
 import shlex
 import textwrap
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Literal
 
 from rich import box
@@ -27,11 +27,17 @@ from benchctl.report.planning import planning_lines
 from benchctl.report.sweep import all_results, verdict
 from benchctl.results.plan import Plan
 from benchctl.stats.analysis import Analysis
+from benchctl.stats.caveat import Replicate
 from benchctl.stats.compare import Comparison
 from benchctl.stats.metrics import metric_of
 
 WIDE = 100
 _TITLE_WIDTH = 20
+_TESTED_OVER: Mapping[Replicate, tuple[str, str]] = {
+    "fork": ("blocks", "forks"),
+    "build": ("pairs of index builds", "index builds"),
+    "run": ("pairs of runs", "runs"),
+}
 VERDICT_STYLES: dict[str | None, str] = {
     "equivalent": "green",
     "faster": "bold green",
@@ -137,8 +143,7 @@ def legend(analysis: Analysis) -> list[str]:
         )
     if len(analysis.variants) > 1 and analysis.task_rows:
         comparisons = [one for row in analysis.task_rows for one in row.comparisons]
-        by_build = any(one.replicate == "build" for one in comparisons)
-        units = ("pairs of index builds", "index builds") if by_build else ("blocks", "forks")
+        units = _TESTED_OVER[analysis.replicate]
         baseline = "the first one at the same point" if paired_points(analysis) else analysis.variants[0]
         test = f"paired t over {units[0]}" if analysis.paired else f"Welch's t over {units[1]}"
         lines.append(

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate
 
 import msgspec
 
@@ -105,15 +106,62 @@ def joined(plans: Sequence[Plan], *, by_label: bool) -> tuple[Plan, list[dict[Pl
     return msgspec.structs.replace(first, schedules=tuple(schedules)), maps
 
 
-def joined_runs(runs: Mapping[str, RunRecord]) -> tuple[Plan, dict[str, dict[Place, Place]]]:
-    """Return a plan with the tasks of all runs, and where those of each label's run are in it.
+@dataclass(frozen=True)
+class JoinedRuns:
+    """Runs laid side by side: a plan with the tasks of all, and their forks and files as those of one run."""
 
-    A plan of ours comes first where there is one: other tools' files know names only.
-    """
-    ordered = sorted(runs, key=lambda label: runs[label].imported is not None)
-    by_label = any(run.imported for run in runs.values())
-    plan, maps = joined([runs[label].plan for label in ordered], by_label=by_label)
-    return plan, dict(zip(ordered, maps, strict=True))
+    plan: Plan  # paired where all are
+    places: Mapping[str, Mapping[Place, Place]]  # run -> where each of its tasks is in that plan
+    # Run -> the number of its block 0: another for each where a side has several, so that blocks differ.
+    first_blocks: Mapping[str, int]
+
+    @classmethod
+    def of(cls, sides: Iterable[Sequence[RunRecord]]) -> "JoinedRuns":
+        """Join the runs of sides, of which several may have the same.
+
+        A plan of ours comes first where there is one: other tools' files know names only.
+        """
+        sides = list(sides)
+        by_id = {run.id: run for runs in sides for run in runs}
+        ordered = sorted(by_id.values(), key=lambda run: run.imported is not None)
+        plan, places = joined([run.plan for run in ordered], by_label=any(run.imported for run in ordered))
+        plan = msgspec.structs.replace(plan, paired=all(run.plan.paired for run in ordered))
+        pooled = any(len(runs) > 1 for runs in sides)
+        lengths = [
+            1 + max((fork.block for fork in run.forks), default=0) if pooled else 0 for run in by_id.values()
+        ]
+        firsts = dict(zip(by_id, accumulate(lengths, initial=0), strict=False))
+        return cls(plan, dict(zip((run.id for run in ordered), places, strict=True)), firsts)
+
+    def moved(self, run: RunRecord, forks: Iterable[ForkRecord]) -> tuple[ForkRecord, ...]:
+        """Return forks with every task at its place; of several runs, with the run as their index build.
+
+        That is what a run is one draw of, beside host and day. A file of another tool is a run of its own.
+        """
+        first = self.first_blocks[run.id]
+        number = list(self.first_blocks).index(run.id)
+        several = len(self.first_blocks) > 1
+        races = run.imported is not None and run.imported.tool != "jmh"
+        return tuple(
+            msgspec.structs.replace(
+                fork,
+                summaries=_at_places(fork.summaries, self.places[run.id]),
+                block=first + fork.block,
+                index_build=(first + fork.block if races else number) if several else fork.index_build,
+            )
+            for fork in forks
+        )
+
+    def moved_source(self, run: RunRecord, source: ForkSource) -> ForkSource:
+        """Return the files of a fork with every task at its place."""
+        places = self.places[run.id]
+        samples = None if source.samples is None else _MovedSamples(source.samples, places)
+        return replace(
+            source,
+            samples=samples,
+            summaries=_at_places(source.summaries, places),
+            block=self.first_blocks[run.id] + source.block,
+        )
 
 
 def _target(challenges: Sequence[Challenge], plan: Plan, schedule: int) -> int:
@@ -138,19 +186,6 @@ class _MovedSamples:
                 own = (chunk["schedule"] == schedule) & (chunk["task"] == task)
                 schedules[own], tasks[own] = target
             yield {**chunk, "schedule": schedules, "task": tasks}
-
-
-def moved(forks: Iterable[ForkRecord], places: Mapping[Place, Place]) -> tuple[ForkRecord, ...]:
-    """Return forks with the figures of every task at its other place."""
-    return tuple(
-        msgspec.structs.replace(fork, summaries=_at_places(fork.summaries, places)) for fork in forks
-    )
-
-
-def moved_source(source: ForkSource, places: Mapping[Place, Place]) -> ForkSource:
-    """Return the files of a fork with every task at its other place."""
-    samples = None if source.samples is None else _MovedSamples(source.samples, places)
-    return replace(source, samples=samples, summaries=_at_places(source.summaries, places))
 
 
 def _at_places(summaries: Iterable[TaskSummary], places: Mapping[Place, Place]) -> tuple[TaskSummary, ...]:

@@ -6,7 +6,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from benchctl.errors import UsageError
-from benchctl.results.likeness import Variant, alike_variants, unlike_settings, unlike_variants
+from benchctl.results.likeness import (
+    Variant,
+    alike_variants,
+    same_tasks,
+    unlike_settings,
+    unlike_variants,
+)
 from benchctl.results.model import ForkRecord, RunRecord
 from benchctl.results.plan import EngineName, VariantSpec
 from benchctl.results.store import RunFolder, RunStore
@@ -85,6 +91,17 @@ class Side:
     run: RunRecord
     forks: tuple[ForkRecord, ...]
     variant: str
+    further: tuple["Side", ...] = ()  # the same in other runs, each of which is one observation
+
+    @property
+    def parts(self) -> tuple["Side", ...]:
+        """The side run by run."""
+        return (self, *self.further)
+
+    @property
+    def runs(self) -> tuple[RunRecord, ...]:
+        """Its runs, in the order of the parts."""
+        return tuple(part.run for part in self.parts)
 
 
 @dataclass(frozen=True)
@@ -94,6 +111,11 @@ class Selection:
     sides: tuple[Side, ...]  # in table order; the first is the baseline
     differences: tuple[str, ...]  # why these are unlike; empty unless the user insisted
     remarks: tuple[str, ...] = ()  # what else the user should know about the choice
+
+    @property
+    def parts(self) -> tuple[Side, ...]:
+        """All sides run by run."""
+        return tuple(part for side in self.sides for part in side.parts)
 
 
 @dataclass(frozen=True)
@@ -107,6 +129,7 @@ class Wanted:
     # The only run that it may come from; None for the newest one that fits.
     run: RunRecord | None = None
     tag: str = ""  # the word by which that run was found; empty when by anything else
+    further: tuple["Wanted", ...] = ()  # of other runs, where it was asked for in several
 
     def variant_in(self, record: RunRecord) -> str | None:
         """Return the variant's name in a run that has results of it; else None.
@@ -148,18 +171,21 @@ def select_sides(
     *,
     challenge: str | None = None,
     force: bool = False,
+    every: bool = False,
 ) -> Selection:
     """Choose the newest sound results of each side that may stand side by side; without any, the newest.
 
     A run that holds all sides comes first, because its forks were interleaved; else, from newest to
     oldest, a run of the first side with the newest comparable run of every other one. `RunRecord.unsound`
-    says what is sound; runs that a side names are taken as they are.
+    says what is sound; runs that a side names are taken as they are. A side that names several runs has them
+    all, and so has a tag where no run holds all sides.
 
     Args:
         records: candidate runs, newest first; iterated several times, and no further than needed.
         wanted: the sides, the baseline first.
         challenge: only runs of this challenge.
         force: take unlike runs when there are no others, and say how they differ.
+        every: take all candidates that are comparable, not the newest only.
 
     Raises:
         UsageError: If a side has no results, fits several variants, or is the same as another; or there
@@ -175,21 +201,60 @@ def select_sides(
     differences: tuple[str, ...] = ()
     if chosen is None:
         chosen, differences = _unlike(newest, wanted, force=force)
-    for place, (one, found) in enumerate(zip(wanted, chosen, strict=True)):
-        twins = [
-            other.text
-            for other, same in zip(wanted[:place], chosen, strict=False)
-            if (same[0], same[1].id) == (found[0], found[1].id)
-        ]
-        if twins:
-            raise UsageError(
-                f"'{twins[0]}' and '{one.text}' are the same results: variant {found[0]} of run {found[1].id}"
-            )
-    sides = tuple(
-        Side(label, record, record.compared(name), name)
-        for label, (name, record) in zip(_labels(wanted, chosen), chosen, strict=True)
-    )
-    return Selection(sides, differences, tuple(_passed_over(plain or [], chosen)))
+    apart = len({record.id for _, record in chosen}) > 1
+    remarks = list(_passed_over(plain or [], chosen))
+    sides: list[Side] = []
+    owners: dict[tuple[str, str], int] = {}
+    for place, label in enumerate(_labels(wanted, chosen)):
+        results, left_out = _in_runs(newest, wanted[place], chosen[place], every=every, apart=apart)
+        remarks += left_out
+        for name, record in results:
+            twin = owners.setdefault((name, record.id), place)
+            if twin != place:
+                raise UsageError(
+                    f"'{wanted[twin].text}' and '{wanted[place].text}' are the same results: "
+                    f"variant {name} of run {record.id}"
+                )
+        parts = [Side(label, record, record.compared(name), name) for name, record in results]
+        sides.append(replace(parts[0], further=tuple(parts[1:])))
+    return Selection(tuple(sides), differences, tuple(remarks))
+
+
+def _in_runs(
+    newest: "_Candidates", side: Wanted, first: Variant, *, every: bool, apart: bool
+) -> tuple[list[Variant], list[str]]:
+    """The results of a side in all its runs, the chosen ones first, and which runs do not join them."""
+    more: Iterable[Variant] = ()
+    if side.further:
+        more = (found for one in side.further for found in newest.of(one))
+    elif side.tag and apart:
+        tagged = [record for record in newest if side.tag in record.tags]
+        more = _Candidates(tagged, None, ()).of(replace(side, run=None))
+    elif every and side.run is None:
+        more = newest.of(side)
+    results = {first[1].id: first}
+    left_out = []
+    for name, record in more:
+        reason = next(_not_joined(first, (name, record)), "") or (record.unsound(name) if side.tag else "")
+        if reason and side.further:
+            raise UsageError(f"run {record.id} cannot join run {first[1].id}: {reason}")
+        if reason:
+            left_out.append(f"run {record.id} is not in these figures: {reason}")
+        else:
+            results.setdefault(record.id, (name, record))
+    return list(results.values()), left_out
+
+
+def _not_joined(first: Variant, other: Variant) -> Iterator[str]:
+    """Why results of two runs are not those of one side: it has to be the same build, measured alike."""
+    specs = [spec for name, run in (first, other) for spec in run.plan.variants if spec.name == name]
+    builds = [(spec.name, spec.version, spec.distribution) for spec in specs]
+    if builds[0] != builds[1]:
+        texts = (" ".join(filter(None, build)) for build in builds[::-1])
+        yield f"another build ({', '.join(texts)})"
+    yield from unlike_variants(first, other)
+    if not same_tasks(first[1], other[1]):
+        yield "other tasks"
 
 
 def with_baseline(selection: Selection, name: str) -> Selection:
@@ -377,7 +442,9 @@ _ENGINES: Mapping[str, EngineName] = {
 _VERSION = re.compile(r"(?P<engine>[a-z]+)@(?P<version>[0-9]\S*)")
 _ID = re.compile(r"[0-9]{8}-[0-9]{6}-")  # no variant is called so
 _LEAST_SIDES = 2
-_FORMS = "VARIANT, ENGINE@VERSION, RUN, RUN:VARIANT, tag:NAME or tag:NAME:VARIANT"
+_FORMS = (
+    "VARIANT, ENGINE@VERSION, RUN, RUN:VARIANT, several of these with commas, tag:NAME or tag:NAME:VARIANT"
+)
 
 
 def choose_sides(
@@ -391,7 +458,7 @@ def choose_sides(
     """Find the sides of a comparison.
 
     If the archive is of some runs only, one variant stands for its results in each of these, and no text
-    at all for the runs themselves.
+    at all for the runs themselves; of several variants, all these runs are compared.
 
     Args:
         archive: the runs to choose from.
@@ -404,7 +471,8 @@ def choose_sides(
         UsageError: If a text fits nothing or several things, or fewer than two sides remain.
         BenchctlError: If only unlike results exist and `force` is false.
     """
-    if len(archive.only) >= _LEAST_SIDES and len(texts) <= 1:
+    every = len(archive.only) >= _LEAST_SIDES and len(texts) > 1
+    if len(archive.only) >= _LEAST_SIDES and not every:
         # One side stands for its results in each of the named runs.
         texts = [f"run:{run}:{texts[0]}" if texts else f"run:{run}" for run in archive.only]
     texts = list(texts)
@@ -418,7 +486,7 @@ def choose_sides(
         texts = [baseline, *texts[:place], *texts[place + 1 :]]
         baseline = None
     wanted = [parse_side(text, archive) for text in texts]
-    selection = select_sides(archive, wanted, challenge=challenge, force=force)
+    selection = select_sides(archive, wanted, challenge=challenge, force=force, every=every)
     if baseline is not None:
         selection = with_baseline(selection, baseline)
     return Selection(
@@ -454,6 +522,11 @@ def parse_side(text: str, archive: Archive) -> Wanted:
     Raises:
         UsageError: If the text fits nothing, or several things.
     """
+    if "," in text:
+        first, *further = (parse_side(part, archive) for part in text.split(","))
+        if not all(one.run for one in (first, *further)):
+            raise UsageError(f"'{text}': only runs can be joined by commas", hint="RUN:es,RUN:es,RUN:es")
+        return replace(first, further=tuple(further))
     kind, colon, rest = text.partition(":")
     if colon and kind == "tag":
         return _tagged(text, rest, archive)
@@ -519,7 +592,7 @@ def _tagged(text: str, rest: str, archive: Archive) -> Wanted:
 
 def _unused(archive: Archive, selection: Selection) -> list[str]:
     """Runs that were named and not used: nobody should think that they are in the figures."""
-    used = {side.run.id for side in selection.sides}
+    used = {part.run.id for part in selection.parts}
     told = " ".join(selection.remarks)
     named = [archive.find(run).id for run in archive.only]
     return [

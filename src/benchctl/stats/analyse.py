@@ -28,7 +28,7 @@ from benchctl.stats.analysis import (
     provisional,
     weaknesses,
 )
-from benchctl.stats.caveat import SAMPLES_FOR_P90, Caveat, separate_runs
+from benchctl.stats.caveat import SAMPLES_FOR_P90, Caveat, Replicate, separate_runs
 from benchctl.stats.compare import Comparison, Series, adjust, several_builds
 from benchctl.stats.cost import Compared, verdict_costs
 from benchctl.stats.disturbed import Disturbance, disturbances, most_stalled
@@ -175,6 +175,7 @@ def analyse(  # noqa: PLR0913 - forks and what they are held against, by name
     metrics: Sequence[Metric] | None = None,
     sequential: bool = False,
     builds: Mapping[str, Sequence[IndexFacts]] = MappingProxyType({}),
+    built_in: Mapping[str, Sequence[int]] = MappingProxyType({}),
 ) -> Analysis:
     """Compare variants, each against the first.
 
@@ -186,7 +187,8 @@ def analyse(  # noqa: PLR0913 - forks and what they are held against, by name
         forks: label -> forks, failed ones included, from one run or several comparable ones; the first label
             is the baseline.
         plan: the plan that the forks ran, or one of those that they have in common.
-        runs: ids of the runs; several rule out pairing, since blocks of different runs are not pairs.
+        runs: ids of the runs. Of several, each is one observation: a fork's `index_build` is then the number
+            of its run, and blocks are pairs where every variant has forks in all runs.
         answers: of the engines, if checked.
         calibration: of the driver on the machine of the runs, if measured.
         margins: relative differences that do not matter, by metric, where they differ from the defaults.
@@ -195,12 +197,16 @@ def analyse(  # noqa: PLR0913 - forks and what they are held against, by name
         metrics: in table order; None for the usual ones.
         sequential: whether the figures were looked at more than once.
         builds: label -> builds of its prepared index.
+        built_in: label -> the number of each build's run, where there are several runs.
 
     Raises:
         UsageError: If a fork's tasks are not those of the plan.
     """
     done = {label: _finished(group) for label, group in forks.items()}
-    paired = plan.paired and len(runs) <= 1
+    several = len(runs) > 1
+    replicate: Replicate = "run" if several else "build" if several_builds(done) else "fork"
+    in_runs = [{fork.index_build for fork in group} for group in done.values()] if several else [{0}]
+    paired = plan.paired and all(own == in_runs[0] for own in in_runs)
     own_margin = None if plan.stop is None else plan.stop.margin
     noisy = disturbances(done)
     row_of = partial(
@@ -210,7 +216,9 @@ def analyse(  # noqa: PLR0913 - forks and what they are held against, by name
         settled=settled_tasks(done, plan),
         noisy=noisy,
         paired=paired,
-        sequential=sequential,
+        replicate=replicate,
+        # A run enters as one value among those of other runs, whatever ended it.
+        sequential=sequential and not several,
     )
     groups = [{label: done[label] for label in group} for group in plan.compared_together(done)]
     rows: list[Row] = []
@@ -222,7 +230,8 @@ def analyse(  # noqa: PLR0913 - forks and what they are held against, by name
     for metric in asked:
         shown = [place for place in _reported(done, plan) if _has(metric, done, plan, place)]
         rows += [row_of(metric, group, plan, place) for place in shown for group in groups]
-        orders += order_effects(metric, done, plan, shown, sequential=sequential)
+        if max(map(len, in_runs)) <= 1:
+            orders += order_effects(metric, done, plan, shown, sequential=sequential)
     own = separate_builds(builds)
     more = [
         row_of(metric, group, plan, place)
@@ -231,10 +240,11 @@ def analyse(  # noqa: PLR0913 - forks and what they are held against, by name
         for group in groups
         if _all_have(metric, group, plan, place)
     ]
-    rows = _adjusted([*rows, *_build_rows(asked, own, plan, groups, paired=paired)], method)
+    built_rows = _build_rows(asked, own, built_in if several else {}, plan, groups, paired=paired)
+    rows = _adjusted([*rows, *built_rows], method)
     tasks = [row for row in rows if row.level == "task"]
     built = [Section(len(plan.schedules), INDEX_BUILDS, (), "build")] if len(tasks) < len(rows) else []
-    curves = tuple(_curves(tasks, plan, paired=paired, sequential=sequential)) if len(runs) <= 1 else ()
+    curves = () if several else tuple(_curves(tasks, plan, paired=paired, sequential=sequential))
     if not curves:
         rows = [msgspec.structs.replace(row, swept=False) for row in rows]
     return Analysis(
@@ -251,8 +261,10 @@ def analyse(  # noqa: PLR0913 - forks and what they are held against, by name
         beside=tuple(_adjusted(more, method)),
         caveats=(
             *(Caveat("unlike", text) for text in unlike),
-            *([separate_runs(len(runs))] if len(runs) > 1 else []),
-            *general_doubts(forks, done, rows, prepared=plan.origin == "prepared", builds=builds),
+            *([separate_runs(list(map(len, in_runs)))] if several else []),
+            *general_doubts(
+                forks, done, rows, prepared=plan.origin == "prepared" and not several, builds=builds
+            ),
             *(shared_builds(builds) if any(metric.figure.built for metric in asked) else ()),
             *([evidence_everywhere(kinds)] if (kinds := plan.evidence_in(0)) else []),
         ),
@@ -269,6 +281,7 @@ def analyse(  # noqa: PLR0913 - forks and what they are held against, by name
         disturbed=dict(Counter(one.variant for one in noisy)),
         curves=curves,
         builds={label: len(group) for label, group in own.items() if built},
+        replicate=replicate,
     )
 
 
@@ -299,6 +312,7 @@ def _all_have(metric: Metric, done: Mapping[str, Sequence[ForkRecord]], plan: Pl
 def _build_rows(
     asked: Sequence[Metric],
     builds: Builds,
+    runs: Mapping[str, Sequence[int]],
     plan: Plan,
     groups: Sequence[Mapping[str, object]],
     *,
@@ -311,11 +325,12 @@ def _build_rows(
             own = {label: builds[label] for label in group if label in builds}
             if len(own) < min(len(group), _SIDES):
                 continue
-            whole, forks = builds_as_forks(plan, own)
-            pairs, doubts = pairs_of_builds(own, paired=paired)
+            whole, forks = builds_as_forks(plan, own, runs)
+            pairs, doubts = pairs_of_builds(own, paired=paired and not runs)
             for place in places(whole):
                 if place[0] == len(plan.schedules) and (place[1] > 0) == metric.figure.named:
-                    row = _row(metric, forks, whole, place, paired=pairs, by_build=True)
+                    unit: Replicate = "run" if runs else "build"
+                    row = _row(metric, forks, whole, place, paired=pairs, replicate=unit)
                     lacking = (
                         caveat.not_kept(side.variant, count, len(side.values))
                         for side in row.figures
@@ -398,10 +413,10 @@ def _curves(rows: Sequence[Row], plan: Plan, *, paired: bool, sequential: bool) 
 
 def _by_unit(side: Figures, *, additive: bool) -> ByBlock:
     """The values of a side by block, or where builds of the index are what counts, their means by build."""
-    if not side.builds:
+    if not side.units:
         return dict(zip(side.blocks, side.values, strict=True))
     by_build: dict[int, list[float]] = {}
-    for build, value in zip(side.builds, side.values, strict=True):
+    for build, value in zip(side.units, side.values, strict=True):
         by_build.setdefault(build, []).append(math.nan if value is None else value)
     return {build: Series.of(values, additive=additive).value for build, values in by_build.items()}
 
@@ -497,7 +512,7 @@ def _row(  # noqa: PLR0913 - a task and what it is held against, by name
     settled: SettledTasks = MappingProxyType({}),
     noisy: Sequence[Disturbance] = (),
     paired: bool,
-    by_build: bool = False,
+    replicate: Replicate,
     sequential: bool = False,
 ) -> Row:
     task, challenge = task_at(plan, place), plan.schedules[place[0]]
@@ -514,7 +529,6 @@ def _row(  # noqa: PLR0913 - a task and what it is held against, by name
     judged = not any(doubt.code in WITHHOLDING for doubt in caveats)
     judged &= not any(check.withholds(metric.figure.name) for check in checks.values())
     sides = {label: Side.of(metric, label, done[label], forks) for label, forks in found.items()}
-    by_build |= several_builds(done)
     extremes = extreme_doubts(metric, found)
     return Row(
         schedule=place[0],
@@ -528,7 +542,7 @@ def _row(  # noqa: PLR0913 - a task and what it is held against, by name
         figures=tuple(
             msgspec.structs.replace(
                 _figures(metric, label, forks, checks[label], steady[label]),
-                **(sides[label].build_figures() if by_build else {}),
+                **({} if replicate == "fork" else sides[label].unit_figures()),
             )
             for label, forks in found.items()
         ),
@@ -540,7 +554,7 @@ def _row(  # noqa: PLR0913 - a task and what it is held against, by name
                     sides[contender],
                     paired=paired,
                     judged=judged,
-                    by_build=by_build,
+                    replicate=replicate,
                     sequential=sequential,
                 ),
                 extremes,

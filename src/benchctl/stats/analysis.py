@@ -6,7 +6,7 @@ from typing import Final, Literal
 import msgspec
 
 from benchctl.spec import RestartPolicy
-from benchctl.stats.caveat import Caveat
+from benchctl.stats.caveat import Caveat, Replicate
 from benchctl.stats.compare import DECIDED, FORKS_FOR_QUOTING, UNITS, Comparison
 from benchctl.stats.cost import VerdictCost
 from benchctl.stats.evidence import EvidenceCost, TaskCost
@@ -28,7 +28,7 @@ class Figures(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A variant's figures for one task and metric."""
 
     variant: str
-    blocks: tuple[int, ...]  # the block of every value; a number may repeat when forks come from several runs
+    blocks: tuple[int, ...]  # the block of every value
     values: tuple[float | None, ...]  # one a fork, in the metric's unit; None where the fork has none
     value: float | None  # geometric mean over forks; None without values
     cv_percent: float | None  # SD over mean of the forks; None under two
@@ -40,11 +40,11 @@ class Figures(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     # What a few requests far beyond the typical one, or other waits, took of the time of a fork: the largest
     # share, 0 to 1; 0 where it is little in every fork.
     stalled: float = 0.0
-    builds: tuple[int, ...] = ()  # the index build of every value; empty when there is one build
-    # `between_builds_percent`, `within_builds_percent`: standard deviation (of logarithms) of index builds,
-    # and of the forks on one build, by the method of moments; None where that cannot be told.
-    between_builds_percent: float | None = None
-    within_builds_percent: float | None = None
+    units: tuple[int, ...] = ()  # the index build or run of every value; empty where forks count
+    # `between_units_percent`, `within_units_percent`: standard deviation (of logarithms) of these, and of the
+    # forks of one, by the method of moments; None where that is unknown.
+    between_units_percent: float | None = None
+    within_units_percent: float | None = None
 
 
 def weaknesses(sides: Iterable[Figures], caveats: Collection[Caveat]) -> tuple[str, ...]:
@@ -205,6 +205,7 @@ class Analysis(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     versions: dict[str, str] = {}  # variant -> version of its engine, where the record says it
     curves: tuple[SweepCurve, ...] = ()
     builds: dict[str, int] = {}  # variant -> index builds that were compared; empty where none were
+    replicate: Replicate = "fork"  # what intervals of tasks count
 
     @property
     def task_rows(self) -> tuple[Row, ...]:

@@ -6,7 +6,7 @@ from typing import Literal
 
 import msgspec
 
-from benchctl.results.model import RunRecord
+from benchctl.results.model import FORKS_FOR_VERDICT, RunRecord
 
 CaveatCode = Literal[
     "answers-differ",
@@ -30,6 +30,7 @@ CaveatCode = Literal[
     "failures",
     "few-builds",
     "few-forks",
+    "few-runs",
     "few-samples",
     "fork-apart",
     "hits-changed",
@@ -56,6 +57,7 @@ CaveatCode = Literal[
     "shared-host",
     "single-build",
     "single-fork",
+    "single-run",
     "small-scale",
     "stalled",
     "test-mode",
@@ -91,25 +93,33 @@ def run_doubts(record: RunRecord) -> Iterator[Caveat]:
         )
 
 
-def single_fork(forks: Mapping[str, int]) -> Caveat:
-    """A side rests on one node start (variant -> forks)."""
-    return Caveat(
-        "single-fork",
-        f"1 node start {_alone(forks)}: start-to-start variance unobserved, no interval, no p",
-    )
+Replicate = Literal["fork", "build", "run"]
+"""What intervals count."""
+_SINGLE: dict[Replicate, tuple[CaveatCode, str]] = {
+    "fork": ("single-fork", "1 node start {}: start-to-start variance unobserved, no interval, no p"),
+    "build": ("single-build", "1 index build {}: build-to-build variance unobserved, no interval, no p"),
+    "run": (
+        "single-run",
+        "1 run {}: host, day and index build differ from run to run, unobserved; no interval, no p",
+    ),
+}
+_FEW: dict[Replicate, tuple[CaveatCode, str]] = {
+    "fork": ("few-forks", "forks"),
+    "build": ("few-builds", "index builds"),
+    "run": ("few-runs", "runs"),
+}
 
 
-def few_forks(fewest: int, needed: int) -> Caveat:
-    """There is a spread, but not enough of it for a verdict."""
-    return Caveat("few-forks", f"{fewest} forks a side: a verdict needs {needed}")
+def single(replicate: Replicate, counts: Mapping[str, int]) -> Caveat:
+    """Return the warning that a side rests on one unit (variant -> units)."""
+    code, text = _SINGLE[replicate]
+    return Caveat(code, text.format(_alone(counts)))
 
 
-def single_build(builds: Mapping[str, int]) -> Caveat:
-    """A side rests on one index build, where the build is the unit (variant -> builds)."""
-    return Caveat(
-        "single-build",
-        f"1 index build {_alone(builds)}: build-to-build variance unobserved, no interval, no p",
-    )
+def few(replicate: Replicate, fewest: int, needed: int) -> Caveat:
+    """Return the warning that there is a spread, but not enough of it for a verdict."""
+    code, units = _FEW[replicate]
+    return Caveat(code, f"{fewest} {units} a side: a verdict needs {needed}")
 
 
 def _alone(counts: Mapping[str, int]) -> str:
@@ -117,11 +127,6 @@ def _alone(counts: Mapping[str, int]) -> str:
     listed = ", ".join(f"{name} {count}" for name, count in counts.items())
     alone = [name for name, count in counts.items() if count == 1]
     return f"{'a side' if len(alone) == len(counts) else f'of {alone[0]}'} ({listed})"
-
-
-def few_builds(fewest: int, needed: int) -> Caveat:
-    """There is a spread of builds, but not enough of it for a verdict."""
-    return Caveat("few-builds", f"{fewest} index builds a side: a verdict needs {needed}")
 
 
 def few_samples(variants: Sequence[str], fewest: int, percentile: str, needed: int) -> Caveat:
@@ -538,12 +543,15 @@ def failed_forks(variant: str, failed: int) -> Caveat:
     return Caveat("failed-forks", f"{what.format(variant)} not in the figures")
 
 
-def separate_runs(runs: int) -> Caveat:
-    """Variants that were not measured in turns."""
+def separate_runs(runs: Sequence[int]) -> Caveat:
+    """Return the note that runs are compared, of which every side has so many."""
+    text = "from several runs: these count, not their forks, since host, day and index build differ"
+    if min(runs) >= FORKS_FOR_VERDICT:
+        return Caveat("separate-runs", text)
+    few = "one run" if min(runs) == 1 else f"{min(runs)} runs"
     return Caveat(
-        "separate-runs",
-        f"from {runs} runs, which did not take turns: whatever changed on the host between them is in the "
-        "differences, and in no interval",
+        "few-runs",
+        f"{text}; {few} per variant cannot show by how much, and a verdict needs {FORKS_FOR_VERDICT}",
     )
 
 

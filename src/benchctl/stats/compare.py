@@ -240,8 +240,7 @@ DECIDED: frozenset[Verdict] = frozenset({"equivalent", "faster", "slower", "diff
 LEVEL = 0.05
 FORKS_FOR_QUOTING = 5
 """A verdict on fewer is provisional."""
-Replicate = Literal["fork", "build"]
-UNITS: dict[Replicate, str] = {"fork": "forks", "build": "index builds"}
+UNITS: dict[caveat.Replicate, str] = {"fork": "forks", "build": "index builds", "run": "runs"}
 
 # exp of more than this is not a float; a ratio that large stands for "beyond all measure".
 _LARGEST_LOG = 700.0
@@ -264,7 +263,7 @@ class Comparison(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     # The figures were looked at more than once, and p and intervals hold in spite of that.
     sequential: bool = False
     # `baseline_value`, `contender_value`: geometric means over forks, in the metric's unit; None without
-    # any. With several index builds, over the geometric means of the builds. Arithmetic where there is a
+    # any. Where index builds or runs count, over the geometric means of these. Arithmetic where there is a
     # difference.
     baseline_value: float | None = None
     contender_value: float | None = None
@@ -288,11 +287,11 @@ class Comparison(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     cv_baseline_percent: float | None = None
     cv_contender_percent: float | None = None
     caveats: tuple[Caveat, ...] = ()
-    # What intervals and p-values count: forks, or index builds where there are several.
-    replicate: Replicate = "fork"
-    # `builds_baseline`, `builds_contender`: index builds that have a fork with a value; 0 when forks count.
-    builds_baseline: int = 0
-    builds_contender: int = 0
+    # What intervals and p-values count: forks, index builds where there are several, runs where those are.
+    replicate: caveat.Replicate = "fork"
+    # `units_baseline`, `units_contender`: builds or runs that have a fork with a value; 0 when forks count.
+    units_baseline: int = 0
+    units_contender: int = 0
     # A verdict that is not to be quoted: a side had not settled, or has fewer than five forks.
     provisional: bool = False
     # What readers are told: the change in percent, or the difference. The verdict goes by the change, which
@@ -310,10 +309,10 @@ class Comparison(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def replicates(self) -> tuple[int, int]:
-        """How many values of each side the interval rests on: forks, or index builds."""
-        if self.replicate == "build":
-            return self.builds_baseline, self.builds_contender
-        return self.n_baseline, self.n_contender
+        """How many values of each side the interval rests on: forks, index builds or runs."""
+        if self.replicate == "fork":
+            return self.n_baseline, self.n_contender
+        return self.units_baseline, self.units_contender
 
     @property
     def gapped(self) -> bool:
@@ -348,7 +347,8 @@ def compare(  # noqa: PLR0913 - what was declared about two sides, by name
     metric: str = "",
     baseline: str = "baseline",
     contender: str = "contender",
-    builds: tuple[Sequence[int], Sequence[int]] | None = None,
+    replicate: caveat.Replicate = "fork",
+    units: tuple[Sequence[int], Sequence[int]] = ((), ()),
     sequential: bool = False,
     additive: bool = False,
     signed: bool = False,
@@ -369,8 +369,9 @@ def compare(  # noqa: PLR0913 - what was declared about two sides, by name
         metric: machine name.
         baseline: name of the first variant.
         contender: name of the second.
-        builds: the index build of each value, by side, where the build is the unit of replication: then means
-            over the forks of a build are compared. Alike on both sides when paired. None to compare forks.
+        replicate: the unit of replication; of builds and runs, means over their forks are compared.
+        units: the number of the build or run of each value, by side; the same on both sides when paired.
+            Not used where forks are compared.
         sequential: whether the figures were looked at more than once.
         additive: whether values may be 0: then the effect is that of arithmetic means, by `Ratio`, and there
             is a difference.
@@ -409,14 +410,14 @@ def compare(  # noqa: PLR0913 - what was declared about two sides, by name
             if side.missing and side.forks
         ),
     )
-    if builds is None:
+    if replicate == "fork":
         return judge(_tested(blank, left.points, right.points, additive=additive, signed=signed))
-    nests = [side.nested(numbers) for side, numbers in zip((left, right), builds, strict=True)]
+    nests = [side.nested(numbers) for side, numbers in zip((left, right), units, strict=True)]
     blank = msgspec.structs.replace(
         blank,
-        replicate="build",
-        builds_baseline=len(nests[0].forks),
-        builds_contender=len(nests[1].forks),
+        replicate=replicate,
+        units_baseline=len(nests[0].forks),
+        units_contender=len(nests[1].forks),
         baseline_value=nests[0].value,
         contender_value=nests[1].value,
     )
@@ -514,8 +515,7 @@ def _tested(
     fewest = min(baseline.size, contender.size)
     if fewest == 1:
         sides = {blank.baseline: baseline.size, blank.contender: contender.size}
-        alone = caveat.single_build if blank.replicate == "build" else caveat.single_fork
-        return _doubting(blank, alone(sides))
+        return _doubting(blank, caveat.single(blank.replicate, sides))
     if additive:
         ratio = Ratio.of(baseline, contender, paired=blank.paired, sequential=blank.sequential)
         tested = None if ratio is None else _on_values(blank, ratio, signed=signed)
@@ -617,8 +617,7 @@ def _p_of_zeros(blank: Comparison, baseline: Floats, contender: Floats) -> float
 def _doubting_few(tested: Comparison, fewest: int) -> Comparison:
     if fewest >= FORKS_FOR_VERDICT:
         return tested
-    few = caveat.few_builds if tested.replicate == "build" else caveat.few_forks
-    return _doubting(tested, few(fewest, FORKS_FOR_VERDICT))
+    return _doubting(tested, caveat.few(tested.replicate, fewest, FORKS_FOR_VERDICT))
 
 
 def _testable(comparison: Comparison) -> bool:

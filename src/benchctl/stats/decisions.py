@@ -52,9 +52,10 @@ def gate(analysis: Analysis) -> GateResult:
     if analysis.method != "holm":
         raise ValueError(f"a gate needs Holm's adjustment, not {analysis.method}")
     regressions: list[str] = []
-    trials = [doubt.text for doubt in analysis.caveats if doubt.code == "test-mode"]
-    if trials:
-        return GateResult("inconclusive", tuple(trials))
+    undecided = [doubt.text for doubt in analysis.caveats if doubt.code in {"test-mode", "few-runs"}]
+    unlike = [doubt.text for doubt in analysis.caveats if doubt.code == "unlike"]
+    if undecided:
+        return GateResult("inconclusive", (*undecided, *unlike), bool(unlike))
     doubts = [doubt.text for doubt in analysis.caveats if doubt.code in {"failed-forks", "unfinished"}]
     counts: Counter[str] = Counter()
     for row, comparison, outcome, reason in outcomes(analysis):
@@ -63,7 +64,6 @@ def gate(analysis: Analysis) -> GateResult:
         else:
             told = regressions if outcome == "regression" else doubts
             told.append(f"{_name(analysis, row, comparison)}: {reason}")
-    unlike = [doubt.text for doubt in analysis.caveats if doubt.code == "unlike"]
     notes = (*_left_out(analysis), *unlike)
     if regressions:
         return GateResult("regression", (*regressions, *doubts, *notes), bool(unlike))
@@ -146,6 +146,7 @@ WITHOUT_VERDICT = frozenset(
         "driver-limited",
         "few-builds",
         "few-forks",
+        "few-runs",
         "hits-changed",
         "lower-bound",
         "missing-values",
@@ -154,6 +155,7 @@ WITHOUT_VERDICT = frozenset(
         "saturated",
         "single-build",
         "single-fork",
+        "single-run",
         "unlike-units",
         "unsupported",
     }

@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from statistics import NormalDist
+from types import MappingProxyType
 from typing import Annotated, Final
 
 import msgspec
@@ -411,10 +412,13 @@ Builds = Mapping[str, Sequence[IndexFacts]]
 """Index builds by label."""
 
 
-def builds_as_forks(plan: Plan, builds: Builds) -> tuple[Plan, dict[str, list[ForkRecord]]]:
+def builds_as_forks(
+    plan: Plan, builds: Builds, runs: Mapping[str, Sequence[int]] = MappingProxyType({})
+) -> tuple[Plan, dict[str, list[ForkRecord]]]:
     """Return the plan with index builds as its last challenge, and these by label, a fork and a block each.
 
-    Fields are those that all builds of all sides tell, unless they are less than a hundredth of each index.
+    Fields are those that all builds of all sides have, unless they are less than a hundredth of each index.
+    Where runs are the unit, `runs` has the number of each build's run.
     """
     every = [facts for group in builds.values() for facts in group]
     fields = [
@@ -429,7 +433,7 @@ def builds_as_forks(plan: Plan, builds: Builds) -> tuple[Plan, dict[str, list[Fo
         label: [
             msgspec.structs.replace(
                 ForkRecord.of_figures(label, number, tuple(_build_summaries(facts, place, fields))),
-                index_build=number,
+                index_build=runs[label][number] if runs else number,
             )
             for number, facts in enumerate(group)
         ]

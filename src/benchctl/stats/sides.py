@@ -1,4 +1,4 @@
-"""Two variants in one task and metric, compared over forks or builds."""
+"""Two variants in one task and metric, compared over forks, index builds or runs."""
 
 from collections.abc import Sequence
 
@@ -6,7 +6,7 @@ import msgspec
 
 from benchctl.results.model import ForkRecord
 from benchctl.stats import caveat
-from benchctl.stats.caveat import Caveat
+from benchctl.stats.caveat import Caveat, Replicate
 from benchctl.stats.compare import Comparison, Series, compare
 from benchctl.stats.metrics import ForkSummaries, Metric, fork_values
 
@@ -17,7 +17,7 @@ class Side(msgspec.Struct, frozen=True):
     label: str
     blocks: tuple[int, ...]
     values: tuple[float, ...]  # one a fork, in the metric's unit; NaN where the fork has none
-    builds: tuple[int, ...]
+    units: tuple[int, ...]  # the index build, or run, of each
     additive: bool = False
     signed: bool = False  # whether values may be below 0
 
@@ -29,7 +29,7 @@ class Side(msgspec.Struct, frozen=True):
             blocks=tuple(block for block, _ in found),
             values=tuple(fork_values(metric, found)),
             additive=metric.additive,
-            builds=tuple(fork.index_build for fork in forks),
+            units=tuple(fork.index_build for fork in forks),
         )
 
     def within(self, blocks: Sequence[int]) -> "Side":
@@ -39,17 +39,17 @@ class Side(msgspec.Struct, frozen=True):
             self,
             blocks=tuple(blocks),
             values=tuple(self.values[place] for place in places),
-            builds=tuple(self.builds[place] for place in places),
+            units=tuple(self.units[place] for place in places),
         )
 
-    def build_figures(self) -> dict[str, object]:
-        """Return what `Figures` has of index builds: each fork's, the mean over them, and the two spreads."""
-        found = Series.of(self.values, additive=self.additive, signed=self.signed).nested(self.builds)
+    def unit_figures(self) -> dict[str, object]:
+        """Return what `Figures` has of units: each fork's, the mean over them, and the two spreads."""
+        found = Series.of(self.values, additive=self.additive, signed=self.signed).nested(self.units)
         return {
-            "builds": self.builds,
+            "units": self.units,
             "value": found.value,
-            "between_builds_percent": _spread_percent(found.between_sd),
-            "within_builds_percent": _spread_percent(found.within_sd),
+            "between_units_percent": _spread_percent(found.between_sd),
+            "within_units_percent": _spread_percent(found.within_sd),
         }
 
 
@@ -60,14 +60,14 @@ def compare_sides(
     *,
     paired: bool,
     judged: bool,
-    by_build: bool,
+    replicate: Replicate,
     sequential: bool = False,
 ) -> Comparison:
     """Compare two variants.
 
-    `paired` uses the differences within the blocks that both finished; `by_build`, the build is the unit,
-    and paired are builds of one number, which share their blocks: the mean of the differences in them.
-    Without `judged` there is no verdict.
+    `paired` uses the differences within the blocks that both finished. Where builds or runs are the unit,
+    paired are those of one number, which share their blocks: the mean of the differences in them. Without
+    `judged` there is no verdict.
     """
     alone: list[Caveat] = []
     if paired:
@@ -78,7 +78,6 @@ def compare_sides(
             if len(side.blocks) > len(common)
         ]
         baseline, contender = baseline.within(common), contender.within(common)
-    numbers = (baseline.builds, baseline.builds if paired else contender.builds)
     plain = compare(
         baseline.values,
         contender.values,
@@ -89,7 +88,8 @@ def compare_sides(
         metric=metric.key,
         baseline=baseline.label,
         contender=contender.label,
-        builds=numbers if by_build else None,
+        replicate=replicate,
+        units=(baseline.units, baseline.units if paired else contender.units),
         sequential=sequential,
         additive=metric.additive,
         signed=baseline.signed or contender.signed,

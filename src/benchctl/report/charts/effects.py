@@ -312,7 +312,7 @@ def _mean(place: int, row: Row, side: Figures, value: float) -> go.Scatter:
 def _own_interval(row: Row, side: Figures) -> tuple[float, float] | None:
     return own_interval(
         side.values,
-        side.builds,
+        side.units,
         additive=metric_of(row.metric).additive
         or any(one.compared_as == "difference" for one in row.comparisons),
     )

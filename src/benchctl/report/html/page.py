@@ -41,7 +41,7 @@ from benchctl.report.planning import planning_lines
 from benchctl.report.profile import profile_grids
 from benchctl.report.sweep import all_results, verdict
 from benchctl.report.tables import legend
-from benchctl.results.alignment import joined_runs, moved_source
+from benchctl.results.alignment import JoinedRuns
 from benchctl.results.model import RunRecord
 from benchctl.results.plan import Plan
 from benchctl.results.reading import fork_sources
@@ -112,7 +112,7 @@ def comparison_subject(
     records = {record.id: record for _, _, record in sides}
     first = sides[0][2]
     return Subject(
-        title=f"Comparison: {' and '.join(label for label, _, _ in sides)}",
+        title=f"Comparison: {' and '.join(dict.fromkeys(label for label, _, _ in sides))}",
         analysis=analysis,
         records=tuple(records.values()),
         plan=first.plan if len(records) == 1 and first.imported is None else None,
@@ -299,16 +299,16 @@ def comparison_page(
     """Return the page of compared results, from one run or several; `commands` print or make it again."""
     from benchctl.report.charts.requests import sample_charts  # noqa: PLC0415 - see `_analysis_charts`
 
-    sides = selection.sides
-    plan, places = joined_runs({side.label: side.run for side in sides})
+    parts = selection.parts
+    runs = JoinedRuns.of(side.runs for side in selection.sides)
     sources = (
-        moved_source(source, places[side.label])
-        for side in sides
-        for source in fork_sources(archive.folder_of(side.run), side.forks, label=side.label)
+        runs.moved_source(part.run, source)
+        for part in parts
+        for source in fork_sources(archive.folder_of(part.run), part.forks, label=part.label)
     )
-    shapes = run_shapes(plan, sources)
+    shapes = run_shapes(runs.plan, sources)
     return comparison_subject(
-        [(side.label, len(side.forks), side.run) for side in sides],
+        [(part.label, len(part.forks), part.run) for part in parts],
         analysis,
         charts=tuple(sample_charts(shapes, analysis)),
         without_samples=shapes.absent,
