@@ -9,10 +9,10 @@ Then the answer is checked, by questions that cannot change it, only put it into
 there between the two neighbours themselves, and do the points midway on either side behave as a single step
 would have them? A history that goes back and forth between those points is not seen.
 
-Simulated: 400 histories of 64 points with one step of 10 % anywhere, forks with a CV of 5 %, at most 24 pairs
-a question. The step was named in 97.8 % of them, after 85 pairs (median), checks included; in 1.5 % a doubt
-was told besides. In the others it stayed open; another point was never named without a doubt. Without a step,
-99.3 % ended with the first question.
+Simulated: 2,000 histories of 64 points with one step of 10 % anywhere, forks with a CV of 5 %, at most 24
+pairs a question. The step was named in 98.3 % of them, after 83 pairs (median), checks included; in 2.6 % a
+doubt was told besides. In the others it stayed open, and in .1 % another point was named without a doubt.
+Without a step, 98.1 % ended with the first question.
 """
 
 import math

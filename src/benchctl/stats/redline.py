@@ -1,4 +1,8 @@
-"""Steps of red-line searches: whether each met the objective, and the curves that they make."""
+"""Steps of red-line searches: whether each met the objective, and the curves that they make.
+
+A step is judged by the requests of one node, and says nothing of other forks. Each fork's load is one value,
+and variants are compared by these like by any other metric.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
