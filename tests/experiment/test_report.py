@@ -197,11 +197,6 @@ def test_a_verdict_does_not_hide_what_weakens_it(changes: dict[str, Any], words:
     assert f"| {words} |" in table
 
 
-def test_a_scale_near_the_blogs_is_not_mentioned():
-    runs = {name: summarised(run, warmup_samples=200) for name, run in runs_of("fresh", "after").items()}
-    assert "Scale:" not in rendered(blog(), runs, "text")
-
-
 @pytest.mark.parametrize(
     "changes", [{"heap_mb": 4096}, {"segments": 4}, {"restart": "never"}, {"page_cache": "cold"}, {}]
 )

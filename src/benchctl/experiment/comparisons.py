@@ -85,7 +85,6 @@ class ExperimentRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     # Distance from the blog of the side that is further from it; None where no source is compared with.
     scale: ScaleNote | None = None
     caveats: tuple[Caveat, ...] = ()
-    blocked: bool = False  # its runs were declared to be analysed block by block
 
     @property
     def refs(self) -> tuple[TaskRef, ...]:
@@ -378,9 +377,10 @@ def compare_row(
     """
     sides = (_Sum.of(spec.baseline, runs), _Sum.of(spec.contender, runs))
     tasks = [task for side in sides for task in side.tasks]
-    plans = [runs[ref.measurement].plan for ref in spec.refs if ref.measurement in runs]
+    measured = [runs[ref.measurement] for ref in spec.refs if ref.measurement in runs]
     # A red-line is in the unit of what was searched for.
-    searched = (one for plan in plans if plan.redline for one in metrics_in(plan) if one.key == spec.metric)
+    plans = (run.plan for run in measured if run.plan.redline)
+    searched = (one for plan in plans for one in metrics_in(plan) if one.key == spec.metric)
     metric = msgspec.structs.replace(
         next(searched, metric_of(spec.metric))
         .counting(unit_of(task.found for task in tasks))
@@ -388,7 +388,6 @@ def compare_row(
         compared_as=spec.compared_as,
     )
     doubts = list(dict.fromkeys(_doubts(metric, sides, runs, noisy)))
-    measured = [runs[ref.measurement] for ref in spec.refs if ref.measurement in runs]
     blocked = bool(measured) and all(run.plan.paired for run in measured)
     several = several_builds({task.label: task.forks for task in tasks})
     replicate: Replicate = "build" if several else "fork"
@@ -405,7 +404,8 @@ def compare_row(
     comparison = compare_sides(
         metric,
         *(side.side(metric) for side in sides),
-        paired=blocked or same_forks(spec.baseline, spec.contender),
+        # Values of both sides that come from the same node starts are pairs in any case.
+        paired=blocked or bool(forks_of(spec.baseline) & forks_of(spec.contender)),
         judged=_judged(metric, tasks, doubts),
         replicate=replicate,
         sequential=not of_builds and sequential(measured),
@@ -424,13 +424,7 @@ def compare_row(
         missing="; ".join(dict.fromkeys(task.missing for task in tasks if task.missing)),
         scale=_furthest(tasks, runs) if published else None,
         caveats=tuple(doubts),
-        blocked=blocked,
     )
-
-
-def same_forks(baseline: SideRef, contender: SideRef) -> bool:
-    """Return whether values of both sides come from the same node starts: then they are pairs."""
-    return bool(forks_of(baseline) & forks_of(contender))
 
 
 def finished(row: ExperimentRow, comparison: Comparison) -> ExperimentRow:

@@ -49,7 +49,7 @@ from benchctl.stats.doubts import APART, WITHHOLDING
 from benchctl.stats.metrics import THROUGHPUT, ForkSummaries, collect, fork_values, task_at, unit_of
 from benchctl.stats.scale import rounded_ratio
 
-NOTABLE_SCALE = 10.0
+_NOTABLE_SCALE = 10.0
 """So many times fewer document visits than in the blog are a doubt."""
 
 # Expectations: what follows from the verdicts of their comparisons, and nothing else.
@@ -372,7 +372,7 @@ def _caveats(
     if any(off.values()):
         yield _disturbed(off, sum(len(group) for group in forks.values()))
     furthest = max((row.scale.ratio for row in rows if row.scale is not None), default=0.0)
-    if furthest >= NOTABLE_SCALE:
+    if furthest >= _NOTABLE_SCALE:
         yield caveat.small_scale(rounded_ratio(furthest))
     if any(doubt.code in APART for row in rows for doubt in row.caveats):
         yield caveat.bimodal_interval()

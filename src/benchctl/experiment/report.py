@@ -22,7 +22,7 @@ from benchctl.experiment.comparisons import (
     Outcome,
     SiteResult,
 )
-from benchctl.experiment.judge import FORKS_FOR_OUTCOME, NOTABLE_SCALE
+from benchctl.experiment.judge import FORKS_FOR_OUTCOME
 from benchctl.experiment.record import (
     CallSite,
     ExperimentRecord,
@@ -428,18 +428,6 @@ def run_lines(record: ExperimentRecord) -> Iterator[str]:
         yield f"{one.name:<{width}}  {shown}"
 
 
-def _scale_lines(analysis: ExperimentAnalysis) -> Iterator[str]:
-    """Return rows far below the blog's scale; those of the same distance together."""
-    grouped: dict[str, dict[str, None]] = {}
-    for row in analysis.rows:
-        if row.scale is not None and row.scale.ratio >= NOTABLE_SCALE:
-            refs = [one.ref for side in (row.baseline, row.contender) for one in terms_of(side)]
-            tasks = {f"{one.measurement}/{one.task}": None for one in refs}
-            grouped.setdefault(row.scale.text, {}).update(tasks)
-    for text, tasks in grouped.items():
-        yield f"Scale: {text}: {', '.join(tasks)}"
-
-
 def _legend(analysis: ExperimentAnalysis) -> Iterator[str]:
     yield (
         "Values: geometric means over forks. Diff %: second column over the first, minus one; the verdict "
@@ -612,7 +600,6 @@ def _text(record: ExperimentRecord, runs: _Runs, analysis: ExperimentAnalysis, w
         blocks.append(lines(*filter(None, [part.lead])))
         blocks.append(render_page([part.table], part.lines, width))
     blocks.append(render_page([], _legend(analysis), width, notes=notes))
-    blocks.append(lines(*_scale_lines(analysis)))
     blocks.append(_listed("How sides differ:", _difference_lines(runs, analysis), width))
     blocks.append(_listed("Runs:", run_lines(record), width))
     return "\n".join(block for block in blocks if block)
@@ -634,7 +621,6 @@ def _markdown(record: ExperimentRecord, runs: _Runs, analysis: ExperimentAnalysi
         parts += [escaped(part.lead), grid_table(part.table), _items(part.lines)]
     parts.append(_items(_legend(analysis)))
     parts += note_lists(notes)
-    parts.append(_items(_scale_lines(analysis)))
     differences = _items(_difference_lines(runs, analysis))
     parts += ["### How sides differ", differences] if differences else []
     parts += ["### Runs", "\n".join(["```text", *map(visible, run_lines(record)), "```"])]
@@ -688,7 +674,6 @@ def page(
             legend=tuple(_legend(analysis)),
             notes=[doubt.text for doubt in notes.numbered],
             general=[doubt.text for doubt in notes.general],
-            scale=tuple(_scale_lines(analysis)),
             differences=tuple(_difference_lines(runs, analysis)),
             runs="\n".join(run_lines(record)),
             links=links or {},

@@ -274,7 +274,6 @@ class Ratio(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     variances: tuple[float, float]
     shared: float  # covariance of these means, 0 unless they are paired
     difference: Contrast
-    inverted: bool = False  # whether logarithms are those of baseline over contender
 
     @classmethod
     def of(
@@ -333,46 +332,6 @@ class Ratio(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             return max(c / (b + reach), 1.0) if b + reach else 1.0, math.inf
         least = (b + reach) / a if a else 0.0
         return -math.inf, least if 0 < least < 1 else 1.0
-
-    # As `Contrast` has them, of the logarithm.
-
-    @property
-    def estimate(self) -> float:
-        """Natural logarithm; infinite where it has none."""
-        return self._turned(_log(self.ratio or 0.0))
-
-    def interval(self, confidence: float) -> tuple[float, float]:
-        """Low and high, natural logarithms."""
-        low, high = sorted(self._turned(_log(bound)) for bound in self.bounds(confidence))
-        return low, high
-
-    def p_at_most(self, truth: float) -> float:
-        """One-sided: how likely a ratio as low as this one, or lower, would be around `truth`."""
-        found = self.over(math.exp(self._turned(truth)))
-        return found.p_at_least(0.0) if self.inverted else found.p_at_most(0.0)
-
-    def p_at_least(self, truth: float) -> float:
-        """One-sided: how likely a ratio as high as this one, or higher, would be around `truth`."""
-        found = self.over(math.exp(self._turned(truth)))
-        return found.p_at_most(0.0) if self.inverted else found.p_at_least(0.0)
-
-    def foreseen(self, units: int, further: int) -> "Ratio":
-        """As of a contrast."""
-        share = units / (units + further)
-        first, second = self.variances
-        return msgspec.structs.replace(
-            self,
-            variances=(first * share, second * share),
-            shared=self.shared * share,
-            difference=self.difference.foreseen(units, further),
-        )
-
-    def _turned(self, log: float) -> float:
-        return -log if self.inverted else log
-
-
-def _log(ratio: float) -> float:
-    return math.log(ratio) if ratio > 0 else -math.inf
 
 
 def further_forks(units: int, decided: Callable[[int], bool]) -> int | None:
