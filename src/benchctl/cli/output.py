@@ -11,6 +11,7 @@ from benchctl.cli.streams import emit, is_terminal, paint, say, text_height, tex
 from benchctl.report.facts import fact_lines, fact_markdown
 from benchctl.report.formats import Format, render
 from benchctl.report.numbers import counted, visible
+from benchctl.report.planning import command_for_one_run
 from benchctl.report.screen import render_screen
 from benchctl.report.tables import render_part, terminal_report
 from benchctl.results.model import RunRecord
@@ -84,6 +85,7 @@ def print_comparison(
     runs = {record.id for record in records}
     plan = records[0].plan if len(runs) == 1 and records[0].imported is None else None
     origins = [*map(_origin, selection.parts), *selection.remarks] if output_format in FOR_READERS else []
+    together = command_for_one_run(selection) if output_format in FOR_READERS else None
     _print(
         analysis,
         output_format,
@@ -92,10 +94,13 @@ def print_comparison(
         part="all" if verbose else None,
         gate=gate,
         more="the same command with -v",
-        below=len(origins),
+        below=len(origins) + (together is not None),
     )
     for text in origins:
         say(textwrap.fill(visible(text), text_width(), subsequent_indent="  "))
+    if together is not None:
+        text = f"{together.purpose}: {visible(together.line)}"
+        say(textwrap.fill(text, text_width(), subsequent_indent="  ", break_on_hyphens=False))
     if gate is not None and output_format in FOR_READERS:
         say(f"\nGate: {gate.text}")
         for reason in gate.reasons:

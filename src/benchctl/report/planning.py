@@ -14,6 +14,7 @@ from benchctl.report.numbers import documents as shortened
 from benchctl.results.figures import RedlineEnd
 from benchctl.results.model import DEFAULT_FORKS, FORKS_FOR_VERDICT
 from benchctl.results.plan import Plan, RedlineSpec
+from benchctl.results.select import Selection
 from benchctl.spec import MOST_WORKERS
 from benchctl.stats.analysis import Analysis
 from benchctl.stats.compare import DECIDED, FORKS_FOR_QUOTING, UNITS, Comparison
@@ -34,6 +35,25 @@ _ITERATION_GROWTH = 3
 _DOCUMENT_GROWTH = 4
 _LOAD_GROWTH = 4
 _MOST_DOCUMENTS = 4_000_000
+
+
+def command_for_one_run(selection: Selection) -> Command | None:
+    """Return the command that measures sides of one or two runs each in one run; None where there is none.
+
+    There is none where nothing but the run differs, or another tool measured them.
+    """
+    sides = selection.sides
+    apart = len({frozenset(run.id for run in side.runs) for side in sides}) > 1
+    few = min(len(side.runs) for side in sides) < FORKS_FOR_VERDICT
+    if not (apart and few) or any(side.run.imported for side in sides):
+        return None
+    specs = [spec for side in sides for spec in side.run.plan.variants if spec.name == side.variant]
+    if len({spec.name for spec in specs}) < len(specs):
+        specs = [msgspec.structs.replace(spec, name=f"{spec.name}@{spec.version}") for spec in specs]
+    if len({spec.name for spec in specs}) < len(sides):
+        return None
+    plan = msgspec.structs.replace(sides[0].run.plan, variants=tuple(specs), stop=None, test_mode=False)
+    return Command("Measure both in one run", command(plan, forks=max(DEFAULT_FORKS, plan.forks)))
 
 
 def planning_lines(analysis: Analysis, plan: Plan | None) -> list[str | Command]:

@@ -37,7 +37,7 @@ from benchctl.report.html.parts import (
 )
 from benchctl.report.layout import Command, collect_notes, headline
 from benchctl.report.numbers import counted
-from benchctl.report.planning import planning_lines
+from benchctl.report.planning import command_for_one_run, planning_lines
 from benchctl.report.profile import profile_grids
 from benchctl.report.sweep import all_results, verdict
 from benchctl.report.tables import legend
@@ -307,12 +307,13 @@ def comparison_page(
         for source in fork_sources(archive.folder_of(part.run), part.forks, label=part.label)
     )
     shapes = run_shapes(runs.plan, sources)
+    together = command_for_one_run(selection)
     return comparison_subject(
         [(part.label, len(part.forks), part.run) for part in parts],
         analysis,
         charts=tuple(sample_charts(shapes, analysis)),
         without_samples=shapes.absent,
-        commands=tuple(commands),
+        commands=(*commands, *([] if together is None else [together])),
     )
 
 
