@@ -17,7 +17,7 @@ from builders import make_fork
 FORK = make_fork(
     "es",
     2,
-    TaskSummary(0, 0, "range", "range", 10, service_time=Quantiles(1e6, 2.5e6, 3e6, 1e6, 2e6, 3e6)),
+    TaskSummary(0, 0, "range", "range", 10, service_time=Quantiles(1e6, 2.5e6, 3e6)),
     TaskSummary(0, 1, "terms", "terms", unsupported="no such thing"),
     TaskSummary(0, 2, "dead", "dead"),
     wall_s=8.04,
@@ -63,7 +63,7 @@ def test_a_fork_says_what_it_measured():
 
 def test_operations_of_a_node_have_percentiles_and_those_of_jmh_a_mean():
     made = TaskSummary(
-        0, 0, "make", "make", 1, unit="ops", mean_ns=2e6, service_time=Quantiles(2e6, 2e6, 2e6, 2e6, 2e6, 2e6)
+        0, 0, "make", "make", 1, unit="ops", mean_ns=2e6, service_time=Quantiles(2e6, 2e6, 2e6)
     )
     node = make_fork("es", 0, made, wall_s=1.0)
     assert fork_result(msgspec.structs.replace(node, samples="forks/x.parquet")).startswith(

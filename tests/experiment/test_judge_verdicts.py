@@ -158,12 +158,6 @@ class TestDoubts:
         row = first_row(runs)
         assert any(doubt.text.startswith("little warm-up: after/os") for doubt in row.caveats)
 
-    def test_forks_in_two_groups_are_told(self):
-        runs = made_runs(TIMES | {"after": {"es": FAST, "os": (4.0, 4.01, 6.0, 6.01, 6.02)}})
-        found = analyse_experiment(made_record([SLOWER]), runs)
-        assert any(doubt.code == "bimodal" for doubt in found.rows[0].caveats)
-        assert any(doubt.code == "bimodal" for doubt in found.caveats)
-
     def test_answers_that_differ_are_told_where_both_variants_are_compared(self):
         finding = AnswerFinding("range", "os", "es", "different", "hits.total 1 and 2")
         runs = made_runs(TIMES, answers=AnswerCheck(("range",), {}, (finding,)))
@@ -183,14 +177,14 @@ class TestDoubts:
             ({"lacking_warmup": 500}, {}, {}),
             ({"failures": {"http": 3}}, {}, {}),
             ({}, {}, {"page_cache": "cold", "warmup_challenges": (Challenge("w", (Task("range"),)),)}),
-            ({"took": Quantiles(*[0.0] * 6)}, {}, {}),
+            ({"took": Quantiles(*[0.0] * 3)}, {}, {}),
         ],
     )
     @pytest.mark.parametrize("name", ["throughput", "took_p90"])
     def test_a_run_and_an_experiment_doubt_the_same_task_alike(
         self, summaries: dict[str, Any], forks: dict[str, Any], plan: dict[str, Any], name: str
     ):
-        took = {"took": Quantiles(*[5e6] * 6)}
+        took = {"took": Quantiles(*[5e6] * 3)}
         run = resummarised(made_runs({"fresh": {"es": FAST, "os": SLOW}})["fresh"], **took | summaries)
         if "took" in summaries:  # 0 in one fork of five alone: the others have a spread without it
             run = msgspec.structs.replace(run, forks=(run.forks[0], *resummarised(run, **took).forks[1:]))
@@ -241,13 +235,6 @@ class TestDoubts:
         row = first_row(runs)
         assert "unlike-units" in {doubt.code for doubt in row.caveats}
         assert row.comparison.verdict == "n/a"
-
-    def test_a_percentile_of_fewer_requests_than_the_other_sides_is_told(self):
-        runs = {name: resummarised(run, samples=40) for name, run in made_runs(TIMES).items()}
-        runs["after"] = resummarised(runs["after"], samples=80)
-        row = first_row(runs, msgspec.structs.replace(SLOWER, metric="service_time_p90"))
-        assert "few-samples" in {doubt.code for doubt in row.caveats}
-        assert row.comparison.verdict == "insufficient"
 
     def test_a_throttled_task_has_no_verdict_in_throughput(self):
         plan = made_plan(Challenge("c", (Task("range", iterations=300, target_throughput=2.0),)))

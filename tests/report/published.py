@@ -153,7 +153,7 @@ def _deviation(percent: float, jvm: int, jvms: int) -> float:
 def _summary(place: int, label: str, value: float, *, in_ms: bool = False) -> TaskSummary:
     changes: dict[str, Any] = {"task": place, "samples": 100}
     if in_ms:
-        changes["service_time"] = Quantiles(*[value * NS_PER_MS] * 6)
+        changes["service_time"] = Quantiles(*[value * NS_PER_MS] * 3)
     else:
         changes["throughput_per_s"] = value
     return make_summary(label, 1000.0, **changes)

@@ -24,7 +24,7 @@ from benchctl.track.model import Challenge, Task
 from builders import make_fork, make_plan, make_record, make_summary
 
 MS = 1e6
-TOOK = Quantiles(2 * MS, 3 * MS, 4 * MS, 0, 0, 0)
+TOOK = Quantiles(2 * MS, 3 * MS, 4 * MS)
 
 
 def analysed(build: Callable[..., RunRecord], **changes: object) -> Analysis:
@@ -64,7 +64,7 @@ def test_only_details_show_them(build: Callable[..., RunRecord]):
 
 
 def test_a_batch_has_a_line_for_every_search(build: Callable[..., RunRecord]):
-    half = Quantiles(MS, 1.5 * MS, 2 * MS, 0, 0, 0)
+    half = Quantiles(MS, 1.5 * MS, 2 * MS)
     grid = times_grid(analysed(build, took=TOOK, took_sum=TOOK, took_parts=(half, TOOK)))
     assert grid is not None
     assert grid.titles == ("Operation", "Variant", "took", "took sum", "service")

@@ -15,7 +15,7 @@ from benchctl.stats.caveat import Caveat, not_steady, small_scale
 from benchctl.stats.history import History, Match, Noise, kind_of
 from benchctl.stats.metrics import SERVICE_TIME, THROUGHPUT, metric
 from benchctl.track.model import Challenge, Task
-from builders import ES, OS, make_plan
+from builders import ES, OS, make_plan, of_requests
 from redlines import SEARCH, make_point, redline_fork, redline_plan
 from sweeps import swept_record
 
@@ -42,7 +42,7 @@ def test_more_forks_are_proposed(build: Callable[..., RunRecord], forks: int, nu
 def test_more_iterations_only_where_they_would_help(build: Callable[..., RunRecord]):
     settled = build()
     assert "iterations=300 " in proposed(analyse_run(settled), settled.plan)
-    few = build(edit=lambda summary, *_: msgspec.structs.replace(summary, samples=50))
+    few = build(edit=lambda summary, *_: of_requests(summary, 20))
     assert "iterations=900 " in proposed(analyse_run(few), few.plan)
 
 

@@ -16,13 +16,14 @@ from benchctl.stats.analyse import analyse_run
 from benchctl.stats.analysis import Analysis
 from benchctl.stats.caveat import node_lost
 from benchctl.stats.metrics import metric
+from builders import of_requests
 from report.conftest import complete_record
 
 MORE = "benchctl show 20260101-000000-big5rangedebug-abcd -v"
 
 
 def cold(summary: TaskSummary, _variant: str, block: int) -> TaskSummary:
-    return msgspec.structs.replace(summary, samples=10, drift=-0.5 - 0.001 * block)
+    return msgspec.structs.replace(of_requests(summary, 10), drift=-0.5 - 0.001 * block)
 
 
 def of_tasks(count: int) -> Analysis:

@@ -14,6 +14,7 @@ from benchctl.results.model import RunRecord
 from benchctl.results.plan import StopSpec
 from benchctl.stats.analyse import analyse, analyse_run
 from benchctl.stats.compare import Verdict
+from builders import of_requests
 
 
 def difficult(summary: TaskSummary, variant: str, block: int):
@@ -22,7 +23,7 @@ def difficult(summary: TaskSummary, variant: str, block: int):
         factor = 1 + 0.1 * ((block * 3 + len(variant)) % 5)
         return msgspec.structs.replace(summary, throughput_per_s=summary.throughput_per_s * factor)
     if summary.label == "range":
-        return msgspec.structs.replace(summary, samples=10, drift=-0.3 - 0.001 * block)
+        return msgspec.structs.replace(of_requests(summary, 10), drift=-0.3 - 0.001 * block)
     if variant == "os":
         return msgspec.structs.replace(
             summary, samples=0, throughput_per_s=None, service_time=None, unsupported="unknown aggregation"

@@ -116,7 +116,7 @@ def test_a_rate_is_a_second_and_sampled_times_have_quantiles():
     assert (rate.throughput_per_s, rate.mean_ns, rate.unit) == (2000.0, None, "ops")
     found = figures_of(0, "sum", one("sample", "us/op", rawDataHistogram=[[[[1.0, 30], [4.0, 70]]]]))
     assert found.service_time is not None
-    assert (found.samples, found.service_time.p90, found.service_time.linear_p99) == (100, 4000.0, 4000.0)
+    assert (found.samples, found.service_time.p90, found.service_time.p99) == (100, 4000.0, 4000.0)
 
 
 def test_what_a_profiler_says_of_allocation_is_a_figure_and_nonsense_is_none():

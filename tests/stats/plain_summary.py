@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.stats.mstats import hdquantiles
+from scipy.stats import beta
 
 from benchctl.results.figures import Quantiles
 from benchctl.results.samples import Columns, Outcome, select
@@ -31,20 +31,23 @@ def plain_summary(samples: Columns, *, throttled: bool) -> dict[str, Any]:
         opens_ns = measured["intended_ns" if throttled else "start_ns"].min()
         window_ns = int(measured["end_ns"].max() - opens_ns)
     failed = measured["outcome"][measured["outcome"] != Outcome.OK].tolist()
+    retries = int((sent["attempt"] > 0).sum())
+    lost = max(0, len(failed) - retries)
+    lost_pages = int(((sent["part"] > 0) & (sent["outcome"] != Outcome.OK)).sum())
     agreed = len(set(ok["hits"].tolist())) == 1 and ok["hits"][0] >= 0
     return {
         "samples": n,
         "warmup_samples": int(whole["warmup"].sum()),
         "cancelled": int(((samples["part"] == 0) & (samples["outcome"] == Outcome.CANCELLED)).sum()),
-        "retries": int((sent["attempt"] > 0).sum()),
+        "retries": retries,
         "failures": {Outcome(code).name.lower(): failed.count(code) for code in sorted(set(failed))},
         "throughput_per_s": int(ok["weight"].sum()) * 1e9 / window_ns if window_ns else None,
-        "service_time": plain_quantiles(service_ns),
-        "latency": plain_quantiles(ok["end_ns"] - ok["intended_ns"]) if throttled else None,
-        "took": plain_quantiles(ok["took_ms"][ok["took_ms"] >= 0].astype(np.int64) * 1_000_000),
-        "processing_time": plain_quantiles(ok["processing_ns"][ok["processing_ns"] > 0]),
-        "first_byte": plain_quantiles(ok["first_byte_ns"][ok["first_byte_ns"] > 0]),
-        "pages": plain_quantiles((sent["end_ns"] - sent["start_ns"])[page]),
+        "service_time": plain_quantiles(service_ns, lost),
+        "latency": plain_quantiles(ok["end_ns"] - ok["intended_ns"], lost) if throttled else None,
+        "took": plain_quantiles(ok["took_ms"][ok["took_ms"] >= 0].astype(np.int64) * 1_000_000, lost),
+        "processing_time": plain_quantiles(ok["processing_ns"][ok["processing_ns"] > 0], lost),
+        "first_byte": plain_quantiles(ok["first_byte_ns"][ok["first_byte_ns"] > 0], lost),
+        "pages": plain_quantiles((sent["end_ns"] - sent["start_ns"])[page], lost_pages),
         "mean_ns": float(service_ns.mean()) if n else None,
         "sd_ns": float(service_ns.std(ddof=1)) if n > 1 else None,
         "min_ns": float(service_ns.min()) if n else None,
@@ -82,12 +85,33 @@ def _stalls(ok: Columns, measured: Columns) -> dict[str, float]:
     }
 
 
-def plain_quantiles(values: npt.NDArray[np.int64]) -> Quantiles | None:
-    """Both estimators over every single value."""
+def plain_quantiles(values: npt.NDArray[np.int64], failed: int = 0) -> Quantiles | None:
+    """Both estimators over every single value; failed requests rank above all."""
     if values.size == 0:
         return None
-    smooth = hdquantiles(values, PROBABILITIES) if values.size > 1 else [values[0]] * 3
-    return Quantiles(*(float(value) for value in (*smooth, *np.quantile(values, PROBABILITIES))))
+    estimates = [
+        (_harrell_davis(np.sort(values), failed, share), _log_error(np.sort(values), failed, share))
+        for share in PROBABILITIES
+    ]
+    return Quantiles(*(value for value, _ in estimates), *(error for _, error in estimates))
+
+
+def _harrell_davis(ordered: npt.NDArray[np.int64], failed: int, share: float) -> float | None:
+    n = ordered.size + failed
+    up_to = beta((n + 1) * share, (n + 1) * (1 - share)).cdf(np.arange(n + 1) / n)
+    weights, unknown = np.diff(up_to)[: ordered.size], 1 - up_to[ordered.size]
+    weights[-1] += unknown
+    return float(weights @ ordered) if unknown < 1e-3 else None
+
+
+def _log_error(ordered: npt.NDArray[np.int64], failed: int, share: float) -> float | None:
+    n = ordered.size + failed
+    low, high = n * share - math.sqrt(n * share * (1 - share)), n * share + math.sqrt(n * share * (1 - share))
+    if low <= 0 or high >= ordered.size:
+        return None
+    # The value of rank k stands for the ranks from k - 1 to k.
+    least, most = np.interp([low, high], np.arange(ordered.size) + 0.5, ordered)
+    return math.log(most / least) / 2 if least > 0 else None
 
 
 def _lag1(values: npt.NDArray[np.int64], clients: npt.NDArray[np.int16]) -> float | None:

@@ -49,7 +49,7 @@ def test_two_imports_may_come_from_two_hosts():
 
 
 def test_latency_alone_tells_that_a_task_was_throttled():
-    latency = Quantiles(14e6, 20e6, 30e6, 14e6, 20e6, 30e6)
+    latency = Quantiles(14e6, 20e6, 30e6)
     found = analyse_run(record(latency=latency))
     throughput, _, last = found.rows
     assert last.metric == "latency_p90"

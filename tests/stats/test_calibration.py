@@ -96,7 +96,7 @@ def test_two_states_on_both_sides(calibration: Table, forks: int, fork_sd: float
 @pytest.mark.parametrize("forks", FORKS)
 @pytest.mark.parametrize("slow_share", [0.1, 0.3])
 def test_two_states_on_one_side_are_covered_badly(calibration: Table, forks: int, slow_share: float):
-    """Reported, not gated: a note of the analysis says so whenever the bimodality check fires."""
+    """Reported, not gated: below each table is the share of forks that may have been missed."""
     drawn = noise_means(calibration.repetitions, 0.3, 1000)[0.1][..., :forks]
     generator = seeded(13, forks, slow_share)
     left = drawn[:, 0] + fork_levels(generator, drawn[:, 0].shape, 0.01)

@@ -110,7 +110,7 @@ def test_nothing_measured_never_passes():
 def test_failed_requests_are_no_pass():
     found = gate(analysis((FLAT, FLAT), failures={"rejected": 3}))
     assert found.outcome == "inconclusive"
-    assert "failed requests of os, not in the figures: 15 rejected" in found.reasons[0]
+    assert "in no other value: 15 rejected" in found.reasons[0]
 
 
 def test_requests_that_failed_inside_the_figures_are_no_pass():
@@ -164,13 +164,13 @@ def test_a_quantile_that_is_the_slowest_request_never_passes():
     assert comparison.p_adjusted is None
     (doubt,) = found.rows[0].caveats
     assert doubt.text == (
-        "p99 of es and os rests on 99 requests a fork: with fewer than 100 it is the slowest of them, so "
-        "there is no verdict; it needs 1,000 to be precise"
+        "p99 service time of es and os rests on 99 requests a fork: with fewer than 100 it is the slowest of "
+        "them, so there is no verdict"
     )
     assert gate(found).reasons == (f"os in a, p99 service time: insufficient: {doubt.text}",)
     enough = analysis((FLAT, FLAT), samples=100, metrics=p99)
     assert enough.rows[0].comparisons[0].verdict == "equivalent"
-    assert [one.code for one in enough.rows[0].caveats] == ["few-samples"]
+    assert {one.code for one in enough.rows[0].caveats} == {"few-samples"}
 
 
 def throttled_beside(metrics: Sequence[Metric], *others: Task) -> Analysis:

@@ -60,6 +60,15 @@ def test_recomputed_quantiles_are_those_of_the_summary(rows: int):
         for time in ("took", "first_byte"):
             assert getattr(after, time).more[0.9] == pytest.approx(getattr(before, time).p90, rel=1e-12)
     assert known.summaries[1].latency.more[0.9] == pytest.approx(fork.summaries[1].latency.p90, rel=1e-12)
+    assert known.summaries[1].latency.error_at(0.9) == fork.summaries[1].latency.error_p90
+
+
+def test_failed_requests_rank_above_all_in_further_quantiles():
+    columns = two_tasks()
+    columns["outcome"][:10] = Outcome.TIMEOUT
+    (known, _) = requantiled(fork_of(columns), [columns], (0.9, 0.98)).summaries
+    assert known.service_time.at(0.9) == known.service_time.p90
+    assert known.service_time.at(0.98) is None
 
 
 COLUMNS = two_tasks()

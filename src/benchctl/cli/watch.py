@@ -105,6 +105,8 @@ def fork_result(record: ForkRecord) -> str:
             found = _of_operations(summary)
         elif summary.service_time is None:
             found = "no answer"
+        elif summary.service_time.p90 is None:
+            found = f"{sum(summary.failures.values())} of its requests failed"
         else:
             found = f"{summary.service_time.p90 / 1e6:.2f} ms"
         parts.setdefault(summary.label, []).append(found)

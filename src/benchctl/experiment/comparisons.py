@@ -28,7 +28,7 @@ from benchctl.results.figures import TaskSummary
 from benchctl.results.model import ForkRecord, RunRecord
 from benchctl.results.plan import Plan
 from benchctl.stats import caveat
-from benchctl.stats.analyse import any_bound, settled_tasks, task_doubts, unsteady_nodes
+from benchctl.stats.analyse import any_bound, doubting, settled_tasks, task_doubts, unsteady_nodes
 from benchctl.stats.analysis import Figures
 from benchctl.stats.caveat import Caveat, Replicate
 from benchctl.stats.compare import Comparison, Series, several_builds
@@ -37,7 +37,7 @@ from benchctl.stats.doubts import (
     WITHHOLDING,
     LoadCheck,
     check_load,
-    extreme_doubts,
+    unfit_values,
     unit_doubts,
     unsupported_reason,
 )
@@ -388,6 +388,7 @@ def compare_row(
         compared_as=spec.compared_as,
     )
     doubts = list(dict.fromkeys(_doubts(metric, sides, runs, noisy)))
+    unfit = unfit_values(metric, _by_name(tasks)) if any(task.found for task in tasks) else {}
     blocked = bool(measured) and all(run.plan.paired for run in measured)
     several = several_builds({task.label: task.forks for task in tasks})
     replicate: Replicate = "build" if several else "fork"
@@ -419,7 +420,7 @@ def compare_row(
         unit=metric.unit,
         higher_is_better=metric.higher_is_better,
         figures=(sides[0].figures(metric, replicate), sides[1].figures(metric, replicate)),
-        comparison=_with_extremes(comparison, metric, tasks),
+        comparison=doubting(comparison, unfit.values()),
         published=spec.published,
         missing="; ".join(dict.fromkeys(task.missing for task in tasks if task.missing)),
         scale=_furthest(tasks, runs) if published else None,
@@ -439,12 +440,6 @@ def _judged(metric: Metric, tasks: Sequence[_TaskSide], doubts: list[Caveat]) ->
         return False
     checks = [check for task in tasks if (check := task.doubts_of_load) is not None]
     return not any(check.withholds(metric.figure.name) for check in checks)
-
-
-def _with_extremes(comparison: Comparison, metric: Metric, tasks: Sequence[_TaskSide]) -> Comparison:
-    """Add the doubt that withholds the verdict on a quantile that is a fork's slowest request."""
-    doubts = extreme_doubts(metric, _by_name(tasks)) if any(task.found for task in tasks) else {}
-    return msgspec.structs.replace(comparison, caveats=(*comparison.caveats, *dict.fromkeys(doubts.values())))
 
 
 def _by_name(tasks: Sequence[_TaskSide]) -> dict[str, ForkSummaries]:

@@ -45,7 +45,7 @@ from benchctl.stats.caveat import Caveat
 from benchctl.stats.compare import DECIDED, Comparison, Series, Verdict, adjust, judge
 from benchctl.stats.decisions import WITHOUT_VERDICT
 from benchctl.stats.disturbed import Disturbance, busy_host, disturbances
-from benchctl.stats.doubts import APART, WITHHOLDING
+from benchctl.stats.doubts import WITHHOLDING
 from benchctl.stats.metrics import THROUGHPUT, ForkSummaries, collect, fork_values, task_at, unit_of
 from benchctl.stats.scale import rounded_ratio
 
@@ -374,8 +374,9 @@ def _caveats(
     furthest = max((row.scale.ratio for row in rows if row.scale is not None), default=0.0)
     if furthest >= _NOTABLE_SCALE:
         yield caveat.small_scale(rounded_ratio(furthest))
-    if any(doubt.code in APART for row in rows for doubt in row.caveats):
-        yield caveat.bimodal_interval()
+    fewest = min((len(done) for done in forks.values() if done), default=0)
+    if fewest > 1:
+        yield caveat.missed_states(fewest, "fork")
     measured = dict.fromkeys(label.partition("/")[0] for label, done in forks.items() if done)
     yield from _single_builds(measured, runs)
 

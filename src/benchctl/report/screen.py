@@ -53,7 +53,7 @@ _ABSURD_PERCENT = 10_000
 _WORDS: dict[Verdict, str] = {"inconclusive": "?", "insufficient": "n/a", "n/a": "n/a"}
 # What a row is marked with, most important first, and what that means.
 _MARKS = {
-    "fails": ("requests failed", "and are not in the figures"),
+    "fails": ("requests failed", "percentiles rank them above every response"),
     "elsewhere": ("searches were answered elsewhere", "perhaps by a proxy: the nodes did not count them"),
     "errors": ("errors are in the figures", "the operation ignores their status"),
     "0-hits": ("searches found nothing", "perhaps the index is empty"),
@@ -73,15 +73,13 @@ _MARKS = {
     "drift": ("drifting", "forks changed this way and that while they were measured"),
     "reused": ("index builds from the cache", "a drift of the host is in the difference"),
     "few": (f"fewer than {FORKS_FOR_QUOTING} forks, index builds or runs a side", "too few to be quoted"),
-    "2-mode": ("forks in groups", "often a JIT that lands in two states"),
-    "1-apart": ("one fork apart from all others", "by more than chance and its requests explain"),
     "host": ("noisy host", "its probes stand out around forks whose figures do, too"),
     "coarse": ("counted in steps", "too coarse for a verdict on so little"),
     "gaps": ("values are missing", "the notes say of what"),
     "alike": ("all values are identical", "there is nothing to test with"),
     "units": ("unlike units", "a request of one side counts more than one of another"),
     "short": ("cut short", "tasks ended before all of their requests were sent"),
-    "tail": ("few requests", "the percentile is not precise"),
+    "tail": ("few requests", "their chance is much of what forks differ by"),
     "1-host": ("nodes share this host", "nothing is said about scaling over hosts"),
     "offered": ("throttled", "the rate is what was asked for"),
     "order": ("after other tasks", "the notes say what the nodes had run before"),
@@ -99,9 +97,7 @@ _OF_CAVEATS = {
     "saturated": "saturated",
     "driver-limited": "driver",
     "lower-bound": "bound",
-    "bimodal": "2-mode",
     "coarse": "coarse",
-    "fork-apart": "1-apart",
     "disturbed": "host",
     "missing-values": "gaps",
     "no-spread": "alike",
@@ -212,6 +208,8 @@ def _bottom(analysis: Analysis, plan: Plan | None, width: int, more: str, runs: 
     bottom = (
         [] if analysis.redline is None else [paragraph(one, width) for one in rate_lines(analysis.redline)]
     )
+    missed = (doubt.text for doubt in analysis.caveats if doubt.code == "missed-states")
+    bottom += [paragraph(f"{text[:1].upper()}{text[1:]}", width) for text in missed if analysis.rows]
     following = None if plan is None else next_command(analysis, plan)
     if following is not None:
         line = [*shlex.split(following.line), *([] if runs is None else ["--runs", str(runs)])]

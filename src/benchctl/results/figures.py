@@ -37,18 +37,28 @@ def described_fields(owner: type) -> Mapping[str, tuple[Any, str]]:
 
 
 class Quantiles(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Quantiles of one fork's samples, in nanoseconds: Harrell-Davis, and linear interpolation beside it."""
+    """Quantiles of one fork's samples by Harrell and Davis, in nanoseconds.
 
-    p50: float
-    p90: float
-    p99: float
-    linear_p50: float
-    linear_p90: float
-    linear_p99: float
+    Failed requests rank above all others: a quantile that so many failed for that it has no upper bound is
+    None.
+    """
+
+    p50: float | None
+    p90: float | None
+    p99: float | None
+    # Standard errors of their natural logarithms, from order statistics; None where too few requests lie
+    # beyond, and where another tool measured.
+    error_p50: float | None = None
+    error_p90: float | None = None
+    error_p99: float | None = None
 
     def at(self, probability: float) -> float | None:
-        """Return one of the three by Harrell and Davis, in nanoseconds; None for any other probability."""
+        """Return one of the three, in nanoseconds; None for any other probability."""
         return {0.5: self.p50, 0.9: self.p90, 0.99: self.p99}.get(probability)
+
+    def error_at(self, probability: float) -> float | None:
+        """Return the standard error of its natural logarithm."""
+        return {0.5: self.error_p50, 0.9: self.error_p90, 0.99: self.error_p99}.get(probability)
 
 
 class Course(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
@@ -282,6 +292,11 @@ class TaskSummary(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
         dict[str, dict[str, float]],
         about("node -> meters of it alone, for an operation of all; empty for a single node"),
     ] = {}
+
+    @property
+    def unanswered(self) -> int:
+        """Measured operations that failed for good: a rejected one that was sent again is none."""
+        return max(0, sum(self.failures.values()) - self.retries)
 
     @property
     def costed(self) -> float | None:

@@ -390,7 +390,7 @@ def _quantiles(found: Statistics) -> Quantiles | None:
     )
     if p50 is None or p90 is None or p99 is None:
         return None
-    return Quantiles(p50, p90, p99, p50, p90, p99)
+    return Quantiles(p50, p90, p99)
 
 
 def _ns(found: Statistics, name: str) -> float | None:

@@ -206,7 +206,7 @@ def figures_of(place: int, label: str, entry: JmhEntry, fork: int = 0) -> TaskSu
     quantiles = None
     if not entry.primary_metric.raw_data:
         ranked = [_ranked(values, count * share) * unit_ns for share in (0.5, 0.9, 0.99)]
-        quantiles = Quantiles(*ranked, *ranked)
+        quantiles = Quantiles(*ranked)
     return msgspec.structs.replace(
         blank,
         samples=count,

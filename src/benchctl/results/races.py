@@ -328,7 +328,7 @@ def _percentiles(found: Quantiles | None, samples: int) -> dict[str, Any]:
     if found is None:
         return {}
     known = {"50_0": (found.p50, 2), "90_0": (found.p90, 10), "99_0": (found.p99, 100)}
-    enough = {name: ns / 1e6 for name, (ns, least) in known.items() if samples >= least}
+    enough = {name: ns / 1e6 for name, (ns, least) in known.items() if ns is not None and samples >= least}
     return {**enough, "unit": "ms"}
 
 

@@ -478,7 +478,7 @@ def _summary(outcome: MeasuredTask, still: bool) -> TaskSummary:  # noqa: FBT001
         unsupported=result.unsupported,
         constant=still,
     )
-    took_sum, *took_parts = took_quantiles(result.tooks) or (None,)
+    took_sum, *took_parts = took_quantiles(result.tooks, summary.unanswered) or (None,)
     return msgspec.structs.replace(
         summary,
         hosts=tuple(host_figures(job, result, part) for part in result.hosts if _clients(part)),

@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
@@ -28,7 +28,7 @@ from benchctl.stats.analysis import (
     provisional,
     weaknesses,
 )
-from benchctl.stats.caveat import SAMPLES_FOR_P90, Caveat, Replicate, separate_runs
+from benchctl.stats.caveat import Caveat, Replicate, separate_runs
 from benchctl.stats.compare import Comparison, Series, adjust, several_builds
 from benchctl.stats.cost import Compared, verdict_costs
 from benchctl.stats.disturbed import Disturbance, disturbances, most_stalled
@@ -38,7 +38,6 @@ from benchctl.stats.doubts import (
     check_load,
     cold_doubts,
     driver_rows,
-    extreme_doubts,
     floor_doubts,
     general_doubts,
     hits_apart,
@@ -47,6 +46,7 @@ from benchctl.stats.doubts import (
     node_doubts,
     row_doubts,
     settling_doubts,
+    unfit_values,
     unsupported_reason,
 )
 from benchctl.stats.evidence import evidence_cost, evidence_everywhere
@@ -88,7 +88,7 @@ from benchctl.stats.sweep import ByBlock, SweepAxis, SweepCurve, sweep_curve
 from benchctl.track.model import Task
 
 LEAST_FOR_P90 = 10
-LEAST_FOR_P99 = SAMPLES_FOR_P90
+LEAST_FOR_P99 = 100
 _NS_PER_MS = 1e6
 _SIDES = 2
 
@@ -529,7 +529,7 @@ def _row(  # noqa: PLR0913 - a task and what it is held against, by name
     judged = not any(doubt.code in WITHHOLDING for doubt in caveats)
     judged &= not any(check.withholds(metric.figure.name) for check in checks.values())
     sides = {label: Side.of(metric, label, done[label], forks) for label, forks in found.items()}
-    extremes = extreme_doubts(metric, found)
+    unfit = unfit_values(metric, found)
     return Row(
         schedule=place[0],
         challenge=challenge.name,
@@ -547,7 +547,7 @@ def _row(  # noqa: PLR0913 - a task and what it is held against, by name
             for label, forks in found.items()
         ),
         comparisons=tuple(
-            _doubting(
+            doubting(
                 compare_sides(
                     metric,
                     sides[baseline],
@@ -557,7 +557,7 @@ def _row(  # noqa: PLR0913 - a task and what it is held against, by name
                     replicate=replicate,
                     sequential=sequential,
                 ),
-                extremes,
+                (unfit[label] for label in (baseline, contender) if label in unfit),
             )
             for contender in contenders
         ),
@@ -613,10 +613,13 @@ def task_doubts(
     )
 
 
-def _doubting(comparison: Comparison, doubts: Mapping[str, Caveat]) -> Comparison:
-    """A comparison with the doubts about either side; the verdict follows when p-values are adjusted."""
-    own = [doubts[label] for label in (comparison.baseline, comparison.contender) if label in doubts]
-    return msgspec.structs.replace(comparison, caveats=(*comparison.caveats, *dict.fromkeys(own)))
+def doubting(comparison: Comparison, doubts: Iterable[Caveat]) -> Comparison:
+    """Add doubts about the values of either side; the verdict follows when p-values are adjusted."""
+    own = list(doubts)
+    # That values are missing is told once, by why they are.
+    why = any(doubt.code == "missing-values" for doubt in own)
+    known = [doubt for doubt in comparison.caveats if not (why and doubt.code == "missing-values")]
+    return msgspec.structs.replace(comparison, caveats=(*known, *dict.fromkeys(own)))
 
 
 def settled_tasks(done: Mapping[str, Sequence[ForkRecord]], plan: Plan) -> SettledTasks:
@@ -841,11 +844,17 @@ def _times_row(
         label=known[0][0].label,
         variant=label,
         kind=kind,
-        p50_ms=median(found.p50 for _, found in known) / _NS_PER_MS,
-        p90_ms=median(found.p90 for _, found in known) / _NS_PER_MS if fewest >= LEAST_FOR_P90 else None,
-        p99_ms=median(found.p99 for _, found in known) / _NS_PER_MS if fewest >= LEAST_FOR_P99 else None,
+        p50_ms=_typical_ms([found.p50 for _, found in known]),
+        p90_ms=_typical_ms([found.p90 for _, found in known]) if fewest >= LEAST_FOR_P90 else None,
+        p99_ms=_typical_ms([found.p99 for _, found in known]) if fewest >= LEAST_FOR_P99 else None,
         search=search,
     )
+
+
+def _typical_ms(values_ns: Sequence[float | None]) -> float | None:
+    """Median over forks, ms; None where one has no upper bound."""
+    known = [value for value in values_ns if value is not None]
+    return median(known) / _NS_PER_MS if len(known) == len(values_ns) else None
 
 
 _Curve = tuple[str, int, str, MetricKey, str, str]

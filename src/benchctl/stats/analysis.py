@@ -157,8 +157,9 @@ class TimeRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     label: str
     variant: str
     kind: TimeKind
-    # `p50_ms`, `p90_ms`, `p99_ms`: milliseconds; None where a fork has too few requests for it.
-    p50_ms: float
+    # `p50_ms`, `p90_ms`, `p99_ms`: milliseconds; None where a fork has too few requests for it, or too many
+    # that failed.
+    p50_ms: float | None
     p90_ms: float | None
     p99_ms: float | None
     search: int = 0  # which one of a batch, from 1; 0 for the request

@@ -1,7 +1,7 @@
 """Doubts as data: what weakens a figure, in words that tell the reader what to make of it."""
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import pairwise
 from typing import Literal
 
 import msgspec
@@ -10,7 +10,6 @@ from benchctl.results.model import FORKS_FOR_VERDICT, RunRecord
 
 CaveatCode = Literal[
     "answers-differ",
-    "bimodal",
     "builds",
     "builds-differ",
     "busy-host",
@@ -32,11 +31,11 @@ CaveatCode = Literal[
     "few-forks",
     "few-runs",
     "few-samples",
-    "fork-apart",
     "hits-changed",
     "ignored-errors",
     "imported",
     "lower-bound",
+    "missed-states",
     "missing-values",
     "no-ratio",
     "no-redline",
@@ -68,8 +67,6 @@ CaveatCode = Literal[
     "unsupported",
     "whole-clients",
 ]
-
-SAMPLES_FOR_P90 = 100
 
 
 class Caveat(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -129,21 +126,32 @@ def _alone(counts: Mapping[str, int]) -> str:
     return f"{'a side' if len(alone) == len(counts) else f'of {alone[0]}'} ({listed})"
 
 
-def few_samples(variants: Sequence[str], fewest: int, percentile: str, needed: int) -> Caveat:
-    """A percentile that rests on few requests."""
+def few_samples(variant: str, fewest: int, title: str, error: float, spread: float | None) -> Caveat:
+    """A percentile whose own standard error is a large part of the SD between forks (both of logarithms)."""
+    differing = "" if spread is None else f", and forks differ by {_sd(spread)}"
     return Caveat(
         "few-samples",
-        f"{percentile} of {' and '.join(variants)} rests on {_requests(fewest)} a fork; "
-        f"it needs {needed:,} to be precise",
+        f"{title} of {variant} rests on {_requests(fewest)} a fork: their chance alone is "
+        f"{_sd(error)}{differing}; more requests narrow the interval",
     )
 
 
-def uneven_samples(percentile: str, counts: Mapping[str, int], needed: int) -> Caveat:
+def _sd(log_sd: float) -> str:
+    return f"{100 * math.expm1(log_sd):.2g}%"
+
+
+def uneven_samples(title: str, counts: Mapping[str, int]) -> Caveat:
     """A percentile of so few requests that their number decides on it (variant -> requests a fork)."""
     listed = " and ".join(f"{_requests(count)} of {variant}" for variant, count in counts.items())
+    return Caveat("few-samples", f"{title} rests on {listed} a fork, and depends on their number: no verdict")
+
+
+def unbounded(variant: str, title: str, share: float) -> Caveat:
+    """A value that failed requests leave without an upper bound (largest share of a fork, 0 to 1)."""
     return Caveat(
-        "few-samples",
-        f"{percentile} rests on {listed} a fork, and under {needed:,} it depends on their number: no verdict",
+        "missing-values",
+        f"{title} of {variant} has no upper bound, since up to {100 * share:.2g}% of a fork's requests "
+        "failed: no verdict",
     )
 
 
@@ -170,14 +178,12 @@ def coarse(variants: Sequence[str], title: str, step: str, least: str) -> Caveat
     )
 
 
-def extreme_samples(
-    variants: Sequence[str], fewest: int, percentile: str, needed: int, least: int, extreme: str
-) -> Caveat:
+def extreme_samples(variants: Sequence[str], fewest: int, title: str, least: int, extreme: str) -> Caveat:
     """A percentile that rests on so few requests that it is that of the `slowest` or `fastest`."""
     return Caveat(
         "few-samples",
-        f"{percentile} of {' and '.join(variants)} rests on {_requests(fewest)} a fork: with fewer than "
-        f"{least:,} it is the {extreme} of them, so there is no verdict; it needs {needed:,} to be precise",
+        f"{title} of {' and '.join(variants)} rests on {_requests(fewest)} a fork: with fewer than "
+        f"{least:,} it is the {extreme} of them, so there is no verdict",
     )
 
 
@@ -201,7 +207,11 @@ def failures(variant: str, counts: dict[str, int], reason: str = "", retries: in
         if retries
         else ""
     )
-    return Caveat("failures", f"failed requests of {variant}, not in the figures: {listed}{example}{again}")
+    return Caveat(
+        "failures",
+        f"failed requests of {variant}, ranked above every response in percentiles and in no other value: "
+        f"{listed}{example}{again}",
+    )
 
 
 def ignored_errors(variant: str, ignored: int, measured: int) -> Caveat:
@@ -257,15 +267,11 @@ def nothing_measured(variant: str, warmup_samples: int) -> Caveat:
 
 
 def all_zero(variants: Sequence[str], replicates: int, kind: str) -> Caveat:
-    """Counts and pauses that never happened, in so many forks or builds of a variant.
-
-    What happens in a share of all is missed by n of them with a chance of (1 - share) ** n.
-    """
-    missed = 100 * (1 - 0.05 ** (1 / replicates))
+    """Counts and pauses that never happened, in so many forks or builds of a variant."""
     return Caveat(
         "no-ratio",
         f"0 in every {kind} of {' and '.join(variants)}, so there is no ratio; what happens in "
-        f"{missed:.0f} % of {kind}s or fewer may have been missed",
+        f"{_missed_percent(replicates):.0f} % of {kind}s or fewer may have been missed",
     )
 
 
@@ -370,31 +376,19 @@ def course(variant: str, text: str) -> Caveat:
     return Caveat("course", f"{variant} {text}")
 
 
-def bimodal(variant: str, values: Sequence[float], unit: str, gap_percent: float) -> Caveat:
-    """Forks that land in separate states, or one of them away from all others: of what, it cannot tell."""
-    listed = " ".join(f"{value:.4g}" for value in values)
-    ordered = sorted(values)
-    gaps = [above / below for below, above in pairwise(ordered)]
-    lower = gaps.index(max(gaps)) + 1
-    if min(lower, len(values) - lower) == 1:
-        return Caveat(
-            "fork-apart",
-            f"one fork of {variant} lies {gap_percent:.0f} % apart, more than requests and chance explain: "
-            f"{listed} {unit}",
-        )
-    return Caveat(
-        "bimodal",
-        f"forks of {variant} lie in separate groups, {gap_percent:.0f} % apart: {listed} {unit}",
-    )
+def missed_states(replicates: int, kind: str) -> Caveat:
+    """Return what so many forks or builds may not have shown, such as a JIT that rarely lands elsewhere.
+
+    An interval fails exactly where a rare state was not drawn, so that no data can say so.
+    """
+    share = _missed_percent(replicates)
+    text = f"with {replicates} {kind}s a side, a state of up to {share:.0f}% of {kind}s may have been missed"
+    return Caveat("missed-states", text)
 
 
-def bimodal_interval() -> Caveat:
-    """Return what separate states do to intervals; said once, however many rows have them."""
-    return Caveat(
-        "bimodal",
-        "where forks are few, and lie in separate groups or one apart, the 95 % interval can cover as little "
-        "as 64 %",
-    )
+def _missed_percent(replicates: int) -> float:
+    """Share of all that so many miss with a chance of 5 %: (1 - share) ** n."""
+    return 100 * (1 - math.pow(0.05, 1 / replicates))
 
 
 def lower_bound(variant: str, text: str, bounded: int, forks: int) -> Caveat:

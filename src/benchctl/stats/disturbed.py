@@ -152,7 +152,7 @@ def stalls(summary: TaskSummary) -> Iterator[Stall]:
     if (share := stalled_share(summary)) > 0:
         count, of = summary.stalled, summary.samples + sum(summary.failures.values())
         yield Stall(_took(f"{count:,} of {of:,} requests took", summary.stalled_s, share), share)
-    usual_ns = 0.0 if summary.service_time is None else summary.service_time.p50
+    usual_ns = (None if summary.service_time is None else summary.service_time.p50) or 0.0
     lag_s = (driver.lag_max_ns or 0) / _NS_PER_S
     paused = _stall("benchctl paused between requests for", lag_s, driver.window_s)
     own = lag_s > 2 * driver.stopped_s  # else it is what the stop has made of a shorter one

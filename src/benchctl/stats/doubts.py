@@ -3,13 +3,20 @@
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from statistics import median
+from statistics import fmean, median, stdev
 from types import MappingProxyType
 
 import msgspec
-import numpy as np
 
-from benchctl.results.figures import DOCUMENTS, FIGURES, Calibration, DriverFigures, HostFigures, TaskSummary
+from benchctl.results.figures import (
+    DOCUMENTS,
+    FIGURES,
+    Calibration,
+    DriverFigures,
+    HostFigures,
+    Quantiles,
+    TaskSummary,
+)
 from benchctl.results.model import AnswerCheck, ForkRecord, IndexFacts, stray_boots
 from benchctl.results.plan import Plan
 from benchctl.stats import caveat
@@ -24,7 +31,6 @@ from benchctl.stats.metrics import (
     Metric,
     collect,
     open_loop,
-    percentile,
     places,
     task_at,
 )
@@ -132,10 +138,9 @@ def near_floor(summaries: Sequence[TaskSummary], calibration: Calibration | None
 
     It is the median over one variant's forks of their medians.
     """
-    middles = [summary.service_time.p50 for summary in summaries if summary.service_time is not None]
-    if calibration is None or not middles:
+    typical_ns = _median([one.service_time.p50 for one in summaries if one.service_time is not None])
+    if calibration is None or typical_ns is None:
         return None
-    typical_ns = median(middles)
     return typical_ns if typical_ns < FLOOR_FACTOR * calibration.error_p50_ns else None
 
 
@@ -209,9 +214,10 @@ def _thinking(known: _Known) -> list[DriverLimit]:
 def _think_share(summary: TaskSummary, driver: DriverFigures) -> float | None:
     if driver.requests >= _REQUESTS_FOR_TAIL:
         return driver.think_share
-    if driver.lag_p50_ns is None or summary.service_time is None:
+    typical_ns = None if summary.service_time is None else summary.service_time.p50
+    if driver.lag_p50_ns is None or typical_ns is None:
         return None
-    return driver.lag_p50_ns / (driver.lag_p50_ns + summary.service_time.p50)
+    return driver.lag_p50_ns / (driver.lag_p50_ns + typical_ns)
 
 
 def _shortfall(known: _Known) -> list[DriverLimit]:
@@ -303,10 +309,12 @@ def _share_kept_up(summary: TaskSummary, target_per_s: float) -> float | None:
 
 
 def _waited(summary: TaskSummary) -> bool:
-    if summary.latency is None or summary.service_time is None:
+    latency_ns, service_ns = (
+        None if times is None else times.p90 for times in (summary.latency, summary.service_time)
+    )
+    if latency_ns is None or service_ns is None:
         return False
-    wait_ns = summary.latency.p90 - summary.service_time.p90
-    return wait_ns > max(_MOST_WAIT_NS, _MOST_WAIT_SHARE * summary.service_time.p90)
+    return latency_ns - service_ns > max(_MOST_WAIT_NS, _MOST_WAIT_SHARE * service_ns)
 
 
 def _driver_row(
@@ -340,9 +348,14 @@ def _median(values: Sequence[float | None]) -> float | None:
 
 # Numbers of requests, and what requests count, that are no farther apart are the same.
 _ALIKE_SAMPLES = 1.1
+_NOTABLE_BIAS = 0.2
+_LARGE_PART = 0.5
+_LEAST_FOR_SPREAD = 3
 _ALIKE_UNITS = 1.01
 _SENT_OF_PLANNED = 0.99
 
+# Means over the requests that succeeded.
+_MEANS = frozenset({"mean", "engine_time", "client_time"})
 _NOTABLE_SCALE = 10.0
 _MEDIAN = 0.5
 
@@ -359,54 +372,6 @@ WITHHOLDING = frozenset(
         "unlike-units",
     }
 )
-APART = frozenset({"bimodal", "fork-apart"})
-"""With these, and few forks, an interval covers less than it says."""
-
-
-_ERRORS = 3.0
-_LEAST_GAP = math.log(1.05)
-_LEAST_FORKS = 3
-# Forks -> largest gap between neighbours, in SDs within the two groups that it makes, which one in twenty
-# samples of a normal distribution exceeds (simulated): some gap is the largest in every sample.
-_ORDINARY_GAPS = {3: 46, 4: 11.7, 5: 7.1, 6: 5.4, 7: 4.5, 8: 3.8, 10: 3.1, 12: 2.7, 15: 2.3, 20: 2.0, 30: 1.7}
-
-
-def separate_groups(values: Sequence[float], relative_error: float) -> float | None:
-    """Return the gap between two groups of forks, when neither noise inside forks nor one spread explains it.
-
-    Args:
-        values: one value a fork; what is not above 0 is not a value.
-        relative_error: standard error of one such value within its fork, as a fraction of it.
-
-    Returns:
-        The gap in percent of its lower end; None when it is under 5 % or 3 standard errors, when one in
-        twenty samples of normal logarithms has such a gap, or there are fewer than three forks.
-    """
-    usable = np.asarray([value for value in values if value > 0], dtype=np.float64)
-    if len(usable) < _LEAST_FORKS:
-        return None
-    logs = np.sort(np.log(usable))
-    gaps = np.diff(logs)
-    split = int(gaps.argmax()) + 1
-    gap = float(gaps[split - 1])
-    within = math.sqrt(sum(float(((side - side.mean()) ** 2).sum()) for side in np.split(logs, [split])))
-    ordinary = float(np.interp(len(logs), [*_ORDINARY_GAPS], [*_ORDINARY_GAPS.values()]))
-    if gap <= max(_LEAST_GAP, _ERRORS * relative_error, ordinary * within / math.sqrt(len(logs) - 2)):
-        return None
-    return 100 * math.expm1(gap)
-
-
-def within_fork_error(summaries: Sequence[TaskSummary]) -> float:
-    """Standard error of a fork's mean service time as a fraction of it, root mean square over forks.
-
-    Infinite when no fork can tell, so that nothing is called a group because of it.
-    """
-    squares = [
-        (summary.sd_ns / summary.mean_ns) ** 2 / summary.effective_samples
-        for summary in summaries
-        if summary.sd_ns is not None and summary.mean_ns and summary.effective_samples
-    ]
-    return math.sqrt(math.fsum(squares) / len(squares)) if squares else math.inf
 
 
 def row_doubts(
@@ -549,8 +514,10 @@ def general_doubts(
     furthest = max((row.scale.ratio for row in rows if row.scale), default=0.0)
     if furthest >= _NOTABLE_SCALE:
         doubts.append(caveat.small_scale(rounded_ratio(furthest)))
-    if any(doubt.code in APART for row in rows for doubt in row.caveats):
-        doubts.append(caveat.bimodal_interval())
+    units = [(min(one.replicates), one.replicate) for row in rows for one in row.comparisons]
+    units = units or [(len(group), "fork") for group in done.values()]
+    if several := [unit for unit in units if unit[0] > 1]:
+        doubts.append(caveat.missed_states(*min(several)))
     return (*doubts, *_builds(done, builds)) if prepared and any(done.values()) else tuple(doubts)
 
 
@@ -595,57 +562,90 @@ def _clocks(metric: Metric, found: Mapping[str, ForkSummaries]) -> Iterator[Cave
 
 
 def _sample_doubts(metric: Metric, found: Mapping[str, ForkSummaries]) -> Iterator[Caveat]:
-    """One sentence for all variants whose forks have equally few requests."""
-    if metric.quantile is None:
-        return
-    for fewest, labels in _few(metric.samples_needed, found).items():
-        if fewest >= metric.samples_least:
-            yield caveat.few_samples(labels, fewest, percentile(metric.quantile), metric.samples_needed)
-    yield from dict.fromkeys(extreme_doubts(metric, found).values())
+    """Yield what is unfit for a verdict, and quantiles whose own error is much of the spread of forks."""
+    unfit = unfit_values(metric, found)
+    yield from dict.fromkeys(unfit.values())
+    for label, forks in found.items():
+        error = _own_error(metric, forks)
+        if label in unfit or error is None or error <= metric.margin / 2:
+            continue
+        spread = _spread([metric.value(summary) for _, summary in forks])
+        if spread is None or error**2 >= _LARGE_PART * spread**2:
+            fewest = min(summary.samples for _, summary in forks if summary.samples)
+            yield caveat.few_samples(label, fewest, metric.title, error, spread)
 
 
-def extreme_doubts(metric: Metric, found: Mapping[str, ForkSummaries]) -> dict[str, Caveat]:
-    """Variants whose quantile is the slowest (or fastest) request of a fork, with a caveat each."""
+def unfit_values(metric: Metric, found: Mapping[str, ForkSummaries]) -> dict[str, Caveat]:
+    """Return the variants whose values get no verdict, for what is in them, with a caveat each.
+
+    Too many requests failed, there were too few for the quantile, or their number is another one than that of
+    the first variant, and decides.
+    """
+    failing = {
+        label: share
+        for label, forks in found.items()
+        if (share := max((_unbounded_share(metric, summary) for _, summary in forks), default=0.0))
+    }
+    doubts = {label: caveat.unbounded(label, metric.title, share) for label, share in failing.items()}
     if metric.quantile is None:
-        return {}
-    doubts = _uneven_doubts(metric, found)
+        return doubts
     extreme = "slowest" if metric.quantile > _MEDIAN else "fastest"
-    name, needed, least = percentile(metric.quantile), metric.samples_needed, metric.samples_least
-    for fewest, labels in _few(least, found).items():
-        doubt = caveat.extreme_samples(labels, fewest, name, needed, least, extreme)
+    first, few = next(iter(found)), dict[int, list[str]]()
+    for label, forks in found.items():
+        fewest = min((summary.samples for _, summary in forks if summary.samples), default=None)
+        if label in doubts or fewest is None:
+            continue
+        if fewest < metric.samples_least:
+            few.setdefault(fewest, []).append(label)
+        elif _uneven(metric, found[first], forks):
+            counts = {name: _typical_samples(found[name]) for name in (first, label)}
+            doubts[label] = caveat.uneven_samples(metric.title, counts)
+    for fewest, labels in few.items():
+        doubt = caveat.extreme_samples(labels, fewest, metric.title, metric.samples_least, extreme)
         doubts |= dict.fromkeys(labels, doubt)
     return doubts
 
 
-def _uneven_doubts(metric: Metric, found: Mapping[str, ForkSummaries]) -> dict[str, Caveat]:
-    """Variants whose few requests are not as many as those of the first one, with a caveat each.
+def _unbounded_share(metric: Metric, summary: TaskSummary) -> float:
+    """Share of a fork's requests that failed, where so many did that its value has no upper bound; else 0.
 
-    The p90 of 20 log-normal requests is estimated up to a sixth higher than that of 1,000.
+    A failed request is slower than all others, nobody knows by how much: so a mean has none if any failed.
     """
-    typical = {
-        label: int(median(counts))
-        for label, forks in found.items()
-        if (counts := [summary.samples for _, summary in forks if summary.samples])
-    }
-    first = next(iter(found))
-    doubts = {}
-    for label in typical:
-        both = {name: typical[name] for name in (first, label) if name in typical}
-        few = min(both.values()) < metric.samples_needed
-        if few and max(both.values()) > _ALIKE_SAMPLES * min(both.values()):
-            name = percentile(metric.quantile or _MEDIAN)
-            doubts[label] = caveat.uneven_samples(name, both, metric.samples_needed)
-    return doubts
+    failed = summary.unanswered
+    bounded = not failed or metric.figure.name not in _MEANS
+    if metric.quantile is not None:
+        times = metric.figure.of(summary)
+        bounded = not isinstance(times, Quantiles) or times.at(metric.quantile) is not None
+    return 0.0 if bounded or not summary.samples else failed / (summary.samples + failed)
 
 
-def _few(needed: int, found: Mapping[str, ForkSummaries]) -> dict[int, list[str]]:
-    """Fewest requests of a fork -> the variants that have so many, if that is less than needed."""
-    few: dict[int, list[str]] = {}
-    for label, forks in found.items():
-        fewest = min((summary.samples for _, summary in forks if summary.samples > 0), default=None)
-        if fewest is not None and fewest < needed:
-            few.setdefault(fewest, []).append(label)
-    return few
+def _uneven(metric: Metric, first: ForkSummaries, other: ForkSummaries) -> bool:
+    """Whether the bias of the estimator, which depends on the number of samples, can differ notably.
+
+    The bias of a logarithm is of the order of its variance: up to three times as much in two-state samples,
+    less in log-normal and exponential ones.
+    """
+    counts = sorted(map(_typical_samples, (first, other)))
+    errors = [_own_error(metric, forks) for forks in (first, other)]
+    if counts[1] <= _ALIKE_SAMPLES * counts[0] or errors[0] is None or errors[1] is None:
+        return False
+    return abs(errors[0] ** 2 - errors[1] ** 2) > _NOTABLE_BIAS * metric.margin
+
+
+def _typical_samples(forks: ForkSummaries) -> int:
+    return int(median([summary.samples for _, summary in forks if summary.samples] or [0]))
+
+
+def _own_error(metric: Metric, forks: ForkSummaries) -> float | None:
+    """Standard error of ln(value) within a fork, root mean square over forks; None where no fork has one."""
+    errors = [error for _, summary in forks if (error := metric.log_error(summary)) is not None]
+    return math.sqrt(fmean(error**2 for error in errors)) if errors else None
+
+
+def _spread(values: Sequence[float | None]) -> float | None:
+    """SD of the logarithms of forks' values; None under three, of which it is hardly known."""
+    logs = [math.log(value) for value in values if value]
+    return stdev(logs) if len(logs) >= _LEAST_FOR_SPREAD else None
 
 
 def _load_doubts(metric: Metric, task: Task, found: Mapping[str, ForkSummaries]) -> Iterator[Caveat]:
@@ -719,20 +719,16 @@ def _value_doubts(metric: Metric, label: str, measured: Sequence[TaskSummary]) -
     if not values and not metric.figure.usual and metric.figure.level != "build":
         asked = bool(metric.figure.target) and any(map(_of_target, measured))
         yield caveat.unknown_figure(label, metric.title, asked=asked)
-    # Whole steps are groups by nature, and so are few pauses.
-    error = metric.error_factor * within_fork_error(measured)
-    gap = None if metric.figure.resolution or metric.figure.additive else separate_groups(values, error)
-    if gap is not None:
-        yield caveat.bimodal(label, [value for value in values if value > 0], metric.unit, gap)
 
 
 def _replay_doubts(label: str, measured: Sequence[TaskSummary]) -> Iterator[Caveat]:
     """Yield answers that claim more time than they took, which those of an engine cannot."""
     for one in measured:
-        if one.driver is None or one.unit != _SEARCHES or one.took is None or one.service_time is None:
+        took_ns, service_ns = (None if times is None else times.p50 for times in (one.took, one.service_time))
+        if one.driver is None or one.unit != _SEARCHES or took_ns is None or service_ns is None:
             continue
-        if one.took.p50 > one.service_time.p50 + _TOOK_ERROR_NS:
-            yield caveat.replayed(label, one.took.p50, one.service_time.p50)
+        if took_ns > service_ns + _TOOK_ERROR_NS:
+            yield caveat.replayed(label, took_ns, service_ns)
             return
 
 

@@ -3,8 +3,6 @@
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cache
-from statistics import NormalDist
 from types import MappingProxyType
 from typing import Annotated, Final
 
@@ -42,9 +40,6 @@ _USUAL_QUANTILE = 0.9
 
 SUMMARISED = (0.5, 0.9, 0.99)
 """The quantiles that every fork's summary holds."""
-
-# Beyond a quantile there should be so many samples before it is precise: 100 for p90, 1,000 for p99.
-_SAMPLES_BEYOND = 10
 
 # Quantiles that differ by less are the same: 0.9 has no exact form in binary.
 _DIGITS = 12
@@ -84,19 +79,6 @@ class Metric(msgspec.Struct, frozen=True):
         return self.figure.additive or self.compared_as != "ratio" or self.zeros
 
     @property
-    def error_factor(self) -> float:
-        """Its within-fork standard error, in units of the mean service time's."""
-        return 1.0 if self.quantile is None else _error_factor(self.quantile)
-
-    @property
-    def samples_needed(self) -> int:
-        """Requests that a fork should have for a precise value; 0 for plain figures."""
-        if self.quantile is None:
-            return 0
-        rarer = min(self.quantile, 1 - self.quantile)
-        return math.ceil(round(_SAMPLES_BEYOND / rarer, _DIGITS - 4))
-
-    @property
     def samples_least(self) -> int:
         """Requests of a fork below which the value is that of the slowest (or fastest) one; 0 for others."""
         if self.quantile is None:
@@ -124,6 +106,13 @@ class Metric(msgspec.Struct, frozen=True):
         value = 0.0 if value_ns is None else float(value_ns / _NS_PER_MS)
         # Of whole steps, the estimator leaves next to nothing where almost all are 0.
         return None if value_ns is None else value if value > self.figure.resolution / 2 else 0.0
+
+    def log_error(self, summary: TaskSummary) -> float | None:
+        """Return the standard error of ln(value) of a quantile within a fork; None where it is not known."""
+        found = self.figure.of(summary)
+        if self.quantile is None or not isinstance(found, Quantiles):
+            return None
+        return found.error_at(self.quantile)
 
     def lacking(self, task: Task, operation: TrackOperation | None = None) -> str:
         """Return why a task of a run of challenges never has a meaningful figure; empty when it does.
@@ -310,13 +299,6 @@ def kept_keys(figure: Figure) -> list[MetricKey]:
     if not figure.quantiles:
         return [figure.name]
     return [metric(figure.name, quantile).key for quantile in SUMMARISED]
-
-
-@cache
-def _error_factor(quantile: float) -> float:
-    """Standard error of a quantile in units of that of the mean, for log-normal samples of a small spread."""
-    normal = NormalDist()
-    return math.sqrt(quantile * (1 - quantile)) / normal.pdf(normal.inv_cdf(quantile))
 
 
 # What a run of challenges is compared by unless something else is asked for.

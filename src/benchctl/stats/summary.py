@@ -248,7 +248,8 @@ def summarise(
     """Summarise one task of one fork.
 
     Only successful measured operations enter the figures; warm-up, failures and what the driver cancelled are
-    counted, never mixed in. The parts of an operation of several requests enter `pages` alone.
+    counted, never mixed in. But failed requests rank above all others in quantiles, which would get better
+    without the slowest ones. The parts of an operation of several requests enter `pages` alone.
 
     Memory is bounded by the size of a chunk, not by their number. Figures are exact nevertheless; only where
     a quantity has more than a million distinct values are its quantiles those of values rounded to a
@@ -284,7 +285,8 @@ def summarise(
         thirds.add(service_ns, ok["start_ns"], ok["client"])
         groups.add(service_ns, ok["start_ns"], ok["client"])
     samples, lag1 = tally.service.size, neighbours.lag1
-    failed, failed_ns, all_ns = tally.failed_beyond(far.ns)
+    failed = max(0, sum(tally.failures.values()) - tally.retries)
+    stalled_failed, failed_ns, all_ns = tally.failed_beyond(far.ns)
     stalled_ns = neighbours.stalled_ns + failed_ns
     hits, hits_exact = tally.agreed_hits()
     hits_least, hits_most = tally.changed_hits() if constant else (None, None)
@@ -301,12 +303,12 @@ def summarise(
         failures={outcome.name.lower(): count for outcome, count in sorted(tally.failures.items())},
         throughput_per_s=tally.throughput_per_s(),
         target_per_s=task.rate_per_s,
-        service_time=quantiles(tally.service),
-        latency=quantiles(tally.latency) if throttled else None,
-        took=quantiles(tally.took),
-        processing_time=quantiles(tally.processing),
-        first_byte=quantiles(tally.first_byte),
-        pages=quantiles(tally.pages),
+        service_time=quantiles(tally.service, failed),
+        latency=quantiles(tally.latency, failed) if throttled else None,
+        took=quantiles(tally.took, failed),
+        processing_time=quantiles(tally.processing, failed),
+        first_byte=quantiles(tally.first_byte, failed),
+        pages=quantiles(tally.pages, tally.failed_pages),
         mean_ns=tally.mean_ns,
         sd_ns=neighbours.sd,
         min_ns=tally.least_ns,
@@ -318,7 +320,7 @@ def summarise(
         hits_exact=hits_exact,
         hits_least=hits_least,
         hits_most=hits_most,
-        stalled=neighbours.stalled + failed,
+        stalled=neighbours.stalled + stalled_failed,
         stalled_s=stalled_ns / _NS_PER_S,
         stalled_share=stalled_ns / all_ns if all_ns else 0.0,
         unsupported=unsupported,
@@ -331,7 +333,7 @@ class _Tally:
 
     def __init__(self, *, throttled: bool) -> None:
         self._throttled = throttled
-        self.warmup = self.cancelled = self.retries = self.ignored_errors = 0
+        self.warmup = self.cancelled = self.retries = self.ignored_errors = self.failed_pages = 0
         self.failures: Counter[Outcome] = Counter()
         self.service, self.latency, self.took = ValueCounts(), ValueCounts(), ValueCounts()
         self.processing, self.first_byte, self.pages = ValueCounts(), ValueCounts(), ValueCounts()
@@ -353,12 +355,14 @@ class _Tally:
         self.cancelled += int((whole & cancelled).sum())
         self.warmup += int((whole & mine["warmup"] & ~cancelled).sum())
         self.retries += int((measured & (mine["attempt"] > 0)).sum())
-        pages = measured & ~whole & (mine["outcome"] == Outcome.OK)
+        succeeded = mine["outcome"] == Outcome.OK
+        pages = measured & ~whole & succeeded
         self.pages.add(mine["end_ns"][pages] - mine["start_ns"][pages])
+        self.failed_pages += int((measured & ~whole & ~succeeded).sum())
         self._add_outcomes(mine, measured & whole)
         if whole.all():
             # An operation of several requests has the status of one of them, such as its clean-up.
-            ok = measured & (mine["outcome"] == Outcome.OK)
+            ok = measured & succeeded
             self.ignored_errors += int((ok & (mine["status"] >= HTTPStatus.BAD_REQUEST)).sum())
         self._add_successes(self.succeeded(mine))
 
@@ -449,13 +453,16 @@ class _Tally:
                 self._hits[exact] = min(least, int(hits.min())), max(most, int(hits.max()))
 
 
-def took_quantiles(tooks: Sequence[Mapping[int, int]]) -> tuple[Quantiles, ...]:
-    """Quantiles of each of several times, in nanoseconds, from milliseconds -> how often."""
+def took_quantiles(tooks: Sequence[Mapping[int, int]], failed: int) -> tuple[Quantiles, ...]:
+    """Quantiles of each of several times, in nanoseconds, from milliseconds -> how often it was measured.
+
+    Requests that `failed` are in none of them.
+    """
     found = []
     for one in tooks:
         times = ValueCounts()
         times.add(np.repeat(np.array([*one]) * _NS_PER_MS, [*one.values()]))
-        found.append(quantiles(times))
+        found.append(quantiles(times, failed))
     return tuple(one for one in found if one is not None)
 
 
