@@ -21,6 +21,7 @@ from benchctl.results.store import RunFolder
 from benchctl.run.bench import Bench
 from benchctl.run.orchestrate import Extras
 from benchctl.stats.analyse import analyse_run
+from benchctl.stats.analysis import Row, reservations
 from benchctl.stats.anytime import FIRST_LOOK
 from benchctl.stats.compare import VERDICT_WORDS, Comparison
 from benchctl.stats.cost import forks_to_verdict
@@ -125,10 +126,11 @@ class Confirmer:
         places = {name: place for place, name in task_names(record.plan).items()}
         judged = []
         for one in findings:
-            comparison = compared.get((*_task(one), one.key.metric))
-            if comparison is None:
+            row = compared.get((*_task(one), one.key.metric))
+            if row is None:
                 judged += _ended([one], "unconfirmed", f"run {record.id} has no figures for it")
                 continue
+            (comparison,) = row.comparisons
             status = status_of(comparison)
             confirmation = Confirmation(
                 run=record.id,
@@ -148,18 +150,18 @@ class Confirmer:
                     one,
                     status=status,
                     direction=comparison.verdict if status == "confirmed" else one.direction,
-                    reason=_reason(comparison),
+                    reason=_reason(comparison, reservations(comparison, row.figures)),
                     confirmation=confirmation,
                 )
             )
         return judged
 
-    def _comparisons(self, record: RunRecord) -> dict[tuple[str, str, str], Comparison]:
+    def _comparisons(self, record: RunRecord) -> dict[tuple[str, str, str], Row]:
         """Return (challenge, task, metric) -> last-good against tonight."""
         names = task_names(record.plan)
         margins = {metric.key: self._margin(metric.key) for metric in metrics_in(record.plan)}
         return {
-            (*names[row.schedule, row.task], row.metric): row.comparisons[0]
+            (*names[row.schedule, row.task], row.metric): row
             for row in analyse_run(record, margins=margins).task_rows
             if row.comparisons
         }
@@ -181,7 +183,7 @@ def status_of(comparison: Comparison) -> FindingStatus:
             return "unconfirmed"
 
 
-def _reason(comparison: Comparison) -> str:
+def _reason(comparison: Comparison, doubts: Iterable[str]) -> str:
     further = forks_to_verdict(comparison)
     forks = f"over {comparison.n_baseline} + {comparison.n_contender} forks"
     effect, low, high = comparison.effect_percent, comparison.low_percent, comparison.high_percent
@@ -189,7 +191,7 @@ def _reason(comparison: Comparison) -> str:
     bounds = "" if low is None else f" ({interval(low, high)})"
     verdict = VERDICT_WORDS.get(comparison.verdict, comparison.verdict)
     if comparison.provisional:
-        verdict = f"{verdict}, provisionally"
+        verdict = f"{verdict}, provisional ({', '.join(doubts)})"
     lack = "" if further is None else f"; about {counted(further, 'further fork')} a side would decide it"
     return f"last-good against tonight: {verdict}, {size}{bounds} {forks}{lack}"
 
