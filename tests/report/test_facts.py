@@ -10,6 +10,7 @@ from benchctl.results.model import (
     AnswerCheck,
     AnswerFinding,
     HostProbe,
+    OtherLoad,
     Pilot,
     PilotFork,
     RunRecord,
@@ -211,6 +212,18 @@ def test_differences_of_variants_that_never_started_are_those_asked_for(build: C
 def test_order_and_seed(record: RunRecord):
     assert "order seed 1" in section(record, "Run")[2]
     assert section(record, "Forks")[0] == "block 0: es, os"
+
+
+def test_forks_beside_which_others_worked_stand_out_and_what_is_unknown_is_said(record: RunRecord):
+    first, second, *rest = record.forks
+    changed = (
+        msgspec.structs.replace(first, others=OtherLoad(2, 0.96, {"python3": 0.9})),
+        msgspec.structs.replace(second, others=None),
+    )
+    lines = section(msgspec.structs.replace(record, forks=(*changed, *rest)), "Forks")
+    assert "fork 0 of es: other processes used 48 % of the CPUs (python3 45 %)" in lines
+    assert "CPU of other processes: unknown for forks of os" in lines
+    assert sum("other processes" in line for line in lines) == 2
 
 
 def test_stray_searches_failed_and_disturbed_forks_stand_out(record: RunRecord):

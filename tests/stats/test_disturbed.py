@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchctl.results.figures import TaskSummary
-from benchctl.results.model import ForkRecord, HostProbe
+from benchctl.results.model import ForkRecord, HostProbe, OtherLoad
 from benchctl.results.samples import Columns, Outcome
-from benchctl.stats.disturbed import Stall, disturbances, large_stalls, stalls
+from benchctl.stats.disturbed import Stall, busy_host, disturbances, large_stalls, stalls
 from benchctl.stats.summary import summarise
 from benchctl.track.model import Task
 from builders import make_driver, make_fork
@@ -19,6 +19,36 @@ from builders import make_driver, make_fork
 
 def probe(cpu_ns: int = 100, memory_ns: int = 100):
     return HostProbe(cpu_ns, memory_ns)
+
+
+@pytest.mark.parametrize(
+    ("used", "told"),
+    [
+        ((0.3, 0.3, 0.1, 0.1), "30 % of the CPUs in 2 of 4 forks (python3 25 %)"),
+        ((0.3, 0.1, 0.1, 0.1), ""),
+        ((0.1, 0.1, 0.1, 0.1), ""),
+        ((None, None, None, 0.3), "30 % of the CPUs in 1 of 1 fork (python3 25 %)"),
+        ((None,), ""),
+    ],
+)
+def test_a_host_that_is_busy_throughout_is_found(used: tuple[float | None, ...], told: str):
+    forks = [
+        make_fork(
+            "es",
+            block,
+            others=None if share is None else OtherLoad(2, 2 * share, {"python3": 2 * share - 0.1}),
+        )
+        for block, share in enumerate(used)
+    ]
+    found = busy_host(forks)
+    assert (found is not None) == bool(told)
+    assert found is None or told in found.text
+
+
+def test_a_busy_host_whose_processes_are_hidden_says_so():
+    found = busy_host([make_fork("es", 0, others=OtherLoad(2, 1.0, {}))])
+    assert found is not None
+    assert "50 % of the CPUs in 1 of 1 fork (of processes that cannot be seen" in found.text
 
 
 def test_a_slow_host_during_one_fork(fork: Callable[..., ForkRecord]):

@@ -108,7 +108,7 @@ def _word(comparison: Comparison) -> str:
 
 
 def _doubt(curve: SweepCurve, law: PowerLaw, *lines: int) -> str:
-    """`?` behind what is not to be quoted: of few blocks, or of points that something weakens."""
+    """`?` behind what is provisional: of few blocks, or of points that something weakens."""
     weak = law.blocks < FORKS_FOR_QUOTING or any(
         _remarks(curve, place, *lines) for place in range(len(curve.axis.labels))
     )
@@ -171,7 +171,7 @@ def verdict(analysis: Analysis) -> str:
 
 
 def _curve_doubts(analysis: Analysis) -> Iterator[str]:
-    """Yield why the curves of one variant are not to be quoted."""
+    """Yield why the curves of one variant are provisional."""
     lines = [line for curve in analysis.curves for line in curve.lines]
     remarks = dict.fromkeys(remark for line in lines for point in line.remarks for remark in point)
     yield from (f"{remark} at some points" for remark in remarks)

@@ -75,7 +75,7 @@ def quotable(comparison: Comparison, sides: Iterable[Figures]) -> bool:
 
 
 def provisional(comparison: Comparison, sides: Iterable[Figures]) -> Comparison:
-    """Mark it if what it decides is not to be quoted."""
+    """Mark it if what it decides is not to be reported."""
     doubtful = comparison.verdict in DECIDED and not quotable(comparison, sides)
     return msgspec.structs.replace(comparison, provisional=doubtful)
 
