@@ -21,7 +21,8 @@ from benchctl.report.listing import pieces
 from benchctl.results.model import RunRecord
 from benchctl.results.plan import VariantSpec
 from benchctl.run.forecast import BOOT_S, FORK_S, REQUEST_S, Indexing, task_s
-from benchctl.stats.inference import mde, sd_of
+from benchctl.stats.forecast import Rule, Spread, least_effect
+from benchctl.stats.inference import sd_of
 from benchctl.track.model import Task
 from builders import make_fork, make_record, make_summary
 from experiment_files import EXPERIMENT, load
@@ -77,7 +78,8 @@ def test_without_history_a_rule_says_what_it_takes_and_nothing_what_it_sees(expe
     assert told.expected_s is None
     assert [one.least for one in told.sights] == [None, None, None]
     assert [cv for cv, _ in told.assumed] == [5, 10, 15]
-    assert told.assumed[1][1] == pytest.approx(math.expm1(mde(3, 3, sd_of(0.1))))
+    expected = least_effect(Spread(sd_of(0.1), math.inf), Rule(0.0, paired=False), 3)
+    assert told.assumed[1][1] == pytest.approx(math.expm1(expected))
     text = "\n".join(estimate_lines(told))
     assert "expected, roughly:" in text
     assert "10 ms a request and million documents are assumed" in text

@@ -7,17 +7,23 @@ import msgspec
 import pytest
 
 from benchctl.report.fork_plan import render_fork_plan
+from benchctl.stats.forecast import Forecast
 from benchctl.stats.metrics import MetricKey
 from benchctl.stats.outlook import SCHEMA_VERSION, ForkPlan, Need, Prospect, Requirement
 from report.html.outline import outline
 
-ASSUMED = (Need(5.0, 18, None), Need(15.0, 148, None))
+
+def need(forks: int, cv_percent: float = 10.0, seconds: float | None = None) -> Need:
+    return Need(cv_percent, Forecast(forks, forks - 10, forks + 20, 100_000, 1.0), seconds)
+
+
+ASSUMED = (need(18, 5.0), need(148, 15.0))
 PILOT = "benchctl run --challenge c --forks 5"
 
 
 def requirement(task: int, label: str, metric: MetricKey, forks: int, contender: str = "os") -> Requirement:
     prospect = Prospect(0, task, label, metric, "es", contender, 0.1, 18.0, "same")
-    return Requirement(prospect, Need(10.0, forks, forks * 36.0), Need(12.5, forks + 20, (forks + 20) * 36.0))
+    return Requirement(prospect, need(forks, seconds=forks * 36.0), 3.0)
 
 
 def fork_plan(*requirements: Requirement, **changes: object) -> ForkPlan:
@@ -42,19 +48,14 @@ KNOWN = fork_plan(requirement(0, "sort", "throughput", 30), requirement(1, "rang
 
 def test_known_spreads_give_forks_and_time():
     assert render_fork_plan(KNOWN, width=100) == (
-        "Forks a side for 5 % (80 % power), from 20 earlier forks on this machine; cautious: with the "
-        "largest\n"
-        "CV that these allow (80 % confidence)\n"
-        "Operation    Metric            CV of forks  Forks a side         Time  Cautious  Cautious time\n"
-        "──────────────────────────────────────────────────────────────────────────────────────────────\n"
-        "sort         throughput             10.0 %            30  18 min 00 s        50    30 min 00 s\n"
-        "range        p90 service time       10.0 %            69  41 min 24 s        89    53 min 24 s\n"
-        "all of them                                           69  41 min 24 s        89    53 min 24 s\n"
+        "Forks a side for 5 % (80 % power; a range that holds 80 %), from 20 earlier forks on this machine\n"
+        "Operation    Metric            CV of forks   Forks a side         Time\n"
+        "──────────────────────────────────────────────────────────────────────\n"
+        "sort         throughput             10.0 %  30 (20 to 50)  18 min 00 s\n"
+        "range        p90 service time       10.0 %  69 (59 to 89)  41 min 24 s\n"
+        "all of them                                 69 (59 to 89)  41 min 24 s\n"
         "\n"
-        "Found is a difference whose p, taken by itself, is at most 0.05. It takes more forks where several\n"
-        "rows adjust each other's p, and for a verdict of faster or slower: that wants the difference to "
-        "lie\n"
-        "beyond the margin (3 % of throughput, 5 % of times).\n"
+        "Found is faster or slower, with p adjusted for the other rows of the metric.\n"
         "To measure it:\n"
         "  benchctl run --challenge c --forks 69\n"
     )
@@ -72,11 +73,11 @@ def test_cpu_of_the_node_is_offered_where_it_takes_fewer_forks(forks: int, *, of
 def test_without_earlier_runs_the_spreads_are_said_to_be_assumed():
     text = render_fork_plan(fork_plan(earlier_forks=0, runs=(), block_s=None, command=PILOT), width=100)
     assert text == (
-        "Forks a side for 5 % (80 % power) at CVs that are ASSUMED, not measured\n"
-        "Assumed CV  Forks a side\n"
-        "────────────────────────\n"
-        "     5.0 %            18\n"
-        "    15.0 %           148\n"
+        "Forks a side for 5 % (80 % power; a range that holds 80 %) at CVs that are ASSUMED, not measured\n"
+        "Assumed CV      Forks a side\n"
+        "────────────────────────────\n"
+        "     5.0 %      18 (8 to 38)\n"
+        "    15.0 %  148 (138 to 168)\n"
         "\n"
         "No earlier run of this on this machine says how much its forks differ.\n"
         "First measure a few forks, then ask again:\n"
@@ -88,12 +89,7 @@ def test_what_rests_on_other_sizes_or_on_nothing_is_said():
     other = msgspec.structs.replace(KNOWN.requirements[0].prospect, match="similar")
     rows = (msgspec.structs.replace(KNOWN.requirements[0], prospect=other), KNOWN.requirements[1])
     untimed = [
-        msgspec.structs.replace(
-            one,
-            likely=msgspec.structs.replace(one.likely, seconds=None),
-            cautious=msgspec.structs.replace(one.cautious, seconds=None),
-        )
-        for one in rows
+        msgspec.structs.replace(one, need=msgspec.structs.replace(one.need, seconds=None)) for one in rows
     ]
     text = render_fork_plan(fork_plan(*untimed, unknown=("c: terms",), block_s=None), width=120)
     assert "* 10.0 %" in text
@@ -105,8 +101,22 @@ def test_what_rests_on_other_sizes_or_on_nothing_is_said():
 
 
 def test_the_most_forks_that_are_looked_for_are_no_answer():
-    text = render_fork_plan(fork_plan(requirement(0, "sort", "throughput", 100_000)), width=120)
-    assert "over 100,000 over 1000 h 00 min" in " ".join(text.split())
+    found = requirement(0, "sort", "throughput", 100)
+    for chance, hardly in ((0.4, False), (0.05, True)):
+        never = Need(10.0, Forecast(None, 400, None, 100_000, chance), 3_600_000.0)
+        text = render_fork_plan(fork_plan(msgspec.structs.replace(found, need=never)), width=120)
+        assert "over 100,000 (400 or more)  over 1000 h 00 min" in text
+        assert ("Hardly to be found within 100,000: sort" in text) == hardly
+
+
+def test_a_difference_within_the_margin_is_said_to_be_different_at_most():
+    text = render_fork_plan(KNOWN, width=300)
+    assert "can only be called different" not in text
+    within = [msgspec.structs.replace(one, margin_percent=5.0) for one in KNOWN.requirements[1:]]
+    text = render_fork_plan(fork_plan(KNOWN.requirements[0], *within), width=300)
+    assert "5 % is not beyond the margin (p90 service time 5 %): it can only be called different" in text
+    assert "Found is faster or slower" in text
+    assert "Found is faster or slower" not in render_fork_plan(fork_plan(*within), width=300)
 
 
 def test_pairs_and_several_contenders_have_words_and_a_column():
@@ -138,14 +148,14 @@ def test_tasks_of_several_challenges_are_told_apart():
 
 def test_markdown_is_a_table_and_the_command_is_code():
     text = render_fork_plan(KNOWN, "markdown")
-    assert "| Operation | Metric | CV of forks | Forks a side | Time | Cautious | Cautious time |" in text
+    assert "| Operation | Metric | CV of forks | Forks a side | Time |" in text
     assert "- To measure it: `benchctl run --challenge c --forks 69`" in text
 
 
 def test_json_reads_back_and_csv_has_a_line_a_row():
     assert msgspec.json.decode(render_fork_plan(KNOWN, "json"), type=ForkPlan) == KNOWN
     rows = list(csv.DictReader(io.StringIO(render_fork_plan(KNOWN, "csv"))))
-    assert [(row["label"], row["forks"], row["forks_upper"]) for row in rows] == [
+    assert [(row["label"], row["forks"], row["forks_high"]) for row in rows] == [
         ("sort", "30", "50"),
         ("range", "69", "89"),
     ]
@@ -170,4 +180,4 @@ def test_a_page_has_the_tables_the_sentences_and_the_command():
     assert page.all("th", scope="row")[0].text == hostile
     assert [text for _, text in page.headings()] == ["Forks for a difference of 5 %", "To measure it"]
     assert [element.text for element in page.all("pre")] == ["benchctl run --challenge c --forks 69"]
-    assert "Found is a difference whose p" in page.all("main")[0].text
+    assert "Found is faster or slower" in page.all("main")[0].text

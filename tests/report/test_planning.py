@@ -12,6 +12,7 @@ from benchctl.results.plan import EvidenceSpec, Plan, PluginSpec, RedlineSpec, S
 from benchctl.stats.analyse import analyse, analyse_run
 from benchctl.stats.analysis import Analysis
 from benchctl.stats.caveat import Caveat, not_steady, small_scale
+from benchctl.stats.forecast import Forecast
 from benchctl.stats.history import History, Match, Noise, kind_of
 from benchctl.stats.metrics import SERVICE_TIME, THROUGHPUT, metric
 from benchctl.track.model import Challenge, Task
@@ -73,14 +74,14 @@ def test_precision_counts_pairs_where_blocks_are_pairs(record: RunRecord):
         shaken.append(msgspec.structs.replace(fork, summaries=tuple(summaries)))
     analysis = analyse_run(msgspec.structs.replace(paired, forks=tuple(shaken)))
     assert planning_lines(analysis, None)[0] == (
-        "Precision of the noisiest row: minimum detectable effect 4.2 % with 5 forks, 2.5 % with 10; "
-        "5 % takes 5 forks a side (80 % power)"
+        "Precision of the noisiest row: minimum detectable effect 4.8 % with 5 forks, 2.7 % with 10; "
+        "5 % takes 7 (4 to 11) forks a side (80 % power)"
     )
 
 
 def test_what_would_take_hundreds_of_forks_is_not_achievable(build: Callable[..., RunRecord]):
     def noisy(summary: TaskSummary, _variant: str, block: int) -> TaskSummary:
-        return msgspec.structs.replace(summary, throughput_per_s=100.0 + 40 * (block % 3))
+        return msgspec.structs.replace(summary, throughput_per_s=20.0 + 200 * (block % 3))
 
     lines = planning_lines(analyse_run(build(edit=noisy)), None)
     assert "5 % is not achievable on this host (80 % power)" in str(lines[-1])
@@ -118,10 +119,10 @@ def test_where_tasks_had_settled_more_blocks_are_what_is_lacking(build: Callable
         for row in analysis.rows
     )
     cost = analysis.costs[0]
-    for minutes, lacking in ((9.9, 30), (10.1, 5)):
+    for block_s, lacking in ((19.8, 30), (20.2, 5)):
         costs = tuple(
-            msgspec.structs.replace(cost, open=True, verdict_forks=forks, verdict_minutes=each)
-            for forks, each in ((5, 1.5), (30, minutes), (None, None))
+            msgspec.structs.replace(cost, block_s=block_s, further=Forecast(forks, 2, None, 45, 0.7))
+            for forks in (5, 30, None)
         )
         found = following(msgspec.structs.replace(analysis, rows=rows, costs=costs), settled)
         assert found.line == f"benchctl run --more {record.id} --forks {lacking}"
@@ -281,7 +282,7 @@ def history(
     plan: Plan, sds: Mapping[str, float], match: Match = "same", fork_s: float | None = 18.0
 ) -> History:
     noises = {
-        ((schedule, task), metric.key, kind_of(spec)): Noise(sds[one.label], 9, 10, match)
+        ((schedule, task), metric.key, (kind_of(spec),)): Noise(sds[one.label], 9, 10, match)
         for schedule, challenge in enumerate(plan.schedules)
         for task, one in enumerate(challenge.schedule)
         if one.label in sds
@@ -297,9 +298,9 @@ def test_two_lines_for_a_usual_plan():
     first, second = forecast_lines(history(plan, {"sort": 0.02, "range": 0.15}), plan)
     assert first == (
         "this run (10 forks a side, about 6 min 00 s): minimum detectable effect in throughput "
-        "sort 2.7 %, range 22 %"
+        "sort 4.0 %, range 28 %"
     )
-    assert second == "  in p90 service time sort 2.7 %, range 22 % (80 % power, from 20 earlier forks)"
+    assert second == "  in p90 service time sort 3.4 %, range 28 % (80 % power, from 20 earlier forks)"
 
 
 def test_forks_for_evidence_take_their_time():
@@ -315,7 +316,7 @@ def test_of_many_tasks_the_middle_and_both_ends():
     plan = plan_of(*labels)
     found = history(plan, {label: 0.01 * (1 + number) for number, label in enumerate(labels)})
     assert (
-        "throughput 1.3 % (task0) to 9.7 % (task6), half of the tasks up to 5.4 %"
+        "throughput 2.0 % (task0) to 15 % (task6), half of the tasks up to 8.3 %"
         in (forecast_lines(found, plan)[0])
     )
 
@@ -357,7 +358,7 @@ def test_what_no_difference_can_come_from(changes: dict[str, object], text: str)
 @pytest.mark.parametrize(
     ("stop", "text"),
     [
-        (StopSpec(precision=0.05), "(probably 34 forks a side, at most 50, about 20 min 24 s)"),
+        (StopSpec(precision=0.08), "(probably 34 forks a side, at most 50, about 20 min 24 s)"),
         (StopSpec(precision=0.001), "(at most 50 forks a side, about 30 min 00 s)"),
         (
             StopSpec(precision=0.05, budget_s=360.0),
@@ -375,4 +376,4 @@ def test_several_challenges_name_theirs_and_the_worst_contender_counts():
     once = plan_of("range")
     plan = plan_of("range", schedules=(*once.schedules, *once.schedules), variants=(ES, OS, third))
     found = history(plan, {"range": 0.1})
-    assert "c: range 14 %, c: range 14 %" in forecast_lines(found, plan)[0]
+    assert "c: range 18 %, c: range 18 %" in forecast_lines(found, plan)[0]

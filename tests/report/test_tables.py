@@ -115,8 +115,8 @@ def test_precision_says_what_a_difference_takes(build: Callable[..., RunRecord])
     assert grid is not None
     assert grid.titles[-3:] == ("Forks", "Minutes", "To go")
     # Forks of 20 s on either side, which differ by 2 %: three are enough.
-    assert (analysis.costs[0].forks, analysis.costs[0].pair_s) == (3, 40.0)
-    assert grid.texts[0][-3:] == ("3", "2.0", "1.3")
+    assert (analysis.costs[0].forks.forks, analysis.costs[0].pair_s) == (3, 40.0)
+    assert grid.texts[0][-3:] == ("3 (3 to 4)", "2.0", "6.0 (2.0 to 12.0)")
     unknown = precision_grid(msgspec.structs.replace(analysis, costs=()))
     assert unknown is not None
     assert unknown.titles[-1] == "MDE %"

@@ -141,8 +141,7 @@ def test_a_verdict_on_everything_ends_a_run_from_the_fifth_block_on():
 def test_what_is_open_goes_on_and_says_what_it_lacks():
     running = record(DECIDED, pairs(6, 1.02), paired=True)
     assert reason_to_stop(running, 6) == ""
-    assert "open: " in shortfall(running)
-    assert "more, if it stays as it is" in shortfall(running)
+    assert "are open: p90 service time of range (1 (1 to 2) more)" in shortfall(running)
 
 
 def test_a_wider_margin_makes_the_same_forks_equivalent():

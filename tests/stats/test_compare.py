@@ -67,10 +67,8 @@ def test_significant_and_within_the_margin_is_different():
     assert (found.verdict, found.direction) == ("different", "slower")
 
 
-def test_noise_is_inconclusive_and_says_what_it_could_have_seen():
-    found = times([10.0, 13.0, 8.0], [11.0, 9.0, 14.0])
-    assert found.verdict == "inconclusive"
-    assert found.mde_percent > 50
+def test_noise_is_inconclusive():
+    assert times([10.0, 13.0, 8.0], [11.0, 9.0, 14.0]).verdict == "inconclusive"
 
 
 def test_equivalence_comes_before_significance():

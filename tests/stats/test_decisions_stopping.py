@@ -158,7 +158,7 @@ def test_rows_without_a_verdict_are_open_and_say_what_they_lack():
     ]
     found = decide(rows, DECIDED, 9)
     assert not found.enough
-    assert found.text.startswith("1 of 2 are open: throughput of sort (about ")
+    assert found.text.startswith("1 of 2 are open: throughput of sort (7 (2 to 25) more)")
 
 
 def test_what_is_never_judged_does_not_keep_a_run_from_ending():

@@ -223,3 +223,36 @@ def test_of_what_may_be_0_the_spread_is_a_share_of_the_mean():
     assert noise is not None
     assert (noise.sd, noise.forks) == (1.0, 3)
     assert found.noise(RANGE, metric("gc"), OS) is None
+
+
+def test_differences_within_blocks_have_a_spread_of_their_own():
+    found = look(run("a", {"es": [10, 20, 40], "os": [22, 40, 80]}))
+    pairs = found.noise(RANGE, SERVICE_TIME, ES, OS)
+    assert pairs is not None
+    assert pairs.sd == pytest.approx(statistics.stdev([math.log(2.2), math.log(2), math.log(2)]))
+    assert (pairs.df, pairs.forks, pairs.match) == (2, 3, "same")
+
+
+def test_blocks_without_both_forks_make_no_pair_and_runs_are_pooled_about_their_own_means():
+    alone = run("c", {"es": [10, 20]})
+    first, second = run("b", {"es": [10, 10, 10], "os": [20, 22]}), run("a", {"es": [10, 10], "os": [50, 55]})
+    pairs = look(alone, first, second).noise(RANGE, SERVICE_TIME, ES, OS)
+    assert pairs is not None
+    assert pairs.df == 2
+    assert pairs.sd == pytest.approx(statistics.stdev([0, math.log(1.1)]))
+
+
+def test_the_same_variant_under_two_names_makes_pairs_once():
+    again = msgspec.structs.replace(ES, name="again")
+    both = make_plan(variants=(ES, again))
+    found = look(run("a", {"es": [10, 11, 10], "again": [10, 10, 10]}, both), plan=both)
+    pairs = found.noise(RANGE, SERVICE_TIME, ES, again)
+    assert pairs is not None
+    assert (pairs.df, pairs.match) == (2, "same")
+
+
+def test_pairs_of_other_variants_of_the_engines_have_to_do():
+    found = look(run("a", {"slow": [10, 11, 12], "os": [20, 20, 21]}, make_plan(variants=(SLOW, OS))))
+    pairs = found.noise(RANGE, SERVICE_TIME, ES, OS)
+    assert pairs is not None
+    assert (pairs.df, pairs.match) == (2, "similar")

@@ -1,29 +1,46 @@
-"""Power calculations from earlier forks, checked against the figures of the specification."""
+"""Forecasts of comparisons, and of plans from earlier forks."""
 
 import math
-from collections.abc import Sequence
+import time
+from collections.abc import Mapping, Sequence
 
 import msgspec
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import chi2
+from scipy.stats import nct, t, ttest_ind
 
+from benchctl.results.model import ForkRecord
 from benchctl.results.plan import Plan, StopSpec
+from benchctl.stats.compare import Comparison, compare
+from benchctl.stats.forecast import Rule, Spread, forks_to_find, forks_to_verdict, least_effect
 from benchctl.stats.history import History, Match, Noise, kind_of
-from benchctl.stats.inference import mde
 from benchctl.stats.metrics import SERVICE_TIME, THROUGHPUT
 from benchctl.stats.outlook import (
     Prospect,
+    VerdictCost,
+    estimate_of,
     expected_forks,
+    family_weight,
+    further_forks,
     plan_forks,
     prospects,
+    rule_of,
+    spread_of,
     unknown_tasks,
+    verdict_costs,
     visible,
+    with_least_effects,
 )
 from benchctl.track.model import Challenge, Task
-from builders import ES, OS, make_plan
+from builders import ES, OS, make_fork, make_plan
+
+BASE = (1.0, 1.03, 0.98, 1.01, 1.0)
+DONE = {
+    "es": [make_fork("es", block, wall_s=wall_s) for block, wall_s in enumerate((10.0, 12.0, 90.0))],
+    "os": [make_fork("os", block, wall_s=18.0) for block in range(3)],
+}
 
 PLAN = make_plan(schedules=(Challenge("c", (Task("range"), Task("terms"))),), forks=10)
 
@@ -33,7 +50,7 @@ def history(
 ) -> History:
     """One pair of fork SDs (es, os) a task of PLAN, alike in both metrics."""
     noises = {
-        ((0, task), metric.key, kind_of(spec)): Noise(sd, df, df + 1, match)
+        ((0, task), metric.key, (kind_of(spec),)): Noise(sd, df, df + 1, match)
         for task, pair in enumerate(sds)
         for metric in (THROUGHPUT, SERVICE_TIME)
         for spec, sd in zip((ES, OS), pair, strict=True)
@@ -44,6 +61,123 @@ def history(
 
 def prospect(sd: float, df: float = 9) -> Prospect:
     return Prospect(0, 0, "range", "throughput", "es", "os", sd, df, "same")
+
+
+def compared(*, paired: bool = False, **changes: object) -> Comparison:
+    found = compare(
+        BASE,
+        [1.02 * value for value in (*BASE[2:], *BASE[:2])],
+        higher_is_better=True,
+        margin=0.03,
+        paired=paired,
+        metric="throughput",
+        baseline="es",
+        contender="os",
+    )
+    return msgspec.structs.replace(found, **changes)
+
+
+def costs(*comparisons: Comparison, done: Mapping[str, Sequence[ForkRecord]] = DONE) -> list[VerdictCost]:
+    return list(verdict_costs([((0, 1), "range", one) for one in comparisons], done))
+
+
+@pytest.mark.parametrize("paired", [False, True])
+def test_forks_for_ten_percent_take_the_median_fork_of_each(*, paired: bool):
+    comparison = compared(paired=paired)
+    (found,) = costs(comparison)
+    spread = spread_of(comparison)
+    assert spread is not None
+    assert found.forks == forks_to_find(math.log(1.1), spread, rule_of(comparison))
+    assert found.forks.forks is not None
+    assert found.pair_s == 30.0
+    assert found.minutes == pytest.approx(found.forks.forks / 2)
+    assert (found.task, found.label, found.metric, found.effect_percent) == (1, "range", "throughput", 10.0)
+    assert found.spread_percent == pytest.approx(100 * math.sqrt(math.expm1(spread.sd**2)))
+
+
+def test_the_spread_is_that_behind_the_error_of_the_effect():
+    logs = np.log(BASE)
+    assert spread_of(compared()) == Spread(pytest.approx(logs.std(ddof=1)), pytest.approx(8))
+    differences = np.roll(logs, -2) - logs
+    assert spread_of(compared(paired=True)) == Spread(pytest.approx(differences.std(ddof=1)), 4)
+    assert spread_of(compared(error=None)) is None
+
+
+def test_what_is_not_judged_or_not_timed_costs_nothing_that_could_be_told():
+    assert costs(compared(judged=False)) == []
+    assert costs(compared(error=None)) == []
+    assert costs(compared(replicate="build", units_baseline=3, units_contender=3)) == []
+    assert costs(compared(), done={"es": [], "os": []}) == []
+    assert costs(compared()) != []
+
+
+@pytest.mark.parametrize("paired", [False, True])
+def test_an_open_row_lacks_further_blocks_by_the_rule_for_many_looks(*, paired: bool):
+    comparison = compared(paired=paired)
+    assert comparison.verdict == "inconclusive"
+    (found,) = costs(comparison)
+    rule = msgspec.structs.replace(rule_of(comparison), sequential=True)
+    estimate = estimate_of(comparison)
+    assert estimate is not None
+    assert found.further == forks_to_verdict(estimate, rule, 50)
+    middle, low, high = found.further_minutes
+    assert middle is not None
+    assert low is not None
+    assert low <= middle == found.further.forks / 2
+    assert high is None or high >= middle
+
+
+def test_a_row_with_a_verdict_lacks_nothing():
+    (found,) = costs(compared(verdict="slower"))
+    assert found.further is None
+    assert found.further_minutes == (None, None, None)
+    assert further_forks(compared(error=None, verdict="inconclusive")) is None
+
+
+def test_the_next_row_of_a_family_is_weighed_by_its_rank():
+    family = [compared(p_adjusted=p) for p in (0.01, 0.04, 0.3, 0.6, 0.9)]
+    left_out = compared(p_adjusted=None)
+    assert family_weight([*family, left_out]) == pytest.approx(5 / 3)
+    assert family_weight(family, "holm") == 3
+    assert family_weight(family[:2]) == 1
+    alone, among_five = (further_forks(compared(), weight) for weight in (1, 5))
+    assert alone is not None
+    assert among_five is not None
+    assert among_five.sort_key > alone.sort_key
+
+
+def test_the_least_effect_of_a_row_is_that_of_its_adjusted_p():
+    family = [compared(p_adjusted=0.5, margin_percent=0.1)] * 4
+    (alone,), together = (with_least_effects(rows, "benjamini-hochberg") for rows in (family[:1], family))
+    spread = spread_of(alone)
+    assert spread is not None
+    # Exactly that of the two-sided t-test, by the noncentral t distribution.
+    ncp = math.log1p(alone.mde_percent / 100) / (spread.sd * math.sqrt(2 / 5))
+    assert nct.sf(t.isf(0.025, 8), 8, ncp) == pytest.approx(0.8, abs=0.005)
+    assert together[0].mde_percent > 1.2 * alone.mde_percent
+    assert with_least_effects([compared(error=None)], "holm")[0].mde_percent is None
+    early = compared(sequential=True, n_baseline=2, n_contender=2)
+    assert with_least_effects([early], "holm")[0].mde_percent is None
+
+
+@pytest.mark.parametrize(
+    ("forks", "sds"),
+    [((5, 5), (0.02, 0.1)), ((10, 10), (0.02, 0.1)), ((3, 10), (0.1, 0.1)), ((10, 3), (0.02, 0.1))],
+)
+def test_a_detectable_effect_is_found_in_four_cases_of_five_though_the_sides_are_unlike(
+    forks: tuple[int, int], sds: tuple[float, float]
+):
+    # The same spread whichever sample is drawn: what is found of an effect as large as this sample says.
+    generator = np.random.default_rng(14)
+    repetitions = 4000
+    left, right = (generator.normal(0, sd, (repetitions, size)) for sd, size in zip(sds, forks, strict=True))
+    shapes = [np.linspace(-1, 1, size) for size in forks]
+    typical = [sd * shape / shape.std(ddof=1) for sd, shape in zip(sds, shapes, strict=True)]
+    alike = compare(*(np.exp(side) for side in typical), higher_is_better=True, margin=1e-6)
+    (alone,) = with_least_effects([alike], "holm")
+    effect = math.log1p(alone.mde_percent / 100)
+    found = (ttest_ind(right + effect, left, axis=1, equal_var=False).pvalue <= 0.05).mean()
+    assert found == pytest.approx(0.8, abs=0.06)
 
 
 def test_both_sides_together_have_the_mean_of_their_variances():
@@ -59,11 +193,11 @@ def test_cpu_of_the_node_is_planned_beside_what_was_asked_for():
     spreads = history([(0.1, 0.1)])
     noises = {
         **spreads.noises,
-        **{((0, 0), "cpu", kind_of(spec)): Noise(0.02, 9, 10, "same") for spec in (ES, OS)},
+        **{((0, 0), "cpu", (kind_of(spec),)): Noise(0.02, 9, 10, "same") for spec in (ES, OS)},
     }
     known = msgspec.structs.replace(spreads, noises=noises)
     found = plan_forks(known, PLAN, 0.10)
-    assert [(one.prospect.metric, one.likely.forks) for one in found.beside] == [("cpu", 3)]
+    assert [(one.prospect.metric, one.need.forks.forks) for one in found.beside] == [("cpu", 3)]
     assert found.hardest.prospect.metric == "throughput"
     chosen = msgspec.structs.replace(PLAN, metrics="throughput")
     assert plan_forks(known, chosen, 0.10).beside == ()
@@ -77,12 +211,13 @@ def test_a_task_without_earlier_forks_is_named_not_guessed():
     assert unknown_tasks(hidden, PLAN) == ()
 
 
-def test_forks_for_the_spreads_of_the_specification():
-    found = plan_forks(History({}, {}, frozenset(), 0, ()), PLAN, 0.10)
+def test_forks_for_assumed_spreads_are_those_of_the_t_test():
+    nothing = History({}, {}, frozenset(), 0, ())
+    found = plan_forks(nothing, PLAN, 0.10)
     assert [round(one.cv_percent) for one in found.assumed] == [2, 5, 10, 15]
-    assert found.assumed[-1].forks == pytest.approx(39, abs=1)
+    assert found.assumed[-1].forks.forks == pytest.approx(39, abs=1)
     assert found.assumed[-1].seconds is None
-    assert plan_forks(History({}, {}, frozenset(), 0, ()), PLAN, 0.05).assumed[-1].forks == 148
+    assert plan_forks(nothing, PLAN, 0.05).assumed[-1].forks.forks == pytest.approx(148, abs=1)
     assert found.requirements == ()
     assert found.hardest is None
 
@@ -91,35 +226,47 @@ def test_forks_and_time_follow_from_the_history():
     found = plan_forks(history([(0.15, 0.15), (0.05, 0.05)]), PLAN, 0.10)
     hardest = found.hardest
     assert hardest is not None
-    assert hardest.prospect.label == "range"
-    assert hardest.likely.forks == pytest.approx(39, abs=1)
-    assert hardest.likely.seconds == hardest.likely.forks * 18.0
-    assert hardest.cautious.forks > hardest.likely.forks
+    assert (hardest.prospect.label, hardest.prospect.metric) == ("range", "throughput")
+    forks = hardest.need.forks
+    spread = Spread(0.15, 18).of_coming_run
+    # Two rows of a metric, of which none is found yet.
+    assert forks == forks_to_find(math.log(1.1), spread, Rule(math.log(1.03), paired=False, weight=2))
+    assert hardest.need.seconds == forks.forks * 18.0
+    assert hardest.margin_percent == pytest.approx(3.0)
     assert [one.prospect.label for one in found.requirements] == ["range", "range", "terms", "terms"]
 
 
-def test_pairs_need_the_spread_of_differences():
-    paired = plan_forks(history([(0.15, 0.15)]), make_plan(schedules=PLAN.schedules, paired=True), 0.10)
-    unpaired = plan_forks(history([(0.15, 0.15)]), PLAN, 0.10)
-    # With nothing in common a pair is worth no more than a fork of each side.
-    assert paired.requirements[0].likely.forks == pytest.approx(unpaired.requirements[0].likely.forks, abs=2)
-
-
-@pytest.mark.parametrize("df", [2, 9, 40])
-def test_the_cautious_spread_is_the_upper_bound_of_chi_square(df: int):
-    assert prospect(0.1, df).upper_sd == pytest.approx(0.1 * math.sqrt(df / chi2.ppf(0.2, df)))
-
-
-def test_the_cautious_spread_covers_the_true_one_four_times_of_five():
-    rng = np.random.default_rng(7)
-    estimates = rng.normal(0, 0.1, (20_000, 6)).std(axis=1, ddof=1)
-    factor = prospect(1.0, 5).upper_sd
-    assert np.mean(estimates * factor >= 0.1) == pytest.approx(0.8, abs=0.01)
+def test_pairs_have_the_spread_of_earlier_differences_or_that_of_both_sides():
+    paired = msgspec.structs.replace(PLAN, paired=True)
+    known = history([(0.15, 0.15)])
+    assert prospects(known, paired)[0].spread.sd == pytest.approx(
+        math.sqrt(2) * prospects(known, PLAN)[0].spread.sd
+    )
+    pairs = {((0, 0), "throughput", (kind_of(ES), kind_of(OS))): Noise(0.04, 7, 8, "same")}
+    known = msgspec.structs.replace(known, noises={**known.noises, **pairs})
+    assert (prospects(known, paired)[0].sd, prospects(known, paired)[0].df) == (0.04, 7)
+    assert prospects(known, PLAN)[0].sd == pytest.approx(0.15)
+    # Values that are equal to the last digit are no measurement of how much they differ.
+    pairs = {key: msgspec.structs.replace(noise, sd=0.0) for key, noise in pairs.items()}
+    known = msgspec.structs.replace(known, noises={**known.noises, **pairs})
+    assert prospects(known, paired)[0].sd == pytest.approx(0.15 * math.sqrt(2))
 
 
 def test_a_plan_sees_what_its_forks_can_see():
-    assert visible(prospect(0.02), 5, paired=False) == pytest.approx(math.expm1(mde(5, 5, 0.02)))
-    assert visible(prospect(0.02), 5, paired=False) == pytest.approx(0.041, abs=0.001)
+    (seen,) = visible([prospect(0.02)], 5, PLAN)
+    expected = least_effect(Spread(0.02, 9).of_coming_run, Rule(math.log(1.03), paired=False), 5)
+    assert seen == pytest.approx(math.expm1(expected))
+    seen = list(visible([prospect(0.02), prospect(0.02)], 5, PLAN))
+    assert seen[0] == seen[1] > math.expm1(expected)
+
+
+def test_a_plan_for_many_rows_is_ready_at_once():
+    labels = tuple(Task(f"t{number}") for number in range(37))
+    plan = make_plan(schedules=(Challenge("c", labels),), paired=True)
+    known = history([(0.03 + number / 500, 0.05) for number in range(37)])
+    begin = time.process_time()
+    assert len(plan_forks(known, plan, 0.10).requirements) == 74
+    assert time.process_time() - begin < 1.0
 
 
 @pytest.mark.parametrize(
@@ -137,21 +284,23 @@ def test_a_plan_sees_what_its_forks_can_see():
 def test_a_stop_rule_decides_how_many_forks_are_expected(
     stop: StopSpec | None, block_s: float | None, forks: int
 ):
-    assert expected_forks([prospect(0.05)], 50, stop, block_s, paired=False) == forks
+    plan = msgspec.structs.replace(PLAN, forks=50, stop=stop)
+    assert expected_forks([prospect(0.05)], plan, block_s) == forks
 
 
 def test_the_widest_interval_decides_on_precision():
-    noisy = [prospect(0.01), prospect(0.10)]
-    stop = StopSpec(precision=0.05)
-    # The least n with t(2n - 2) * 0.10 * sqrt(2 / n) <= ln 1.05.
-    assert expected_forks(noisy, 50, stop, None, paired=False) == 34
-    assert expected_forks(noisy[:1], 50, stop, None, paired=False) == 8
+    plan = msgspec.structs.replace(PLAN, forks=90, stop=StopSpec(precision=0.05))
+    rule, noisy = Rule(0.0, paired=False, sequential=True), [prospect(0.01), prospect(0.10)]
+    forks = expected_forks(noisy, plan, None)
+    halves = [rule.critical(count) * 0.10 * math.sqrt(2 / count) for count in (forks - 1, forks)]
+    assert halves[0] > math.log(1.05) >= halves[1]
+    assert expected_forks(noisy[:1], plan, None) == 8
 
 
 @settings(deadline=None)
 @given(st.floats(0.01, 0.5), st.floats(0.01, 1.0))
 def test_more_noise_never_takes_fewer_forks(sd: float, effect: float):
-    def forks(of_sd: float, plan: Plan = PLAN) -> int:
-        return plan_forks(history([(of_sd, of_sd)]), plan, effect).requirements[0].likely.forks
+    def forks(of_sd: float, plan: Plan = PLAN) -> tuple[float, float]:
+        return plan_forks(history([(of_sd, of_sd)]), plan, effect).requirements[0].need.forks.sort_key
 
     assert forks(sd) <= forks(1.3 * sd)

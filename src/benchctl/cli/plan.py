@@ -92,7 +92,8 @@ def plan_command(
         )
     found = plan_forks(earlier_runs(store, plan, describe_host().fingerprint), plan, effect)
     # Without earlier runs, a pilot.
-    forks = plan.forks if found.hardest is None else max(found.hardest.likely.forks, plan.index_builds)
+    hardest = None if found.hardest is None else found.hardest.need.forks
+    forks = plan.forks if hardest is None else max(hardest.forks or hardest.within, plan.index_builds)
     text = command(_with_files(plan, subject_options.files), forks=forks)
     found = msgspec.structs.replace(found, command=text)
     emit(render_fork_plan(found, output_format, width=text_width()))

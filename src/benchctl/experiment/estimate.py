@@ -37,9 +37,11 @@ from benchctl.run.forecast import (
     Indexing,
     rough_fork_s,
 )
+from benchctl.stats.forecast import Rule, Spread, least_effect
 from benchctl.stats.history import History, Noise, collect_history, kind_of
-from benchctl.stats.inference import mde, sd_of
+from benchctl.stats.inference import sd_of
 from benchctl.stats.metrics import MetricKey, metric_of
+from benchctl.stats.outlook import summed_noise
 
 Basis = Literal["variant", "engine", "operations", "rule"]
 
@@ -158,7 +160,7 @@ def estimate(
         budget_s=budget_s,
         costs=costs,
         sights=tuple(past.sight(name, rows, plans, blocks) for name, rows in _seen(spec)),
-        assumed=tuple((cv, _least(blocks, sd_of(cv / 100))) for cv in _ASSUMED_CVS_PERCENT),
+        assumed=tuple((cv, _least(blocks, Spread(sd_of(cv / 100), math.inf))) for cv in _ASSUMED_CVS_PERCENT),
     )
 
 
@@ -215,10 +217,10 @@ class _Past:
         if len(known) < len(noises):
             return Sight(name, metric, None, shared=shared)
         # The variances of all sides add up; a test of two sides has half of that on each.
-        sd = math.sqrt(sum(noise.sd**2 for noise in known) / 2)
+        spread = Spread(*summed_noise(known, 0.5)).of_coming_run
         similar = any(noise.match == "similar" for noise in known)
         sides = (plans[ref.measurement].plan.forks for ref in refs)
-        return Sight(name, metric, _least(min(forks, *sides), sd), similar, shared)
+        return Sight(name, metric, _least(min(forks, *sides), spread), similar, shared)
 
     def _noise(self, ref: TaskRef, metric: MetricKey, plans: Plans) -> Noise | None:
         plan = plans[ref.measurement].plan
@@ -270,9 +272,9 @@ class _Requests:
         return seconds, "rule" if unknown else "operations"
 
 
-def _least(forks: int, sd: float) -> float:
+def _least(forks: int, spread: Spread) -> float:
     """Return the minimum difference that two sides of so many forks show, as a ratio - 1."""
-    return math.expm1(mde(forks, forks, sd))
+    return math.expm1(least_effect(spread, Rule(0.0, paired=False), forks))
 
 
 # An experiment and its estimate as tables and sentences.

@@ -14,7 +14,7 @@ from benchctl.nightly.model import Confirmation, Finding, FindingStatus, NightRe
 from benchctl.nightly.screening import DEFAULT_MARGIN
 from benchctl.nightly.suite import ConfirmLimits
 from benchctl.report.command_line import command
-from benchctl.report.numbers import counted, interval, signed_percent
+from benchctl.report.numbers import interval, signed_percent
 from benchctl.results.model import RunRecord
 from benchctl.results.plan import Plan, StopSpec, VariantSpec
 from benchctl.results.store import RunFolder
@@ -24,8 +24,8 @@ from benchctl.stats.analyse import analyse_run
 from benchctl.stats.analysis import Row, reservations
 from benchctl.stats.anytime import FIRST_LOOK
 from benchctl.stats.compare import VERDICT_WORDS, Comparison
-from benchctl.stats.cost import forks_to_verdict
 from benchctl.stats.metrics import metrics_in
+from benchctl.stats.outlook import further_forks
 from benchctl.track.model import Track
 
 LAST_GOOD = "last-good"
@@ -184,7 +184,7 @@ def status_of(comparison: Comparison) -> FindingStatus:
 
 
 def _reason(comparison: Comparison, doubts: Iterable[str]) -> str:
-    further = forks_to_verdict(comparison)
+    further = further_forks(comparison)
     forks = f"over {comparison.n_baseline} + {comparison.n_contender} forks"
     effect, low, high = comparison.effect_percent, comparison.low_percent, comparison.high_percent
     size = "no ratio" if effect is None else f"{signed_percent(effect)} %"
@@ -192,7 +192,7 @@ def _reason(comparison: Comparison, doubts: Iterable[str]) -> str:
     verdict = VERDICT_WORDS.get(comparison.verdict, comparison.verdict)
     if comparison.provisional:
         verdict = f"{verdict}, provisional ({', '.join(doubts)})"
-    lack = "" if further is None else f"; about {counted(further, 'further fork')} a side would decide it"
+    lack = "" if further is None else f"; {further.text} more forks a side would probably decide it"
     return f"last-good against tonight: {verdict}, {size}{bounds} {forks}{lack}"
 
 

@@ -2,23 +2,24 @@
 
 import csv
 import io
+from collections.abc import Iterator
 
 from benchctl.report.formats import Format, planning_item
 from benchctl.report.grid import OPERATION, VARIANT, Grid, grid_table, worded
 from benchctl.report.layout import Command
 from benchctl.report.numbers import duration, json_text, percent
 from benchctl.report.tables import WIDE, render_page
-from benchctl.stats.inference import MOST_FORKS
+from benchctl.stats.forecast import Forecast
 from benchctl.stats.metrics import metric_of
 from benchctl.stats.outlook import ForkPlan, Need, Requirement
 
 _CSV_COLUMNS = (
     "schedule", "challenge", "task", "label", "metric", "baseline", "contender", "match", "sd", "df",
-    "cv_percent", "forks", "seconds", "cv_upper_percent", "forks_upper", "seconds_upper",
+    "cv_percent", "forks", "forks_low", "forks_high", "forks_within", "chance", "seconds",
 )  # fmt: skip
 _OF_PROSPECT = _CSV_COLUMNS.index("cv_percent")
 _OTHER = "*"
-_TIME, _CAUTIOUS_TIME = "Time", "Cautious time"
+_TIME = "Time"
 
 
 def render_fork_plan(found: ForkPlan, output_format: Format = "text", *, width: int = WIDE) -> str:
@@ -42,27 +43,19 @@ def render_fork_plan(found: ForkPlan, output_format: Format = "text", *, width: 
 def plan_grids(found: ForkPlan) -> list[Grid]:
     """Return what every comparison takes, or what it would take at assumed CVs when nothing is known."""
     unit = "Pairs" if found.paired else "Forks a side"
-    size = f"{unit} for {found.effect_percent:g} % ({found.power_percent:g} % power)"
+    size = f"{unit} for {found.effect_percent:g} % ({found.power_percent:g} % power; a range that holds 80 %)"
     if not found.requirements:
         title = f"{size} at CVs that are ASSUMED, not measured"
         assumed = ((percent(one.cv_percent), *_need(one)) for one in found.assumed)
         return [Grid.of(title, ("Assumed CV", unit, _TIME), assumed).without_empty(_TIME)]
-    title = (
-        f"{size}, from {found.earlier_forks} earlier forks on this machine; cautious: with the largest CV "
-        "that these allow (80 % confidence)"
-    )
+    title = f"{size}, from {found.earlier_forks} earlier forks on this machine"
     challenge = worded("Challenge")
-    columns = (
-        challenge, OPERATION, worded("Metric"), VARIANT, "CV of forks", unit, _TIME,
-        "Cautious", _CAUTIOUS_TIME,
-    )  # fmt: skip
+    cv = "CV of ratios" if found.paired else "CV of forks"
+    columns = (challenge, OPERATION, worded("Metric"), VARIANT, cv, unit, _TIME)
     lines = [_line(one) for one in found.requirements]
-    if len(lines) > 1:
-        most = [max(needs, key=lambda need: need.forks) for needs in _needs(found)]
-        lines.append(("", "all of them", "", "", "", *_need(most[0]), *_need(most[1])))
-    grid = Grid.of(title, columns, lines)
-    if not any(need.seconds is not None for needs in _needs(found) for need in needs):
-        grid = grid.without(_TIME, _CAUTIOUS_TIME)
+    if found.hardest is not None and len(lines) > 1:
+        lines.append(("", "all of them", "", "", "", *_need(found.hardest.need)))
+    grid = Grid.of(title, columns, lines).without_empty(_TIME)
     who = [one.prospect for one in found.requirements]
     if len({one.schedule for one in who}) == 1:
         grid = grid.without(challenge.title)
@@ -80,23 +73,10 @@ def plan_lines(found: ForkPlan) -> list[str | Command]:
         )
     if found.unknown and found.requirements:
         lines.append(f"Not in the table, because no earlier run has them: {', '.join(found.unknown)}")
-    hardest = max(found.beside, key=lambda one: one.likely.forks, default=None)
-    if hardest is not None and found.hardest is not None:
-        unit = "pairs" if found.paired else "forks a side"
-        forks, of_times = hardest.likely.forks, found.hardest.likely.forks
-        if forks < of_times:
-            lines.append(
-                f"The node's CPU per operation, which is compared beside these, takes {forks:,} {unit} "
-                f"instead of {of_times:,}: a difference in work shows there first"
-            )
+    lines += _beside_lines(found)
     if found.requirements and found.block_s is None:
         lines.append("How long a fork takes is not known: no earlier run had these sizes.")
-    if found.requirements:
-        lines.append(
-            "Found is a difference whose p, taken by itself, is at most 0.05. It takes more forks where "
-            "several rows adjust each other's p, and for a verdict of faster or slower: that wants the "
-            "difference to lie beyond the margin (3 % of throughput, 5 % of times)."
-        )
+    lines += _verdict_lines(found)
     if found.index_builds > 1:
         lines.append(
             f"{found.index_builds} index builds are replicates of their own: where they differ, it takes "
@@ -106,6 +86,42 @@ def plan_lines(found: ForkPlan) -> list[str | Command]:
         words = "To measure it" if found.requirements else "First measure a few forks, then ask again"
         lines.append(Command(words, found.command))
     return lines
+
+
+def _beside_lines(found: ForkPlan) -> Iterator[str]:
+    """Yield how many forks the node's CPU takes, where these are fewer."""
+    hardest = max(found.beside, key=lambda one: one.need.forks.sort_key, default=None)
+    if hardest is None or found.hardest is None:
+        return
+    forks, of_times = hardest.need.forks, found.hardest.need.forks
+    if forks.forks is not None and forks.sort_key < of_times.sort_key:
+        yield (
+            f"The node's CPU per operation, which is compared beside these, takes {forks.forks:,} "
+            f"{'pairs' if found.paired else 'forks a side'} instead of {_most(of_times)}: a difference in "
+            "work shows there first"
+        )
+
+
+def _verdict_lines(found: ForkPlan) -> Iterator[str]:
+    """Yield which verdict is planned for, where one cannot be had, and that a run may end earlier."""
+    within = dict.fromkeys(
+        (metric_of(one.prospect.metric).title, one.margin_percent)
+        for one in found.requirements
+        if found.effect_percent <= one.margin_percent
+    )
+    if within:
+        margins = ", ".join(f"{title} {margin:g} %" for title, margin in within)
+        yield (
+            f"{found.effect_percent:g} % is not beyond the margin ({margins}): it can only be called "
+            "different, and these forks find that"
+        )
+    if any(found.effect_percent > one.margin_percent for one in found.requirements):
+        yield "Found is faster or slower, with p adjusted for the other rows of the metric."
+    if any(one.need.forks.forks is None for one in found.requirements):
+        unlikely = [one for one in found.requirements if not one.need.forks.within_reach]
+        names = ", ".join(dict.fromkeys(one.prospect.label for one in unlikely))
+        if names:
+            yield f"Hardly to be found within {unlikely[0].need.forks.within:,}: {names}"
 
 
 def _page(found: ForkPlan) -> str:
@@ -122,35 +138,35 @@ def plan_csv(found: ForkPlan) -> str:
     writer = csv.writer(stream, lineterminator="\n")
     writer.writerow(_CSV_COLUMNS)
     for one in found.requirements:
-        who, needs = one.prospect, (one.likely, one.cautious)
-        writer.writerow(
-            [
-                *(getattr(who, name) for name in _CSV_COLUMNS[:_OF_PROSPECT]),
-                *(value for need in needs for value in (need.cv_percent, need.forks, need.seconds)),
-            ]
-        )
+        who = [getattr(one.prospect, name) for name in _CSV_COLUMNS[:_OF_PROSPECT]]
+        writer.writerow([*who, *_values(one.need)])
     for need in () if found.requirements else found.assumed:
         empty = [""] * _CSV_COLUMNS.index("match")
-        writer.writerow([*empty, "assumed", "", "", need.cv_percent, need.forks, need.seconds, "", "", ""])
+        writer.writerow([*empty, "assumed", "", "", *_values(need)])
     return stream.getvalue()
+
+
+def _values(need: Need) -> tuple[float | None, ...]:
+    forks = need.forks
+    return need.cv_percent, forks.forks, forks.low, forks.high, forks.within, forks.chance, need.seconds
 
 
 def _line(one: Requirement) -> tuple[str, ...]:
     who = one.prospect
     mark = f"{_OTHER} " if _other_sizes(one) else ""
-    cv = f"{mark}{percent(one.likely.cv_percent)}"
+    cv = f"{mark}{percent(one.need.cv_percent)}"
     words = (who.challenge, who.label, metric_of(who.metric).title, who.contender)
-    return (*words, cv, *_need(one.likely), *_need(one.cautious))
+    return (*words, cv, *_need(one.need))
 
 
 def _other_sizes(one: Requirement) -> bool:
     return one.prospect.match == "similar"
 
 
-def _needs(found: ForkPlan) -> tuple[list[Need], list[Need]]:
-    return [one.likely for one in found.requirements], [one.cautious for one in found.requirements]
-
-
 def _need(need: Need) -> tuple[str, str]:
-    over = "over " if need.forks >= MOST_FORKS else ""
-    return f"{over}{need.forks:,}", "" if need.seconds is None else f"{over}{duration(need.seconds)}"
+    over = "over " if need.forks.forks is None else ""
+    return need.forks.text, "" if need.seconds is None else f"{over}{duration(need.seconds)}"
+
+
+def _most(forks: Forecast) -> str:
+    return f"over {forks.within:,}" if forks.forks is None else f"{forks.forks:,}"

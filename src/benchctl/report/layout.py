@@ -1,5 +1,6 @@
 """An analysis in tables, numbered notes, and a sentence or two that may be quoted."""
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import product
@@ -44,8 +45,8 @@ from benchctl.stats.compare import (
     Comparison,
     Verdict,
 )
-from benchctl.stats.cost import VerdictCost
 from benchctl.stats.metrics import HELD, INDEX_BUILDS, Metric, metric_of
+from benchctl.stats.outlook import VerdictCost, estimate_of, rule_of
 from benchctl.stats.steady import Trend
 
 
@@ -129,13 +130,14 @@ def precision_grid(analysis: Analysis) -> Grid | None:
                 one.contender,
                 f"{_tenths(one.cv_baseline_percent)}, {_tenths(one.cv_contender_percent)}",
                 _tenths(one.mde_percent),
-                NOT_AVAILABLE if cost is None else f"{cost.forks:,}",
-                NOT_AVAILABLE if cost is None else _tenths(cost.minutes),
+                NOT_AVAILABLE if cost is None else cost.forks.text,
+                NOT_AVAILABLE if cost is None or cost.minutes is None else _tenths(cost.minutes),
                 _to_go(cost),
+                _shrunk(one),
             )
         )
     columns = (
-        OPERATION, worded("Metric"), VARIANT, "CV %", "MDE %", "Forks", "Minutes", "To go",
+        OPERATION, worded("Metric"), VARIANT, "CV %", "MDE %", "Forks", "Minutes", "To go", "Shrunk %",
     )  # fmt: skip
     title = (
         f"Precision: CV of {baseline_of(analysis.rows)} and of the variant; minimum detectable effect "
@@ -143,17 +145,30 @@ def precision_grid(analysis: Analysis) -> Grid | None:
     )
     if analysis.costs:
         title += f"; forks a side that find {analysis.costs[0].effect_percent:g} %, and their minutes"
-    if any(one.open for one in analysis.costs):
-        title += "; minutes to go until open rows have a verdict, if all stays as it is"
-    grid = Grid.of(title, columns, lines).without_empty("To go")
+    if any(one.further for one in analysis.costs):
+        title += "; minutes to go until open rows have a verdict: the middle, and a range that holds 80 %"
+    if any(_shrunk(one) for _, one in pairs):
+        title += "; what a verdict that ended the run says of the size, drawn towards 0 by the test's prior"
+    grid = Grid.of(title, columns, lines).without_empty("To go", "Shrunk %")
     grid = grid if analysis.costs else grid.without("Forks", "Minutes")
     return grid if len(analysis.variants) > _TWO else grid.without("Variant")
 
 
 def _to_go(cost: VerdictCost | None) -> str:
-    if cost is None or not cost.open:
+    if cost is None or cost.further is None:
         return ""
-    return "far" if cost.verdict_minutes is None else _tenths(cost.verdict_minutes)
+    if not cost.further.within_reach:
+        return "far"
+    middle, low, high = ("far" if minutes is None else _tenths(minutes) for minutes in cost.further_minutes)
+    return middle if low == high else f"{middle} ({low} to {high})"
+
+
+def _shrunk(comparison: Comparison) -> str:
+    """Return the effect of a verdict that ended a run, whose estimate lies too far from 0 on average."""
+    found = estimate_of(comparison)
+    if found is None or not comparison.sequential or comparison.verdict not in DECIDED:
+        return ""
+    return signed_percent(100 * math.expm1(found.shrunk(rule_of(comparison))))
 
 
 def section_title(section: Section) -> str:

@@ -18,14 +18,23 @@ from benchctl.results.select import Selection
 from benchctl.spec import MOST_WORKERS
 from benchctl.stats.analysis import Analysis
 from benchctl.stats.compare import DECIDED, FORKS_FOR_QUOTING, UNITS, Comparison
-from benchctl.stats.cost import fork_sd
+from benchctl.stats.forecast import Spread, forks_to_find, least_effect
 from benchctl.stats.history import History
-from benchctl.stats.inference import forks_needed, mde, mde_paired
 from benchctl.stats.metrics import METRICS, figure_names, metric_of
-from benchctl.stats.outlook import Prospect, expected_forks, prospects, unknown_tasks, visible
+from benchctl.stats.outlook import (
+    Prospect,
+    expected_forks,
+    family_weight,
+    prospects,
+    rule_of,
+    spread_of,
+    unknown_tasks,
+    visible,
+)
 from benchctl.track.schedule import MOST_CLIENTS
 
 _COFFEE_MINUTES = 10
+_S_PER_MINUTE = 60
 _WARM_UP = "warmup_iterations"
 _GROWTH = 2
 _WORTHWHILE_PERCENT = 5.0
@@ -68,7 +77,8 @@ def planning_lines(analysis: Analysis, plan: Plan | None) -> list[str | Command]
     ]
     noisiest = max(precise, key=lambda one: one.mde_percent or 0.0, default=None)
     if noisiest is not None:
-        lines.append(_precision_text(noisiest, forks))
+        family = [one for one in _comparisons(analysis) if one.metric == noisiest.metric]
+        lines.append(_precision_text(noisiest, forks, family_weight(family)))
     if plan is not None and plan.schedules:
         proposal = _proposal("To see more", analysis, plan)
         lines += [] if proposal is None else [proposal]
@@ -87,9 +97,9 @@ def next_command(analysis: Analysis, plan: Plan) -> Command | None:
     if done and len(analysis.variants) > 1 and not any(_unfinished(analysis)):
         return None
     lacking = [
-        (one.verdict_minutes or 0.0, one.verdict_forks)
+        (one.further.forks * one.block_s / _S_PER_MINUTE, one.further.forks)
         for one in analysis.costs
-        if one.open and one.verdict_forks
+        if one.further is not None and one.further.forks is not None
     ]
     settled = "not-steady" not in _codes(analysis) and (plan.settled or "small-scale" not in _codes(analysis))
     settled &= "busy-host" not in _codes(analysis)
@@ -273,17 +283,17 @@ def _codes(analysis: Analysis) -> set[str]:
     return in_rows | {doubt.code for doubt in analysis.caveats}
 
 
-def _precision_text(noisiest: Comparison, forks: int) -> str:
+def _precision_text(noisiest: Comparison, forks: int, weight: float) -> str:
     """From the noisiest row: what was detectable, what more forks would detect, what a small effect takes."""
     fewest, unit = min(noisiest.replicates), "forks"
     if noisiest.replicate != "fork":
         forks, unit = _proposed_builds(fewest), UNITS[noisiest.replicate]
-    spread = fork_sd(noisiest) or 0.0
-    then = mde_paired(forks, spread) if noisiest.paired else mde(forks, forks, spread)
-    needed = forks_needed(math.log1p(_WORTHWHILE_PERCENT / 100), spread, paired=noisiest.paired)
+    spread, rule = spread_of(noisiest) or Spread(0.0, math.inf), rule_of(noisiest, weight)
+    then = least_effect(Spread(spread.sd, math.inf), rule, forks)
+    needed = forks_to_find(math.log1p(_WORTHWHILE_PERCENT / 100), spread, rule, _MOST_FORKS)
     small = (
-        f"{_WORTHWHILE_PERCENT:g} % takes {needed:,} {unit} a side"
-        if needed <= _MOST_FORKS
+        f"{_WORTHWHILE_PERCENT:g} % takes {needed.text} {unit} a side"
+        if needed.within_reach
         else f"{_WORTHWHILE_PERCENT:g} % is not achievable on this host"
     )
     return (
@@ -300,7 +310,7 @@ def forecast_lines(history: History, plan: Plan) -> list[str]:
     """Return what a plan will detect, judging by earlier runs of its tasks: a line or two."""
     found = prospects(history, plan)
     block_s = history.block_s(plan)
-    forks = expected_forks(found, plan.forks, plan.stop, block_s, paired=plan.paired)
+    forks = expected_forks(found, plan, block_s)
     size = _size(plan, forks, block_s)
     if len(plan.variants) == 1:
         return [f"{size}: one variant, nothing to compare it with"]
@@ -351,10 +361,9 @@ def _size(plan: Plan, forks: int, block_s: float | None) -> str:
 def _least(found: Sequence[Prospect], forks: int, plan: Plan) -> str:
     """Task by task, the worst of several contenders; of many tasks the middle and both ends."""
     seen: dict[tuple[int, int], tuple[float, str]] = {}
-    for one in found:
+    for one, least in zip(found, visible(found, forks, plan), strict=True):
         place = (one.schedule, one.task)
         name = one.label if len(plan.schedules) == 1 else f"{plan.schedules[one.schedule].name}: {one.label}"
-        least = visible(one, forks, paired=plan.paired)
         seen[place] = max(seen.get(place, (0.0, name)), (least, name))
     if len(seen) <= _MOST_NAMED:
         return ", ".join(f"{name} {_rounded(least)}" for least, name in seen.values())

@@ -30,7 +30,6 @@ from benchctl.stats.analysis import (
 )
 from benchctl.stats.caveat import Caveat, Replicate, separate_runs
 from benchctl.stats.compare import Comparison, Series, adjust, several_builds
-from benchctl.stats.cost import Compared, verdict_costs
 from benchctl.stats.disturbed import Disturbance, disturbances, most_stalled
 from benchctl.stats.doubts import (
     WITHHOLDING,
@@ -74,6 +73,7 @@ from benchctl.stats.metrics import (
 )
 from benchctl.stats.multiplicity import Method, sequential
 from benchctl.stats.order import OrderEffect, order_effects
+from benchctl.stats.outlook import verdict_costs, with_least_effects
 from benchctl.stats.redline import (
     contradiction,
     needed_samples,
@@ -274,8 +274,9 @@ def analyse(  # noqa: PLR0913 - forks and what they are held against, by name
         times=time_rows(done, plan),
         order_effects=tuple(orders),
         costs=verdict_costs(
-            [Compared((row.schedule, row.task), row.label, one) for row in tasks for one in row.comparisons],
+            [((row.schedule, row.task), row.label, one) for row in tasks for one in row.comparisons],
             done,
+            method,
         ),
         method=method,
         disturbed=dict(Counter(one.variant for one in noisy)),
@@ -661,7 +662,9 @@ def _adjusted(rows: Sequence[Row], method: Method) -> list[Row]:
     adjusted = iter(
         comparison
         for family in families
-        for comparison in adjust([one for row in family for one in row.comparisons], method=method)
+        for comparison in with_least_effects(
+            adjust([one for row in family for one in row.comparisons], method=method), method
+        )
     )
     finished = []
     for row in rows:

@@ -282,7 +282,7 @@ class Comparison(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     # Standard error of the effect, in natural logarithms; None without a test, and where the ratio has
     # none.
     error: float | None = None
-    # The difference that this test finds with 80 % power, before any adjustment of p.
+    # The difference that this many forks find with 80 % power, p adjusted; None outside an analysis.
     mde_percent: float | None = None
     cv_baseline_percent: float | None = None
     cv_contender_percent: float | None = None
@@ -537,7 +537,6 @@ def _on_logs(blank: Comparison, found: Contrast) -> Comparison:
         high90_percent=narrow[1],
         p=found.p,
         error=found.error,
-        mde_percent=as_percent(found.mde) if math.isfinite(found.mde) else None,
     )
 
 
@@ -552,8 +551,7 @@ def _on_values(blank: Comparison, found: Ratio, *, signed: bool) -> Comparison:
     """The difference, and the ratio as far as the baseline is clearly above 0."""
     wide, narrow = found.difference.interval(0.95), found.difference.interval(0.90)
     error = found.log_error
-    seen = found.difference.mde / found.difference.error
-    if not math.isfinite(seen):
+    if math.isinf(wide[1]):
         return msgspec.structs.replace(blank, p=found.p, error=error)
     tested = msgspec.structs.replace(
         blank,
@@ -563,11 +561,10 @@ def _on_values(blank: Comparison, found: Ratio, *, signed: bool) -> Comparison:
         difference_high90=narrow[1],
         p=found.p,
         error=error,
-        mde_percent=None if error is None else as_percent(seen * error),
     )
     low, high = found.bounds(0.95)
     if signed and (math.isinf(low) or math.isinf(high)):
-        tested = msgspec.structs.replace(tested, effect_percent=None, error=None, mde_percent=None)
+        tested = msgspec.structs.replace(tested, effect_percent=None, error=None)
         return (
             tested
             if blank.compared_as == "difference"

@@ -7,13 +7,13 @@ from typing import Literal
 
 import msgspec
 
-from benchctl.results.model import MOST_FORKS
 from benchctl.results.plan import StopSpec
 from benchctl.stats.analysis import Analysis, Row, reservations
 from benchctl.stats.anytime import FIRST_LOOK
 from benchctl.stats.compare import DECIDED, VERDICT_WORDS, Comparison
-from benchctl.stats.cost import forks_to_verdict
+from benchctl.stats.forecast import Forecast
 from benchctl.stats.metrics import metric_of
+from benchctl.stats.outlook import family_weight, further_forks
 
 Outcome = Literal["pass", "regression", "inconclusive"]
 RowOutcome = Literal["regression", "open", "kept"]
@@ -250,8 +250,13 @@ def _all_decided(rows: Sequence[Row], stop: StopSpec, forks_done: int, named: st
     undecided = [(row, one) for row, one in judged if one.verdict not in DECIDED]
     if not undecided:
         return Decision(enough=True, text=f"{len(judged)} of {len(judged)} are decided{named}")
+    weights = {
+        metric: family_weight(one for row, one in _comparisons(rows) if row.metric == metric)
+        for metric in {row.metric for row, _ in undecided}
+    }
     needs = sorted(
-        ((forks_to_verdict(one), _row_name(row, one)) for row, one in undecided), key=_nearest_first
+        ((further_forks(one, weights[row.metric]), _row_name(row, one)) for row, one in undecided),
+        key=_nearest_first,
     )
     lacking = [f"{name} ({_further_text(forks)})" for forks, name in needs[:_MOST_NAMED]]
     if len(needs) > _MOST_NAMED:
@@ -261,14 +266,16 @@ def _all_decided(rows: Sequence[Row], stop: StopSpec, forks_done: int, named: st
     )
 
 
-def _nearest_first(need: tuple[int | None, str]) -> tuple[float, str]:
-    return math.inf if need[0] is None else need[0], need[1]
+def _nearest_first(need: tuple[Forecast | None, str]) -> tuple[float, float]:
+    return (math.inf, 0.0) if need[0] is None else need[0].sort_key
 
 
-def _further_text(forks: int | None) -> str:
-    if forks is None:
-        return f"not within {MOST_FORKS} forks, if it stays as it is"
-    return f"about {forks} more, if it stays as it is"
+def _further_text(further: Forecast | None) -> str:
+    if further is None:
+        return "nothing foretells when"
+    if not further.within_reach:
+        return f"hardly within {further.within} more"
+    return f"{further.text} more"
 
 
 def half_width(comparison: Comparison) -> float | None:

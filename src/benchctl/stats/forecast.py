@@ -8,6 +8,7 @@ when it is decided is simulated from a fixed seed.
 """
 
 import math
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Final
 
@@ -20,7 +21,8 @@ from benchctl.stats.anytime import FIRST_LOOK, critical
 from benchctl.stats.arrays import Floats, Mask
 
 POWER: Final = 0.8
-MOST_FORKS: Final = 100_000
+UNBOUNDED: Final = 100_000
+"""Forks a side beyond which none are looked for."""
 LEAST_CHANCE: Final = 0.1
 """Predictive chance of a verdict under which it is called out of reach."""
 BETWEEN_RUNS: Final = 0.27
@@ -29,6 +31,8 @@ BETWEEN_RUNS: Final = 0.27
 _LEVEL = 0.05
 _RANGE = 0.8
 _PATHS = 1000
+_CLASSES = 24
+_LEAST_DF = 1 - 1e-9  # of what is computed in floats, too
 _SEED = 20_240_301
 _LEAST_SD = 1e-9  # logarithms: where nothing varied, the coming run varies by next to nothing
 
@@ -74,10 +78,10 @@ class Rule(msgspec.Struct, frozen=True):
         """Return the forks a side at the next look."""
         return max(done + 1, FIRST_LOOK if self.sequential else FORKS_FOR_VERDICT)
 
-    def critical(self, forks: int, level: float = _LEVEL) -> float:
+    def critical(self, forks: float, level: float = _LEVEL) -> float:
         """Return the t that p equals the level at, two-sided; infinite while there is none."""
         df = self.sides * (forks - 1)
-        if df < 1:
+        if df < _LEAST_DF:
             return math.inf
         if self.sequential:
             return critical(1 - level, df, forks / self.sides)
@@ -115,6 +119,22 @@ class Forecast(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """Whether a verdict is not out of the question."""
         return self.chance >= LEAST_CHANCE
 
+    @property
+    def sort_key(self) -> tuple[float, float]:
+        """What takes fewer forks comes first."""
+        return math.inf if self.forks is None else self.forks, -self.chance
+
+    @property
+    def text(self) -> str:
+        """In words: `12 (5 to 30)`, `over 45 (20 or more)`."""
+        over = f"over {self.within:,}"
+        if self.low is None:
+            return over
+        high = over if self.high is None else f"{self.high:,}"
+        if self.forks is None:
+            return f"{over} ({self.low:,} or more)"
+        return f"{self.forks:,}" if self.low == self.high else f"{self.forks:,} ({self.low:,} to {high})"
+
 
 def power(effect: float, spread: Spread, rule: Rule, forks: int) -> float:
     """Return the chance that a fixed number of forks a side finds an effect, above 0, in its direction.
@@ -126,7 +146,7 @@ def power(effect: float, spread: Spread, rule: Rule, forks: int) -> float:
     return _power(effect, error, bound, rule.margin)
 
 
-def forks_to_find(effect: float, spread: Spread, rule: Rule, most: int = MOST_FORKS) -> Forecast:
+def forks_to_find(effect: float, spread: Spread, rule: Rule, most: int = UNBOUNDED) -> Forecast:
     """Return the forks a side that find an effect with 80 % power.
 
     Args:
@@ -145,13 +165,28 @@ def forks_to_find(effect: float, spread: Spread, rule: Rule, most: int = MOST_FO
     return _fixed_plan(effect, spread, rule, most)
 
 
-def least_effect(spread: Spread, rule: Rule, forks: int) -> float:
+def least_effect(spread: Spread, rule: Rule, forks: float) -> float:
     """Return the effect that so many forks a side find with 80 % power; infinite where they find none."""
     error, bound = _bounds(spread, rule, forks)
     if not np.isfinite(bound).all():
         return math.inf
     significant = _solved(error, bound)
     return significant if significant <= rule.margin else _solved(error, np.maximum(bound, rule.margin))
+
+
+def forks_for_width(half_width: float, sd: float, rule: Rule, least: int) -> int:
+    """Return forks a side, from `least` on, until half of a 95 % interval is expected to be so narrow.
+
+    Raises:
+        ValueError: If the width is not positive.
+    """
+    if not half_width > 0:
+        raise ValueError(f"half width must be positive, not {half_width}")
+
+    def too_few(forks: int) -> bool:
+        return rule.critical(forks) * sd * math.sqrt(rule.sides / forks) > half_width
+
+    return _fewest(too_few, least, UNBOUNDED)
 
 
 def forks_to_verdict(found: Estimate, rule: Rule, most: int) -> Forecast:
@@ -177,13 +212,14 @@ def forks_to_verdict(found: Estimate, rule: Rule, most: int) -> Forecast:
     return _first(decided, within)
 
 
-def _bounds(spread: Spread, rule: Rule, forks: int) -> tuple[Floats, Floats]:
+def _bounds(spread: Spread, rule: Rule, forks: float) -> tuple[Floats, Floats]:
     """True standard errors, shape (1, draws), and estimates that are significant, shape (errors, draws)."""
     df, units = rule.sides * (forks - 1), forks / rule.sides
-    if df < 1:
+    if df < _LEAST_DF:
         return np.ones((1, 1)), np.full((1, 1), math.inf)
-    true = spread.quantiles(_shares(24)) / math.sqrt(units)
-    estimated = np.sqrt(chdtri(df, _shares(24)) / df)
+    draws = 1 if math.isinf(spread.df) else _CLASSES
+    true = spread.quantiles(_shares(draws)) / math.sqrt(units)
+    estimated = np.sqrt(chdtri(df, _shares(_CLASSES)) / df)
     t = rule.critical(forks, _LEVEL / rule.weight)
     return true[None, :], t * estimated[:, None] * true[None, :]
 
@@ -210,23 +246,24 @@ def _shares(count: int) -> Floats:
 
 def _fixed_plan(effect: float, spread: Spread, rule: Rule, most: int) -> Forecast:
     def fewest(known: Spread) -> int | None:
-        low, high = FORKS_FOR_VERDICT - 1, FORKS_FOR_VERDICT
-        while high < most and power(effect, known, rule, high) < POWER:
-            low, high = high, 2 * high
-        high = min(high, most)
-        if power(effect, known, rule, high) < POWER:
-            return None
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (middle, high) if power(effect, known, rule, middle) < POWER else (low, middle)
-        return high
+        forks = _fewest(lambda forks: power(effect, known, rule, forks) < POWER, FORKS_FOR_VERDICT, most)
+        return None if power(effect, known, rule, forks) < POWER else forks
 
-    ends = [
-        Spread(float(sd), math.inf)
-        for sd in spread.quantiles(np.asarray(((1 - _RANGE) / 2, (1 + _RANGE) / 2)))
-    ]
-    low, high = (fewest(end) for end in ends)
+    ends = spread.quantiles(np.asarray(((1 - _RANGE) / 2, (1 + _RANGE) / 2)))
+    low, high = (fewest(Spread(float(sd), math.inf)) for sd in ends)
     return Forecast(fewest(spread), low, high, most, power(effect, spread, rule, most))
+
+
+def _fewest(too_few: Callable[[int], bool], least: int, most: int) -> int:
+    """Return the fewest forks from `least` on that are not too few, or `most`."""
+    low, high = least - 1, least
+    while high < most and too_few(high):
+        low, high = high, 2 * high
+    high = min(high, most)
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if too_few(middle) else (low, middle)
+    return high
 
 
 def _sequential_plan(effect: float, spread: Spread, rule: Rule, most: int) -> Forecast:

@@ -1,15 +1,17 @@
 """What earlier runs on a machine say about a plan: how much its forks will differ, and how long they take.
 
 Only the spread is taken from them, never where the values lie: it is pooled within runs and variants, so that
-neither a machine that changed in between nor a variant that is slower makes it larger. Forks of the same
-variant say most; where there are none, those of any variant of its engine have to do. Needs no scipy.stats: a
-run asks before its first request.
+neither a machine that changed in between nor a variant that is slower makes it larger. That of differences
+within blocks is known apart: what a block has in common is not in it. Forks of the same variant say most;
+where there are none, those of any variant of its engine have to do. Needs no scipy.stats: a run asks before
+its first request.
 """
 
 import math
 import statistics
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import combinations
 from typing import Literal
 
 import msgspec
@@ -58,8 +60,12 @@ class Kind(msgspec.Struct, frozen=True):
         return Kind(self.engine, self.hosts)
 
 
+Kinds = tuple[Kind, ...]
+"""Of a variant, or of baseline and contender, whose forks of one block make a difference."""
+
+
 class Noise(msgspec.Struct, frozen=True):
-    """How much forks differ in one task and metric."""
+    """How much forks, or differences within blocks, differ in one task and metric."""
 
     sd: float  # of natural logarithms (`log_points`), pooled within runs and variants
     df: int
@@ -70,20 +76,20 @@ class Noise(msgspec.Struct, frozen=True):
 class History(msgspec.Struct, frozen=True):
     """What is known of a plan before it runs."""
 
-    # By place, metric and kind, of variants and of engines; those without two earlier forks in one run are
-    # missing.
-    noises: Mapping[tuple[Place, MetricKey, Kind], Noise]
+    # By place, metric and kinds, of variants and of engines; those without two earlier forks
+    # or blocks in one run are missing.
+    noises: Mapping[tuple[Place, MetricKey, Kinds], Noise]
     # Median seconds of a fork by kind, of variants and of engines, from the same runs only.
     fork_s: Mapping[Kind, float]
     hidden: frozenset[Place]
     forks: int
     runs: tuple[str, ...]
 
-    def noise(self, place: Place, metric: Metric, spec: VariantSpec) -> Noise | None:
-        """Of one task, metric and variant; None when nothing is known."""
-        own = kind_of(spec)
-        kinds = (kind for kind in (own, own.of_engine) if (place, metric.key, kind) in self.noises)
-        return next((self.noises[place, metric.key, kind] for kind in kinds), None)
+    def noise(self, place: Place, metric: Metric, *specs: VariantSpec) -> Noise | None:
+        """Of a variant's forks, or of differences between two variants'; None when nothing is known."""
+        own = tuple(kind_of(spec) for spec in specs)
+        found = (self.noises.get((place, metric.key, kinds)) for kinds in (own, _of_engine(own)))
+        return next(filter(None, found), None)
 
     def fork_time_s(self, spec: VariantSpec) -> float | None:
         """Seconds of a fork of a variant; None when nothing is known."""
@@ -100,6 +106,16 @@ def kind_of(spec: VariantSpec) -> Kind:
     """Return what a variant is, whatever it is called."""
     traits = msgspec.json.encode(msgspec.structs.replace(spec, name=""), order="deterministic")
     return Kind(spec.engine, () if spec.target is None else spec.target.hosts, traits)
+
+
+def _of_engine(kinds: Kinds) -> Kinds:
+    return tuple(kind.of_engine for kind in kinds)
+
+
+def compared_pairs(plan: Plan) -> list[tuple[VariantSpec, VariantSpec]]:
+    """Return (baseline, contender) of everything that a plan compares."""
+    known = {spec.name: spec for spec in plan.variants}
+    return [(known[group[0]], known[name]) for group in plan.compared_together(known) for name in group[1:]]
 
 
 def metrics_of(plan: Plan, task: Task) -> tuple[Metric, ...]:
@@ -144,7 +160,8 @@ class _Sum:
         return Noise(math.sqrt(self.squares / self.df), self.df, self.forks, match)
 
 
-_Key = tuple[Place, MetricKey, Kind]
+_Key = tuple[Place, MetricKey, Kinds]
+_Logs = dict[tuple[Place, MetricKey], dict[int, float]]  # by block
 _Source = tuple[str, str]  # run, variant
 
 
@@ -154,6 +171,8 @@ class _Collected:
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
         self._kinds = tuple(dict.fromkeys(kind_of(spec) for spec in plan.variants))
+        pairs: set[Kinds] = {(kind_of(first), kind_of(second)) for first, second in compared_pairs(plan)}
+        self._pairs = pairs | {_of_engine(pair) for pair in pairs}
         self._metrics = [
             (place, metric) for place in places(plan) for metric in metrics_of(plan, task_at(plan, place))
         ]
@@ -176,32 +195,53 @@ class _Collected:
         """Take what one run has."""
         match: Match = "same" if _same(self._plan, record.plan) else "similar"
         engines = {kind.of_engine for kind in self._kinds}
+        sides: list[tuple[Kind, _Source, _Logs]] = []
         for spec in record.plan.variants:
             forks, own = record.compared(spec.name), kind_of(spec)
             if forks and own.of_engine in engines:
                 source = (record.id, spec.name)
                 self._forks[source] = len(forks)
                 kinds = (own, own.of_engine) if own in self._kinds else (own.of_engine,)
-                self._add_variant(match, record.plan, source, kinds, forks)
+                logs = self._logs(match, record.plan, forks)
+                sides.append((own, source, logs))
+                for kind in kinds:
+                    self._add(match, (kind,), logs, source)
+                for kind in kinds if match == "same" else ():
+                    self._fork_s.setdefault(kind, []).extend(fork.wall_s for fork in forks)
+        for (first, source, left), (second, _, right) in combinations(sides, 2):
+            pairs: set[Kinds] = {(first, second), (second, first)}
+            pairs |= {_of_engine(pair) for pair in pairs}
+            differences = {
+                key: {block: right[key][block] - log for block, log in own.items() if block in right[key]}
+                for key, own in left.items()
+                if key in right
+            }
+            for pair in pairs & self._pairs:
+                self._add(match, pair, differences, source)
 
-    def _add_variant(
-        self, match: Match, plan: Plan, source: _Source, kinds: Sequence[Kind], forks: Sequence[ForkRecord]
-    ) -> None:
+    def _add(self, match: Match, kinds: Kinds, logs: _Logs, source: _Source) -> None:
+        for (place, metric), values in logs.items():
+            if len(values) > 1:
+                total = self._sums[match].setdefault((place, metric, kinds), _Sum())
+                total.add(list(values.values()), source)
+
+    def _logs(self, match: Match, plan: Plan, forks: Sequence[ForkRecord]) -> _Logs:
+        """Of every task and metric that forks of one variant have values for."""
+        found: _Logs = {}
         for place, metric in (*self._metrics, *self._beside):
-            found = [one for fork in forks for one in self._summaries(match, plan, fork, place)]
-            if match == "same" and any(not one.reported for one in found):
+            own = [(fork.block, one) for fork in forks for one in self._summaries(match, plan, fork, place)]
+            if match == "same" and any(not one.reported for _, one in own):
                 self._hidden.add(place)
             additive = metric.figure.additive
-            values = [
-                value
-                for one in found
+            values = {
+                block: value
+                for block, one in own
                 if (value := metric.value(one)) is not None and (value > 0 or (additive and value == 0))
-            ]
-            logs = log_points(np.asarray(values), additive=additive).tolist() if any(values) else []
-            for kind in kinds if len(logs) > 1 else ():
-                self._sums[match].setdefault((place, metric.key, kind), _Sum()).add(logs, source)
-        for kind in kinds if match == "same" else ():
-            self._fork_s.setdefault(kind, []).extend(fork.wall_s for fork in forks)
+            }
+            if any(values.values()):
+                logs = log_points(np.asarray(list(values.values())), additive=additive).tolist()
+                found[place, metric.key] = dict(zip(values, logs, strict=True))
+        return found
 
     def _summaries(self, match: Match, plan: Plan, fork: ForkRecord, place: Place) -> Iterator[TaskSummary]:
         """One fork's summary of a task: that of its place, or the first of the same task elsewhere."""
@@ -216,10 +256,12 @@ class _Collected:
         sums = self._sums["similar"] | self._sums["same"]
         noises = {
             # An engine's are not the variant's own.
-            key: total.noise("same" if key[2].traits and key in self._sums["same"] else "similar")
+            key: total.noise(
+                "same" if key[2] != _of_engine(key[2]) and key in self._sums["same"] else "similar"
+            )
             for key, total in sums.items()
         }
-        needed = [key if key in sums else (key[0], key[1], key[2].of_engine) for key in self._keys()]
+        needed = [key if key in sums else (key[0], key[1], _of_engine(key[2])) for key in self._keys()]
         used = {source for key in needed if key in sums for source in sums[key].sources}
         return History(
             noises=noises,
@@ -230,7 +272,7 @@ class _Collected:
         )
 
     def _keys(self) -> list[_Key]:
-        return [(place, metric.key, kind) for place, metric in self._metrics for kind in self._kinds]
+        return [(place, metric.key, (kind,)) for place, metric in self._metrics for kind in self._kinds]
 
 
 def _same(plan: Plan, other: Plan) -> bool:

@@ -1,13 +1,12 @@
-"""Tests of differences of means: linear contrasts, Fieller's ratio, and the power of t-tests."""
+"""Tests of differences of means: linear contrasts and Fieller's ratio."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import msgspec
 import numpy as np
-from scipy.special import nctdtrinc, stdtr, stdtrit
+from scipy.special import stdtr, stdtrit
 
-from benchctl.results.model import FORKS_FOR_VERDICT
 from benchctl.stats.anytime import critical, p_value
 from benchctl.stats.arrays import Floats
 
@@ -22,137 +21,6 @@ def cv_of(sd: float) -> float:
 def sd_of(cv: float) -> float:
     """Return the SD of the natural logarithms of values that have this CV, as a ratio."""
     return math.sqrt(math.log1p(cv**2))
-
-
-# Not scipy.stats: a run forecasts before its first request, and that takes half a second to load, and a
-# hundred times as long to compute.
-
-
-POWER = 0.8
-ALPHA = 0.05
-MOST_FORKS = 100_000
-_LEAST_VALUES = 3  # of both sides together: fewer leave no degree of freedom
-_LEAST_PAIRS = 2
-
-
-def mde(n1: int, n2: int, sd: float, *, alpha: float = ALPHA, power: float = POWER) -> float:
-    """Return the least difference of means that an unpaired t-test finds with the given power.
-
-    Args:
-        n1: forks of one side.
-        n2: forks of the other.
-        sd: fork SD, any unit; on log values the result is a log ratio.
-        alpha: level of the test.
-        power: wanted chance of finding it.
-
-    Returns:
-        In the unit of `sd`; infinite when there are too few forks to test.
-    """
-    if min(n1, n2) < 1 or n1 + n2 < _LEAST_VALUES:
-        return math.inf
-    error = sd * math.sqrt(1 / n1 + 1 / n2)
-    df = n1 + n2 - 2
-    return detectable(df, _critical(df, alpha), power=power) * error
-
-
-def mde_paired(pairs: int, sd: float, *, alpha: float = ALPHA, power: float = POWER) -> float:
-    """The least mean difference that a paired t-test finds; `sd` is that of the differences within pairs."""
-    if pairs < _LEAST_PAIRS:
-        return math.inf
-    beyond = _critical(pairs - 1, alpha)
-    return detectable(pairs - 1, beyond, power=power) * sd / math.sqrt(pairs)
-
-
-def detectable(df: float, beyond: float, *, power: float = POWER) -> float:
-    """Return the least effect, in standard errors, that a two-sided t-test finds in the right direction.
-
-    Args:
-        df: degrees of freedom, above 0.
-        beyond: the t that it takes.
-        power: wanted chance of finding it.
-    """
-    return float(nctdtrinc(df, 1 - power, beyond)) if math.isfinite(beyond) else math.inf
-
-
-def forks_needed(
-    effect: float, sd: float, *, paired: bool = False, alpha: float = ALPHA, power: float = POWER
-) -> int:
-    """Return forks a side that a comparison needs to find an effect.
-
-    Args:
-        effect: true difference of means, above 0, in the unit of `sd`.
-        sd: fork SD; that of the differences within pairs when paired.
-        paired: count pairs.
-        alpha: level of the test.
-        power: wanted chance of finding it.
-
-    Returns:
-        At least 3, below which there is no verdict; at most 100,000.
-
-    Raises:
-        ValueError: If the effect is not positive.
-    """
-    if not effect > 0:
-        raise ValueError(f"effect must be positive, not {effect}")
-
-    def too_few(forks: int) -> bool:
-        if paired:
-            return mde_paired(forks, sd, alpha=alpha, power=power) > effect
-        return mde(forks, forks, sd, alpha=alpha, power=power) > effect
-
-    return _fewest(too_few, FORKS_FOR_VERDICT)
-
-
-def interval_half_width(forks: int, sd: float, *, paired: bool = False, alpha: float = ALPHA) -> float:
-    """Half of the interval of a difference of means, where both sides have as many forks.
-
-    Args:
-        forks: of a side, or pairs; at least 2.
-        sd: fork SD, any unit; that of the differences within pairs when paired.
-        paired: count pairs.
-        alpha: 1 - confidence.
-
-    Returns:
-        In the unit of `sd`.
-    """
-    if paired:
-        return _critical(forks - 1, alpha) * sd / math.sqrt(forks)
-    return _critical(2 * forks - 2, alpha) * sd * math.sqrt(2 / forks)
-
-
-def forks_for_width(
-    half_width: float, sd: float, *, paired: bool = False, least: int = FORKS_FOR_VERDICT
-) -> int:
-    """Return forks a side until an interval is expected to be so narrow: half its width, in the unit of `sd`.
-
-    Returns:
-        At least `least`; at most 100,000.
-
-    Raises:
-        ValueError: If the width is not positive.
-    """
-    if not half_width > 0:
-        raise ValueError(f"half width must be positive, not {half_width}")
-    return _fewest(lambda forks: interval_half_width(forks, sd, paired=paired) > half_width, least)
-
-
-def _fewest(too_few: Callable[[int], bool], least: int) -> int:
-    """The least number from `least` on that is not too few, up to 100,000."""
-    low, high = least - 1, least
-    while high < MOST_FORKS and too_few(high):
-        low, high = high, high * 2
-    high = min(high, MOST_FORKS)
-    while high - low > 1:
-        middle = (low + high) // 2
-        if too_few(middle):
-            low = middle
-        else:
-            high = middle
-    return high
-
-
-def _critical(df: float, alpha: float) -> float:
-    return float(stdtrit(df, 1 - alpha / 2))
 
 
 _LEAST_FOR_SPREAD = 2
@@ -196,26 +64,6 @@ class Contrast(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """One-sided: how likely an estimate as high as this one, or higher, would be around `truth`."""
         half = self._two_sided(self.estimate - truth) / 2
         return half if self.estimate > truth else 1 - half
-
-    @property
-    def mde(self) -> float:
-        """The effect that this test finds with 80 % power; infinite where it finds none yet."""
-        return detectable(self.df, self.critical(1 - ALPHA)) * self.error
-
-    def foreseen(self, units: int, further: int) -> "Contrast":
-        """Return what it will be with more units, if it and the spread stay as they are.
-
-        Args:
-            units: that it rests on: blocks, or forks a side; at least 2.
-            further: beyond these.
-        """
-        share = units / (units + further)
-        return msgspec.structs.replace(
-            self,
-            error=self.error * math.sqrt(share),
-            df=self.df * (units + further - 1) / (units - 1),
-            units=self.units / share,
-        )
 
     def _two_sided(self, distance: float) -> float:
         t = abs(distance) / self.error
@@ -332,16 +180,3 @@ class Ratio(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             return max(c / (b + reach), 1.0) if b + reach else 1.0, math.inf
         least = (b + reach) / a if a else 0.0
         return -math.inf, least if 0 < least < 1 else 1.0
-
-
-def further_forks(units: int, decided: Callable[[int], bool]) -> int | None:
-    """Return the fewest more forks a side that decide what is open.
-
-    Args:
-        units: that there are: blocks, or forks a side.
-        decided: whether so many more would decide it.
-
-    Returns:
-        At least 1; None where 50 would not do.
-    """
-    return next(filter(decided, range(1, 51 - units)), None)

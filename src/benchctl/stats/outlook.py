@@ -1,15 +1,30 @@
-"""What a plan will be able to see, and what it takes to see more: power calculations from earlier forks."""
+"""Forecasts of comparisons and plans: what rows lack until a verdict, what plans find, what that takes."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
+from statistics import median
 from typing import Final
 
 import msgspec
-from scipy.special import chdtri
 
-from benchctl.results.plan import Plan, StopSpec
-from benchctl.stats.history import History, Match, Noise, metrics_of
-from benchctl.stats.inference import cv_of, forks_for_width, forks_needed, mde, mde_paired, sd_of
+from benchctl.results.model import MOST_FORKS, ForkRecord
+from benchctl.results.plan import Place, Plan, StopSpec
+from benchctl.stats.compare import LEVEL, Comparison
+from benchctl.stats.forecast import (
+    POWER,
+    UNBOUNDED,
+    Estimate,
+    Forecast,
+    Rule,
+    Spread,
+    forks_for_width,
+    forks_to_find,
+    forks_to_verdict,
+    least_effect,
+)
+from benchctl.stats.history import History, Match, Noise, compared_pairs, metrics_of
+from benchctl.stats.inference import NO_SPREAD, cv_of, sd_of
 from benchctl.stats.metrics import (
     Metric,
     MetricKey,
@@ -20,11 +35,160 @@ from benchctl.stats.metrics import (
     places,
     task_at,
 )
+from benchctl.stats.multiplicity import Method
 
-SCHEMA_VERSION: Final = 1
-CONFIDENCE = 0.8
-"""Of the upper bound of a fork SD, one-sided: as sure as the power that the forks are planned for."""
-ASSUMED_CVS_PERCENT = (2.0, 5.0, 10.0, 15.0)
+SCHEMA_VERSION: Final = 2
+EFFECT: Final = 0.10
+"""The difference that minutes to a verdict are told for, as a ratio - 1."""
+ASSUMED_CVS_PERCENT: Final = (2.0, 5.0, 10.0, 15.0)
+_NOTHING_PERCENT = -100.0  # a ratio of 0
+_MOST_LOG = 700.0  # exp of more is not a float
+
+
+# Of comparisons.
+
+
+class VerdictCost(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What a comparison takes to find a difference, at the spread that its forks had."""
+
+    schedule: int
+    task: int
+    label: str
+    metric: MetricKey
+    baseline: str
+    contender: str
+    effect_percent: float  # the difference, found with 80 % power
+    forks: Forecast  # a side, or pairs, of a run of its own
+    pair_s: float  # median seconds of a fork of the one and of the other together
+    spread_percent: float  # CV that the forks follow from: of forks, or of ratios within pairs when paired
+    # What an open row lacks until its own verdict, in forks of every variant; None where it has one.
+    further: Forecast | None
+    block_s: float  # median seconds of a fork of every variant
+
+    @property
+    def minutes(self) -> float | None:
+        """Of the forks that find the difference, without preparation; None for too many."""
+        return None if self.forks.forks is None else self.forks.forks * self.pair_s / 60
+
+    @property
+    def further_minutes(self) -> tuple[float | None, float | None, float | None]:
+        """Of what an open row lacks: in the middle, at least and at most by the 80 % range."""
+        further = self.further
+        forks = (None,) * 3 if further is None else (further.forks, further.low, further.high)
+        middle, low, high = (None if count is None else count * self.block_s / 60 for count in forks)
+        return middle, low, high
+
+
+def verdict_costs(
+    compared: Iterable[tuple[Place, str, Comparison]],
+    done: Mapping[str, Sequence[ForkRecord]],
+    method: Method = "benjamini-hochberg",
+) -> tuple[VerdictCost, ...]:
+    """Return what every comparison takes that gets a verdict, from (place, label, comparison).
+
+    Left out are figures that are never judged, those of one fork or without any spread, forks whose
+    duration is not known, and several index builds: those need more builds, which do not cost what a fork
+    does.
+    """
+    typical = {
+        label: median(fork.wall_s for fork in forks) if forks else 0.0 for label, forks in done.items()
+    }
+    block_s = sum(typical.values())
+    costs = []
+    for _, rows in groupby(compared, lambda row: "" if method == "holm" else row[2].metric):
+        family = list(rows)
+        weight = family_weight([one for _, _, one in family], method)
+        for place, label, one in family:
+            pair_s = typical.get(one.baseline, 0.0) + typical.get(one.contender, 0.0)
+            found = estimate_of(one)
+            if not one.judged or not pair_s or found is None:
+                continue
+            rule = rule_of(one, weight)
+            most = MOST_FORKS if rule.sequential else UNBOUNDED
+            costs.append(
+                VerdictCost(
+                    *place,
+                    label,
+                    one.metric,
+                    one.baseline,
+                    one.contender,
+                    effect_percent=100 * EFFECT,
+                    forks=forks_to_find(math.log1p(EFFECT), found.spread, rule, most),
+                    pair_s=pair_s,
+                    spread_percent=100 * cv_of(found.spread.sd),
+                    further=further_forks(one, weight),
+                    block_s=block_s,
+                )
+            )
+    return tuple(costs)
+
+
+def spread_of(comparison: Comparison) -> Spread | None:
+    """Return the spread behind the error of an effect, of forks or index builds; None if there is none."""
+    error, sides = comparison.error, comparison.replicates
+    if error is None:
+        return None
+    if comparison.paired:
+        return Spread(error * math.sqrt(min(sides)), min(sides) - 1)
+    cvs = comparison.cv_baseline_percent, comparison.cv_contender_percent
+    noises = [
+        (sd_of((cv or 0.0) / 100) ** 2 / units, units - 1) for cv, units in zip(cvs, sides, strict=True)
+    ]
+    return Spread(error / math.sqrt(sum(1 / units for units in sides)), _satterthwaite(noises))
+
+
+def estimate_of(comparison: Comparison) -> Estimate | None:
+    """Return effect and spread of forks; None where there is none, or index builds count instead."""
+    effect, spread = comparison.effect_percent, spread_of(comparison)
+    if spread is None or comparison.replicate != "fork" or effect is None or effect <= _NOTHING_PERCENT:
+        return None
+    return Estimate(math.log1p(effect / 100), spread, min(comparison.replicates))
+
+
+def rule_of(comparison: Comparison, weight: float = 1.0) -> Rule:
+    """Return the rule that a comparison's verdict follows, its p multiplied by `weight`."""
+    margin = math.log1p(comparison.margin_percent / 100)
+    return Rule(margin, comparison.paired, comparison.sequential, weight)
+
+
+def family_weight(family: Iterable[Comparison], method: Method = "benjamini-hochberg") -> float:
+    """Return what multiplies p of an open comparison if it is the next of its family to be found."""
+    tested = [one.p_adjusted for one in family if one.p_adjusted is not None]
+    found = sum(p <= LEVEL for p in tested)
+    left = len(tested) - found
+    return max(1.0, left if method == "holm" else len(tested) / (found + 1))
+
+
+def with_least_effects(family: Sequence[Comparison], method: Method) -> list[Comparison]:
+    """Return comparisons that were adjusted together with the difference that as many forks find again."""
+    weight = family_weight(family, method)
+    found = []
+    for one in family:
+        spread, rule, least = spread_of(one), rule_of(one, weight), math.inf
+        if spread is not None and one.error is not None:
+            # As many forks on both sides as have these degrees of freedom, and the error as it is.
+            forks = spread.df / rule.sides + 1
+            given = Spread(one.error * math.sqrt(forks / rule.sides), math.inf)
+            least = least_effect(given, rule, forks)
+        percent = 100 * math.expm1(least) if least < _MOST_LOG else None
+        found.append(msgspec.structs.replace(one, mde_percent=percent))
+    return found
+
+
+def further_forks(comparison: Comparison, weight: float = 1.0, most: int | None = None) -> Forecast | None:
+    """Return how many more forks a side an open comparison takes; None where it has a verdict or no spread.
+
+    Whatever is added makes it one that was looked at before. `most` are forks a side in all; by default as
+    many as a run until it is decided may have, or twice as many as there are.
+    """
+    found = estimate_of(comparison)
+    if comparison.verdict != "inconclusive" or found is None:
+        return None
+    rule = msgspec.structs.replace(rule_of(comparison, weight), sequential=True)
+    return forks_to_verdict(found, rule, most or max(MOST_FORKS, 2 * found.forks))
+
+
+# Of plans.
 
 
 class Prospect(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -36,31 +200,33 @@ class Prospect(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     metric: MetricKey
     baseline: str
     contender: str
-    sd: float  # fork SD of natural logarithms: that of a side, if both had the same
+    # `sd`, `df`: as earlier runs had it, of natural logarithms: of differences within pairs when paired, else
+    # of a side, if both had the same.
+    sd: float
     df: float
     match: Match
     challenge: str = ""  # its name, numbered where it runs more than once
 
     @property
-    def upper_sd(self) -> float:
-        """The SD is not larger than this, with a confidence of 80 % (chi-square)."""
-        return self.sd * math.sqrt(self.df / float(chdtri(self.df, CONFIDENCE)))
+    def spread(self) -> Spread:
+        """That of the coming run."""
+        return Spread(self.sd, self.df).of_coming_run
 
 
 class Need(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What it takes to find an effect."""
 
     cv_percent: float
-    forks: int  # a side; pairs when paired
+    forks: Forecast  # a side; pairs when paired
     seconds: float | None  # of all forks of all variants; None when it is not known how long one takes
 
 
 class Requirement(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A comparison of a plan and what it takes, by the best estimate and by a cautious one."""
+    """A comparison of a plan and what it takes."""
 
     prospect: Prospect
-    likely: Need  # from the SD as estimated
-    cautious: Need  # from the upper 80 % bound of the SD
+    need: Need
+    margin_percent: float  # an effect within it can only be called `different`
 
 
 class ForkPlan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -84,25 +250,28 @@ class ForkPlan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     @property
     def hardest(self) -> Requirement | None:
         """The comparison that takes most forks."""
-        return max(self.requirements, key=lambda one: (one.likely.forks, one.cautious.forks), default=None)
+        return max(self.requirements, key=lambda one: one.need.forks.sort_key, default=None)
 
 
 def prospects(history: History, plan: Plan, metrics: Sequence[Metric] | None = None) -> list[Prospect]:
     """Return every comparison that both sides have earlier forks for, by `metrics` or those of the plan."""
     found = []
-    known = {spec.name: spec for spec in plan.variants}
-    pairs = [(known[group[0]], known[name]) for group in plan.compared_together(known) for name in group[1:]]
     for place in places(plan):
         task = task_at(plan, place)
         for metric in metrics_of(plan, task) if metrics is None else metrics:
-            for baseline, spec in pairs:
-                first = history.noise(place, metric, baseline)
-                second = history.noise(place, metric, spec)
-                if first is None or second is None:
+            for baseline, contender in compared_pairs(plan):
+                sides = [history.noise(place, metric, spec) for spec in (baseline, contender)]
+                known = [one for one in sides if one is not None]
+                pairs = history.noise(place, metric, baseline, contender) if plan.paired else None
+                if pairs is not None and pairs.sd > NO_SPREAD:
+                    sd, df, known = pairs.sd, float(pairs.df), [pairs]
+                elif len(known) == len(sides):
+                    # Without blocks of both, as if a block had nothing in common: that only makes it smaller.
+                    sd, df = summed_noise(known, 1.0 if plan.paired else 0.5)
+                else:
                     continue
-                sd, df = _together(first, second)
-                match: Match = "same" if first.match == second.match == "same" else "similar"
-                names = (task.label, metric.key, baseline.name, spec.name)
+                match: Match = "same" if {one.match for one in known} == {"same"} else "similar"
+                names = (task.label, metric.key, baseline.name, contender.name)
                 found.append(Prospect(*place, *names, sd, df, match, challenge_title(plan, place[0])))
     return found
 
@@ -117,26 +286,24 @@ def unknown_tasks(history: History, plan: Plan) -> tuple[str, ...]:
     )
 
 
-def visible(prospect: Prospect, forks: int, *, paired: bool) -> float:
-    """Return the least difference, as a ratio - 1, that so many forks a side find with 80 % power."""
-    if paired:
-        return math.expm1(mde_paired(forks, _of_differences(prospect.sd)))
-    return math.expm1(mde(forks, forks, prospect.sd))
+def visible(found: Sequence[Prospect], forks: int, plan: Plan) -> Iterator[float]:
+    """Yield the least difference of each, as a ratio - 1, that so many forks a side find with 80 % power."""
+    for one, rule in zip(found, _rules(found, plan), strict=True):
+        yield math.expm1(least_effect(one.spread, rule, forks))
 
 
-def expected_forks(
-    found: Sequence[Prospect], most: int, stop: StopSpec | None, block_s: float | None, *, paired: bool
-) -> int:
+def expected_forks(found: Sequence[Prospect], plan: Plan, block_s: float | None) -> int:
     """Return how many forks a side a plan is expected to take under its stop rule, at most the planned ones.
 
     `block_s` is the duration of one fork of every variant, seconds, where known.
     """
+    stop, most = plan.stop, plan.forks
     if stop is None:
         return most
     if stop.precision is not None and found:
-        widest = max(one.sd for one in found)
-        sd = _of_differences(widest) if paired else widest
-        wanted = forks_for_width(math.log1p(stop.precision), sd, paired=paired, least=stop.least_forks)
+        widest = max(found, key=lambda one: one.sd)
+        rule = Rule(0.0, plan.paired, sequential=True)
+        wanted = forks_for_width(math.log1p(stop.precision), widest.sd, rule, stop.least_forks)
         most = min(most, wanted)
     if stop.budget_s is not None and block_s:
         most = min(most, max(1, int(stop.budget_s // block_s)))
@@ -153,24 +320,24 @@ def plan_forks(history: History, plan: Plan, effect: float) -> ForkPlan:
     """
     block_s = history.block_s(plan)
 
-    def need(sd: float, *, additive: bool = False) -> Need:
-        per_side = _of_differences(sd) if plan.paired else sd
-        forks = forks_needed(math.log1p(effect), per_side, paired=plan.paired)
-        return Need(
-            100 * (sd if additive else cv_of(sd)), forks, None if block_s is None else forks * block_s
-        )
+    def need(cv_percent: float, spread: Spread, rule: Rule) -> Need:
+        forks = forks_to_find(math.log1p(effect), spread, rule)
+        takes = forks.within if forks.forks is None else forks.forks
+        return Need(cv_percent, forks, None if block_s is None else takes * block_s)
 
     def required(found: Sequence[Prospect]) -> tuple[Requirement, ...]:
         return tuple(
-            Requirement(one, need(one.sd, additive=additive), need(one.upper_sd, additive=additive))
-            for one in found
-            for additive in (metric_of(one.metric).figure.additive,)
+            Requirement(one, need(cv_percent, one.spread, rule), 100 * math.expm1(rule.margin))
+            for one, rule in zip(found, _rules(found, plan), strict=True)
+            for cv_percent in (100 * (one.sd if metric_of(one.metric).figure.additive else cv_of(one.sd)),)
         )
 
+    sds = [sd_of(percent / 100) * math.sqrt(2 if plan.paired else 1) for percent in ASSUMED_CVS_PERCENT]
+    alone = Rule(0.0, plan.paired)
     return ForkPlan(
         schema_version=SCHEMA_VERSION,
         effect_percent=100 * effect,
-        power_percent=80.0,
+        power_percent=100 * POWER,
         paired=plan.paired,
         requirements=required(prospects(history, plan)),
         beside=required(prospects(history, plan, beside(plan, metrics_in(plan)))),
@@ -178,20 +345,34 @@ def plan_forks(history: History, plan: Plan, effect: float) -> ForkPlan:
         earlier_forks=history.forks,
         runs=history.runs,
         block_s=block_s,
-        assumed=tuple(need(sd_of(percent / 100)) for percent in ASSUMED_CVS_PERCENT),
+        assumed=tuple(
+            need(percent, Spread(sd, math.inf), alone)
+            for percent, sd in zip(ASSUMED_CVS_PERCENT, sds, strict=True)
+        ),
         index_builds=plan.index_builds,
     )
 
 
-def _together(first: Noise, second: Noise) -> tuple[float, float]:
-    """(SD, degrees of freedom) of a side whose variance is the mean of the two."""
-    squares = [one.sd**2 / 2 for one in (first, second)]
-    weights = [square**2 / one.df for square, one in zip(squares, (first, second), strict=True)]
-    if not sum(weights):
-        return math.sqrt(sum(squares)), float(min(first.df, second.df))
-    return math.sqrt(sum(squares)), sum(squares) ** 2 / sum(weights)
+def summed_noise(sides: Sequence[Noise], share: float = 1.0) -> tuple[float, float]:
+    """Return SD and degrees of freedom of a sum whose variance is a share of theirs."""
+    variances = [(share * one.sd**2, one.df) for one in sides]
+    return math.sqrt(math.fsum(variance for variance, _ in variances)), _satterthwaite(variances)
 
 
-def _of_differences(sd: float) -> float:
-    """Within pairs, if a block has nothing in common: what blocks share only makes it smaller."""
-    return sd * math.sqrt(2)
+def _satterthwaite(variances: Sequence[tuple[float, int]]) -> float:
+    """Return the degrees of freedom of a sum of (estimated variance, its degrees of freedom)."""
+    weight = math.fsum(variance**2 / df for variance, df in variances)
+    total = math.fsum(variance for variance, _ in variances)
+    return total**2 / weight if weight else float(min(df for _, df in variances))
+
+
+def _rules(found: Sequence[Prospect], plan: Plan) -> Iterator[Rule]:
+    """Yield the rule of each: the rows of a metric adjust each other's p, and none is found yet."""
+    sizes = {key: sum(one.metric == key for one in found) for key in {one.metric for one in found}}
+    for one in found:
+        margin = (plan.stop and plan.stop.margin) or metric_of(one.metric).margin
+        yield Rule(math.log1p(margin), plan.paired, _is_sequential(plan.stop), sizes[one.metric])
+
+
+def _is_sequential(stop: StopSpec | None) -> bool:
+    return stop is not None and stop.looks_on
