@@ -136,6 +136,14 @@ def test_a_script_is_run_once_and_every_start_gets_its_own_folders(learn: Learn,
     assert (tmp_path / "asked").read_text() == "asked\n" * 2
 
 
+def test_a_launcher_that_resolves_links_starts_the_server_by_the_link(learn: Learn, tmp_path: Path):
+    real = tmp_path / "white space"
+    real.mkdir()
+    (tmp_path / "distribution").symlink_to(real)
+    command = learn(running(f'--module-path="{real}/lib"'), "first")
+    assert f"--module-path={tmp_path}/distribution/lib" in command.argv
+
+
 def running(*flags: str) -> str:
     return f'#!/bin/bash\nexec "$ES_JAVA_HOME/bin/java" {" ".join(flags)} {SERVER}'
 

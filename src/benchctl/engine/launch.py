@@ -339,6 +339,9 @@ def _learn(script: Command, places: _Places, installation: Installation, jdk: Jd
             _noted(notes / name).decode("utf-8", "surrogateescape").replace(ours, real)
             for name in ("argv", "env", "cwd")
         )
+        # A launcher that resolves links would bring back the white space that a home's link is for: a JVM
+        # finds no jar of such a path again when it writes an archive of its classes.
+        argv = argv.replace(str(installation.root.resolve()), str(installation.root))
         return _Recipe(
             argv=tuple(places.clear(argv).split("\0")[:-1]),
             env={

@@ -37,6 +37,7 @@ _WHOLE_PERCENT = 10  # shares from here on are told without decimals
 # More of the CPUs than this, in half of the forks, and differences are those of a host that is shared.
 BUSY_SHARE = 0.1
 _MOST_NAMED = 3
+_LEAST_NAMED = 0.01  # share of the CPUs
 
 
 def busy_host(forks: Iterable[ForkRecord]) -> Caveat | None:
@@ -53,7 +54,7 @@ def named_shares(loads: Sequence[OtherLoad]) -> dict[str, float]:
     shares = Counter[str]()
     for one in loads:
         shares.update({name: used / one.cpus / len(loads) for name, used in one.processes.items()})
-    return dict(shares.most_common(_MOST_NAMED))
+    return {name: used for name, used in shares.most_common(_MOST_NAMED) if used >= _LEAST_NAMED}
 
 
 class Disturbance(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
