@@ -144,8 +144,8 @@ def test_a_home_that_another_container_measures_with_is_refused_or_waited_for(
 
 
 def test_how_long_a_holder_has_run_is_known(monkeypatch: pytest.MonkeyPatch):
-    assert process_hours(os.getpid()) == pytest.approx(0, abs=0.2)
+    assert process_hours(os.getpid()) == pytest.approx(0, abs=1)
     assert process_hours(None) == 0
     now = time.time()
     monkeypatch.setattr(time, "time", lambda: now + 48 * 3600)
-    assert process_hours(os.getpid()) == pytest.approx(48, abs=0.2)
+    assert process_hours(os.getpid()) == pytest.approx(48, abs=1)

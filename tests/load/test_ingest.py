@@ -19,7 +19,7 @@ from benchctl.load.ingest import BODIES_AHEAD, Checkpoints, Cuts, Ingested, inge
 from benchctl.results.plan import EngineName
 from waiting import eventually
 
-GOOD = json.dumps({"took": 1, "errors": False, "items": []}).encode()
+GOOD = json.dumps({"took": 1, "errors": False, "items": [{"index": {"status": 201}}]}).encode()
 REFUSED = json.dumps(
     {
         "errors": True,

@@ -31,7 +31,7 @@ from load.stub_server import Received, Reply, Serve, StubServer
 from plugins import code_in
 from waiting import eventually
 
-BULK_OK = b'{"took":1,"errors":false,"items":[]}'
+BULK_OK = b'{"took":1,"errors":false,"items":[{"index":{"status":201}}]}'
 ENGINES = pytest.mark.parametrize("engine", ["elasticsearch", "opensearch"])
 
 Play = Callable[..., TaskResult]

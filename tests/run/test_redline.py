@@ -602,7 +602,9 @@ class Bounded(StubServer):
         if request.is_search:
             answer = super()._reply(request)
         elif request.target.endswith("/_bulk"):
-            answer = Reply(body=b'{"took":1,"errors":false,"items":[]}', delay_s=self._delay_s)
+            answer = Reply(
+                body=b'{"took":1,"errors":false,"items":[{"index":{"status":201}}]}', delay_s=self._delay_s
+            )
         else:
             return super()._reply(request)
         # Called with the lock held.

@@ -240,7 +240,9 @@ def test_intervals_over_builds_cover_and_those_over_forks_do_not(calibration: Ta
     numbers = np.repeat(np.arange(builds), FORKS_A_BUILD).tolist()
     for place in range(5):
         values = [np.exp(side[place].ravel()).tolist() for side in (left, right)]
-        found = compare(*values, higher_is_better=False, margin=MARGIN, builds=(numbers, numbers))
+        found = compare(
+            *values, higher_is_better=False, margin=MARGIN, replicate="build", units=(numbers, numbers)
+        )
         expected = ttest_ind(*(side[place].mean(axis=-1) for side in (right, left)), equal_var=False)
         assert found.p == pytest.approx(expected.pvalue)
 
