@@ -95,6 +95,25 @@ def test_what_nobody_could_confirm_stays_evidence_until_the_next_alarm(
     assert Baselines.of(nights, events, night(10)).doubtful(KEY) == set()
 
 
+def test_a_level_that_nobody_could_confirm_is_usual_once_its_alarm_is_acknowledged() -> None:
+    off = {3, 4, 5}
+    nights = [
+        night(number, findings=(finding(number, "unconfirmed"),) if number in off else ())
+        for number in range(1, 8)
+    ]
+    key = SeriesKey("es", "", "", "")
+    told = Raised(1, "", night(5).id, "unwatched", "", key, since=night(3).id)
+    ended = Recovered(1, "", night(5).id)
+    for events, expected, doubtful in (
+        ([told], (1, 2, 6, 7), off),
+        ([told, Acknowledged(1, "", "ann")], (3, 4, 5, 6, 7), set()),
+        ([told, Acknowledged(1, "", "ann"), ended], (3, 4, 6, 7), {5}),
+    ):
+        found = Baselines.of(nights, events, night(10))
+        assert (found.usual(KEY), found.doubtful(KEY)) == (expected, doubtful)
+        assert found.usual(OTHER) == tuple(range(1, 8))
+
+
 def test_the_level_before_an_alarm_is_that_of_the_nights_that_it_was_measured_from() -> None:
     nights = [night(number) for number in range(1, 10)]
     events: list[Event] = [raised(1, since=3), Recovered(1, "", night(5).id), raised(2, since=7)]

@@ -167,6 +167,13 @@ def test_what_is_never_judged_does_not_keep_a_run_from_ending():
     assert "left out, because there can be no verdict: throughput of sort" in found.text
 
 
+def test_only_what_the_rule_names_has_a_say():
+    rows = [decided("faster"), msgspec.structs.replace(decided("inconclusive", "sort"), task=1)]
+    named = [(one.schedule, one.task, one.metric) for one in rows]
+    for only, enough in ((named[:1], True), (named[1:], False), (named, False), ([], False)):
+        assert decide(rows, msgspec.structs.replace(DECIDED, only=tuple(only)), 9).enough == enough
+
+
 def test_nothing_is_decided_before_the_first_look():
     assert not decide([decided("faster", forks=4)], DECIDED, 4).enough
 

@@ -105,19 +105,22 @@ class Confirmer:
     def _plan(self, findings: Sequence[Finding], pair: tuple[VariantSpec, VariantSpec]) -> Plan:
         """Return tonight's plan with two variants until what the findings are about is decided."""
         plan = self.record.plan
-        return msgspec.structs.replace(
+        plan = msgspec.structs.replace(
             plan,
             variants=pair,
             schedules=only_about(plan, {_task(one) for one in findings}),
             forks=self.limits.most_forks,
             index_builds=min(plan.index_builds, self.limits.most_forks),
             paired=True,
-            stop=StopSpec(
-                decided=True,
-                least_forks=FIRST_LOOK,
-                margin=min(self._margin(one.key.metric) for one in findings),
-            ),
         )
+        places = {name: place for place, name in task_names(plan).items()}
+        stop = StopSpec(
+            decided=True,
+            least_forks=FIRST_LOOK,
+            margin=min(self._margin(one.key.metric) for one in findings),
+            only=tuple((*places[_task(one)], one.key.metric) for one in findings),
+        )
+        return msgspec.structs.replace(plan, stop=stop)
 
     def _judged(self, findings: Sequence[Finding], folder: RunFolder, record: RunRecord) -> list[Finding]:
         compared = self._comparisons(record)

@@ -83,8 +83,9 @@ class Baselines:
         that it lasted are left out instead. So are nights in which the host moved. With `before`, they are
         the nights that this alarm was measured from.
         """
-        out = set(self.moved) | self._with_status(key, _NOT_USUAL)
-        first, end = 0, self.night
+        accepted = self._accepted(key)
+        out = set(self.moved) | (self._with_status(key, _NOT_USUAL) - accepted)
+        first, end = min(accepted, default=0), self.night
         for alarm in self.alarms_about(key):
             since = number_of(alarm.raised.since)
             if before is not None and alarm.raised.alarm == before.raised.alarm:
@@ -102,7 +103,9 @@ class Baselines:
         for alarm in self.alarms_about(key):
             recovered = alarm.recovered
             last = max(last, number_of(alarm.raised.since if recovered is None else recovered.night))
-        return frozenset(self._with_status(key, _DOUBTFUL) - self.moved - set(range(last)))
+        return frozenset(
+            self._with_status(key, _DOUBTFUL) - self.moved - self._accepted(key) - set(range(last))
+        )
 
     def cleared(self, key: SeriesKey) -> frozenset[int]:
         """Return nights after which the search for a creeping change begins again."""
@@ -113,6 +116,15 @@ class Baselines:
         return tuple(
             alarm for alarm in self.alarms if alarm.raised.kind == "figure" and alarm.raised.key == key
         )
+
+    def _accepted(self, key: SeriesKey) -> set[int]:
+        """Return nights whose level is accepted: the alarm that nobody could confirm it is acknowledged."""
+        found: set[int] = set()
+        for alarm in self.alarms:
+            if alarm.raised.kind == "unwatched" and alarm.acknowledged and alarm.raised.concerns(key):
+                end = self.night if alarm.recovered is None else number_of(alarm.recovered.night)
+                found |= set(range(number_of(alarm.raised.since), end))
+        return found & self._with_status(key, _NOT_USUAL)
 
     def _with_status(self, key: SeriesKey, statuses: Collection[FindingStatus]) -> set[int]:
         return {number for number, status in self.findings.get(key, {}).items() if status in statuses}

@@ -273,6 +273,8 @@ class StopSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="
     decided: bool = False  # end when every judged effect is faster, slower, different or equivalent
     # The difference that does not matter, as a ratio - 1, of every metric; None for each metric's own.
     margin: float | None = None
+    # (schedule, task, metric) of the effects that have a say; empty for all.
+    only: tuple[tuple[int, int, str], ...] = ()
 
     @property
     def looks_on(self) -> bool:

@@ -212,10 +212,13 @@ class _Width(msgspec.Struct, frozen=True):
 def decide(rows: Sequence[Row], stop: StopSpec, forks_done: int) -> Decision:
     """Decide after a whole block, from the comparisons of the forks so far.
 
-    Every effect that may be judged counts. What can never get there does not: figures without a verdict,
-    operations that a node cannot do, and forks that have no figure for a task; the text names them.
+    Every effect that may be judged counts, or those that the rule names. What can never get there does not:
+    figures without a verdict, operations that a node cannot do, and forks that have no figure for a task; the
+    text names them.
     `forks_done` are finished forks of the variant that has fewest.
     """
+    if stop.only:
+        rows = [row for row in rows if (row.schedule, row.task, row.metric) in stop.only]
     widths, left_out = _sort_out(rows)
     named = f"; left out, because there can be no verdict: {left_out}" if left_out else ""
     if stop.decided:
