@@ -129,7 +129,7 @@ static struct answer search_answer(size_t length) {
 
 static void make_answers(void) {
     static const char health[] = "{\"status\":\"green\"}";
-    static const char taken[] = "{\"took\":1,\"errors\":false,\"items\":[]}";
+    static const char taken[] = "{\"took\":1,\"errors\":false,\"items\":[{\"index\":{\"status\":201}}]}";
     answers[HEALTH] = with_head(health, sizeof health - 1);
     answers[SEARCH] = search_answer(options.body_bytes);
     answers[BULK] = with_head(taken, sizeof taken - 1);
