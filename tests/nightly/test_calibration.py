@@ -7,7 +7,7 @@ import pytest
 
 from nightly.simulation import CELLS, FIVE, TEN, Process, replay, share_screened, shares_confirmed
 
-SERIES = 200
+SERIES = 100
 
 
 def test_eighty_unchanged_series_are_rarely_screened_and_hardly_ever_alarmed():
