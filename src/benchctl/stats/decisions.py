@@ -263,7 +263,8 @@ def _all_decided(rows: Sequence[Row], stop: StopSpec, forks_done: int, named: st
     )
     lacking = [f"{name} ({_further_text(forks)})" for forks, name in needs[:_MOST_NAMED]]
     if len(needs) > _MOST_NAMED:
-        lacking.append(f"{len(needs) - _MOST_NAMED} others, which lack more")
+        others = len(needs) - _MOST_NAMED
+        lacking.append(f"{others} others, which lack more" if others > 1 else "another, which lacks more")
     return Decision(
         enough=False, text=f"{len(undecided)} of {len(judged)} are open: {', '.join(lacking)}{named}"
     )
