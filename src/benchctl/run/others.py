@@ -11,7 +11,6 @@ from benchctl.results.model import OtherLoad
 
 _MOST_NAMED = 3
 _LONGEST_NAME = 32
-_LEAST_CPUS = 0.01  # less is not worth a name
 # The kernel samples the host's clocks, and counts those of processes: the two differ by so much.
 _UNLIKE = 0.1
 
@@ -94,7 +93,7 @@ def used_by_others(before: Look, after: Look, own: int) -> OtherLoad | None:
     return OtherLoad(
         after.cpus,
         max(busy_s - own_s, 0.0) / wall_s,
-        {name: used[name] for name in largest if used[name] >= _LEAST_CPUS},
+        {name: used[name] for name in largest if used[name] > 0},
     )
 
 

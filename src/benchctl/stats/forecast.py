@@ -16,7 +16,7 @@ import msgspec
 import numpy as np
 from scipy.special import chdtri, ndtr, stdtrit
 
-from benchctl.results.model import FORKS_FOR_VERDICT
+from benchctl.results.model import FORKS_FOR_VERDICT, MOST_FORKS
 from benchctl.stats.anytime import FIRST_LOOK, critical
 from benchctl.stats.arrays import Floats, Mask
 
@@ -146,14 +146,15 @@ def power(effect: float, spread: Spread, rule: Rule, forks: int) -> float:
     return _power(effect, error, bound, rule.margin)
 
 
-def forks_to_find(effect: float, spread: Spread, rule: Rule, most: int = UNBOUNDED) -> Forecast:
+def forks_to_find(effect: float, spread: Spread, rule: Rule, most: int | None = None) -> Forecast:
     """Return the forks a side that find an effect with 80 % power.
 
     Args:
         effect: natural logarithm of the ratio, above 0.
         spread: of the coming run.
         rule: the verdict rule.
-        most: forks a side that there can be.
+        most: forks a side that there can be; by default those of a run until it is decided where the rule
+            is sequential, else without a bound that matters.
 
     Raises:
         ValueError: If the effect is not positive.
@@ -161,8 +162,8 @@ def forks_to_find(effect: float, spread: Spread, rule: Rule, most: int = UNBOUND
     if not effect > 0:
         raise ValueError(f"effect must be positive, not {effect}")
     if rule.sequential:
-        return _sequential_plan(effect, spread, rule, most)
-    return _fixed_plan(effect, spread, rule, most)
+        return _sequential_plan(effect, spread, rule, most or MOST_FORKS)
+    return _fixed_plan(effect, spread, rule, most or UNBOUNDED)
 
 
 def least_effect(spread: Spread, rule: Rule, forks: float) -> float:

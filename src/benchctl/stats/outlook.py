@@ -13,7 +13,6 @@ from benchctl.results.plan import Place, Plan, StopSpec
 from benchctl.stats.compare import LEVEL, Comparison
 from benchctl.stats.forecast import (
     POWER,
-    UNBOUNDED,
     Estimate,
     Forecast,
     Rule,
@@ -48,8 +47,8 @@ _MOST_LOG = 700.0  # exp of more is not a float
 # Of comparisons.
 
 
-class VerdictCost(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a comparison takes to find a difference, at the spread that its forks had."""
+class ComparedTask(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The two variants, task and metric of a comparison."""
 
     schedule: int
     task: int
@@ -57,6 +56,11 @@ class VerdictCost(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     metric: MetricKey
     baseline: str
     contender: str
+
+
+class VerdictCost(ComparedTask, frozen=True, forbid_unknown_fields=True):
+    """A comparison's cost of finding a difference, at the spread that its forks had."""
+
     effect_percent: float  # the difference, found with 80 % power
     forks: Forecast  # a side, or pairs, of a run of its own
     pair_s: float  # median seconds of a fork of the one and of the other together
@@ -104,7 +108,6 @@ def verdict_costs(
             if not one.judged or not pair_s or found is None:
                 continue
             rule = rule_of(one, weight)
-            most = MOST_FORKS if rule.sequential else UNBOUNDED
             costs.append(
                 VerdictCost(
                     *place,
@@ -113,7 +116,7 @@ def verdict_costs(
                     one.baseline,
                     one.contender,
                     effect_percent=100 * EFFECT,
-                    forks=forks_to_find(math.log1p(EFFECT), found.spread, rule, most),
+                    forks=forks_to_find(math.log1p(EFFECT), found.spread, rule),
                     pair_s=pair_s,
                     spread_percent=100 * cv_of(found.spread.sd),
                     further=further_forks(one, weight),
@@ -191,15 +194,9 @@ def further_forks(comparison: Comparison, weight: float = 1.0, most: int | None 
 # Of plans.
 
 
-class Prospect(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How noisy one comparison of a plan is going to be."""
+class Prospect(ComparedTask, frozen=True, forbid_unknown_fields=True):
+    """The noise that one comparison of a plan is going to have."""
 
-    schedule: int
-    task: int
-    label: str
-    metric: MetricKey
-    baseline: str
-    contender: str
     # `sd`, `df`: as earlier runs had it, of natural logarithms: of differences within pairs when paired, else
     # of a side, if both had the same.
     sd: float
