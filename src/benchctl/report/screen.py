@@ -79,7 +79,7 @@ _MARKS = {
     "alike": ("all values are identical", "there is nothing to test with"),
     "units": ("unlike units", "a request of one side counts more than one of another"),
     "short": ("cut short", "tasks ended before all of their requests were sent"),
-    "tail": ("few requests", "their chance is much of what forks differ by"),
+    "tail": ("few requests", "chance within forks explains much of what they differ by"),
     "1-host": ("nodes share this host", "nothing is said about scaling over hosts"),
     "offered": ("throttled", "the rate is what was asked for"),
     "order": ("after other tasks", "the notes say what the nodes had run before"),
