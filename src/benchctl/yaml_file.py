@@ -5,11 +5,11 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Final, Generic, TypeGuard, TypeVar
+from typing import Any, Final, Generic, TypeGuard, TypeVar
 
 import msgspec
 import yaml
-from msgspec import Meta, inspect
+from msgspec import inspect
 
 from benchctl.disk import read_file
 from benchctl.errors import UsageError
@@ -279,41 +279,6 @@ def _reading(value: object) -> str:
     if isinstance(value, str):
         return "text"
     return "an error" if isinstance(value, ValueError) else "a date"
-
-
-# Amounts as people write them into YAML: times, sizes, shares, numbers of documents.
-
-Duration = Annotated[
-    str, Meta(pattern=r"^[0-9]{1,9}(\.[0-9]{1,9})?(s|m|h)$", description="a time such as 90s, 30m or 2h")
-]
-HeapSize = Annotated[str, Meta(pattern=r"^[0-9]{1,9}[mMgG]$", description="a heap size such as 512m or 4g")]
-Percent = Annotated[
-    str, Meta(pattern=r"^[0-9]{1,9}(\.[0-9]{1,9})? ?%$", description="a percentage such as 3% or 0.5%")
-]
-Documents = Annotated[
-    str,
-    Meta(
-        pattern=r"^[0-9]+(_[0-9]+)*(\.[0-9]+)?[kmbKMB]?$",
-        description="a number of documents such as 300k, 1m or 20_000",
-    ),
-]
-
-_SECONDS: Final = {"s": 1, "m": 60, "h": 3600}
-
-
-def seconds(text: Duration) -> float:
-    """Return a time in seconds."""
-    return float(text[:-1]) * _SECONDS[text[-1]]
-
-
-def mebibytes(text: HeapSize) -> int:
-    """Return a heap size in MiB."""
-    return int(text[:-1]) * (1024 if text[-1] in "gG" else 1)
-
-
-def fraction(text: Percent) -> float:
-    """Return a percentage as a fraction of 1."""
-    return float(re.sub(r" ?%$", "", text)) / 100
 
 
 # Values into msgspec's typed forms.

@@ -25,10 +25,10 @@ from rich.table import Table
 
 from benchctl.corpus.bulk import frame_bodies
 from benchctl.corpus.cluster_metrics import EPOCHS, NODES, TASKS
-from benchctl.corpus.documents import parse_documents
 from benchctl.corpus.generated import GENERATORS, Corpus, ensure_corpus, open_documents
 from benchctl.corpus.tables import AGENT_IDS, MODIFIERS, NOUNS, PROCESSES, REGIONS
 from benchctl.home import Home
+from benchctl.quantities import COUNT
 from benchctl.track.model import GeneratorName
 
 PLAIN_DOCUMENTS = 50_000
@@ -116,7 +116,7 @@ def _framed(home: Home, generator: GeneratorName, documents: int) -> int:
 
 def main() -> None:
     """Measure and print."""
-    documents = parse_documents(sys.argv[1] if len(sys.argv) > 1 else "2m")
+    documents = COUNT.parse(sys.argv[1] if len(sys.argv) > 1 else "2m")
     repetitions = int(sys.argv[2]) if len(sys.argv) > 2 else 3
     for generator in GENERATORS:
         _measure(generator, documents, repetitions)

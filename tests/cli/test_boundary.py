@@ -339,7 +339,7 @@ MEASURED = ["--challenge", "range-only"]
         (["run", "--metric", "latency_p99.9"], "... --metric latency --quantile 0.999"),
         (["track", "validate", "/no/where"], "unknown track '/no/where'"),
         (["nightly", "run", "/no/where.yml"], "/no/where.yml"),
-        (["corpus", "generate", "--docs", "lots"], "'lots' is not a number of documents"),
+        (["corpus", "generate", "--docs", "lots"], "invalid document count 'lots'"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_told_with_2_before_the_host_is_waited_for(

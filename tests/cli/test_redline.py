@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from benchctl.cli import root
 from benchctl.cli.boundary import guarded
-from benchctl.cli.options import PercentType
 from benchctl.cli.redline import ClientsType, ObjectiveType
 from benchctl.cli.watch import fork_result
 from benchctl.errors import ExitCode, UsageError
@@ -47,14 +46,6 @@ def test_other_objectives_are_refused(text: str):
 def test_whole_times_are_exact(number: int, unit: str):
     limit_ns = number * {"us": 10**3, "ms": 10**6, "s": 10**9}[unit]
     assert ObjectiveType().convert(f"p90={number}{unit}", None, None) == (90.0, limit_ns)
-
-
-def test_percentages_are_fractions_and_need_their_sign():
-    assert PercentType().convert("3%", None, None) == 0.03
-    assert PercentType().convert("2.5 %", None, None) == 0.025
-    for text in ("3", "0.03", "-3%", "%", "three%", "3%%"):
-        with pytest.raises(click.BadParameter, match="write 3%"):
-            PercentType().convert(text, None, None)
 
 
 @pytest.mark.parametrize(

@@ -156,7 +156,7 @@ def test_any_text_is_a_variant_or_a_usage_error(text: str):
         ("x=es,setting:a=1,setting:a=2", "given twice"),
         ("x=es,jdk:", "needs one JDK"),
         ("x=es,jdk:17,jdk:21", "needs one JDK"),
-        ("x=es,heap:1t", "variant 'x': '1t' is not a heap size"),
+        ("x=es,heap:1t", "variant 'x': invalid size '1t'"),
         ("x=es,heap:1g,heap:2g", "needs one heap"),
         ("x=es,env:A", "env 'A' is not KEY=VALUE"),
         ("x=es,env:A=\udcff", "is not UTF-8 text"),
@@ -181,7 +181,7 @@ def test_a_mistake_is_told(text: str, said: str):
     with pytest.raises(UsageError, match=re.escape(said)) as caught:
         parse(text)
     assert caught.value.exit_code == ExitCode.USAGE
-    assert caught.value.hint
+    assert caught.value.hint or "(expected" in caught.value.message
 
 
 @pytest.mark.parametrize(

@@ -103,7 +103,7 @@ def test_the_digest_is_that_of_the_file_and_its_challenges(what: str, tmp_path: 
             f"challenges: [range-only-short], evidence: {{kinds: [gc], forks: {10**26}}}}}",
             "forks",
         ),
-        ("docs: 20k", "docs: many", "a number of documents such as 300k"),
+        ("docs: 20k", "docs: many", "a document count such as 300k"),
         ("heap: 512m", "heap: 10m", "a node needs at least 256m"),
         (
             "variants: [es, os]",

@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from benchctl.report.numbers import (
     counted,
-    documents,
     figure,
     interval,
     mebibytes,
@@ -65,13 +64,6 @@ def test_intervals_and_sizes():
 )
 def test_p_values(p: float | None, text: str):
     assert p_value(p) == text
-
-
-@pytest.mark.parametrize(
-    ("count", "text"), [(4_000_000, "4m"), (300_000, "300k"), (12_345, "12345"), (0, "0")]
-)
-def test_documents_as_the_command_line_takes_them(count: int, text: str):
-    assert documents(count) == text
 
 
 def test_one_is_no_plural():

@@ -6,7 +6,7 @@ import click
 
 from benchctl.cli.comparison import Measures, by_option, by_values, compared, require_pairs
 from benchctl.cli.options import (
-    PercentType,
+    AmountType,
     compared_as_option,
     complete_runs,
     format_option,
@@ -20,6 +20,7 @@ from benchctl.cli.run_options import BUILT_IN
 from benchctl.cli.streams import complain, emit
 from benchctl.errors import BenchctlError, ExitCode
 from benchctl.home import resolve_home
+from benchctl.quantities import PERCENT
 from benchctl.report.formats import Format
 from benchctl.results.select import Archive, choose_sides
 from benchctl.spec import ComparedAs
@@ -58,7 +59,7 @@ def _complete_sides(context: click.Context, param: click.Parameter, incomplete: 
 )
 @click.option(
     "--margin",
-    type=PercentType(),
+    type=AmountType(PERCENT),
     help="Difference that does not matter  [default: 3% of throughput, 5% of times].",
 )
 @click.option("--paired", is_flag=True, help="Insist on pairs, which the run must have declared.")

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from benchctl.cli.measuring import measuring, measuring_options
-from benchctl.cli.options import DocumentsType, ParamOptions, param_options
+from benchctl.cli.options import AmountType, ParamOptions, param_options
 from benchctl.cli.streams import say
 from benchctl.cli.watch import watching
 from benchctl.corpus.generated import GENERATORS, list_corpora
@@ -15,6 +15,7 @@ from benchctl.corpus.published import BIG5, BIG5_SIZES, Fetch, Packing, big5_cor
 from benchctl.errors import UsageError
 from benchctl.home import resolve_home
 from benchctl.nearest import suggestion
+from benchctl.quantities import COUNT
 from benchctl.run.prepare import prepare_corpus
 from benchctl.track.load import TASK_PARAMETERS, load_track, reject_unused
 from benchctl.track.model import Corpus, GeneratorName
@@ -26,7 +27,7 @@ def corpus_group() -> None:
 
 
 @corpus_group.command("generate")
-@click.option("--docs", type=DocumentsType(), default="1m", show_default=True, help="How many documents.")
+@click.option("--docs", type=AmountType(COUNT), default="1m", show_default=True, help="How many documents.")
 @click.option(
     "--generator",
     type=click.Choice(list(GENERATORS)),

@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 import psutil
 
-from benchctl.cli.options import HeapType
+from benchctl.cli.options import AmountType
 from benchctl.cli.run_options import resolve_variants, variants_option
 from benchctl.cli.streams import complain, say
 from benchctl.cli.watch import watching
@@ -13,6 +13,7 @@ from benchctl.engine.plugins_and_jars import check_asked
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import resolve_home
 from benchctl.lock import host_lock
+from benchctl.quantities import SIZE
 from benchctl.results.plan import VariantSpec
 from benchctl.run.plan import default_heap_mb
 from benchctl.run.prepare import check_heap
@@ -29,7 +30,7 @@ from benchctl.run.standalone import (
 
 _VARIANT = click.argument("variant", default="es")
 _ONE = click.argument("variant", required=False)
-_HEAP = click.option("--heap", "heap_mb", type=HeapType(), default=None, help="Heap, such as 1g.")
+_HEAP = click.option("--heap", "heap_mb", type=AmountType(SIZE), default=None, help="Heap, such as 1g.")
 _PORT = click.option(
     "--port", type=click.IntRange(1, 65535), default=None, help="HTTP port  [default: a free one]"
 )

@@ -13,10 +13,10 @@ from click.core import ParameterSource
 from click.shell_completion import CompletionItem
 
 from benchctl.cli.streams import emit, note, text_width
-from benchctl.corpus.documents import parse_documents
 from benchctl.disk import disk_errors
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Home, home_root, resolve_home
+from benchctl.quantities import Kind, N
 from benchctl.report.listing import Listing, pieces
 from benchctl.results.figures import FIGURES
 from benchctl.results.folders import LATEST
@@ -78,77 +78,26 @@ FORMATS = ("text", "markdown", "csv", "json", "html")
 FOR_OTHERS = ("junit", "github")
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9._@-]*")
-_HEAP = re.compile(r"(?P<number>\d+)(?P<unit>[mMgG])")
-_PERCENT = re.compile(r"(?P<number>[0-9]+(?:\.[0-9]+)?) ?%", re.ASCII)
-_DURATION = re.compile(r"(?P<number>[0-9]+(?:\.[0-9]+)?)(?P<unit>s|m|h|d)", re.ASCII)
-_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
-_MOST_SECONDS = 36_500 * 86_400  # clocks and calendars end somewhere
 _TAG = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", re.ASCII)
 
 
-class DocumentsType(click.ParamType[int]):
-    """A number of documents such as `300k` or `1m`."""
+class AmountType(click.ParamType[N]):
+    """An amount of a kind, as its value."""
 
-    name = "documents"
+    def __init__(self, kind: Kind[N]) -> None:
+        self.kind: Kind[N] = kind
+        self.name = kind.metavar
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+    def convert(self, value: str | N, param: click.Parameter | None, ctx: click.Context | None) -> N:
         """Read it."""
         del ctx
-        if isinstance(value, int):
+        if not isinstance(value, str):
             return value
         try:
-            return parse_documents(value)
+            return self.kind.parse(value)
         except UsageError as err:
             where = "" if param is None else f"{param.opts[0]}: "
-            raise UsageError(f"{where}{err.message}", hint=err.hint) from err
-
-
-class HeapType(click.ParamType[int]):
-    """A heap size such as `512m` or `4g`, in MiB."""
-
-    name = "size"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """Read it."""
-        if isinstance(value, int):
-            return value
-        match = _HEAP.fullmatch(value)
-        if match is None or not int(match["number"]):
-            return self.fail(f"'{value}' is not a heap size: write 512m or 4g", param, ctx)
-        return int(match["number"]) * (1024 if match["unit"] in "gG" else 1)
-
-
-class PercentType(click.ParamType[float]):
-    """A share such as `3%`, as a fraction."""
-
-    name = "percent"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """Read it."""
-        if isinstance(value, float):
-            return value
-        match = _PERCENT.fullmatch(value)
-        if match is None:
-            return self.fail(f"'{value}' is not a percentage: write 3%", param, ctx)
-        return float(match["number"]) / 100
-
-
-class DurationType(click.ParamType[float]):
-    """A time such as `90s`, `30m`, `1.5h` or `7d`, in seconds."""
-
-    name = "time"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """Read it."""
-        if isinstance(value, float):
-            return value
-        match = _DURATION.fullmatch(value)
-        if match is None:
-            return self.fail(f"'{value}' is not a time: write 90s, 30m, 2h or 7d", param, ctx)
-        seconds = float(match["number"]) * _SECONDS[match["unit"]]
-        if seconds > _MOST_SECONDS:
-            return self.fail(f"'{value}' is longer than 100 years", param, ctx)
-        return seconds
+            raise UsageError(f"{where}{err.message}") from err
 
 
 class TagType(click.ParamType[tuple[str, ...]]):

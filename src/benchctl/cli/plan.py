@@ -9,8 +9,8 @@ import msgspec
 
 from benchctl.cli.measuring import measuring, measuring_options
 from benchctl.cli.options import (
+    AmountType,
     ParamOptions,
-    PercentType,
     SectionedCommand,
     TableFormat,
     open_store,
@@ -31,6 +31,7 @@ from benchctl.cli.streams import emit, say, text_width
 from benchctl.errors import UsageError
 from benchctl.home import resolve_home
 from benchctl.plugin.code import Consent
+from benchctl.quantities import PERCENT
 from benchctl.report.command_line import command
 from benchctl.report.facts import calibration_lines
 from benchctl.report.fork_plan import render_fork_plan
@@ -48,9 +49,8 @@ from benchctl.stats.outlook import plan_forks
 @click.command("plan", cls=SectionedCommand)
 @click.option(
     "--effect",
-    type=PercentType(),
+    type=AmountType(PERCENT),
     required=True,
-    metavar="PERCENT",
     help="The difference to be found, such as 5%; four runs of five find it.",
 )
 @schedule_options

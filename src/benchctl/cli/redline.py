@@ -16,8 +16,8 @@ from benchctl.cli.measuring import (
     require_quiet_option,
 )
 from benchctl.cli.options import (
+    AmountType,
     ParamOptions,
-    PercentType,
     SectionedCommand,
     completing,
     format_option,
@@ -37,6 +37,7 @@ from benchctl.cli.run_options import (
 from benchctl.cli.targets import TargetOptions, target_options, unasked_targets, with_answers
 from benchctl.errors import UsageError
 from benchctl.home import resolve_home
+from benchctl.quantities import PERCENT
 from benchctl.report.formats import Format
 from benchctl.results.plan import SearchedBy
 from benchctl.run.orchestrate import Extras, start_run
@@ -152,7 +153,7 @@ _INSTEAD = {
     help="Measured part of every step.",
 )  # fmt: skip
 @click.option(
-    "--tolerance", type=PercentType(), default="3%", show_default=True,
+    "--tolerance", type=AmountType(PERCENT), default="3%", show_default=True,
     help="How close the last two loads are: the precision of the answer.",
 )  # fmt: skip
 @click.option(

@@ -11,11 +11,8 @@ import msgspec
 from click.core import ParameterSource
 
 from benchctl.cli.options import (
-    DocumentsType,
-    DurationType,
-    HeapType,
+    AmountType,
     ParamOptions,
-    PercentType,
     completing,
     grouped,
     keyed,
@@ -29,6 +26,7 @@ from benchctl.errors import UsageError
 from benchctl.home import resolve_home
 from benchctl.nearest import suggestion
 from benchctl.plugin.code import Code, Consent, read_code
+from benchctl.quantities import COUNT, DURATION, PERCENT, SIZE
 from benchctl.results.model import DEFAULT_FORKS, MOST_FORKS
 from benchctl.results.plan import (
     CorpusSpec,
@@ -211,7 +209,7 @@ subject_options = grouped(
     variants_option,
     click.option(
         "--docs",
-        type=DocumentsType(),
+        type=AmountType(COUNT),
         default=None,
         help="Documents: of files an even share  [default: 1m generated ones, 100k where run raises the "
         "counts of shipped challenges; all of files]",
@@ -254,7 +252,7 @@ subject_options = grouped(
     "Nodes and indices",
     click.option(
         "--heap",
-        type=HeapType(),
+        type=AmountType(SIZE),
         default=None,
         help="Heap of every node  [default: a quarter of memory, at most 4g, for few documents less]",
     ),
@@ -431,25 +429,22 @@ fork_options = grouped(
     ),
     click.option(
         "--margin",
-        type=PercentType(),
+        type=AmountType(PERCENT),
         default=None,
-        metavar="PERCENT",
         help="Difference that does not matter to --until-decided  [default: 3% of throughput, 5% of times].",
     ),
     click.option(
         "--precision",
-        type=PercentType(),
+        type=AmountType(PERCENT),
         default=None,
-        metavar="PERCENT",
         help="End when the 95 % interval of every difference reaches no further than this either side, such "
         "as 5%; looked at after every block from the 8th on, whatever p is.",
     ),
     click.option(
         "--budget",
         "budget_s",
-        type=DurationType(),
+        type=AmountType(DURATION),
         default=None,
-        metavar="TIME",
         help="End in time, such as 30m: no block begins that is not expected to fit. It is the time of the "
         "forks; the preparation is not counted.",
     ),

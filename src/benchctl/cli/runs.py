@@ -10,12 +10,13 @@ from typing import Final
 
 import click
 
-from benchctl.cli.options import DurationType, complete_runs, open_store, runs_option
+from benchctl.cli.options import AmountType, complete_runs, open_store, runs_option
 from benchctl.cli.streams import note, say
 from benchctl.disk import disk_errors, remove_folder, size_bytes
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Home, resolve_home
 from benchctl.lock import LOCK_NAME, SHARE_VARIABLE, lock_name, measuring_pid, process_words
+from benchctl.quantities import DURATION
 from benchctl.report.numbers import counted, mebibytes
 from benchctl.results.folders import LATEST
 from benchctl.results.model import RunRecord
@@ -76,7 +77,7 @@ def _named(store: RunStore, name: str) -> RunFolder:
 @click.option(
     "--older-than",
     "age_s",
-    type=DurationType(),
+    type=AmountType(DURATION),
     metavar="TIME",
     help="Only runs older than this, such as 30d.",
 )

@@ -12,7 +12,7 @@ import click
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
-from benchctl.cli.options import DocumentsType, ParamOptions, param_options
+from benchctl.cli.options import AmountType, ParamOptions, param_options
 from benchctl.cli.run_options import code_of, echo_plugin, settings_options, trust_option
 from benchctl.cli.streams import complain, is_terminal, note, paint, say, shown
 from benchctl.cli.targets import AUTH_FILE_HELP, certificates, endpoint_of
@@ -23,6 +23,7 @@ from benchctl.errors import UsageError
 from benchctl.home import resolve_home
 from benchctl.nearest import suggestion
 from benchctl.plugin.code import Code, Consent
+from benchctl.quantities import COUNT
 from benchctl.results.plan import TargetSpec
 from benchctl.run.capture import Captured, capture, check_free
 from benchctl.track.load import (
@@ -67,7 +68,7 @@ _OPTIONS = OptionNames(ca="--ca PATH", auth="--auth FILE", insecure="--insecure"
     help="Folder of the track, which must not be there yet  [default: the index's name]",
 )
 @click.option(
-    "--docs", type=DocumentsType(), default=None, help="Documents, drawn at random  [default: all]."
+    "--docs", type=AmountType(COUNT), default=None, help="Documents, drawn at random  [default: all]."
 )
 @click.option(
     "--seed", type=click.IntRange(0, 2**31 - 1), default=1, show_default=True, help="Seed of the draw."

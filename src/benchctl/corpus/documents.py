@@ -1,37 +1,6 @@
 """Numbers of documents, as people write them (300k, 1m), and half-open ranges of documents."""
 
-import re
 from collections.abc import Iterable
-from fractions import Fraction
-
-from benchctl.errors import UsageError
-
-_UNITS = {"": 1, "k": 10**3, "m": 10**6, "b": 10**9}
-_SIZE = re.compile(r"(?P<number>[0-9]+(?:_[0-9]+)*(?:\.[0-9]+)?)(?P<unit>[kmb]?)", re.IGNORECASE | re.ASCII)
-
-
-def parse_documents(text: str) -> int:
-    """Parse a number of documents: digits, `_` between them, a decimal fraction, and k, m or b.
-
-    Raises:
-        UsageError: If it is invalid, or not a whole number of at least one document.
-    """
-    match = _SIZE.fullmatch(text.strip())
-    if match is None:
-        raise UsageError(
-            f"'{text}' is not a number of documents",
-            hint="write it like 300k, 1m, 1.74b or 1_000_000",
-        )
-    documents = Fraction(match["number"].replace("_", "")) * _UNITS[match["unit"].lower()]
-    if not documents:
-        raise UsageError(f"invalid document count '{text}': must be at least 1")
-    if documents.denominator != 1:
-        raise UsageError(
-            f"'{text}' is not a whole number of documents",
-            hint="give fewer digits behind the point, or a larger unit: k, m or b",
-        )
-    return int(documents)
-
 
 Range = tuple[int, int]
 """[start, stop)."""

@@ -17,9 +17,10 @@ from benchctl.engine.maven import latest_version
 from benchctl.engine.settings import check_environment, check_flag, check_settings
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.nearest import nearest, suggestion
+from benchctl.quantities import SIZE
 from benchctl.results.plan import EngineName, NodeSpec, StartMode, VariantSpec
 from benchctl.track.library import challenge_names
-from benchctl.yaml_file import HeapSize, Step, mebibytes
+from benchctl.yaml_file import Step
 
 LATEST: Final = "latest"
 """The newest version; resolved by the caller before anything is fetched."""
@@ -61,21 +62,6 @@ def _newest_of(engine: EngineName, line: str) -> str:
         return latest_version(engine, line)
     except BenchctlError:
         return ".".join((*line.split("."), "0", "0")[:3])
-
-
-def heap_mb(text: str) -> int:
-    """Convert a heap such as `512m` or `4g` to MiB.
-
-    Raises:
-        UsageError: If the text is not a heap size.
-    """
-    try:
-        size = mebibytes(msgspec.convert(text, HeapSize))
-    except msgspec.ValidationError as err:
-        raise UsageError(f"'{text}' is not a heap size", hint="write 512m or 4g") from err
-    if not size:
-        raise UsageError("a heap of nothing cannot be had", hint="write 512m or 4g")
-    return size
 
 
 def flat(name: str, value: object) -> dict[str, object]:
@@ -318,7 +304,7 @@ def applied(entry: VariantEntry, base: VariantSpec, name: str, folder: Path | No
         else _one(entry.version, "version", partial(_check_version, engine=base.engine)),
         distribution=_distribution(entry, base, folder),
         jdk=_jdk(entry, base, folder),
-        heap_mb=base.heap_mb if entry.heap is None else _one(entry.heap, "heap", heap_mb),
+        heap_mb=base.heap_mb if entry.heap is None else _one(entry.heap, "heap", SIZE.parse),
         jvm_flags=(*base.jvm_flags, *flags),
         settings=settings,
         index_settings=index_settings,

@@ -25,8 +25,9 @@ from benchctl.experiment.record import (
     TaskRef,
     side_text,
 )
+from benchctl.quantities import COUNT
 from benchctl.report.listing import Listing, pieces
-from benchctl.report.numbers import counted, documents, duration, mebibytes
+from benchctl.report.numbers import counted, duration, mebibytes
 from benchctl.results.model import FORKS_FOR_VERDICT, RunRecord
 from benchctl.results.plan import EvidenceSpec, Plan, VariantSpec
 from benchctl.run.forecast import (
@@ -297,7 +298,7 @@ def overview_lines(spec: ExperimentSpec) -> Iterator[str]:
     for text in (spec.about, spec.source and f"Source: {spec.source}"):
         yield from filter(None, text.splitlines())
     params = "".join(f", {name}={value}" for name, value in spec.params.items())
-    docs = "all" if spec.docs is None else documents(spec.docs)
+    docs = "all" if spec.docs is None else COUNT.text(spec.docs)
     yield (
         f"Size: {counted(spec.forks, 'fork')} of every variant, {docs} documents of track "
         f"{spec.track}, heap {mebibytes(spec.heap_mb * 2**20)}, seed {spec.seed}{params}"

@@ -10,7 +10,6 @@ from typing import Any, Final
 
 import msgspec
 
-from benchctl.corpus.documents import parse_documents
 from benchctl.disk import read_file
 from benchctl.engine.variant import LATEST, base_variant, placed, placed_challenge
 from benchctl.engine.variant_file import resolve_variants_mapping
@@ -43,6 +42,7 @@ from benchctl.experiment.record import (
     terms_of,
 )
 from benchctl.nearest import guess, suggestion
+from benchctl.quantities import COUNT, DURATION, PERCENT, SIZE
 from benchctl.report.numbers import counted
 from benchctl.results.figures import FIGURES, Figure
 from benchctl.results.plan import MicroSpec, RedlineSpec, VariantSpec
@@ -52,7 +52,7 @@ from benchctl.run.plan import MIN_HEAP_MB
 from benchctl.run.redline import parse_clients, parse_objective, search_of, searched_by
 from benchctl.stats.metrics import METRICS, kept_keys, kept_metric_of, metric_of
 from benchctl.track.library import shipped, track_names
-from benchctl.yaml_file import Document, Step, fraction, mebibytes, read_typed
+from benchctl.yaml_file import Document, Step, read_typed
 
 _Comparisons = dict[str, ComparisonSpec]
 _Steps = tuple[Step, ...]
@@ -111,8 +111,7 @@ _MARGIN: Final = "5%"
 _SEARCHED: Final = {"rate": "rate", "factor": "factor of a challenge's rates", "clients": "number of clients"}
 _OF_TASKS: Final = frozenset({"metrics", "compared_as"})
 _LEAST_CHANGE_PERCENT: Final = -100
-_TIMES: Final = {"us": 1e-3, "ms": 1.0, "s": 1e3}
-"""Milliseconds."""
+_MS_PER_S: Final = 1000
 
 
 class _Part:
@@ -272,7 +271,7 @@ class _TableReader(_Part):
                 raise self._refuse(
                     steps, "the margin of ratios is in per cent", "or compare `as: difference`"
                 )
-            found = fraction(margin or _MARGIN)
+            found = PERCENT.parse(margin or _MARGIN)
             if not 0 < found < 1:
                 raise self._refuse(steps, "a margin is more than 0 % and less than 100 %")
             return found, ""
@@ -281,10 +280,11 @@ class _TableReader(_Part):
         if margin is None or in_percent:
             raise self._refuse(steps, f"the margin of a difference is in its unit, such as 2 {unit}")
         number, _, given = re.sub(r"(?<=[0-9]) ?(?=[A-Za-z])", " ", margin).partition(" ")
-        factor = _TIMES.get(given) if unit == "ms" else float(given == unit or measured.figure.counts)
-        if not factor:
+        time_s = DURATION.amount(number + given) if unit == "ms" else None
+        fits = given == unit or measured.figure.counts if unit != "ms" else time_s is not None
+        if not fits:
             raise self._refuse(steps, f"'{given}' is not what {metric} is in", f"write it in {unit}")
-        amount = factor * float(number)
+        amount = float(number) if time_s is None else float(time_s * _MS_PER_S)
         if not amount:
             raise self._refuse(steps, "a margin is more than 0")
         return amount, unit if unit == "ms" else given
@@ -548,13 +548,13 @@ class _Reader(_Part):
         }
         if isinstance(entry.docs, str):
             try:
-                found["docs"] = parse_documents(entry.docs)
+                found["docs"] = COUNT.parse(entry.docs)
             except UsageError as err:
                 raise self._refuse((*steps, "docs"), err.message, err.hint) from err
         if entry.docs is None and not entry.corpus and entry.track in track_names():
             found["docs"] = GENERATED_DOCUMENTS
         if entry.heap is not None:
-            found["heap_mb"] = mebibytes(entry.heap)
+            found["heap_mb"] = SIZE.parse(entry.heap)
             if found["heap_mb"] < MIN_HEAP_MB:
                 raise self._refuse((*steps, "heap"), f"a node needs at least {MIN_HEAP_MB}m")
         return found
@@ -710,7 +710,7 @@ class _Reader(_Part):
                 warm_up_s=entry.warm_up,
                 settle_s=entry.settle,
                 step_s=entry.step_time,
-                tolerance=fraction(entry.tolerance),
+                tolerance=PERCENT.parse(entry.tolerance),
                 max_rate=entry.max_rate,
                 max_factor=entry.max_factor,
             )

@@ -7,11 +7,11 @@ from msgspec import Meta
 
 from benchctl.engine.variant import VariantEntry
 from benchctl.experiment.record import Conditions, Dispatch, Relation
+from benchctl.quantities import Count, Percent, Size
 from benchctl.results.model import DEFAULT_FORKS
 from benchctl.results.plan import EvidenceEntry, Forks
 from benchctl.run.micro import MicroEntry
 from benchctl.spec import ComparedAs
-from benchctl.yaml_file import Documents, HeapSize, Percent
 
 Text = Annotated[str, Meta(min_length=1)]
 Texts = Annotated[tuple[Text, ...], Meta(min_length=1)]
@@ -58,9 +58,9 @@ class CommonEntry(Conditions, frozen=True, forbid_unknown_fields=True, rename="k
     """The settings that a file and a measurement may have. Paths are relative to the file."""
 
     # A million generated ones, or all of files, unless they are given.
-    docs: Positive | Documents | None = None
+    docs: Positive | Count | None = None
     # Of every node; by the number of documents unless it is given, as in `benchctl run`.
-    heap: HeapSize | None = None
+    heap: Size | None = None
 
 
 class MeasurementEntry(CommonEntry, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_only=True):

@@ -12,9 +12,8 @@ import msgspec
 
 from benchctl.cli.measuring import measuring, measuring_options
 from benchctl.cli.options import (
-    DurationType,
+    AmountType,
     ParamOptions,
-    PercentType,
     SectionedCommand,
     check_new_file,
     format_option,
@@ -48,6 +47,7 @@ from benchctl.minimize.conduct import (
 from benchctl.minimize.record import ALPHA, MinimizeFolder, MinimizeRecord, MinimizeSpec, find_search
 from benchctl.minimize.report import Ended, render_minimize
 from benchctl.plugin.code import Consent
+from benchctl.quantities import DURATION, PERCENT
 from benchctl.report.command_line import command
 from benchctl.results.figures import FIGURES
 from benchctl.results.store import RunStore, new_run_id
@@ -106,9 +106,8 @@ class _Search:
 )
 @click.option(
     "--by",
-    type=PercentType(),
+    type=AmountType(PERCENT),
     default=None,
-    metavar="PERCENT",
     help="The least effect that counts  [default: half of what the first question finds]",
 )
 @click.option(
@@ -121,9 +120,8 @@ class _Search:
 @click.option(
     "--budget",
     "budget_s",
-    type=DurationType(),
+    type=AmountType(DURATION),
     default=None,
-    metavar="TIME",
     help="End after this time, such as 60m, with the smallest schedule so far; preparing not counted.",
 )
 @click.option(

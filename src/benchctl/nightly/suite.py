@@ -8,7 +8,6 @@ from typing import Annotated, Any, Final, Literal
 import msgspec
 from msgspec import Meta
 
-from benchctl.corpus.documents import parse_documents
 from benchctl.disk import expanded
 from benchctl.engine.variant import LATEST, parse_variant, placed_variant
 from benchctl.engine.variant_file import check_spec
@@ -16,6 +15,7 @@ from benchctl.errors import BenchctlError, UsageError
 from benchctl.nightly.model import Role
 from benchctl.nightly.notify import Notifier
 from benchctl.nightly.retention import Retention
+from benchctl.quantities import COUNT, DURATION, PERCENT, SIZE, Count, Duration, Percent, Size
 from benchctl.results.jmh import MICRO_METRICS
 from benchctl.results.model import DEFAULT_FORKS
 from benchctl.results.plan import EvidenceEntry, VariantSpec
@@ -30,19 +30,7 @@ from benchctl.stats.anytime import FIRST_LOOK
 from benchctl.stats.metrics import METRICS, figure_names, kept_metric_of, metric
 from benchctl.track.library import challenge_names, find_challenge, track_names
 from benchctl.track.load import load_track
-from benchctl.yaml_file import (
-    Document,
-    Documents,
-    Duration,
-    HeapSize,
-    Percent,
-    Step,
-    Typed,
-    fraction,
-    mebibytes,
-    read_typed,
-    seconds,
-)
+from benchctl.yaml_file import Document, Step, Typed, read_typed
 
 MOST_FORKS: Final = 1000
 
@@ -84,9 +72,9 @@ class Suite(RunSettings, frozen=True, forbid_unknown_fields=True, rename="kebab"
     corpus_has_actions: bool = False  # whether a line before each of its documents says what to do with it
     corpus_dirs: tuple[Text, ...] = ()  # where files of the track's documents are, beside its own folder
     corpus_seed: Annotated[int, Meta(ge=0, le=MAX_SEED - 1)] = 1
-    docs: Positive | Documents | None = None
+    docs: Positive | Count | None = None
     params: dict[str, Any] = msgspec.field(default_factory=dict)  # as `--param` takes them
-    heap: HeapSize | None = None
+    heap: Size | None = None
     workers: Annotated[int, Meta(ge=1, le=MOST_WORKERS)] = 1  # processes that clients work in
     pin: Text | None = None  # `auto`, or `node=CPUS,driver=CPUS`
     forks: Annotated[int, Meta(ge=1, le=MOST_FORKS)] = DEFAULT_FORKS  # of every variant in a night
@@ -116,24 +104,24 @@ class Suite(RunSettings, frozen=True, forbid_unknown_fields=True, rename="kebab"
     @property
     def budget_s(self) -> float | None:
         """Of a night, seconds; None for none."""
-        return None if self.budget is None else seconds(self.budget)
+        return None if self.budget is None else DURATION.parse(self.budget)
 
     @property
     def heap_mb(self) -> int:
         """Of every node, MiB."""
         if self.heap is not None:
-            return mebibytes(self.heap)
+            return SIZE.parse(self.heap)
         return usual_heap_mb(self.track, self.documents, of_file=self.corpus is not None)
 
     @property
     def documents(self) -> int | None:
         """How many documents; None for as many as there usually are."""
-        return parse_documents(self.docs) if isinstance(self.docs, str) else self.docs
+        return COUNT.parse(self.docs) if isinstance(self.docs, str) else self.docs
 
     @property
     def margins(self) -> dict[str, float]:
         """Metric -> relative change that nobody is to be woken for."""
-        return {kept_metric_of(name).key: fraction(text) for name, text in self.margins_text.items()}
+        return {kept_metric_of(name).key: PERCENT.parse(text) for name, text in self.margins_text.items()}
 
     def spec_of(self, variant: str) -> VariantSpec:
         """Return what a variant of the suite asks for; `latest` is left to be resolved.
@@ -234,7 +222,7 @@ def _check_metrics(suite: Suite, document: Document) -> None:
         except ValueError as err:
             known = ", ".join(one.key for one in chosen)
             raise document.refuse(("margins",), str(err), hint=f"known: {known}", key=key) from err
-        if not 0 < fraction(text) < 1:
+        if not 0 < PERCENT.parse(text) < 1:
             raise document.refuse(("margins", key), "a margin is more than 0 % and less than 100 %")
 
 

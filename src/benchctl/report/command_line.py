@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from benchctl.report.numbers import documents
+from benchctl.quantities import COUNT
 from benchctl.results.plan import (
     EvidenceSpec,
     MicroSpec,
@@ -69,7 +69,7 @@ def command(
     held = sum(file.held for file in plan.corpus.files)
     # Without --docs, all documents of the files are taken.
     if filled and wanted > 0 and (not held or wanted < held):
-        words += ["--docs", documents(wanted)]
+        words += ["--docs", COUNT.text(wanted)]
     words += _evidence_words(plan.evidence)
     words += _repeated("--tag", tags)
     words += ["--until-steady"] if until_steady else []

@@ -8,6 +8,7 @@ from typing import NamedTuple, get_args
 
 import msgspec
 
+from benchctl.quantities import COUNT
 from benchctl.report.grid import (
     ABOVE,
     INTERVAL,
@@ -25,7 +26,6 @@ from benchctl.report.grid import (
 from benchctl.report.numbers import (
     NOT_AVAILABLE,
     counted,
-    documents,
     figure,
     interval,
     p_value,
@@ -411,7 +411,7 @@ def headline(analysis: Analysis) -> str:
     """Return `big5rangedebug: os 2.11.0 vs es 8.11.0 (baseline), 10 forks each, 500k documents`."""
     names = list(dict.fromkeys(one.challenge for one in analysis.sections if one.level == "task"))
     variants: Iterable[str] = analysis.variants
-    size = f", {documents(analysis.documents)} documents" if analysis.documents else ""
+    size = f", {COUNT.text(analysis.documents)} documents" if analysis.documents else ""
     if analysis.curves:
         names = list(dict.fromkeys(curve.challenge for curve in analysis.curves))
         variants = dict.fromkeys(line.variant for curve in analysis.curves for line in curve.lines)

@@ -108,14 +108,6 @@ def counted(count: int, word: str) -> str:
     return f"{count:,} {word}" if count == 1 else f"{count:,} {word}s"
 
 
-def documents(count: int) -> str:
-    """Return a count as the command line takes it: `4m`, `300k`, `12345`."""
-    for size, unit in ((1_000_000, "m"), (1_000, "k")):
-        if count and count % size == 0:
-            return f"{count // size}{unit}"
-    return str(count)
-
-
 def mebibytes(size_bytes: float) -> str:
     """Return a size in MiB or GiB."""
     size = size_bytes / 2**20

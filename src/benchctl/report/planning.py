@@ -7,10 +7,10 @@ from statistics import median
 
 import msgspec
 
+from benchctl.quantities import COUNT
 from benchctl.report.command_line import command
 from benchctl.report.layout import Command
 from benchctl.report.numbers import counted, duration, percent
-from benchctl.report.numbers import documents as shortened
 from benchctl.results.figures import RedlineEnd
 from benchctl.results.model import DEFAULT_FORKS, FORKS_FOR_VERDICT
 from benchctl.results.plan import Plan, RedlineSpec
@@ -195,7 +195,7 @@ def _larger(purpose: str, analysis: Analysis, plan: Plan) -> Command | None:
         reasons.append("few requests")
     if grows:
         warm_up = ", and more take another warm-up" if until_steady and "not warmed up" not in reasons else ""
-        reasons.append(f"{shortened(analysis.documents)} documents are few{warm_up}")
+        reasons.append(f"{COUNT.text(analysis.documents)} documents are few{warm_up}")
     if forks > fewest:
         reasons.append(f"more than {counted(fewest, 'fork')}")
     plan = msgspec.structs.replace(plan, metrics=_metrics(analysis, plan))

@@ -15,7 +15,7 @@ from benchctl.cli.compare import conclude_gate
 from benchctl.cli.comparison import Measures, compared
 from benchctl.cli.measuring import measuring, measuring_options
 from benchctl.cli.options import (
-    DurationType,
+    AmountType,
     ParamOptions,
     SectionedCommand,
     grouped,
@@ -42,6 +42,7 @@ from benchctl.engine.variant import VARIANT_OPTIONS, check_parts, placed_jar
 from benchctl.errors import BenchctlError, ExitCode, UsageError
 from benchctl.home import Home, resolve_home
 from benchctl.plugin.code import Consent
+from benchctl.quantities import DURATION
 from benchctl.report.formats import step_summary
 from benchctl.report.grid import escaped
 from benchctl.report.numbers import counted, duration
@@ -118,9 +119,8 @@ build_options = grouped(
     click.option(
         "--build-timeout",
         "build_timeout_s",
-        type=DurationType(),
+        type=AmountType(DURATION),
         default=_TIMEOUT_S,
-        metavar="TIME",
         help="How long one build may take  [default: 60m]",
     ),
 )
@@ -353,9 +353,8 @@ bisection_options = grouped(
     click.option(
         "--budget",
         "budget_s",
-        type=DurationType(),
+        type=AmountType(DURATION),
         default=None,
-        metavar="TIME",
         help="End after this time, such as 60m, builds included; the same command goes on.",
     ),
     "Output",

@@ -15,9 +15,9 @@ from msgspec import Meta
 from benchctl.disk import FreeBytes, free_bytes
 from benchctl.errors import BenchctlError
 from benchctl.home import Home
+from benchctl.quantities import DURATION, PERCENT, Duration, Percent
 from benchctl.results.model import Environment
 from benchctl.results.plan import Plan
-from benchctl.yaml_file import Duration, Percent, fraction, seconds
 
 SAMPLE_S: Final = 2.0
 """How long CPUs are observed, seconds: other load is rarely idle for longer."""
@@ -114,7 +114,7 @@ def settle(
     begun = clock()
     waiting = False
     while noisy := _load_noise(limits, cpus, *look()):
-        left_s = seconds(limits.settle) - (clock() - begun)
+        left_s = DURATION.parse(limits.settle) - (clock() - begun)
         if left_s <= 0:
             break
         if not waiting:
@@ -220,7 +220,7 @@ def _load_noise(limits: HostLimits, cpus: int, load1: float, busy: float) -> lis
             f"the load is {load1:.1f} on {cpus} CPU{'s' if cpus > 1 else ''}, "
             f"more than {limits.max_load:g} each"
         )
-    if busy > fraction(limits.max_busy):
+    if busy > PERCENT.parse(limits.max_busy):
         found.append(f"the CPUs are {busy:.0%} busy, more than {limits.max_busy}")
     return found
 

@@ -19,7 +19,7 @@ from benchctl.errors import UsageError
 from benchctl.hosts.file import Hosts, load_hosts
 from benchctl.nearest import guess
 from benchctl.plugin.code import Consent
-from benchctl.report.numbers import documents
+from benchctl.quantities import COUNT
 from benchctl.results.plan import (
     CorpusSpec,
     DataOrigin,
@@ -460,7 +460,7 @@ def settling_text(plan: Plan) -> str:
         if task.warmup_iterations
     )
     return (
-        f"{documents(plan.corpus.documents)} documents; iterations raised to warm the JIT up: "
+        f"{COUNT.text(plan.corpus.documents)} documents; iterations raised to warm the JIT up: "
         f"{', '.join(raised)}; as in the JSON: --as-written"
     )
 

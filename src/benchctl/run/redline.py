@@ -17,6 +17,7 @@ from benchctl.load.executor import TaskResult
 from benchctl.load.redline import MOST_STEPS, ClientLadder, Found, Ladder, Phase, Search
 from benchctl.load.task_clients import Job
 from benchctl.nearest import suggestion
+from benchctl.quantities import DURATION
 from benchctl.results.figures import CurvePoint, StepVerdict, TaskSummary, load_text
 from benchctl.results.plan import Plan, RedlineSpec, SearchedBy
 from benchctl.results.samples import Columns, Outcome
@@ -160,8 +161,6 @@ def _counts(task: Task, operation: TrackOperation, search: RedlineSpec) -> bool:
 
 
 PERCENTILES = {"p50": 50.0, "p90": 90.0, "p95": 95.0, "p99": 99.0, "p99.9": 99.9}
-_UNITS_NS = {"us": 10**3, "ms": 10**6, "s": 10**9}
-_OBJECTIVE = re.compile(r"(?P<name>p[0-9.]+)=(?P<number>[0-9]{1,15}(?:\.[0-9]+)?)(?P<unit>us|ms|s)", re.ASCII)
 
 Objective = tuple[float, int]
 """(percentile, nanoseconds)."""
@@ -173,15 +172,16 @@ def parse_objective(text: str) -> Objective:
     Raises:
         ValueError: If the text is no objective.
     """
-    match = _OBJECTIVE.fullmatch(text)
-    if match is None or match["name"] not in PERCENTILES:
+    name, _, limit = text.partition("=")
+    limit_s = DURATION.amount(limit)
+    if limit_s is None or name not in PERCENTILES:
         raise ValueError(
             f"'{text}' is not an objective: write p90=50ms with {', '.join(PERCENTILES)}, us, ms or s"
         )
-    limit_ns = round(float(match["number"]) * _UNITS_NS[match["unit"]])
+    limit_ns = round(limit_s * _NS_PER_S)
     if limit_ns < 1:
         raise ValueError(f"'{text}': no answer takes no time")
-    return PERCENTILES[match["name"]], limit_ns
+    return PERCENTILES[name], limit_ns
 
 
 Clients = tuple[int | None, int]

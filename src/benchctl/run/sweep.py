@@ -9,10 +9,10 @@ from typing import Any
 
 import msgspec
 
-from benchctl.corpus.documents import parse_documents
 from benchctl.engine.variant import VARIANT_OPTIONS, with_option
 from benchctl.engine.variant_file import check_spec, with_newest
 from benchctl.errors import UsageError
+from benchctl.quantities import COUNT, DURATION, PERCENT, SIZE
 from benchctl.results.plan import Axis, Swept, VariantSpec
 from benchctl.track.model import Challenge, Track
 from benchctl.track.parameters import parse_params
@@ -29,13 +29,6 @@ _LONGEST_NAME = 60
 _NAMES = frozenset({"jdk", "version", "jar", "plugin", "warmup", "distribution", "start"})
 _RANGE = re.compile(r"(?P<first>[0-9]{1,6})\.\.(?P<last>[0-9]{1,6})", re.ASCII)
 _MOST_LISTED = 8
-_NUMBER = re.compile(r"(?P<number>[0-9]+(?:\.[0-9]+)?)(?P<unit>[a-z]*|%)", re.IGNORECASE | re.ASCII)
-_UNITS: tuple[Mapping[str, float], ...] = (
-    {"": 1},
-    {"%": 1},
-    {"ms": 1e-3, "s": 1, "m": 60, "h": 3600, "d": 86400},
-    {"b": 1, "k": 2**10, "kb": 2**10, "m": 2**20, "mb": 2**20, "g": 2**30, "gb": 2**30},
-)
 
 Point = Mapping[str, str]
 """Name of an axis -> its value, as written."""
@@ -74,9 +67,7 @@ class Sweep:
     @property
     def documents(self) -> tuple[int, ...]:
         """Numbers of documents of the prepared indices, where these are swept."""
-        return tuple(
-            parse_documents(value) for axis in self.axes if axis.name == DOCS for value in axis.values
-        )
+        return tuple(COUNT.parse(value) for axis in self.axes if axis.name == DOCS for value in axis.values)
 
     @property
     def of_variants(self) -> tuple[Axis, ...]:
@@ -195,18 +186,13 @@ def refuse_alike(made: Iterable[tuple[Point, object]], what: str) -> None:
 def _numbers(name: str, values: Sequence[str]) -> tuple[float, ...]:
     """The values as numbers, if all are more than 0 and in units that belong together; else none."""
     if name == DOCS:
-        return tuple(float(parse_documents(value)) for value in values)
+        return tuple(float(COUNT.parse(value)) for value in values)
     if name.partition(":")[0] in _NAMES:
         return ()
-    found = [_NUMBER.fullmatch(value) for value in values]
-    for units in _UNITS:
-        known = [
-            float(one["number"]) * units[one["unit"].lower()]
-            for one in found
-            if one is not None and one["unit"].lower() in units
-        ]
-        if len(known) == len(values) and min(known) > 0:
-            return tuple(known)
+    for kind in (COUNT, PERCENT, DURATION, SIZE):
+        amounts = [kind.amount(value) for value in values]
+        if all(amounts):
+            return tuple(float(amount) for amount in amounts if amount is not None)
     return ()
 
 
@@ -240,7 +226,7 @@ def _option(name: str) -> tuple[str, str] | None:
 
 def _with(spec: VariantSpec, axis: str, value: str) -> VariantSpec:
     if axis == DOCS:
-        return msgspec.structs.replace(spec, documents=parse_documents(value))
+        return msgspec.structs.replace(spec, documents=COUNT.parse(value))
     option, key = _option(axis) or ("", "")
     if not value and not key:
         # `jvm=,-XX:-Inline`: as the variant is, and with the flag.

@@ -10,6 +10,7 @@ import msgspec
 
 from benchctl.errors import UsageError
 from benchctl.nearest import guess, nearest, suggestion
+from benchctl.quantities import DURATION
 from benchctl.track.document import LIKE, Document, convert, encoded_names, fitting_key, know, refused
 from benchctl.track.model import Challenge, ErrorLevel, ScheduleName, StepOrder, Task, TrackOperation
 from benchctl.track.operations.catalogue import (
@@ -149,9 +150,7 @@ def _unknown_type(kind: object, document: Document, where: str) -> UsageError:
 
 
 _TARGET = re.compile(r"(?P<number>\d+(?:\.\d+)?)\s*(?:(?P<unit>[a-z]+)/s)?")
-_INTERVAL = re.compile(r"(?P<number>\d{1,15}(?:\.\d+)?)\s*(?P<unit>ms|s|m|h)?", re.ASCII)
 _NO_RATE = frozenset({"", "none"})  # texts of tracks for an unthrottled task
-_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, None: 1.0}
 # Units of which every request is one; a bulk request may be several `docs`.
 _REQUEST_UNITS = frozenset({"ops", "requests", "queries", "searches", "pages"})
 _ANY = "any"
@@ -532,14 +531,15 @@ class _Reader:
             return None
         if not isinstance(value, str):
             return value
-        match = _INTERVAL.fullmatch(value.strip())
-        if match is None:
+        text = "".join(value.split())
+        exact_s = DURATION.amount(text if text[-1:].isalpha() else f"{text}s")
+        if exact_s is None:
             raise self._document.refuse(
                 f"{where}.target-interval",
                 f"cannot read '{value}'",
                 hint="write a number of seconds, or one with a unit such as '250 ms', '5 s' or '1 m'",
             )
-        seconds = float(match["number"]) * _SECONDS[match["unit"]]
+        seconds = float(exact_s)
         return None if self._is_unthrottled(seconds) else seconds
 
     def _is_unthrottled(self, value: float | str | None) -> bool:

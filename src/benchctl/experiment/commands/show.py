@@ -11,9 +11,7 @@ import click
 import msgspec
 
 from benchctl.cli.options import (
-    DocumentsType,
-    DurationType,
-    HeapType,
+    AmountType,
     ParamOptions,
     grouped,
     param_options,
@@ -43,6 +41,7 @@ from benchctl.experiment.plan import Changes, Experiment, left_out, load_experim
 from benchctl.experiment.record import ExperimentRecord, ExperimentStore
 from benchctl.experiment.report import Format, render, write
 from benchctl.home import Home, resolve_home
+from benchctl.quantities import COUNT, DURATION, SIZE
 from benchctl.report.html.page import refuse_foreign, render_page, run_page
 from benchctl.report.listing import Listing
 from benchctl.results.model import MOST_FORKS, RunRecord
@@ -97,8 +96,10 @@ size_options = grouped(
         default=None,
         help="Forks of every variant, instead of the file's; the most of them with --until-decided.",
     ),
-    click.option("--docs", type=DocumentsType(), default=None, help="Documents, instead of the file's."),
-    click.option("--heap", type=HeapType(), default=None, help="Heap of every node, instead of the file's."),
+    click.option("--docs", type=AmountType(COUNT), default=None, help="Documents, instead of the file's."),
+    click.option(
+        "--heap", type=AmountType(SIZE), default=None, help="Heap of every node, instead of the file's."
+    ),
     click.option("--seed", type=int, default=None, help="Seed of order and arrivals, instead of the file's."),
     click.option(
         "--measurement",
@@ -110,9 +111,8 @@ size_options = grouped(
     click.option(
         "--budget",
         "budget_s",
-        type=DurationType(),
+        type=AmountType(DURATION),
         default=None,
-        metavar="TIME",
         help="End in time, such as 2h: no block begins that is not expected to fit. It is the time of the "
         "forks; the preparation is not counted.",
     ),
