@@ -11,7 +11,7 @@ from benchctl.results.model import RunRecord
 from benchctl.results.plan import EvidenceSpec, Plan, PluginSpec, RedlineSpec, StopSpec
 from benchctl.stats.analyse import analyse, analyse_run
 from benchctl.stats.analysis import Analysis
-from benchctl.stats.caveat import Caveat, not_steady, small_scale
+from benchctl.stats.caveat import Caveat, small_scale
 from benchctl.stats.forecast import Forecast
 from benchctl.stats.history import History, Match, Noise, kind_of
 from benchctl.stats.metrics import SERVICE_TIME, THROUGHPUT, metric
@@ -138,7 +138,7 @@ def test_chosen_counts_are_chosen_anew_for_more_documents(build: Callable[..., R
         for one in record.plan.schedules
     )
     plan = msgspec.structs.replace(record.plan, settled=True, params={}, schedules=schedules)
-    cold = (not_steady("es", "not warmed up", "was still getting faster", ""), small_scale("1000"))
+    cold = (Caveat("not-steady", "not warmed up: es was still getting faster"), small_scale("1000"))
     analysis = msgspec.structs.replace(analyse_run(record), caveats=cold)
     line = following(analysis, plan).line
     assert line.endswith("--docs 4m --forks 6")
@@ -174,7 +174,7 @@ def doubting(record: RunRecord, *doubts: Caveat) -> Analysis:
 
 def test_what_had_not_settled_asks_for_pilot_forks_and_keeps_its_iterations(build: Callable[..., RunRecord]):
     record = build()
-    found = doubting(record, not_steady("es", "not warmed up", "was 9 % faster at the end"))
+    found = doubting(record, Caveat("not-steady", "not warmed up: es was 9 % faster at the end"))
     line = proposed(found, record.plan)
     assert "--until-steady" in line
     assert "iterations=300 " in line
@@ -209,7 +209,7 @@ def test_more_index_builds_where_they_are_the_unit(build: Callable[..., RunRecor
 @pytest.mark.parametrize("sweep", ["iterations=100,200", "param:warmup_iterations=100,200"])
 def test_what_is_swept_is_not_proposed_as_well(sweep: str):
     record = swept_record(sweep=(sweep,))
-    found = doubting(record, not_steady("es", "not warmed up", "was 9 % faster at the end"))
+    found = doubting(record, Caveat("not-steady", "not warmed up: es was 9 % faster at the end"))
     line = proposed(found, record.plan)
     assert f"--sweep {sweep}" in line
     unfit = "--param iterations" if sweep.startswith("iterations") else "--until-steady"
@@ -219,7 +219,7 @@ def test_what_is_swept_is_not_proposed_as_well(sweep: str):
 def test_where_documents_are_swept_there_are_no_more_of_them_to_propose():
     record = swept_record(sweep=("docs=1k,2k",))
     plan = msgspec.structs.replace(record.plan, settled=True)
-    found = doubting(record, not_steady("es", "not warmed up", "", ""), small_scale("1000"))
+    found = doubting(record, Caveat("not-steady", "not warmed up: es "), small_scale("1000"))
     assert "--until-steady" in proposed(found, plan)
 
 

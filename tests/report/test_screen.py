@@ -14,7 +14,7 @@ from benchctl.results.figures import TaskSummary
 from benchctl.results.model import RunRecord
 from benchctl.stats.analyse import analyse_run
 from benchctl.stats.analysis import Analysis
-from benchctl.stats.caveat import node_lost
+from benchctl.stats.caveat import Caveat
 from benchctl.stats.metrics import metric
 from builders import of_requests
 from report.conftest import complete_record
@@ -73,7 +73,7 @@ def test_a_mark_of_every_row_is_said_once(build: Callable[..., RunRecord]):
 
 @pytest.mark.parametrize("lines", [LINES, 60])
 def test_the_node_that_was_lost_is_named(lines: int):
-    doubt = node_lost("es", [1], ["node-2"])
+    doubt = Caveat("node-lost", "es went on without node-2 in fork 1")
     analysis = of_tasks(30)
     rows = tuple(msgspec.structs.replace(row, caveats=(*row.caveats, doubt)) for row in analysis.rows)
     text = render_screen(msgspec.structs.replace(analysis, rows=rows), lines=lines, width=100).plain

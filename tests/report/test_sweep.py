@@ -8,8 +8,8 @@ from benchctl.report.layout import Notes
 from benchctl.report.screen import render_screen
 from benchctl.report.sweep import sweep_answer, sweep_grids, verdict
 from benchctl.report.tables import render_page
-from benchctl.stats import caveat
 from benchctl.stats.analyse import analyse_run
+from benchctl.stats.caveat import Caveat
 from benchctl.stats.compare import adjust
 from benchctl.stats.sweep import Bounded, SweepAxis, SweepCurve
 from builders import ES
@@ -162,7 +162,7 @@ def test_what_is_one_fork_has_no_interval_and_what_is_missing_no_value():
 
 
 def test_doubts_are_numbered_where_there_are_notes():
-    doubt = caveat.no_spread("fork")
+    doubt = Caveat("no-spread", "the values of all forks are identical: nothing to test with")
     comparisons = compared({"es": forks(lambda x: x), "os": forks(lambda x: x, seed=2)}, "service_time_p90")
     comparisons[1] = [msgspec.structs.replace(comparisons[1][0], caveats=(doubt,))]
     curve = two_laws(comparisons=comparisons)

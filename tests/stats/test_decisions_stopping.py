@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchctl.results.plan import StopSpec
-from benchctl.stats import caveat
 from benchctl.stats.analysis import Row
+from benchctl.stats.caveat import Caveat
 from benchctl.stats.compare import Comparison
 from benchctl.stats.decisions import decide, half_width
 
@@ -74,8 +74,8 @@ def test_never_before_the_least_number_of_forks(forks: int, done: int, *, enough
     [
         {"judged": False},
         {"effect_percent": None},
-        {"caveats": (caveat.missing_values("os", 1, 8),)},
-        {"low_percent": None, "high_percent": None, "caveats": (caveat.no_spread("fork"),)},
+        {"caveats": (Caveat("missing-values", "1 of 8 values of os"),)},
+        {"low_percent": None, "high_percent": None, "caveats": (Caveat("no-spread", "identical"),)},
     ],
 )
 def test_what_can_never_get_a_verdict_does_not_block_and_is_named(changes: dict[str, Any]):

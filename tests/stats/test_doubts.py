@@ -7,8 +7,8 @@ import pytest
 
 from benchctl.results.figures import Course, Quantiles, TaskSummary
 from benchctl.results.model import AnswerCheck, AnswerFinding, BootRecord, ForkRecord, NodeFate, NodeRecord
+from benchctl.stats.caveat import WITHHOLDING
 from benchctl.stats.doubts import (
-    WITHHOLDING,
     cold_doubts,
     general_doubts,
     hits_apart,

@@ -10,7 +10,8 @@ from benchctl.results.figures import Calibration, HostFigures, PacedLag, TaskSum
 from benchctl.results.model import ForkRecord
 from benchctl.results.plan import Plan
 from benchctl.stats.analyse import analyse
-from benchctl.stats.doubts import LoadCheck, check_load, near_floor, row_doubts
+from benchctl.stats.doubts import row_doubts
+from benchctl.stats.driver import LoadCheck, check_load, near_floor
 from benchctl.stats.metrics import LATENCY, METRICS, SERVICE_TIME, THROUGHPUT
 from benchctl.track.model import Task
 from builders import make_driver, make_summary

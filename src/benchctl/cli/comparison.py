@@ -16,7 +16,7 @@ from benchctl.results.select import Archive, Selection, Side, sides_by
 from benchctl.spec import ComparedAs
 from benchctl.stats.analyse import analyse, versions_of, with_imports
 from benchctl.stats.analysis import Analysis
-from benchctl.stats.caveat import Caveat, only_of, ran_differently, run_doubts
+from benchctl.stats.caveat import Caveat, run_doubts
 from benchctl.stats.metrics import (
     SUMMARISED,
     Metric,
@@ -252,9 +252,15 @@ def _other_tasks(
                 side.label: describe_before(ran_before(side.run.plan, here[side.label][place]))
                 for side in having
             }
-        doubts = (ran_differently(before),) if len({*before.values()}) > 1 else ()
-        rows.append(msgspec.structs.replace(row, caveats=(*row.caveats, *doubts)))
-    lacking = tuple(only_of(labels, list(dict.fromkeys(tasks))) for labels, tasks in alone.items())
+        doubts = list(row.caveats)
+        if len({*before.values()}) > 1:
+            ran = "; ".join(f"{what} ({label})" for label, what in before.items())
+            doubts.append(Caveat("other-tasks", f"ran {ran}"))
+        rows.append(msgspec.structs.replace(row, caveats=tuple(doubts)))
+    lacking = tuple(
+        Caveat("other-tasks", f"only in the run of {' and '.join(labels)}: {', '.join(dict.fromkeys(tasks))}")
+        for labels, tasks in alone.items()
+    )
     # What ran before a task in a fork is not what the joined plan has there.
     orders = found.order_effects if len({tuple(own.items()) for own in places.values()}) == 1 else ()
     return msgspec.structs.replace(

@@ -30,17 +30,11 @@ from benchctl.results.plan import Plan
 from benchctl.stats import caveat
 from benchctl.stats.analyse import any_bound, doubting, settled_tasks, task_doubts, unsteady_nodes
 from benchctl.stats.analysis import Figures
-from benchctl.stats.caveat import Caveat, Replicate
-from benchctl.stats.compare import Comparison, Series, several_builds
+from benchctl.stats.caveat import WITHHOLDING, Caveat, Replicate
+from benchctl.stats.compare import Comparison, Series, Side, compare_sides, several_builds
 from benchctl.stats.disturbed import Disturbance, most_stalled
-from benchctl.stats.doubts import (
-    WITHHOLDING,
-    LoadCheck,
-    check_load,
-    unfit_values,
-    unit_doubts,
-    unsupported_reason,
-)
+from benchctl.stats.doubts import unfit_values, unit_doubts, unsupported_reason
+from benchctl.stats.driver import LoadCheck, check_load
 from benchctl.stats.metrics import (
     REDLINE,
     ForkSummaries,
@@ -56,7 +50,6 @@ from benchctl.stats.metrics import (
 )
 from benchctl.stats.multiplicity import sequential
 from benchctl.stats.scale import ScaleNote, operation_scale
-from benchctl.stats.sides import Side, compare_sides
 from benchctl.stats.steady import Steadiness
 from benchctl.track.model import Task
 

@@ -41,11 +41,9 @@ from benchctl.results.figures import OPERATIONS, TaskSummary
 from benchctl.results.model import ForkRecord, RunRecord
 from benchctl.stats import caveat
 from benchctl.stats.analysis import provisional
-from benchctl.stats.caveat import Caveat
+from benchctl.stats.caveat import WITHHOLDING, WITHOUT_VERDICT, Caveat
 from benchctl.stats.compare import DECIDED, Comparison, Series, Verdict, adjust, judge
-from benchctl.stats.decisions import WITHOUT_VERDICT
 from benchctl.stats.disturbed import Disturbance, busy_host, disturbances
-from benchctl.stats.doubts import WITHHOLDING
 from benchctl.stats.metrics import THROUGHPUT, ForkSummaries, collect, fork_values, task_at, unit_of
 from benchctl.stats.scale import rounded_ratio
 

@@ -38,9 +38,8 @@ from benchctl.report.numbers import (
     signed_percent,
 )
 from benchctl.stats.analysis import Analysis
-from benchctl.stats.caveat import Caveat
+from benchctl.stats.caveat import WITHOUT_VERDICT, Caveat
 from benchctl.stats.compare import FORKS_FOR_QUOTING, Comparison
-from benchctl.stats.decisions import WITHOUT_VERDICT
 from benchctl.stats.metrics import metric_of
 from benchctl.stats.sweep import Bounded, PowerLaw, SweepCurve
 

@@ -14,9 +14,15 @@ import msgspec
 from benchctl.results.figures import Calibration, Quantiles, TaskSummary
 from benchctl.results.foreign import TITLES
 from benchctl.results.likeness import resolved, variant_differences
-from benchctl.results.model import AnswerCheck, ForkRecord, Imported, IndexFacts, RunRecord
+from benchctl.results.model import (
+    FORKS_FOR_VERDICT,
+    AnswerCheck,
+    ForkRecord,
+    Imported,
+    IndexFacts,
+    RunRecord,
+)
 from benchctl.results.plan import Axis, Place, Plan, RedlineSpec, SweepSpec, Swept
-from benchctl.stats import caveat
 from benchctl.stats.analysis import (
     SCHEMA_VERSION,
     Analysis,
@@ -28,26 +34,22 @@ from benchctl.stats.analysis import (
     provisional,
     weaknesses,
 )
-from benchctl.stats.caveat import Caveat, Replicate, separate_runs
-from benchctl.stats.compare import Comparison, Series, adjust, several_builds
+from benchctl.stats.caveat import WITHHOLDING, Caveat, Replicate, run_doubts
+from benchctl.stats.compare import Comparison, Series, Side, adjust, compare_sides, several_builds
 from benchctl.stats.disturbed import Disturbance, disturbances, most_stalled
 from benchctl.stats.doubts import (
-    WITHHOLDING,
-    LoadCheck,
-    check_load,
     cold_doubts,
-    driver_rows,
     floor_doubts,
     general_doubts,
     hits_apart,
     host_doubts,
-    host_rows,
     node_doubts,
     row_doubts,
     settling_doubts,
     unfit_values,
     unsupported_reason,
 )
+from benchctl.stats.driver import LoadCheck, check_load, driver_rows, host_rows
 from benchctl.stats.evidence import evidence_cost, evidence_everywhere
 from benchctl.stats.metrics import (
     INDEX_BUILDS,
@@ -82,7 +84,6 @@ from benchctl.stats.redline import (
     still_rising,
 )
 from benchctl.stats.scale import ScaleNote, operation_scale
-from benchctl.stats.sides import Side, compare_sides
 from benchctl.stats.steady import Steadiness, Trend, steadiness
 from benchctl.stats.sweep import ByBlock, SweepAxis, SweepCurve, sweep_curve
 from benchctl.track.model import Task
@@ -139,7 +140,7 @@ def analyse_run(
         sequential=sequential([record]),
         builds={name: record.builds_of(name) for name in forks},
     )
-    own = (*caveat.run_doubts(record), *(Caveat("run", text) for text in record.caveats))
+    own = (*run_doubts(record), *(Caveat("run", text) for text in record.caveats))
     found = msgspec.structs.replace(
         found,
         caveats=(*own, *found.caveats),
@@ -261,7 +262,7 @@ def analyse(  # noqa: PLR0913 - forks and what they are held against, by name
         beside=tuple(_adjusted(more, method)),
         caveats=(
             *(Caveat("unlike", text) for text in unlike),
-            *([separate_runs(list(map(len, in_runs)))] if several else []),
+            *([_separate_runs(min(map(len, in_runs)))] if several else []),
             *general_doubts(
                 forks, done, rows, prepared=plan.origin == "prepared" and not several, builds=builds
             ),
@@ -283,6 +284,18 @@ def analyse(  # noqa: PLR0913 - forks and what they are held against, by name
         curves=curves,
         builds={label: len(group) for label, group in own.items() if built},
         replicate=replicate,
+    )
+
+
+def _separate_runs(fewest: int) -> Caveat:
+    """Return the note that runs are compared, of which every side has at least so many."""
+    text = "from several runs: these count, not their forks, since host, day and index build differ"
+    if fewest >= FORKS_FOR_VERDICT:
+        return Caveat("separate-runs", text)
+    few = "one run" if fewest == 1 else f"{fewest} runs"
+    return Caveat(
+        "few-runs",
+        f"{text}; {few} per variant cannot show by how much, and a verdict needs {FORKS_FOR_VERDICT}",
     )
 
 
@@ -333,7 +346,12 @@ def _build_rows(
                     unit: Replicate = "run" if runs else "build"
                     row = _row(metric, forks, whole, place, paired=pairs, replicate=unit)
                     lacking = (
-                        caveat.not_kept(side.variant, count, len(side.values))
+                        Caveat(
+                            "missing-values",
+                            f"not kept of {count} of {len(side.values)} index builds of {side.variant}, "
+                            "which were interrupted; what is deleted from indices/ in benchctl's home is "
+                            "built again",
+                        )
                         for side in row.figures
                         if (count := side.values.count(None))
                     )
@@ -710,13 +728,22 @@ def with_imports(analysis: Analysis, imported: Mapping[str, Imported | None]) ->
     by_tool: dict[str, list[str]] = {}
     for label, found in foreign.items():
         by_tool.setdefault(f"{TITLES[found.tool]} {found.version}".rstrip(), []).append(label)
-    said = [caveat.imported(by_tool)]
+    who = ", ".join(f"{' and '.join(variants)} by {tool}" for tool, variants in by_tool.items())
+    text = (
+        f"measured by another tool, one race a fork, without samples: {who}. Throughput is the median of "
+        "running averages that carry the warm-up in, percentiles and service times are by the tool's own "
+        "definitions, numbers of requests are the least that its percentiles need; steady or not, driver, "
+        "node restarts and index builds are unknown"
+    )
+    if all(tool.startswith("JMH") for tool in by_tool):
+        text = f"measured by another tool: {who}; its file says nothing of the host"
+    said = [Caveat("imported", text)]
     own = analysis.caveats
     if len(foreign) == len(imported):
         # Nobody knows how many builds of an index were behind them.
         own = tuple(doubt for doubt in own if doubt.code != "one-index-build")
     if len({found.files for found in foreign.values()}) > 1:
-        said.append(caveat.unknown_hosts())
+        said.append(Caveat("imported", "nothing says that they were measured on the same host"))
     # Tasks of one operation may be different requests: files do not say what they sent.
     orders = tuple(one for one in analysis.order_effects if one.variant not in foreign)
     return msgspec.structs.replace(analysis, caveats=(*said, *own), order_effects=orders)
@@ -730,17 +757,22 @@ def _redline_doubts(
         summaries = [summary for _, summary in forks]
         bounded = [one for one in summaries if is_bound(one)]
         if bounded:
-            yield caveat.lower_bound(label, bounded[0].redline_text, len(bounded), len(summaries))
+            yield Caveat(
+                "lower-bound",
+                f"the red-line of {label} is a lower bound, so there is no verdict: "
+                f"{bounded[0].redline_text} ({len(bounded)} of {len(summaries)} forks)",
+            )
         missed = [one for one in summaries if one.redline_end is not None and one.redline_per_s is None]
         if missed:
-            yield caveat.no_redline(label, missed[0].redline_text, len(missed), len(summaries))
+            text = f"{missed[0].redline_text} ({len(missed)} of {len(summaries)} forks)"
+            yield Caveat("no-redline", f"{label} is n/a: {text}")
     yield from _few_samples(search, found)
     unsteady = unsteady_nodes(search, done)
     for label, one in unsteady.items():
-        yield caveat.not_steady(label, one.trend or "drifting", one.text, "raise --warm-up")
+        yield Caveat("not-steady", f"{one.trend or 'drifting'}: {label} {one.text}; raise --warm-up")
     for label, searches in done.items():
         if label not in unsteady and (text := _contradicted(searches)):
-            yield caveat.course(label, text)
+            yield Caveat("course", f"{label} {text}")
 
 
 def _whole_clients(search: RedlineSpec, found: Mapping[str, ForkSummaries]) -> Iterator[Caveat]:
@@ -755,10 +787,18 @@ def _whole_clients(search: RedlineSpec, found: Mapping[str, ForkSummaries]) -> I
     means = {label: geometric_mean(known) for label, known in values.items() if known}
     step = max(1, int(search.tolerance * max(means.values(), default=0.0)))
     if len(means) > 1 and max(means.values()) - min(means.values()) < _STEPS_APART * step:
-        yield caveat.close_clients(list(means), step)
+        yield Caveat(
+            "coarse",
+            f"clients are searched for in steps of {step}, and {' and '.join(means)} are less than two steps "
+            "apart: too little for a verdict",
+        )
     for label, known in values.items():
         if len(known) > 1 and len(set(known)) == 1 and not any_bound([one for _, one in found[label]]):
-            yield caveat.same_clients(label, known[0], len(known), step)
+            yield Caveat(
+                "whole-clients",
+                f"all {len(known)} forks of {label} found {known[0]:g} clients: what they differ by is less "
+                f"than a step of {step}, which the interval does not include",
+            )
 
 
 def unsteady_nodes(search: RedlineSpec, done: Mapping[str, Sequence[ForkRecord]]) -> dict[str, Steadiness]:
@@ -809,7 +849,11 @@ def _few_samples(search: RedlineSpec, found: Mapping[str, ForkSummaries]) -> Ite
     for label, forks in found.items():
         counts = [summary.samples for _, summary in forks if summary.redline_per_s is not None]
         if counts and min(counts) < needed:
-            yield caveat.short_steps(label, percentile_name(search.percentile), min(counts), needed)
+            yield Caveat(
+                "few-samples",
+                f"{percentile_name(search.percentile)} of {label} rests on {min(counts):,} requests a step; "
+                f"it needs {needed:,} to be precise: raise --step-time",
+            )
 
 
 def time_rows(done: Mapping[str, Sequence[ForkRecord]], plan: Plan) -> tuple[TimeRow, ...]:

@@ -11,11 +11,11 @@ from scipy.special import stdtrit
 
 from benchctl.results.model import FORKS_FOR_VERDICT, ForkRecord
 from benchctl.spec import ComparedAs
-from benchctl.stats import caveat
 from benchctl.stats.anytime import p_of_signs
 from benchctl.stats.arrays import Floats, Integers, Mask
-from benchctl.stats.caveat import Caveat
+from benchctl.stats.caveat import Caveat, CaveatCode, Replicate, missed_percent
 from benchctl.stats.inference import Contrast, Ratio, difference_of
+from benchctl.stats.metrics import ForkSummaries, Metric, fork_values
 from benchctl.stats.multiplicity import Method, adjusted_p
 
 
@@ -240,7 +240,17 @@ DECIDED: frozenset[Verdict] = frozenset({"equivalent", "faster", "slower", "diff
 LEVEL = 0.05
 FORKS_FOR_QUOTING = 5
 """A verdict on fewer is provisional."""
-UNITS: dict[caveat.Replicate, str] = {"fork": "forks", "build": "index builds", "run": "runs"}
+UNITS: dict[Replicate, str] = {"fork": "forks", "build": "index builds", "run": "runs"}
+
+_SINGLE: dict[Replicate, tuple[CaveatCode, str]] = {
+    "fork": ("single-fork", "1 node start {}: start-to-start variance unobserved, no interval, no p"),
+    "build": ("single-build", "1 index build {}: build-to-build variance unobserved, no interval, no p"),
+    "run": (
+        "single-run",
+        "1 run {}: host, day and index build differ from run to run, unobserved; no interval, no p",
+    ),
+}
+_FEW: dict[Replicate, CaveatCode] = {"fork": "few-forks", "build": "few-builds", "run": "few-runs"}
 
 # exp of more than this is not a float; a ratio that large stands for "beyond all measure".
 _LARGEST_LOG = 700.0
@@ -288,7 +298,7 @@ class Comparison(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     cv_contender_percent: float | None = None
     caveats: tuple[Caveat, ...] = ()
     # What intervals and p-values count: forks, index builds where there are several, runs where those are.
-    replicate: caveat.Replicate = "fork"
+    replicate: Replicate = "fork"
     # `units_baseline`, `units_contender`: builds or runs that have a fork with a value; 0 when forks count.
     units_baseline: int = 0
     units_contender: int = 0
@@ -347,7 +357,7 @@ def compare(  # noqa: PLR0913 - what was declared about two sides, by name
     metric: str = "",
     baseline: str = "baseline",
     contender: str = "contender",
-    replicate: caveat.Replicate = "fork",
+    replicate: Replicate = "fork",
     units: tuple[Sequence[int], Sequence[int]] = ((), ()),
     sequential: bool = False,
     additive: bool = False,
@@ -405,7 +415,11 @@ def compare(  # noqa: PLR0913 - what was declared about two sides, by name
         cv_baseline_percent=left.cv_percent,
         cv_contender_percent=right.cv_percent,
         caveats=tuple(
-            caveat.missing_values(name, side.missing, side.missing + side.forks)
+            Caveat(
+                "missing-values",
+                f"{side.missing} of {side.missing + side.forks} values of {name} are missing, which may not "
+                "be chance: no verdict",
+            )
             for name, side in ((baseline, left), (contender, right))
             if side.missing and side.forks
         ),
@@ -422,6 +436,101 @@ def compare(  # noqa: PLR0913 - what was declared about two sides, by name
         contender_value=nests[1].value,
     )
     return judge(_tested(blank, nests[0].means, nests[1].means, additive=additive, signed=signed))
+
+
+class Side(msgspec.Struct, frozen=True):
+    """A variant's forks in one task and metric."""
+
+    label: str
+    blocks: tuple[int, ...]
+    values: tuple[float, ...]  # one a fork, in the metric's unit; NaN where the fork has none
+    units: tuple[int, ...]  # the index build, or run, of each
+    additive: bool = False
+    signed: bool = False  # whether values may be below 0
+
+    @classmethod
+    def of(cls, metric: Metric, label: str, forks: Sequence[ForkRecord], found: ForkSummaries) -> "Side":
+        """From a variant's finished forks and their summaries of one task, in the same order."""
+        return cls(
+            label=label,
+            blocks=tuple(block for block, _ in found),
+            values=tuple(fork_values(metric, found)),
+            additive=metric.additive,
+            units=tuple(fork.index_build for fork in forks),
+        )
+
+    def within(self, blocks: Sequence[int]) -> "Side":
+        """Only the forks of some blocks, in their order; every block has one fork."""
+        places = [self.blocks.index(block) for block in blocks]
+        return msgspec.structs.replace(
+            self,
+            blocks=tuple(blocks),
+            values=tuple(self.values[place] for place in places),
+            units=tuple(self.units[place] for place in places),
+        )
+
+    def unit_figures(self) -> dict[str, object]:
+        """Return what `Figures` has of units: each fork's, the mean over them, and the two spreads."""
+        found = Series.of(self.values, additive=self.additive, signed=self.signed).nested(self.units)
+        return {
+            "units": self.units,
+            "value": found.value,
+            "between_units_percent": _spread_percent(found.between_sd),
+            "within_units_percent": _spread_percent(found.within_sd),
+        }
+
+
+def compare_sides(
+    metric: Metric,
+    baseline: Side,
+    contender: Side,
+    *,
+    paired: bool,
+    judged: bool,
+    replicate: Replicate,
+    sequential: bool = False,
+) -> Comparison:
+    """Compare two variants.
+
+    `paired` uses the differences within the blocks that both finished. Where builds or runs are the unit,
+    paired are those of one number, which share their blocks: the mean of the differences in them. Without
+    `judged` there is no verdict.
+    """
+    alone: list[Caveat] = []
+    if paired:
+        common = sorted(set(baseline.blocks) & set(contender.blocks))
+        alone = [
+            Caveat(
+                "unpaired",
+                f"forks of {side.label} without a partner in their block: {len(side.blocks) - len(common)}; "
+                "they are in its value, and not in the differences",
+            )
+            for side in (baseline, contender)
+            if len(side.blocks) > len(common)
+        ]
+        baseline, contender = baseline.within(common), contender.within(common)
+    plain = compare(
+        baseline.values,
+        contender.values,
+        higher_is_better=metric.higher_is_better,
+        margin=metric.margin,
+        paired=paired,
+        judged=judged,
+        metric=metric.key,
+        baseline=baseline.label,
+        contender=contender.label,
+        replicate=replicate,
+        units=(baseline.units, baseline.units if paired else contender.units),
+        sequential=sequential,
+        additive=metric.additive,
+        signed=baseline.signed or contender.signed,
+        compared_as=metric.compared_as,
+    )
+    return msgspec.structs.replace(plain, caveats=(*plain.caveats, *alone))
+
+
+def _spread_percent(sd: float | None) -> float | None:
+    return None if sd is None else 100 * sd
 
 
 def adjust(comparisons: Sequence[Comparison], *, method: Method = "benjamini-hochberg") -> list[Comparison]:
@@ -515,7 +624,11 @@ def _tested(
     fewest = min(baseline.size, contender.size)
     if fewest == 1:
         sides = {blank.baseline: baseline.size, blank.contender: contender.size}
-        return _doubting(blank, caveat.single(blank.replicate, sides))
+        listed = ", ".join(f"{name} {count}" for name, count in sides.items())
+        alone = [name for name, count in sides.items() if count == 1]
+        code, text = _SINGLE[blank.replicate]
+        whose = "a side" if len(alone) == len(sides) else f"of {alone[0]}"
+        return _doubting(blank, code, text.format(f"{whose} ({listed})"))
     if additive:
         ratio = Ratio.of(baseline, contender, paired=blank.paired, sequential=blank.sequential)
         tested = None if ratio is None else _on_values(blank, ratio, signed=signed)
@@ -523,7 +636,8 @@ def _tested(
         found = difference_of(baseline, contender, paired=blank.paired, sequential=blank.sequential)
         tested = None if found is None else _on_logs(blank, found)
     if tested is None:
-        return _doubting(blank, caveat.no_spread(blank.replicate))
+        text = f"the values of all {blank.replicate}s are identical: nothing to test with"
+        return _doubting(blank, "no-spread", text)
     return _doubting_few(tested, fewest)
 
 
@@ -565,11 +679,8 @@ def _on_values(blank: Comparison, found: Ratio, *, signed: bool) -> Comparison:
     low, high = found.bounds(0.95)
     if signed and (math.isinf(low) or math.isinf(high)):
         tested = msgspec.structs.replace(tested, effect_percent=None, error=None)
-        return (
-            tested
-            if blank.compared_as == "difference"
-            else _doubting(tested, caveat.not_above_0(blank.baseline))
-        )
+        text = f"{blank.baseline} is not clearly above 0: there is no ratio to it, only a difference"
+        return tested if blank.compared_as == "difference" else _doubting(tested, "no-ratio", text)
     low90, high90 = found.bounds(0.90)
     floor = -math.inf if signed else 0.0
     tested = msgspec.structs.replace(
@@ -580,7 +691,8 @@ def _on_values(blank: Comparison, found: Ratio, *, signed: bool) -> Comparison:
         high90_percent=_bounded(high90),
     )
     if tested.high_percent is None and blank.compared_as != "difference":
-        return _doubting(tested, caveat.near_zero(blank.baseline))
+        text = f"so little on {blank.baseline} that the ratio has no upper limit"
+        return _doubting(tested, "no-ratio", text)
     return tested
 
 
@@ -593,7 +705,12 @@ def _with_zeros(blank: Comparison, baseline: Floats, contender: Floats) -> Compa
     named = ((blank.baseline, baseline), (blank.contender, contender))
     never = [name for name, side in named if not side.any()]
     fewest = min(baseline.size, contender.size)
-    tested = _doubting(blank, caveat.all_zero(never, fewest, blank.replicate))
+    tested = _doubting(
+        blank,
+        "no-ratio",
+        f"0 in every {blank.replicate} of {' and '.join(never)}, so there is no ratio; what happens in "
+        f"{missed_percent(fewest):.0f} % of {blank.replicate}s or fewer may have been missed",
+    )
     if len(never) == 1 and fewest > 1:
         tested = msgspec.structs.replace(tested, p=_p_of_zeros(blank, baseline, contender))
     return _doubting_few(tested, fewest)
@@ -614,7 +731,8 @@ def _p_of_zeros(blank: Comparison, baseline: Floats, contender: Floats) -> float
 def _doubting_few(tested: Comparison, fewest: int) -> Comparison:
     if fewest >= FORKS_FOR_VERDICT:
         return tested
-    return _doubting(tested, caveat.few(tested.replicate, fewest, FORKS_FOR_VERDICT))
+    text = f"{fewest} {UNITS[tested.replicate]} a side: a verdict needs {FORKS_FOR_VERDICT}"
+    return _doubting(tested, _FEW[tested.replicate], text)
 
 
 def _testable(comparison: Comparison) -> bool:
@@ -636,8 +754,8 @@ def _too_few(comparison: Comparison) -> bool:
     return few or unfit or (comparison.p is None and not comparison.has_zero)
 
 
-def _doubting(comparison: Comparison, doubt: Caveat) -> Comparison:
-    return msgspec.structs.replace(comparison, caveats=(*comparison.caveats, doubt))
+def _doubting(comparison: Comparison, code: CaveatCode, text: str) -> Comparison:
+    return msgspec.structs.replace(comparison, caveats=(*comparison.caveats, Caveat(code, text)))
 
 
 def _bounded(ratio: float) -> float | None:

@@ -10,6 +10,7 @@ import msgspec
 from benchctl.results.plan import StopSpec
 from benchctl.stats.analysis import Analysis, Row, reservations
 from benchctl.stats.anytime import FIRST_LOOK
+from benchctl.stats.caveat import WITHOUT_VERDICT
 from benchctl.stats.compare import DECIDED, VERDICT_WORDS, Comparison
 from benchctl.stats.forecast import Forecast
 from benchctl.stats.metrics import metric_of
@@ -138,29 +139,6 @@ def _unclear_text(row: Row, comparison: Comparison) -> str:
 
 # What is faster at failing, or at something else, has not kept its speed.
 _UNSOUND = frozenset({"answers-differ", "failures"})
-
-WITHOUT_VERDICT = frozenset(
-    {
-        "coarse",
-        "counted-less",
-        "driver-limited",
-        "few-builds",
-        "few-forks",
-        "few-runs",
-        "hits-changed",
-        "lower-bound",
-        "missing-values",
-        "no-redline",
-        "no-spread",
-        "saturated",
-        "single-build",
-        "single-fork",
-        "single-run",
-        "unlike-units",
-        "unsupported",
-    }
-)
-"""Doubts that leave a row without one."""
 
 
 def _size(comparison: Comparison) -> str:

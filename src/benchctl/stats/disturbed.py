@@ -11,9 +11,8 @@ import numpy as np
 
 from benchctl.results.figures import TaskSummary
 from benchctl.results.model import ForkRecord, OtherLoad
-from benchctl.stats import caveat
 from benchctl.stats.arrays import Floats, Integers, ValueCounts
-from benchctl.stats.caveat import Caveat
+from benchctl.stats.caveat import Caveat, counted, processes_named
 
 # Less is harmless, and what most forks of a run share is this host as it is.
 _LEAST_OFF = math.log(1.05)
@@ -46,7 +45,13 @@ def busy_host(forks: Iterable[ForkRecord]) -> Caveat | None:
     busy = [one for one in known if one.share > BUSY_SHARE]
     if not busy or 2 * len(busy) < len(known):
         return None
-    return caveat.busy_host(median(one.share for one in busy), len(busy), len(known), named_shares(busy))
+    share = median(one.share for one in busy)
+    return Caveat(
+        "busy-host",
+        f"busy host: other processes used {100 * share:.0f} % of the CPUs in {len(busy)} of "
+        f"{counted(len(known), 'fork')}{processes_named(named_shares(busy))}: stop them, or measure on a "
+        "quiet host",
+    )
 
 
 def named_shares(loads: Sequence[OtherLoad]) -> dict[str, float]:

@@ -6,60 +6,28 @@ from collections.abc import Iterator, Mapping, Sequence
 from statistics import fmean, median, stdev
 from types import MappingProxyType
 
-import msgspec
-
-from benchctl.results.figures import (
-    DOCUMENTS,
-    FIGURES,
-    Calibration,
-    DriverFigures,
-    HostFigures,
-    Quantiles,
-    TaskSummary,
-)
+from benchctl.results.figures import DOCUMENTS, Calibration, Quantiles, TaskSummary
 from benchctl.results.model import AnswerCheck, ForkRecord, IndexFacts, stray_boots
 from benchctl.results.plan import Plan
-from benchctl.stats import caveat
-from benchctl.stats.analysis import DriverRow, HostRow, LoadState, Row
-from benchctl.stats.caveat import Caveat
+from benchctl.stats.analysis import Row
+from benchctl.stats.caveat import (
+    Caveat,
+    answers_differ,
+    counted,
+    deterministic_build,
+    failed_forks,
+    missed_states,
+    numbered,
+    one_index_build,
+    small_scale,
+)
 from benchctl.stats.compare import forks_by_build, several_builds
 from benchctl.stats.disturbed import Disturbance, busy_host, stalls
-from benchctl.stats.metrics import (
-    METRICS,
-    REDLINE,
-    ForkSummaries,
-    Metric,
-    collect,
-    open_loop,
-    places,
-    task_at,
-)
-from benchctl.stats.redline import MOST_THINK_SHARE
+from benchctl.stats.driver import FLOOR_FACTOR, LoadCheck, check_load, known_median, near_floor
+from benchctl.stats.metrics import REDLINE, ForkSummaries, Metric, open_loop
 from benchctl.stats.scale import rounded_ratio
 from benchctl.stats.steady import Steadiness, advice
 from benchctl.track.model import Task
-
-_NS_PER_S = 1e9
-_NS_PER_MS = 1e6
-
-# The cluster: a task is saturated when less than this came of the rate, and requests waited more than that.
-_LEAST_SHARE_OF_TARGET = 0.99
-_MOST_WAIT_SHARE = 0.01
-_MOST_WAIT_NS = 1e6
-
-# The driver. A throughput that it understates by clearly more than the practical margin (3 %) is not a ground
-# for a verdict; nor is a latency to which it adds a tenth of a typical answer. Under a millisecond the host's
-# own scheduler cannot be told from the driver.
-MOST_LAG_SHARE = 0.1
-MOST_LAG_NS = 1e6
-LEAST_SHARE_OF_POSSIBLE = 0.98
-# Threads of one Python process share one core between them: near that they wait for each other.
-MOST_CPU_SHARE = 0.8
-
-# Under so many requests the p99 is the maximum, and one hiccup of the host a large share of the time: there
-# only what is typical counts. CPU time of a shorter window is mostly that of starting and ending.
-_REQUESTS_FOR_TAIL = 100
-_LEAST_CPU_WINDOW_S = 0.1
 
 # Engines give whole milliseconds of a search; not all of them count those of a bulk request exactly.
 _SEARCHES = "queries"
@@ -72,306 +40,18 @@ _LEAST_SHARE_COUNTED = 0.99
 _EMPTIED_SHARE = 0.5
 _NOTABLE_SHARE = 0.1
 
-# A service time of at least this many times the driver's own error leaves a tenth of it in doubt.
-FLOOR_FACTOR = 10
-
-
-class DriverLimit(msgspec.Struct, frozen=True):
-    """A way in which the driver, not the cluster, decided on figures."""
-
-    text: str  # what it did, as a clause whose subject is benchctl
-    figures: frozenset[str]
-
-
-class LoadCheck(msgspec.Struct, frozen=True):
-    """What became of the load of one task and variant."""
-
-    # The rate that the cluster kept up with, where that was not the rate asked for.
-    saturated_per_s: float | None
-    limits: tuple[DriverLimit, ...]  # what the driver did to the figures; empty is how it should be
-    advice: str
-
-    @property
-    def states(self) -> tuple[LoadState, ...]:
-        """The same in words for tables; empty when all is well."""
-        saturated: tuple[LoadState, ...] = ("saturated",) if self.saturated_per_s is not None else ()
-        return (*saturated, "driver-limited") if self.limits else saturated
-
-    @property
-    def withheld(self) -> tuple[str, ...]:
-        """Titles of the metrics that the driver's limits leave without a verdict."""
-        return tuple(metric.title for metric in METRICS if self.withholds(metric.figure.name))
-
-    def withholds(self, figure: str) -> bool:
-        """Return whether the driver leaves a figure without a verdict; a saturated task gets none in any."""
-        return any(figure in limit.figures for limit in self.limits)
-
-
-def check_load(task: Task, summaries: Sequence[TaskSummary]) -> LoadCheck:
-    """Judge the load of a task of one variant.
-
-    Each figure is the median over forks, so that a single disturbed fork decides nothing. Where
-    another tool measured, nothing is known of its driver, which then limits nothing.
-    """
-    known = [(summary, summary.driver) for summary in summaries if summary.driver is not None]
-    limits = _shortfall(known) if known and task.throttled else []
-    limits += _limits_by_host(task, summaries) or _own_limits(task, known)
-    return LoadCheck(
-        saturated_per_s=_saturated_rate(task.rate_per_s, summaries),
-        limits=tuple(limits),
-        advice=_advice(task, [driver for _, driver in known], limits, hosts=_most_hosts(summaries)),
-    )
-
-
-def driver_rows(done: Mapping[str, Sequence[ForkRecord]], plan: Plan) -> tuple[DriverRow, ...]:
-    """Return what the driver did, task by task and variant by variant, if known."""
-    return tuple(
-        _driver_row(place, task_at(plan, place), label, [summary for _, summary in forks])
-        for place in places(plan)
-        for label, forks in collect(done, place, task_at(plan, place)).items()
-        if any(summary.driver is not None for _, summary in forks)
-    )
-
-
-def near_floor(summaries: Sequence[TaskSummary], calibration: Calibration | None) -> float | None:
-    """Return the typical service time, ns, if the driver's own error is a notable part of it; else None.
-
-    It is the median over one variant's forks of their medians.
-    """
-    typical_ns = _median([one.service_time.p50 for one in summaries if one.service_time is not None])
-    if calibration is None or typical_ns is None:
-        return None
-    return typical_ns if typical_ns < FLOOR_FACTOR * calibration.error_p50_ns else None
-
-
-_Known = Sequence[tuple[TaskSummary, DriverFigures]]
-
-
-def _of_loops(*loops: str) -> frozenset[str]:
-    return frozenset(figure.name for figure in FIGURES if figure.loop in loops)
-
-
-def _own_limits(task: Task, known: _Known) -> list[DriverLimit]:
-    """Return what a driver did to what it measured itself."""
-    found = []
-    if known:
-        found += _lateness(known) if task.throttled else _thinking(known)
-    return found + _processor(task, [driver for _, driver in known])
-
-
-def _limits_by_host(task: Task, summaries: Sequence[TaskSummary]) -> list[DriverLimit]:
-    """The same of each host that has such limits: one that lags spoils the figures of all."""
-    found = []
-    for name in dict.fromkeys(one.name for summary in summaries for one in summary.hosts):
-        known = [(summary, one.driver) for summary in summaries for one in summary.hosts if one.name == name]
-        found += [
-            DriverLimit(f"{limit.text} (host {name})", limit.figures) for limit in _own_limits(task, known)
-        ]
-    return found
-
-
-def host_rows(done: Mapping[str, Sequence[ForkRecord]], plan: Plan) -> tuple[HostRow, ...]:
-    """Return what each host that load came from did, task by task and variant by variant."""
-    return tuple(
-        _host_row(place, task_at(plan, place), label, name, theirs)
-        for place in places(plan)
-        for label, forks in collect(done, place, task_at(plan, place)).items()
-        for name in dict.fromkeys(one.name for _, summary in forks for one in summary.hosts)
-        for theirs in ([one for _, summary in forks for one in summary.hosts if one.name == name],)
-    )
-
-
-def _host_row(
-    place: tuple[int, int], task: Task, label: str, name: str, forks: Sequence[HostFigures]
-) -> HostRow:
-    drivers = [one.driver for one in forks]
-    return HostRow(
-        schedule=place[0],
-        task=place[1],
-        label=task.label,
-        variant=label,
-        host=name,
-        clients=max(one.clients for one in forks),
-        start_late_ns=_median([one.start_late_ns for one in forks]),
-        clock_error_ns=max(one.clock_error_ns for one in forks),
-        offered_per_s=_median([driver.offered_per_s for driver in drivers]),
-        lag_p50_ns=_median([driver.lag_p50_ns for driver in drivers]),
-        lag_p99_ns=_median([driver.lag_p99_ns for driver in drivers]),
-        lag_max_ns=max((one.lag_max_ns for one in drivers if one.lag_max_ns is not None), default=None),
-        cpu_share=_median([driver.cpu_share for driver in drivers]),
-    )
-
-
-def _thinking(known: _Known) -> list[DriverLimit]:
-    """A closed loop's throughput lacks the time that clients spend between an answer and the next request."""
-    share = _median([_think_share(summary, driver) for summary, driver in known])
-    if share is None or share <= MOST_THINK_SHARE:
-        return []
-    text = f"let {100 * share:.0f} % of its clients' time pass between an answer and the next request"
-    return [DriverLimit(text, _of_loops("closed"))]
-
-
-def _think_share(summary: TaskSummary, driver: DriverFigures) -> float | None:
-    if driver.requests >= _REQUESTS_FOR_TAIL:
-        return driver.think_share
-    typical_ns = None if summary.service_time is None else summary.service_time.p50
-    if driver.lag_p50_ns is None or typical_ns is None:
-        return None
-    return driver.lag_p50_ns / (driver.lag_p50_ns + typical_ns)
-
-
-def _shortfall(known: _Known) -> list[DriverLimit]:
-    """Less was offered than schedule and answers allowed: every figure is of another load."""
-    kept = _median([_share_of_possible(driver) for _, driver in known])
-    if kept is None or kept >= LEAST_SHARE_OF_POSSIBLE:
-        return []
-    offered = _median([driver.offered_per_s for _, driver in known]) or 0.0
-    text = f"sent {offered:.3g}/s, {100 * (1 - kept):.0f} % less than was possible"
-    return [DriverLimit(text, _of_loops("any", "open", "closed"))]
-
-
-def _share_of_possible(driver: DriverFigures) -> float | None:
-    if not driver.offered_per_s or not driver.possible_per_s:
-        return None
-    lost_ns = driver.requests * (1 / driver.offered_per_s - 1 / driver.possible_per_s) * _NS_PER_S
-    return driver.offered_per_s / driver.possible_per_s if lost_ns > MOST_LAG_NS else 1.0
-
-
-def _lateness(known: _Known) -> list[DriverLimit]:
-    """Latency counts from when a request was due, the driver's own lateness included."""
-    lag_ns = _median([_telling_lag_ns(driver) for _, driver in known])
-    typical_ns = _median([one.service_time.p50 for one, _ in known if one.service_time is not None])
-    if lag_ns is None or typical_ns is None or lag_ns <= max(MOST_LAG_NS, MOST_LAG_SHARE * typical_ns):
-        return []
-    many = median(driver.requests for _, driver in known) >= _REQUESTS_FOR_TAIL
-    share = "1 %" if many else "half"
-    text = f"sent {share} of its requests at least {lag_ns / _NS_PER_MS:.3g} ms late"
-    return [DriverLimit(text, _of_loops("open"))]
-
-
-def _telling_lag_ns(driver: DriverFigures) -> float | None:
-    return driver.lag_p99_ns if driver.requests >= _REQUESTS_FOR_TAIL else driver.lag_p50_ns
-
-
-def _processor(task: Task, drivers: Sequence[DriverFigures]) -> list[DriverLimit]:
-    """A driver short of CPU delays whatever it measures, and takes CPUs from the node."""
-    share = _median([driver.cpu_share for driver in drivers if _long_enough(driver)])
-    if share is None or share <= MOST_CPU_SHARE:
-        return []
-    process = "its process" if max(driver.workers for driver in drivers) == 1 else "each of its processes"
-    spoiled = _of_loops("any", "closed", *(["open"] if task.throttled else []))
-    return [DriverLimit(f"kept {process} busy for {100 * share:.0f} % of the time", spoiled)]
-
-
-def _long_enough(driver: DriverFigures) -> bool:
-    return bool(driver.offered_per_s) and driver.requests / (driver.offered_per_s or 1) >= _LEAST_CPU_WINDOW_S
-
-
-def _most_hosts(summaries: Sequence[TaskSummary]) -> int:
-    return max((len(summary.hosts) for summary in summaries), default=0) or 1
-
-
-def _advice(task: Task, drivers: Sequence[DriverFigures], limits: Sequence[DriverLimit], hosts: int) -> str:
-    """Return how to make the driver's part smaller; further processes need clients to work in them."""
-    workers = max((driver.workers for driver in drivers), default=1)
-    if not task.throttled and task.clients == 1:
-        longer = "take an operation that lasts longer"
-        spared = not any("service_time" in limit.figures for limit in limits)
-        return f"compare its service times, or {longer}" if spared else longer
-    ways = ["a lower rate" if task.throttled else "fewer clients"]
-    if task.clients > workers:
-        ways.append(f"--workers {2 * workers // hosts}")
-    return f"take {', '.join(ways)} or a machine with idle CPUs"
-
-
-def _saturated_rate(target_per_s: float | None, summaries: Sequence[TaskSummary]) -> float | None:
-    """The rate that was reached if requests queued; None if the target was.
-
-    A short task misses its rate just because its last request takes time, so requests must have waited,
-    too.
-    """
-    if target_per_s is None:
-        return None
-    share = _median([_share_kept_up(summary, target_per_s) for summary in summaries])
-    if share is None or share >= _LEAST_SHARE_OF_TARGET or not any(map(_waited, summaries)):
-        return None
-    return share * target_per_s
-
-
-def _share_kept_up(summary: TaskSummary, target_per_s: float) -> float | None:
-    """Of the requests that were due: throughput may count documents, and leaves out what failed."""
-    if summary.throughput_per_s is None:
-        return None
-    driver = summary.driver
-    if driver is not None and driver.possible_per_s is not None and driver.due_per_s:
-        return driver.possible_per_s / driver.due_per_s
-    return summary.throughput_per_s / target_per_s
-
-
-def _waited(summary: TaskSummary) -> bool:
-    latency_ns, service_ns = (
-        None if times is None else times.p90 for times in (summary.latency, summary.service_time)
-    )
-    if latency_ns is None or service_ns is None:
-        return False
-    return latency_ns - service_ns > max(_MOST_WAIT_NS, _MOST_WAIT_SHARE * service_ns)
-
-
-def _driver_row(
-    place: tuple[int, int], task: Task, label: str, summaries: Sequence[TaskSummary]
-) -> DriverRow:
-    drivers = [summary.driver for summary in summaries if summary.driver is not None]
-    return DriverRow(
-        schedule=place[0],
-        task=place[1],
-        label=task.label,
-        variant=label,
-        target_per_s=task.rate_per_s,
-        offered_per_s=_median([driver.offered_per_s for driver in drivers]),
-        possible_per_s=_median([driver.possible_per_s for driver in drivers]),
-        lag_p50_ns=_median([driver.lag_p50_ns for driver in drivers]),
-        lag_p99_ns=_median([driver.lag_p99_ns for driver in drivers]),
-        lag_max_ns=max((one.lag_max_ns for one in drivers if one.lag_max_ns is not None), default=None),
-        think_share=_median([driver.think_share for driver in drivers]),
-        cpu_share=_median([driver.cpu_share for driver in drivers]),
-        gap_s=_median([driver.gap_s for driver in drivers]),
-        workers=max(driver.workers for driver in drivers),
-        load=check_load(task, summaries).states,
-    )
-
-
-def _median(values: Sequence[float | None]) -> float | None:
-    """Of those that are known; None without any."""
-    known = [value for value in values if value is not None]
-    return float(median(known)) if known else None
-
-
 # Numbers of requests, and what requests count, that are no farther apart are the same.
 _ALIKE_SAMPLES = 1.1
+_ALIKE_UNITS = 1.01
 _NOTABLE_BIAS = 0.2
 _LARGE_PART = 0.5
 _LEAST_FOR_SPREAD = 3
-_ALIKE_UNITS = 1.01
 _SENT_OF_PLANNED = 0.99
 
 # Means over the requests that succeeded.
 _MEANS = frozenset({"mean", "engine_time", "client_time"})
 _NOTABLE_SCALE = 10.0
 _MEDIAN = 0.5
-
-# With these a verdict would judge the load, not the engine; what the driver limits is told by `check_load`.
-WITHHOLDING = frozenset(
-    {
-        "coarse",
-        "counted-less",
-        "hits-changed",
-        "lower-bound",
-        "offered-rate",
-        "same-builds",
-        "saturated",
-        "unlike-units",
-    }
-)
 
 
 def row_doubts(
@@ -382,7 +62,11 @@ def row_doubts(
     baseline = next(iter(found))
     for label, forks in found.items():
         doubts += _variant_doubts(metric, label, forks)
-        doubts += _answer_doubts(task.operation, label, baseline, answers)
+        doubts += [
+            answers_differ(label, finding.baseline or baseline, finding.detail)
+            for finding in (answers.findings if answers else ())
+            if (finding.operation, finding.variant, finding.kind) == (task.operation, label, "different")
+        ]
         doubts += _cut_short(task, label, forks)
     return [*doubts, *_coarse(metric, found), *_sample_doubts(metric, found), *_clocks(metric, found)]
 
@@ -393,8 +77,8 @@ def settling_doubts(
     """Yield the variants that had not settled, with how to warm them up."""
     for label, one in settled.items():
         if one.trend is not None:
-            summaries = [summary for _, summary in found[label]]
-            yield caveat.not_steady(label, one.trend, one.text, advice(one.trend, summaries, task))
+            todo = advice(one.trend, [summary for _, summary in found[label]], task)
+            yield Caveat("not-steady", f"{one.trend}: {label} {one.text}{todo and f'; {todo}'}")
 
 
 def host_doubts(
@@ -420,31 +104,33 @@ def host_doubts(
             and (values[block] < low if (by > 0) == metric.higher_is_better else values[block] > high)
         ]
         if marked:
-            yield caveat.noisy_host(label, marked)
+            text = f"a host probe stands out around {numbered(marked)} of {label}, and so do the figures"
+            yield Caveat("disturbed", f"noisy host: {text} (kept)")
 
 
 def node_doubts(done: Mapping[str, Sequence[ForkRecord]]) -> Iterator[Caveat]:
     """Yield where the nodes of clusters were that benchctl started, and what became of single ones."""
     for label, forks in done.items():
-        starts = next((boot.node_starts for fork in forks for boot in fork.boots if boot.node_starts), ())
-        by_host: dict[str, list[str]] = {}
-        for node in starts:
-            by_host.setdefault(node.host, []).append(node.name)
-        if len(by_host) < len(starts):
-            yield caveat.shared_host(label, by_host)
+        yield from _shared_host(label, forks)
         lost = {
             fork.block: [fate.node for boot in fork.boots for fate in boot.fates if fate.what == "lost"]
             for fork in forks
         }
-        blocks = [block for block, nodes in lost.items() if nodes]
-        if blocks:
-            names = dict.fromkeys(name for block in blocks for name in lost[block])
-            yield caveat.node_lost(label, blocks, tuple(names))
+        if blocks := [block for block, nodes in lost.items() if nodes]:
+            names = " and ".join(dict.fromkeys(name for block in blocks for name in lost[block]))
+            yield Caveat(
+                "node-lost",
+                f"{label} went on without {names} in {numbered(blocks)} (--on-node-loss continue): the "
+                "figures are those of fewer nodes",
+            )
         yield from _count_doubts(label, forks)
         copied = {fork.block: sum(boot.recovered_bytes or 0 for boot in fork.boots) for fork in forks}
-        blocks = [block for block, copied_bytes in copied.items() if copied_bytes]
-        if blocks:
-            yield caveat.copied_shards(label, blocks, max(copied.values()))
+        if blocks := [block for block, copied_bytes in copied.items() if copied_bytes]:
+            yield Caveat(
+                "copied-shards",
+                f"in {numbered(blocks)} of {label} nodes copied up to {max(copied.values()):,} bytes of "
+                "shards from each other when they started: not all of the index is as it was prepared",
+            )
         begun = [
             boot.resident_begun or 0.0
             for fork in forks
@@ -452,7 +138,33 @@ def node_doubts(done: Mapping[str, Sequence[ForkRecord]]) -> Iterator[Caveat]:
             if boot.resident is not None and boot.resident < _EMPTIED_SHARE
         ]
         if max(begun, default=0.0) >= _NOTABLE_SHARE:
-            yield caveat.warmed_by_start(label, max(begun))
+            yield Caveat(
+                "not-cold",
+                f"starting nodes of {label} read up to {100 * max(begun):.0f} % of the index: so much of it "
+                "was in the page cache, which had been emptied, when tasks began",
+            )
+
+
+def _shared_host(label: str, forks: Sequence[ForkRecord]) -> Iterator[Caveat]:
+    """Yield that several nodes that benchctl started share a host, which is nameless if it is benchctl's."""
+    starts = next((boot.node_starts for fork in forks for boot in fork.boots if boot.node_starts), ())
+    by_host: dict[str, list[str]] = {}
+    for node in starts:
+        by_host.setdefault(node.host, []).append(node.name)
+    if len(by_host) == len(starts):
+        return
+    shared = "; ".join(
+        f"{' and '.join(nodes)} share {f'host {host}' if host else 'the host of benchctl'}"
+        for host, nodes in by_host.items()
+        if len(nodes) > 1
+    )
+    text = f"not every node of {label} has a host of its own: {shared}"
+    if len(by_host) == 1:
+        text = (
+            f"the {len(starts)} nodes of {label} share one host's CPUs, memory and disk: this says nothing "
+            "about how it scales over hosts"
+        )
+    yield Caveat("shared-host", text)
 
 
 def _count_doubts(label: str, forks: Sequence[ForkRecord]) -> Iterator[Caveat]:
@@ -463,19 +175,34 @@ def _count_doubts(label: str, forks: Sequence[ForkRecord]) -> Iterator[Caveat]:
         for boot in stray_boots(fork)
         if boot.searches_counted is not None
     ]
-    less = [one for one in counts if one[1] < one[2] * _LEAST_SHARE_COUNTED]
-    more = [one for one in counts if one[1] > one[2]]
-    for found, say in ((less, caveat.counted_less), (more, caveat.counted_more)):
-        if found:
-            _, counted, sent = max(found, key=lambda one: abs(one[1] - one[2]))
-            yield say(label, [block for block, _, _ in found], counted, sent)
+    if less := [one for one in counts if one[1] < one[2] * _LEAST_SHARE_COUNTED]:
+        _, known, sent = max(less, key=lambda one: one[2] - one[1])
+        yield Caveat(
+            "counted-less",
+            f"nodes of {label} counted {known:,} of {sent:,} searches in "
+            f"{numbered([block for block, *_ in less])}: something else, such as a caching proxy, answered "
+            "the rest, and the figures are not the nodes'",
+        )
+    if more := [one for one in counts if one[1] > one[2]]:
+        _, known, sent = max(more, key=lambda one: one[1] - one[2])
+        yield Caveat(
+            "counted-more",
+            f"nodes of {label} counted {known:,} searches in {numbered([block for block, *_ in more])} where "
+            f"benchctl sent {sent:,}: those of others take time and change what the JIT learns (ES 9.2 "
+            "counts a kNN search twice)",
+        )
 
 
 def cold_doubts(plan: Plan, task: Task) -> Iterator[Caveat]:
     """Yield whether anything warmed a page cache that was to be cold, before the task was measured."""
     warm_up = task.warmup_iterations or task.warmup_time_period or plan.warmup_challenges
     if plan.page_cache == "cold" and warm_up:
-        yield caveat.warmed_by_requests()
+        yield Caveat(
+            "not-cold",
+            "what the page cache lacked was read during the warm-up, which is not measured: without it, say "
+            "warmup-iterations 0 in the challenge, or --param warmup_iterations=0 where it has that "
+            "parameter",
+        )
 
 
 def unsupported_reason(forks: ForkSummaries) -> str | None:
@@ -490,19 +217,17 @@ def general_doubts(
     *,
     prepared: bool = True,
     builds: Mapping[str, Sequence[IndexFacts]] = MappingProxyType({}),
-) -> tuple[Caveat, ...]:
-    """Doubts about the whole analysis.
+) -> Iterator[Caveat]:
+    """Yield doubts about the whole analysis.
 
     `prepared` says whether forks began on copies of the same build; if each builds its own, the spread of
     forks includes that of builds. `builds` are those of each variant.
     """
-    busy = busy_host(fork for group in done.values() for fork in group)
-    doubts = [] if busy is None else [busy]
-    doubts += [
-        caveat.failed_forks(label, len(group) - len(done[label]))
-        for label, group in forks.items()
-        if len(group) > len(done[label])
-    ]
+    if busy := busy_host(fork for group in done.values() for fork in group):
+        yield busy
+    for label, group in forks.items():
+        if len(group) > len(done[label]):
+            yield failed_forks(label, len(group) - len(done[label]))
     # A start by benchctl takes time: in 0 s, a running cluster was used as it was.
     running = [
         label
@@ -510,15 +235,20 @@ def general_doubts(
         if any(boot.start_s == 0 for fork in group for boot in fork.boots)
     ]
     if running:
-        doubts.append(caveat.not_restarted(running))
+        yield Caveat(
+            "not-restarted",
+            f"{' and '.join(running)} ran already and was not restarted: the JIT's state carries over from "
+            "pass to pass, so its forks are not independent node starts, and the intervals are too narrow",
+        )
     furthest = max((row.scale.ratio for row in rows if row.scale), default=0.0)
     if furthest >= _NOTABLE_SCALE:
-        doubts.append(caveat.small_scale(rounded_ratio(furthest)))
+        yield small_scale(rounded_ratio(furthest))
     units = [(min(one.replicates), one.replicate) for row in rows for one in row.comparisons]
     units = units or [(len(group), "fork") for group in done.values()]
     if several := [unit for unit in units if unit[0] > 1]:
-        doubts.append(caveat.missed_states(*min(several)))
-    return (*doubts, *_builds(done, builds)) if prepared and any(done.values()) else tuple(doubts)
+        yield missed_states(*min(several))
+    if prepared and any(done.values()):
+        yield from _builds(done, builds)
 
 
 def _builds(
@@ -527,23 +257,42 @@ def _builds(
     """Yield whether builds of the index are in the intervals."""
     contents = {label: [one.content for one in own if one.content] for label, own in builds.items()}
     if differing := {label: found for label, found in contents.items() if len(set(found)) > 1}:
-        yield caveat.builds_differ(differing)
+        listed = "; ".join(
+            f"{label} {', '.join(digest[:12] for digest in dict.fromkeys(found))}"
+            for label, found in differing.items()
+        )
+        yield Caveat("builds-differ", f"builds that were to be the same differ in content: {listed}")
     if several_builds(done):
-        yield caveat.builds({label: forks_by_build(group) for label, group in done.items()})
+        yield Caveat("builds", _design({label: forks_by_build(group) for label, group in done.items()}))
     elif all(contents.get(label) for label, group in done.items() if group):
-        yield caveat.deterministic_build()
+        yield deterministic_build()
     else:
-        yield caveat.one_index_build()
+        yield one_index_build()
+
+
+def _design(forks: Mapping[str, Sequence[int]]) -> str:
+    """Describe several builds (variant -> forks on each of them)."""
+    counts = {count for numbers in forks.values() for count in numbers}
+    sizes = {len(numbers) for numbers in forks.values()}
+    unit = "the index build is the unit of intervals and p-values"
+    if len(counts) == 1 and len(sizes) == 1:
+        return f"{sizes.pop()} builds a side, {counted(counts.pop(), 'fork')} each: {unit}"
+    listed = ", ".join(f"{name} {' '.join(map(str, numbers)) or 'none'}" for name, numbers in forks.items())
+    return f"{unit}; forks on each build: {listed}: uneven, and every build counts alike all the same"
 
 
 def _coarse(metric: Metric, found: Mapping[str, ForkSummaries]) -> Iterator[Caveat]:
     """Two values that are cut to whole steps are up to a step off, which has to be little of the margin."""
     step = metric.figure.resolution
     least = 2 * step / metric.margin
-    medians = {label: _median([metric.value(one) for _, one in forks]) for label, forks in found.items()}
+    medians = {label: known_median([metric.value(one) for _, one in forks]) for label, forks in found.items()}
     low = [label for label, value in medians.items() if value is not None and value < least]
     if low:
-        yield caveat.coarse(low, metric.title, f"{step:g} {metric.unit}", f"{least:.3g} {metric.unit}")
+        yield Caveat(
+            "coarse",
+            f"{metric.title} is counted in steps of {step:g} {metric.unit}; that of {' and '.join(low)} is "
+            f"under {least:.3g} {metric.unit}, too little for a verdict",
+        )
 
 
 def _of_target(summary: TaskSummary) -> bool:
@@ -558,7 +307,11 @@ def _clocks(metric: Metric, found: Mapping[str, ForkSummaries]) -> Iterator[Cave
         return
     told = [label for label, forks in found.items() if any(_of_target(one) for _, one in forks)]
     if told and len(told) < len(found):
-        yield caveat.other_clocks(told, metric.title, figure.target, figure.own_nodes)
+        yield Caveat(
+            "other-clocks",
+            f"{metric.title} of {', '.join(told)} is by {figure.target}, over all nodes; of others from "
+            f"{figure.own_nodes}",
+        )
 
 
 def _sample_doubts(metric: Metric, found: Mapping[str, ForkSummaries]) -> Iterator[Caveat]:
@@ -572,7 +325,16 @@ def _sample_doubts(metric: Metric, found: Mapping[str, ForkSummaries]) -> Iterat
         spread = _spread([metric.value(summary) for _, summary in forks])
         if spread is None or error**2 >= _LARGE_PART * spread**2:
             fewest = min(summary.samples for _, summary in forks if summary.samples)
-            yield caveat.few_samples(label, fewest, metric.title, error, spread)
+            differing = "" if spread is None else f", and forks differ by {_sd(spread)}"
+            yield Caveat(
+                "few-samples",
+                f"{metric.title} of {label} rests on {counted(fewest, 'request')} a fork: their chance alone "
+                f"is {_sd(error)}{differing}; more requests narrow the interval",
+            )
+
+
+def _sd(log_sd: float) -> str:
+    return f"{100 * math.expm1(log_sd):.2g}%"
 
 
 def unfit_values(metric: Metric, found: Mapping[str, ForkSummaries]) -> dict[str, Caveat]:
@@ -581,15 +343,17 @@ def unfit_values(metric: Metric, found: Mapping[str, ForkSummaries]) -> dict[str
     Too many requests failed, there were too few for the quantile, or their number is another one than that of
     the first variant, and decides.
     """
-    failing = {
-        label: share
+    doubts = {
+        label: Caveat(
+            "missing-values",
+            f"{metric.title} of {label} has no upper bound, since up to {100 * share:.2g}% of a fork's "
+            "requests failed: no verdict",
+        )
         for label, forks in found.items()
         if (share := max((_unbounded_share(metric, summary) for _, summary in forks), default=0.0))
     }
-    doubts = {label: caveat.unbounded(label, metric.title, share) for label, share in failing.items()}
     if metric.quantile is None:
         return doubts
-    extreme = "slowest" if metric.quantile > _MEDIAN else "fastest"
     first, few = next(iter(found)), dict[int, list[str]]()
     for label, forks in found.items():
         fewest = min((summary.samples for _, summary in forks if summary.samples), default=None)
@@ -598,10 +362,18 @@ def unfit_values(metric: Metric, found: Mapping[str, ForkSummaries]) -> dict[str
         if fewest < metric.samples_least:
             few.setdefault(fewest, []).append(label)
         elif _uneven(metric, found[first], forks):
-            counts = {name: _typical_samples(found[name]) for name in (first, label)}
-            doubts[label] = caveat.uneven_samples(metric.title, counts)
+            listed = " and ".join(
+                f"{counted(_typical_samples(found[name]), 'request')} of {name}" for name in (first, label)
+            )
+            text = f"{metric.title} rests on {listed} a fork, and depends on their number: no verdict"
+            doubts[label] = Caveat("few-samples", text)
+    extreme = "slowest" if metric.quantile > _MEDIAN else "fastest"
     for fewest, labels in few.items():
-        doubt = caveat.extreme_samples(labels, fewest, metric.title, metric.samples_least, extreme)
+        doubt = Caveat(
+            "few-samples",
+            f"{metric.title} of {' and '.join(labels)} rests on {counted(fewest, 'request')} a fork: with "
+            f"fewer than {metric.samples_least:,} it is the {extreme} of them, so there is no verdict",
+        )
         doubts |= dict.fromkeys(labels, doubt)
     return doubts
 
@@ -659,15 +431,28 @@ def _load_doubts(metric: Metric, task: Task, found: Mapping[str, ForkSummaries])
         check = check_load(task, [summary for _, summary in forks])
         if target is not None and check.saturated_per_s is not None:
             overloaded = True
-            yield caveat.saturated(label, check.saturated_per_s, target)
-        if check.limits:
-            yield caveat.driver_limited(
-                label, [limit.text for limit in check.limits], _withheld(check, metric), check.advice
+            yield Caveat(
+                "saturated",
+                f"saturated: {label} completed {check.saturated_per_s:.3g} of the offered {target:g} "
+                "requests/s, so requests queued: no verdict",
             )
-    if open_loop(task, found) and metric.figure.loop == "closed" and not overloaded:
-        yield caveat.offered_rate(target, task.scheduler)
-    if task.mixed and metric.figure.loop == "closed":
-        yield caveat.rate_of_mix()
+        if check.limits:
+            limits = " and ".join(limit.text for limit in check.limits)
+            withheld = " and ".join(_withheld(check, metric))
+            text = f"on {label}, benchctl {limits}: no verdict on {withheld}; {check.advice}"
+            yield Caveat("driver-limited", f"driver-limited: {text}")
+    if metric.figure.loop != "closed":
+        return
+    if open_loop(task, found) and not overloaded:
+        what = "taken to be throttled, because its latency is not its service time"
+        if task.scheduler is not None:
+            what = f"spaced by the track's own scheduler '{task.scheduler}'"
+        elif target is not None:
+            what = f"throttled to {target:g} requests/s"
+        yield Caveat("offered-rate", f"{what}: this is the offered rate, judge its latency instead")
+    if task.mixed:
+        text = "its requests take turns with those of other tasks: judge its service time instead"
+        yield Caveat("offered-rate", text)
 
 
 def _withheld(check: LoadCheck, metric: Metric) -> tuple[str, ...]:
@@ -681,44 +466,66 @@ def floor_doubts(found: Mapping[str, ForkSummaries], calibration: Calibration | 
     for label, forks in found.items():
         typical_ns = near_floor([summary for _, summary in forks], calibration)
         if calibration is not None and typical_ns is not None:
-            yield caveat.driver_floor(label, typical_ns, calibration.error_p50_ns, FLOOR_FACTOR)
+            yield Caveat(
+                "driver-floor",
+                f"the median service time of {label}, {typical_ns / 1e6:.3g} ms, is under {FLOOR_FACTOR} "
+                f"times the driver's own error on this machine ({calibration.error_p50_ns / 1e6:.2g} ms, "
+                "calibrated)",
+            )
 
 
 def _variant_doubts(metric: Metric, label: str, forks: ForkSummaries) -> Iterator[Caveat]:
     summaries = [summary for _, summary in forks]
     reason = unsupported_reason(forks)
     if reason is not None:
-        yield caveat.unsupported(label, reason)
+        yield Caveat("unsupported", f"{label} cannot do this operation: {reason}")
         return
-    failed: Counter[str] = Counter()
-    for summary in summaries:
-        failed.update(summary.failures)
+    failed = sum((Counter(summary.failures) for summary in summaries), Counter[str]())
     if failed:
-        reasons = [reason for summary in summaries for reason in summary.failure_reasons]
-        retries = sum(summary.retries for summary in summaries)
-        yield caveat.failures(label, dict(failed), next(iter(reasons), ""), retries)
+        yield Caveat("failures", _failures(label, failed, summaries))
     mixed = max((summary.failed_share for summary in summaries), default=0.0)
     if mixed > 0:
-        yield caveat.failures_within(label, mixed)
+        text = f"failed requests of {label} are in the figures: up to {100 * mixed:.3g} % of a fork's"
+        yield Caveat("failures", text)
     measured = [summary for summary in summaries if summary.samples > 0]
     if not measured:
         if summaries and not failed:
-            yield caveat.nothing_measured(label, sum(summary.warmup_samples for summary in summaries))
+            warm_up = sum(summary.warmup_samples for summary in summaries)
+            why = f": all {warm_up:,} requests were its warm-up's" if warm_up else ""
+            yield Caveat("missing-values", f"nothing of this task was measured on {label}{why}")
         return
     ignored = sum(summary.ignored_errors for summary in measured)
     if ignored:
-        yield caveat.ignored_errors(label, ignored, sum(summary.samples for summary in measured))
+        requests = counted(sum(summary.samples for summary in measured), "request")
+        yield Caveat(
+            "ignored-errors",
+            f"{ignored:,} of {requests} of {label} were answered with an error status that the operation "
+            "ignores: they are in the figures",
+        )
     yield from _replay_doubts(label, measured)
     yield from _hits_doubts(label, forks)
     yield from _stall_doubts(label, forks)
-    yield from _value_doubts(metric, label, measured)
-
-
-def _value_doubts(metric: Metric, label: str, measured: Sequence[TaskSummary]) -> Iterator[Caveat]:
-    values = [value for summary in measured if (value := metric.value(summary)) is not None]
-    if not values and not metric.figure.usual and metric.figure.level != "build":
+    known = any(metric.value(summary) is not None for summary in measured)
+    if not known and not metric.figure.usual and metric.figure.level != "build":
         asked = bool(metric.figure.target) and any(map(_of_target, measured))
-        yield caveat.unknown_figure(label, metric.title, asked=asked)
+        why = ": a running cluster looks at itself once a second, which takes a task of several"
+        yield Caveat("missing-values", f"{metric.title} of {label} is not known{why if asked else ''}")
+
+
+def _failures(label: str, failed: Counter[str], summaries: Sequence[TaskSummary]) -> str:
+    """Describe the requests that failed, and those of them that were sent again."""
+    listed = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in sorted(failed.items()))
+    reason = next((reason for summary in summaries for reason in summary.failure_reasons), "")
+    text = (
+        f"failed requests of {label}, ranked above every response in percentiles and in no other value: "
+        f"{listed}{f', such as: {reason}' if reason else ''}"
+    )
+    if retries := sum(summary.retries for summary in summaries):
+        text += (
+            f"; {retries:,} were sent again after a pause, which throughput and latency include and service "
+            "time does not"
+        )
+    return text
 
 
 def _replay_doubts(label: str, measured: Sequence[TaskSummary]) -> Iterator[Caveat]:
@@ -728,7 +535,11 @@ def _replay_doubts(label: str, measured: Sequence[TaskSummary]) -> Iterator[Cave
         if one.driver is None or one.unit != _SEARCHES or took_ns is None or service_ns is None:
             continue
         if took_ns > service_ns + _TOOK_ERROR_NS:
-            yield caveat.replayed(label, took_ns, service_ns)
+            yield Caveat(
+                "counted-less",
+                f"searches of {label} report {took_ns / 1e6:.3g} ms of their own and were answered within "
+                f"{service_ns / 1e6:.3g} ms: something else, such as a caching proxy, answered them",
+            )
             return
 
 
@@ -739,14 +550,31 @@ def _hits_doubts(label: str, forks: ForkSummaries) -> Iterator[Caveat]:
         for block, one in forks
         if one.hits_least is not None and one.hits_most is not None
     ]
+    agreed = {one.hits for _, one in forks if one.hits is not None and one.hits_exact}
     if changed:
         block, least, most = max(changed, key=lambda fork: fork[2] - fork[1])
-        yield caveat.hits_changed(label, block, least, most, len(changed) - 1)
-    agreed = {one.hits for _, one in forks if one.hits is not None and one.hits_exact}
-    if not changed and len(agreed) > 1:
-        yield caveat.hits_differ(label, [*agreed])
-    if not changed and agreed == {0}:
-        yield caveat.nothing_found(label)
+        others = len(changed) - 1
+        matched = f"{most:,} documents, and at least so many"
+        if least < most:
+            matched = f"from {least:,} to {most:,} documents"
+        more = f", and in {others} more {'fork' if others == 1 else 'forks'}" if others else ""
+        yield Caveat(
+            "hits-changed",
+            f"hits changed: in fork {block}{more}, the same request to {label} matched {matched}: the "
+            "documents changed while they were searched, so there is no verdict",
+        )
+    elif len(agreed) > 1:
+        yield Caveat(
+            "hits-changed",
+            f"hits changed: the same request to {label} matched {min(agreed):,} or {max(agreed):,} "
+            "documents, depending on the fork: the documents are not the same, so there is no verdict",
+        )
+    elif agreed == {0}:
+        yield Caveat(
+            "nothing-found",
+            f"every search of {label} found 0 documents: the index may be empty, not refreshed or another "
+            "than meant, or the query matches nothing",
+        )
 
 
 def hits_apart(found: Mapping[str, ForkSummaries]) -> Iterator[Caveat]:
@@ -759,7 +587,7 @@ def hits_apart(found: Mapping[str, ForkSummaries]) -> Iterator[Caveat]:
     for label in others:
         hits, first = exact[label], exact[baseline]
         if hits is not None and first is not None and hits != first:
-            yield caveat.answers_differ(label, baseline, f"hits {hits:,} and {first:,}")
+            yield answers_differ(label, baseline, f"hits {hits:,} and {first:,}")
 
 
 def _cut_short(task: Task, label: str, forks: ForkSummaries) -> Iterator[Caveat]:
@@ -776,7 +604,9 @@ def _cut_short(task: Task, label: str, forks: ForkSummaries) -> Iterator[Caveat]
     ]
     if short:
         sent, block = min(short)
-        yield caveat.cut_short(label, block, sent, planned, len(short) - 1)
+        more = f", and {counted(len(short) - 1, 'fork')} more did so" if len(short) > 1 else ""
+        text = f"cut short: fork {block} of {label} sent {sent:,} of {planned:,} requests{more}"
+        yield Caveat("cut-short", text)
 
 
 def unit_doubts(metric: Metric, found: Mapping[str, ForkSummaries]) -> Iterator[Caveat]:
@@ -791,9 +621,9 @@ def unit_doubts(metric: Metric, found: Mapping[str, ForkSummaries]) -> Iterator[
     counts = [count for _, count in units.values()]
     apart = len(kinds) > 1 or (bool(counts) and max(counts) > _ALIKE_UNITS * min(counts))
     if apart and metric.figure.counts:
-        yield caveat.unlike_units(
-            {label: f"counts {count:.4g} {unit}" for label, (unit, count) in units.items()}
-        )
+        listed = ", of ".join(f"{label} counts {count:.4g} {unit}" for label, (unit, count) in units.items())
+        text = f"a request of {listed}: what they count is not the same, so no verdict"
+        yield Caveat("unlike-units", text)
 
 
 def _weight(summary: TaskSummary) -> float | None:
@@ -808,14 +638,7 @@ def _stall_doubts(label: str, forks: ForkSummaries) -> Iterator[Caveat]:
     waits = [(block, found) for block, summary in forks if (found := list(stalls(summary)))]
     if waits:
         block, most = max(waits, key=lambda fork: max(stall.share for stall in fork[1]))
-        yield caveat.stalled(label, block, [stall.text for stall in most], len(waits) - 1)
-
-
-def _answer_doubts(
-    operation: str, label: str, baseline: str, answers: AnswerCheck | None
-) -> Iterator[Caveat]:
-    for finding in answers.findings if answers else ():
-        if finding.operation != operation or finding.variant != label:
-            continue
-        if finding.kind == "different":
-            yield caveat.answers_differ(label, finding.baseline or baseline, finding.detail)
+        others = len(waits) - 1
+        more = f"; and in {others} more {'fork' if others == 1 else 'forks'}" if others else ""
+        texts = " and ".join(stall.text for stall in most)
+        yield Caveat("stalled", f"stalled: {label}: in fork {block}, {texts}{more}")

@@ -14,7 +14,6 @@ from benchctl.results.figures import DOCUMENTS, FIGURES, Figure, Quantiles, Task
 from benchctl.results.model import ForkRecord, IndexFacts
 from benchctl.results.plan import Place, Plan, RedlineSpec
 from benchctl.spec import ComparedAs
-from benchctl.stats import caveat
 from benchctl.stats.caveat import Caveat
 from benchctl.track.model import Challenge, Task, TrackOperation
 from benchctl.track.operations.common import Operation
@@ -440,7 +439,8 @@ def shared_builds(builds: Builds) -> Iterator[Caveat]:
     """Yield why builds that were to be compared are not."""
     first, *others = [label for label, group in builds.items() if group] or [""]
     if left_out := [label for label in others if label not in separate_builds(builds)]:
-        yield caveat.shared_builds((first, *left_out))
+        names = " and ".join((first, *left_out))
+        yield Caveat("same-builds", f"{names} have the same index builds: none are compared")
 
 
 def pairs_of_builds(builds: Builds, *, paired: bool) -> tuple[bool, tuple[Caveat, ...]]:
@@ -450,7 +450,9 @@ def pairs_of_builds(builds: Builds, *, paired: bool) -> tuple[bool, tuple[Caveat
     """
     cached = any(facts.cached for group in builds.values() for facts in group)
     alike = len({len(group) for group in builds.values()}) == 1
-    return paired and alike and not cached, (caveat.cached_builds(),) if cached and len(builds) > 1 else ()
+    text = "some index builds are from the cache: a drift of the host is in the difference"
+    doubts = (Caveat("cached-builds", text),) if cached and len(builds) > 1 else ()
+    return paired and alike and not cached, doubts
 
 
 def _build_summaries(facts: IndexFacts, place: int, fields: Sequence[str]) -> Iterator[TaskSummary]:

@@ -6,8 +6,8 @@ import msgspec
 
 from benchctl.results.model import ForkRecord
 from benchctl.results.plan import Place, Plan
-from benchctl.stats.compare import Comparison, adjust, compare
-from benchctl.stats.metrics import Metric, block_values, collect, task_at, unit_of
+from benchctl.stats.compare import Comparison, Side, adjust, compare_sides
+from benchctl.stats.metrics import Metric, collect, task_at, unit_of
 from benchctl.track.model import Task
 
 FRESH = "on a fresh node"
@@ -123,20 +123,13 @@ def _effect(
         for place, task in zip((baseline, contender), tasks, strict=True)
     ]
     afters = [ran_before(plan, place) for place in (baseline, contender)]
-    left, right = block_values(metric, *sides)
-    comparison = compare(
-        left,
-        right,
-        higher_is_better=metric.higher_is_better,
-        margin=metric.margin,
-        paired=True,
-        judged=not (metric.key == "throughput" and tasks[0].throttled),
-        metric=metric.key,
-        baseline=describe_before(afters[0]),
-        contender=describe_before(afters[1]),
-        sequential=sequential,
-        additive=metric.additive,
-        compared_as=metric.compared_as,
+    first, second = (
+        Side.of(metric, describe_before(after), forks, side)
+        for after, side in zip(afters, sides, strict=True)
+    )
+    judged = not (metric.key == "throughput" and tasks[0].throttled)
+    comparison = compare_sides(
+        metric, first, second, paired=True, judged=judged, replicate="fork", sequential=sequential
     )
     return OrderEffect(
         operation=tasks[0].operation,

@@ -1,0 +1,298 @@
+"""The load of a task: offered by the driver, served by the cluster, or limited by either."""
+
+from collections.abc import Mapping, Sequence
+from statistics import median
+
+import msgspec
+
+from benchctl.results.figures import FIGURES, Calibration, DriverFigures, TaskSummary
+from benchctl.results.model import ForkRecord
+from benchctl.results.plan import Plan
+from benchctl.stats.analysis import DriverRow, HostRow, LoadState
+from benchctl.stats.metrics import METRICS, collect, places, task_at
+from benchctl.stats.redline import MOST_THINK_SHARE
+from benchctl.track.model import Task
+
+_NS_PER_S = 1e9
+_NS_PER_MS = 1e6
+
+# The cluster: a task is saturated when less than this came of the rate, and requests waited more than that.
+_LEAST_SHARE_OF_TARGET = 0.99
+_MOST_WAIT_SHARE = 0.01
+_MOST_WAIT_NS = 1e6
+
+# The driver. A throughput that it understates by clearly more than the practical margin (3 %) is not a ground
+# for a verdict; nor is a latency to which it adds a tenth of a typical answer. Under a millisecond the host's
+# own scheduler cannot be told from the driver.
+_MOST_LAG_SHARE = 0.1
+_MOST_LAG_NS = 1e6
+_LEAST_SHARE_OF_POSSIBLE = 0.98
+# Threads of one Python process share one core between them: near that they wait for each other.
+_MOST_CPU_SHARE = 0.8
+
+# Under so many requests the p99 is the maximum, and one hiccup of the host a large share of the time: there
+# only what is typical counts. CPU time of a shorter window is mostly that of starting and ending.
+_REQUESTS_FOR_TAIL = 100
+_LEAST_CPU_WINDOW_S = 0.1
+
+# A service time of at least this many times the driver's own error leaves a tenth of it in doubt.
+FLOOR_FACTOR = 10
+
+
+class DriverLimit(msgspec.Struct, frozen=True):
+    """A way in which the driver, not the cluster, decided on figures."""
+
+    text: str  # what it did, as a clause whose subject is benchctl
+    figures: frozenset[str]
+
+
+class LoadCheck(msgspec.Struct, frozen=True):
+    """What became of the load of one task and variant."""
+
+    # The rate that the cluster kept up with, where that was not the rate asked for.
+    saturated_per_s: float | None
+    limits: tuple[DriverLimit, ...]  # what the driver did to the figures; empty is how it should be
+    advice: str
+
+    @property
+    def states(self) -> tuple[LoadState, ...]:
+        """The same in words for tables; empty when all is well."""
+        saturated: tuple[LoadState, ...] = ("saturated",) if self.saturated_per_s is not None else ()
+        return (*saturated, "driver-limited") if self.limits else saturated
+
+    @property
+    def withheld(self) -> tuple[str, ...]:
+        """Titles of the metrics that the driver's limits leave without a verdict."""
+        return tuple(metric.title for metric in METRICS if self.withholds(metric.figure.name))
+
+    def withholds(self, figure: str) -> bool:
+        """Return whether the driver leaves a figure without a verdict; a saturated task gets none in any."""
+        return any(figure in limit.figures for limit in self.limits)
+
+
+def check_load(task: Task, summaries: Sequence[TaskSummary]) -> LoadCheck:
+    """Judge the load of a task of one variant.
+
+    Each figure is the median over forks, so that a single disturbed fork decides nothing. Where
+    another tool measured, nothing is known of its driver, which then limits nothing.
+    """
+    known = [(summary, summary.driver) for summary in summaries if summary.driver is not None]
+    limits = _shortfall(known) if task.throttled else []
+    hosts = dict.fromkeys(host.name for summary in summaries for host in summary.hosts)
+    # One host that lags spoils the figures of all.
+    limits += [
+        DriverLimit(f"{limit.text} (host {name})", limit.figures)
+        for name in hosts
+        for limit in _own_limits(task, _of_host(summaries, name))
+    ] or _own_limits(task, known)
+    most_hosts = max((len(summary.hosts) for summary in summaries), default=0) or 1
+    return LoadCheck(
+        saturated_per_s=_saturated_rate(task.rate_per_s, summaries),
+        limits=tuple(limits),
+        advice=_advice(task, [driver for _, driver in known], limits, most_hosts),
+    )
+
+
+def driver_rows(done: Mapping[str, Sequence[ForkRecord]], plan: Plan) -> tuple[DriverRow, ...]:
+    """Return what the driver did, task by task and variant by variant, if known."""
+    return tuple(
+        DriverRow(
+            schedule=place[0],
+            task=place[1],
+            label=task.label,
+            variant=label,
+            target_per_s=task.rate_per_s,
+            lag_max_ns=max((one.lag_max_ns for one in drivers if one.lag_max_ns is not None), default=None),
+            workers=max(driver.workers for driver in drivers),
+            load=check_load(task, summaries).states,
+            **_medians(
+                drivers, "offered_per_s", "possible_per_s", "lag_p50_ns", "lag_p99_ns", "think_share",
+                "cpu_share", "gap_s",
+            ),
+        )
+        for place, task, label, summaries in _tasks(done, plan)
+        if (drivers := [summary.driver for summary in summaries if summary.driver is not None])
+    )  # fmt: skip
+
+
+def host_rows(done: Mapping[str, Sequence[ForkRecord]], plan: Plan) -> tuple[HostRow, ...]:
+    """Return what each host that load came from did, task by task and variant by variant."""
+    return tuple(
+        HostRow(
+            schedule=place[0],
+            task=place[1],
+            label=task.label,
+            variant=label,
+            host=name,
+            clients=max(host.clients for host in hosts),
+            start_late_ns=known_median([host.start_late_ns for host in hosts]),
+            clock_error_ns=max(host.clock_error_ns for host in hosts),
+            lag_max_ns=max((one.lag_max_ns for one in drivers if one.lag_max_ns is not None), default=None),
+            **_medians(drivers, "offered_per_s", "lag_p50_ns", "lag_p99_ns", "cpu_share"),
+        )
+        for place, task, label, summaries in _tasks(done, plan)
+        for name in dict.fromkeys(host.name for summary in summaries for host in summary.hosts)
+        for hosts in [[host for summary in summaries for host in summary.hosts if host.name == name]]
+        for drivers in [[host.driver for host in hosts]]
+    )
+
+
+def near_floor(summaries: Sequence[TaskSummary], calibration: Calibration | None) -> float | None:
+    """Return the typical service time, ns, if the driver's own error is a notable part of it; else None.
+
+    It is the median over one variant's forks of their medians.
+    """
+    typical_ns = _typical_ns(summaries)
+    if calibration is None or typical_ns is None:
+        return None
+    return typical_ns if typical_ns < FLOOR_FACTOR * calibration.error_p50_ns else None
+
+
+_Known = Sequence[tuple[TaskSummary, DriverFigures]]
+
+
+def _tasks(
+    done: Mapping[str, Sequence[ForkRecord]], plan: Plan
+) -> list[tuple[tuple[int, int], Task, str, list[TaskSummary]]]:
+    """Every task of every variant, with its summaries."""
+    return [
+        (place, task_at(plan, place), label, [summary for _, summary in forks])
+        for place in places(plan)
+        for label, forks in collect(done, place, task_at(plan, place)).items()
+    ]
+
+
+def _of_host(summaries: Sequence[TaskSummary], name: str) -> _Known:
+    return [(summary, host.driver) for summary in summaries for host in summary.hosts if host.name == name]
+
+
+def known_median(values: Sequence[float | None]) -> float | None:
+    """Of those that are known; None without any."""
+    known = [value for value in values if value is not None]
+    return float(median(known)) if known else None
+
+
+def _medians(drivers: Sequence[DriverFigures], *names: str) -> dict[str, float | None]:
+    return {name: known_median([getattr(driver, name) for driver in drivers]) for name in names}
+
+
+def _typical_ns(summaries: Sequence[TaskSummary]) -> float | None:
+    return known_median([one.service_time.p50 for one in summaries if one.service_time is not None])
+
+
+def _limit(text: str, *loops: str) -> list[DriverLimit]:
+    return [DriverLimit(text, frozenset(figure.name for figure in FIGURES if figure.loop in loops))]
+
+
+def _own_limits(task: Task, known: _Known) -> list[DriverLimit]:
+    """Return what a driver did to what it measured itself."""
+    return (_lateness(known) if task.throttled else _thinking(known)) + _processor(task, known)
+
+
+def _thinking(known: _Known) -> list[DriverLimit]:
+    """A closed loop's throughput lacks the time that clients spend between an answer and the next request."""
+    share = known_median([_think_share(summary, driver) for summary, driver in known])
+    if share is None or share <= MOST_THINK_SHARE:
+        return []
+    text = f"let {100 * share:.0f} % of its clients' time pass between an answer and the next request"
+    return _limit(text, "closed")
+
+
+def _think_share(summary: TaskSummary, driver: DriverFigures) -> float | None:
+    if driver.requests >= _REQUESTS_FOR_TAIL:
+        return driver.think_share
+    typical_ns = _typical_ns([summary])
+    if driver.lag_p50_ns is None or typical_ns is None:
+        return None
+    return driver.lag_p50_ns / (driver.lag_p50_ns + typical_ns)
+
+
+def _shortfall(known: _Known) -> list[DriverLimit]:
+    """Less was offered than schedule and answers allowed: every figure is of another load."""
+    kept = known_median([_share_of_possible(driver) for _, driver in known])
+    if kept is None or kept >= _LEAST_SHARE_OF_POSSIBLE:
+        return []
+    offered = known_median([driver.offered_per_s for _, driver in known]) or 0.0
+    text = f"sent {offered:.3g}/s, {100 * (1 - kept):.0f} % less than was possible"
+    return _limit(text, "any", "open", "closed")
+
+
+def _share_of_possible(driver: DriverFigures) -> float | None:
+    if not driver.offered_per_s or not driver.possible_per_s:
+        return None
+    lost_ns = driver.requests * (1 / driver.offered_per_s - 1 / driver.possible_per_s) * _NS_PER_S
+    return driver.offered_per_s / driver.possible_per_s if lost_ns > _MOST_LAG_NS else 1.0
+
+
+def _lateness(known: _Known) -> list[DriverLimit]:
+    """Latency counts from when a request was due, the driver's own lateness included."""
+    lag_ns = known_median(
+        [one.lag_p99_ns if one.requests >= _REQUESTS_FOR_TAIL else one.lag_p50_ns for _, one in known]
+    )
+    typical_ns = _typical_ns([summary for summary, _ in known])
+    if lag_ns is None or typical_ns is None or lag_ns <= max(_MOST_LAG_NS, _MOST_LAG_SHARE * typical_ns):
+        return []
+    many = median(driver.requests for _, driver in known) >= _REQUESTS_FOR_TAIL
+    share = "1 %" if many else "half"
+    return _limit(f"sent {share} of its requests at least {lag_ns / _NS_PER_MS:.3g} ms late", "open")
+
+
+def _processor(task: Task, known: _Known) -> list[DriverLimit]:
+    """A driver short of CPU delays whatever it measures, and takes CPUs from the node."""
+    drivers = [driver for _, driver in known]
+    share = known_median([driver.cpu_share for driver in drivers if _long_enough(driver)])
+    if share is None or share <= _MOST_CPU_SHARE:
+        return []
+    process = "its process" if max(driver.workers for driver in drivers) == 1 else "each of its processes"
+    text = f"kept {process} busy for {100 * share:.0f} % of the time"
+    return _limit(text, "any", "closed", *(["open"] if task.throttled else []))
+
+
+def _long_enough(driver: DriverFigures) -> bool:
+    return bool(driver.offered_per_s) and driver.requests / (driver.offered_per_s or 1) >= _LEAST_CPU_WINDOW_S
+
+
+def _advice(task: Task, drivers: Sequence[DriverFigures], limits: Sequence[DriverLimit], hosts: int) -> str:
+    """Return how to make the driver's part smaller; further processes need clients to work in them."""
+    workers = max((driver.workers for driver in drivers), default=1)
+    if not task.throttled and task.clients == 1:
+        longer = "take an operation that lasts longer"
+        spared = not any("service_time" in limit.figures for limit in limits)
+        return f"compare its service times, or {longer}" if spared else longer
+    ways = ["a lower rate" if task.throttled else "fewer clients"]
+    if task.clients > workers:
+        ways.append(f"--workers {2 * workers // hosts}")
+    return f"take {', '.join(ways)} or a machine with idle CPUs"
+
+
+def _saturated_rate(target_per_s: float | None, summaries: Sequence[TaskSummary]) -> float | None:
+    """The rate that was reached if requests queued; None if the target was.
+
+    A short task misses its rate just because its last request takes time, so requests must have waited,
+    too.
+    """
+    if target_per_s is None:
+        return None
+    share = known_median([_share_kept_up(summary, target_per_s) for summary in summaries])
+    if share is None or share >= _LEAST_SHARE_OF_TARGET or not any(map(_waited, summaries)):
+        return None
+    return share * target_per_s
+
+
+def _share_kept_up(summary: TaskSummary, target_per_s: float) -> float | None:
+    """Of the requests that were due: throughput may count documents, and leaves out what failed."""
+    if summary.throughput_per_s is None:
+        return None
+    driver = summary.driver
+    if driver is not None and driver.possible_per_s is not None and driver.due_per_s:
+        return driver.possible_per_s / driver.due_per_s
+    return summary.throughput_per_s / target_per_s
+
+
+def _waited(summary: TaskSummary) -> bool:
+    latency_ns, service_ns = (
+        None if times is None else times.p90 for times in (summary.latency, summary.service_time)
+    )
+    if latency_ns is None or service_ns is None:
+        return False
+    return latency_ns - service_ns > max(_MOST_WAIT_NS, _MOST_WAIT_SHARE * service_ns)
