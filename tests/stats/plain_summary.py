@@ -54,7 +54,7 @@ def plain_summary(samples: Columns, *, throttled: bool) -> dict[str, Any]:
         "max_ns": float(service_ns.max()) if n else None,
         "lag1": lag1,
         "effective_samples": effective_samples(n, lag1) if n else None,
-        "drift": _drift(service_ns[np.argsort(ok["start_ns"], kind="stable")]),
+        "drift": _drift(service_ns, ok["start_ns"]),
         "hits": int(ok["hits"][0]) if agreed else None,
         "hits_exact": agreed and bool(ok["hits_exact"].all()),
         **_stalls(ok, measured),
@@ -121,9 +121,10 @@ def _lag1(values: npt.NDArray[np.int64], clients: npt.NDArray[np.int16]) -> floa
     return float((centred[1:] * centred[:-1])[clients[1:] == clients[:-1]].sum() / (centred @ centred))
 
 
-def _drift(values: npt.NDArray[np.int64]) -> float | None:
-    third = values.size // 3
-    if values.size < 6:
+def _drift(values: npt.NDArray[np.int64], starts: npt.NDArray[np.int64]) -> float | None:
+    """Requests that start together are in one third."""
+    third, ranks = values.size // 3, np.searchsorted(np.sort(starts), starts)
+    first, last = values[ranks < third], values[ranks >= values.size - third]
+    if values.size < 6 or not last.size or min(*first, *last) <= 0:
         return None
-    first, last = values[:third], values[-third:]
-    return float(np.log(last).mean() - np.log(first).mean()) if min(*first, *last) > 0 else None
+    return float(np.log(last).mean() - np.log(first).mean())

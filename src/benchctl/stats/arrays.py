@@ -92,3 +92,32 @@ class ValueCounts:
         coarse = self.rounded(self._values)  # still ascending: equal ones stand side by side
         firsts = np.flatnonzero(np.diff(coarse, prepend=coarse[0] - 1))
         self._values, self._counts = coarse[firsts], np.add.reduceat(self._counts, firsts)
+
+
+def start_counts() -> ValueCounts:
+    """Return an empty count of starts of requests; of over 65,536 distinct ones, neighbours become equal."""
+    return ValueCounts(1 << 16)
+
+
+class StartOrder:
+    """Ranks of requests by their starts, ns, which are all known from an earlier reading.
+
+    Requests whose starts were counted as equal share a rank.
+    """
+
+    def __init__(self, counted: ValueCounts) -> None:
+        self.size = counted.size
+        self._counted = counted
+        self._starts, counts = counted.pairs()
+        self._before = np.cumsum(counts) - counts
+
+    def ranks(self, starts: Integers) -> Integers:
+        """Return how many requests start before each; shape (n,)."""
+        return self._before[np.searchsorted(self._starts, self._counted.rounded(starts))]
+
+    def starts(self, ranks: Integers) -> Integers:
+        """Return the start of each rank, or the nearest if it is out of range."""
+        if self.size == 0:
+            return np.zeros_like(ranks)
+        places = np.searchsorted(self._before, ranks, side="right") - 1
+        return self._starts[np.maximum(places, 0)]

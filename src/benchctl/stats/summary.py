@@ -10,20 +10,16 @@ import numpy.typing as npt
 
 from benchctl.results.figures import Quantiles, TaskSummary
 from benchctl.results.samples import Columns, Outcome, select
-from benchctl.stats.arrays import Floats, Integers, Mask, ValueCounts
+from benchctl.stats.arrays import Floats, Integers, Mask, StartOrder, ValueCounts, start_counts
 from benchctl.stats.disturbed import FarBeyond, far_beyond
-from benchctl.stats.quantiles import TIMES, quantiles
+from benchctl.stats.quantiles import TIMES, GroupedCounts, linear_quantiles, quantiles
 from benchctl.stats.steady import find_course
 from benchctl.track.model import Task
 
 _LEAST_FOR_LAG1 = 3
 _LEAST_FOR_DRIFT = 6
 
-# More would make the rows at a border fewer, which are few anyway: a 65,000th of all.
-START_BINS = 1 << 16
-
 _MOST_GROUPS = 512
-_STEPS = 2048
 
 
 class Neighbours:
@@ -85,37 +81,21 @@ def effective_samples(samples: int, lag1: float | None) -> float:
 
 
 class Thirds:
-    """The first and the last third of a task's values, in the order of their requests' starts.
+    """The first and the last third of a task's values, by the order of their requests' starts."""
 
-    `starts`, of all values that will be added, are known from an earlier reading. They may be rounded:
-    rows that fall on the rounded border of a third are put in order here.
-    """
+    def __init__(self, order: StartOrder) -> None:
+        self._order = order
+        self._third = order.size // 3
+        self._logs = [0.0, 0.0]
+        self._sizes = [0, 0]
 
-    def __init__(self, starts: ValueCounts) -> None:
-        self._starts = starts
-        self._first, self._last = ValueCounts(), ValueCounts()
-        self._bordering: list[tuple[Integers, npt.NDArray[np.int16], Integers]] = []
-        self._enough = starts.size >= _LEAST_FOR_DRIFT
-        if self._enough:
-            third = starts.size // 3
-            self._first_border, before = _border(starts, third - 1)
-            self._first_rest = third - before
-            self._last_border, before = _border(starts, starts.size - third)
-            self._last_skip = starts.size - third - before
-
-    def add(self, values: Integers, starts: Integers, clients: npt.NDArray[np.int16]) -> None:
-        """Add values, their requests' starts in ns and their clients, shape (n,).
-
-        Of requests that started together the first client's goes first.
-        """
-        if not self._enough:
-            return
-        bins = self._starts.rounded(starts)
-        self._first.add(values[bins < self._first_border])
-        self._last.add(values[bins > self._last_border])
-        border = (bins == self._first_border) | (bins == self._last_border)
-        if border.any():
-            self._bordering.append((starts[border], clients[border], values[border]))
+    def add(self, values: Integers, starts: Integers) -> None:
+        """Add values and their requests' starts in ns, shape (n,)."""
+        ranks = self._order.ranks(starts)
+        for part, chosen in enumerate((ranks < self._third, ranks >= self._order.size - self._third)):
+            with np.errstate(divide="ignore"):
+                self._logs[part] += float(np.log(values[chosen]).sum())
+            self._sizes[part] += int(chosen.sum())
 
     def drift(self) -> float | None:
         """ln(geometric mean of the last third / of the first), after everything was added.
@@ -124,22 +104,10 @@ class Thirds:
         warm-up of less than a sixth of the requests moves no median of a third, and yet every quantile of the
         task from p84 on.
         """
-        if not self._enough:
+        if self._order.size < _LEAST_FOR_DRIFT or not all(self._sizes):
             return None
-        starts, clients, values = (np.concatenate(part) for part in zip(*self._bordering, strict=True))
-        self._bordering = []
-        order = np.lexsort((clients, starts))
-        bins, values = self._starts.rounded(starts[order]), values[order]
-        self._first.add(values[bins == self._first_border][: self._first_rest])
-        self._last.add(values[bins == self._last_border][self._last_skip :])
-        first, last = _mean_log(self._first), _mean_log(self._last)
-        return None if first is None or last is None else last - first
-
-
-def _mean_log(values: ValueCounts) -> float | None:
-    """Mean of natural logarithms; None when a value is not positive."""
-    distinct, counts = values.pairs()
-    return float(np.log(distinct) @ counts) / values.size if distinct[0] > 0 else None
+        first, last = (logs / size for logs, size in zip(self._logs, self._sizes, strict=True))
+        return last - first if math.isfinite(first) and math.isfinite(last) else None
 
 
 class Groups:
@@ -147,75 +115,26 @@ class Groups:
 
     Up to 512 requests stand for themselves. Of more, groups of equal size (the last may be smaller) are stood
     for by their medians: a change of level is then known to a 512th of the requests, and what hardly any
-    request of a group takes part in is not seen. Up to 65,536 requests the medians are exact. Of more, values
-    are counted in 2,048 steps of equal ratio between the least and the greatest, at most 1 % apart over nine
-    powers of ten, and medians are interpolated within a step: 4 MB, however many requests there are.
-
-    `starts`, of all values that will be added, are known from an earlier reading; requests of one rounded
-    start stay in one group. `least` and `most` bound the values.
+    request of a group takes part in is not seen.
     """
 
-    def __init__(self, starts: ValueCounts, least: float, most: float) -> None:
-        self._starts = starts
-        self._size = -(-starts.size // _MOST_GROUPS) if starts.size else 1
-        self._whole: list[tuple[Integers, npt.NDArray[np.int16], Integers]] = []
-        self._steps: npt.NDArray[np.int32] | None = None
-        if starts.size > START_BINS:
-            self._low = math.log(max(least, 1.0))
-            self._per_step = max(math.log(max(most, 1.0)) - self._low, 1e-9) / _STEPS
-            self._edges, self._begins = _group_edges(starts, self._size)
-            self._steps = np.zeros((self._edges.size, _STEPS), np.int32)
+    def __init__(self, order: StartOrder) -> None:
+        self._order = order
+        self._size = max(1, -(-order.size // _MOST_GROUPS))
+        self._values = GroupedCounts()
 
-    def add(self, values: Integers, starts: Integers, clients: npt.NDArray[np.int16]) -> None:
-        """Take more values; the arguments are those of `Thirds.add`."""
-        if self._steps is None:
-            self._whole.append((starts, clients, values))
-            return
-        groups = np.searchsorted(self._edges, self._starts.rounded(starts), side="right") - 1
-        steps = ((np.log(np.maximum(values, 1)) - self._low) / self._per_step).astype(np.int64)
-        flat = groups * _STEPS + np.clip(steps, 0, _STEPS - 1)
-        np.add.at(self._steps.reshape(-1), flat, 1)
+    def add(self, values: Integers, starts: Integers) -> None:
+        """Add values and their requests' starts in ns, shape (n,)."""
+        self._values.add(self._order.ranks(starts) // self._size, values)
 
     def medians(self) -> tuple[Floats, Integers]:
         """Values, or medians of groups, and how many requests came before each; both of shape (k,)."""
-        if self._steps is not None:
-            return self._interpolated(self._steps), self._begins
-        if not self._whole:
-            return np.zeros(0), np.zeros(0, np.int64)
-        starts, clients, values = (np.concatenate(part) for part in zip(*self._whole, strict=True))
-        values = values[np.lexsort((clients, starts))]
-        begins = np.arange(0, values.size, self._size)
-        full = values.size // self._size
-        medians = np.median(values[: full * self._size].reshape(full, self._size), axis=1)
-        if begins.size > full:
-            medians = np.append(medians, np.median(values[full * self._size :]))
-        return medians, begins
-
-    def _interpolated(self, steps: npt.NDArray[np.int32]) -> Floats:
-        medians = np.empty(steps.shape[0])
-        for group, (counts, up_to) in enumerate(zip(steps, np.cumsum(steps, axis=1), strict=True)):
-            ranks = np.array([(up_to[-1] - 1) // 2, up_to[-1] // 2])
-            places = np.searchsorted(up_to, ranks, side="right")
-            within = (ranks - up_to[places] + counts[places] + 0.5) / counts[places]
-            medians[group] = np.exp(self._low + (places + within) * self._per_step).mean()
-        return medians
-
-
-def _group_edges(starts: ValueCounts, size: int) -> tuple[Integers, Integers]:
-    """The rounded start with which each group begins, and how many requests started before it."""
-    values, counts = starts.pairs()
-    before = np.cumsum(counts) - counts
-    places = np.unique(np.searchsorted(before, np.arange(0, starts.size, size)))
-    places = places[places < values.size]
-    return values[places], before[places]
-
-
-def _border(starts: ValueCounts, rank: int) -> tuple[int, int]:
-    """The rounded start of the request of this rank, and how many started before that."""
-    values, counts = starts.pairs()
-    up_to = np.cumsum(counts)
-    place = int(np.searchsorted(up_to, rank, side="right"))
-    return int(values[place]), int(up_to[place] - counts[place])
+        groups = [
+            (linear_quantiles(values, counts, [0.5]).item(), int(counts.sum()))
+            for _, values, counts in self._values.groups()
+        ]
+        sizes = np.array([size for _, size in groups], dtype=np.int64)
+        return np.array([middle for middle, _ in groups]), np.cumsum(sizes) - sizes
 
 
 _NS_PER_S = 1_000_000_000
@@ -276,14 +195,14 @@ def summarise(
     for chunk in chunks:
         tally.add(_of_task(chunk, schedule, task_index))
     far = far_beyond(tally.service) if tally.service.size else FarBeyond(math.inf, math.inf)
-    neighbours, thirds = Neighbours(tally.mean_ns or 0.0, far), Thirds(tally.starts)
-    groups = Groups(tally.starts, tally.least_ns or 0.0, tally.most_ns or 0.0)
+    order = StartOrder(tally.starts)
+    neighbours, thirds, groups = Neighbours(tally.mean_ns or 0.0, far), Thirds(order), Groups(order)
     for chunk in chunks:
         ok = tally.succeeded(_of_task(chunk, schedule, task_index))
         service_ns = ok["end_ns"] - ok["start_ns"]
         neighbours.add(service_ns, ok["client"])
-        thirds.add(service_ns, ok["start_ns"], ok["client"])
-        groups.add(service_ns, ok["start_ns"], ok["client"])
+        thirds.add(service_ns, ok["start_ns"])
+        groups.add(service_ns, ok["start_ns"])
     samples, lag1 = tally.service.size, neighbours.lag1
     failed = max(0, sum(tally.failures.values()) - tally.retries)
     stalled_failed, failed_ns, all_ns = tally.failed_beyond(far.ns)
@@ -338,7 +257,7 @@ class _Tally:
         self.service, self.latency, self.took = ValueCounts(), ValueCounts(), ValueCounts()
         self.processing, self.first_byte, self.pages = ValueCounts(), ValueCounts(), ValueCounts()
         self._failed = ValueCounts()
-        self.starts = ValueCounts(START_BINS)
+        self.starts = start_counts()
         self.least_ns: float | None = None
         self.most_ns: float | None = None
         self._service_ns = self._weight = 0

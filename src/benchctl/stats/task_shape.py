@@ -13,7 +13,7 @@ from benchctl.results.figures import Course
 from benchctl.results.plan import Place, Plan
 from benchctl.results.reading import ForkSource, TaskWindow, Telemetry
 from benchctl.results.samples import Columns, Outcome, select
-from benchctl.stats.arrays import Floats, Integers, ValueCounts
+from benchctl.stats.arrays import Floats, Integers, StartOrder, ValueCounts, start_counts
 from benchctl.stats.metrics import places, task_at
 from benchctl.stats.quantiles import (
     LEVELS,
@@ -25,7 +25,6 @@ from benchctl.stats.quantiles import (
     magnitudes,
     quantile_curve,
 )
-from benchctl.stats.summary import START_BINS
 
 _NS_PER_S = 1_000_000_000
 _MOST_CELLS = 1024
@@ -117,7 +116,7 @@ class Survey:
     def __init__(self, *, throttled: bool) -> None:
         self.failures = 0
         self.service, self.latency = ValueCounts(), ValueCounts()
-        self.warmup_starts, self.starts = ValueCounts(START_BINS), ValueCounts(START_BINS)
+        self.warmup_starts, self.starts = start_counts(), start_counts()
         self.begin_ns: int | None = None
         self.end_ns: int | None = None
         self._opens_ns: int | None = None
@@ -163,8 +162,8 @@ class Sequel:
 
     def __init__(self, survey: Survey, points: int) -> None:
         self._survey = survey
-        self._warm = _Order(survey.warmup_starts)
-        self._order = _Order(survey.starts)
+        self._warm = StartOrder(survey.warmup_starts)
+        self._order = StartOrder(survey.starts)
         self._each = max(1, math.ceil((self._warm.size + self._order.size) / points))
         self._warm_bins = math.ceil(self._warm.size / self._each)
         self._course = GroupedCounts()
@@ -222,27 +221,6 @@ class Sequel:
             course=self.course(),
             flow=self.flow(),
         )
-
-
-class _Order:
-    """Rank of a request by start, from the distinct starts of all."""
-
-    def __init__(self, starts: ValueCounts) -> None:
-        self.size = starts.size
-        self._counted = starts
-        self._starts, counts = starts.pairs()
-        self._before = np.cumsum(counts) - counts
-
-    def ranks(self, starts: Integers) -> Integers:
-        """How many requests start before each; requests of one rounded start share a rank; shape (n,)."""
-        return self._before[np.searchsorted(self._starts, self._counted.rounded(starts))]
-
-    def starts(self, ranks: Integers) -> Integers:
-        """Return the start of each rank, or the nearest if it is out of range."""
-        if self.size == 0:
-            return np.zeros_like(ranks)
-        places = np.searchsorted(self._before, ranks, side="right") - 1
-        return self._starts[np.maximum(places, 0)]
 
 
 def successes(rows: Columns) -> Columns:
