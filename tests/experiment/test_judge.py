@@ -18,6 +18,7 @@ from benchctl.experiment.judge import judge_expectations, outcome_of, together
 from benchctl.experiment.record import Relation, TaskRef, Toward
 from benchctl.stats.analysis import Figures
 from benchctl.stats.compare import Verdict, compare
+from benchctl.stats.outlook import further_forks
 from benchctl.stats.steady import Steadiness
 from made_experiment import expect
 
@@ -193,7 +194,9 @@ def test_forks_that_are_missing_are_named_while_more_may_decide():
     logs = np.random.default_rng(5).normal(0, 0.3, (2, 6))
     (one,) = judge_expectations([expect("c", "slower", "c")], {"c": row("c", logs)})
     assert (one.outcome, one.undecided) == ("inconclusive", ("m/a", "m/b"))
+    assert one.further == further_forks(one.judged[0].comparison)
+    assert one.further is not None
     gapped = msgspec.structs.replace(row("c", logs), missing="m has not been measured")
     (one,) = judge_expectations([expect("c", "slower", "c")], {"c": gapped})
-    assert one.undecided == ()
+    assert (one.undecided, one.further) == ((), None)
     assert one.judged[0].reason == "m has not been measured"

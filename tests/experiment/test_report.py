@@ -12,6 +12,7 @@ from benchctl.experiment.record import ExperimentRecord, Relation, TableSpec
 from benchctl.experiment.report import ExperimentDocument, render, run_lines
 from benchctl.results.model import RunRecord
 from benchctl.results.plan import EvidenceSpec
+from benchctl.stats.decisions import further_text
 from benchctl.track.model import Challenge, Task
 from builders import ES
 from made_experiment import comparison, expect, made_record, made_runs
@@ -102,9 +103,12 @@ def test_what_is_open_proposes_to_go_on_until_it_is_decided():
     wide = [4.0 * factor**4 for factor in WOBBLE]
     alike = comparison("alike", "fresh/es/range", "fresh/os/range")
     record = made_record([alike], [expect("so it is", "alike", "alike")], measurements=("fresh",))
-    text = rendered(record, made_runs({"fresh": {"es": wide, "os": wide[1:] + wide[:1]}}), "text")
-    following = f"Next, for what is open: benchctl experiment run --more {record.id} --until-decided"
-    assert following in " ".join(text.split())
+    runs = made_runs({"fresh": {"es": wide, "os": wide[1:] + wide[:1]}})
+    text = " ".join(rendered(record, runs, "text").split())
+    assert f"Next, for what is open: benchctl experiment run --more {record.id} --until-decided" in text
+    (one,) = analyse_experiment(record, runs).expectations
+    assert one.further is not None
+    assert f"1: inconclusive: {further_text(one.further)} forks per variant." in text
 
 
 def test_the_commands_that_print_evidence_stand_beside_its_run():

@@ -161,6 +161,15 @@ def test_rows_without_a_verdict_are_open_and_say_what_they_lack():
     assert found.text.startswith("1 of 2 are open: throughput of sort (7 (2 to 25) more)")
 
 
+@pytest.mark.parametrize(
+    ("most", "expected"),
+    [(12, "(over 3 (3 or more) more)"), (9, "(7 (2 to 25) more)"), (None, "(7 (2 to 25) more)")],
+)
+def test_the_forecast_ends_with_the_run_and_begins_anew_where_that_has_ended(most: int | None, expected: str):
+    one = decided("inconclusive", error=0.03, effect_percent=8.0, margin_percent=3.0)
+    assert expected in decide([one], DECIDED, 9, most).text
+
+
 def test_what_is_never_judged_does_not_keep_a_run_from_ending():
     found = decide([decided("faster"), decided("n/a", "sort", judged=False)], DECIDED, 9)
     assert found.enough

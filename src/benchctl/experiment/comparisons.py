@@ -35,6 +35,7 @@ from benchctl.stats.compare import Comparison, Series, Side, compare_sides, seve
 from benchctl.stats.disturbed import Disturbance, most_stalled
 from benchctl.stats.doubts import unfit_values, unit_doubts, unsupported_reason
 from benchctl.stats.driver import LoadCheck, check_load
+from benchctl.stats.forecast import Forecast
 from benchctl.stats.metrics import (
     REDLINE,
     ForkSummaries,
@@ -118,6 +119,7 @@ class ExpectationResult(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
     place: int = 0  # in the file, as in its specification
     # `MEASUREMENT/VARIANT` of its open comparisons, where more forks may decide it; empty otherwise.
     undecided: tuple[str, ...] = ()
+    further: Forecast | None = None  # forks a side until these are decided; None where nothing foretells it
     caveats: tuple[Caveat, ...] = ()  # of its comparisons
 
     @property

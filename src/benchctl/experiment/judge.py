@@ -45,6 +45,7 @@ from benchctl.stats.caveat import WITHHOLDING, WITHOUT_VERDICT, Caveat
 from benchctl.stats.compare import DECIDED, Comparison, Series, Verdict, adjust, judge
 from benchctl.stats.disturbed import Disturbance, busy_host, disturbances
 from benchctl.stats.metrics import THROUGHPUT, ForkSummaries, collect, fork_values, task_at, unit_of
+from benchctl.stats.outlook import family_weight, further_forks
 from benchctl.stats.scale import rounded_ratio
 
 _NOTABLE_SCALE = 10.0
@@ -97,8 +98,11 @@ def _expectation(
     compared = (one.comparison for one in judged)
     tested = [(one.p, one.p_adjusted) for one in compared if one.p is not None and one.p_adjusted is not None]
     p, p_adjusted = max(tested) if len(tested) == len(judged) else (None, None)
-    open_rows = [row for row, one in zip(own, judged, strict=True) if _more_forks_may_decide(one)]
-    refs = [ref for row in open_rows for ref in row.refs] if outcome == "inconclusive" else []
+    undecided = [(row, one) for row, one in zip(own, judged, strict=True) if _more_forks_may_decide(one)]
+    undecided = undecided if outcome == "inconclusive" else []
+    weight = family_weight(adjusted.values(), "holm")
+    needs = [further_forks(one.comparison, weight) for _, one in undecided]
+    needs = [] if None in needs else needs
     return ExpectationResult(
         statement=expectation.statement,
         relation=expectation.is_,
@@ -110,7 +114,10 @@ def _expectation(
         judged=judged,
         needs=expectation.needs,
         place=expectation.place,
-        undecided=tuple(dict.fromkeys(f"{ref.measurement}/{ref.variant}" for ref in refs)),
+        undecided=tuple(
+            dict.fromkeys(f"{ref.measurement}/{ref.variant}" for row, _ in undecided for ref in row.refs)
+        ),
+        further=max((one for one in needs if one), key=lambda one: one.sort_key, default=None),
         caveats=tuple(dict.fromkeys(doubt for row in own for doubt in row.caveats)),
     )
 

@@ -69,6 +69,7 @@ from benchctl.results.likeness import unlike
 from benchctl.results.model import EngineFacts, Environment, RunRecord, RunStatus
 from benchctl.results.plan import EVIDENCE_READERS
 from benchctl.stats.compare import FORKS_FOR_QUOTING, Comparison, Verdict
+from benchctl.stats.decisions import further_text
 from benchctl.stats.metrics import metric_of
 
 # What the JVM did at call sites, beside the figures of the forks in which it did so.
@@ -229,6 +230,8 @@ def _expectation_remarks(record: ExperimentRecord, analysis: ExperimentAnalysis)
     """Return remarks beyond the grid by expectation number, and what to run next."""
     for number, one in analysis.numbered:
         remarks = [*one.doubts] if isinstance(one, FateResult) else [*_reasons(one, analysis)]
+        if isinstance(one, ExpectationResult) and one.further is not None:
+            remarks.append(f"inconclusive: {further_text(one.further)} forks per variant")
         remarks += [f"needs {one.needs.strip().removesuffix('.')}"] if one.needs else []
         if remarks:
             yield f"{number}: {'; '.join(remarks)}."

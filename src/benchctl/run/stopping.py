@@ -119,7 +119,7 @@ def _judged(record: RunRecord, stop: StopSpec) -> tuple[bool, str]:
     from benchctl.stats.analyse import analyse_run  # noqa: PLC0415 - see above
     from benchctl.stats.decisions import decide  # noqa: PLC0415 - see above
 
-    decision = decide(analyse_run(record).rows, stop, _fewest(record))
+    decision = decide(analyse_run(record).rows, stop, _fewest(record), record.plan.forks)
     return decision.enough, decision.text
 
 

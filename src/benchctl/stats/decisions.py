@@ -187,20 +187,20 @@ class _Width(msgspec.Struct, frozen=True):
     name: str
 
 
-def decide(rows: Sequence[Row], stop: StopSpec, forks_done: int) -> Decision:
+def decide(rows: Sequence[Row], stop: StopSpec, forks_done: int, most: int | None = None) -> Decision:
     """Decide after a whole block, from the comparisons of the forks so far.
 
     Every effect that may be judged counts, or those that the rule names. What can never get there does not:
     figures without a verdict, operations that a node cannot do, and forks that have no figure for a task; the
     text names them.
-    `forks_done` are finished forks of the variant that has fewest.
+    `forks_done` are finished forks of the variant that has fewest, `most` those that the run may have.
     """
     if stop.only:
         rows = [row for row in rows if (row.schedule, row.task, row.metric) in stop.only]
     widths, left_out = _sort_out(rows)
     named = f"; left out, because there can be no verdict: {left_out}" if left_out else ""
     if stop.decided:
-        return _all_decided(rows, stop, forks_done, named)
+        return _all_decided(rows, stop, forks_done, named, most if most and most > forks_done else None)
     return _all_narrow(widths, stop, forks_done, named)
 
 
@@ -221,7 +221,9 @@ def _all_narrow(widths: Sequence[_Width], stop: StopSpec, forks_done: int, named
     return Decision(enough=False, text=f"{found}, {half_width_text(stop.precision)} is wanted{named}")
 
 
-def _all_decided(rows: Sequence[Row], stop: StopSpec, forks_done: int, named: str) -> Decision:
+def _all_decided(
+    rows: Sequence[Row], stop: StopSpec, forks_done: int, named: str, most: int | None
+) -> Decision:
     least = max(stop.least_forks, FIRST_LOOK)
     judged = [(row, one) for row, one in _comparisons(rows) if not _hopeless(one)]
     if not judged:
@@ -236,10 +238,10 @@ def _all_decided(rows: Sequence[Row], stop: StopSpec, forks_done: int, named: st
         for metric in {row.metric for row, _ in undecided}
     }
     needs = sorted(
-        ((further_forks(one, weights[row.metric]), _row_name(row, one)) for row, one in undecided),
+        ((further_forks(one, weights[row.metric], most), _row_name(row, one)) for row, one in undecided),
         key=_nearest_first,
     )
-    lacking = [f"{name} ({_further_text(forks)})" for forks, name in needs[:_MOST_NAMED]]
+    lacking = [f"{name} ({further_text(forks)})" for forks, name in needs[:_MOST_NAMED]]
     if len(needs) > _MOST_NAMED:
         others = len(needs) - _MOST_NAMED
         lacking.append(f"{others} others, which lack more" if others > 1 else "another, which lacks more")
@@ -252,7 +254,8 @@ def _nearest_first(need: tuple[Forecast | None, str]) -> tuple[float, float]:
     return (math.inf, 0.0) if need[0] is None else need[0].sort_key
 
 
-def _further_text(further: Forecast | None) -> str:
+def further_text(further: Forecast | None) -> str:
+    """Return `12 (5 to 30) more`: the forks a side that a verdict is forecast to take."""
     if further is None:
         return "nothing foretells when"
     if not further.within_reach:
