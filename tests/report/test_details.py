@@ -13,7 +13,7 @@ from benchctl.report.details import (
     times_grid,
     units_grid,
 )
-from benchctl.report.grid import judged
+from benchctl.report.table import judged
 from benchctl.report.tables import render_text
 from benchctl.results.figures import Quantiles, TaskSummary
 from benchctl.results.model import RunRecord

@@ -3,10 +3,10 @@
 import msgspec
 import pytest
 
-from benchctl.report.grid import grid_table
 from benchctl.report.layout import Notes
 from benchctl.report.screen import render_screen
 from benchctl.report.sweep import sweep_answer, sweep_grids, verdict
+from benchctl.report.table import grid_table
 from benchctl.report.tables import render_page
 from benchctl.stats.analyse import analyse_run
 from benchctl.stats.caveat import Caveat

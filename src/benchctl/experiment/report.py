@@ -33,22 +33,6 @@ from benchctl.experiment.record import (
 )
 from benchctl.report.charts import dark_palette
 from benchctl.report.facts import fact_sections
-from benchctl.report.grid import (
-    ABOVE,
-    INTERVAL,
-    NOTES,
-    VARIANT,
-    VERDICT,
-    Cell,
-    Column,
-    Grid,
-    escaped,
-    grid_table,
-    judged,
-    named,
-    note_lists,
-    worded,
-)
 from benchctl.report.html.page import write_pages
 from benchctl.report.html.parts import FOLDER, anchor, content_policy, embedded, templates
 from benchctl.report.inlining import FOUND_WORDS, PARTLY
@@ -63,6 +47,22 @@ from benchctl.report.numbers import (
     p_value,
     signed_percent,
     visible,
+)
+from benchctl.report.table import (
+    ABOVE,
+    INTERVAL,
+    NOTES,
+    VARIANT,
+    VERDICT,
+    Cell,
+    Column,
+    Table,
+    escaped,
+    grid_table,
+    judged,
+    named,
+    note_lists,
+    worded,
 )
 from benchctl.report.tables import WIDE, break_name, in_spite_of_looks, render_page
 from benchctl.results.likeness import unlike
@@ -90,7 +90,7 @@ _AFTER_THE_FACT = (
 )
 
 
-def _fate_grid(spec: ExperimentSpec, analysis: ExperimentAnalysis) -> Grid | None:
+def _fate_grid(spec: ExperimentSpec, analysis: ExperimentAnalysis) -> Table | None:
     """Return a line for every fate of every call site and variant; None without call sites."""
     if not spec.call_sites:
         return None
@@ -104,7 +104,7 @@ def _fate_grid(spec: ExperimentSpec, analysis: ExperimentAnalysis) -> Grid | Non
         f"{alone or 'Throughput'}, {units}",
     )  # fmt: skip
     lines = (line for site in spec.call_sites for line in _lines(site, results[site.name]))
-    grid = Grid.of(_TITLE, columns, lines)
+    grid = Table.of(_TITLE, columns, lines)
     return grid.without(task.title) if alone else grid
 
 
@@ -189,7 +189,7 @@ def _collect_notes(analysis: ExperimentAnalysis) -> Notes:
     return Notes(tuple(dict.fromkeys(doubt for own in caveats for doubt in own)), analysis.caveats)
 
 
-def _expectation_grid(analysis: ExperimentAnalysis, notes: Notes) -> Grid | None:
+def _expectation_grid(analysis: ExperimentAnalysis, notes: Notes) -> Table | None:
     if not analysis.expectations and not analysis.fates:
         return None
     labels = {row.name: row.label for row in analysis.rows}
@@ -201,7 +201,7 @@ def _expectation_grid(analysis: ExperimentAnalysis, notes: Notes) -> Grid | None
         (str(number), one.statement, _outcome(one), *_support(one, labels, notes))
         for number, one in analysis.numbered
     )
-    return Grid.of("Expectations", columns, lines).without_empty(NOTES.title)
+    return Table.of("Expectations", columns, lines).without_empty(NOTES.title)
 
 
 def _outcome(one: ExpectationResult | FateResult) -> Cell:
@@ -293,7 +293,7 @@ def _reasons(one: ExpectationResult, analysis: ExperimentAnalysis) -> Iterator[s
             yield reason
 
 
-def _table_grid(table: ExperimentTable, spec: TableSpec, notes: Notes) -> Grid:
+def _table_grid(table: ExperimentTable, spec: TableSpec, notes: Notes) -> Table:
     figures = worded("Figures")
     columns = (
         worded("Comparison"), figures, spec.baseline, spec.contender, _diff(table), INTERVAL, "p", VERDICT,
@@ -309,7 +309,7 @@ def _table_grid(table: ExperimentTable, spec: TableSpec, notes: Notes) -> Grid:
             lines.append((label, "published", *values, change + unit, "", "", "", ""))
             label = ABOVE
         lines.append((label, "measured", *_figures(row, table), _verdict(row), notes.cell(row.caveats)))
-    grid = Grid.of(_grid_title(table), columns, lines)
+    grid = Table.of(_grid_title(table), columns, lines)
     return grid if any(row.published for row in table.rows) else grid.without(figures.title)
 
 
@@ -571,7 +571,7 @@ class _Part(msgspec.Struct, frozen=True):
     """A part of the report: a sentence, a table, and lines below it."""
 
     lead: str
-    table: Grid
+    table: Table
     lines: tuple[str, ...]
     anchor: str = ""  # of the page's section that begins with it
 

@@ -8,7 +8,6 @@ import msgspec
 
 from benchctl.minimize.record import Decision, MinimizeRecord
 from benchctl.report.formats import planning_item
-from benchctl.report.grid import INTERVAL, Cell, Grid, bounds, grid_table, worded
 from benchctl.report.layout import Command
 from benchctl.report.numbers import (
     duration,
@@ -17,6 +16,7 @@ from benchctl.report.numbers import (
     percent,
     signed_percent,
 )
+from benchctl.report.table import INTERVAL, Cell, Table, bounds, grid_table, worded
 from benchctl.report.tables import WIDE, render_page
 from benchctl.stats.metrics import metric_of
 from benchctl.track.schedule import challenge_text
@@ -92,13 +92,13 @@ def _conclusion(record: MinimizeRecord) -> list[str]:
     return lines
 
 
-def _decisions_grid(record: MinimizeRecord) -> Grid:
+def _decisions_grid(record: MinimizeRecord) -> Table:
     metric = metric_of(record.spec.metric)
     against = record.spec.effect.against or "a fresh node"
     columns = ("#", "Left", worded("Without"), "Diff %", INTERVAL, worded("Answer"), "Pairs", "Time")
     who = f"{record.spec.effect.task} on {record.spec.effect.variant}"
     title = f"{who} against {against}: {metric.title}, pairs of forks"
-    return Grid.of(title, columns, (_line(one) for one in record.decisions))
+    return Table.of(title, columns, (_line(one) for one in record.decisions))
 
 
 def _minimal(record: MinimizeRecord, left: Decision, open_ones: Sequence[Decision]) -> str:

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import msgspec
 
-from benchctl.report.grid import Grid
 from benchctl.report.numbers import NOT_AVAILABLE, counted, figure
+from benchctl.report.table import Table
 from benchctl.results.figures import RedlineEnd, load_text
 from benchctl.results.plan import RedlineSpec
 from benchctl.stats.analysis import Analysis
@@ -93,7 +93,7 @@ def load_axis(found: RedlineCurves) -> str:
     return f"{title}, {unit}" if found.search.by == "rate" else title
 
 
-def rate_grids(found: RedlineCurves) -> list[Grid]:
+def rate_grids(found: RedlineCurves) -> list[Table]:
     """Return what a factor means: the rates of the tasks that it multiplies; none for other searches."""
     if not found.tasks:
         return []
@@ -112,7 +112,7 @@ def rate_grids(found: RedlineCurves) -> list[Grid]:
         )
         for task in found.tasks
     )
-    return [Grid.of("Rates that the factors mean", ("Task", "Unit", *named), lines)]
+    return [Table.of("Rates that the factors mean", ("Task", "Unit", *named), lines)]
 
 
 def rate_lines(found: RedlineCurves) -> list[str]:
@@ -125,7 +125,7 @@ def rate_lines(found: RedlineCurves) -> list[str]:
     ]
 
 
-def curve_grids(found: RedlineCurves) -> list[Grid]:
+def curve_grids(found: RedlineCurves) -> list[Table]:
     """Return what factors mean, then a table per variant, by load; none for one that never reached a step."""
     return [*rate_grids(found), *(_grid(curve, found) for curve in found.curves if curve.rows)]
 
@@ -140,7 +140,7 @@ def _load_columns(found: RedlineCurves) -> tuple[str, str]:
             return ("Rate/s" if found.unit == "queries/s" else found.unit.capitalize()), "Achieved/s"
 
 
-def _grid(curve: Curve, found: RedlineCurves) -> Grid:
+def _grid(curve: Curve, found: RedlineCurves) -> Table:
     search = found.search
     # Each step has the figures of one task.
     whose = " of the task closest to its limit" if search.by == "factor" else ""
@@ -153,7 +153,7 @@ def _grid(curve: Curve, found: RedlineCurves) -> Grid:
     if extra not in columns:
         columns.append(extra)
     titles = (*_load_columns(found), *columns, "Met", "Forks")
-    return Grid.of(title, titles, (_line(row, columns, search) for row in curve.rows))
+    return Table.of(title, titles, (_line(row, columns, search) for row in curve.rows))
 
 
 def _line(row: CurveRow, columns: Sequence[str], search: RedlineSpec) -> tuple[str, ...]:

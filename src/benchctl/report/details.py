@@ -3,7 +3,9 @@
 from collections.abc import Sequence
 from typing import get_args
 
-from benchctl.report.grid import (
+from benchctl.report.layout import metric_title, precision_grid, verdict_cell
+from benchctl.report.numbers import NOT_AVAILABLE, counted, figure, interval, p_value, percent, signed_percent
+from benchctl.report.table import (
     ABOVE,
     INTERVAL,
     LOAD,
@@ -11,13 +13,11 @@ from benchctl.report.grid import (
     VARIANT,
     VERDICT,
     Cell,
-    Grid,
+    Table,
     bounds,
     judged,
     worded,
 )
-from benchctl.report.layout import metric_title, precision_grid, verdict_cell
-from benchctl.report.numbers import NOT_AVAILABLE, counted, figure, interval, p_value, percent, signed_percent
 from benchctl.results.plan import Place
 from benchctl.stats.analysis import Analysis, DriverRow, Figures, HostRow, TimeKind, TimeRow
 from benchctl.stats.compare import UNITS
@@ -30,7 +30,7 @@ _LONG_MS = 10
 _COLUMNS = (OPERATION, VARIANT, "Sent/s", "Lag p50", "Lag p99", "Lag max", "CPU", "Gap", LOAD)
 
 
-def driver_grid(analysis: Analysis) -> Grid | None:
+def driver_grid(analysis: Analysis) -> Table | None:
     """Return a line a task and variant; None if nothing is known of the driver."""
     if not analysis.drivers:
         return None
@@ -38,7 +38,7 @@ def driver_grid(analysis: Analysis) -> Grid | None:
         "Driver: requests sent (/target), how late, CPU of each process, gap before a task; ms, medians over "
         "forks, the greatest lag of all"
     )
-    return Grid.of(title, _COLUMNS, (_line(row, analysis) for row in analysis.drivers))
+    return Table.of(title, _COLUMNS, (_line(row, analysis) for row in analysis.drivers))
 
 
 _HOST_COLUMNS = (
@@ -47,7 +47,7 @@ _HOST_COLUMNS = (
 )  # fmt: skip
 
 
-def host_grid(analysis: Analysis) -> Grid | None:
+def host_grid(analysis: Analysis) -> Table | None:
     """Return a line a task, variant and host; None where the load came from one host."""
     if not analysis.hosts:
         return None
@@ -55,7 +55,7 @@ def host_grid(analysis: Analysis) -> Grid | None:
         "Load by host: its first request after it was due, by how much its clock may be wrong, how late it "
         "sent; ms, medians over forks, the greatest clock error and lag of all"
     )
-    return Grid.of(title, _HOST_COLUMNS, (_host_line(row, analysis) for row in analysis.hosts))
+    return Table.of(title, _HOST_COLUMNS, (_host_line(row, analysis) for row in analysis.hosts))
 
 
 def _host_line(row: HostRow, analysis: Analysis) -> tuple[str, ...]:
@@ -96,7 +96,7 @@ def _ms(lag_ns: float | None) -> str:
 _ORDER_COLUMNS = (OPERATION, VARIANT, worded("Where"), "Value", "Diff %", INTERVAL, "p", VERDICT)
 
 
-def order_grids(analysis: Analysis) -> list[Grid]:
+def order_grids(analysis: Analysis) -> list[Table]:
     """Return one grid a metric; none when every operation runs in one place only."""
     metrics = dict.fromkeys(effect.metric for effect in analysis.order_effects)
     return [
@@ -104,7 +104,7 @@ def order_grids(analysis: Analysis) -> list[Grid]:
     ]
 
 
-def _grid(effects: Sequence[OrderEffect]) -> Grid:
+def _grid(effects: Sequence[OrderEffect]) -> Table:
     """The place where least had run, then the others, each against it."""
     lines: list[tuple[Cell | str, ...]] = []
     shown = None
@@ -127,10 +127,10 @@ def _grid(effects: Sequence[OrderEffect]) -> Grid:
             )
         )
     title = f"Order: {effects[0].title}, {effects[0].unit}, by what the same node had run before"
-    return Grid.of(f"{title} (paired over forks)", _ORDER_COLUMNS, lines)
+    return Table.of(f"{title} (paired over forks)", _ORDER_COLUMNS, lines)
 
 
-def cost_grid(analysis: Analysis) -> Grid | None:
+def cost_grid(analysis: Analysis) -> Table | None:
     """Return the table; None where no extra forks collected evidence, or none of them has a value."""
     cost = analysis.evidence
     if cost is None or not cost.tasks:
@@ -145,7 +145,7 @@ def cost_grid(analysis: Analysis) -> Grid | None:
         )
         for found in by_place.values()
     )
-    return Grid.of(_title(cost), (OPERATION, *(f"{variant} %" for variant in analysis.variants)), lines)
+    return Table.of(_title(cost), (OPERATION, *(f"{variant} %" for variant in analysis.variants)), lines)
 
 
 def _title(cost: EvidenceCost) -> str:
@@ -166,7 +166,7 @@ def _cell(one: TaskCost | None) -> str:
     return f"{signed_percent(one.percent)} ({interval(one.low_percent, one.high_percent)})"
 
 
-def units_grid(analysis: Analysis) -> Grid | None:
+def units_grid(analysis: Analysis) -> Table | None:
     """Return a line a task, metric and variant; None where forks are the unit, or there is one unit."""
     lines = tuple(
         (
@@ -187,7 +187,7 @@ def units_grid(analysis: Analysis) -> Grid | None:
     unit = units.removesuffix("s")
     title = f"{units.capitalize()}: parts of the spread, by the method of moments (SD 0: forks explain it)"
     columns = (OPERATION, worded("Metric"), VARIANT, f"Forks per {unit}", f"SD of {units}", "SD of forks")
-    return Grid.of(title, columns, lines)
+    return Table.of(title, columns, lines)
 
 
 def _counts(figures: Figures) -> str:
@@ -196,7 +196,7 @@ def _counts(figures: Figures) -> str:
     return " ".join(str(having.count(build)) for build in sorted(set(figures.units)))
 
 
-def times_grid(analysis: Analysis) -> Grid | None:
+def times_grid(analysis: Analysis) -> Table | None:
     """Return a line per task, search of a batch and variant, a column per kind of time, if any."""
     kinds = [kind for kind in get_args(TimeKind) if any(row.kind == kind for row in analysis.times)]
     if not kinds:
@@ -208,7 +208,7 @@ def times_grid(analysis: Analysis) -> Grid | None:
         "Times: p50 / p90 / p99, ms, medians over forks; no p90 under 10 requests, no p99 under 100; "
         "took is the engine's own clock"
     )
-    return Grid.of(
+    return Table.of(
         title,
         (OPERATION, VARIANT, *kinds),
         (
@@ -229,7 +229,7 @@ def _details_cell(row: TimeRow | None) -> str:
     return " / ".join(figure(value) for value in (row.p50_ms, row.p90_ms, row.p99_ms) if value is not None)
 
 
-def further_grids(analysis: Analysis, *, details: bool) -> list[Grid]:
+def further_grids(analysis: Analysis, *, details: bool) -> list[Table]:
     """Return tables with something to say: order effects first, which are results, too.
 
     `details` adds all kinds of times, and what the driver itself did.
@@ -247,7 +247,7 @@ def further_grids(analysis: Analysis, *, details: bool) -> list[Grid]:
     return [grid for grid in grids if grid is not None]
 
 
-def precision_grids(analysis: Analysis) -> list[Grid]:
+def precision_grids(analysis: Analysis) -> list[Table]:
     """Return detectable effects, what more precision costs, and the share of index builds in the spread."""
     grids = [precision_grid(analysis), units_grid(analysis)]
     return [grid for grid in grids if grid is not None]

@@ -6,8 +6,8 @@ from typing import TypeVar
 import msgspec
 
 from benchctl.errors import BenchctlError
-from benchctl.report.grid import ABOVE, OPERATION, Cell, Grid, worded
 from benchctl.report.numbers import NOT_AVAILABLE, counted, figure
+from benchctl.report.table import ABOVE, OPERATION, Cell, Table, worded
 from benchctl.results.evidence import (
     GC_DTYPES,
     GC_FILE,
@@ -175,7 +175,7 @@ Cells = Sequence[tuple[str, Callable[[Sequence[A]], str]]]
 """(what the column is called, its cell of one variant's forks)."""
 
 
-def evidence_grids(found: RunEvidence) -> list[Grid]:
+def evidence_grids(found: RunEvidence) -> list[Table]:
     """Return the tables of what was collected; kinds without anything have none."""
     grids = []
     if any(task.jit for task in found.tasks):
@@ -205,7 +205,7 @@ def evidence_lines(found: RunEvidence) -> list[str]:
 
 def _grid(
     found: RunEvidence, title: str, cells: Cells[A], of: Callable[[TaskEvidence], Mapping[str, Sequence[A]]]
-) -> Grid:
+) -> Table:
     headers = [
         f"{name} {variant}" if len(found.variants) > 1 else name
         for name, _ in cells
@@ -222,7 +222,7 @@ def _grid(
         )
         for task in found.tasks
     )
-    return Grid.of(title, (OPERATION, *headers), lines)
+    return Table.of(title, (OPERATION, *headers), lines)
 
 
 def _name(task: TaskEvidence, found: RunEvidence) -> str:
@@ -327,7 +327,7 @@ def _causes(task: TaskEvidence) -> list[str]:
     return sorted(total_ms, key=lambda cause: -total_ms[cause])
 
 
-def _cause_grid(found: RunEvidence) -> Grid:
+def _cause_grid(found: RunEvidence) -> Table:
     headers = [
         f"{name} {variant}" if len(found.variants) > 1 else name
         for name in ("Pauses", "ms")
@@ -335,7 +335,7 @@ def _cause_grid(found: RunEvidence) -> Grid:
     ]
     lines = tuple(line for task in found.tasks for line in _cause_lines(task, found))
     title = "gc: pauses of the collector by cause, in the JVM's words"
-    return Grid.of(title, (OPERATION, worded("Cause"), *headers), lines)
+    return Table.of(title, (OPERATION, worded("Cause"), *headers), lines)
 
 
 def _cause_lines(task: TaskEvidence, found: RunEvidence) -> Iterator[tuple[Cell | str, ...]]:

@@ -8,9 +8,9 @@ from statistics import fmean
 import msgspec
 
 from benchctl.report.curve import objective_text
-from benchctl.report.grid import escaped
 from benchctl.report.layout import collect_notes, comparison_text, metric_title
 from benchctl.report.numbers import counted, figure, mebibytes, megabytes, visible
+from benchctl.report.table import escaped
 from benchctl.report.tables import builds_legend
 from benchctl.results.figures import FIGURES, Calibration, ReadingCost
 from benchctl.results.foreign import TITLES, UNKNOWN

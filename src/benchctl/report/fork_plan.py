@@ -5,9 +5,9 @@ import io
 from collections.abc import Iterator
 
 from benchctl.report.formats import Format, planning_item
-from benchctl.report.grid import OPERATION, VARIANT, Grid, grid_table, worded
 from benchctl.report.layout import Command
 from benchctl.report.numbers import duration, json_text, percent
+from benchctl.report.table import OPERATION, VARIANT, Table, grid_table, worded
 from benchctl.report.tables import WIDE, render_page
 from benchctl.stats.forecast import Forecast
 from benchctl.stats.metrics import metric_of
@@ -40,14 +40,14 @@ def render_fork_plan(found: ForkPlan, output_format: Format = "text", *, width: 
     return render_page(plan_grids(found), plan_lines(found), width)
 
 
-def plan_grids(found: ForkPlan) -> list[Grid]:
+def plan_grids(found: ForkPlan) -> list[Table]:
     """Return what every comparison takes, or what it would take at assumed CVs when nothing is known."""
     unit = "Pairs" if found.paired else "Forks a side"
     size = f"{unit} for {found.effect_percent:g} % ({found.power_percent:g} % power; a range that holds 80 %)"
     if not found.requirements:
         title = f"{size} at CVs that are ASSUMED, not measured"
         assumed = ((percent(one.cv_percent), *_need(one)) for one in found.assumed)
-        return [Grid.of(title, ("Assumed CV", unit, _TIME), assumed).without_empty(_TIME)]
+        return [Table.of(title, ("Assumed CV", unit, _TIME), assumed).without_empty(_TIME)]
     title = f"{size}, from {found.earlier_forks} earlier forks on this machine"
     challenge = worded("Challenge")
     cv = "CV of ratios" if found.paired else "CV of forks"
@@ -55,7 +55,7 @@ def plan_grids(found: ForkPlan) -> list[Grid]:
     lines = [_line(one) for one in found.requirements]
     if found.hardest is not None and len(lines) > 1:
         lines.append(("", "all of them", "", "", "", *_need(found.hardest.need)))
-    grid = Grid.of(title, columns, lines).without_empty(_TIME)
+    grid = Table.of(title, columns, lines).without_empty(_TIME)
     who = [one.prospect for one in found.requirements]
     if len({one.schedule for one in who}) == 1:
         grid = grid.without(challenge.title)

@@ -11,11 +11,11 @@ import msgspec
 from benchctl.errors import UsageError
 from benchctl.report.curve import curve_grids, curve_plot
 from benchctl.report.details import further_grids
-from benchctl.report.grid import Grid, escaped, grid_table, note_lists
 from benchctl.report.layout import Command, collect_notes, comparison_text, headline, metric_title
 from benchctl.report.numbers import json_text, visible
 from benchctl.report.planning import planning_lines
 from benchctl.report.sweep import all_results, verdict
+from benchctl.report.table import Table, escaped, grid_table, note_lists
 from benchctl.report.tables import WIDE, legend, render_text
 from benchctl.results.model import EngineFacts, Environment, Imported, IndexFacts, RunRecord, RunStatus
 from benchctl.results.plan import CorpusSpec, Plan, VariantSpec
@@ -243,7 +243,7 @@ def step_summary(analysis: Analysis, gate: GateResult | None = None) -> str:
         parts.append(f"**Gate: {escaped(gate.text)}**\n{reasons}")
     parts.append(f"**Verdict:** {escaped(verdict(analysis))}")
     parts += [
-        grid_table(result) if isinstance(result, Grid) else escaped(result)
+        grid_table(result) if isinstance(result, Table) else escaped(result)
         for result in all_results(analysis, notes)
     ]
     parts += ["<details><summary>How to read it, and doubts</summary>", escaped(" ".join(legend(analysis)))]

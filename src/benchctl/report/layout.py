@@ -9,20 +9,6 @@ from typing import NamedTuple, get_args
 import msgspec
 
 from benchctl.quantities import COUNT
-from benchctl.report.grid import (
-    ABOVE,
-    INTERVAL,
-    NOTES,
-    OPERATION,
-    VARIANT,
-    VERDICT,
-    Cell,
-    Column,
-    Grid,
-    bounds,
-    judged,
-    worded,
-)
 from benchctl.report.numbers import (
     NOT_AVAILABLE,
     counted,
@@ -32,6 +18,20 @@ from benchctl.report.numbers import (
     percent,
     signed_figure,
     signed_percent,
+)
+from benchctl.report.table import (
+    ABOVE,
+    INTERVAL,
+    NOTES,
+    OPERATION,
+    VARIANT,
+    VERDICT,
+    Cell,
+    Column,
+    Table,
+    bounds,
+    judged,
+    worded,
 )
 from benchctl.results.model import FORKS_FOR_VERDICT
 from benchctl.stats.analysis import Analysis, Figures, Row, Section, quotable, weaknesses
@@ -85,7 +85,7 @@ class Command(msgspec.Struct, frozen=True):
     line: str
 
 
-def result_grids(analysis: Analysis, notes: Notes) -> list[Grid]:
+def result_grids(analysis: Analysis, notes: Notes) -> list[Table]:
     """Return a grid per challenge and metric, in the order of the challenges, then one of index builds."""
     tasks = (*analysis.task_rows, *analysis.beside)
     grids = [
@@ -111,7 +111,7 @@ def result_grids(analysis: Analysis, notes: Notes) -> list[Grid]:
     return grids
 
 
-def precision_grid(analysis: Analysis) -> Grid | None:
+def precision_grid(analysis: Analysis) -> Table | None:
     """Return what the run could detect, and the forks and minutes to detect a smaller difference.
 
     None if that says nothing: for one variant, or with one fork of each.
@@ -149,7 +149,7 @@ def precision_grid(analysis: Analysis) -> Grid | None:
         title += "; minutes to go until open rows have a verdict: the middle, and a range that holds 80 %"
     if any(_shrunk(one) for _, one in pairs):
         title += "; what a verdict that ended the run says of the size, drawn towards 0 by the test's prior"
-    grid = Grid.of(title, columns, lines).without_empty("To go", "Shrunk %")
+    grid = Table.of(title, columns, lines).without_empty("To go", "Shrunk %")
     grid = grid if analysis.costs else grid.without("Forks", "Minutes")
     return grid if len(analysis.variants) > _TWO else grid.without("Variant")
 
@@ -242,7 +242,7 @@ def _by_unit(rows: Sequence[Row]) -> list[list[Row]]:
     return list(grouped.values())
 
 
-def _result_grid(analysis: Analysis, title: str, rows: Sequence[Row], notes: Notes) -> Grid:
+def _result_grid(analysis: Analysis, title: str, rows: Sequence[Row], notes: Notes) -> Table:
     variants = analysis.variants
     of_builds = rows[0].level == "build"
     in_unit = any(one.compared_as == "difference" for row in rows for one in row.comparisons)
@@ -252,7 +252,7 @@ def _result_grid(analysis: Analysis, title: str, rows: Sequence[Row], notes: Not
     columns: tuple[Column | str, ...]
     if len(variants) == 1:
         columns = (head, variants[0], f"CV of {'builds' if of_builds else 'forks'}", NOTES)
-        grid = Grid.of(
+        grid = Table.of(
             title,
             columns,
             (
@@ -264,10 +264,12 @@ def _result_grid(analysis: Analysis, title: str, rows: Sequence[Row], notes: Not
         return grid.without_empty(columns[2], NOTES.title)
     if len(variants) == _TWO:
         columns = (head, *variants, *tested)
-        return Grid.of(title, columns, (_side_by_side(row, notes) for row in rows)).without_empty(NOTES.title)
+        return Table.of(title, columns, (_side_by_side(row, notes) for row in rows)).without_empty(
+            NOTES.title
+        )
     columns = (head, VARIANT, "Value", *tested)
     lines = (line for row in rows for line in _one_below_the_other(row, notes))
-    return Grid.of(title, columns, lines).without_empty(NOTES.title)
+    return Table.of(title, columns, lines).without_empty(NOTES.title)
 
 
 def _side_by_side(row: Row, notes: Notes) -> tuple[Cell | str, ...]:

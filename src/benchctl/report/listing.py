@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 from itertools import zip_longest
 
-from benchctl.report.grid import Grid, table, worded
 from benchctl.report.numbers import visible
+from benchctl.report.table import Table, table, worded
 
 _RULE = "─"
 _GAP = "  "
@@ -136,7 +136,7 @@ def _html(listing: Listing) -> Iterator[str]:
         one if place in listing.numeric else worded(one)
         for place, one in enumerate(map(visible, listing.columns))
     )
-    yield render_tables(listing.title, [Grid.of(listing.title, columns, rows)])
+    yield render_tables(listing.title, [Table.of(listing.title, columns, rows)])
 
 
 def _csv(listing: Listing) -> Iterator[str]:

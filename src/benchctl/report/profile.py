@@ -31,9 +31,9 @@ from benchctl.jvm.profile import (
     without_lines,
 )
 from benchctl.nearest import suggestion
-from benchctl.report.grid import Grid, worded
 from benchctl.report.html.parts import embedded, templates, text_of
 from benchctl.report.numbers import counted
+from benchctl.report.table import Table, worded
 from benchctl.results.model import RunRecord
 from benchctl.results.plan import Place, Plan, task_named
 from benchctl.results.reading import UnknownTimesError
@@ -513,7 +513,7 @@ def flame_page(run: str, sides: Sequence[Side], form: Form) -> str:
     return render_flame(title, [f"Run {run}", *lines, how], flame_data(names, stacks))
 
 
-def profile_grids(folder: RunFolder, record: RunRecord) -> list[Grid]:
+def profile_grids(folder: RunFolder, record: RunRecord) -> list[Table]:
     """Return a short table for each variant of a run that has profiles, for its pages; none without any.
 
     Raises:
@@ -575,7 +575,7 @@ def _neutral(sides: Sequence[Side]) -> list[list[Counted]]:
     return [[engine_neutral(fork) for fork in side.forks] for side in sides]
 
 
-def _grid(side: Side, when: str) -> Grid:
+def _grid(side: Side, when: str) -> Table:
     shown = shares(side.forks)[:SECTION_LINES]
     heading = side.heading
     title = (
@@ -585,4 +585,4 @@ def _grid(side: Side, when: str) -> Grid:
     if heading.shortage:
         title = f"{title}. {heading.shortage}"
     lines = ((frame_words(one.stack[0]), f"{100 * one.share:.2f}", f"{one.samples}") for one in shown)
-    return Grid.of(title, (worded("Method"), "%", "Samples"), lines)
+    return Table.of(title, (worded("Method"), "%", "Samples"), lines)

@@ -9,7 +9,6 @@ import msgspec
 from rich.text import Text
 
 from benchctl.report.curve import PLOT_LINES, curve_plot, rate_lines
-from benchctl.report.grid import Cell, judged
 from benchctl.report.layout import (
     bound_mark,
     change_cells,
@@ -32,6 +31,7 @@ from benchctl.report.numbers import (
 )
 from benchctl.report.planning import next_command
 from benchctl.report.sweep import sweep_answer, sweep_grids, verdict
+from benchctl.report.table import Cell, judged
 from benchctl.report.tables import VERDICT_STYLES, break_name, command_lines, paragraph, render_page
 from benchctl.results.plan import Plan
 from benchctl.stats.analysis import Analysis, Figures, Row

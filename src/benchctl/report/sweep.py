@@ -6,19 +6,6 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 from benchctl.report.curve import redline_answer
-from benchctl.report.grid import (
-    ABOVE,
-    INTERVAL,
-    NOTES,
-    VARIANT,
-    VERDICT,
-    Cell,
-    Column,
-    Grid,
-    judged,
-    named,
-    worded,
-)
 from benchctl.report.layout import (
     Notes,
     better,
@@ -36,6 +23,19 @@ from benchctl.report.numbers import (
     p_value,
     signed_figure,
     signed_percent,
+)
+from benchctl.report.table import (
+    ABOVE,
+    INTERVAL,
+    NOTES,
+    VARIANT,
+    VERDICT,
+    Cell,
+    Column,
+    Table,
+    judged,
+    named,
+    worded,
 )
 from benchctl.stats.analysis import Analysis
 from benchctl.stats.caveat import WITHOUT_VERDICT, Caveat
@@ -197,7 +197,7 @@ def _counted(curves: Sequence[SweepCurve]) -> Iterator[str]:
         yield "One variant: how its figures change along the axis."
 
 
-def all_results(analysis: Analysis, notes: Notes) -> Iterator[Grid | str]:
+def all_results(analysis: Analysis, notes: Notes) -> Iterator[Table | str]:
     """Return the tables of each curve and their sum, then the tasks that are points of none."""
     for curve in analysis.curves:
         points, *others = sweep_grids(curve, notes)
@@ -207,7 +207,7 @@ def all_results(analysis: Analysis, notes: Notes) -> Iterator[Grid | str]:
     yield from result_grids(analysis, notes)
 
 
-def sweep_grids(curve: SweepCurve, notes: Notes | None = None) -> list[Grid]:
+def sweep_grids(curve: SweepCurve, notes: Notes | None = None) -> list[Table]:
     """Return all points; then growth, where there is any.
 
     `notes` are those that the doubts about comparisons are numbered by; without, there is no such column.
@@ -215,7 +215,7 @@ def sweep_grids(curve: SweepCurve, notes: Notes | None = None) -> list[Grid]:
     return [grid for grid in (_points(curve, notes), _growth(curve)) if grid.lines]
 
 
-def _points(curve: SweepCurve, notes: Notes | None) -> Grid:
+def _points(curve: SweepCurve, notes: Notes | None) -> Table:
     known = metric_of(curve.metric)
     title = f"{sweep_title(curve)}, {curve.unit} ({better(known)}; mean, its 95 % interval)"
     head = named(curve.axis.name)
@@ -249,7 +249,7 @@ def _points(curve: SweepCurve, notes: Notes | None) -> Grid:
             for place, label in enumerate(curve.axis.labels)
             for line in _stacked(curve, place, label, notes)
         ]
-    grid = Grid.of(title, columns, lines).without_empty(NOTES.title).without_empty("Remarks")
+    grid = Table.of(title, columns, lines).without_empty(NOTES.title).without_empty("Remarks")
     same = len({count for line in curve.lines for count in line.forks}) == 1
     return grid.without("Forks") if same else grid
 
@@ -320,7 +320,7 @@ def _stacked(
         )
 
 
-def _growth(curve: SweepCurve) -> Grid:
+def _growth(curve: SweepCurve) -> Table:
     axis = curve.axis.name
     fitted = [
         (line.variant, line.growth, _doubt(curve, line.growth, place), False)
@@ -337,7 +337,7 @@ def _growth(curve: SweepCurve) -> Grid:
         if law.steps
         for line in _law_lines(name, law, doubt, signed=signed)
     ]
-    return Grid.of(f"{sweep_title(curve)}: growth, b of {axis}^b", columns, lines)
+    return Table.of(f"{sweep_title(curve)}: growth, b of {axis}^b", columns, lines)
 
 
 def _law_lines(name: str, law: PowerLaw, doubt: str, *, signed: bool) -> Iterator[tuple[Cell | str, ...]]:

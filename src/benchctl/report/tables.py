@@ -9,12 +9,11 @@ from typing import Literal
 
 from rich import box
 from rich.console import Console, Group, RenderableType
-from rich.table import Table
+from rich.table import Table as RichTable
 from rich.text import Text
 
 from benchctl.report.curve import curve_grids, curve_plot
 from benchctl.report.details import further_grids, precision_grids
-from benchctl.report.grid import Cell, Column, Grid
 from benchctl.report.layout import (
     Command,
     Notes,
@@ -25,6 +24,7 @@ from benchctl.report.layout import (
 from benchctl.report.numbers import visible
 from benchctl.report.planning import planning_lines
 from benchctl.report.sweep import all_results, verdict
+from benchctl.report.table import Cell, Column, Table
 from benchctl.results.plan import Plan
 from benchctl.stats.analysis import Analysis
 from benchctl.stats.caveat import Replicate
@@ -58,7 +58,7 @@ def render_text(
 
 
 def render_page(
-    grids: Iterable[Grid],
+    grids: Iterable[Table],
     sentences: Iterable[str | Command],
     width: int = WIDE,
     *,
@@ -200,14 +200,14 @@ def break_name(name: str, width: int) -> str:
     return "\n".join(lines)
 
 
-def _table(grid: Grid, width: int) -> Table:
+def _table(grid: Table, width: int) -> RichTable:
     """Narrow tables have thinner gaps, and names and intervals on two lines; no column is left out."""
     narrow = width < WIDE
     # Breaks of our own keep words whole where the library would fold the widest columns anywhere.
     columns = zip(grid.titles, *grid.texts, strict=True)
     unbroken = sum(max(len(text) for text in column) + 2 for column in columns)
     broken = narrow or unbroken > width
-    table = Table(
+    table = RichTable(
         box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 0) if narrow else (0, 1, 0, 0)
     )
     for column in grid.columns:

@@ -44,8 +44,8 @@ from benchctl.home import Home, resolve_home
 from benchctl.plugin.code import Consent
 from benchctl.quantities import DURATION
 from benchctl.report.formats import step_summary
-from benchctl.report.grid import escaped
 from benchctl.report.numbers import counted, duration
+from benchctl.report.table import escaped
 from benchctl.results.figures import FIGURES
 from benchctl.results.plan import Plan, VariantSpec
 from benchctl.results.select import Archive, choose_sides

@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 
 from benchctl.report.formats import planning_item
-from benchctl.report.grid import INTERVAL, Cell, Grid, bounds, grid_table, worded
 from benchctl.report.numbers import (
     counted,
     duration,
@@ -12,6 +11,7 @@ from benchctl.report.numbers import (
     percent,
     signed_percent,
 )
+from benchctl.report.table import INTERVAL, Cell, Table, bounds, grid_table, worded
 from benchctl.report.tables import WIDE, render_page
 from benchctl.revisions.search import (
     ALPHA,
@@ -62,7 +62,7 @@ def render_bisection(record: Bisection, output_format: str = "text", *, width: i
     if output_format == "json":
         return json_text(record)
     title = f"{record.task}: {metric_of(record.metric).title}, point against the other, pairs of forks"
-    grid = Grid.of(title, _COLUMNS, (_line(record, *numbered) for numbered in enumerate(record.answers, 1)))
+    grid = Table.of(title, _COLUMNS, (_line(record, *numbered) for numbered in enumerate(record.answers, 1)))
     lines = [*_conclusion(record), *_below(record)]
     if output_format == "markdown":
         return f"{grid_table(grid)}\n\n" + "".join(f"- {planning_item(line)}\n" for line in lines)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from benchctl.report.charts import Frame
 from benchctl.report.charts.panels import Panel, heading, spans, stacked, time_axis
-from benchctl.report.grid import Grid
+from benchctl.report.table import Table
 
 
 @settings(deadline=None, max_examples=30)
@@ -53,7 +53,7 @@ def test_spans_are_one_number_where_there_is_one():
 
 def test_a_frame_says_what_all_charts_of_a_task_say():
     frame = Frame("0-1-range", "range", ("es", "os"), "Not drawn: os, fork 1.")
-    chart = frame.chart("course", "Course", ["One.", "", "Two."], (), None, Grid("t", (), ()))
+    chart = frame.chart("course", "Course", ["One.", "", "Two."], (), None, Table("t", (), ()))
     assert (chart.key, chart.group) == ("course-0-1-range", "range")
     assert chart.about == "One. Two. Not drawn: os, fork 1."
     assert frame.position("os") == 1

@@ -11,10 +11,10 @@ import pytest
 
 from benchctl.report.charts import Chart
 from benchctl.report.charts.panels import plot_layout
-from benchctl.report.grid import Grid, named
 from benchctl.report.html.page import Entry, comparison_subject, render_index, render_page, run_subject
 from benchctl.report.layout import Command
 from benchctl.report.numbers import visible
+from benchctl.report.table import Table, named
 from benchctl.results.figures import TaskSummary
 from benchctl.results.model import Imported, RunRecord
 from benchctl.stats.analyse import analyse_run
@@ -176,7 +176,7 @@ def test_names_from_outside_are_text_wherever_they_stand(build: Callable[..., Ru
     )
     chart = Chart(
         HOSTILE, HOSTILE, HOSTILE, HOSTILE, (go.Scatter(name=HOSTILE),), plot_layout(HOSTILE, HOSTILE),
-        Grid.of(HOSTILE, (named(HOSTILE), HOSTILE), ((HOSTILE, HOSTILE),)),
+        Table.of(HOSTILE, (named(HOSTILE), HOSTILE), ((HOSTILE, HOSTILE),)),
     )  # fmt: skip
     subject = run_subject(record, analyse_run(record), charts=(chart,), commands=(Command(HOSTILE, HOSTILE),))
     subject = msgspec.structs.replace(subject, origins=(HOSTILE,), without_samples=(HOSTILE,))

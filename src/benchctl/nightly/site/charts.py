@@ -14,9 +14,9 @@ from benchctl.nightly.site.history import History, SuitePages
 from benchctl.nightly.text import alarm_sentence, change_text, effect_text, metric_title, moment
 from benchctl.nightly.text import marks as night_marks
 from benchctl.report.charts import tint, variant_style
-from benchctl.report.grid import Grid, worded
 from benchctl.report.html.parts import Figure, anchor, embedded
 from benchctl.report.numbers import counted, figure, signed_percent
+from benchctl.report.table import Table, worded
 
 # What is marked in the history of a task: alarms, change points, annotations, and what changed by itself.
 
@@ -149,7 +149,7 @@ def metric_figure(
         about=about,
         json=embedded(data),
         height_px=_HEIGHT_PX,
-        table=Grid.of(
+        table=Table.of(
             f"{metric_title(metric)}, {first.unit}: the last {counted(_TABLE_NIGHTS, 'night')}",
             (
                 worded("Night"),

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import msgspec
 
-from benchctl.report.grid import Grid
+from benchctl.report.table import Table
 
 OVERVIEW = "overview"
 """The group of charts that are about the whole run."""
@@ -33,7 +33,7 @@ class Chart(msgspec.Struct, frozen=True):
     """Traces of `plotly.graph_objects`."""
     layout: Any
     """A `plotly.graph_objects.Layout`; the page adds what all plots have in common."""
-    table: Grid | None = None
+    table: Table | None = None
     """The same values as text; None where a table of the page has them already."""
 
     @property
@@ -61,7 +61,7 @@ class Frame(msgspec.Struct, frozen=True):
         return self.variants.index(label)
 
     def chart(
-        self, kind: str, title: str, about: Sequence[str], data: Sequence[Any], layout: Any, table: Grid
+        self, kind: str, title: str, about: Sequence[str], data: Sequence[Any], layout: Any, table: Table
     ) -> Chart:
         """Return a chart of this task, of a `kind` that no other of its charts has.
 

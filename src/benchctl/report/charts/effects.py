@@ -10,9 +10,9 @@ import plotly.graph_objects as go
 from benchctl.report.charts import LEAST_POINTS, OVERVIEW, Chart, tint, variant_style
 from benchctl.report.charts.panels import GUIDE, plain, plot_layout, shaded, time_axis, upright
 from benchctl.report.curve import load_axis, load_title, objective_text
-from benchctl.report.grid import INTERVAL, OPERATION, VARIANT, Column, Grid, bounds, worded
 from benchctl.report.layout import better, metric_title, verdict_cell
 from benchctl.report.numbers import NOT_AVAILABLE, figure, interval, p_value, signed_percent
+from benchctl.report.table import INTERVAL, OPERATION, VARIANT, Column, Table, bounds, worded
 from benchctl.results.figures import load_suffix
 from benchctl.stats.analysis import Analysis, Figures, Row
 from benchctl.stats.compare import Comparison, own_interval
@@ -168,7 +168,7 @@ def _hover(one: Comparison) -> str:
     return f"{plain(one.contender)}: {numbers}<br>p {p_value(one.p_adjusted)}, {verdict_cell(one).text}"
 
 
-def _table(analysis: Analysis, marks: Sequence[_Mark], title: str) -> Grid:
+def _table(analysis: Analysis, marks: Sequence[_Mark], title: str) -> Table:
     lines = (
         (
             analysis.where(mark.row),
@@ -181,7 +181,7 @@ def _table(analysis: Analysis, marks: Sequence[_Mark], title: str) -> Grid:
         for mark in marks
     )
     columns = (OPERATION, VARIANT, "Diff %", INTERVAL, "p", Column("Verdict of the variant", "verdict"))
-    return Grid.of(f"Effects against {analysis.variants[0]}: {title}", columns, lines)
+    return Table.of(f"Effects against {analysis.variants[0]}: {title}", columns, lines)
 
 
 def _log(effect_percent: float | None) -> float:
@@ -318,7 +318,7 @@ def _own_interval(row: Row, side: Figures) -> tuple[float, float] | None:
     )
 
 
-def _fork_table(row: Row) -> Grid:
+def _fork_table(row: Row) -> Table:
     """A line a variant, a column for the mean and one for every fork."""
     lines = (
         (
@@ -334,7 +334,7 @@ def _fork_table(row: Row) -> Grid:
         for side in row.figures
     )
     columns = (VARIANT, "Mean", "95 % interval of it", worded("Forks by number"))
-    return Grid.of(f"{row.label}: {metric_title(row)} of every fork, {row.unit}", columns, lines)
+    return Table.of(f"{row.label}: {metric_title(row)} of every fork, {row.unit}", columns, lines)
 
 
 def redline_charts(found: RedlineCurves | None) -> list[Chart]:

@@ -9,7 +9,7 @@ import plotly.graph_objects as go
 from benchctl.errors import BenchctlError
 from benchctl.report.charts import Chart, Frame, tint, variant_style
 from benchctl.report.charts.panels import Panel, axis_name, milliseconds, plain, shaded, stacked, time_axis
-from benchctl.report.grid import Grid, worded
+from benchctl.report.table import Table, worded
 from benchctl.results.evidence import JIT_DTYPES, JIT_FILE, fork_evidence
 from benchctl.results.model import ForkRecord, RunRecord
 from benchctl.results.plan import Place
@@ -98,7 +98,7 @@ def _about(courses: Sequence[JitCourse]) -> list[str]:
     return parts
 
 
-def _table(courses: Sequence[JitCourse]) -> Grid:
+def _table(courses: Sequence[JitCourse]) -> Table:
     lines = (
         (
             fork_name(course.label, course.block),
@@ -107,7 +107,7 @@ def _table(courses: Sequence[JitCourse]) -> Grid:
         for course in courses
     )
     columns = (worded("Fork"), "C1", "C2", "Deopts")
-    return Grid.of("Events of the JIT compilers, warm-up included", columns, lines)
+    return Table.of("Events of the JIT compilers, warm-up included", columns, lines)
 
 
 def evidence_charts(folder: RunFolder, record: RunRecord, analysis: Analysis) -> list[Chart]:

@@ -30,8 +30,8 @@ from benchctl.report.charts.panels import (
     time_axis,
     upright,
 )
-from benchctl.report.grid import VARIANT, Grid, worded
 from benchctl.report.numbers import NOT_AVAILABLE, figure
+from benchctl.report.table import VARIANT, Table, worded
 from benchctl.results.figures import Course
 from benchctl.stats.analysis import Analysis
 from benchctl.stats.arrays import Floats, Integers
@@ -227,7 +227,7 @@ def _about(lines: Sequence[CourseLine], found: Mapping[str, _Forks]) -> list[str
     return parts
 
 
-def _table(found: Mapping[str, _Forks]) -> Grid:
+def _table(found: Mapping[str, _Forks]) -> Table:
     columns = (
         worded("Fork"),
         "Warm-up",
@@ -253,7 +253,7 @@ def _table(found: Mapping[str, _Forks]) -> Grid:
         for forks in found.values()
         for fork, line in forks
     )
-    return Grid.of("Course of service time", columns, lines)
+    return Table.of("Course of service time", columns, lines)
 
 
 def _thirds(line: CourseLine) -> tuple[str, str]:
@@ -409,7 +409,7 @@ def _flow_about(forks: Sequence[ForkShape], cell_s: float, *, telemetry: bool) -
     return parts
 
 
-def _flow_table(found: _ByVariant) -> Grid:
+def _flow_table(found: _ByVariant) -> Table:
     columns = (
         worded("Fork"), "Warm-up, s", "Measured, s", "Requests", "Node CPU, %", "Driver CPU, %",
         "GC pauses", "GC, ms", "Longest, ms", worded("Longest pause"),
@@ -425,7 +425,7 @@ def _flow_table(found: _ByVariant) -> Grid:
         for forks in found.values()
         for fork in forks
     )
-    return Grid.of("Throughput over time and telemetry, warm-up included", columns, lines)
+    return Table.of("Throughput over time and telemetry, warm-up included", columns, lines)
 
 
 def _usage_cells(usage: Usage | None) -> tuple[str, ...]:
@@ -597,7 +597,7 @@ def _carried(requests: int, odd: float) -> bool:
     return bool(carries(requests)[np.searchsorted(ODDS, odd)])
 
 
-def _distribution_table(found: Mapping[str, _DistributionForks], kind: str) -> Grid:
+def _distribution_table(found: Mapping[str, _DistributionForks], kind: str) -> Table:
     places = np.searchsorted(ODDS, _MARKED)
     lines = []
     for label, forks in found.items():
@@ -607,7 +607,7 @@ def _distribution_table(found: Mapping[str, _DistributionForks], kind: str) -> G
         if len(forks) > 1:
             middle = np.median([one.curve_ns[places] for _, one in forks], axis=0) / _NS_PER_MS
             lines.append((f"{label}, median", "", *(figure(value) for value in middle.tolist())))
-    return Grid.of(f"Quantiles of {kind}, ms", (worded("Fork"), "Requests", *_NAMES), lines)
+    return Table.of(f"Quantiles of {kind}, ms", (worded("Fork"), "Requests", *_NAMES), lines)
 
 
 def box_chart(shapes: TaskShapes, frame: Frame) -> Chart | None:
@@ -694,14 +694,14 @@ def _apart(found: Sequence[HitBoxes]) -> list[str]:
     return parts
 
 
-def _boxes_table(found: dict[str, HitBoxes]) -> Grid:
+def _boxes_table(found: dict[str, HitBoxes]) -> Table:
     columns = (VARIANT, worded("Hits"), "Requests", "Least", "p25", "Median", "p75", "p95")
     lines = (
         (label, box.hits, f"{box.requests:,}", *_figures(box))
         for label, one in found.items()
         for box in one.boxes
     )
-    return Grid.of("Service time by hits, ms, requests of all forks", columns, lines)
+    return Table.of("Service time by hits, ms, requests of all forks", columns, lines)
 
 
 def _figures(box: Box) -> tuple[str, ...]:

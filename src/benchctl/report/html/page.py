@@ -20,7 +20,6 @@ from benchctl.report.command_line import command
 from benchctl.report.curve import curve_grids
 from benchctl.report.details import further_grids, order_grids
 from benchctl.report.facts import fact_sections
-from benchctl.report.grid import OPERATION, Grid, worded
 from benchctl.report.html.parts import (
     FOLDER,
     PLOTLY,
@@ -40,6 +39,7 @@ from benchctl.report.numbers import counted
 from benchctl.report.planning import command_for_one_run, planning_lines
 from benchctl.report.profile import profile_grids
 from benchctl.report.sweep import all_results, verdict
+from benchctl.report.table import OPERATION, Table, worded
 from benchctl.report.tables import legend
 from benchctl.results.alignment import JoinedRuns
 from benchctl.results.model import RunRecord
@@ -65,7 +65,7 @@ class Subject(msgspec.Struct, frozen=True):
     charts: tuple[Chart, ...] = ()  # of samples; those of effects and forks are made from the analysis
     without_samples: tuple[str, ...] = ()  # why charts are missing, in words; empty when none is
     commands: tuple[Command, ...] = ()
-    profiles: tuple[Grid, ...] = ()
+    profiles: tuple[Table, ...] = ()
 
 
 def run_subject(
@@ -75,7 +75,7 @@ def run_subject(
     charts: tuple[Chart, ...] = (),
     without_samples: tuple[str, ...] = (),
     commands: tuple[Command, ...] = (),
-    profiles: tuple[Grid, ...] = (),
+    profiles: tuple[Table, ...] = (),
 ) -> Subject:
     """Return the page of one run; `Subject` describes the arguments."""
     counts, word = (analysis.forks, "fork") if record.plan.schedules else (analysis.builds, "index build")
@@ -182,7 +182,7 @@ def render_page(subject: Subject, *, inline: bool = False, folder: str = FOLDER)
         subtitle=subject.subtitle,
         headline=headline(analysis),
         verdict=verdict(analysis).replace(" %", "\u00a0%").replace(", p ", ", p\u00a0"),
-        results=[*(one for one in all_results(analysis, notes) if isinstance(one, Grid)), *orders],
+        results=[*(one for one in all_results(analysis, notes) if isinstance(one, Table)), *orders],
         curves=curves,
         legend=legend(analysis),
         notes=[doubt.text for doubt in notes.numbered],
@@ -248,7 +248,7 @@ def _part(record: RunRecord) -> _Part:
     return _Part(record.id, sections)
 
 
-def _setting_grids(analysis: Analysis, plan: Plan | None) -> Iterable[Grid]:
+def _setting_grids(analysis: Analysis, plan: Plan | None) -> Iterable[Table]:
     """Yield what every task's node had run before it: part of what was measured."""
     if plan is None or plan.redline is not None:
         return
@@ -256,7 +256,7 @@ def _setting_grids(analysis: Analysis, plan: Plan | None) -> Iterable[Grid]:
     lines = (
         (analysis.where(rows[place]), describe_before(ran_before(plan, place))) for place in sorted(rows)
     )
-    yield Grid.of("What the same node had run before each operation", (OPERATION, worded("Ran")), lines)
+    yield Table.of("What the same node had run before each operation", (OPERATION, worded("Ran")), lines)
 
 
 _MARK = "benchctl"
@@ -285,12 +285,12 @@ def run_page(folder: RunFolder, record: RunRecord, analysis: Analysis, *, usual:
     )
 
 
-def _profiles(folder: RunFolder, record: RunRecord) -> tuple[Grid, ...]:
+def _profiles(folder: RunFolder, record: RunRecord) -> tuple[Table, ...]:
     """Profiles of its nodes, or why they cannot be read: that does not cost a reader the page."""
     try:
         return tuple(profile_grids(folder, record))
     except BenchctlError as err:
-        return (Grid.of("Profiles", (worded("Cannot be read"),), ((err.message,),)),)
+        return (Table.of("Profiles", (worded("Cannot be read"),), ((err.message,),)),)
 
 
 def comparison_page(

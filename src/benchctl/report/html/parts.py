@@ -17,9 +17,9 @@ from markupsafe import Markup, escape
 import benchctl
 from benchctl.errors import BenchctlError
 from benchctl.report.charts import Chart
-from benchctl.report.grid import Grid
 from benchctl.report.layout import Command
 from benchctl.report.numbers import visible
+from benchctl.report.table import Table
 
 FOLDER = "assets"
 STYLE, SCRIPT, PLOTLY = "style.css", "script.js", "plotly.min.js"
@@ -106,7 +106,7 @@ class Figure(msgspec.Struct, frozen=True):
     about: str
     json: Markup
     height_px: int
-    table: Grid | None
+    table: Table | None
     explained: bool = False  # a chart of the same title above it already says how to read it
 
 
@@ -204,7 +204,7 @@ def _shown(value: object) -> object:
     return visible(value) if isinstance(value, str) else value
 
 
-def render_tables(title: str, tables: Sequence[Grid], *, lines: Sequence[str | Command] = ()) -> str:
+def render_tables(title: str, tables: Sequence[Table], *, lines: Sequence[str | Command] = ()) -> str:
     """Write a page: tables one below the other, then sentences, then commands."""
     return (
         templates()

@@ -92,7 +92,7 @@ def bounds(
     return Cell(ends(low, high, shown))
 
 
-class Grid(msgspec.Struct, frozen=True):
+class Table(msgspec.Struct, frozen=True):
     """A table: the first column holds names; lines are tuples of cells, as long as the columns."""
 
     title: str
@@ -100,7 +100,9 @@ class Grid(msgspec.Struct, frozen=True):
     lines: tuple[tuple[Cell, ...], ...]
 
     @classmethod
-    def of(cls, title: str, columns: Iterable[Column | str], lines: Iterable[Iterable[Cell | str]]) -> "Grid":
+    def of(
+        cls, title: str, columns: Iterable[Column | str], lines: Iterable[Iterable[Cell | str]]
+    ) -> "Table":
         """Return a grid; a column given as text is one of figures, and a cell given as text says that."""
         return cls(
             title,
@@ -128,13 +130,13 @@ class Grid(msgspec.Struct, frozen=True):
         counts = (len(list(members)) for _, members in groupby(numbered))
         return tuple(span for count in counts for span in (count, *[0] * (count - 1)))
 
-    def without(self, *titles: str) -> "Grid":
+    def without(self, *titles: str) -> "Table":
         """Return the table without some of its columns."""
         # The first of that title: a variant may be called the same.
         gone = {self.titles.index(title) for title in titles if title in self.titles}
         return self._of([place for place in range(len(self.columns)) if place not in gone])
 
-    def without_empty(self, *titles: str) -> "Grid":
+    def without_empty(self, *titles: str) -> "Table":
         """Return the table without those of these columns that are empty."""
         return self.without(
             *(
@@ -144,9 +146,9 @@ class Grid(msgspec.Struct, frozen=True):
             )
         )
 
-    def _of(self, places: Sequence[int]) -> "Grid":
+    def _of(self, places: Sequence[int]) -> "Table":
         lines = tuple(tuple(line[place] for place in places) for line in self.lines)
-        return Grid(self.title, tuple(self.columns[place] for place in places), lines)
+        return Table(self.title, tuple(self.columns[place] for place in places), lines)
 
 
 def escaped(text: str) -> str:
@@ -164,7 +166,7 @@ def table(headers: Iterable[str], lines: Iterable[Iterable[str]], words: frozens
     return "\n".join("| " + " | ".join(row) + " |" for row in rows)
 
 
-def grid_table(grid: Grid) -> str:
+def grid_table(grid: Table) -> str:
     """Return a grid with its title as a heading."""
     left = frozenset(place for place, column in enumerate(grid.columns) if column.flush_left)
     return f"### {escaped(grid.title)}\n\n{table(grid.titles, grid.texts, left)}"
