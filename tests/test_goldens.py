@@ -38,7 +38,6 @@ from experiment_files import write as write_experiment
 from file_server import Served, serving_files
 from foreign_tracks import BOOKS, write_files
 from made_experiment import comparison, made_record
-from minimize.test_commands import finished
 from nightly.laboratory import SLOW_FLAG, World
 from races import race, task_of, write
 from redlines import make_point, redline_fork, redline_plan
@@ -46,6 +45,7 @@ from report.conftest import complete_record
 from report.test_formats_driver import CALIBRATION, driven
 from report.test_screen import cold
 from report.test_tables import difficult
+from search.commands.test_minimize import finished
 from sweeps import swept_record
 
 GOLDEN: Final = Path(__file__).parent / "golden"

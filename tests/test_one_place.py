@@ -75,7 +75,7 @@ from benchctl.cli.compare import compare_command
 from benchctl.cli.comparison import Measures
 from benchctl.cli.listing import metrics_listing
 from benchctl.errors import UsageError
-from benchctl.minimize.commands import minimize_command
+from benchctl.search.commands.minimize import minimize_command
 from benchctl.nightly.suite import load_suite
 from benchctl.report.formats import render
 from benchctl.cli.schema import schema

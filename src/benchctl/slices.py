@@ -3,7 +3,7 @@
 import importlib
 from typing import Any, Literal
 
-SLICES = ("experiment", "minimize", "nightly", "revisions")
+SLICES = ("experiment", "nightly", "search")
 
 Hook = Literal["continuation", "listing", "references", "schemas", "sql_view"]
 """What a slice may give in its `hooks.py`:

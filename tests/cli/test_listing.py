@@ -12,8 +12,8 @@ from benchctl.cli.listing import list_group
 from benchctl.cli.listing import places as places_of
 from benchctl.cli.streams import WITHOUT_TERMINAL_WIDTH
 from benchctl.errors import UsageError
-from benchctl.minimize.commands import minimize_command
 from benchctl.results.figures import FIGURES
+from benchctl.search.commands.minimize import minimize_command
 from benchctl.stats.metrics import figure_names, kept_metric_of
 from benchctl.track.load import load_track
 from foreign_tracks import BOOKS, write_files

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from benchctl.home import Home
-from benchctl.minimize.record import find_search
+from benchctl.search.record import find_search
 from integration.calls import Benchctl
 
 pytestmark = pytest.mark.timeout(600)

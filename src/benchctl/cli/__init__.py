@@ -30,17 +30,17 @@ _SECTIONS: Mapping[str, Mapping[str, LazyCommand]] = {
             "Measure what an experiment asks, and judge what it expects.",
         ),
         "ab": (
-            "benchctl.revisions.commands",
+            "benchctl.search.commands.bisect",
             "ab_command",
             "Build two commits, measure them, and gate a pull request.",
         ),
         "bisect": (
-            "benchctl.revisions.commands",
+            "benchctl.search.commands.bisect",
             "bisect_command",
             "Find the first commit, version or jar that differs.",
         ),
         "minimize": (
-            "benchctl.minimize.commands",
+            "benchctl.search.commands.minimize",
             "minimize_command",
             "Find the smallest schedule that still shows an effect.",
         ),

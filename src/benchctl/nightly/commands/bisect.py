@@ -18,9 +18,9 @@ from benchctl.nightly.measure import only_about, task_names
 from benchctl.nightly.model import Raised, alarms_of
 from benchctl.results.plan import Plan, VariantSpec
 from benchctl.results.store import RunStore
-from benchctl.revisions.commands import Bisected, BisectionOptions, bisection_options, conclude
-from benchctl.revisions.search import Point
 from benchctl.run.plan import reload_track
+from benchctl.search.bisection import Point
+from benchctl.search.commands.bisect import Bisected, BisectionOptions, bisection_options, conclude
 
 _WHOLE: Mapping[str, tuple[str, ...]] = {
     "version": ("engine", "version", "distribution"),

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchctl.revisions.search import (
+from benchctl.search.bisection import (
     Asked,
     Found,
     Question,

@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 
 from benchctl.errors import BenchctlError, ExitCode, UsageError
-from benchctl.minimize.candidates import Candidates, candidates_of
-from benchctl.minimize.conduct import SearchContext, conduct
-from benchctl.minimize.record import Effect, MinimizeFolder, MinimizeRecord, MinimizeSpec, find_search
 from benchctl.results.model import RunRecord
 from benchctl.results.plan import VariantSpec
 from benchctl.run.bench import SilentObserver
 from benchctl.run.questions import Job
+from benchctl.search.candidates import Candidates, candidates_of
+from benchctl.search.minimize import SearchContext, conduct
+from benchctl.search.record import Effect, MinimizeFolder, MinimizeRecord, MinimizeSpec, find_search
 from benchctl.track.load import load_track
 from benchctl.track.model import Challenge, Task
 from builders import CORPUS, ES, OS, make_fork, make_plan, make_record, make_summary

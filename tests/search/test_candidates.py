@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from benchctl.errors import UsageError
-from benchctl.minimize.candidates import Candidates, candidates_of, compares_variants, parse_effect
+from benchctl.search.candidates import Candidates, candidates_of, compares_variants, parse_effect
 from benchctl.track.load import load_challenge, load_track
 
 

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 import msgspec
 
-from benchctl.minimize.record import Decision, MinimizeRecord
 from benchctl.report.formats import planning_item
 from benchctl.report.layout import Command
 from benchctl.report.numbers import (
@@ -18,6 +17,7 @@ from benchctl.report.numbers import (
 )
 from benchctl.report.table import INTERVAL, Cell, Table, bounds, grid_table, worded
 from benchctl.report.tables import WIDE, render_page
+from benchctl.search.record import Decision, MinimizeRecord
 from benchctl.stats.metrics import metric_of
 from benchctl.track.schedule import challenge_text
 

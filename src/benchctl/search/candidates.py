@@ -11,8 +11,8 @@ from typing import Any
 import msgspec
 
 from benchctl.errors import UsageError
-from benchctl.minimize.record import Direction, Effect
 from benchctl.nearest import suggestion
+from benchctl.search.record import Direction, Effect
 from benchctl.stats.answers import Answer
 from benchctl.track.model import Challenge, Task, TrackOperation
 

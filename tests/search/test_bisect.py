@@ -11,11 +11,11 @@ import pytest
 from benchctl.errors import BenchctlError, ExitCode
 from benchctl.results.model import RunRecord
 from benchctl.results.plan import VariantSpec
-from benchctl.revisions.bisect import BisectContext, bisect
-from benchctl.revisions.report import open_matter, render_bisection
-from benchctl.revisions.search import Bisection, BisectionFolder, Point
 from benchctl.run.bench import SilentObserver
 from benchctl.run.questions import Job
+from benchctl.search.bisect import BisectContext, bisect
+from benchctl.search.bisect_report import open_matter, render_bisection
+from benchctl.search.bisection import Bisection, BisectionFolder, Point
 from benchctl.track.model import Challenge, Task
 from builders import ES, make_fork, make_plan, make_record, make_summary
 

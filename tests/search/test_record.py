@@ -7,7 +7,9 @@ import msgspec
 import pytest
 
 from benchctl.errors import BenchctlError
-from benchctl.minimize.record import (
+from benchctl.results.model import RunRecord
+from benchctl.run.questions import all_begun, failure
+from benchctl.search.record import (
     Decision,
     Effect,
     MinimizeSpec,
@@ -16,8 +18,6 @@ from benchctl.minimize.record import (
     signed,
     values_of,
 )
-from benchctl.results.model import RunRecord
-from benchctl.run.questions import all_begun, failure
 from benchctl.stats.metrics import SERVICE_TIME, THROUGHPUT
 from benchctl.track.model import Challenge, Task
 from builders import ES, OS, make_fork, make_plan, make_record, make_summary

@@ -100,7 +100,7 @@ def asked(source: Path, monkeypatch: pytest.MonkeyPatch) -> list[tuple[VariantSp
             found.append(job.plans[0].variants)
             raise BenchctlError("there are no nodes here")
 
-    monkeypatch.setattr("benchctl.revisions.commands.Nodes", lambda *_: Refusing())
+    monkeypatch.setattr("benchctl.search.commands.bisect.Nodes", lambda *_: Refusing())
     return found
 
 

@@ -13,7 +13,9 @@ from benchctl.errors import BenchctlError, ExitCode
 from benchctl.report.numbers import counted, duration, signed_percent
 from benchctl.results.model import RunRecord
 from benchctl.results.plan import Plan, VariantSpec
-from benchctl.revisions.search import (
+from benchctl.run.bench import Observer
+from benchctl.run.questions import Inquiry, Measurer, all_begun, ask, failure
+from benchctl.search.bisection import (
     ANSWERS,
     Answer,
     Bisection,
@@ -23,8 +25,6 @@ from benchctl.revisions.search import (
     answer_question,
     next_question,
 )
-from benchctl.run.bench import Observer
-from benchctl.run.questions import Inquiry, Measurer, all_begun, ask, failure
 from benchctl.stats.answers import Values
 from benchctl.stats.metrics import block_values, collect, metric_of, task_at
 

@@ -13,7 +13,7 @@ from benchctl.report.numbers import (
 )
 from benchctl.report.table import INTERVAL, Cell, Table, bounds, grid_table, worded
 from benchctl.report.tables import WIDE, render_page
-from benchctl.revisions.search import (
+from benchctl.search.bisection import (
     ALPHA,
     ANSWERS,
     Answer,

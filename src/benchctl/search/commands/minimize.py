@@ -35,17 +35,6 @@ from benchctl.cli.targets import endpoints_of
 from benchctl.disk import disk_errors
 from benchctl.errors import BenchctlError, ExitCode, UsageError
 from benchctl.home import Home, resolve_home
-from benchctl.minimize.candidates import Candidates, compares_variants, parse_effect
-from benchctl.minimize.conduct import (
-    SearchContext,
-    check_search,
-    conduct,
-    default_metric,
-    new_search,
-    start_forecast,
-)
-from benchctl.minimize.record import ALPHA, MinimizeFolder, MinimizeRecord, MinimizeSpec, find_search
-from benchctl.minimize.report import Ended, render_minimize
 from benchctl.plugin.code import Consent
 from benchctl.quantities import DURATION, PERCENT
 from benchctl.report.command_line import command
@@ -59,6 +48,17 @@ from benchctl.run.plan import RunSpec, plan_run, reload_track
 from benchctl.run.plugin import confirm_plugin
 from benchctl.run.prepare import check_host
 from benchctl.run.questions import Nodes
+from benchctl.search.candidates import Candidates, compares_variants, parse_effect
+from benchctl.search.minimize import (
+    SearchContext,
+    check_search,
+    conduct,
+    default_metric,
+    new_search,
+    start_forecast,
+)
+from benchctl.search.minimize_report import Ended, render_minimize
+from benchctl.search.record import ALPHA, MinimizeFolder, MinimizeRecord, MinimizeSpec, find_search
 from benchctl.stats.metrics import kept_keys, kept_metric_of, used_by
 from benchctl.track.model import Track
 from benchctl.track.schedule import challenge_text

@@ -9,7 +9,12 @@ from datetime import UTC, datetime
 import msgspec
 
 from benchctl.errors import BenchctlError, ExitCode, UsageError
-from benchctl.minimize.candidates import (
+from benchctl.report.numbers import counted, duration, percent, signed_percent
+from benchctl.results.model import RunRecord
+from benchctl.results.plan import Plan
+from benchctl.run.bench import Observer
+from benchctl.run.questions import Inquiry, Measurer, all_begun, ask, failure
+from benchctl.search.candidates import (
     Candidates,
     Subset,
     candidates_of,
@@ -17,7 +22,7 @@ from benchctl.minimize.candidates import (
     smallest,
     usual_questions,
 )
-from benchctl.minimize.record import (
+from benchctl.search.record import (
     Decision,
     MinimizeFolder,
     MinimizeRecord,
@@ -28,11 +33,6 @@ from benchctl.minimize.record import (
     signed,
     values_of,
 )
-from benchctl.report.numbers import counted, duration, percent, signed_percent
-from benchctl.results.model import RunRecord
-from benchctl.results.plan import Plan
-from benchctl.run.bench import Observer
-from benchctl.run.questions import Inquiry, Measurer, all_begun, ask, failure
 from benchctl.stats.answers import MIN_PAIRS, Answer, Values, answer
 from benchctl.stats.forecast import Rule, Spread, least_effect
 from benchctl.stats.history import History

@@ -12,7 +12,7 @@ import pytest
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Home
 from benchctl.results.plan import VariantSpec
-from benchctl.revisions.build import Recipe, Repository, Workshop
+from benchctl.search.build import Recipe, Repository, Workshop
 from scripted_history import Step, git, write_history
 from waiting import eventually
 
@@ -127,7 +127,7 @@ def test_ctrl_c_ends_all_that_a_build_started(home: Home, source: Path, tmp_path
     build = f"sleep 1000 & echo $! >> {told}; echo $$ >> {told}; sleep 1000"
     script = (
         "import sys; from pathlib import Path; from benchctl.home import Home\n"
-        "from benchctl.revisions.build import Recipe, Repository, Workshop\n"
+        "from benchctl.search.build import Recipe, Repository, Workshop\n"
         "home = Home(Path(sys.argv[1])); source = Repository(home, sys.argv[2])\n"
         "shop = Workshop(home, source, Recipe(sys.argv[3], 'out/*', 600.0))\n"
         "shop.build(source.commit('--head', 'HEAD'), print)\n"

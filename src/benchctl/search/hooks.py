@@ -1,4 +1,4 @@
-"""Answers to the core about searches for the smallest schedule."""
+"""The hooks of searches that the core calls."""
 
 from collections.abc import Callable, Iterator
 
@@ -7,15 +7,16 @@ import click
 from benchctl.cli.options import TableFormat, print_listing, table_format_option
 from benchctl.cli.streams import note
 from benchctl.home import Home, resolve_home
-from benchctl.minimize.record import all_searches
 from benchctl.report.listing import Listing
+from benchctl.search.record import all_searches
 
 
 def references(home: Home, unread: Callable[[str], None]) -> Iterator[tuple[str, str]]:
-    """The runs that searches rest on, which lie in their folders."""
+    """Yield the runs that searches and bisections rest on, which lie in their directories."""
     del unread
-    for run in (home.root / "minimize").glob("*/runs/*"):
-        yield str(run.resolve()), f"search {run.parents[1].name}"
+    for folder, label in (("minimize", "search"), ("bisections", "bisection")):
+        for run in (home.root / folder).glob("*/runs/*"):
+            yield str(run.resolve()), f"{label} {run.parents[1].name}"
 
 
 @click.command("searches")

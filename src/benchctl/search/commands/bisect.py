@@ -50,16 +50,16 @@ from benchctl.results.figures import FIGURES
 from benchctl.results.plan import Plan, VariantSpec
 from benchctl.results.select import Archive, choose_sides
 from benchctl.results.store import reference
-from benchctl.revisions.bisect import BisectContext, bisect
-from benchctl.revisions.build import Built, Commit, Recipe, Repository, Workshop
-from benchctl.revisions.report import open_matter, render_bisection
-from benchctl.revisions.search import Bisection, BisectionFolder, Point, questions_at_most
 from benchctl.run.bench import Bench
 from benchctl.run.documents import FileOptions
 from benchctl.run.orchestrate import Extras, start_run
 from benchctl.run.plan import plan_run
 from benchctl.run.prepare import check_host
 from benchctl.run.questions import Nodes
+from benchctl.search.bisect import BisectContext, bisect
+from benchctl.search.bisect_report import open_matter, render_bisection
+from benchctl.search.bisection import Bisection, BisectionFolder, Point, questions_at_most
+from benchctl.search.build import Built, Commit, Recipe, Repository, Workshop
 from benchctl.spec import run_settings
 from benchctl.stats.decisions import gate
 from benchctl.stats.metrics import kept_keys, kept_metric_of, places, task_at, used_by

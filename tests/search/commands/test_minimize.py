@@ -10,10 +10,10 @@ from click.testing import CliRunner, Result
 import benchctl.home as boundary_home
 from benchctl.cli import root
 from benchctl.errors import BenchctlError, ExitCode, UsageError
-from benchctl.minimize.conduct import check_search, default_metric
-from benchctl.minimize.record import Decision, Effect, MinimizeFolder, MinimizeRecord, MinimizeSpec
 from benchctl.results.plan import Plan
 from benchctl.run.plan import RunSpec, plan_run
+from benchctl.search.minimize import check_search, default_metric
+from benchctl.search.record import Decision, Effect, MinimizeFolder, MinimizeRecord, MinimizeSpec
 from benchctl.track.load import load_challenge, load_track
 from benchctl.track.model import Challenge, Task
 from builders import CORPUS, ES
@@ -108,8 +108,8 @@ def test_a_search_whose_time_was_up_says_so_and_how_to_go_on(home: Path) -> None
 
     folder.save(record)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("benchctl.minimize.commands._searched", searched)
-        patch.setattr("benchctl.minimize.commands._announce", lambda *_: None)
+        patch.setattr("benchctl.search.commands.minimize._searched", searched)
+        patch.setattr("benchctl.search.commands.minimize._announce", lambda *_: None)
         error = call("--resume", "latest").exception
     assert isinstance(error, BenchctlError)
     assert error.exit_code == ExitCode.INCONCLUSIVE

@@ -7,8 +7,8 @@ from typing import Any
 
 import msgspec
 
-from benchctl.minimize.record import Decision, Effect, MinimizeRecord, MinimizeSpec
-from benchctl.minimize.report import Ended, render_minimize
+from benchctl.search.minimize_report import Ended, render_minimize
+from benchctl.search.record import Decision, Effect, MinimizeRecord, MinimizeSpec
 from benchctl.track.model import Challenge, Task
 from builders import make_plan
 

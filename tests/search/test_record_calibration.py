@@ -9,8 +9,8 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from benchctl.minimize.candidates import Subset, smallest
-from benchctl.minimize.record import (
+from benchctl.search.candidates import Subset, smallest
+from benchctl.search.record import (
     Decision,
     Effect,
     MinimizeSpec,

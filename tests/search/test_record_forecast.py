@@ -1,8 +1,8 @@
 """Notes of a search before it starts."""
 
-from benchctl.minimize.candidates import Candidates, candidates_of
-from benchctl.minimize.conduct import start_forecast
-from benchctl.minimize.record import Effect, MinimizeSpec
+from benchctl.search.candidates import Candidates, candidates_of
+from benchctl.search.minimize import start_forecast
+from benchctl.search.record import Effect, MinimizeSpec
 from benchctl.stats.history import History, collect_history
 from benchctl.track.load import load_challenge, load_track
 from builders import ES, make_environment, make_fork, make_plan, make_record, make_summary

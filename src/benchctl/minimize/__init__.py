@@ -1,1 +1,0 @@
-"""The smallest schedule that still shows an effect: delta debugging over forks."""

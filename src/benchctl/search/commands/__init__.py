@@ -1,0 +1,1 @@
+"""`benchctl minimize`, `bisect` and `ab`."""
