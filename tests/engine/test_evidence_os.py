@@ -10,7 +10,7 @@ import pytest
 
 from benchctl.engine.evidence import OsCollector, Scene
 from benchctl.engine.node import Node
-from benchctl.engine.telemetry import Usage
+from benchctl.engine.usage import Usage
 from benchctl.results.evidence import OS_DTYPES, OS_FILE, read_evidence
 from waiting import eventually
 

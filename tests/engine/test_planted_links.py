@@ -15,7 +15,7 @@ from benchctl.engine.node import Node
 from benchctl.engine.prepared_index import _damage_of, copy, link
 from benchctl.engine.process import last_lines
 from benchctl.engine.settings import BootFolders
-from benchctl.engine.telemetry import LogClock, read_pauses
+from benchctl.engine.usage import LogClock, read_pauses
 from benchctl.errors import BenchctlError
 
 SECRET = "[1ns][7] for root's eyes\n" * 10_000

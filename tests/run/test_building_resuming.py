@@ -10,8 +10,8 @@ import pytest
 from benchctl.engine.client import IndexStats, NodeRequestError, SearchClient
 from benchctl.engine.distribution import Installation
 from benchctl.engine.filling import MANIFEST_NAME, Sent
-from benchctl.engine.meter import Reading
 from benchctl.engine.prepared_index import IndexKey
+from benchctl.engine.usage import Reading
 from benchctl.errors import BenchctlError, ExitCode
 from benchctl.home import Home
 from benchctl.load.ingest import Ingested

@@ -10,7 +10,7 @@ import psutil
 import pytest
 
 from benchctl.engine.client import MergeStats, NodeRequestError
-from benchctl.engine.telemetry import Usage
+from benchctl.engine.usage import Usage
 from benchctl.jvm.unified_log import GcPause
 from benchctl.results.parquet import GC_DTYPES, SERIES_DTYPES
 from benchctl.run.telemetry import DriverClock, NodeWatch, Telemetry, _Watch

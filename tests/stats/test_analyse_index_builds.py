@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import ttest_ind, ttest_rel
 
-from benchctl.engine import lucene_files, meter
+from benchctl.engine import prepared_index, usage
 from benchctl.results.figures import FIGURES, FILES, THREADS
 from benchctl.results.model import IndexFacts, RunRecord
 from benchctl.stats.analyse import analyse_run
@@ -179,8 +179,8 @@ def test_intervals_of_every_figure_exclude_what_its_p_excludes(
 
 
 def test_kinds_of_threads_and_files_are_those_that_nodes_are_read_by():
-    assert meter.KINDS == THREADS
-    assert {*lucene_files.KINDS, "translog", "other"} == set(FILES)
+    assert usage.KINDS == THREADS
+    assert {*prepared_index.KINDS, "translog", "other"} == set(FILES)
 
 
 def test_every_figure_of_builds_is_found_where_it_says():

@@ -11,10 +11,10 @@ from benchctl.cli.run_options import resolve_variants
 from benchctl.cli.streams import say
 from benchctl.cli.watch import watching
 from benchctl.disk import disk_errors
+from benchctl.engine.equipment import equip
 from benchctl.engine.jdk import provide_jdk
 from benchctl.engine.maven import digest
 from benchctl.engine.patched_lucene import build_diff, library_of
-from benchctl.engine.plugins_and_jars import equip
 from benchctl.engine.variant import PATCHED, RECOMPILED, SHIPPED_DIFFS
 from benchctl.errors import UsageError
 from benchctl.home import resolve_home

@@ -9,7 +9,7 @@ from benchctl.cli.options import AmountType
 from benchctl.cli.run_options import resolve_variants, variants_option
 from benchctl.cli.streams import complain, say
 from benchctl.cli.watch import watching
-from benchctl.engine.plugins_and_jars import check_asked
+from benchctl.engine.equipment import check_asked
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import resolve_home
 from benchctl.lock import host_lock

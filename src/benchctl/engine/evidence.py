@@ -20,7 +20,7 @@ import msgspec
 
 from benchctl.disk import disk_errors, open_regular
 from benchctl.engine.node import Member
-from benchctl.engine.telemetry import Gauge, ProcessGauge
+from benchctl.engine.usage import Gauge, ProcessGauge
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.jvm.inlining_log import foreign_lines
 from benchctl.jvm.profile import (

@@ -19,10 +19,9 @@ from benchctl.endpoint import Endpoint
 from benchctl.engine.client import NodeInfo, SearchClient, connect, loopback
 from benchctl.engine.distribution import Installation
 from benchctl.engine.launch import ARCHIVE_FLAG, MAIN_CLASSES, Starts
-from benchctl.engine.meter import Meter, Reading, thread_kinds
 from benchctl.engine.process import STOP_GRACE_S, Command, NodeProcess, describe_exit, lines_since, started_ns
 from benchctl.engine.settings import BootFolders
-from benchctl.engine.telemetry import Gauge, LogClock, ProcessGauge
+from benchctl.engine.usage import Gauge, LogClock, Meter, ProcessGauge, Reading, thread_kinds
 from benchctl.errors import BenchctlError
 from benchctl.jvm.inlining_log import foreign_lines
 from benchctl.results.plan import EngineName

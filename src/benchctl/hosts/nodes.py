@@ -16,11 +16,10 @@ from benchctl.disk import disk_errors
 from benchctl.engine.cluster import Wanted, place_of
 from benchctl.engine.distribution import Installation
 from benchctl.engine.launch import Starts
-from benchctl.engine.meter import Reading
 from benchctl.engine.node import Member
 from benchctl.engine.settings import BootFolders
-from benchctl.engine.telemetry import Gauge, LogClock, Usage
 from benchctl.engine.unpacking import unpack
+from benchctl.engine.usage import Gauge, LogClock, Reading, Usage
 from benchctl.errors import BenchctlError
 from benchctl.home import Home
 from benchctl.hosts.file import Spread

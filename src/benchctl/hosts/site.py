@@ -17,13 +17,19 @@ import psutil
 
 from benchctl.disk import disk_errors, free_bytes, open_regular, require_space
 from benchctl.engine.cluster import Ground, Wanted, archive_classes, place_of
+from benchctl.engine.equipment import Equipment, equip
 from benchctl.engine.evidence import Collector, Scene, check_runtime, collectors
 from benchctl.engine.launch import Starts, starts_of
-from benchctl.engine.lucene_files import bytes_by_kind
 from benchctl.engine.node import Node
-from benchctl.engine.plugins_and_jars import Equipment, equip
-from benchctl.engine.prepared_index import DamagedIndexError, copy_index, find_prepared, keep, part_damage
-from benchctl.engine.telemetry import Usage
+from benchctl.engine.prepared_index import (
+    DamagedIndexError,
+    bytes_by_kind,
+    copy_index,
+    find_prepared,
+    keep,
+    part_damage,
+)
+from benchctl.engine.usage import Usage
 from benchctl.errors import BenchctlError
 from benchctl.home import Home, open_folder
 from benchctl.results.model import IndexFacts

@@ -20,9 +20,15 @@ from benchctl.engine.cluster import boot
 from benchctl.engine.filling import SETTLE_TIMEOUT_S, Declared, PartialIndex, Progress, Sent, create, finish
 from benchctl.engine.jdk import Jdk
 from benchctl.engine.launch import starts_of
-from benchctl.engine.lucene_files import content_digest
-from benchctl.engine.meter import cpu_by_kind
-from benchctl.engine.prepared_index import IndexKey, PreparedIndex, building, bytes_per_document, keep
+from benchctl.engine.prepared_index import (
+    IndexKey,
+    PreparedIndex,
+    building,
+    bytes_per_document,
+    content_digest,
+    keep,
+)
+from benchctl.engine.usage import cpu_by_kind
 from benchctl.errors import BenchctlError, ExitCode
 from benchctl.home import Home
 from benchctl.hosts.file import Spread

@@ -10,8 +10,7 @@ from collections.abc import Callable
 import msgspec
 import numpy as np
 
-from benchctl.engine.meter import Meter
-from benchctl.engine.telemetry import ProcessGauge
+from benchctl.engine.usage import Meter, ProcessGauge
 from benchctl.load.floor import floor_stub, measure_floor
 from benchctl.results.figures import Calibration, ReadingCost
 from benchctl.results.plan import Plan

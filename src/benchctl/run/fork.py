@@ -24,11 +24,11 @@ from benchctl.engine.evidence import Collector, Scene, collectors
 from benchctl.engine.filling import settle
 from benchctl.engine.jmh import MicroSubject
 from benchctl.engine.node import Member
-from benchctl.engine.page_cache import prepare_page_cache, resident_share
+from benchctl.engine.prepared_index import prepare_page_cache, resident_share
 from benchctl.engine.readings import ClusterMeter
 from benchctl.engine.settings import BootFolders
 from benchctl.engine.target import Target
-from benchctl.engine.telemetry import read_pauses
+from benchctl.engine.usage import read_pauses
 from benchctl.errors import BenchctlError
 from benchctl.home import Home
 from benchctl.jvm.unified_log import GcPause

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from benchctl.engine.meter import Reading, cpu_by_kind
 from benchctl.engine.readings import ClusterReading
+from benchctl.engine.usage import Reading, cpu_by_kind
 from benchctl.jvm.unified_log import GcPause
 from benchctl.load.executor import TaskResult
 from benchctl.results.figures import DOCUMENTS, FILES, TaskSummary

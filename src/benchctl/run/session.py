@@ -15,9 +15,8 @@ from benchctl.engine.distribution import Installation
 from benchctl.engine.jdk import Jdk
 from benchctl.engine.jmh import MicroSubject
 from benchctl.engine.launch import ARCHIVE_FLAG, Starts
-from benchctl.engine.lucene_files import bytes_by_kind
 from benchctl.engine.node import ARCHIVED, DAMAGED_HINT
-from benchctl.engine.prepared_index import PreparedIndex, copy_index
+from benchctl.engine.prepared_index import PreparedIndex, bytes_by_kind, copy_index
 from benchctl.engine.target import Address, ClusterFacts, Target, attach, describe_cluster, explained
 from benchctl.errors import BenchctlError
 from benchctl.home import Home, open_folder

@@ -16,8 +16,8 @@ import psutil
 
 from benchctl.disk import read_file, replacing
 from benchctl.engine.cluster import boot
+from benchctl.engine.equipment import equip
 from benchctl.engine.launch import starts_of
-from benchctl.engine.plugins_and_jars import equip
 from benchctl.engine.variant import check_name
 from benchctl.errors import BenchctlError, ExitCode, UsageError
 from benchctl.home import Home, open_folder

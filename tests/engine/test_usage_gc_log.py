@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchctl.engine.telemetry import LogClock, read_pauses
+from benchctl.engine.usage import LogClock, read_pauses
 from benchctl.jvm.unified_log import GcPause
 
 PID = 11037

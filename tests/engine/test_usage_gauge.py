@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import psutil
 import pytest
 
-from benchctl.engine.telemetry import ProcessGauge, Usage, storage_bytes
+from benchctl.engine.usage import ProcessGauge, Usage, storage_bytes
 
 # Above what Linux gives out by default, and within what its calls take.
 NOBODY = 2**31 - 1

@@ -1,18 +1,23 @@
-"""An installation with a variant's plug-ins and jars, cached by their content."""
+"""What nodes run: an installation fitted to its runtime, with plug-ins and jars, cached by content."""
 
+import errno
+import hashlib
 import lzma
+import os
 import re
 import shutil
 import tempfile
 import zipfile
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from benchctl.disk import disk_errors
-from benchctl.engine.derived import derived
+import msgspec
+
+from benchctl.disk import disk_errors, read_file
 from benchctl.engine.distribution import (
     Archive,
     Installation,
@@ -23,10 +28,9 @@ from benchctl.engine.distribution import (
     install,
     local_archive,
 )
-from benchctl.engine.fitting import fitted
 from benchctl.engine.jdk import Jdk, check_java_home, provide_jdk
 from benchctl.engine.maven import Coordinates, digest
-from benchctl.engine.unpacking import unpack
+from benchctl.engine.unpacking import settle, staging, unpack
 from benchctl.engine.variant import PATCHED, RECOMPILED, base_variant, diff_path, part_kind
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Home
@@ -348,3 +352,234 @@ def _jars(home: Home, installation: Installation, text: str, progress: Progress)
         path = fetch_published(home, Coordinates(group, artifact), version, progress).path
         return [Jar(path, text, artifact)]
     return [Jar(Path(text), text)]
+
+
+_FORMAT: Final = 1
+_MANIFEST_NAME: Final = "manifest.json"
+_ROOT_NAME: Final = "distribution"
+_OF_NODES: Final = ("data", "logs")
+_NO_LINKS: Final = frozenset({errno.EXDEV, errno.EPERM, errno.EMLINK, errno.ENOTSUP, errno.EACCES})
+
+
+class _Manifest(msgspec.Struct, frozen=True):
+    """Marks a derived installation as complete; retention finds it by its archive, like its original."""
+
+    archive_sha256: str
+    parts: str
+
+
+def derived(home: Home, original: Installation, parts: object, change: Callable[[Path], None]) -> Path:
+    """Return the root of an installation with a change, made unless it exists.
+
+    Files are hard links to the original's where the file system allows: nodes only read them.
+
+    Args:
+        home: keeps it, beside the original.
+        original: what to start from.
+        parts: describes the change, in anything JSON can hold; the cache key, with the original.
+        change: applies it below the given folder; may delete, add and replace files, but never write into
+            one.
+
+    Raises:
+        BenchctlError: If the disk refuses, or `change` does.
+    """
+    key: tuple[object, ...] = (_FORMAT, original.archive_sha256, str(original.root), parts)
+    if not original.root.is_relative_to(home.engines):
+        # A user's folder may be built into again.
+        key = (*key, _state(original.root))
+    digest = hashlib.sha256(msgspec.json.encode(key)).hexdigest()
+    final = home.engines / f"{original.engine}-{original.version}-with-{digest[:12]}"
+    if _is_complete(final, digest):
+        return final / _ROOT_NAME
+    with staging(home.engines, f"make {final} of {original.root}") as partial:
+        ready = partial / "ready"
+        _link_tree(original.root, ready / _ROOT_NAME)
+        ready.chmod(0o755)
+        change(ready / _ROOT_NAME)
+        (ready / _MANIFEST_NAME).write_bytes(msgspec.json.encode(_Manifest(original.archive_sha256, digest)))
+        if final.exists() and not _is_complete(final, digest):
+            shutil.rmtree(final)
+        settle(ready, final)
+    return final / _ROOT_NAME
+
+
+def _state(root: Path) -> str:
+    """SHA-256 over all files' sizes and modification times, without what nodes write."""
+    digest = hashlib.sha256()
+    with disk_errors(f"read {root}"):
+        for folder, folders, files in os.walk(root):
+            folders[:] = sorted(name for name in folders if Path(folder) != root or name not in _OF_NODES)
+            for path in (Path(folder, name) for name in sorted(files)):
+                found = path.lstat()
+                line = f"{path.relative_to(root)}\0{found.st_size}\0{found.st_mtime_ns}\n"
+                digest.update(line.encode(errors="surrogateescape"))
+    return digest.hexdigest()
+
+
+def _is_complete(final: Path, digest: str) -> bool:
+    with disk_errors(f"use {final}"):
+        try:
+            manifest = msgspec.json.decode(read_file(final / _MANIFEST_NAME), type=_Manifest)
+        except (FileNotFoundError, NotADirectoryError, msgspec.DecodeError):
+            return False
+    return manifest.parts == digest
+
+
+def _link_tree(source: Path, target: Path) -> None:
+    """Folders get modes of our own, since nodes must enter; what nodes would write is left out."""
+    for folder, folders, files in os.walk(source):
+        here = Path(folder)
+        if here == source:
+            folders[:] = [name for name in folders if name not in _OF_NODES]
+        there = target / here.relative_to(source)
+        there.mkdir(parents=True)
+        there.chmod(0o755)
+        for name in (*files, *(name for name in folders if (here / name).is_symlink())):
+            _link(here / name, there / name)
+
+
+def _link(source: Path, target: Path) -> None:
+    if source.is_symlink():
+        target.symlink_to(source.readlink())
+        return
+    try:
+        os.link(source, target)
+    except OSError as err:
+        if err.errno not in _NO_LINKS:
+            raise
+        shutil.copyfile(source, target)
+        target.chmod(0o755 if source.stat().st_mode & 0o111 else 0o644)
+
+
+_DECLARATION: Final = "module-info.class"
+_OF_THE_RUNTIME: Final = ("java.", "jdk.")
+_OPTIONAL: Final = 0x40  # `requires static` of a module descriptor
+# Module -> the language whose locale data it requires without declaring that: "Thai segmentation".
+_LANGUAGES: Final = {"analysis-common": "th"}
+# Tag of a constant of a class file -> its size in bytes, without the tag; a text's follows its length.
+_CONSTANTS: Final = {
+    **dict.fromkeys((7, 8, 16, 19, 20), 2),
+    **dict.fromkeys((3, 4, 9, 10, 11, 12, 17, 18), 4),
+    15: 3,
+}
+_LONG: Final = (5, 6)
+_TEXT: Final = 1
+
+
+def fitted(home: Home, original: Installation, jdk: Jdk) -> Installation:
+    """Return an installation without what a runtime cannot carry; `lacking` of it has what that is.
+
+    A module of the engine is left out. A jar of its library stays, and what it requires becomes optional.
+
+    Raises:
+        BenchctlError: If the disk refuses.
+    """
+    left_out, optional = {}, {}
+    for module in original.modules:
+        folder = original.root / "modules" / module
+        language = _LANGUAGES.get(module)
+        required = {name for jar in _jars_in(folder) for name in _lacking(jar, jdk)}
+        if language is not None and jdk.languages is not None and language not in jdk.languages:
+            left_out[module] = f"the Java runtime has no locale data of '{language}'"
+        elif required:
+            left_out[module] = f"the Java runtime lacks {', '.join(sorted(required))}"
+    for jar in _jars_in(original.root / "lib"):
+        if required := set(_lacking(jar, jdk)):
+            optional[jar.name] = tuple(sorted(required))
+    if not left_out and not optional:
+        return original
+
+    def change(root: Path) -> None:
+        for module in left_out:
+            shutil.rmtree(root / "modules" / module)
+        for name in optional:
+            _make_optional(root / "lib" / name, jdk)
+
+    parts = ("without", sorted(left_out), sorted(optional.items()))
+    return replace(
+        original,
+        root=derived(home, original, parts, change),
+        modules=tuple(module for module in original.modules if module not in left_out),
+        lacking=(
+            *(f"module {module} is left out: {reason}" for module, reason in left_out.items()),
+            *(
+                f"{name} runs without {', '.join(names)}, which the Java runtime lacks"
+                for name, names in optional.items()
+            ),
+        ),
+    )
+
+
+def _jars_in(folder: Path) -> list[Path]:
+    with disk_errors(f"read {folder}"):
+        return sorted(folder.glob("*.jar"))
+
+
+def _declaration(jar: Path) -> bytes:
+    """The descriptor of a modular jar; empty if it has none, or is damaged, which its node will tell."""
+    with (
+        disk_errors(f"read {jar}"),
+        suppress(zipfile.BadZipFile, zlib.error),
+        zipfile.ZipFile(jar) as archive,
+    ):
+        return archive.read(_DECLARATION) if _DECLARATION in archive.namelist() else b""
+    return b""
+
+
+def _lacking(jar: Path, jdk: Jdk) -> Iterator[str]:
+    for name, _, flags in _requirements(_declaration(jar)):
+        if name.startswith(_OF_THE_RUNTIME) and name not in jdk.modules and not flags & _OPTIONAL:
+            yield name
+
+
+def _make_optional(jar: Path, jdk: Jdk) -> None:
+    declaration = bytearray(_declaration(jar))
+    for name, place, flags in list(_requirements(bytes(declaration))):
+        if name.startswith(_OF_THE_RUNTIME) and name not in jdk.modules:
+            declaration[place : place + 2] = (flags | _OPTIONAL).to_bytes(2)
+    # A link to the original's file: must not be written into.
+    made = jar.with_suffix(".new")
+    with zipfile.ZipFile(jar) as source, zipfile.ZipFile(made, "w") as target:
+        for entry in source.infolist():
+            target.writestr(
+                entry, bytes(declaration) if entry.filename == _DECLARATION else source.read(entry)
+            )
+    made.replace(jar)
+    jar.chmod(0o644)
+
+
+def _requirements(data: bytes) -> Iterator[tuple[str, int, int]]:
+    """Each required module of a descriptor, where its flags are, and the flags.
+
+    https://docs.oracle.com/javase/specs/jvms/se21/html/jvms-4.html#jvms-4.7.25
+    """
+    if not data:
+        return
+
+    def number(place: int, size: int = 2) -> int:
+        return int.from_bytes(data[place : place + size])
+
+    constants: dict[int, bytes | int] = {}
+    place, index, count = 10, 1, number(8)
+    while index < count:
+        tag = data[place]
+        if tag == _TEXT:
+            size = 2 + number(place + 1)
+            constants[index] = data[place + 3 : place + 1 + size]
+        else:
+            size = 8 if tag in _LONG else _CONSTANTS[tag]
+            constants[index] = number(place + 1)
+        place += 1 + size
+        index += 2 if tag in _LONG else 1
+    place += 12  # access, names of the class and its superclass; no interfaces, fields and methods
+    for _ in range(number(place)):
+        name, place = constants[number(place + 2)], place + 8
+        if name == b"Module":
+            first = place + 8
+            for entry in range(first, first + 6 * number(place + 6), 6):
+                required = constants[number(entry)]
+                text = constants[required] if isinstance(required, int) else b""
+                if isinstance(text, bytes):
+                    yield text.decode(), entry + 2, number(entry + 2)
+            return
+        place += number(place - 4, 4) - 2

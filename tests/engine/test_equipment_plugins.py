@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from benchctl.engine.distribution import Archive, Installation, PluginFacts, local_archive
-from benchctl.engine.plugins_and_jars import with_plugins
+from benchctl.engine.equipment import with_plugins
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Home
 

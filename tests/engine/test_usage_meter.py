@@ -13,7 +13,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from benchctl.engine.meter import Meter, Reading, counter_places, cpu_by_kind, thread_kinds
+from benchctl.engine.usage import Meter, Reading, counter_places, cpu_by_kind, thread_kinds
 
 BURNT_NS = 50_000_000
 
@@ -94,7 +94,7 @@ def test_a_jvm_says_what_its_threads_are_for(tmp_path: Path, form: str):
 
 
 def test_a_jvm_that_does_not_answer_has_no_kinds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("benchctl.engine.meter._DUMP_S", 0.05)
+    monkeypatch.setattr("benchctl.engine.usage._DUMP_S", 0.05)
     script = "import signal; signal.signal(signal.SIGQUIT, signal.SIG_IGN); print(1, flush=True); input()"
     out = tmp_path / "stdout.log"
     with (

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from benchctl.engine.distribution import Installation
-from benchctl.engine.fitting import _requirements, fitted
+from benchctl.engine.equipment import _requirements, fitted
 from benchctl.engine.jdk import Jdk
 from benchctl.home import Home
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from benchctl.engine.plugins_and_jars import equip
+from benchctl.engine.equipment import equip
 from benchctl.home import Home
 from benchctl.results.plan import VariantSpec
 from engine.archive_server import Reply, Server

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchctl.engine.lucene_files import bytes_by_kind, compound_entries, content_digest
+from benchctl.engine.prepared_index import bytes_by_kind, compound_entries, content_digest
 
 
 def entries(codec: str, order: str, files: dict[str, int]) -> bytes:

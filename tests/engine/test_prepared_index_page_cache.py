@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from benchctl.engine.page_cache import prepare_page_cache, resident_share
+from benchctl.engine.prepared_index import prepare_page_cache, resident_share
 from benchctl.errors import BenchctlError
 
 

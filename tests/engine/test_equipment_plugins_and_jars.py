@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from benchctl.engine.distribution import Installation
-from benchctl.engine.plugins_and_jars import Jar, with_jars
+from benchctl.engine.equipment import Jar, with_jars
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Home
 
