@@ -206,24 +206,6 @@ def test_failed_forks_are_left_out_and_counted(
     assert "failed-forks" in [doubt.code for doubt in found.caveats]
 
 
-def test_an_unsupported_side_is_not_available(
-    fork: Callable[..., ForkRecord], summary: Callable[..., TaskSummary], plan: Callable[..., Plan]
-):
-    dead = summary(1.0, samples=0, throughput_per_s=None, service_time=None, unsupported="unknown query")
-    made = {"es": [fork("es", block, summary(ms)) for block, ms in enumerate(ES_MS)]}
-    made["os"] = [fork("os", block, dead) for block in range(5)]
-    found = analyse(made, plan(Task("range")))
-    row = found.rows[0]
-    assert (row.comparisons[0].verdict, row.figures[1].unsupported) == ("n/a", "unknown query")
-    assert [doubt.text for doubt in row.caveats] == ["os cannot do this operation: unknown query"]
-
-
-def test_every_analysis_says_that_the_index_was_built_once(
-    forks: Callable[..., dict[str, list[ForkRecord]]], plan: Callable[..., Plan]
-):
-    assert analyse(forks(es=ES_MS), plan(Task("range"))).caveats[-1].code == "one-index-build"
-
-
 def test_unlike_runs_reach_the_reader(
     forks: Callable[..., dict[str, list[ForkRecord]]], plan: Callable[..., Plan]
 ):

@@ -55,12 +55,6 @@ def test_under_three_builds_there_is_no_verdict(builds: Sequence[int], code: str
     assert (found.p is None) == (code == "single-build")
 
 
-def test_every_build_counts_alike_however_many_forks_it_has():
-    found = compare((10.0, 10.0, 10.0, 20.0), (1.0,), higher_is_better=False, margin=0.05,
-                    replicate="build", units=((0, 0, 0, 1), (0,)))  # fmt: skip
-    assert found.baseline_value == pytest.approx(math.sqrt(200.0))
-
-
 def test_a_fork_without_a_figure_keeps_its_build_number_to_itself():
     found = compare((10.0, math.nan, 12.0), (10.0, 11.0, 12.0), higher_is_better=False, margin=0.05,
                     replicate="build", units=((0, 1, 2), (0, 1, 2)))  # fmt: skip
@@ -86,10 +80,6 @@ def test_components_of_an_uneven_design_are_right_on_average():
     between, within = np.mean(squares, axis=0)
     assert within == pytest.approx(0.04, rel=0.03)
     assert between == pytest.approx(0.09, rel=0.08)
-
-
-def test_a_negative_component_is_none():
-    assert nested(np.array([0.0, 1.0, 1.0, 0.0]), (0, 0, 1, 1)).between_sd == 0.0
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from benchctl.results.evidence import GC_DTYPES, JIT_DTYPES, OS_DTYPES, Dtypes, stacked_columns
 from benchctl.results.reading import TaskWindow
@@ -45,13 +43,6 @@ def test_compilations_are_counted_by_compiler_and_third():
     assert (found.c2_given_up, found.deoptimised) == (Thirds(1, 0, 1), Thirds(1, 0, 1))
     assert found.seconds == 30
     assert jit_activity(events, WINDOW, deoptimisations=False).deoptimised is None
-
-
-@given(st.lists(st.tuples(st.floats(0, 50), st.sampled_from(["compiled", "failed"]), st.integers(0, 4))))
-def test_thirds_are_parts_of_the_whole(rows: list[tuple[float, str, int]]):
-    found = jit_activity(columns(JIT_DTYPES, *(jit(*row) for row in rows)), WINDOW, deoptimisations=True)
-    for one in (found.c1, found.c2):
-        assert max(one.first, one.last) <= one.count <= len(rows)
 
 
 def pause(at_s: float, ms: int, before: int = -1, after: int = -1, cause: str = "Young") -> tuple[Any, ...]:

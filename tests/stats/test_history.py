@@ -98,54 +98,41 @@ def test_forks_of_another_variant_of_the_engine_are_not_mixed_with_its_own(trait
     assert look(*records, plan=make_plan(variants=(ES,))).runs == ("b",)
 
 
-def test_a_variant_is_the_same_whatever_it_was_called_and_in_whatever_order_it_was_written():
-    first = msgspec.structs.replace(ES, name="a", settings={"x": "1", "y": "2"})
-    second = msgspec.structs.replace(ES, name="b", settings={"y": "2", "x": "1"})
-    found = look(run("r", {"a": [10, 11]}, make_plan(variants=(first,))), plan=make_plan(variants=(second,)))
-    noise = found.noise(RANGE, SERVICE_TIME, second)
-    assert noise is not None
-    assert noise.match == "same"
+def only_task(task: Task, challenge: str = "c") -> dict[str, Any]:
+    return {"schedules": (Challenge(challenge, (task,)),)}
+
+
+RANGED = Task("range", iterations=3)
 
 
 @pytest.mark.parametrize(
-    "changes",
+    ("planned", "changes", "match"),
     [
-        {"environment": make_environment(fingerprint="another machine")},
-        {"imported": Imported("rally", "2.13", ())},
+        # What only decides how well a run is measured makes it no other; nor does a variant's name.
+        ({"forks": 9, "seed": 5}, {}, "same"),
+        ({"track_digest": "u"}, {}, "same"),
+        ({"corpus": msgspec.structs.replace(CORPUS, digest="")}, {}, "same"),
+        ({"variants": (msgspec.structs.replace(ES, name="a"),)}, {}, "same"),
+        ({"heap_mb": 1024}, {}, "similar"),
+        ({"restart": "never"}, {}, "similar"),
+        ({"corpus": msgspec.structs.replace(CORPUS, documents=4_000_000)}, {}, "similar"),
+        (only_task(Task("range", iterations=300)), {}, "similar"),
+        ({"pin": PinSpec(node=(0,), driver=(1,))}, {}, "similar"),
+        (only_task(RANGED, "d"), {}, None),
+        (only_task(msgspec.structs.replace(RANGED, name="range-again")), {}, None),
+        (only_task(msgspec.structs.replace(RANGED, target_throughput=5)), {}, None),
+        ({}, {"environment": make_environment(fingerprint="another machine")}, None),
+        ({}, {"imported": Imported("rally", "2.13", ())}, None),
     ],
 )
-def test_other_machines_and_other_tools_say_nothing(changes: dict[str, Any]):
-    assert look(run("a", {"es": [10, 11], "os": [10, 11]}, **changes)).noises == {}
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"heap_mb": 1024},
-        {"restart": "never"},
-        {"corpus": msgspec.structs.replace(CORPUS, documents=4_000_000)},
-        {"schedules": (Challenge("c", (Task("range", iterations=300),)),)},
-        {"pin": PinSpec(node=(0,), driver=(1,))},
-    ],
-)
-def test_runs_of_other_sizes_have_to_do_when_there_are_no_others_but_not_for_the_time(
-    changes: dict[str, Any],
-):
-    found = look(run("a", {"es": [10, 11], "os": [10, 11]}, make_plan(**changes)))
+def test_whose_forks_count(planned: dict[str, Any], changes: dict[str, Any], match: str | None):
+    """Those of other sizes have to do, but not for the time."""
+    plan = make_plan(**planned)
+    sides = {plan.variants[0].name: [10, 11], "os": [10, 11]}
+    found = look(run("a", sides, plan, **changes))
     noise = found.noise(RANGE, SERVICE_TIME, ES)
-    assert noise is not None
-    assert noise.match == "similar"
-    assert found.block_s(PLAN) is None
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [{"forks": 9, "seed": 5}, {"track_digest": "u"}, {"corpus": msgspec.structs.replace(CORPUS, digest="")}],
-)
-def test_what_only_decides_how_well_a_run_is_measured_makes_it_no_other(changes: dict[str, Any]):
-    noise = look(run("a", {"es": [10, 11]}, make_plan(**changes))).noise(RANGE, SERVICE_TIME, ES)
-    assert noise is not None
-    assert noise.match == "same"
+    assert (noise and noise.match) == match
+    assert (found.fork_time_s(ES) is not None) == (match == "same")
 
 
 def test_runs_of_the_same_sizes_come_before_newer_ones_of_others():
@@ -156,15 +143,6 @@ def test_runs_of_the_same_sizes_come_before_newer_ones_of_others():
     assert noise is not None
     assert noise.sd == pytest.approx(math.log(11 / 10) / math.sqrt(2))
     assert (noise.match, found.runs, found.forks) == ("same", ("a",), 2)
-
-
-def test_a_task_of_another_challenge_or_rate_is_another_task():
-    for schedule in (
-        Challenge("d", (Task("range", iterations=3),)),
-        Challenge("c", (Task("range", name="range-again", iterations=3),)),
-        Challenge("c", (Task("range", iterations=3, target_throughput=5),)),
-    ):
-        assert look(run("a", {"es": [10, 11]}, make_plan(schedules=(schedule,)))).noises == {}
 
 
 def test_throttled_tasks_are_judged_by_their_latency():

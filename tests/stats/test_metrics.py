@@ -30,16 +30,6 @@ from builders import make_driver, make_fork, make_plan, make_summary
 QUANTILES = st.integers(min_value=1, max_value=99_999).map(lambda count: count / 100_000)
 
 
-def test_the_usual_metrics_have_the_names_that_records_and_programs_know():
-    assert [metric.key for metric in (*METRICS, REDLINE)] == [
-        "throughput",
-        "service_time_p90",
-        "latency_p90",
-        "redline",
-    ]
-    assert [metric.title for metric in METRICS] == ["throughput", "p90 service time", "p90 latency"]
-
-
 @pytest.mark.parametrize("metric", [*METRICS, REDLINE])
 def test_a_metric_is_found_by_its_name(metric: Metric):
     assert metric_of(metric.key) == metric
@@ -58,10 +48,6 @@ def test_other_names_are_refused(key: str):
         metric_of(key)
     with pytest.raises(msgspec.ValidationError):
         msgspec.convert(key, MetricKey)
-
-
-def test_a_figure_alone_is_its_p90():
-    assert kept_metric_of("service_time").key == "service_time_p90"
 
 
 @pytest.mark.parametrize(

@@ -6,35 +6,19 @@ import pytest
 from benchctl.errors import UsageError
 from benchctl.results.figures import TaskSummary
 from benchctl.results.model import ForkRecord
-from benchctl.results.plan import Plan
 from benchctl.stats.metrics import (
-    LATENCY,
-    SERVICE_TIME,
     THROUGHPUT,
     block_values,
     collect,
     fork_values,
-    places,
 )
 from benchctl.track.model import Task
-
-
-def test_values_are_in_the_unit_of_the_metric(summary: Callable[..., TaskSummary]):
-    found = [(0, summary(20.0))]
-    assert fork_values(THROUGHPUT, found) == [50.0]
-    assert fork_values(SERVICE_TIME, found) == pytest.approx([22.0])
-    assert math.isnan(fork_values(LATENCY, found)[0])
 
 
 def test_pairs_are_the_blocks_that_both_finished(summary: Callable[..., TaskSummary]):
     left = [(0, summary(10.0)), (1, summary(20.0)), (3, summary(40.0))]
     right = [(1, summary(50.0)), (2, summary(60.0)), (3, summary(100.0))]
     assert block_values(THROUGHPUT, left, right) == ([50.0, 25.0], [20.0, 10.0])
-
-
-def test_every_task_of_the_plan_has_a_place(plan: Callable[..., Plan]):
-    made = plan(Task("a"), Task("b"))
-    assert places(made) == [(0, 0), (0, 1)]
 
 
 def test_a_fork_of_another_schedule_is_refused(

@@ -70,56 +70,46 @@ def test_the_place_where_least_ran_before_is_the_baseline_wherever_it_stands():
     assert effect.baseline_place == (1, 0)
 
 
-def test_two_fresh_places_have_no_order_effect():
-    plan = plan_of(FRESH_RANGE, FRESH_RANGE)
+BESIDE = Challenge("beside", (SORT, *(msgspec.structs.replace(task, group=1) for task in (HISTOGRAM, RANGE))))
+THROTTLED = Challenge("slow", (SORT, msgspec.structs.replace(RANGE, target_throughput=2.0)))
+
+
+@pytest.mark.parametrize(
+    "challenges",
+    [
+        (FRESH_RANGE, FRESH_RANGE),
+        (DEBUG, DEBUG),
+        (FRESH_RANGE, BESIDE),
+        (FRESH_RANGE, msgspec.structs.replace(DEBUG, order="random")),
+        (FRESH_RANGE, THROTTLED),
+    ],
+    ids=["both fresh", "after the same", "beside others", "random order", "another load"],
+)
+def test_places_that_differ_in_nothing_or_in_more_are_not_compared(challenges: tuple[Challenge, ...]):
+    plan = plan_of(*challenges)
     done = {"es": [fork_of(plan, "es", block, {}) for block in range(3)]}
     assert order_effects(THROUGHPUT, done, plan, every_place(plan)) == []
 
 
-def test_equal_places_after_the_same_tasks_have_no_order_effect():
-    plan = plan_of(DEBUG, DEBUG)
-    done = {"es": [fork_of(plan, "es", block, {}) for block in range(3)]}
-    assert order_effects(THROUGHPUT, done, plan, every_place(plan)) == []
-
-
-def test_what_runs_beside_others_is_not_compared():
-    beside = Challenge(
-        "beside", (SORT, *(msgspec.structs.replace(task, group=1) for task in (HISTOGRAM, RANGE)))
-    )
-    plan = plan_of(FRESH_RANGE, beside)
-    done = {"es": [fork_of(plan, "es", block, {}) for block in range(3)]}
-    assert order_effects(THROUGHPUT, done, plan, every_place(plan)) == []
-
-
-def test_without_restarts_earlier_challenges_come_before():
-    plan = plan_of(FRESH_RANGE, DEBUG, FRESH_RANGE, restart="never")
-    assert ran_before(plan, (0, 0)) == ()
-    assert ran_before(plan, (2, 0)) == ("range", "sort", "histogram", "range")
-
-
-def test_a_restart_for_every_task_leaves_only_the_warmup_challenge_before():
-    plan = plan_of(DEBUG, restart="task", warmup_challenges=(Challenge("w", (HISTOGRAM,)),))
-    assert ran_before(plan, (0, 2)) == ("histogram",)
-
-
-def test_what_runs_beside_a_task_is_not_before_it():
-    together = Challenge(
-        "together", (SORT, *(msgspec.structs.replace(task, group=1) for task in (HISTOGRAM, RANGE)))
-    )
-    assert ran_before(plan_of(together), (0, 2)) == ("sort",)
-
-
-def test_what_ran_before_is_no_effect_where_that_differs_from_block_to_block():
-    shuffled = plan_of(FRESH_RANGE, msgspec.structs.replace(DEBUG, order="random"))
-    done = {"es": [fork_of(shuffled, "es", block, {}) for block in range(3)]}
-    assert order_effects(SERVICE_TIME, done, shuffled, every_place(shuffled)) == []
-
-
-def test_other_loads_of_an_operation_are_not_compared():
-    throttled = Challenge("slow", (SORT, msgspec.structs.replace(RANGE, target_throughput=2.0)))
-    plan = plan_of(FRESH_RANGE, throttled)
-    done = {"es": [fork_of(plan, "es", block, {}) for block in range(3)]}
-    assert order_effects(THROUGHPUT, done, plan, every_place(plan)) == []
+@pytest.mark.parametrize(
+    ("plan", "place", "names"),
+    [
+        (plan_of(FRESH_RANGE, DEBUG, restart="never"), (0, 0), ()),
+        (
+            plan_of(FRESH_RANGE, DEBUG, FRESH_RANGE, restart="never"),
+            (2, 0),
+            ("range", "sort", "histogram", "range"),
+        ),
+        (
+            plan_of(DEBUG, restart="task", warmup_challenges=(Challenge("w", (HISTOGRAM,)),)),
+            (0, 2),
+            ("histogram",),
+        ),
+        (plan_of(BESIDE), (0, 2), ("sort",)),
+    ],
+)
+def test_what_a_node_had_run_before(plan: Plan, place: Place, names: tuple[str, ...]):
+    assert ran_before(plan, place) == names
 
 
 def test_places_that_ask_unequally_often_say_so():

@@ -1,7 +1,6 @@
 """Forecasts of comparisons, and of plans from earlier forks."""
 
 import math
-import time
 from collections.abc import Mapping, Sequence
 
 import msgspec
@@ -258,15 +257,6 @@ def test_a_plan_sees_what_its_forks_can_see():
     assert seen == pytest.approx(math.expm1(expected))
     seen = list(visible([prospect(0.02), prospect(0.02)], 5, PLAN))
     assert seen[0] == seen[1] > math.expm1(expected)
-
-
-def test_a_plan_for_many_rows_is_ready_at_once():
-    labels = tuple(Task(f"t{number}") for number in range(37))
-    plan = make_plan(schedules=(Challenge("c", labels),), paired=True)
-    known = history([(0.03 + number / 500, 0.05) for number in range(37)])
-    begin = time.process_time()
-    assert len(plan_forks(known, plan, 0.10).requirements) == 74
-    assert time.process_time() - begin < 1.0
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from typing import Any
 
-import msgspec
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -107,10 +106,3 @@ def test_what_no_summary_counts_is_not_counted_here(changes: dict[str, Any]):
         for columns in (plain, concatenate([plain, odd]))
     ]
     assert found[0] == found[1]
-
-
-def test_a_task_without_samples_keeps_what_it_has():
-    fork = fork_of(two_tasks())
-    bare = msgspec.structs.replace(fork.summaries[0], task=5, service_time=None)
-    fork = msgspec.structs.replace(fork, summaries=(bare,))
-    assert requantiled(fork, [two_tasks()], (0.95,)).summaries == (bare,)

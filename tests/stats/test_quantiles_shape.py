@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 
 from benchctl.stats.arrays import ValueCounts
 from benchctl.stats.quantiles import (
-    LEVELS,
     ODDS,
     GroupedCounts,
     boxes,
@@ -54,12 +53,6 @@ def test_a_quantile_is_drawn_from_ten_requests_beyond_it(requests: int, odd: flo
     assert not carries(requests - 1)[place]
 
 
-def test_quantile_curves_end_at_p99_9():
-    assert (ODDS[0], ODDS[-1]) == (1.0, 1000.0)
-    assert (np.diff(ODDS) > 0.004).all()
-    assert (LEVELS[0], LEVELS[-1]) == (0.005, 0.995)
-
-
 @settings(deadline=None)
 @given(raw=times, most=st.integers(2, 50))
 def test_every_point_of_a_distribution_function_is_exact(raw: list[int], most: int):
@@ -70,13 +63,6 @@ def test_every_point_of_a_distribution_function_is_exact(raw: list[int], most: i
     assert (values[0], values[-1], shares[-1]) == (min(raw), max(raw), 1.0)
     for value, share in zip(values, shares, strict=True):
         assert share == np.mean(np.array(raw) <= value)
-
-
-def test_a_thinned_distribution_function_is_even_in_requests_not_in_values():
-    raw = [*range(1_000), 10**9]
-    values, shares = ecdf(*counted(raw), 11)
-    assert values.tolist() == [*range(0, 1_000, 100), 10**9]
-    assert np.diff(shares).max() < 0.11
 
 
 @settings(deadline=None)
@@ -132,9 +118,3 @@ def test_boxes_have_the_quartiles_of_their_requests(pairs: list[tuple[int, int]]
         own = service_ns[magnitudes(hits) == box.magnitude]
         seen = (box.least_ns, box.p25_ns, box.p50_ns, box.p75_ns, box.p95_ns)
         np.testing.assert_allclose(seen, np.quantile(own, (0, 0.25, 0.5, 0.75, 0.95)), atol=1e-6)
-
-
-def test_boxes_name_the_hits_that_they_hold():
-    grouped = GroupedCounts()
-    grouped.add(np.array([0, 1, 2, 5]), np.array([5, 5, 5, 5]))
-    assert [box.hits for box in boxes(grouped)] == ["0", "1 to 9", "10 to 99", "10,000 to 99,999"]

@@ -80,11 +80,6 @@ def test_cold_first_requests_are_no_outliers():
     assert (found.kind, found.steady_from) == ("warm-up", 4)
 
 
-def test_equal_times_are_flat_and_a_step_between_them_is_found():
-    assert course_of(np.zeros(50)).kind == "flat"
-    assert course_of(np.repeat([0.1, 0.0], 30)).bounds == (0, 30)
-
-
 def test_correlated_noise_is_not_taken_for_levels():
     kinds = [course_of(noise(1000, 0.9, seed)).kind for seed in range(20)]
     assert kinds.count("flat") >= 19

@@ -20,36 +20,6 @@ def summarised(chunks: Columns | Iterable[Columns], task: Task = TASK, **places:
     return summarise(chunks, schedule=places.get("schedule", 0), task_index=places.get("task", 0), task=task)
 
 
-def test_warmup_never_enters_throughput(samples: Callable[..., Columns]):
-    warmup = [SECOND // 2] * 100
-    measured = [SECOND // 20] * 1000
-    found = summarised(samples(warmup + measured, warmup=[True] * 100 + [False] * 1000))
-    assert found.throughput_per_s == pytest.approx(20.0)
-    assert (found.samples, found.warmup_samples) == (1000, 100)
-    assert found.service_time.p50 == pytest.approx(SECOND // 20)
-
-
-def test_only_the_asked_task_is_summarised(samples: Callable[..., Columns]):
-    other = samples([SECOND] * 3, task=1)
-    later = samples([SECOND] * 3, schedule=1)
-    found = summarised(concatenate([samples([5, 5]), other, later]))
-    assert (found.samples, found.max_ns) == (2, 5.0)
-
-
-def test_failures_are_counted_and_in_no_figure(samples: Callable[..., Columns]):
-    outcomes = [Outcome.OK, Outcome.REJECTED, Outcome.OK, Outcome.REJECTED, Outcome.TIMEOUT]
-    found = summarised(samples([100, 1, 100, 1, 1], outcome=outcomes))
-    assert found.failures == {"rejected": 2, "timeout": 1}
-    assert (found.samples, found.min_ns) == (2, 100.0)
-    assert found.throughput_per_s == pytest.approx(2 * SECOND / 203)
-
-
-def test_all_failed_leaves_no_figures(samples: Callable[..., Columns]):
-    found = summarised(samples([10, 10], outcome=Outcome.HTTP_ERROR))
-    assert (found.throughput_per_s, found.service_time, found.mean_ns, found.lag1) == (None,) * 4
-    assert found.failures == {"http_error": 2}
-
-
 def test_no_samples_at_all(samples: Callable[..., Columns]):
     found = summarise(samples([]), schedule=0, task_index=0, task=TASK, unsupported="no such aggregation")
     assert (found.samples, found.unsupported, found.throughput_per_s) == (0, "no such aggregation", None)
@@ -73,12 +43,6 @@ def test_clients_that_end_their_warmup_apart_share_one_window(samples: Callable[
     slow = samples([20] * 4, client=1, warmup=[True, True, False, False])
     found = summarised(concatenate([quick, slow]))
     assert found.throughput_per_s == pytest.approx(5 * SECOND / (80 - 10))
-
-
-def test_took_is_in_nanoseconds_and_unknown_ones_are_left_out(samples: Callable[..., Columns]):
-    found = summarised(samples([10] * 4, took_ms=[3, -1, 3, 3]))
-    assert found.took.p50 == 3_000_000
-    assert summarised(samples([10] * 4)).took is None
 
 
 def test_errors_that_count_as_successes_are_counted(samples: Callable[..., Columns]):
@@ -195,16 +159,6 @@ def same_as(found: Any, expected: Any, name: str) -> None:
         assert found == expected, name
 
 
-@settings(deadline=None)
-@given(cells=st.lists(CELL, max_size=60))
-def test_every_operation_is_in_exactly_one_count(cells: list[dict[str, Any]]):
-    columns = columns_of(cells)
-    found = summarised(columns)
-    operations = (columns["task"] == 0) & (columns["schedule"] == 0) & (columns["part"] == 0)
-    counted = found.samples + sum(found.failures.values()) + found.warmup_samples + found.cancelled
-    assert counted == operations.sum()
-
-
 def test_realistic_samples_give_what_all_in_memory_give(samples: Callable[..., Columns]):
     random = np.random.default_rng(5)
     service_ns = (random.lognormal(7, 0.6, 20_000)).astype(np.int64) * 1_000
@@ -221,35 +175,12 @@ def test_samples_that_can_be_read_only_once_are_refused(samples: Callable[..., C
         summarised(iter([samples([1, 2])]))
 
 
-def test_parts_of_an_operation_are_pages_and_nothing_else(samples: Callable[..., Columns]):
-    found = summarised(samples([100, 100, 200], part=[1, 2, 0], outcome=[Outcome.OK] * 3))
-    assert (found.samples, found.mean_ns, found.pages.p50) == (1, 200.0, pytest.approx(100))
-    assert found.throughput_per_s == pytest.approx(SECOND / 200)
-
-
-def test_what_the_driver_cancelled_is_no_failure_and_no_time(samples: Callable[..., Columns]):
-    found = summarised(samples([10, 10, 500], outcome=[Outcome.OK, Outcome.OK, Outcome.CANCELLED]))
-    assert (found.samples, found.cancelled, found.failures) == (2, 1, {})
-    assert found.throughput_per_s == pytest.approx(2 * SECOND / 20)
-
-
 def test_a_retried_request_is_one_success_and_its_rejections_are_failures(samples: Callable[..., Columns]):
     columns = samples([5, 5, 10], attempt=[0, 1, 2], outcome=[Outcome.REJECTED, Outcome.REJECTED, Outcome.OK])
     columns["intended_ns"][:] = 0
     found = summarised(columns, Task("bulk", iterations=1, target_throughput=1))
     assert (found.samples, found.retries, found.failures) == (1, 2, {"rejected": 2})
     assert (found.latency.p50, found.service_time.p50) == (20, 10)
-
-
-def test_throughput_is_in_units_of_work(samples: Callable[..., Columns]):
-    found = summarised(samples([SECOND // 2] * 4, weight=500))
-    assert found.throughput_per_s == pytest.approx(1_000)
-
-
-def test_unknown_processing_and_first_byte_times_are_left_out(samples: Callable[..., Columns]):
-    found = summarised(samples([10] * 3, processing_ns=[12, 0, 12], first_byte_ns=0))
-    assert found.processing_time.p50 == pytest.approx(12)
-    assert found.first_byte is None
 
 
 def test_the_course_is_that_of_all_clients_in_the_order_of_starts(samples: Callable[..., Columns]):

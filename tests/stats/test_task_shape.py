@@ -114,13 +114,6 @@ def test_points_are_medians_of_as_many_requests_with_a_band():
     np.testing.assert_allclose(shape.course.p90_ns, 9.1e6)
 
 
-def test_no_point_mixes_warm_up_and_measured_requests():
-    shape = shape_of(make_samples([9.0] * 5 + [1.0] * 15, warmup=[True] * 5 + [False] * 15), points=5)
-    assert shape.course is not None
-    assert shape.course.requests.tolist() == [1, 4, 4, 4, 4, 3]
-    assert shape.course.p50_ns.tolist() == [9e6, 9e6, 1e6, 1e6, 1e6, 1e6]
-
-
 def test_starts_that_are_too_many_to_be_told_apart_still_give_even_points():
     shape = shape_of(make_samples([0.1] * 200_000, gap_ms=0.017), points=100)
     assert shape.course is not None
@@ -139,11 +132,6 @@ def test_the_measured_window_of_an_open_loop_begins_when_its_first_request_was_d
     assert opened.latency.values_ns.tolist() == [7_000_000]
     assert opened.service is not None
     assert opened.service.values_ns.tolist() == [4_000_000]
-
-
-def test_bodies_count_for_what_they_hold():
-    rows = make_samples([1000.0] * 4, weight=[1_000, 1_000, 1_000, 500])
-    assert shape_of(rows).flow.units.sum() == 3_500
 
 
 def test_failures_are_counted_and_what_the_driver_cut_off_is_not():

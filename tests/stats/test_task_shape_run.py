@@ -45,16 +45,6 @@ def test_tasks_are_told_apart_wherever_chunks_are_cut():
     assert [shapes.throttled for shapes in found.tasks.values()] == [False, False, True]
 
 
-def test_a_challenge_may_have_hundreds_of_tasks():
-    plan = make_plan(schedules=(Challenge("long", tuple(Task(f"t{place}") for place in range(300))),))
-    rows = concatenate([make_samples([1.0], task=3), make_samples([1.0, 1.0], task=259)])
-    found = run_shapes(plan, [make_source([rows])])
-    assert {place: shapes.forks["es"][0].shape.samples for place, shapes in found.tasks.items()} == {
-        (0, 3): 1,
-        (0, 259): 2,
-    }
-
-
 def test_forks_are_with_their_variant_in_the_order_in_which_they_came():
     sources = [make_source([make_samples([1.0])], label, block) for block in (0, 1) for label in ("es", "os")]
     found = run_shapes(PLAN, sources).tasks[0, 0]
@@ -91,10 +81,6 @@ def test_hits_are_over_the_forks_of_a_variant():
     assert [(box.magnitude, box.requests) for box in hits["es"].boxes] == [(1, 2), (2, 1)]
     assert hits["es"].unknown == 1
     assert [box.requests for box in hits["os"].boxes] == [1]
-
-
-def test_hits_that_never_vary_make_no_boxes():
-    assert run_shapes(PLAN, [make_source([make_samples([1.0, 2.0])])]).tasks[0, 0].hits == {}
 
 
 def test_forks_without_samples_are_named_and_their_tasks_left_out():
