@@ -840,10 +840,9 @@ def test_what_a_source_lists_as_rallys_own_do_is_done_in_turn(
 
 
 def test_the_first_of_a_list_that_fails_ends_it():
-    order = WorkOrder(WorkContext("books"), 1, "x")
-    own = OwnOperations(
-        "create-index", "x", order, 0, lambda one, _: open_workload(one, order.context, clients=1, key="x")
-    )
+    context = WorkContext("books")
+    order = WorkOrder(context, 1, "x", lambda one, _: open_workload(one, context, clients=1, key="x"))
+    own = OwnOperations("create-index", "x", order, 0)
     script: Any = own.make({"indices": [("a", {}), ("b", {})]})
     assert next(script).path == "/a"
     refused = Answer(Outcome.HTTP_ERROR)

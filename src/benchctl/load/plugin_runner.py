@@ -21,7 +21,6 @@ from benchctl.load.work.searches import searches_in
 from benchctl.load.workload import (
     CANCELLED,
     Driven,
-    OpenWorkload,
     Reply,
     Script,
     Send,
@@ -412,7 +411,6 @@ class RunnerWork:
         code: of the plug-in, for messages.
         order: for whom.
         client: which client.
-        open_workload: opens operations of benchctl's own, for runners that call those.
     """
 
     def __init__(
@@ -424,7 +422,6 @@ class RunnerWork:
         order: WorkOrder,
         *,
         client: int,
-        open_workload: OpenWorkload,
     ) -> None:
         self._runner = runner
         self._kind = kind
@@ -432,7 +429,6 @@ class RunnerWork:
         self._code = code
         self._order = order
         self._client = client
-        self._open = open_workload
         self._loop = Loop()
         self._channel = Channel(order.context)
         self._engine: Engine | None = None
@@ -504,7 +500,7 @@ class RunnerWork:
         """An operation of benchctl's own within one of the runner's."""
         own = self._own.get(kind)
         if own is None:
-            own = OwnOperations(kind, self._name, self._order, self._client, self._open)
+            own = OwnOperations(kind, self._name, self._order, self._client)
             self._own[kind] = own
         made = own.make(params)
         if made is None:

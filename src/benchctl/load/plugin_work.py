@@ -20,7 +20,7 @@ from benchctl.errors import BenchctlError
 from benchctl.load.pace import NS_PER_S, Extent, Timer, Turn
 from benchctl.load.request import Answer, Request
 from benchctl.load.work.common import NDJSON, Envelope, cannot, lacking, with_body
-from benchctl.load.workload import OpenWorkload, Program, Script, WorkContext, Workload, WorkOrder, ask
+from benchctl.load.workload import Program, Script, WorkContext, Workload, WorkOrder, follow
 from benchctl.plugin.code import Code
 from benchctl.plugin.rally_classes import BulkIndexParamSource, DelegatingParamSource
 from benchctl.plugin.rally_track import task_of
@@ -54,16 +54,13 @@ class OwnOperations:
         PluginError: If there is no such type.
     """
 
-    def __init__(
-        self, kind: str, name: str, order: WorkOrder, client: int, open_workload: OpenWorkload
-    ) -> None:
+    def __init__(self, kind: str, name: str, order: WorkOrder, client: int) -> None:
         if kind not in OPERATION_TYPES:
             raise PluginError(f"no runner is available for operation type '{kind}'")
         self._kind = kind
         self._name = name
         self._order = order
         self._client = client
-        self._open = open_workload
         self._before = b""
         self._content = b""
         self._program: Program | None = None
@@ -100,7 +97,7 @@ class OwnOperations:
         """One operation, or each of those that the parameters list, one after the other."""
         parts = _listed(params, self._kind)
         programs = [
-            self._open(_own_operation(self._kind, self._name, one), self._order).program(self._client)
+            self._order.open(_own_operation(self._kind, self._name, one)).program(self._client)
             for one in ([params] if parts is None else parts)
         ]
         return programs[0] if parts is None else lambda: _in_turn(programs)
@@ -172,10 +169,8 @@ def _in_turn(programs: Iterable[Program]) -> Script:
     answer = Answer(Outcome.OK)
     for program in programs:
         work = program()
-        if isinstance(work, Request):
-            answer = (yield from ask(work)).answer
-        elif work is not None:
-            answer = (yield from work) or answer
+        if work is not None:
+            answer = (yield from follow(work)) or answer
         if answer.outcome is not Outcome.OK:
             break
     return answer
@@ -263,7 +258,7 @@ def _plain(value: object) -> object:
 _COMPOSITE_CONNECTIONS = 8
 
 
-def open_plugin(operation: PluginOperation, order: WorkOrder, open_workload: OpenWorkload) -> Workload:
+def open_plugin(operation: PluginOperation, order: WorkOrder) -> Workload:
     """Open an operation whose parameters, or whose requests, come from the track's plug-in.
 
     Raises:
@@ -279,10 +274,10 @@ def open_plugin(operation: PluginOperation, order: WorkOrder, open_workload: Ope
     try:
         source = _source(operation, order, loaded)
     except PluginNeedsError as err:
-        return cannot(err.message, order)
+        return cannot(err.message)
     if runner is None and isinstance(source, BulkIndexParamSource) and source.is_plain():
-        return open_workload(_own_operation(operation.type, operation.name, source.bulk_params), order)
-    return PluginWork(operation, order, loaded, source, runner, open_workload)
+        return order.open(_own_operation(operation.type, operation.name, source.bulk_params))
+    return _plugin_work(operation, order, loaded, source, runner)
 
 
 def _plugin_of(context: WorkContext, what: str) -> Loaded:
@@ -340,77 +335,48 @@ def _source(operation: PluginOperation, order: WorkOrder, loaded: Loaded) -> Any
         return factory(track, params, task_name=order.key, operation_name=operation.name)
 
 
-class PluginWork:
-    """The workload of a plug-in's operation.
+def _plugin_work(
+    operation: PluginOperation, order: WorkOrder, loaded: Loaded, source: Any, runner: Any
+) -> Workload:
+    """Without a `source`, parameters are the track's; without a `runner`, the operation is built in."""
+    # Rally's clients of a process take turns; here they are threads, and may share a source.
+    lock = threading.Lock()
+    programs: list[PluginProgram] = []
+    doing = f"param source '{operation.param_source}'"
+    with blaming(loaded.code, doing):
+        infinite = bool(getattr(source, "infinite", _size(source) is None))
+    ends_itself = infinite and hasattr(runner, "completed") and hasattr(runner, "percent_completed")
 
-    Without a `source`, parameters are those of the track; without a `runner`, the operation is built in.
-    """
+    def program(client: int) -> PluginProgram:
+        """One client's program, with its partition of the source."""
+        with lock:
+            own = source
+            if own is not None and hasattr(own, "partition"):
+                with blaming(loaded.code, doing):
+                    own = own.partition(client, order.clients)
+            if runner is None:
+                built_in = OwnOperations(operation.type, operation.name, order, client)
+                made = PluginProgram(operation, loaded.code, own, lock, built_in, None)
+            else:
+                # Both official clients are slow to import, and parameter sources do not need them.
+                from benchctl.load.plugin_runner import RunnerWork  # noqa: PLC0415 - see above
 
-    def __init__(
-        self,
-        operation: PluginOperation,
-        order: WorkOrder,
-        loaded: Loaded,
-        source: Any,
-        runner: Any,
-        open_workload: OpenWorkload,
-    ) -> None:
-        self._operation = operation
-        self._order = order
-        self._code = loaded.code
-        self._source = source
-        self._runner = runner
-        self._open = open_workload
-        # Rally's clients of a process take turns; here they are threads, and may share a source.
-        self._lock = threading.Lock()
-        self._programs: list[PluginProgram] = []
-        with blaming(self._code, f"param source '{operation.param_source}'"):
-            infinite = bool(getattr(source, "infinite", _size(source) is None))
-        ends_itself = infinite and hasattr(runner, "completed") and hasattr(runner, "percent_completed")
-        self.endless = infinite and not ends_itself
-        composite = runner is None and operation.type == "composite"
-        self.connections = _COMPOSITE_CONNECTIONS if composite else 1
+                runs = RunnerWork(runner, operation.type, operation.name, loaded.code, order, client=client)
+                made = PluginProgram(operation, loaded.code, own, lock, None, runs)
+            programs.append(made)
+            return made
 
-    def program(self, client: int) -> "PluginProgram":
-        """Return one client's program, with its partition of the source."""
-        with self._lock:
-            source = self._source
-            if source is not None and hasattr(source, "partition"):
-                with blaming(self._code, f"param source '{self._operation.param_source}'"):
-                    source = source.partition(client, self._order.clients)
-            program = PluginProgram(
-                self._operation, self._code, source, self._lock, self._make(client), self._runs(client)
-            )
-            self._programs.append(program)
-            return program
+    def close() -> None:
+        for made in programs:
+            made.close()
 
-    def close(self) -> None:
-        """Close the event loops."""
-        for program in self._programs:
-            program.close()
-
-    def _make(self, client: int) -> OwnOperations | None:
-        if self._runner is not None:
-            return None
-        operation = self._operation
-        return OwnOperations(operation.type, operation.name, self._order, client, self._open)
-
-    def _runs(self, client: int) -> "RunnerWork | None":
-        if self._runner is None:
-            return None
-        # Both official clients are slow to import, and parameter sources do not need them.
-        from benchctl.load.plugin_runner import RunnerWork  # noqa: PLC0415 - see above
-
-        operation = self._operation
-        return RunnerWork(
-            self._runner,
-            operation.type,
-            operation.name,
-            self._code,
-            self._order,
-            client=client,
-            open_workload=self._open,
-        )
+    composite = runner is None and operation.type == "composite"
+    return Workload(
+        program,
+        endless=infinite and not ends_itself,
+        connections=_COMPOSITE_CONNECTIONS if composite else 1,
+        close=close,
+    )
 
 
 class PluginProgram:

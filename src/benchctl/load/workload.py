@@ -3,7 +3,7 @@
 from collections.abc import Callable, Generator, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import count
-from typing import Any, Protocol
+from typing import Any
 from urllib.parse import quote
 
 from benchctl.load.request import Answer, Exchange, Request
@@ -61,12 +61,8 @@ records every request, and the operation.
 """
 
 
-class Program(Protocol):
-    """The operations of one client, one after the other."""
-
-    def __call__(self) -> Request | Script | None:
-        """Return the next operation, encoded; None when there are no more."""
-        ...
+Program = Callable[[], Request | Script | None]
+"""Returns a client's next operation, encoded; None when there are no more."""
 
 
 @dataclass(frozen=True)
@@ -116,19 +112,14 @@ class WorkContext:
     act: "Act | None" = None
 
 
-class Workload(Protocol):
+@dataclass(frozen=True)
+class Workload:
     """A task's operation, ready for all its clients."""
 
-    endless: bool  # whether it can be repeated indefinitely; indexing a corpus ends by itself
-    connections: int  # how many a client needs
-
-    def program(self, client: int) -> Program:
-        """Return what one client sends; clients are numbered from 0."""
-        ...
-
-    def close(self) -> None:
-        """Release what it holds, such as the open corpus."""
-        ...
+    program: Callable[[int], Program]  # what a client sends; clients are numbered from 0
+    endless: bool = True  # whether it can be repeated indefinitely; indexing a corpus ends by itself
+    connections: int = 1  # how many a client needs
+    close: Callable[[], None] = lambda: None  # releases what it holds, such as the open corpus
 
 
 @dataclass(frozen=True)
@@ -138,6 +129,11 @@ class WorkOrder:
     context: WorkContext
     clients: int
     key: str
+    opener: "Callable[[Operation, WorkOrder], Workload]"  # of any operation, for those that hold others
+
+    def open(self, operation: Operation) -> Workload:
+        """Return the workload of another operation for the same clients."""
+        return self.opener(operation, self)
 
     def index(self, name: str | None) -> str:
         """Return an index, by default the track's own, as a path component."""
@@ -151,51 +147,27 @@ class WorkOrder:
         return Bodies(template, operation.values, seed=self.context.seed, key=self.key + part)
 
 
-Opener = Callable[[Any, WorkOrder], Workload]
-"""Makes the workload of one class of operations, its key in tables of openers."""
-
-OpenWorkload = Callable[[Operation, WorkOrder], Workload]
-"""Makes the workload of any operation, for composites and for plug-ins that call built-in operations."""
+def repeated(request: Request) -> Workload:
+    """Return the same request every time, for all clients: the wire need not load it again."""
+    return Workload(lambda _client: lambda: request)
 
 
-class Repeated:
-    """The same request every time, for all clients: the wire need not load it again."""
-
-    def __init__(self, request: Request) -> None:
-        self.endless = True
-        self.connections = 1
-        self._request = request
-
-    def program(self, client: int) -> Program:  # noqa: ARG002 - all clients ask alike
-        """Return the request, again and again."""
-        return lambda: self._request
-
-    def close(self) -> None:
-        """There is nothing to release."""
+def scripted(script: Callable[[], Script], *, endless: bool = True) -> Workload:
+    """Return a new script every time."""
+    return Workload(lambda _client: script, endless)
 
 
-class Numbered:
-    """A new request or script every time, made from its number over all clients of the task.
+def numbered(make: Callable[[int], Request | Script], clients: int) -> Workload:
+    """Return a new request or script every time, made from its number over all clients of the task.
 
     Client c of n makes numbers c, c + n, c + 2n and so on, whichever client is faster.
     """
 
-    def __init__(
-        self, make: Callable[[int], Request | Script], clients: int, *, endless: bool = True
-    ) -> None:
-        self.endless = endless
-        self.connections = 1
-        self._make = make
-        self._clients = clients
-
-    def program(self, client: int) -> Program:
-        """Return the work of every n-th number."""
-        numbers = count(client, self._clients)
-        make = self._make
+    def program(client: int) -> Program:
+        numbers = count(client, clients)
         return lambda: make(next(numbers))
 
-    def close(self) -> None:
-        """There is nothing to release."""
+    return Workload(program)
 
 
 def ask(request: Request) -> Generator[Item, Reply | None, Reply]:
@@ -208,6 +180,23 @@ def ask(request: Request) -> Generator[Item, Reply | None, Reply]:
     if reply is None:
         raise TypeError("a request of a script was not replied to")
     return reply
+
+
+Ask = Callable[[Request], Generator[Item, Reply | None, Reply]]
+
+
+def follow(work: Request | Script, send: Ask = ask) -> Script:
+    """Do an operation within a script, each of its requests by `send`."""
+    if isinstance(work, Request):
+        return (yield from send(work)).answer
+    reply: Reply | None = None
+    while True:
+        try:
+            item = work.send(reply)
+        except StopIteration as end:
+            answer: Answer | None = end.value
+            return answer
+        reply = (yield from send(item)) if isinstance(item, Request) else (yield item)
 
 
 CANCELLED = Answer(Outcome.CANCELLED)

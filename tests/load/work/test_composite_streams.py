@@ -12,7 +12,7 @@ from benchctl.load.work.composite import Held, within_point
 from benchctl.load.workload import WorkContext
 from benchctl.results.samples import Outcome
 from benchctl.track.operations.search import Search
-from load.playing import found, outcome, play, play_operation, scripted, workload
+from load.playing import found, outcome, play, play_operation, request_of, scripted, workload
 
 OPENSEARCH = WorkContext("big5", seed=7, engine="opensearch")
 OPEN = {"operation-type": "open-point-in-time", "name": "point", "keep-alive": "5m"}
@@ -85,8 +85,8 @@ def test_opensearch_has_words_of_its_own():
     assert played.bodies[-1] == {"pit_id": ["id2"]}
     alone = play_operation(PointNode(), OPENSEARCH, operation_type="delete-point-in-time")
     assert alone.lines == ["DELETE /_search/point_in_time/_all"]
-    listed = play_operation(PointNode(), OPENSEARCH, operation_type="list-all-point-in-time")
-    assert listed.lines == ["GET /_search/point_in_time/_all"]
+    listed = request_of(OPENSEARCH, operation_type="list-all-point-in-time")
+    assert (listed.method, listed.path) == ("GET", "/_search/point_in_time/_all")
 
 
 def test_a_body_without_keys_takes_the_point_in_time_all_the_same():

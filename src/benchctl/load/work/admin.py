@@ -18,14 +18,11 @@ from benchctl.load.request import (
     judging,
     shorten,
 )
-from benchctl.load.work.common import LONG_TIMEOUT_S, Envelope, own_query, with_body
+from benchctl.load.work.common import LONG_TIMEOUT_S, Envelope, Verdict, own_query, poll, with_body
 from benchctl.load.work.searches import PATH_SAFE, searches_in
 from benchctl.load.workload import (
     Driven,
     Item,
-    Numbered,
-    Opener,
-    Repeated,
     Reply,
     Script,
     Send,
@@ -33,6 +30,8 @@ from benchctl.load.workload import (
     Workload,
     WorkOrder,
     ask,
+    repeated,
+    scripted,
 )
 from benchctl.results.plan import EngineName
 from benchctl.results.samples import Outcome
@@ -58,9 +57,6 @@ from benchctl.track.operations.common import Condition, Criterion, Operation, Pr
 from benchctl.track.operations.search import Sleep
 
 _OK = Answer(Outcome.OK)
-
-Verdict = Callable[[bytes], Answer | None]
-"""Body of a good response -> the operation's answer; None: ask again."""
 
 
 class _Task(msgspec.Struct):
@@ -103,14 +99,14 @@ _decode_snapshots = msgspec.json.Decoder(_SnapshotStates).decode
 _decode_stages = msgspec.json.Decoder(dict[str, _IndexStages]).decode
 
 
-def open_sleep(operation: Sleep, order: WorkOrder) -> Workload:
+def open_sleep(operation: Sleep, _order: WorkOrder) -> Workload:
     """Open a pause; nothing is sent."""
 
-    def script(_number: int) -> Script:
+    def script() -> Script:
         yield operation.duration
         return _OK
 
-    return Numbered(script, order.clients)
+    return scripted(script)
 
 
 def _act_nowhere(*_: object) -> None:
@@ -130,7 +126,7 @@ def open_failover(operation: Failover, order: WorkOrder) -> Workload:
 def _acting(action: str, node: str | None, delay: float, order: WorkOrder) -> Workload:
     act = order.context.act or _act_nowhere
 
-    def script(_number: int) -> Script:
+    def script() -> Script:
         failed: list[str] = []
 
         def run(_send: Send, halted: Callable[[], bool]) -> None:
@@ -145,7 +141,7 @@ def _acting(action: str, node: str | None, delay: float, order: WorkOrder) -> Wo
         # Not shortened as answers are: it ends with where the node's logs are.
         return Answer(Outcome.HTTP_ERROR, reason=failed[0]) if failed else _OK
 
-    return Numbered(script, order.clients)
+    return scripted(script)
 
 
 def judge_condition(condition: Condition, root: str = "") -> Judge:
@@ -187,11 +183,11 @@ def open_run_until(operation: RunUntil, order: WorkOrder) -> Workload:
         searches=searches_in(operation.method, operation.path, body, order.context),
     )
 
-    def verdict(answer: bytes) -> Answer | None:
-        found = at_path(msgspec.json.decode(answer), operation.json_path)
+    def verdict(reply: Reply) -> Answer | None:
+        found = at_path(msgspec.json.decode(reply.exchange.body), operation.json_path)
         return _OK if _meets(operation.criterion, found) else None
 
-    return asked_until(question, verdict, operation.retry_wait_interval, order)
+    return asked_until(question, verdict, operation.retry_wait_interval)
 
 
 def _meets(criterion: Criterion, found: object) -> bool:
@@ -221,7 +217,7 @@ def open_polled_force_merge(operation: ForceMerge, order: WorkOrder) -> Workload
         },
     )
 
-    def script(_number: int) -> Script:
+    def script() -> Script:
         started = yield from ask(start)
         if started.answer.outcome is not Outcome.OK:
             return started.answer
@@ -232,11 +228,11 @@ def open_polled_force_merge(operation: ForceMerge, order: WorkOrder) -> Workload
         question = envelope.request("GET", f"/_tasks/{quote(task, safe=':')}")
         return (yield from poll(question, _merge_verdict, operation.poll_period))
 
-    return Numbered(script, order.clients)
+    return scripted(script)
 
 
-def _merge_verdict(body: bytes) -> Answer | None:
-    state = _decode_task_state(body)
+def _merge_verdict(reply: Reply) -> Answer | None:
+    state = _decode_task_state(reply.exchange.body)
     if not state.completed:
         return None
     if error := bytes(state.error).decode(errors="replace"):
@@ -247,8 +243,8 @@ def _merge_verdict(body: bytes) -> Answer | None:
     return _OK
 
 
-def _snapshot_verdict(body: bytes) -> Answer | None:
-    states = {snapshot.state for snapshot in _decode_snapshots(body).snapshots}
+def _snapshot_verdict(reply: Reply) -> Answer | None:
+    states = {snapshot.state for snapshot in _decode_snapshots(reply.exchange.body).snapshots}
     if not states:
         return Answer(Outcome.HTTP_ERROR, reason="there is no such snapshot")
     if states & {"FAILED", "PARTIAL", "ABORTED"}:
@@ -256,38 +252,24 @@ def _snapshot_verdict(body: bytes) -> Answer | None:
     return _OK if states == {"SUCCESS"} else None
 
 
-def _recovery_verdict(body: bytes) -> Answer | None:
+def _recovery_verdict(reply: Reply) -> Answer | None:
     # There is nothing yet when the question comes before the recovery is planned.
-    stages = [shard.stage for index in _decode_stages(body).values() for shard in index.shards]
+    indices = _decode_stages(reply.exchange.body).values()
+    stages = [shard.stage for index in indices for shard in index.shards]
     return _OK if stages and all(stage == "DONE" for stage in stages) else None
 
 
 PROGRESS: Mapping[Progress, Verdict] = {
     "recovered": _recovery_verdict,
     "snapshot complete": _snapshot_verdict,
-    "no snapshot running": lambda body: None if _decode_snapshots(body).snapshots else _OK,
+    "no snapshot running": lambda reply: None if _decode_snapshots(reply.exchange.body).snapshots else _OK,
 }
 """What is asked for again and again -> its verdict."""
 
 
-def asked_until(question: Request, verdict: Verdict, period_s: float, order: WorkOrder) -> Workload:
+def asked_until(question: Request, verdict: Verdict, period_s: float) -> Workload:
     """Open a request that is repeated until there is a verdict."""
-    return Numbered(lambda _number: poll(question, verdict, period_s), order.clients)
-
-
-def poll(question: Request, verdict: Verdict, period_s: float) -> Script:
-    """Ask every `period_s` seconds until there is a verdict, or the question fails."""
-    while True:
-        reply: Reply = yield from ask(question)
-        if reply.answer.outcome is not Outcome.OK:
-            return reply.answer
-        try:
-            found = verdict(reply.exchange.body)
-        except UNDECODABLE as err:
-            return Answer(Outcome.BAD_BODY, reason=shorten(f"it does not say how far it is: {err}"))
-        if found is not None:
-            return found
-        yield period_s
+    return scripted(lambda: poll(question, verdict, period_s))
 
 
 # What a track declares is created and deleted: one request for each index, data stream and template.
@@ -321,7 +303,7 @@ def _open_create_index(operation: CreateIndex, order: WorkOrder) -> Workload:
             params=operation.url_params,
         )
 
-    return _each([request(name) for name in names_of(operation.index) or _indices(operation, context)], order)
+    return _each([request(name) for name in names_of(operation.index) or _indices(operation, context)])
 
 
 def _open_delete_index(operation: DeleteIndex, order: WorkOrder) -> Workload:
@@ -329,11 +311,9 @@ def _open_delete_index(operation: DeleteIndex, order: WorkOrder) -> Workload:
     names = names_of(operation.index) or _indices(operation, order.context)
     envelope = Envelope(operation)
     if any("*" in name for name in names):
-        return Numbered(lambda _number: _delete_matching(operation, envelope, names), order.clients)
+        return scripted(lambda: _delete_matching(operation, envelope, names))
     missing = operation.only_if_exists
-    return _each(
-        [_delete(operation, envelope, f"/{quote(name, safe=',')}", missing) for name in names], order
-    )
+    return _each([_delete(operation, envelope, f"/{quote(name, safe=',')}", missing) for name in names])
 
 
 def _open_data_streams(operation: CreateDataStream | DeleteDataStream, order: WorkOrder) -> Workload:
@@ -357,7 +337,7 @@ def _open_data_streams(operation: CreateDataStream | DeleteDataStream, order: Wo
         for name in names
     ]
 
-    def script(_number: int) -> Script:
+    def script() -> Script:
         for asked, plain in pairs:
             reply = yield from ask(asked)
             if _lacks(reply):
@@ -366,7 +346,7 @@ def _open_data_streams(operation: CreateDataStream | DeleteDataStream, order: Wo
                 return reply.answer
         return Answer(Outcome.OK)
 
-    return Numbered(script, order.clients)
+    return scripted(script)
 
 
 def _open_create_template(operation: CreateTemplate, order: WorkOrder) -> Workload:
@@ -391,17 +371,17 @@ def _open_create_template(operation: CreateTemplate, order: WorkOrder) -> Worklo
 
     requests = [request(name, body) for name, body in found.items()]
     if not any(DATA_STREAM in body for body in found.values()):
-        return _each(requests, order)
+        return _each(requests)
     plain = [request(name, as_plain_template(body, order.context.templates)) for name, body in found.items()]
     question = envelope.request("GET", DATA_STREAMS, judge=_judge_unless_lacking)
 
-    def script(_number: int) -> Script:
+    def script() -> Script:
         reply = yield from ask(question)
         if reply.answer.outcome is not Outcome.OK:
             return reply.answer
         return (yield from _send_all(plain if _lacks(reply) else requests)) or Answer(Outcome.OK)
 
-    return Numbered(script, order.clients)
+    return scripted(script)
 
 
 def _open_delete_template(operation: DeleteTemplate, order: WorkOrder) -> Workload:
@@ -425,15 +405,15 @@ def _open_delete_template(operation: DeleteTemplate, order: WorkOrder) -> Worklo
     ]
     matching = [pattern for pattern in patterns if pattern]
     if not matching:
-        return _each(requests, order)
+        return _each(requests)
 
-    def script(_number: int) -> Script:
+    def script() -> Script:
         failed = yield from _send_all(requests)
         if failed is not None:
             return failed
         return (yield from _delete_matching(operation, envelope, matching))
 
-    return Numbered(script, order.clients)
+    return scripted(script)
 
 
 def _judge_unless_lacking(status: int, body: bytes) -> Answer:
@@ -512,15 +492,15 @@ def _send_all(requests: Iterable[Request]) -> Script:
     return None
 
 
-def _each(requests: Sequence[Request], order: WorkOrder) -> Workload:
+def _each(requests: Sequence[Request]) -> Workload:
     """One request per thing; a single one is the same object every time."""
     if len(requests) == 1:
-        return Repeated(requests[0])
+        return repeated(requests[0])
 
-    def script(_number: int) -> Script:
-        return (yield from _send_all(requests)) or Answer(Outcome.OK)
+    def script() -> Script:
+        return (yield from _send_all(requests)) or _OK
 
-    return Numbered(script, order.clients)
+    return scripted(script)
 
 
 def _encoded(body: Mapping[str, Any]) -> bytes:
@@ -572,15 +552,7 @@ def open_wait_for_transform(operation: WaitForTransform, order: WorkOrder) -> Wo
     """Open the wait until a transform has stopped."""
     envelope = Envelope(operation)
     path = f"{_TRANSFORMS[order.context.engine]}/{quote(operation.transform_id, safe='')}"
-    return Numbered(lambda _number: _stop(operation, envelope, path, order), order.clients)
-
-
-def _stats(path: str, order: WorkOrder) -> str:
-    return f"{path}/{'_stats' if order.context.engine == 'elasticsearch' else '_explain'}"
-
-
-def _defined(**params: object) -> dict[str, str]:
-    return {name: url_param(value) for name, value in params.items() if value is not None}
+    return scripted(lambda: _stop(operation, envelope, path, order))
 
 
 def _stop(operation: WaitForTransform, envelope: Envelope, path: str, order: WorkOrder) -> Script:
@@ -588,43 +560,32 @@ def _stop(operation: WaitForTransform, envelope: Envelope, path: str, order: Wor
     engine = order.context.engine
     own = {
         "wait_for_completion": "false",
-        **_defined(
-            force=operation.force or None,
-            timeout=operation.timeout,
-            wait_for_checkpoint=operation.wait_for_checkpoint,
-        ),
+        **({"force": "true"} if operation.force else {}),
+        **({} if operation.timeout is None else {"timeout": operation.timeout}),
+        "wait_for_checkpoint": url_param(operation.wait_for_checkpoint),
     }
     # OpenSearch's transforms know none of these.
     params = {**(own if engine == "elasticsearch" else {}), **operation.url_params}
     stopped = yield from ask(envelope.request("POST", f"{path}/_stop", params=params))
     if stopped.answer.outcome is not Outcome.OK or not operation.wait_for_completion:
         return stopped.answer
-    question = envelope.request("GET", _stats(path, order))
-    while True:
-        reply = yield from ask(question)
-        if reply.answer.outcome is not Outcome.OK:
-            return reply.answer
-        verdict = _verdict(reply.exchange.body, operation, engine)
-        if verdict is not None:
-            return verdict
-        if reply.exchange.end_ns - stopped.exchange.start_ns > operation.transform_timeout * 1e9:
-            return Answer(
-                Outcome.TIMEOUT, reason=f"the transform goes on after {operation.transform_timeout:g} s"
-            )
-        yield operation.poll_interval
 
+    def verdict(reply: Reply) -> Answer | None:
+        state, reason = _state(msgspec.json.decode(reply.exchange.body), operation.transform_id, engine)
+        if not state:
+            return Answer(Outcome.BAD_BODY, reason="it does not say in which state the transform is")
+        if state == "failed":
+            return Answer(Outcome.PARTIAL, reason=shorten(f"the transform failed: {reason}"))
+        if state in {"stopped", "finished"}:
+            return _OK
+        if reply.exchange.end_ns - stopped.exchange.start_ns <= operation.transform_timeout * 1e9:
+            return None
+        return Answer(
+            Outcome.TIMEOUT, reason=f"the transform goes on after {operation.transform_timeout:g} s"
+        )
 
-def _verdict(body: bytes, operation: WaitForTransform, engine: EngineName) -> Answer | None:
-    """Return how the wait for a transform ends; None while it goes on."""
-    try:
-        state, reason = _state(msgspec.json.decode(body), operation.transform_id, engine)
-    except UNDECODABLE as err:
-        return Answer(Outcome.BAD_BODY, reason=shorten(f"not a state: {err}"))
-    if not state:
-        return Answer(Outcome.BAD_BODY, reason="it does not say in which state the transform is")
-    if state == "failed":
-        return Answer(Outcome.PARTIAL, reason=shorten(f"the transform failed: {reason}"))
-    return _OK if state in {"stopped", "finished"} else None
+    stats = "_stats" if engine == "elasticsearch" else "_explain"
+    return (yield from poll(envelope.request("GET", f"{path}/{stats}"), verdict, operation.poll_interval))
 
 
 def _state(found: Any, name: str, engine: EngineName) -> tuple[str, str]:
@@ -644,7 +605,7 @@ def open_downsample(operation: Downsample, order: WorkOrder) -> Workload:
     body = {"fixed_interval": operation.fixed_interval}
     if operation.sampling_method is not None:
         body["sampling_method"] = operation.sampling_method
-    return Repeated(
+    return repeated(
         Envelope(operation, timeout_s=LONG_TIMEOUT_S).request(
             "POST",
             f"/{quote(source, safe='')}/_downsample/{quote(target, safe='')}",
@@ -656,7 +617,7 @@ def open_downsample(operation: Downsample, order: WorkOrder) -> Workload:
 
 def open_shrink(operation: ShrinkIndex, order: WorkOrder) -> Workload:
     """Open the shrinking of indices, one after the other."""
-    return Numbered(lambda _number: _shrink_all(operation, order), order.clients)
+    return scripted(lambda: _shrink_all(operation, order))
 
 
 _Found = Generator[Item, Reply | None, list[str] | Answer]
@@ -750,7 +711,7 @@ def _keys(request: Request, path: str) -> _Found:
     return sorted(found) if isinstance(found, dict) else []
 
 
-def open_train_model(operation: TrainKnnModel, order: WorkOrder) -> Workload:
+def open_train_model(operation: TrainKnnModel, _order: WorkOrder) -> Workload:
     """Open the training of a k-NN model, polled until it is trained."""
     envelope = Envelope(operation)
     path = f"/_plugins/_knn/models/{quote(operation.model_id, safe='')}"
@@ -758,19 +719,15 @@ def open_train_model(operation: TrainKnnModel, order: WorkOrder) -> Workload:
     train = envelope.request("POST", f"{path}/_train", body, params=operation.url_params)
     question = envelope.request("GET", path)
 
-    def script(_number: int) -> Script:
-        reply = yield from ask(train)
-        for _ in range(operation.retries + 1):
-            if reply.answer.outcome is not Outcome.OK:
-                return reply.answer
-            reply = yield from ask(question)
-            verdict = _trained(reply.exchange.body) if reply.answer.outcome is Outcome.OK else reply.answer
-            if verdict is not None:
-                return verdict
-            yield operation.poll_period
-        return Answer(Outcome.TIMEOUT, reason=f"still in training after {operation.retries} questions")
+    late = Answer(Outcome.TIMEOUT, reason=f"still in training after {operation.retries} questions")
 
-    return Numbered(script, order.clients)
+    def script() -> Script:
+        begun = yield from ask(train)
+        if begun.answer.outcome is not Outcome.OK:
+            return begun.answer
+        return (yield from poll(question, _trained, operation.poll_period, operation.retries + 1, late))
+
+    return scripted(script)
 
 
 class _Model(msgspec.Struct):
@@ -781,11 +738,8 @@ class _Model(msgspec.Struct):
 _decode_model = msgspec.json.Decoder(_Model).decode
 
 
-def _trained(body: bytes) -> Answer | None:
-    try:
-        found = _decode_model(body)
-    except UNDECODABLE as err:
-        return Answer(Outcome.BAD_BODY, reason=shorten(f"not a model: {err}"))
+def _trained(reply: Reply) -> Answer | None:
+    found = _decode_model(reply.exchange.body)
     if found.state == "training":
         return None
     if found.state == "created":
@@ -793,7 +747,7 @@ def _trained(body: bytes) -> Answer | None:
     return Answer(Outcome.PARTIAL, reason=shorten(f"the model is {found.state}: {found.error}"))
 
 
-DECLARED: Mapping[type[Operation], Opener] = {
+DECLARED: Mapping[type[Operation], Callable[[Any, WorkOrder], Workload]] = {
     CreateIndex: _open_create_index,
     DeleteIndex: _open_delete_index,
     CreateDataStream: _open_data_streams,

@@ -3,7 +3,7 @@
 import hashlib
 import math
 import threading
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from urllib.parse import quote
 
@@ -131,11 +131,24 @@ def open_bulk(operation: Bulk, order: WorkOrder) -> Workload:
             hint="documents that bring their own actions have their own ids, and those of data streams none",
         )
     reader = _Reader(portions(operation, sources), operation.bulk_size, looped=operation.looped)
-    return BulkWork(
-        [_kind(operation, order, source) for source in sources],
-        reader,
-        lambda client: _framing(operation, order, sum(one.document_count for one in sources), client),
-    )
+    kinds = [_kind(operation, order, source) for source in sources]
+    documents = sum(source.document_count for source in sources)
+
+    def program(client: int) -> Program:
+        take, own = reader.take, _framing(operation, order, documents, client)
+        chosen = [(kind.request, kind.frame or own, kind.lines) for kind in kinds]
+
+        def next_body() -> Request | None:
+            taken = take()
+            if taken is None:
+                return None
+            source, lines = taken
+            request, frame_body, lines_each = chosen[source]
+            return with_body(request, frame_body(lines), len(lines) // lines_each)
+
+        return next_body
+
+    return Workload(program, endless=reader.looped, close=reader.close)
 
 
 def _kind(operation: Bulk, order: WorkOrder, source: Source) -> _Kind:
@@ -192,39 +205,6 @@ def _framing(operation: Bulk, order: WorkOrder, document_count: int, client: int
         return frame_with_ids(documents, own.tolist(), repeated.tolist(), operation.on_conflict)
 
     return frame_numbered
-
-
-class BulkWork:
-    """Each client takes the next documents of the corpora in turn.
-
-    `framing` makes a client's framing for sources that do not determine it.
-    """
-
-    def __init__(self, kinds: Sequence[_Kind], reader: "_Reader", framing: Callable[[int], Frame]) -> None:
-        self.endless = reader.looped
-        self.connections = 1
-        self._kinds = kinds
-        self._reader = reader
-        self._framing = framing
-
-    def program(self, client: int) -> Program:
-        """Return what one client sends."""
-        take, own = self._reader.take, self._framing(client)
-        kinds = [(kind.request, kind.frame or own, kind.lines) for kind in self._kinds]
-
-        def next_body() -> Request | None:
-            taken = take()
-            if taken is None:
-                return None
-            source, lines = taken
-            request, frame_body, lines_each = kinds[source]
-            return with_body(request, frame_body(lines), len(lines) // lines_each)
-
-        return next_body
-
-    def close(self) -> None:
-        """Close the corpora; no client gets any more documents."""
-        self._reader.close()
 
 
 class _Reader:

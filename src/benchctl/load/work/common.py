@@ -3,7 +3,9 @@
 import operator
 import sys
 from collections.abc import Callable, Collection, Generator, Mapping, Sequence
+from dataclasses import replace
 from http import HTTPStatus
+from itertools import count
 from typing import Any
 from urllib.parse import urlencode
 
@@ -11,8 +13,18 @@ import msgspec
 
 from benchctl.errors import BenchctlError
 from benchctl.load.forms import answerable, judge_of
-from benchctl.load.request import Answer, Judge, Request, accepting
-from benchctl.load.workload import Item, Numbered, Program, Reply, Script, Workload, WorkOrder, ask
+from benchctl.load.request import UNDECODABLE, Answer, Judge, Request, accepting, shorten
+from benchctl.load.workload import (
+    Item,
+    Program,
+    Reply,
+    Script,
+    Workload,
+    WorkOrder,
+    ask,
+    follow,
+    scripted,
+)
 from benchctl.results.samples import Outcome
 from benchctl.track.operations.common import Assertion, Cannot, Form, Operation, Retried, url_param
 
@@ -109,90 +121,88 @@ def own_query(operation: Operation, form: Form) -> dict[str, str]:
     }
 
 
-# Retries. These outcomes may change on a retry; what a node refuses, it refuses again.
+Verdict = Callable[[Reply], Answer | None]
+"""Good response -> the operation's answer; None: ask again."""
+
+_STILL = Answer(Outcome.TIMEOUT, reason="still not done")
+
+
+def poll(
+    question: Request, verdict: Verdict, period_s: float, tries: int | None = None, late: Answer = _STILL
+) -> Script:
+    """Ask every `period_s` seconds until there is a verdict, the question fails, or no try is left."""
+    for number in count(1):
+        reply = yield from ask(question)
+        if reply.answer.outcome is not Outcome.OK:
+            return reply.answer
+        try:
+            found = verdict(reply)
+        except UNDECODABLE as err:
+            return Answer(Outcome.BAD_BODY, reason=shorten(f"it does not say how far it is: {err}"))
+        if found is not None:
+            return found
+        if number == tries:
+            break
+        yield period_s
+    return late
+
+
+# These outcomes may change on a retry; what a node refuses, it refuses again.
 _WRONG = frozenset({Outcome.BAD_BODY, Outcome.PARTIAL})
 
 
 def with_retries(operation: Retried, workload: Workload) -> Workload:
-    """Return the workload, retried as the operation says; unchanged when it says nothing."""
-    if not operation.retry_until_success and not operation.retries:
-        return workload
-    return _Retrying(operation, workload)
-
-
-class _Retrying:
-    """A workload whose operations are retried.
+    """Return the workload, retried as the operation says; unchanged when it says nothing.
 
     Every answered request is recorded as a success: only the operation's own sample tells how it ended.
     """
+    if not operation.retry_until_success and not operation.retries:
+        return workload
 
-    def __init__(self, operation: Retried, workload: Workload) -> None:
-        self.endless = workload.endless
-        self.connections = workload.connections
-        self._operation = operation
-        self._workload = workload
-
-    def program(self, client: int) -> Program:
-        """Return what one client sends."""
-        inner = self._workload.program(client)
+    def program(client: int) -> Program:
+        inner = workload.program(client)
 
         def again() -> Script | None:
             first = inner()
-            return None if first is None else self._tries(first, inner)
+            return None if first is None else _tries(operation, first, inner)
 
         return again
 
-    def close(self) -> None:
-        """Release what the workload holds."""
-        self._workload.close()
-
-    def _tries(self, work: Request | Script, inner: Program) -> Script:
-        operation = self._operation
-        left = sys.maxsize if operation.retry_until_success else operation.retries
-        while True:
-            status, answer = yield from _attempt(work)
-            if answer.outcome is Outcome.OK or not left or not self._is_worth_it(status, answer):
-                return answer
-            left -= 1
-            yield operation.retry_wait_period
-            following = inner()
-            if following is None:
-                return answer
-            work = following
-
-    def _is_worth_it(self, status: int, answer: Answer) -> bool:
-        if answer.outcome is Outcome.TIMEOUT or status == HTTPStatus.REQUEST_TIMEOUT:
-            return self._operation.retry_on_timeout or self._operation.retry_until_success
-        wanted = self._operation.retry_on_error or self._operation.retry_until_success
-        return wanted and answer.outcome in _WRONG
+    return replace(workload, program=program)
 
 
-def _attempt(
-    work: Request | Script,
-) -> Generator[Item, Reply | None, tuple[int, Answer]]:
-    """Do an operation; returns the status of its last request, and its answer."""
-    if isinstance(work, Request):
-        reply = yield from _send(work)
-        return reply.exchange.status, reply.answer
-    status, last = 0, Answer(Outcome.OK)
-    reply_to: Reply | None = None
+def _tries(operation: Retried, work: Request | Script, inner: Program) -> Script:
+    left = sys.maxsize if operation.retry_until_success else operation.retries
     while True:
-        try:
-            item = work.send(reply_to)
-        except StopIteration as end:
-            return status, end.value or last
-        if isinstance(item, Request):
-            reply_to = yield from _send(item)
-            status, last = reply_to.exchange.status, reply_to.answer
-        else:
-            reply_to = yield item
+        last: Reply | None = None
+
+        def send(request: Request) -> Generator[Item, Reply | None, Reply]:
+            nonlocal last
+            last = yield from _send(request)
+            return last
+
+        answer = (yield from follow(work, send)) or (Answer(Outcome.OK) if last is None else last.answer)
+        status = 0 if last is None else last.exchange.status
+        if answer.outcome is Outcome.OK or not left or not _is_worth_it(operation, status, answer):
+            return answer
+        left -= 1
+        yield operation.retry_wait_period
+        following = inner()
+        if following is None:
+            return answer
+        work = following
+
+
+def _is_worth_it(operation: Retried, status: int, answer: Answer) -> bool:
+    if answer.outcome is Outcome.TIMEOUT or status == HTTPStatus.REQUEST_TIMEOUT:
+        return operation.retry_on_timeout or operation.retry_until_success
+    wanted = operation.retry_on_error or operation.retry_until_success
+    return wanted and answer.outcome in _WRONG
 
 
 def _send(request: Request) -> Generator[Item, Reply | None, Reply]:
     """Send a request that is recorded as a success whatever its answer, but judge it all the same."""
-    reply = yield msgspec.structs.replace(request, judge=_any_answer)
-    if reply is None:
-        raise TypeError("a request of a script was not replied to")
+    reply = yield from ask(msgspec.structs.replace(request, judge=_any_answer))
     if reply.exchange.failure is not None:
         return reply
     return Reply(reply.exchange, request.judge(reply.exchange.status, reply.exchange.body))
@@ -233,57 +243,42 @@ def with_assertions(operation: Operation, workload: Workload) -> Workload:
                 f"operation '{operation.name}' asserts something of '{assertion.property}'",
                 hint=f"benchctl knows of an answer: {', '.join(_PROPERTIES)}",
             )
-    return _Asserted(operation.assertions, workload)
 
+    def judged(judge: Judge) -> Judge:
+        return lambda status, body: _checked(operation.assertions, judge(status, body))
 
-class _Asserted:
-    def __init__(self, assertions: Sequence[Assertion], workload: Workload) -> None:
-        self.endless = workload.endless
-        self.connections = workload.connections
-        self._assertions = assertions
-        self._workload = workload
+    def script(work: Script) -> Script:
+        answer = yield from work
+        return None if answer is None else _checked(operation.assertions, answer)
 
-    def program(self, client: int) -> Program:
-        """Return what one client sends."""
-        inner = self._workload.program(client)
+    def program(client: int) -> Program:
+        inner = workload.program(client)
         # The same request stays the same object: the wire need not load it again.
-        known: dict[int, tuple[Request, Request]] = {}
+        before: tuple[Request, Request] | None = None
 
         def next_one() -> Request | Script | None:
+            nonlocal before
             work = inner()
-            if work is None:
-                return None
             if not isinstance(work, Request):
-                return self._script(work)
-            before = known.get(id(work))
+                return None if work is None else script(work)
             if before is None or before[0] is not work:
-                known.clear()
-                before = (work, msgspec.structs.replace(work, judge=self._judge(work.judge)))
-                known[id(work)] = before
+                before = (work, msgspec.structs.replace(work, judge=judged(work.judge)))
             return before[1]
 
         return next_one
 
-    def close(self) -> None:
-        """Release what the workload holds."""
-        self._workload.close()
+    return replace(workload, program=program)
 
-    def _script(self, work: Script) -> Script:
-        answer = yield from work
-        return None if answer is None else self._checked(answer)
 
-    def _judge(self, judge: Judge) -> Judge:
-        return lambda status, body: self._checked(judge(status, body))
-
-    def _checked(self, answer: Answer) -> Answer:
-        if answer.outcome is not Outcome.OK:
-            return answer
-        for one in self._assertions:
-            found = _PROPERTIES[one.property](answer)
-            if not _holds(found, one):
-                reason = f"expected {one.property} {one.condition} {one.value}, and it is {found}"
-                return msgspec.structs.replace(answer, outcome=Outcome.BAD_BODY, reason=reason)
+def _checked(assertions: Sequence[Assertion], answer: Answer) -> Answer:
+    if answer.outcome is not Outcome.OK:
         return answer
+    for one in assertions:
+        found = _PROPERTIES[one.property](answer)
+        if not _holds(found, one):
+            reason = f"expected {one.property} {one.condition} {one.value}, and it is {found}"
+            return msgspec.structs.replace(answer, outcome=Outcome.BAD_BODY, reason=reason)
+    return answer
 
 
 def _holds(found: object, assertion: Assertion) -> bool:
@@ -294,24 +289,24 @@ def _holds(found: object, assertion: Assertion) -> bool:
         return False
 
 
-def open_cannot(operation: Cannot, order: WorkOrder) -> Workload:
+def open_cannot(operation: Cannot, _order: WorkOrder) -> Workload:
     """Unsupported by benchctl; or by the node, where it refuses the request that the type has."""
     if operation.wire is None:
-        return cannot(operation.reason, order)
+        return cannot(operation.reason)
     probe = Envelope(operation).request(operation.wire.method, operation.wire.path)
 
-    def script(_number: int) -> Script:
+    def script() -> Script:
         reply = yield from ask(probe)
         if reply.answer.outcome is not Outcome.OK:
             return reply.answer
         return (yield from lacking(operation.reason))
 
-    return Numbered(script, order.clients, endless=False)
+    return scripted(script, endless=False)
 
 
-def cannot(reason: str, order: WorkOrder) -> Workload:
+def cannot(reason: str) -> Workload:
     """Return a workload that sends nothing, for the reason that tables show; the first refusal ends it."""
-    return Numbered(lambda _number: lacking(reason), order.clients, endless=False)
+    return scripted(lambda: lacking(reason), endless=False)
 
 
 def lacking(reason: str) -> Script:

@@ -1,7 +1,7 @@
 """Composites, measured as one, and the point-in-time and asynchronous searches that their parts share."""
 
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from http import HTTPStatus
 from itertools import count
 from typing import Any
@@ -9,13 +9,11 @@ from urllib.parse import quote
 
 import msgspec
 
-from benchctl.load.request import RUNNING, UNDECODABLE, Answer, Request, shorten
-from benchctl.load.work.common import Envelope, with_body
+from benchctl.load.request import RUNNING, UNDECODABLE, Answer, Request
+from benchctl.load.work.common import Envelope, poll, with_body
 from benchctl.load.work.searches import searches_of
 from benchctl.load.workload import (
     Item,
-    Numbered,
-    OpenWorkload,
     Program,
     Reply,
     Script,
@@ -23,6 +21,8 @@ from benchctl.load.workload import (
     Workload,
     WorkOrder,
     ask,
+    follow,
+    scripted,
 )
 from benchctl.results.plan import EngineName
 from benchctl.results.samples import Outcome
@@ -34,7 +34,6 @@ from benchctl.track.operations.composite import (
     DeleteAsyncSearch,
     DeletePointInTime,
     GetAsyncSearch,
-    ListAllPointInTime,
     OpenPointInTime,
     Step,
     Stream,
@@ -136,15 +135,6 @@ def _close_request(
     return close
 
 
-def _list_points(operation: ListAllPointInTime, _order: WorkOrder) -> Use:
-    request = Envelope(operation).request("GET", "/_search/point_in_time/_all", params=operation.url_params)
-
-    def use(_held: Held) -> Script:
-        return (yield from ask(request)).answer
-
-    return use
-
-
 def within_point(work: Request | Script, name: str, held: Held) -> Script:
     """Run a search, or a script of pages, in the point in time that operation `name` opened.
 
@@ -153,16 +143,7 @@ def within_point(work: Request | Script, name: str, held: Held) -> Script:
     """
     if name not in held.points:
         return _not_there(name)
-    if isinstance(work, Request):
-        return (yield from _ask_within(work, name, held)).answer
-    reply: Reply | None = None
-    while True:
-        try:
-            item = work.send(reply)
-        except StopIteration as end:
-            answer: Answer | None = end.value
-            return answer
-        reply = (yield from _ask_within(item, name, held)) if isinstance(item, Request) else (yield item)
+    return (yield from follow(work, lambda request: _ask_within(request, name, held)))
 
 
 def _ask_within(request: Request, name: str, held: Held) -> Generator[Item, Reply | None, Reply]:
@@ -207,6 +188,8 @@ def _submit_search(operation: SubmitAsyncSearch, order: WorkOrder) -> Use:
 def _get_searches(operation: GetAsyncSearch, order: WorkOrder) -> Use:
     """Fetch the answers, polling until each is there."""
     envelope, path = Envelope(operation), _ASYNC[order.context.engine]
+    tries = None if operation.retry_until_success else operation.retries + 1
+    late = Answer(Outcome.BAD_BODY, reason="the search is still running")
 
     def use(held: Held) -> Script:
         last = _OK
@@ -214,7 +197,7 @@ def _get_searches(operation: GetAsyncSearch, order: WorkOrder) -> Use:
             if found is None:
                 return _not_there(name)
             request = envelope.request("GET", f"{path}/{quote(found, safe='')}", params=operation.url_params)
-            last = yield from _fetch(request, operation)
+            last = (yield from poll(request, _fetched, operation.retry_wait_period, tries, late)) or _OK
             if last.outcome is not Outcome.OK:
                 return last
         return last
@@ -222,22 +205,9 @@ def _get_searches(operation: GetAsyncSearch, order: WorkOrder) -> Use:
     return use
 
 
-def _fetch(request: Request, operation: GetAsyncSearch) -> Generator[Item, Reply | None, Answer]:
-    left = operation.retries
-    while True:
-        reply = yield from ask(request)
-        if reply.answer.outcome is not Outcome.OK:
-            return reply.answer
-        try:
-            progress = _decode_progress(reply.exchange.body)
-        except UNDECODABLE as err:
-            return Answer(Outcome.BAD_BODY, reason=shorten(f"it does not say how far it is: {err}"))
-        if not progress.is_running and progress.state not in RUNNING:
-            return reply.answer
-        if not operation.retry_until_success and not left:
-            return Answer(Outcome.BAD_BODY, reason="the search is still running")
-        left -= 1
-        yield operation.retry_wait_period
+def _fetched(reply: Reply) -> Answer | None:
+    progress = _decode_progress(reply.exchange.body)
+    return None if progress.is_running or progress.state in RUNNING else reply.answer
 
 
 def _delete_searches(operation: DeleteAsyncSearch, order: WorkOrder) -> Use:
@@ -288,46 +258,32 @@ _USES: Mapping[type[Operation], Callable[[Any, WorkOrder], Use]] = {
     CreatePointInTime: _open_point,
     ClosePointInTime: _close_point,
     DeletePointInTime: _close_point,
-    ListAllPointInTime: _list_points,
     SubmitAsyncSearch: _submit_search,
     GetAsyncSearch: _get_searches,
     DeleteAsyncSearch: _delete_searches,
 }
 
-POINTS = (DeletePointInTime, ListAllPointInTime)
-"""Types that also work outside of a composite."""
 
-
-def open_standalone(operation: DeletePointInTime | ListAllPointInTime, order: WorkOrder) -> Workload:
+def open_standalone(operation: DeletePointInTime, order: WorkOrder) -> Workload:
     """Open an operation on points in time outside of a composite."""
-    use = _USES[type(operation)](operation, order)
-    return Numbered(lambda _number: use(Held()), order.clients)
+    use = _close_point(operation, order)
+    return scripted(lambda: use(Held()))
 
 
-def open_composite(operation: Composite, order: WorkOrder, open_workload: OpenWorkload) -> Workload:
+def open_composite(operation: Composite, order: WorkOrder) -> Workload:
     """Open a composite: operations one after the other, neighbouring streams concurrently."""
     numbers = count()
-    steps = tuple(_open_step(step, order, open_workload, numbers) for step in operation.requests)
+    steps = [_open_step(step, order, numbers) for step in operation.requests]
+    close = _close_request(Envelope(operation), order.context.engine)
     connections = _widest(operation.requests)
     if operation.max_connections is not None:
         connections = min(connections, operation.max_connections)
-    return _Composite(steps, order, _close_request(Envelope(operation), order.context.engine), connections)
 
+    def program(client: int) -> Program:
+        own = [bind(client) for bind in steps]
+        return lambda: _script(own, close)
 
-@dataclass(frozen=True)
-class _Plain:
-    """An operation that shares nothing with the others but perhaps a point in time."""
-
-    workload: Workload
-    point: str | None
-
-
-@dataclass(frozen=True)
-class _Stream:
-    steps: "tuple[_OpenStep, ...]"
-
-
-_OpenStep = _Plain | _Stream | Use
+    return Workload(program, connections=connections)
 
 
 @dataclass(frozen=True)
@@ -337,66 +293,38 @@ class _BoundStream:
     steps: "tuple[Use | _BoundStream, ...]"
 
 
-class _Composite:
-    def __init__(
-        self,
-        steps: Sequence[_OpenStep],
-        order: WorkOrder,
-        close: Callable[[str], Request],
-        connections: int,
-    ) -> None:
-        self.endless = True
-        self.connections = connections
-        self._steps = steps
-        self._order = order
-        self._close = close
-
-    def program(self, client: int) -> Program:
-        """Return what one client sends."""
-        steps = [_bound(step, client) for step in self._steps]
-        return lambda: self._script(steps)
-
-    def close(self) -> None:
-        """There is nothing to release."""
-
-    def _script(self, steps: Sequence[Use | _BoundStream]) -> Script:
-        held = Held()
-        answer = yield from _run(steps, held)
-        if answer.outcome is not Outcome.OK:
-            # The failed operation left its points in time open, which would slow down what comes next.
-            for point in held.points.values():
-                yield from ask(self._close(point))
-        return answer
+def _script(steps: "Sequence[Use | _BoundStream]", close: Callable[[str], Request]) -> Script:
+    held = Held()
+    answer = yield from _run(steps, held)
+    if answer.outcome is not Outcome.OK:
+        # The failed operation left its points in time open, which would slow down what comes next.
+        for point in held.points.values():
+            yield from ask(close(point))
+    return answer
 
 
-def _open_step(
-    step: Step, order: WorkOrder, open_workload: OpenWorkload, numbers: Iterator[int]
-) -> _OpenStep:
+def _open_step(step: Step, order: WorkOrder, numbers: Iterator[int]) -> Callable[[int], Use | _BoundStream]:
+    """Return what makes a client's part of it."""
     if isinstance(step, Stream):
-        return _Stream(tuple(_open_step(inner, order, open_workload, numbers) for inner in step.stream))
+        steps = [_open_step(inner, order, numbers) for inner in step.stream]
+        return lambda client: _BoundStream(tuple(bind(client) for bind in steps))
     # Each operation draws its own values.
-    own = WorkOrder(order.context, order.clients, f"{order.key}/{next(numbers)}")
+    own = replace(order, key=f"{order.key}/{next(numbers)}")
     if type(step) in _USES:
-        return _USES[type(step)](step, own)
-    return _Plain(open_workload(step, own), getattr(step, "with_point_in_time_from", None))
+        use = _USES[type(step)](step, own)
+        return lambda _client: use
+    workload, point = own.open(step), getattr(step, "with_point_in_time_from", None)
+    return lambda client: _plain(workload.program(client), point)
 
 
-def _bound(step: _OpenStep, client: int) -> Use | _BoundStream:
-    if isinstance(step, _Stream):
-        return _BoundStream(tuple(_bound(inner, client) for inner in step.steps))
-    if not isinstance(step, _Plain):
-        return step
-    program, point = step.workload.program(client), step.point
+def _plain(program: Program, point: str | None) -> Use:
+    """An operation that shares nothing with the others but perhaps a point in time."""
 
     def use(held: Held) -> Script:
         work = program()
         if work is None:
             return _OK
-        if point is not None:
-            return (yield from within_point(work, point, held))
-        if isinstance(work, Request):
-            return (yield from ask(work)).answer
-        return (yield from work)
+        return (yield from follow(work) if point is None else within_point(work, point, held))
 
     return use
 

@@ -1,8 +1,9 @@
 """Turns an operation into what its task's clients send."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from http import HTTPStatus
+from typing import Any
 from urllib.parse import quote
 
 import msgspec
@@ -34,7 +35,7 @@ from benchctl.load.work.common import (
     with_assertions,
     with_retries,
 )
-from benchctl.load.work.composite import POINTS, open_composite, open_standalone
+from benchctl.load.work.composite import open_composite, open_standalone
 from benchctl.load.work.searches import (
     filled,
     open_composite_agg,
@@ -47,7 +48,7 @@ from benchctl.load.work.searches import (
     open_vector_search,
     searches_in,
 )
-from benchctl.load.workload import Opener, Repeated, WorkContext, Workload, WorkOrder
+from benchctl.load.workload import WorkContext, Workload, WorkOrder, repeated
 from benchctl.plugin.session import PluginNeedsError
 from benchctl.track.operations import admin, composite, search
 from benchctl.track.operations.catalogue import PluginOperation
@@ -78,8 +79,8 @@ def _open_form(operation: Operation, order: WorkOrder) -> Workload:
     if isinstance(operation, Varying) and operation.content:
         return filled(request, order.bodies(operation, operation.content), operation, order)
     if form.until is not None:
-        return asked_until(request, PROGRESS[form.until], getattr(operation, form.every), order)
-    return Repeated(request)
+        return asked_until(request, PROGRESS[form.until], getattr(operation, form.every))
+    return repeated(request)
 
 
 def _path(operation: Operation, form: Form, order: WorkOrder) -> str:
@@ -109,19 +110,11 @@ def _open_search(operation: search.Search, order: WorkOrder) -> Workload:
 
 def _open_vector_search(operation: search.VectorSearch, order: WorkOrder) -> Workload:
     if operation.reads_data_set:
-        return cannot("vector-search takes vectors from a data set: benchctl reads none", order)
+        return cannot("vector-search takes vectors from a data set: benchctl reads none")
     return open_vector_search(operation, order)
 
 
-def _open_composite(operation: composite.Composite, order: WorkOrder) -> Workload:
-    return open_composite(operation, order, _open)
-
-
-def _open_plugin(operation: PluginOperation, order: WorkOrder) -> Workload:
-    return open_plugin(operation, order, _open)
-
-
-_OPENERS: Mapping[type[Operation], Opener] = {
+_OPENERS: Mapping[type[Operation], Callable[[Any, WorkOrder], Workload]] = {
     search.Search: _open_search,
     search.PaginatedSearch: open_paginated_search,
     search.ScrollSearch: open_scroll,
@@ -132,8 +125,8 @@ _OPENERS: Mapping[type[Operation], Opener] = {
     search.Sleep: open_sleep,
     search.VectorSearch: _open_vector_search,
     search.Sql: open_sql,
-    composite.Composite: _open_composite,
-    **dict.fromkeys(POINTS, open_standalone),
+    composite.Composite: open_composite,
+    composite.DeletePointInTime: open_standalone,
     admin.RunUntil: open_run_until,
     admin.ForceMerge: _open_force_merge,
     admin.CheckIndex: open_check,
@@ -143,7 +136,7 @@ _OPENERS: Mapping[type[Operation], Opener] = {
     admin.Downsample: open_downsample,
     admin.ShrinkIndex: open_shrink,
     admin.TrainKnnModel: open_train_model,
-    PluginOperation: _open_plugin,
+    PluginOperation: open_plugin,
     Cannot: open_cannot,
     Operation: _open_form,
 }
@@ -158,11 +151,11 @@ def open_workload(operation: Operation, context: WorkContext, *, clients: int, k
     Raises:
         BenchctlError: If something it needs is missing, such as a corpus.
     """
-    order = WorkOrder(context, clients, key)
+    order = WorkOrder(context, clients, key, _open)
     try:
         return _open(as_processed(operation, order), order)
     except PluginNeedsError as err:
-        return cannot(err.message, order)
+        return cannot(err.message)
 
 
 def _open(operation: Operation, order: WorkOrder) -> Workload:

@@ -22,7 +22,17 @@ from benchctl.load.request import (
 )
 from benchctl.load.values import Bodies
 from benchctl.load.work.common import JSON, NDJSON, Envelope, with_body
-from benchctl.load.workload import Numbered, Repeated, Reply, Script, WorkContext, Workload, WorkOrder, ask
+from benchctl.load.workload import (
+    Reply,
+    Script,
+    WorkContext,
+    Workload,
+    WorkOrder,
+    ask,
+    numbered,
+    repeated,
+    scripted,
+)
 from benchctl.results.plan import EngineName
 from benchctl.results.samples import Outcome
 from benchctl.track.operations.common import Asking, Varying, url_param
@@ -132,7 +142,7 @@ def open_raw_request(operation: RawRequest, order: WorkOrder) -> Workload:
             searches=searches_in(operation.method, text, body, order.context),
         )
 
-    return Numbered(make, order.clients) if operation.values else Repeated(make(0))
+    return numbered(make, order.clients) if operation.values else repeated(make(0))
 
 
 def searches_of(body: Mapping[str, Any], context: WorkContext) -> int:
@@ -219,8 +229,8 @@ _Content = Bodies | _Lines | _Text
 def filled(request: Request, content: _Content, operation: Varying, order: WorkOrder) -> Workload:
     """Return the request with its body; a single one if no value changes in it."""
     if not operation.values:
-        return Repeated(with_body(request, content.encode(0)))
-    return Numbered(lambda number: with_body(request, content.encode(number)), order.clients)
+        return repeated(with_body(request, content.encode(0)))
+    return numbered(lambda number: with_body(request, content.encode(number)), order.clients)
 
 
 _Pages = Search | ScrollSearch | PaginatedSearch | CompositeAgg
@@ -342,7 +352,7 @@ def open_paginated_search(operation: PaginatedSearch, order: WorkOrder) -> Workl
         proceed=lambda template, after: template[:-1] + b',"search_after":' + after + b"}",
         find_next=find_next,
     )
-    return Numbered(paged.script, order.clients)
+    return numbered(paged.script, order.clients)
 
 
 def open_composite_agg(operation: CompositeAgg, order: WorkOrder) -> Workload:
@@ -365,7 +375,7 @@ def open_composite_agg(operation: CompositeAgg, order: WorkOrder) -> Workload:
         proceed=lambda template, after: template.replace(_AFTER, b',"after":' + after),
         find_next=lambda answer: _after_key(answer, names, size),
     )
-    return Numbered(paged.script, order.clients)
+    return numbered(paged.script, order.clients)
 
 
 def _after_key(answer: bytes, names: Names, size: object) -> bytes | None:
@@ -404,7 +414,7 @@ def open_scroll(operation: Search | ScrollSearch, order: WorkOrder) -> Workload:
         size=size,
         pages=_most(operation.pages),
     )
-    return Numbered(scroll.script, order.clients)
+    return numbered(scroll.script, order.clients)
 
 
 @dataclass(frozen=True)
@@ -521,11 +531,11 @@ def open_sql(operation: Sql, order: WorkOrder) -> Workload:
         searches=1,
     )
     if operation.pages == 1 and "fetch_size" not in operation.body:
-        return Repeated(query)
+        return repeated(query)
     more = envelope.request("POST", path, params=operation.url_params, reads=("cursor",), searches=1)
     close = envelope.request("POST", f"{path}/close")
 
-    def script(_number: int) -> Script:
+    def script() -> Script:
         request, cursor = query, b""
         answer = Answer(Outcome.OK)
         for _ in range(operation.pages):
@@ -547,4 +557,4 @@ def open_sql(operation: Sql, order: WorkOrder) -> Workload:
             answer = answer if answer.outcome is not Outcome.OK else closed.answer
         return answer
 
-    return Numbered(script, order.clients)
+    return scripted(script)

@@ -60,12 +60,6 @@ class DeletePointInTime(Operation, frozen=True, kw_only=True, tag="delete-point-
     with_point_in_time_from: str | None = None
 
 
-class ListAllPointInTime(Operation, frozen=True, kw_only=True, tag="list-all-point-in-time"):
-    """Ask OpenSearch for all points in time that are open."""
-
-    shown: ClassVar[bool] = True
-
-
 class SubmitAsyncSearch(Operation, frozen=True, kw_only=True, tag="submit-async-search"):
     """Start a search whose answer is fetched later."""
 
@@ -115,7 +109,6 @@ else:
         | CreatePointInTime
         | ClosePointInTime
         | DeletePointInTime
-        | ListAllPointInTime
         | SubmitAsyncSearch
         | GetAsyncSearch
         | DeleteAsyncSearch
@@ -127,6 +120,7 @@ else:
         | RawRequest
         | Sleep
         | TYPES["field-caps"]
+        | TYPES["list-all-point-in-time"]
     )
 """What a composite is made of."""
 

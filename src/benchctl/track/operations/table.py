@@ -213,6 +213,13 @@ ROWS = (
         shown=True,
         reads=True,
     ),
+    Row(
+        "list-all-point-in-time",
+        "Ask OpenSearch for all points in time that are open.",
+        Form("GET", "/_search/point_in_time/_all"),
+        base=Operation,
+        shown=True,
+    ),
     # Settings, pipelines and templates.
     Row("put-settings", "Change cluster settings.", Form("PUT", "/_cluster/settings"), _BODY),
     Row(
