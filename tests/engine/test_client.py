@@ -8,14 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchctl.engine.client import (
-    IndexStats,
-    MergeStats,
+    EngineClocks,
     NodeInfo,
     NodeRequestError,
     SearchClient,
-    connect,
     loopback,
     node_reason,
+    totals,
 )
 from benchctl.results.model import SegmentFacts
 from benchctl.results.plan import EngineName
@@ -26,7 +25,7 @@ ENGINES: tuple[EngineName, ...] = get_args(EngineName)
 
 @pytest.fixture(params=ENGINES)
 def client(request: pytest.FixtureRequest, node: FakeNode) -> Iterator[SearchClient]:
-    with connect(request.param, loopback(node.port)) as made:
+    with SearchClient(request.param, loopback(node.port)) as made:
         yield made
 
 
@@ -96,18 +95,16 @@ def test_health_of_a_masterless_node_is_an_error(client: SearchClient, node: Fak
         client.health(None, 2.0)
 
 
-def test_index_stats_are_those_of_the_primaries(client: SearchClient, node: FakeNode):
+def test_clocks_of_an_index_are_those_of_the_primaries(client: SearchClient, node: FakeNode):
     primaries = {
-        "docs": {"count": 7},
-        "store": {"size_in_bytes": 8},
         "indexing": {"index_time_in_millis": 1},
         "refresh": {"total_time_in_millis": 2},
         "merges": {"total_time_in_millis": 3},
         "flush": {"total_time_in_millis": 4},
     }
-    path = "/big5/_stats/indexing,refresh,merge,flush,docs,store"
+    path = "/big5/_stats/indexing,refresh,merge,flush"
     node.answers["GET", path] = (200, {"_all": {"primaries": primaries}})
-    assert client.index_stats("big5") == IndexStats(7, 8, 1, 2, 3, 4)
+    assert client.write_clocks_of("big5") == EngineClocks(1, 2, 3, 4)
 
 
 def segment(documents: int) -> dict[str, Any]:
@@ -170,14 +167,14 @@ def test_counters_are_those_of_all_nodes(client: SearchClient, node: FakeNode):
         200,
         {"nodes": dict(zip("xy", searches, strict=True))},
     )
-    pools = {"direct": {"used_in_bytes": 45}, "mapped": {"used_in_bytes": 7}}
-    buffers = {"name": "node-1", "jvm": {"buffer_pools": pools}}
-    node.answers["GET", "/_nodes/stats/jvm"] = (200, {"nodes": {"x": buffers}})
     merges = {"indices": {"merges": {"current": 2, "total_time_in_millis": 700, "total": 9}}}
-    node.answers["GET", "/_nodes/stats/indices/merge"] = (200, {"nodes": {"x": merges, "y": merges}})
+    buffers = {"jvm": {"buffer_pools": {"direct": {"used_in_bytes": 45}, "mapped": {"used_in_bytes": 7}}}}
+    nodes = {"x": {"name": "node-1", **merges, **buffers}, "y": {"name": "node-2", **merges}}
+    node.answers["GET", "/_nodes/stats/indices,jvm/merge"] = (200, {"nodes": nodes})
     assert client.node_search_count() == 17
-    assert client.merges() == MergeStats(4, 1400)
-    assert client.direct_buffers() == {"node-1": 45}
+    found = client.statistics("merges_current", "merge_ms", "direct_bytes")
+    assert (found["node-1"]["direct_bytes"], "direct_bytes" in found["node-2"]) == (45, False)
+    assert totals(found) == {"merges_current": 4, "merge_ms": 1400}
 
 
 def test_several_nodes_are_waited_for_until_each_has_its_shards(client: SearchClient, node: FakeNode):

@@ -5,7 +5,6 @@ import signal
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 from typing import get_args
 
@@ -14,7 +13,7 @@ import pytest
 
 from authority import certificate_file, server_context
 from benchctl.endpoint import Auth, Endpoint
-from benchctl.engine.client import ClientWire, NodeRequestError
+from benchctl.engine.client import NodeRequestError, SearchClient
 from benchctl.network import Trouble
 from benchctl.results.plan import EngineName
 from engine.fake_node import FakeNode, closed_port, fake_node
@@ -27,12 +26,12 @@ PATIENCE_S = 10.0
 
 
 @pytest.fixture(params=ENGINES)
-def wire(request: pytest.FixtureRequest, node: FakeNode) -> Iterator[ClientWire]:
-    with closing(ClientWire(request.param, f"http://127.0.0.1:{node.port}")) as opened:
+def wire(request: pytest.FixtureRequest, node: FakeNode) -> Iterator[SearchClient]:
+    with SearchClient(request.param, f"http://127.0.0.1:{node.port}") as opened:
         yield opened
 
 
-def test_a_request_arrives_as_it_was_sent(wire: ClientWire, node: FakeNode):
+def test_a_request_arrives_as_it_was_sent(wire: SearchClient, node: FakeNode):
     node.answers["PUT", "/big5/_settings"] = (200, {"acknowledged": True})
     status, answer = wire.send("PUT", "/big5/_settings", {"flat": "a b"}, {"x": 1}, PATIENCE_S)
     assert (status, answer) == (200, {"acknowledged": True})
@@ -40,7 +39,7 @@ def test_a_request_arrives_as_it_was_sent(wire: ClientWire, node: FakeNode):
 
 
 @pytest.mark.parametrize("status", [400, 404, 429, 502, 503, 504])
-def test_refusals_are_answers_and_nothing_is_retried(wire: ClientWire, node: FakeNode, status: int):
+def test_refusals_are_answers_and_nothing_is_retried(wire: SearchClient, node: FakeNode, status: int):
     node.answers["POST", "/big5/_search"] = (status, {"error": "busy"})
     assert wire.send("POST", "/big5/_search", {}, {}, PATIENCE_S) == (status, {"error": "busy"})
     assert len(node.seen) == 1
@@ -48,13 +47,13 @@ def test_refusals_are_answers_and_nothing_is_retried(wire: ClientWire, node: Fak
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_nobody_listening_is_no_answer(engine: EngineName):
-    with closed_port() as port, closing(ClientWire(engine, f"http://127.0.0.1:{port}")) as wire:
+    with closed_port() as port, SearchClient(engine, f"http://127.0.0.1:{port}") as wire:
         with pytest.raises(NodeRequestError, match="GET /x got no answer") as caught:
             wire.send("GET", "/x", {}, None, PATIENCE_S)
         assert caught.value.status == 0
 
 
-def test_a_node_that_hangs_is_given_up(wire: ClientWire, node: FakeNode):
+def test_a_node_that_hangs_is_given_up(wire: SearchClient, node: FakeNode):
     node.hold.clear()
     with pytest.raises(NodeRequestError) as caught:
         wire.send("POST", "/big5/_search", {}, {}, 0.1)
@@ -62,21 +61,21 @@ def test_a_node_that_hangs_is_given_up(wire: ClientWire, node: FakeNode):
     assert caught.value.status == 0
 
 
-def test_an_answer_that_is_no_json_is_told_with_its_status(wire: ClientWire, node: FakeNode):
+def test_an_answer_that_is_no_json_is_told_with_its_status(wire: SearchClient, node: FakeNode):
     node.answers["POST", "/big5/_search"] = (200, b"{half")
     with pytest.raises(NodeRequestError) as caught:
         wire.send("POST", "/big5/_search", {}, {}, PATIENCE_S)
     assert (caught.value.status, caught.value.trouble) == (200, Trouble.NO_JSON)
 
 
-def test_an_answer_that_is_nested_beyond_reason_is_told(wire: ClientWire, node: FakeNode):
+def test_an_answer_that_is_nested_beyond_reason_is_told(wire: SearchClient, node: FakeNode):
     node.answers["GET", "/big5/_mapping"] = (200, b"[" * 100_000 + b"]" * 100_000)
     with pytest.raises(NodeRequestError, match=r"GET /big5/_mapping .*: its JSON is nested too deeply"):
         wire.send("GET", "/big5/_mapping", {}, None, PATIENCE_S)
 
 
 def test_warnings_of_the_node_go_to_the_log(
-    wire: ClientWire, node: FakeNode, caplog: pytest.LogCaptureFixture
+    wire: SearchClient, node: FakeNode, caplog: pytest.LogCaptureFixture
 ):
     node.headers["Warning"] = '299 Engine-1 "that setting is deprecated"'
     node.answers["PUT", "/big5"] = (200, {"acknowledged": True})
@@ -92,7 +91,7 @@ def test_credentials_and_trust_reach_the_node(engine: EngineName, tmp_path: Path
         endpoint = Endpoint(
             (f"https://127.0.0.1:{shielded.port}",), Auth.bearer("t0ken"), certificate_file(tmp_path)
         )
-        with closing(ClientWire(engine, endpoint)) as wire:
+        with SearchClient(engine, endpoint) as wire:
             assert wire.send("GET", "/x", {}, None, PATIENCE_S) == (200, {})
     headers = {name.lower(): value for name, value in shielded.told[0].items()}
     assert headers["authorization"] == "Bearer t0ken"
@@ -103,10 +102,10 @@ def test_strangers_are_believed_only_on_request(engine: EngineName):
     with fake_node(server_context("elsewhere.example")) as shielded:
         shielded.answers["GET", "/x"] = (200, {})
         hosts = (f"https://127.0.0.1:{shielded.port}",)
-        with closing(ClientWire(engine, Endpoint(hosts, verify=False))) as wire:
+        with SearchClient(engine, Endpoint(hosts, verify=False)) as wire:
             assert wire.send("GET", "/x", {}, None, PATIENCE_S) == (200, {})
         with (
-            closing(ClientWire(engine, Endpoint(hosts))) as wire,
+            SearchClient(engine, Endpoint(hosts)) as wire,
             pytest.raises(NodeRequestError, match=r"(?i)certificate"),
         ):
             wire.send("GET", "/x", {}, None, PATIENCE_S)
@@ -120,7 +119,7 @@ def test_no_answer_takes_all_memory_or_all_time(engine: EngineName, act: Act):
     slow = act in (*SLOW, HEADS[0])
     with (
         HostileServer(default=act) as server,
-        closing(ClientWire(engine, server.url, max_bytes=1 << 20)) as wire,
+        SearchClient(engine, server.url, max_bytes=1 << 20) as wire,
         pytest.raises(NodeRequestError, match="GET /_nodes/jvm got no answer: ") as caught,
     ):
         wire.send("GET", "/_nodes/jvm", {"x": "y"}, None, 0.3 if slow else PATIENCE_S)
@@ -141,7 +140,7 @@ def test_no_answer_takes_all_memory_or_all_time(engine: EngineName, act: Act):
 @pytest.mark.parametrize("engine", ENGINES)
 def test_an_answer_that_breaks_off_leaves_the_wire_usable(engine: EngineName):
     script = [act for broken in BROKEN for act in (PLAIN, broken)]
-    with HostileServer(script) as server, closing(ClientWire(engine, server.url)) as wire:
+    with HostileServer(script) as server, SearchClient(engine, server.url) as wire:
         for act in [*script, PLAIN]:
             if act is PLAIN:
                 assert wire.send("GET", "/x", {}, None, PATIENCE_S)[0] == 200
@@ -159,7 +158,7 @@ def test_credentials_do_not_follow_a_redirection(engine: EngineName, node: FakeN
         node.answers["GET", "/x"] = (status, {})
         node.headers["Location"] = f"http://127.0.0.1:{other.port}/x"
         endpoint = Endpoint((f"http://127.0.0.1:{node.port}",), Auth.basic("me", "hunter2"))
-        with closing(ClientWire(engine, endpoint)) as wire:
+        with SearchClient(engine, endpoint) as wire:
             assert wire.send("GET", "/x", {}, None, PATIENCE_S)[0] == status
         assert (len(node.told), other.told) == (1, [])
 
@@ -176,7 +175,7 @@ def test_ctrl_c_is_heard_while_a_node_is_silent(node: FakeNode):
     thread = threading.Thread(target=interrupt)
     thread.start()
     began = time.monotonic()
-    with closing(ClientWire("elasticsearch", f"http://127.0.0.1:{node.port}")) as wire:
+    with SearchClient("elasticsearch", f"http://127.0.0.1:{node.port}") as wire:
         with pytest.raises(KeyboardInterrupt):
             wire.send("POST", "/big5/_forcemerge", {}, None, 3600.0)
         assert time.monotonic() - began < PATIENCE_S

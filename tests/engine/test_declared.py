@@ -5,7 +5,7 @@ from contextlib import suppress
 
 import pytest
 
-from benchctl.engine.client import SearchClient, connect, loopback
+from benchctl.engine.client import SearchClient, loopback
 from benchctl.engine.declared import Places, lent, make_all, places, stand_ins, try_out
 from benchctl.errors import BenchctlError
 from benchctl.results.plan import CorpusFile
@@ -34,7 +34,7 @@ NO_STREAMS = {
 
 @pytest.fixture
 def client(node: FakeNode) -> Iterator[SearchClient]:
-    with connect("elasticsearch", loopback(node.port)) as made:
+    with SearchClient("elasticsearch", loopback(node.port)) as made:
         yield made
 
 

@@ -7,8 +7,8 @@ import msgspec
 import pytest
 
 from benchctl.corpus.documents import Range
-from benchctl.engine.client import IndexStats, SearchClient
-from benchctl.engine.filling import MANIFEST_NAME, EngineClocks, PartialIndex, Progress
+from benchctl.engine.client import EngineClocks, SearchClient
+from benchctl.engine.filling import MANIFEST_NAME, PartialIndex, Progress
 from benchctl.errors import BenchctlError
 from benchctl.home import Home
 
@@ -48,8 +48,9 @@ class Node:
     def count(self, name: str) -> int:
         return self._committed[name]
 
-    def index_stats(self, name: str) -> IndexStats:
-        return IndexStats(self._committed[name] * 2, 0, 400, 3, 20, 1)
+    def write_clocks_of(self, name: str) -> EngineClocks:
+        assert name in self._committed
+        return EngineClocks(400, 3, 20, 1)
 
 
 @pytest.fixture

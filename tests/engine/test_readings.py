@@ -6,19 +6,19 @@ from typing import Any
 import msgspec
 import pytest
 
-from benchctl.engine.client import SearchClient, connect, loopback
+from benchctl.engine.client import SearchClient, loopback
 from benchctl.engine.readings import HOT_THREADS, STATISTICS, ClusterMeter, withheld
 from engine.fake_node import FakeNode
 from waiting import eventually
 
-ASKED = "/_nodes/stats/indices,process,jvm,fs/indexing,refresh,merge,flush,segments,store"
+ASKED = "/_nodes/stats/process,jvm,indices,fs/indexing,refresh,merge,flush,segments,store"
 HOT = "/_nodes/hot_threads"
 MS = 1_000_000
 
 
 @pytest.fixture
 def client(node: FakeNode) -> Iterator[SearchClient]:
-    with connect("opensearch", loopback(node.port)) as made:
+    with SearchClient("opensearch", loopback(node.port)) as made:
         yield made
 
 
@@ -59,7 +59,7 @@ def test_values_are_summed_over_nodes_that_looked_at_their_processes_some_time_a
     assert reading.nodes["b"]["disk_available_bytes"] == 9
     # Asked at 0, answered after three looks at the clock; the nodes had looked 400 ms before on the mean.
     assert (reading.asked_ns, reading.at_ns, reading.unsure_ns) == (0, 15 * MS - 400 * MS, 15 * MS)
-    assert clocks == {"merge": 10}
+    assert clocks == {"merge_ms": 10}
     assert meter.nodes["a"] == {"cpu_s": 0, "gc_s": 0, "heap_used_bytes": 7, "segments": 3}
     asked = meter.asked[STATISTICS]
     assert (asked.calls, asked.failed, asked.total_ns, asked.longest_ns) == (2, 0, 20 * MS, 10 * MS)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from benchctl.endpoint import Endpoint
-from benchctl.engine.client import SearchClient, connect, loopback
+from benchctl.engine.client import SearchClient, loopback
 from benchctl.engine.readings import ClusterMeter, withheld
 from benchctl.engine.target import (
     Address,
@@ -19,14 +19,13 @@ from benchctl.engine.target import (
     ClusterIndex,
     Target,
     attach,
-    cpu_used_ms,
     describe_cluster,
     explained,
     find_data_stream,
     find_index,
     identify,
     node_starts,
-    searches_run,
+    reported,
 )
 from benchctl.errors import BenchctlError
 from engine.fake_node import FakeNode
@@ -79,7 +78,7 @@ def cpu(*used_ms: int) -> tuple[int, Any]:
 
 @pytest.fixture
 def client(node: FakeNode) -> Iterator[SearchClient]:
-    with connect("elasticsearch", loopback(node.port)) as made:
+    with SearchClient("elasticsearch", loopback(node.port)) as made:
         yield made
 
 
@@ -169,7 +168,7 @@ def test_a_cluster_without_apis_of_nodes_is_what_it_says_at_its_root(node: FakeN
     )
     node.answers["GET", "/"] = (200, {"version": {"distribution": "opensearch", "number": "2.11.0"}})
     assert describe_cluster(client).engine == "opensearch"
-    assert (node_starts(client), searches_run(client), cpu_used_ms(client)) == ({}, None, None)
+    assert (node_starts(client), reported(client, "searches"), reported(client, "cpu_ms")) == ({}, None, None)
     node.answers["GET", "/big5/_settings"] = (200, {"big5": {"settings": {}}})
     node.answers["GET", "/big5/_count"] = (200, {"count": 5})
     assert find_index(client, "big5") == ClusterIndex(documents=5, shards=1)
@@ -187,7 +186,7 @@ def test_what_a_cluster_leaves_out_is_unknown(node: FakeNode, client: SearchClie
     assert node_starts(client) == {"x": 0}
     for asked in (SEARCHES, CPU):
         node.answers[asked] = (200, {"nodes": {"x": {"indices": {}}}})
-    assert (searches_run(client), cpu_used_ms(client)) == (None, None)
+    assert (reported(client, "searches"), reported(client, "cpu_ms")) == (None, None)
 
 
 @pytest.mark.parametrize(
@@ -213,7 +212,7 @@ def test_another_answer_is_told_with_its_status(node: FakeNode, status: int, bod
 
 def test_all_nodes_count(node: FakeNode, client: SearchClient, use: Attach):
     node.answers[CPU] = cpu(70, 30)
-    assert (searches_run(client), cpu_used_ms(client)) == (100, 100)
+    assert (reported(client, "searches"), reported(client, "cpu_ms")) == (100, 100)
     assert node_starts(client) == {"a": 1, "b": 2}
     with use():
         pass
@@ -325,11 +324,11 @@ def test_after_a_restart_the_nodes_calm_down_first(
         used = itertools.chain([0, 10_000, 20_000], itertools.repeat(20_000))
         asked = []
 
-        def busy(client: SearchClient) -> int:
+        def busy(client: SearchClient, _: str) -> int:
             asked.append(client)
             return next(used)
 
-        monkeypatch.setattr("benchctl.engine.target.cpu_used_ms", busy)
+        monkeypatch.setattr("benchctl.engine.target.reported", busy)
         assert target.wait_idle() > 0
         assert len(asked) == 4
 
@@ -345,7 +344,7 @@ def _use(port: int) -> None:
     """Everything that is asked of a target that is filled already."""
     address = Address("prod", Endpoint((f"http://127.0.0.1:{port}",)))
     facts = identify(address)
-    with explained("prod", address.endpoint), connect(facts.engine, address.endpoint) as client:
+    with explained("prod", address.endpoint), SearchClient(facts.engine, address.endpoint) as client:
         withheld(client)
         find_index(client, "big5")
         find_data_stream(client, "big5")
@@ -377,7 +376,7 @@ def _with(value: Any, way: tuple[Any, ...], other: object) -> Any:
 @pytest.mark.parametrize("other", [3, "x", [], None, {"a": 1}])
 def test_values_of_other_types_are_unknown_or_told_with_their_request(other: object):
     with stub_cluster() as node:
-        statistics = "/_nodes/stats/indices,process,jvm,fs/indexing,refresh,merge,flush,segments,store"
+        statistics = "/_nodes/stats/process,jvm,indices,fs/indexing,refresh,merge,flush,segments,store"
         node.answers[("GET", statistics)] = (200, {"nodes": {"n": _STATISTICS}})
         node.answers[("GET", "/_nodes/hot_threads")] = (200, "none")
         node.answers[("GET", "/_nodes/stats/indices/search")] = (200, {"nodes": {"n": {"indices": {}}}})

@@ -14,7 +14,7 @@ from typing import Any
 import psutil
 import pytest
 
-from benchctl.engine.client import NodeRequestError, SearchClient, connect, loopback
+from benchctl.engine.client import NodeRequestError, SearchClient, loopback, totals
 from benchctl.engine.cluster import Cluster
 from benchctl.engine.distribution import Installation, install
 from benchctl.engine.jdk import Jdk
@@ -127,7 +127,7 @@ def scripted(
         pid, port, manner = benchctl.stdout.readline().split(maxsplit=2)
         server = int(pid)
         group = os.getpgid(server)
-        with connect(engine, loopback(int(port))) as client:
+        with SearchClient(engine, loopback(int(port))) as client:
             told = same_anywhere(client, folder)
         benchctl.kill()
         outlived = "" if eventually(lambda: not psutil.pid_exists(server)) else "the server"
@@ -234,9 +234,9 @@ def test_a_node_serves_leaves_nothing_finds_its_index_again_and_is_missed_when_k
     fill(node)
     assert hits(node) == 2
     assert node.client.node_search_count() == 1
-    assert node.client.index_stats(INDEX).documents == 3
+    assert node.client.count(INDEX) == 3
     assert [(s.documents, s.lucene) for s in node.client.segments(INDEX)] == [(3, node.lucene)]
-    assert sum(node.client.direct_buffers().values()) > 0
+    assert totals(node.client.statistics("direct_bytes"))["direct_bytes"] > 0
     assert node.nodes[0].cpu_seconds() > 0
 
     with pytest.raises(NodeRequestError, match="no_such_query") as caught:

@@ -18,7 +18,7 @@ import pytest
 
 from authority import authority, certificate_file
 from benchctl.endpoint import Auth, Endpoint
-from benchctl.engine.client import connect
+from benchctl.engine.client import SearchClient
 from benchctl.engine.cluster import Cluster
 from benchctl.engine.distribution import Installation
 from benchctl.engine.jdk import Jdk
@@ -69,7 +69,7 @@ def filled(node: Cluster, benchctl: Benchctl) -> str:
     assert "--fill-target" in refused.stderr
     done = benchctl(*RUN, "--target", option, "--fill-target", "--forks", "1")
     assert done.returncode == 0, done.stderr
-    assert node.client.index_stats("big5").documents == DOCUMENTS
+    assert node.client.count("big5") == DOCUMENTS
     return option
 
 
@@ -529,7 +529,7 @@ def api_key(shielded: Shielded, ca: Path) -> str:
         },
     }
     endpoint = Endpoint((shielded.url,), Auth.basic("elastic", SPELL), ca)
-    with connect("elasticsearch", endpoint) as client:
+    with SearchClient("elasticsearch", endpoint) as client:
         made = client.request("POST", "/_security/api_key", body=body)
     return f"{made['id']}:{made['api_key']}"
 

@@ -15,7 +15,7 @@ import pytest
 from authority import certificate_file, server_context
 from aws_signature import refusal, signature
 from benchctl.endpoint import Auth, Endpoint, Signing
-from benchctl.engine.client import connect
+from benchctl.engine.client import SearchClient
 from benchctl.load.request import Request, judge_plain
 from benchctl.load.transport import RoundRobinClient, WireClient, open_client
 from benchctl.results.samples import Outcome
@@ -309,7 +309,7 @@ def test_a_proxy_is_used_when_asked_for_and_never_because_of_the_environment(
 ):
     proxy = serve()
     endpoint = Endpoint(("http://es.example:9200/team-a",), proxy=proxy.url)
-    with WireClient(endpoint) as wire, connect("opensearch", endpoint) as client:
+    with WireClient(endpoint) as wire, SearchClient("opensearch", endpoint) as client:
         assert wire.send(ASK).status == 200
         client.request("POST", "/logs/_refresh")
     assert [got.target for got in proxy.received] == [
@@ -319,7 +319,7 @@ def test_a_proxy_is_used_when_asked_for_and_never_because_of_the_environment(
     server = serve()
     for name in ("http_proxy", "all_proxy"):
         monkeypatch.setenv(name, "http://127.0.0.1:1")
-    with WireClient(server.url) as wire, connect("opensearch", Endpoint((server.url,))) as client:
+    with WireClient(server.url) as wire, SearchClient("opensearch", Endpoint((server.url,))) as client:
         assert wire.send(ASK).status == 200
         client.request("POST", "/logs/_refresh")
     assert [got.target for got in server.received] == [ASK.path, "/logs/_refresh"]
@@ -369,7 +369,7 @@ def test_every_request_is_signed_as_aws_verifies_it(serve: Serve, token: str):
             exchange = wire.send(request)
             assert exchange.failure is None
         shown = f"{exchange!r} {endpoint!r} {endpoint.auth!r}"
-    with connect("opensearch", endpoint) as client:
+    with SearchClient("opensearch", endpoint) as client:
         client.request("GET", "/_nodes/stats/jvm,process", params={"filter_path": "nodes.*.jvm"})
         client.request("POST", "/logs-*/_refresh", body={"a": 1})
     assert len(server.received) == 2 * len(ASKED) + 3

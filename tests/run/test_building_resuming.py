@@ -7,7 +7,7 @@ from typing import Any, cast
 import msgspec
 import pytest
 
-from benchctl.engine.client import IndexStats, NodeRequestError, SearchClient
+from benchctl.engine.client import EngineClocks, NodeRequestError, SearchClient
 from benchctl.engine.distribution import Installation
 from benchctl.engine.filling import MANIFEST_NAME, Sent
 from benchctl.engine.prepared_index import IndexKey
@@ -58,9 +58,9 @@ class Node:
     def count(self, name: str) -> int:
         return self.documents if name == "big5" else -1
 
-    def index_stats(self, name: str) -> IndexStats:
+    def write_clocks_of(self, name: str) -> EngineClocks:
         assert name == "big5"
-        return IndexStats(0, 0, indexing_ms=500, refresh_ms=1, merge_ms=2, flush_ms=3)
+        return EngineClocks(indexing_ms=500, refresh_ms=1, merge_ms=2, flush_ms=3)
 
 
 @pytest.fixture

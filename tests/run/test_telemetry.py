@@ -9,7 +9,7 @@ import numpy as np
 import psutil
 import pytest
 
-from benchctl.engine.client import MergeStats, NodeRequestError
+from benchctl.engine.client import NodeRequestError
 from benchctl.engine.usage import Usage
 from benchctl.jvm.unified_log import GcPause
 from benchctl.results.parquet import GC_DTYPES, SERIES_DTYPES
@@ -27,12 +27,12 @@ class FakeNode:
         self._usages = iter(usages)
         self.indexing = False
         self.asked = 0
-        self.answer: MergeStats | NodeRequestError = MergeStats(2, 700)
+        self.answer: dict[str, float] | NodeRequestError = {"merges_current": 2, "merge_ms": 700}
 
     def read(self) -> Usage:
         return next(self._usages, Usage())
 
-    def merges(self) -> MergeStats:
+    def merges(self) -> dict[str, float]:
         self.asked += 1
         if isinstance(self.answer, NodeRequestError):
             raise self.answer

@@ -17,7 +17,7 @@ from benchctl.cli.run_options import code_of, echo_plugin, settings_options, tru
 from benchctl.cli.streams import complain, is_terminal, note, paint, say, shown
 from benchctl.cli.targets import AUTH_FILE_HELP, certificates, endpoint_of
 from benchctl.endpoint import OptionNames, read_hosts
-from benchctl.engine.client import connect
+from benchctl.engine.client import SearchClient
 from benchctl.engine.target import Address, explained, identify
 from benchctl.errors import UsageError
 from benchctl.home import resolve_home
@@ -109,7 +109,7 @@ def new_command(
     )
     address = Address(_NAME, endpoint_of(_NAME, target, os.environ, _OPTIONS))
     facts = identify(address)
-    with explained(_NAME, address.endpoint), connect(facts.engine, address.endpoint) as client:
+    with explained(_NAME, address.endpoint), SearchClient(facts.engine, address.endpoint) as client:
         made = capture(client, facts, index, folder, docs=docs, seed=seed, progress=_progress())
     _conclude(made)
 

@@ -6,7 +6,6 @@ import threading
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
 from typing import Any, Self, TypeVar
 from urllib.parse import quote, urlencode
 
@@ -40,76 +39,6 @@ class NodeRequestError(BenchctlError):
         self.status = status  # HTTP status; 0 when there was no answer
         self.reason = reason  # the node's own words, from the innermost cause
         self.trouble = trouble  # why there was no answer, if the network layer knows
-
-
-class ClientWire:
-    """Requests to a cluster's first host; connects lazily and retries nothing.
-
-    Uses the clients' transports, beneath their typed methods: both take the same paths, and ask for plain
-    JSON whatever the server's major version. An answer has at most `max_bytes`.
-    """
-
-    def __init__(
-        self, engine: EngineName, endpoint: Endpoint | str, *, max_bytes: int = MAX_ANSWER_BYTES
-    ) -> None:
-        endpoint = Endpoint.of(endpoint)
-        self._host = endpoint.hosts[0]
-        self._headers = header_items(endpoint)
-        self._max_bytes = max_bytes
-        self._weighed = threading.local()
-        self._courier = Courier.to(endpoint)
-        self._transport = (_Elasticsearch if engine == "elasticsearch" else _OpenSearch)(self._carry)
-
-    def send(
-        self, method: str, path: str, params: Mapping[str, str], body: object, timeout_s: float
-    ) -> tuple[int, Any]:
-        """Return status and decoded body of any answer.
-
-        `path` is percent-encoded, `body` is sent as JSON unless None, and `timeout_s` includes the node's own
-        waiting.
-
-        Raises:
-            NodeRequestError: If there was no answer, or an unreadable one.
-        """
-        target = f"{path}?{urlencode(params)}" if params else path
-        try:
-            return self._transport.perform(method, target, body, timeout_s)
-        except RecursionError as err:
-            raise NodeRequestError(f"{method} {path}", 0, TOO_DEEP) from err
-        except self._transport.errors as err:
-            cause = err.__context__
-            if isinstance(cause, Unanswered):
-                raise NodeRequestError(f"{method} {path}", 0, cause.text, trouble=cause.trouble) from err
-            status = int(getattr(self._weighed, "status", 0))
-            raise NodeRequestError(f"{method} {path}", status, _NO_JSON, trouble=Trouble.NO_JSON) from err
-
-    @property
-    def answer_bytes(self) -> int:
-        """Size of the last answer that this thread got, unpacked."""
-        return int(getattr(self._weighed, "answer_bytes", 0))
-
-    def close(self) -> None:
-        """Close the connections."""
-        self._courier.close()
-
-    def _carry(
-        self, method: str, target: str, body: bytes, headers: Mapping[str, str], timeout_s: float | None
-    ) -> Answer:
-        answer = self._courier.ask(
-            method,
-            self._host + target,
-            headers={**headers, **self._headers},
-            body=body,
-            deadline_s=timeout_s,
-            max_bytes=self._max_bytes,
-        )
-        self._weighed.answer_bytes, self._weighed.status = len(answer.body), answer.status
-        if "warning" in answer.headers:
-            _log.info("%s %s: the node warns: %s", method, target, answer.headers["warning"])
-        if not answer.headers.get("content-type", "").startswith("text/"):
-            return answer
-        # The clients decode texts, such as a gateway's page, as UTF-8 whatever their charset.
-        return answer._replace(body=answer.body.decode("utf-8", "replace").encode())
 
 
 class _Elasticsearch:
@@ -164,24 +93,73 @@ class NodeInfo:
     pid: int
 
 
-@dataclass(frozen=True)
-class IndexStats:
-    """An index's own counters, over primary shards."""
+class EngineClocks(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
+    """Milliseconds an engine spent on an index, by its own count, which restarts with every node start."""
 
-    documents: int
-    store_bytes: int
-    indexing_ms: int
-    refresh_ms: int
-    merge_ms: int
-    flush_ms: int
+    indexing_ms: int = 0
+    refresh_ms: int = 0
+    merge_ms: int = 0
+    flush_ms: int = 0
+
+    def plus(self, other: "EngineClocks") -> "EngineClocks":
+        """Return the sum with another node start's."""
+        return EngineClocks(*map(operator.add, msgspec.structs.astuple(self), msgspec.structs.astuple(other)))
 
 
-@dataclass(frozen=True)
-class MergeStats:
-    """A node's merges: running now, and milliseconds spent in merges since it started."""
+STATISTICS: Mapping[str, str] = {
+    "cpu_ms": "process.cpu.total_in_millis",
+    "open_files": "process.open_file_descriptors",
+    "heap_used_bytes": "jvm.mem.heap_used_in_bytes",
+    "direct_bytes": "jvm.buffer_pools.direct.used_in_bytes",
+    "searches": "indices.search.query_total",
+    "indexing_ms": "indices.indexing.index_time_in_millis",
+    "throttled_ms": "indices.indexing.throttle_time_in_millis",
+    "refresh_ms": "indices.refresh.total_time_in_millis",
+    "merge_ms": "indices.merges.total_time_in_millis",
+    "merges_current": "indices.merges.current",
+    "flush_ms": "indices.flush.total_time_in_millis",
+    "segments": "indices.segments.count",
+    "store_bytes": "indices.store.size_in_bytes",
+    "disk_available_bytes": "fs.total.available_in_bytes",
+    "disk_total_bytes": "fs.total.total_in_bytes",
+}
+"""Values of a node's statistics, and where they are; times and counts are since the node was started."""
 
-    current: int
-    total_ms: int
+WRITE_CLOCKS = ("indexing_ms", "throttled_ms", "refresh_ms", "merge_ms", "flush_ms")
+"""Those of STATISTICS that are milliseconds of threads that write."""
+
+
+def statistics_path(names: Iterable[str]) -> str:
+    """Return the path of a request for values of STATISTICS, and not much more."""
+    paths = [STATISTICS[name].split(".") for name in names]
+    kinds = dict.fromkeys(path[0] for path in paths)
+    within = dict.fromkeys(path[1].replace("merges", "merge") for path in paths if path[0] == "indices")
+    return f"/_nodes/stats/{','.join(kinds)}" + (f"/{','.join(within)}" if within else "")
+
+
+def statistics_of(nodes: Mapping[str, Any], names: Iterable[str]) -> dict[str, dict[str, float]]:
+    """Return values of STATISTICS by node; what a node does not report is missing."""
+    asked = list(names)
+    return {
+        node: {name: value for name in asked if (value := number_at(found, STATISTICS[name])) is not None}
+        for node, found in by_name(nodes).items()
+    }
+
+
+def by_name(nodes: Mapping[str, Any]) -> dict[str, Any]:
+    """Return node entries by name; by id where names are not unique."""
+    names = [str(node.get("name", number)) for number, node in nodes.items()]
+    return dict(zip(names if len(set(names)) == len(names) else nodes, nodes.values(), strict=True))
+
+
+def totals(nodes: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
+    """Return sums over nodes, of values that all of them report."""
+    found = list(nodes.values())
+    return {
+        name: sum(node[name] for node in found)
+        for name in (found[0] if found else ())
+        if all(name in node for node in found)
+    }
 
 
 class Nodes(msgspec.Struct):
@@ -248,19 +226,29 @@ def _decoded(value: Any, request: str, status: int) -> Any:
 
 
 class SearchClient:
-    """Unmeasured requests to a node; a context manager.
+    """Unmeasured requests to a cluster's first host; connects lazily, retries nothing; a context manager.
 
-    Every method raises NodeRequestError when the node refuses or does not answer in time.
+    Uses the clients' transports, beneath their typed methods: both take the same paths, and ask for plain
+    JSON whatever the server's major version. An answer has at most `max_bytes`. Every method raises
+    NodeRequestError when the node refuses or does not answer in time.
     """
 
-    def __init__(self, wire: ClientWire) -> None:
-        self._wire = wire
+    def __init__(
+        self, engine: EngineName, endpoint: Endpoint | str, *, max_bytes: int = MAX_ANSWER_BYTES
+    ) -> None:
+        endpoint = Endpoint.of(endpoint)
+        self._host = endpoint.hosts[0]
+        self._headers = header_items(endpoint)
+        self._max_bytes = max_bytes
+        self._answered = threading.local()
+        self._courier = Courier.to(endpoint)
+        self._transport = (_Elasticsearch if engine == "elasticsearch" else _OpenSearch)(self._carry)
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._wire.close()
+        self._courier.close()
 
     def request(
         self,
@@ -294,17 +282,59 @@ class SearchClient:
     def _answer(
         self, method: str, path: str, params: Mapping[str, str] | None, body: object, timeout_s: float
     ) -> tuple[int, Any]:
-        status, answer = self._wire.send(method, path, params or {}, body, timeout_s)
+        status, answer = self.send(method, path, params or {}, body, timeout_s)
         if not 200 <= status < 300:  # noqa: PLR2004 - HTTP's range of success
             raise NodeRequestError(f"{method} {path}", status, node_reason(answer))
         if isinstance(answer, str) and answer.lstrip().startswith("<"):
             raise NodeRequestError(f"{method} {path}", status, node_reason(answer))
         return status, answer
 
+    def send(
+        self, method: str, path: str, params: Mapping[str, str], body: object, timeout_s: float
+    ) -> tuple[int, Any]:
+        """Return status and decoded body of any answer.
+
+        `path` is percent-encoded, `body` is sent as JSON unless None, and `timeout_s` includes the node's own
+        waiting.
+
+        Raises:
+            NodeRequestError: If there was no answer, or an unreadable one.
+        """
+        target = f"{path}?{urlencode(params)}" if params else path
+        try:
+            return self._transport.perform(method, target, body, timeout_s)
+        except RecursionError as err:
+            raise NodeRequestError(f"{method} {path}", 0, TOO_DEEP) from err
+        except self._transport.errors as err:
+            cause = err.__context__
+            if isinstance(cause, Unanswered):
+                raise NodeRequestError(f"{method} {path}", 0, cause.text, trouble=cause.trouble) from err
+            status = int(getattr(self._answered, "status", 0))
+            raise NodeRequestError(f"{method} {path}", status, _NO_JSON, trouble=Trouble.NO_JSON) from err
+
+    def _carry(
+        self, method: str, target: str, body: bytes, headers: Mapping[str, str], timeout_s: float | None
+    ) -> Answer:
+        answer = self._courier.ask(
+            method,
+            self._host + target,
+            headers={**headers, **self._headers},
+            body=body,
+            deadline_s=timeout_s,
+            max_bytes=self._max_bytes,
+        )
+        self._answered.answer_bytes, self._answered.status = len(answer.body), answer.status
+        if "warning" in answer.headers:
+            _log.info("%s %s: the node warns: %s", method, target, answer.headers["warning"])
+        if not answer.headers.get("content-type", "").startswith("text/"):
+            return answer
+        # The clients decode texts, such as a gateway's page, as UTF-8 whatever their charset.
+        return answer._replace(body=answer.body.decode("utf-8", "replace").encode())
+
     @property
     def answer_bytes(self) -> int:
         """Size of the last answer that this thread got, unpacked."""
-        return self._wire.answer_bytes
+        return int(getattr(self._answered, "answer_bytes", 0))
 
     def info(self) -> NodeInfo:
         """Return version, build and process id; from the nodes API, since core builds refuse `GET /`."""
@@ -330,7 +360,7 @@ class SearchClient:
                 "wait_for_no_relocating_shards": "true",
             }
         # On 408 the body has the current state; versions differ in whether it is an error body.
-        status, answer = self._wire.send("GET", path, params, None, timeout_s + REQUEST_TIMEOUT_S)
+        status, answer = self.send("GET", path, params, None, timeout_s + REQUEST_TIMEOUT_S)
         response = answer if isinstance(answer, dict) else {}
         state = str(response.get("status", ""))
         late = state == "red" or (nodes > 1 and bool(response.get("timed_out")))
@@ -408,17 +438,15 @@ class SearchClient:
             timeout_s=timeout_s,
         )
 
-    def index_stats(self, name: str) -> IndexStats:
-        """Return counters of an index, or the sum over several."""
-        metrics = "indexing,refresh,merge,flush,docs,store"
-        counters = self.request("GET", f"/{_part(name)}/_stats/{metrics}")["_all"]["primaries"]
-        return IndexStats(
-            documents=counters["docs"]["count"],
-            store_bytes=counters["store"]["size_in_bytes"],
-            indexing_ms=counters["indexing"]["index_time_in_millis"],
-            refresh_ms=counters["refresh"]["total_time_in_millis"],
-            merge_ms=counters["merges"]["total_time_in_millis"],
-            flush_ms=counters["flush"]["total_time_in_millis"],
+    def write_clocks_of(self, name: str) -> EngineClocks:
+        """Return what the engine spent on the primary shards of an index, or the sum over several."""
+        counters = self.request("GET", f"/{_part(name)}/_stats/indexing,refresh,merge,flush")
+        primaries = counters["_all"]["primaries"]
+        return EngineClocks(
+            indexing_ms=primaries["indexing"]["index_time_in_millis"],
+            refresh_ms=primaries["refresh"]["total_time_in_millis"],
+            merge_ms=primaries["merges"]["total_time_in_millis"],
+            flush_ms=primaries["flush"]["total_time_in_millis"],
         )
 
     def count(self, name: str) -> int:
@@ -488,48 +516,14 @@ class SearchClient:
         )
         return answer
 
+    def statistics(self, *names: str, timeout_s: float = REQUEST_TIMEOUT_S) -> dict[str, dict[str, float]]:
+        """Return values of STATISTICS by node; what a node does not report is missing."""
+        nodes = self.read(statistics_path(names), Nodes, timeout_s=timeout_s).nodes
+        return statistics_of(nodes, names)
+
     def node_search_count(self) -> int:
         """Return how many query phases the nodes ran since they started: one for every search and shard."""
-        return self._sums("indices/search", ["indices.search.query_total"])[0]
-
-    def merges(self, timeout_s: float = REQUEST_TIMEOUT_S) -> MergeStats:
-        """Return the merges on the nodes."""
-        names = ("current", "total_time_in_millis")
-        current, total_ms = self._sums("indices/merge", [f"indices.merges.{one}" for one in names], timeout_s)
-        return MergeStats(current, total_ms)
-
-    def write_clocks(self) -> dict[str, int]:
-        """Return milliseconds since the nodes started that their threads spent on what writing takes."""
-        clocks = {
-            "indexing": "indexing.index_time_in_millis",
-            "throttled": "indexing.throttle_time_in_millis",
-            **{
-                name: f"{key}.total_time_in_millis"
-                for name, key in (("refresh", "refresh"), ("merge", "merges"), ("flush", "flush"))
-            },
-        }
-        sums = self._sums(
-            "indices/indexing,refresh,merge,flush", [f"indices.{path}" for path in clocks.values()]
-        )
-        return dict(zip(clocks, sums, strict=True))
-
-    def direct_buffers(self) -> dict[str, int]:
-        """Return bytes of the JVMs' direct buffers, now, by node."""
-        nodes = self.request("GET", "/_nodes/stats/jvm")["nodes"]
-        return {
-            node["name"]: int(node["jvm"]["buffer_pools"]["direct"]["used_in_bytes"])
-            for node in nodes.values()
-        }
-
-    def _sums(self, metric: str, paths: Sequence[str], timeout_s: float = REQUEST_TIMEOUT_S) -> list[int]:
-        """Return statistics of the nodes, each at a dotted path, over all nodes."""
-        nodes = self.request("GET", f"/_nodes/stats/{metric}", timeout_s=timeout_s)["nodes"].values()
-        return [sum(int(reduce(operator.getitem, path.split("."), node)) for node in nodes) for path in paths]
-
-
-def connect(engine: EngineName, endpoint: Endpoint) -> SearchClient:
-    """Return a client of a cluster's first host; nothing is sent before the first call."""
-    return SearchClient(ClientWire(engine, endpoint))
+        return int(totals(self.statistics("searches"))["searches"])
 
 
 def loopback(port: int) -> Endpoint:

@@ -15,7 +15,7 @@ from typing import Any, Final, Protocol, TypeVar
 
 from benchctl.disk import disk_errors, read_file
 from benchctl.endpoint import Endpoint
-from benchctl.engine.client import NodeRequestError, SearchClient, connect
+from benchctl.engine.client import NodeRequestError, SearchClient
 from benchctl.engine.distribution import Installation
 from benchctl.engine.jdk import Jdk
 from benchctl.engine.launch import Starts, UnlearnableError, direct, ruled_out
@@ -201,7 +201,7 @@ class Cluster:
 
     def _wait_taken_up(self, node: Member, halted: Callable[[], bool]) -> None:
         """Wait until a node that was started again has its shards back, as far as others are there for it."""
-        with connect(self._installation.engine, node.endpoint) as client:
+        with SearchClient(self._installation.engine, node.endpoint) as client:
             while True:
                 node.check_alive(when="when it was started again")
                 up = [one for one in self.nodes if not one.down]
@@ -218,7 +218,7 @@ class Cluster:
         if name == "master":
             # Its own connection: others use that of the cluster meanwhile.
             up = next((node for node in self.nodes if not node.down), self.nodes[0])
-            with connect(self._installation.engine, up.endpoint) as client:
+            with SearchClient(self._installation.engine, up.endpoint) as client:
                 name = client.elected()
         for node in self.nodes:
             if node.name == name:

@@ -12,7 +12,7 @@ import msgspec
 
 from benchctl.corpus.documents import Range, count, merged, missing
 from benchctl.disk import disk_errors, read_file, replacing
-from benchctl.engine.client import IndexStats, SearchClient
+from benchctl.engine.client import EngineClocks, SearchClient
 from benchctl.engine.declared import make_all
 from benchctl.engine.prepared_index import IndexKey, copy, entries, link
 from benchctl.errors import BenchctlError
@@ -113,29 +113,6 @@ def _link_tree(source: Path, target: Path) -> None:
             continue
 
 
-class EngineClocks(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """Milliseconds an engine spent on an index, by its own count, which restarts with every node start."""
-
-    indexing_ms: int = 0
-    refresh_ms: int = 0
-    merge_ms: int = 0
-    flush_ms: int = 0
-
-    @classmethod
-    def of(cls, stats: IndexStats) -> Self:
-        """Return the clocks of the current node start."""
-        return cls(stats.indexing_ms, stats.refresh_ms, stats.merge_ms, stats.flush_ms)
-
-    def plus(self, other: "EngineClocks") -> "EngineClocks":
-        """Return the sum with another node start's."""
-        return EngineClocks(
-            self.indexing_ms + other.indexing_ms,
-            self.refresh_ms + other.refresh_ms,
-            self.merge_ms + other.merge_ms,
-            self.flush_ms + other.flush_ms,
-        )
-
-
 NO_CLOCKS = EngineClocks()
 
 
@@ -232,7 +209,7 @@ class PartialIndex:
                 disk refuses.
         """
         settle(client, target)
-        clocks = EngineClocks.of(client.index_stats(target))
+        clocks = client.write_clocks_of(target)
         progress = before.plus(msgspec.structs.replace(now, clocks=clocks, goes=1))
         held = client.count(target)
         if held != progress.documents:
@@ -392,7 +369,7 @@ def _facts(
     client: SearchClient, key: IndexKey, sent: Sent, refresh_s: float, merge_s: float, flush_s: float
 ) -> IndexFacts:
     name = key.places.target
-    clocks = sent.clocks.plus(EngineClocks.of(client.index_stats(name)))
+    clocks = sent.clocks.plus(client.write_clocks_of(name))
     segments = tuple(client.segments(name))
     documents = client.count(name)
     expected = key.corpus.documents

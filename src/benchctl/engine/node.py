@@ -16,7 +16,7 @@ import psutil
 
 from benchctl.disk import disk_errors, read_file
 from benchctl.endpoint import Endpoint
-from benchctl.engine.client import NodeInfo, SearchClient, connect, loopback
+from benchctl.engine.client import NodeInfo, SearchClient, loopback
 from benchctl.engine.distribution import Installation
 from benchctl.engine.launch import ARCHIVE_FLAG, MAIN_CLASSES, Starts
 from benchctl.engine.process import STOP_GRACE_S, Command, NodeProcess, describe_exit, lines_since, started_ns
@@ -244,7 +244,7 @@ class Member(ABC):
         return max(self._started + self._timeout_s - time.monotonic(), 1.0)
 
     def _connect(self) -> None:
-        self.client = self._held.enter_context(connect(self._engine, self.endpoint))
+        self.client = self._held.enter_context(SearchClient(self._engine, self.endpoint))
 
     @abstractmethod
     def __enter__(self) -> Self: ...

@@ -16,7 +16,18 @@ from typing import Any, Self
 
 import msgspec
 
-from benchctl.engine.client import NodeRequestError, SearchClient, number_at
+from benchctl.engine.client import STATISTICS as FIELDS
+from benchctl.engine.client import (
+    WRITE_CLOCKS,
+    NodeRequestError,
+    Nodes,
+    SearchClient,
+    by_name,
+    number_at,
+    statistics_of,
+    statistics_path,
+    totals,
+)
 from benchctl.results.model import Asked
 
 STATISTICS = "node statistics"
@@ -25,41 +36,20 @@ EVERY_S = 10.0
 _TIMEOUT_S = 10.0
 _NS_PER_MS = 1_000_000
 
+_VALUES = tuple(name for name in FIELDS if name != "searches")
 _PATHS = {
-    STATISTICS: "/_nodes/stats/indices,process,jvm,fs/indexing,refresh,merge,flush,segments,store",
+    STATISTICS: statistics_path(_VALUES),
     HOT_THREADS: "/_nodes/hot_threads",
 }
-# What is read of every node's statistics; nothing else is sent.
-_FIELDS = {
-    "cpu_ms": "process.cpu.total_in_millis",
-    "open_files": "process.open_file_descriptors",
-    "heap_used_bytes": "jvm.mem.heap_used_in_bytes",
-    "direct_bytes": "jvm.buffer_pools.direct.used_in_bytes",
-    "indexing_ms": "indices.indexing.index_time_in_millis",
-    "throttled_ms": "indices.indexing.throttle_time_in_millis",
-    "refresh_ms": "indices.refresh.total_time_in_millis",
-    "merge_ms": "indices.merges.total_time_in_millis",
-    "merges_current": "indices.merges.current",
-    "flush_ms": "indices.flush.total_time_in_millis",
-    "segments": "indices.segments.count",
-    "store_bytes": "indices.store.size_in_bytes",
-    "disk_available_bytes": "fs.total.available_in_bytes",
-    "disk_total_bytes": "fs.total.total_in_bytes",
-}
 _LEVELS = ("heap_used_bytes", "open_files", "segments", "store_bytes", "disk_available_bytes")
-_CLOCKS = ("indexing", "throttled", "refresh", "merge", "flush")
 _COLLECTORS = {"gc_ms": "collection_time_in_millis", "collections": "collection_count"}
 _FILTER = ",".join(
     f"nodes.*.{path}"
-    for path in ("name", "timestamp", "process.timestamp", *_FIELDS.values(), "jvm.gc.collectors")
+    for path in ("name", "timestamp", "process.timestamp", "jvm.gc.collectors", *map(FIELDS.get, _VALUES))
 )
 
 
-class _Statistics(msgspec.Struct):
-    nodes: dict[str, dict[str, Any]] = {}
-
-
-_FORMS: Mapping[str, type] = {STATISTICS: _Statistics, HOT_THREADS: str}
+_FORMS: Mapping[str, type] = {STATISTICS: Nodes, HOT_THREADS: str}
 
 
 @dataclass(frozen=True)
@@ -75,9 +65,7 @@ class ClusterReading:
 
     def total(self, name: str) -> float | None:
         """Return a value over all nodes; None where a node does not report it."""
-        values = [node.get(name) for node in self.nodes.values()]
-        known = [value for value in values if value is not None]
-        return sum(known) if known and len(known) == len(values) else None
+        return totals(self.nodes).get(name)
 
 
 @dataclass
@@ -136,8 +124,8 @@ class ClusterMeter:
     def write_clocks(self) -> dict[str, float]:
         """Return milliseconds since the start that all nodes spent on writing, by name of the work."""
         reading = self._read()
-        found = {} if reading is None else {name: reading.total(f"{name}_ms") for name in _CLOCKS}
-        return {name: value for name, value in found.items() if value is not None}
+        found = {} if reading is None else totals(reading.nodes)
+        return {name: found[name] for name in WRITE_CLOCKS if name in found}
 
     @property
     def asked(self) -> dict[str, Asked]:
@@ -190,7 +178,7 @@ class ClusterMeter:
     def _read(self) -> ClusterReading | None:
         begun_ns = self._clock()
         answer = self._ask(STATISTICS)
-        if not isinstance(answer, _Statistics):
+        if not isinstance(answer, Nodes):
             return None
         found = _reading(answer, begun_ns, self._clock())
         if found is not None:
@@ -235,18 +223,11 @@ def withheld(client: SearchClient) -> dict[str, str]:
     return found
 
 
-def by_name(nodes: Mapping[str, Any]) -> dict[str, Any]:
-    """Return node entries by name; by id where names are not unique."""
-    names = [str(node.get("name", number)) for number, node in nodes.items()]
-    return dict(zip(names if len(set(names)) == len(names) else nodes, nodes.values(), strict=True))
-
-
-def _reading(answer: _Statistics, begun_ns: int, ended_ns: int) -> ClusterReading | None:
-    nodes, ages_ns = {}, []
+def _reading(answer: Nodes, begun_ns: int, ended_ns: int) -> ClusterReading | None:
+    nodes, ages_ns = statistics_of(answer.nodes, _VALUES), []
     for name, node in by_name(answer.nodes).items():
-        values = {what: number_at(node, path) for what, path in _FIELDS.items()}
-        values |= {what: _over_collectors(node, key) for what, key in _COLLECTORS.items()}
-        nodes[name] = {key: value for key, value in values.items() if value is not None}
+        collected = {what: _over_collectors(node, key) for what, key in _COLLECTORS.items()}
+        nodes[name] |= {what: value for what, value in collected.items() if value is not None}
         age_ms = (number_at(node, "timestamp") or 0) - (number_at(node, "process.timestamp") or 0)
         ages_ns.append(max(age_ms, 0) * _NS_PER_MS)
     if not nodes:

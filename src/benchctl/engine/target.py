@@ -11,9 +11,9 @@ from urllib.parse import quote
 import msgspec
 
 from benchctl.endpoint import Endpoint, variable
-from benchctl.engine.client import NodeRequestError, Nodes, SearchClient, connect, number_at
+from benchctl.engine.client import NodeRequestError, Nodes, SearchClient, by_name, number_at, totals
 from benchctl.engine.live_index import integer_setting
-from benchctl.engine.readings import STATISTICS, by_name
+from benchctl.engine.readings import STATISTICS
 from benchctl.engine.settings import without_secrets
 from benchctl.errors import BenchctlError
 from benchctl.network import Trouble
@@ -301,30 +301,18 @@ def _change(before: Mapping[str, int], after: Mapping[str, int]) -> str:
     return ", ".join(f"node {name} {what}" for what, names in changes.items() for name in sorted(names))
 
 
-def searches_run(client: SearchClient) -> int | None:
-    """Return how many query phases all nodes have run since they started: one for every search and shard.
+def reported(client: SearchClient, name: str) -> int | None:
+    """Return a value of the nodes' STATISTICS over all of them; None where one does not report it.
 
-    None where the cluster does not report it, or not to this user.
+    A node updates its CPU time once a second.
     """
-    return _sum_over_nodes(client, "indices/search", "indices.search.query_total")
-
-
-def cpu_used_ms(client: SearchClient) -> int | None:
-    """Return CPU time of all nodes since they started; a node updates it once a second. None if unknown."""
-    return _sum_over_nodes(client, "process", "process.cpu.total_in_millis")
-
-
-def _sum_over_nodes(client: SearchClient, metric: str, path: str) -> int | None:
-    """Sum a statistic of all nodes; None where one of them does not report it."""
     try:
-        nodes = client.read(f"/_nodes/stats/{metric}", Nodes).nodes
+        found = totals(client.statistics(name)).get(name)
     except NodeRequestError as err:
         if err.status not in {HTTPStatus.OK, _UNAUTHORISED, _FORBIDDEN, *NOT_OFFERED}:
             raise
         return None
-    values = [number_at(node, path) for node in nodes.values()]
-    known = [int(value) for value in values if value is not None]
-    return sum(known) if len(known) == len(values) else None
+    return None if found is None else int(found)
 
 
 def find_index(client: SearchClient, name: str) -> ClusterIndex | None:
@@ -419,7 +407,7 @@ class Target:
         self._address = address
         self._shards = shards
         self._starts = node_starts(client)
-        self._searches = searches_run(client)
+        self._searches = reported(client, "searches")
         self.client = client  # for everything that is not measured; uses the first host
         self.endpoint = address.endpoint
         self.start_s = start_s  # seconds from the restart command to ready; 0 without one
@@ -439,10 +427,10 @@ class Target:
         start = time.monotonic()
         if self.start_s == 0 or STATISTICS in self.withheld:
             return 0.0
-        used_ms, since = cpu_used_ms(self.client), start
+        used_ms, since = reported(self.client, "cpu_ms"), start
         while True:
             time.sleep(IDLE_WINDOW_S)
-            now, now_used_ms = time.monotonic(), cpu_used_ms(self.client)
+            now, now_used_ms = time.monotonic(), reported(self.client, "cpu_ms")
             if used_ms is None or now_used_ms is None:
                 return now - start
             calm = now_used_ms - used_ms < IDLE_CORES * 1000 * (now - since)
@@ -493,7 +481,7 @@ class Target:
         if self._shards > 1 or self._searches is None:
             return None
         with explained(self._address.name, self.endpoint):
-            now = searches_run(self.client)
+            now = reported(self.client, "searches")
         return None if now is None else now - self._searches
 
     def stop(self, *, at_once: bool = False) -> float:  # noqa: ARG002 - as a node's
@@ -508,7 +496,7 @@ def identify(address: Address) -> ClusterFacts:
         BenchctlError: If the cluster cannot be reached or refuses, with what to do about that.
     """
     # Either engine's client can send this request; the answer tells the engine.
-    with explained(address.name, address.endpoint), connect("elasticsearch", address.endpoint) as client:
+    with explained(address.name, address.endpoint), SearchClient("elasticsearch", address.endpoint) as client:
         return describe_cluster(client)
 
 
@@ -539,7 +527,7 @@ def attach(
     Raises:
         BenchctlError: If the cluster cannot be reached, the command failed, or it did not come back in time.
     """
-    with connect(facts.engine, address.endpoint) as client:
+    with SearchClient(facts.engine, address.endpoint) as client:
         start_s = 0.0
         if restart_command:
             with explained(address.name, address.endpoint):

@@ -9,7 +9,7 @@ from http import HTTPStatus
 from typing import Any
 
 from benchctl.endpoint import Endpoint
-from benchctl.engine.client import NodeRequestError, SearchClient, connect, node_reason
+from benchctl.engine.client import NodeRequestError, SearchClient, node_reason
 from benchctl.engine.target import explained
 from benchctl.errors import BenchctlError
 from benchctl.network import Trouble
@@ -81,7 +81,7 @@ def export(
         BenchctlError: If the store refuses, or samples cannot be read.
     """
     # Both engines understand either's client, as far as it is used here.
-    with connect("elasticsearch", endpoint) as client:
+    with SearchClient("elasticsearch", endpoint) as client:
         store = _Store(client, endpoint, pause)
         for number, run in enumerate(runs):
             if number == 0:

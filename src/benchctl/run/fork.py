@@ -18,6 +18,7 @@ import msgspec
 import zstandard
 
 from benchctl.disk import disk_errors, open_regular
+from benchctl.engine.client import totals
 from benchctl.engine.cluster import Cluster, place_of
 from benchctl.engine.declared import EVERYTHING, places, stand_ins
 from benchctl.engine.evidence import Collector, Scene, collectors
@@ -393,7 +394,7 @@ class ForkRunner:
                 segments = _filled(serving, load)
                 kinds = self._thread_kinds(nodes, place.block)
                 counted = serving.searches_counted()
-                direct = serving.client.direct_buffers() if nodes else {}
+                direct = serving.client.statistics("direct_bytes") if nodes else {}
                 plain = stand_ins(serving.client, self._streams) if nodes else ()
                 # Its index is a copy that is thrown away; evidence, and what flags of users make a JVM write,
                 # come when it ends in peace.
@@ -407,8 +408,10 @@ class ForkRunner:
             place.telemetry.add_pauses(number, pauses, node.name)
             pids = tuple(pid for pid, _ in node.lives)
             # Only a single one has the name that benchctl gives it.
-            buffers = direct.get(node.name) if node.name else next(iter(direct.values()), None)
-            known.append(metering.Node(kinds.get(node.pid, {}), pauses, buffers, node.name, pids))
+            buffers = direct.get(node.name, {}) if node.name else next(iter(direct.values()), {})
+            known.append(
+                metering.Node(kinds.get(node.pid, {}), pauses, buffers.get("direct_bytes"), node.name, pids)
+            )
         asking, readings = load.asking, None
         if asking is not None and asking.readings:
             place.telemetry.add_readings(number, asking.readings)
@@ -530,7 +533,7 @@ def _watch(serving: Serving, load: Load) -> NodeWatch | None:
         return None
     return NodeWatch(
         lambda: {node.name: node.gauge for node in serving.nodes if not node.down},
-        lambda: serving.client.merges(MERGES_TIMEOUT_S),
+        lambda: totals(serving.client.statistics("merges_current", "merge_ms", timeout_s=MERGES_TIMEOUT_S)),
         load.indexing.is_set,
     )
 

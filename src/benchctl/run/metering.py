@@ -33,7 +33,7 @@ class Node:
     kinds: Mapping[int, str]  # of threads, by their numbers in the kernel; empty if it was not asked
     # Of the collector, on the clock of the samples; None without a log of them.
     pauses: Sequence[GcPause] | None
-    direct_bytes: int | None = None  # of direct buffers, after the task; None if it was not asked
+    direct_bytes: float | None = None  # of direct buffers, after the task; None if it was not asked
     name: str = ""  # empty for a single node
     pids: tuple[int, ...] = ()  # several if it was started again
 

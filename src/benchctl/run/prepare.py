@@ -11,7 +11,7 @@ import psutil
 
 from benchctl.corpus.generated import Corpus, ensure_corpus
 from benchctl.engine.answers import AnswerBook, ask, compare_answers, keep_answers
-from benchctl.engine.client import connect
+from benchctl.engine.client import SearchClient
 from benchctl.engine.cluster import NEVER_STARTED, archive_classes
 from benchctl.engine.declared import places, with_settings
 from benchctl.engine.distribution import Installation
@@ -353,7 +353,7 @@ def _ask_target(subject: TargetSubject, operations: Iterable[Asking], book: Answ
     address = subject.address
     with (
         explained(address.name, address.endpoint),
-        connect(subject.facts.engine, address.endpoint) as client,
+        SearchClient(subject.facts.engine, address.endpoint) as client,
     ):
         for operation in operations:
             book.add(operation, ask(client, operation, target))

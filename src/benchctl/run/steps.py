@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from benchctl.engine.client import WRITE_CLOCKS, totals
 from benchctl.engine.declared import EVERYTHING, OWN, Places, places, refusal, with_settings
 from benchctl.engine.readings import ClusterMeter, ClusterReading
 from benchctl.errors import BenchctlError, UsageError
@@ -406,7 +407,7 @@ class StepRunner:
 
 def _spent(before: Mapping[str, float], after: Mapping[str, float]) -> dict[str, float]:
     """Milliseconds between two readings; nothing where a node has gone, or counts from 0 again."""
-    spent = {name: after[name] - before[name] for name in after.keys() & before.keys()}
+    spent = {name.removesuffix("_ms"): after[name] - before[name] for name in after.keys() & before.keys()}
     return spent if all(value >= 0 for value in spent.values()) else {}
 
 
@@ -443,7 +444,7 @@ class _Bounds:
 def _write_clocks(serving: Serving, load: Load) -> Mapping[str, float]:
     if load.asking is not None:
         return load.asking.write_clocks()
-    return {} if load.read is None else serving.client.write_clocks()
+    return {} if load.read is None else totals(serving.client.statistics(*WRITE_CLOCKS))
 
 
 def _within(challenge: Challenge, stage: Stage) -> Stage:

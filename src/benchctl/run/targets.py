@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 
 from benchctl.endpoint import Endpoint
-from benchctl.engine.client import NodeRequestError, SearchClient, connect
+from benchctl.engine.client import NodeRequestError, SearchClient
 from benchctl.engine.declared import Places, leads_elsewhere, places, require_free, try_out
 from benchctl.engine.distribution import Installation
 from benchctl.engine.filling import Sent, fill
@@ -86,7 +86,7 @@ def prepare_target(
     observer.stage(f"{spec.name}: looking at {endpoint.title}")
     seen = look_at(spec, endpoint, plan, track)
     if seen.makes is not None:
-        with explained(spec.name, endpoint), connect(seen.facts.engine, endpoint) as client:
+        with explained(spec.name, endpoint), SearchClient(seen.facts.engine, endpoint) as client:
             try_out(client, seen.makes)
     if not seen.fills:
         held, wanted = seen.index_facts, plan.corpus.documents
@@ -96,7 +96,7 @@ def prepare_target(
                 f"{wanted:,}; delete it for that"
             )
         return seen
-    with explained(spec.name, endpoint), connect(seen.facts.engine, endpoint) as client:
+    with explained(spec.name, endpoint), SearchClient(seen.facts.engine, endpoint) as client:
         filled = _fill(
             seen.address, seen.facts, client, plan=plan, track=track, corpus=corpus, observer=observer
         )
@@ -121,7 +121,7 @@ def look_at(spec: VariantSpec, endpoint: Endpoint, plan: Plan, track: Track) -> 
     facts = identify(address)
     if facts.engine != spec.engine:
         raise BenchctlError(f"{spec.name} at {endpoint.title} was {spec.engine}, is {facts.engine}")
-    with explained(spec.name, endpoint), connect(facts.engine, endpoint) as client:
+    with explained(spec.name, endpoint), SearchClient(facts.engine, endpoint) as client:
         untold = withheld(client)
         if writes:
             require_free(client, wanted)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import psutil
 
-from benchctl.engine.client import MergeStats, NodeRequestError
+from benchctl.engine.client import NodeRequestError
 from benchctl.engine.readings import ClusterReading
 from benchctl.engine.usage import Gauge
 from benchctl.jvm.unified_log import GcPause
@@ -53,7 +53,7 @@ class NodeWatch:
     """Means of observing nodes."""
 
     gauges: Callable[[], Mapping[str, Gauge]]  # of server processes that are up, by node
-    merges: Callable[[], MergeStats]  # asks the nodes, which takes a moment
+    merges: Callable[[], Mapping[str, float]]  # asks the nodes, which takes a moment
     indexing: Callable[[], bool]  # whether a step that indexes is running; nodes are asked nothing otherwise
 
 
@@ -213,7 +213,7 @@ class _Watch:
         except NodeRequestError:
             # The node is too busy or dying, which the step itself will notice.
             return math.nan, math.nan
-        return found.current, found.total_ms
+        return found.get("merges_current", math.nan), found.get("merge_ms", math.nan)
 
 
 def _known_sum(values: Iterable[float]) -> float:

@@ -10,7 +10,7 @@ from typing import Any, Final
 import msgspec
 
 from benchctl.disk import disk_errors, read_file
-from benchctl.engine.client import NodeRequestError, SearchClient, connect
+from benchctl.engine.client import NodeRequestError, SearchClient
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.results.plan import Plan
 from benchctl.run.bench import Bench
@@ -101,7 +101,7 @@ def _drawn(source: Terms, counts: _Counts, plan: Plan, key: str) -> tuple[Any, .
 def _counts(bench: Bench, plan: Plan, track: Track, subject: AnySubject, fields: Sequence[str]) -> _Counts:
     target = default_target(plan, track)
     if isinstance(subject, TargetSubject):
-        with connect(subject.facts.engine, subject.address.endpoint) as client:
+        with SearchClient(subject.facts.engine, subject.address.endpoint) as client:
             return {field: _asked(client, target, field) for field in fields}
     if not isinstance(subject, Subject) or subject.index is None:
         raise UsageError("values of kind 'terms' are those of an index", hint="name them in a list")
