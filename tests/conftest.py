@@ -19,6 +19,7 @@ from benchctl.engine.maven import REPOSITORY_VARIABLE
 from benchctl.engine.variant import BUILT_IN_VERSIONS
 from benchctl.lock import SHARE_VARIABLE
 from file_server import FileServer, Served, serving_files
+from stats.processes import Table
 
 IS_ROOT = os.geteuid() == 0
 INTEGRATION = Path(__file__).parent / "integration"
@@ -188,3 +189,13 @@ def maven(files: FileServer, monkeypatch: pytest.MonkeyPatch) -> FileServer:
         place = f"/org/{name}/distribution/integ-test-zip/{name}/{version}/{name}-{version}.zip"
         files.files[place] = Served(b"")
     return files
+
+
+@pytest.fixture(scope="session")
+def calibration(request: pytest.FixtureRequest) -> Iterator[Table]:
+    """What the calibration measures, written at the end where `--calibration-table` says so."""
+    table = Table(request.config.getoption("repetitions"))
+    yield table
+    path = request.config.getoption("calibration_table")
+    if path is not None:
+        table.write(path)

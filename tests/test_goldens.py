@@ -28,11 +28,11 @@ from benchctl.results.model import RunRecord
 from benchctl.results.parquet import database
 from benchctl.results.store import RunStore
 from builders import ES, make_environment, make_record
-from cli.test_evidence import evident
-from cli.test_inlining import logged
 from cli.test_plan import earlier
-from cli.test_profile import profiled
 from drawn import draw_run
+from evidence.commands.test_evidence import evident
+from evidence.commands.test_inlining import logged
+from evidence.commands.test_profile import profiled
 from experiment.test_report import blog, runs_of
 from experiment_files import write as write_experiment
 from file_server import Served, serving_files

@@ -22,8 +22,8 @@ from statistics import median
 from rich.console import Console
 from rich.table import Table
 
-from benchctl.jvm.call_sites import find_newest, newest_sites
-from benchctl.jvm.inlining_log import InliningLog
+from benchctl.evidence.call_sites import find_newest, newest_sites
+from benchctl.evidence.inlining_log import InliningLog
 
 GOAL_PER_S = 500_000
 COMPILATIONS = 50_000

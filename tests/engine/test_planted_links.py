@@ -9,7 +9,6 @@ from typing import Any, cast
 import pytest
 
 from benchctl import disk
-from benchctl.engine.evidence import GcCollector, InliningCollector, Scene
 from benchctl.engine.filling import freeze
 from benchctl.engine.node import Node
 from benchctl.engine.prepared_index import _damage_of, copy, link
@@ -17,6 +16,7 @@ from benchctl.engine.process import last_lines
 from benchctl.engine.settings import BootFolders
 from benchctl.engine.usage import LogClock, read_pauses
 from benchctl.errors import BenchctlError
+from benchctl.evidence.collectors import GcCollector, InliningCollector, Scene
 
 SECRET = "[1ns][7] for root's eyes\n" * 10_000
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchctl.engine.usage import LogClock, read_pauses
-from benchctl.jvm.unified_log import GcPause
+from benchctl.evidence.unified_log import GcPause
 
 PID = 11037
 MB = 1024 * 1024

@@ -267,7 +267,7 @@ def test_a_red_line_that_is_told_nonsense_is_refused(tmp_path: Path, wrong: str,
 
 
 def test_the_usual_search_is_the_commands():
-    from benchctl.cli.redline import redline_command  # noqa: PLC0415 - the only one here
+    from benchctl.redline.commands import redline_command  # noqa: PLC0415 - the only one here
 
     names = {"warm_up": "warm_up_s", "step_time": "step_s", "settle": "settle_s", "max_rate": "max_per_s"}
     usual = {one.name: one.default for one in redline_command.params}

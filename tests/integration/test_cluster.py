@@ -9,10 +9,10 @@ import psutil
 import pytest
 
 from benchctl.engine.prepared_index import PreparedIndex
+from benchctl.evidence.call_sites import logs_of
+from benchctl.evidence.profile import fork_profiles
+from benchctl.evidence.report import read_run_evidence
 from benchctl.home import Home
-from benchctl.jvm.call_sites import logs_of
-from benchctl.jvm.profile import fork_profiles
-from benchctl.report.evidence import read_run_evidence
 from benchctl.results.plan import NodeSpec
 from benchctl.results.store import RunStore
 from integration.conftest import Start

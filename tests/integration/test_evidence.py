@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from benchctl.results.evidence import (
+from benchctl.evidence.files import (
     GC_DTYPES,
     GC_FILE,
     JIT_DTYPES,

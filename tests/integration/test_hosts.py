@@ -16,9 +16,9 @@ import duckdb
 import psutil
 import pytest
 
+from benchctl.evidence.call_sites import logs_of
+from benchctl.evidence.report import read_run_evidence
 from benchctl.home import Home
-from benchctl.jvm.call_sites import logs_of
-from benchctl.report.evidence import read_run_evidence
 from benchctl.results.store import RunStore
 from integration.test_run import java_processes
 from namespaces import Lan, lan, why_not

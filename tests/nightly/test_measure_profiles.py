@@ -7,7 +7,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from benchctl.jvm.profile import PROFILE_NAME, Sample, profile_of
+from benchctl.evidence.profile import PROFILE_NAME, Sample, profile_of
 from benchctl.nightly.measure import night_profiles, profile_shifts
 from benchctl.nightly.model import Shift
 from benchctl.nightly.text import shift_text

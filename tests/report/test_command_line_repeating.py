@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 
 from authority import certificate_file
 from benchctl.cli import root
-from benchctl.cli.redline import redline_command
 from benchctl.cli.run import run_command
 from benchctl.engine.target import ClusterFacts
 from benchctl.errors import UsageError
+from benchctl.redline.commands import redline_command
 from benchctl.report.command_line import command
 from benchctl.results.plan import Plan
 from benchctl.run.bench import Bench, SilentObserver

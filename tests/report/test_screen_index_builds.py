@@ -12,10 +12,10 @@ from benchctl.report.html.page import render_page, run_subject
 from benchctl.report.layout import baseline_of, headline
 from benchctl.report.planning import next_command, planning_lines
 from benchctl.report.screen import render_screen
-from benchctl.report.sweep import verdict
 from benchctl.results.model import RunRecord
 from benchctl.stats.analyse import analyse_run
 from benchctl.stats.decisions import gate
+from benchctl.sweep.report import verdict
 from builders import ES, make_fork, make_plan, make_summary
 from made_builds import builds, built, built_record
 

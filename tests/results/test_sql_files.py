@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from benchctl.errors import BenchctlError
-from benchctl.results.evidence import JIT_DTYPES, write_evidence
+from benchctl.evidence.files import JIT_DTYPES, write_evidence
 from benchctl.results.model import RunRecord, StoredFile
 from benchctl.results.parquet import GC_DTYPES, SERIES_DTYPES, empty_telemetry
 from benchctl.results.reading import UnknownTimesError, fork_sources, task_windows

@@ -93,7 +93,10 @@ def test_starting_a_run_loads_neither_the_statistics_nor_the_database():
     ("modules", "slow"),
     [
         ("benchctl.report.planning, benchctl.cli.show", "scipy.stats"),
-        ("benchctl.cli.show, benchctl.cli.evidence, benchctl.experiment.commands.show", "plotly"),
+        (
+            "benchctl.cli.show, benchctl.evidence.commands.evidence, benchctl.experiment.commands.show",
+            "plotly",
+        ),
     ],
 )
 def test_what_is_slow_to_import_waits_until_it_is_needed(modules: str, slow: str):

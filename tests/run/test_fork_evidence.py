@@ -8,9 +8,9 @@ from typing import get_args
 import pytest
 import zstandard
 
-from benchctl.engine.evidence import COLLECTORS, Scene
 from benchctl.engine.node import Node
 from benchctl.errors import BenchctlError
+from benchctl.evidence.collectors import COLLECTORS, Scene
 from benchctl.results.plan import EVIDENCE_READERS, EvidenceKind
 from benchctl.run import fork
 from benchctl.run.fork import Collection, collecting, keep_evidence

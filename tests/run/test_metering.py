@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from benchctl.engine.readings import ClusterReading
 from benchctl.engine.usage import Reading
-from benchctl.jvm.unified_log import GcPause
+from benchctl.evidence.unified_log import GcPause
 from benchctl.load.executor import TaskResult
 from benchctl.load.task_clients import Job
 from benchctl.results.figures import FIGURES, DriverFigures

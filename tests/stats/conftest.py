@@ -1,6 +1,6 @@
 """Builders of samples, summaries and forks, with plain values for what a test does not care about."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,6 @@ from benchctl.results.plan import Plan
 from benchctl.results.samples import Columns, empty_columns
 from benchctl.track.model import Challenge, Task
 from builders import make_fork, make_plan, make_summary
-from stats.processes import Table
 
 
 def make_samples(durations_ns: Sequence[int], **columns: Any) -> Columns:
@@ -55,13 +54,3 @@ def fork() -> Callable[..., ForkRecord]:
 @pytest.fixture
 def plan() -> Callable[..., Plan]:
     return plan_of
-
-
-@pytest.fixture(scope="session")
-def calibration(request: pytest.FixtureRequest) -> Iterator[Table]:
-    """What the calibration measures, written at the end where `--calibration-table` says so."""
-    table = Table(request.config.getoption("repetitions"))
-    yield table
-    path = request.config.getoption("calibration_table")
-    if path is not None:
-        table.write(path)

@@ -7,11 +7,10 @@ from typing import Any
 import msgspec
 import pytest
 
+from benchctl.micro.results import MICRO_METRICS
 from benchctl.report.numbers import signed_figure
-from benchctl.report.sweep import sweep_answer
 from benchctl.report.tables import render_text
 from benchctl.results.figures import OPERATIONS
-from benchctl.results.jmh import MICRO_METRICS
 from benchctl.results.model import ForkRecord, RunRecord
 from benchctl.results.plan import MicroSpec, VariantSpec
 from benchctl.run.plan import RunSpec, boots, plan_run
@@ -19,6 +18,7 @@ from benchctl.stats.analyse import analyse, analyse_run
 from benchctl.stats.analysis import Analysis
 from benchctl.stats.history import collect_history
 from benchctl.stats.outlook import plan_forks
+from benchctl.sweep.report import sweep_answer
 from benchctl.track.model import Challenge, Task
 from builders import CORPUS, ES, OS, make_fork, make_summary
 from foreign_tracks import write_files

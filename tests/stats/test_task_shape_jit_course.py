@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from benchctl.results.evidence import JIT_DTYPES, stacked_columns
+from benchctl.evidence.files import JIT_DTYPES, stacked_columns
 from benchctl.results.reading import TaskWindow
 from benchctl.results.samples import Columns, Outcome, empty_columns
 from benchctl.stats.task_shape import jit_course

@@ -20,7 +20,7 @@ _SECTIONS: Mapping[str, Mapping[str, LazyCommand]] = {
             "Measure challenges on fresh nodes, and compare the variants.",
         ),
         "redline": (
-            "benchctl.cli.redline",
+            "benchctl.redline.commands",
             "redline_command",
             "Find the highest rate at which an operation meets an objective.",
         ),
@@ -79,17 +79,17 @@ _SECTIONS: Mapping[str, Mapping[str, LazyCommand]] = {
     },
     "Explain": {
         "profile": (
-            "benchctl.cli.profile",
+            "benchctl.evidence.commands.profile",
             "profile_command",
             "Say where nodes spent their time, as a table or a flame graph.",
         ),
         "inlining": (
-            "benchctl.cli.inlining",
+            "benchctl.evidence.commands.inlining",
             "inlining_command",
             "Show what the JVM inlined, and where variants differ in that.",
         ),
         "evidence": (
-            "benchctl.cli.evidence",
+            "benchctl.evidence.commands.evidence",
             "evidence_command",
             "Show what compilers, collectors and the kernel did in a run.",
         ),
@@ -150,7 +150,7 @@ _SECTIONS: Mapping[str, Mapping[str, LazyCommand]] = {
             "Check the hosts that carry nodes, or that load comes from.",
         ),
         "micro": (
-            "benchctl.cli.micro",
+            "benchctl.micro.commands",
             "micro_group",
             "Measure microbenchmarks of JMH, and compare variants.",
         ),

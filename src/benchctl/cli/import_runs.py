@@ -11,8 +11,8 @@ from benchctl.cli.streams import note, say
 from benchctl.engine.variant import check_name, parse_variant
 from benchctl.errors import UsageError
 from benchctl.home import resolve_home
+from benchctl.micro.results import JmhEntry, entries_file, is_jmh, record_of_jmh, write_entries
 from benchctl.results.foreign import Race, Tool, read_races, record_of
-from benchctl.results.jmh import JmhEntry, entries_file, is_jmh, record_of_jmh, write_entries
 from benchctl.results.plan import VariantSpec
 from benchctl.results.store import new_run_id, reference
 

@@ -23,7 +23,7 @@ from benchctl.engine.process import STOP_GRACE_S, Command, NodeProcess, describe
 from benchctl.engine.settings import BootFolders
 from benchctl.engine.usage import Gauge, LogClock, Meter, ProcessGauge, Reading, thread_kinds
 from benchctl.errors import BenchctlError
-from benchctl.jvm.inlining_log import foreign_lines
+from benchctl.evidence.inlining_log import foreign_lines
 from benchctl.results.plan import EngineName
 
 _SHOWN_LINES = 3

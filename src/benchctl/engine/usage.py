@@ -20,7 +20,7 @@ from typing import Any, Protocol, Self
 import psutil
 
 from benchctl.disk import disk_errors, open_regular
-from benchctl.jvm.unified_log import GcPause, parse_pause
+from benchctl.evidence.unified_log import GcPause, parse_pause
 
 # `man 2 clock_getres`: the CPU clock of a process; it counts nanoseconds, ahead of what /proc tells in ticks.
 _CPUCLOCK_SCHED = 2

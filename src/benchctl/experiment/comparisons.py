@@ -9,6 +9,7 @@ from typing import Final, Literal, Self
 import msgspec
 import numpy as np
 
+from benchctl.evidence.call_sites import Found
 from benchctl.experiment.record import (
     ComparisonSpec,
     Dispatch,
@@ -23,7 +24,6 @@ from benchctl.experiment.record import (
     side_text,
     terms_of,
 )
-from benchctl.jvm.call_sites import Found
 from benchctl.results.figures import TaskSummary
 from benchctl.results.model import ForkRecord, RunRecord
 from benchctl.results.plan import Plan

@@ -7,6 +7,8 @@ from typing import Final
 import msgspec
 
 from benchctl.errors import BenchctlError
+from benchctl.evidence.call_sites import RunLog, logs_of, read_called
+from benchctl.evidence.inlining_log import InliningLog
 from benchctl.experiment.record import (
     CallSite,
     ExperimentFolder,
@@ -16,8 +18,6 @@ from benchctl.experiment.record import (
     SeenCall,
     SeenReceiver,
 )
-from benchctl.jvm.call_sites import RunLog, logs_of, read_called
-from benchctl.jvm.inlining_log import InliningLog
 from benchctl.results.model import RunRecord
 from benchctl.results.store import RunStore
 from benchctl.run.plan import boots

@@ -41,15 +41,15 @@ from benchctl.experiment.record import (
     side_text,
     terms_of,
 )
+from benchctl.micro.conduct import MicroEntry, parse_variant, placed_variant
 from benchctl.nearest import guess, suggestion
 from benchctl.quantities import COUNT, DURATION, PERCENT, SIZE
+from benchctl.redline.conduct import parse_clients, parse_objective, search_of, searched_by
 from benchctl.report.numbers import counted
 from benchctl.results.figures import FIGURES, Figure
 from benchctl.results.plan import MicroSpec, RedlineSpec, VariantSpec
 from benchctl.run.documents import GENERATED_DOCUMENTS, placed_corpus
-from benchctl.run.micro import MicroEntry, parse_variant, placed_variant
 from benchctl.run.plan import MIN_HEAP_MB
-from benchctl.run.redline import parse_clients, parse_objective, search_of, searched_by
 from benchctl.stats.metrics import METRICS, kept_keys, kept_metric_of, metric_of
 from benchctl.track.library import shipped, track_names
 from benchctl.yaml_file import Document, Step, read_typed

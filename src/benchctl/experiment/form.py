@@ -7,10 +7,10 @@ from msgspec import Meta
 
 from benchctl.engine.variant import VariantEntry
 from benchctl.experiment.record import Conditions, Dispatch, Relation
+from benchctl.micro.conduct import MicroEntry
 from benchctl.quantities import Count, Percent, Size
 from benchctl.results.model import DEFAULT_FORKS
 from benchctl.results.plan import EvidenceEntry, Forks
-from benchctl.run.micro import MicroEntry
 from benchctl.spec import ComparedAs
 
 Text = Annotated[str, Meta(min_length=1)]

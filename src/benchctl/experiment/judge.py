@@ -6,6 +6,7 @@ from itertools import groupby
 
 import msgspec
 
+from benchctl.evidence.call_sites import Found
 from benchctl.experiment.comparisons import (
     SCHEMA_VERSION,
     ExpectationResult,
@@ -36,7 +37,6 @@ from benchctl.experiment.record import (
     over,
     toward,
 )
-from benchctl.jvm.call_sites import Found
 from benchctl.results.figures import OPERATIONS, TaskSummary
 from benchctl.results.model import ForkRecord, RunRecord
 from benchctl.stats import caveat

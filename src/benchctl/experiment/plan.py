@@ -21,20 +21,20 @@ from benchctl.experiment.record import (
     terms_of,
 )
 from benchctl.home import Home
+from benchctl.micro.conduct import plan_micro
 from benchctl.nearest import suggestion
 from benchctl.plugin.code import Consent
+from benchctl.redline.conduct import judged_tasks, plan_redline
 from benchctl.report.numbers import counted
 from benchctl.results.model import MOST_FORKS
 from benchctl.results.plan import MOST_FORKS_IN_FILE, CorpusSpec, MicroSpec, Place, Plan, StopSpec
 from benchctl.run.documents import GENERATED_DOCUMENTS, FileOptions, named_file
 from benchctl.run.host import allowed_cpus, cores_of, pin_of
-from benchctl.run.micro import plan_micro
 from benchctl.run.plan import RunSpec, in_test_mode, plan_ingest, plan_run, reload_track, usual_heap_mb
-from benchctl.run.redline import judged_tasks, plan_redline
-from benchctl.run.sweep import Sweep
 from benchctl.spec import settings_in
 from benchctl.stats.anytime import FIRST_LOOK
 from benchctl.stats.metrics import REDLINE, THROUGHPUT, Metric, metric_of, task_at
+from benchctl.sweep.points import Sweep
 from benchctl.track.load import UnusedParameter
 from benchctl.track.model import Task, Track
 from benchctl.yaml_file import Step

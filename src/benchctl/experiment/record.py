@@ -11,7 +11,7 @@ from msgspec import Meta
 
 from benchctl.disk import disk_errors
 from benchctl.errors import BenchctlError
-from benchctl.jvm.call_sites import Found
+from benchctl.evidence.call_sites import Found
 from benchctl.results.folders import Shelf, read_versioned, readable, write_versioned
 from benchctl.results.plan import (
     EvidenceSpec,

@@ -12,6 +12,7 @@ import msgspec
 
 import benchctl
 from benchctl.errors import UsageError
+from benchctl.evidence.inlining_report import FOUND_WORDS, PARTLY
 from benchctl.experiment.comparisons import (
     ExpectationResult,
     ExperimentAnalysis,
@@ -35,7 +36,6 @@ from benchctl.report.charts import dark_palette
 from benchctl.report.facts import fact_sections
 from benchctl.report.html.page import write_pages
 from benchctl.report.html.parts import FOLDER, anchor, content_policy, embedded, templates
-from benchctl.report.inlining import FOUND_WORDS, PARTLY
 from benchctl.report.layout import Notes, better, change_cells, verdict_cell
 from benchctl.report.numbers import (
     NOT_AVAILABLE,

@@ -18,7 +18,6 @@ import psutil
 from benchctl.disk import disk_errors, free_bytes, open_regular, require_space
 from benchctl.engine.cluster import Ground, Wanted, archive_classes, place_of
 from benchctl.engine.equipment import Equipment, equip
-from benchctl.engine.evidence import Collector, Scene, check_runtime, collectors
 from benchctl.engine.launch import Starts, starts_of
 from benchctl.engine.node import Node
 from benchctl.engine.prepared_index import (
@@ -31,6 +30,7 @@ from benchctl.engine.prepared_index import (
 )
 from benchctl.engine.usage import Usage
 from benchctl.errors import BenchctlError
+from benchctl.evidence.collectors import Collector, Scene, check_runtime, collectors
 from benchctl.home import Home, open_folder
 from benchctl.results.model import IndexFacts
 from benchctl.results.plan import EvidenceKind, VariantSpec

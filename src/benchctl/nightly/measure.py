@@ -17,8 +17,7 @@ from benchctl.engine.maven import latest_version
 from benchctl.engine.variant import LATEST
 from benchctl.engine.variant_file import with_newest
 from benchctl.errors import BenchctlError
-from benchctl.home import Home
-from benchctl.jvm.profile import (
+from benchctl.evidence.profile import (
     Choice,
     Counted,
     ForkProfile,
@@ -28,12 +27,14 @@ from benchctl.jvm.profile import (
     shares,
     without_lines,
 )
+from benchctl.evidence.profile_report import LEAST_SAMPLES
+from benchctl.home import Home
+from benchctl.micro.conduct import plan_micro
 from benchctl.nightly.changes import era_of, own_warmups
 from benchctl.nightly.folder import FigureRow, SuiteFolder
 from benchctl.nightly.model import NightRecord, NightVariant, Role, Shift, TaskProfile
 from benchctl.nightly.suite import Suite
 from benchctl.plugin.code import Consent
-from benchctl.report.profile import LEAST_SAMPLES
 from benchctl.results.figures import TaskSummary
 from benchctl.results.model import ForkRecord, RunRecord
 from benchctl.results.plan import CorpusSpec, EngineName, PinSpec, Place, Plan, VariantSpec
@@ -43,7 +44,6 @@ from benchctl.run.bench import Bench
 from benchctl.run.documents import GENERATED_DOCUMENTS, FileOptions, named_file
 from benchctl.run.fitness import HostLimits, Snapshot, settle, snapshot
 from benchctl.run.host import allowed_cpus, cores_of, pin_of
-from benchctl.run.micro import plan_micro
 from benchctl.run.orchestrate import Extras, NotResumable, resume_run, start_run
 from benchctl.run.plan import RunSpec, plan_run, reload_track
 from benchctl.run.stopping import within

@@ -12,18 +12,18 @@ from benchctl.disk import expanded
 from benchctl.engine.variant import LATEST, parse_variant, placed_variant
 from benchctl.engine.variant_file import check_spec
 from benchctl.errors import BenchctlError, UsageError
+from benchctl.micro.conduct import MicroEntry
+from benchctl.micro.conduct import parse_variant as parse_micro_variant
+from benchctl.micro.conduct import placed_variant as placed_micro_variant
+from benchctl.micro.results import MICRO_METRICS
 from benchctl.nightly.model import Role
 from benchctl.nightly.notify import Notifier
 from benchctl.nightly.retention import Retention
 from benchctl.quantities import COUNT, DURATION, PERCENT, SIZE, Count, Duration, Percent, Size
-from benchctl.results.jmh import MICRO_METRICS
 from benchctl.results.model import DEFAULT_FORKS
 from benchctl.results.plan import EvidenceEntry, VariantSpec
 from benchctl.run.documents import placed_corpus
 from benchctl.run.fitness import HostLimits
-from benchctl.run.micro import MicroEntry
-from benchctl.run.micro import parse_variant as parse_micro_variant
-from benchctl.run.micro import placed_variant as placed_micro_variant
 from benchctl.run.plan import MIN_HEAP_MB, usual_heap_mb
 from benchctl.spec import MAX_SEED, MOST_WORKERS, RunSettings
 from benchctl.stats.anytime import FIRST_LOOK

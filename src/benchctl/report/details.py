@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import get_args
 
+from benchctl.evidence.activity import EvidenceCost, TaskCost
 from benchctl.report.layout import metric_title, precision_grid, verdict_cell
 from benchctl.report.numbers import NOT_AVAILABLE, counted, figure, interval, p_value, percent, signed_percent
 from benchctl.report.table import (
@@ -21,7 +22,6 @@ from benchctl.report.table import (
 from benchctl.results.plan import Place
 from benchctl.stats.analysis import Analysis, DriverRow, Figures, HostRow, TimeKind, TimeRow
 from benchctl.stats.compare import UNITS
-from benchctl.stats.evidence import EvidenceCost, TaskCost
 from benchctl.stats.order import OrderEffect, describe_before
 
 _NS_PER_MS = 1e6

@@ -7,7 +7,7 @@ from statistics import fmean
 
 import msgspec
 
-from benchctl.report.curve import objective_text
+from benchctl.redline.report import objective_text
 from benchctl.report.layout import collect_notes, comparison_text, metric_title
 from benchctl.report.numbers import counted, figure, mebibytes, megabytes, visible
 from benchctl.report.table import escaped

@@ -9,12 +9,11 @@ from xml.etree import ElementTree as ET
 import msgspec
 
 from benchctl.errors import UsageError
-from benchctl.report.curve import curve_grids, curve_plot
+from benchctl.redline.report import curve_grids, curve_plot
 from benchctl.report.details import further_grids
 from benchctl.report.layout import Command, collect_notes, comparison_text, headline, metric_title
 from benchctl.report.numbers import json_text, visible
 from benchctl.report.planning import planning_lines
-from benchctl.report.sweep import all_results, verdict
 from benchctl.report.table import Table, escaped, grid_table, note_lists
 from benchctl.report.tables import WIDE, legend, render_text
 from benchctl.results.model import EngineFacts, Environment, Imported, IndexFacts, RunRecord, RunStatus
@@ -22,6 +21,7 @@ from benchctl.results.plan import CorpusSpec, Plan, VariantSpec
 from benchctl.stats.analysis import Analysis, Figures, Row
 from benchctl.stats.compare import Comparison
 from benchctl.stats.decisions import GateResult, outcomes
+from benchctl.sweep.report import all_results, verdict
 
 
 class Source(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

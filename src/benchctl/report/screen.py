@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 from rich.text import Text
 
-from benchctl.report.curve import PLOT_LINES, curve_plot, rate_lines
+from benchctl.redline.report import PLOT_LINES, curve_plot, rate_lines
 from benchctl.report.layout import (
     bound_mark,
     change_cells,
@@ -30,7 +30,6 @@ from benchctl.report.numbers import (
     visible,
 )
 from benchctl.report.planning import next_command
-from benchctl.report.sweep import sweep_answer, sweep_grids, verdict
 from benchctl.report.table import Cell, judged
 from benchctl.report.tables import VERDICT_STYLES, break_name, command_lines, paragraph, render_page
 from benchctl.results.plan import Plan
@@ -39,7 +38,8 @@ from benchctl.stats.compare import DECIDED, FORKS_FOR_QUOTING, Comparison, Verdi
 from benchctl.stats.decisions import decide
 from benchctl.stats.metrics import REDLINE
 from benchctl.stats.steady import Trend
-from benchctl.stats.sweep import SweepCurve
+from benchctl.sweep.curve import SweepCurve
+from benchctl.sweep.report import sweep_answer, sweep_grids, verdict
 
 LINES = 24
 _LEAST_WIDTH = 80

@@ -12,7 +12,7 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from benchctl.report.curve import curve_grids, curve_plot
+from benchctl.redline.report import curve_grids, curve_plot
 from benchctl.report.details import further_grids, precision_grids
 from benchctl.report.layout import (
     Command,
@@ -23,13 +23,13 @@ from benchctl.report.layout import (
 )
 from benchctl.report.numbers import visible
 from benchctl.report.planning import planning_lines
-from benchctl.report.sweep import all_results, verdict
 from benchctl.report.table import Cell, Column, Table
 from benchctl.results.plan import Plan
 from benchctl.stats.analysis import Analysis
 from benchctl.stats.caveat import Replicate
 from benchctl.stats.compare import Comparison
 from benchctl.stats.metrics import metric_of
+from benchctl.sweep.report import all_results, verdict
 
 WIDE = 100
 _TITLE_WIDTH = 20

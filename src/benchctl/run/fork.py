@@ -21,9 +21,7 @@ from benchctl.disk import disk_errors, open_regular
 from benchctl.engine.client import totals
 from benchctl.engine.cluster import Cluster, place_of
 from benchctl.engine.declared import EVERYTHING, places, stand_ins
-from benchctl.engine.evidence import Collector, Scene, collectors
 from benchctl.engine.filling import settle
-from benchctl.engine.jmh import MicroSubject
 from benchctl.engine.node import Member
 from benchctl.engine.prepared_index import prepare_page_cache, resident_share
 from benchctl.engine.readings import ClusterMeter
@@ -31,10 +29,12 @@ from benchctl.engine.settings import BootFolders
 from benchctl.engine.target import Target
 from benchctl.engine.usage import read_pauses
 from benchctl.errors import BenchctlError
+from benchctl.evidence.collectors import Collector, Scene, collectors
+from benchctl.evidence.unified_log import GcPause
 from benchctl.home import Home
-from benchctl.jvm.unified_log import GcPause
 from benchctl.load.executor import Stage, TaskResult, WorkerPool
 from benchctl.load.task_clients import Job
+from benchctl.micro.jmh import MicroSubject
 from benchctl.results.figures import CurvePoint, TaskSummary
 from benchctl.results.model import (
     BootRecord,
@@ -62,7 +62,7 @@ from benchctl.run.telemetry import MERGES_TIMEOUT_S, DriverClock, NodeWatch, Tel
 from benchctl.track.model import Track
 
 if TYPE_CHECKING:
-    from benchctl.run.redline import RedlineResult
+    from benchctl.redline.conduct import RedlineResult
 
 # Shorter logs stay uncompressed, for grep.
 _PACKED_FROM_BYTES = 1 << 20
@@ -503,7 +503,7 @@ class ForkRunner:
             return None
 
         # It needs statistics that take half a second to load, for which no other run need wait.
-        from benchctl.run.redline import search_redline  # noqa: PLC0415 - see above
+        from benchctl.redline.conduct import search_redline  # noqa: PLC0415 - see above
 
         def measure(jobs: Sequence[Job], seed: int) -> Sequence[TaskResult]:
             context = dataclasses.replace(stage.context, seed=seed)

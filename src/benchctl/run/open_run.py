@@ -14,6 +14,7 @@ from benchctl.disk import free_bytes, require_space
 from benchctl.engine.prepared_index import bytes_per_document
 from benchctl.errors import BenchctlError, ExitCode
 from benchctl.lock import SHARE_VARIABLE, shares_host
+from benchctl.micro.conduct import MicroRunner
 from benchctl.report.numbers import counted
 from benchctl.results.figures import Calibration
 from benchctl.results.model import Environment, ForkRecord, RunRecord, RunStatus
@@ -23,7 +24,6 @@ from benchctl.run.bench import Bench, Observer
 from benchctl.run.calibrate import EASY_PER_S, most_offered_per_s
 from benchctl.run.fork import ForkJob, ForkRunner, pool_of
 from benchctl.run.host import pinned
-from benchctl.run.micro import MicroRunner
 from benchctl.run.plan import block_order
 from benchctl.run.prepare import check_answers
 from benchctl.run.session import AnySubject

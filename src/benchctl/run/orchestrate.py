@@ -13,6 +13,7 @@ import msgspec
 
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Home
+from benchctl.micro.conduct import micro_caveats, prepare_micro
 from benchctl.results.figures import Calibration
 from benchctl.results.model import FORKS_FOR_VERDICT, RECORD_VERSION, Environment, IndexFacts, RunRecord
 from benchctl.results.plan import CorpusSpec, Plan, StopSpec, VariantSpec, cpu_list
@@ -29,7 +30,6 @@ from benchctl.run.documents import (
 )
 from benchctl.run.forecast import announce
 from benchctl.run.host import allowed_cpus, cores_of, describe_host, pin_caveats
-from benchctl.run.micro import micro_caveats, prepare_micro
 from benchctl.run.open_run import OpenRun, data_caveats, host_caveats, load_caveats, sharing_caveats
 from benchctl.run.pilot import PilotBench, run_pilot
 from benchctl.run.plan import track_remarks

@@ -13,10 +13,10 @@ import psutil
 
 from benchctl.engine.answers import Compared
 from benchctl.engine.declared import places
-from benchctl.engine.jmh import read_source
 from benchctl.engine.variant import VARIANT_OPTIONS
 from benchctl.errors import UsageError
 from benchctl.hosts.file import Hosts, load_hosts
+from benchctl.micro.jmh import read_source
 from benchctl.nearest import guess
 from benchctl.plugin.code import Consent
 from benchctl.quantities import COUNT
@@ -42,11 +42,11 @@ from benchctl.run.documents import (
     origin_of,
 )
 from benchctl.run.plugin import allowed_plugin
-from benchctl.run.sweep import DOCS, Sweep, refuse_alike
 from benchctl.run.targets import check_targets
 from benchctl.spec import MAX_SEED, MOST_WORKERS, RunSettings, check_settings, run_settings, settings_in
 from benchctl.stats.metrics import check_told_by_clusters, figure_names, metric
 from benchctl.stats.scale import BLOG_DOCUMENTS
+from benchctl.sweep.points import DOCS, Sweep, refuse_alike
 from benchctl.track.library import challenge_names, track_names
 from benchctl.track.load import (
     TASK_PARAMETERS,

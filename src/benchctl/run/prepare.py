@@ -16,12 +16,12 @@ from benchctl.engine.cluster import NEVER_STARTED, archive_classes
 from benchctl.engine.declared import places, with_settings
 from benchctl.engine.distribution import Installation
 from benchctl.engine.equipment import Equipment, check_asked, equip
-from benchctl.engine.evidence import check_runtime
 from benchctl.engine.launch import Starts, starts_of
 from benchctl.engine.node import ARCHIVED
 from benchctl.engine.prepared_index import DamagedIndexError, IndexKey, PreparedIndex, find_prepared
 from benchctl.engine.target import explained
 from benchctl.errors import BenchctlError, UsageError
+from benchctl.evidence.collectors import check_runtime
 from benchctl.home import Home
 from benchctl.hosts.file import Spread
 from benchctl.results.model import AnswerCheck, EngineFacts, VariantAnswers

@@ -13,7 +13,6 @@ from benchctl.engine.cluster import Cluster, boot
 from benchctl.engine.declared import Places, lent
 from benchctl.engine.distribution import Installation
 from benchctl.engine.jdk import Jdk
-from benchctl.engine.jmh import MicroSubject
 from benchctl.engine.launch import ARCHIVE_FLAG, Starts
 from benchctl.engine.node import ARCHIVED, DAMAGED_HINT
 from benchctl.engine.prepared_index import PreparedIndex, bytes_by_kind, copy_index
@@ -21,6 +20,7 @@ from benchctl.engine.target import Address, ClusterFacts, Target, attach, descri
 from benchctl.errors import BenchctlError
 from benchctl.home import Home, open_folder
 from benchctl.hosts.file import Spread
+from benchctl.micro.jmh import MicroSubject
 from benchctl.results.model import EngineFacts, IndexFacts
 from benchctl.results.plan import VariantSpec
 

@@ -11,6 +11,14 @@ from types import MappingProxyType
 
 import msgspec
 
+from benchctl.evidence.activity import evidence_cost, evidence_everywhere
+from benchctl.redline.judge import (
+    contradiction,
+    needed_samples,
+    percentile_name,
+    redline_curves,
+    still_rising,
+)
 from benchctl.results.figures import Calibration, Quantiles, TaskSummary
 from benchctl.results.foreign import TITLES
 from benchctl.results.likeness import resolved, variant_differences
@@ -50,7 +58,6 @@ from benchctl.stats.doubts import (
     unsupported_reason,
 )
 from benchctl.stats.driver import LoadCheck, check_load, driver_rows, host_rows
-from benchctl.stats.evidence import evidence_cost, evidence_everywhere
 from benchctl.stats.metrics import (
     INDEX_BUILDS,
     REDLINE,
@@ -76,16 +83,9 @@ from benchctl.stats.metrics import (
 from benchctl.stats.multiplicity import Method, sequential
 from benchctl.stats.order import OrderEffect, order_effects
 from benchctl.stats.outlook import verdict_costs, with_least_effects
-from benchctl.stats.redline import (
-    contradiction,
-    needed_samples,
-    percentile_name,
-    redline_curves,
-    still_rising,
-)
 from benchctl.stats.scale import ScaleNote, operation_scale
 from benchctl.stats.steady import Steadiness, Trend, steadiness
-from benchctl.stats.sweep import ByBlock, SweepAxis, SweepCurve, sweep_curve
+from benchctl.sweep.curve import ByBlock, SweepAxis, SweepCurve, sweep_curve
 from benchctl.track.model import Task
 
 LEAST_FOR_P90 = 10

@@ -5,18 +5,18 @@ from typing import Final, Literal
 
 import msgspec
 
+from benchctl.evidence.activity import EvidenceCost, TaskCost
+from benchctl.redline.judge import RedlineCurves
 from benchctl.spec import RestartPolicy
 from benchctl.stats.caveat import Caveat, Replicate
 from benchctl.stats.compare import DECIDED, FORKS_FOR_QUOTING, UNITS, Comparison
-from benchctl.stats.evidence import EvidenceCost, TaskCost
 from benchctl.stats.metrics import MetricKey
 from benchctl.stats.multiplicity import Method
 from benchctl.stats.order import OrderEffect
 from benchctl.stats.outlook import VerdictCost
-from benchctl.stats.redline import RedlineCurves
 from benchctl.stats.scale import ScaleNote
 from benchctl.stats.steady import Steadiness
-from benchctl.stats.sweep import SweepCurve
+from benchctl.sweep.curve import SweepCurve
 
 SCHEMA_VERSION: Final = 3
 

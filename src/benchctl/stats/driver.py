@@ -5,12 +5,12 @@ from statistics import median
 
 import msgspec
 
+from benchctl.redline.judge import MOST_THINK_SHARE
 from benchctl.results.figures import FIGURES, Calibration, DriverFigures, TaskSummary
 from benchctl.results.model import ForkRecord
 from benchctl.results.plan import Plan
 from benchctl.stats.analysis import DriverRow, HostRow, LoadState
 from benchctl.stats.metrics import METRICS, collect, places, task_at
-from benchctl.stats.redline import MOST_THINK_SHARE
 from benchctl.track.model import Task
 
 _NS_PER_S = 1e9

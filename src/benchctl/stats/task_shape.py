@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from benchctl.errors import BenchctlError
-from benchctl.results.evidence import C2_LEVEL
+from benchctl.evidence.files import C2_LEVEL
 from benchctl.results.figures import Course
 from benchctl.results.plan import Place, Plan
 from benchctl.results.reading import ForkSource, TaskWindow, Telemetry

@@ -1,6 +1,6 @@
+from benchctl.redline.judge import RedlineCurves, redline_curves
 from benchctl.report.charts.effects import redline_charts
 from benchctl.results.figures import CurvePoint
-from benchctl.stats.redline import RedlineCurves, redline_curves
 from figures import drawn
 from redlines import SEARCH, make_point, redline_fork
 

@@ -7,9 +7,10 @@ from typing import Any
 import msgspec
 import plotly.graph_objects as go
 
+from benchctl.redline.judge import CurveRow, RedlineCurves, percentile_name
+from benchctl.redline.report import load_axis, load_title, objective_text
 from benchctl.report.charts import LEAST_POINTS, OVERVIEW, Chart, tint, variant_style
 from benchctl.report.charts.panels import GUIDE, plain, plot_layout, shaded, time_axis, upright
-from benchctl.report.curve import load_axis, load_title, objective_text
 from benchctl.report.layout import better, metric_title, verdict_cell
 from benchctl.report.numbers import NOT_AVAILABLE, figure, interval, p_value, signed_percent
 from benchctl.report.table import INTERVAL, OPERATION, VARIANT, Column, Table, bounds, worded
@@ -17,7 +18,6 @@ from benchctl.results.figures import load_suffix
 from benchctl.stats.analysis import Analysis, Figures, Row
 from benchctl.stats.compare import Comparison, own_interval
 from benchctl.stats.metrics import metric_of
-from benchctl.stats.redline import CurveRow, RedlineCurves, percentile_name
 
 _LABEL_PX = 22
 _IN_KEYS = str.maketrans("_.@", "---")

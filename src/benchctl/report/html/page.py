@@ -8,6 +8,8 @@ import msgspec
 import benchctl
 from benchctl.disk import replacing
 from benchctl.errors import BenchctlError, UsageError
+from benchctl.evidence.profile_report import profile_grids
+from benchctl.redline.report import curve_grids
 from benchctl.report.charts import (
     LEAST_POINTS,
     LEAST_READINGS,
@@ -17,7 +19,6 @@ from benchctl.report.charts import (
     not_drawn,
 )
 from benchctl.report.command_line import command
-from benchctl.report.curve import curve_grids
 from benchctl.report.details import further_grids, order_grids
 from benchctl.report.facts import fact_sections
 from benchctl.report.html.parts import (
@@ -37,8 +38,6 @@ from benchctl.report.html.parts import (
 from benchctl.report.layout import Command, collect_notes, headline
 from benchctl.report.numbers import counted
 from benchctl.report.planning import command_for_one_run, planning_lines
-from benchctl.report.profile import profile_grids
-from benchctl.report.sweep import all_results, verdict
 from benchctl.report.table import OPERATION, Table, worded
 from benchctl.report.tables import legend
 from benchctl.results.alignment import JoinedRuns
@@ -51,6 +50,7 @@ from benchctl.stats.analysis import Analysis
 from benchctl.stats.metrics import INDEX_BUILDS
 from benchctl.stats.order import describe_before, ran_before
 from benchctl.stats.task_shape import run_shapes
+from benchctl.sweep.report import all_results, verdict
 
 
 class Subject(msgspec.Struct, frozen=True):
@@ -207,7 +207,7 @@ def render_page(subject: Subject, *, inline: bool = False, folder: str = FOLDER)
 def _analysis_charts(analysis: Analysis) -> list[Chart]:
     # Imported here, since plotly is slow to import and few commands write pages.
     from benchctl.report.charts.effects import forest_charts, fork_charts, redline_charts  # noqa: PLC0415
-    from benchctl.report.charts.sweep import sweep_chart  # noqa: PLC0415
+    from benchctl.sweep.charts import sweep_chart  # noqa: PLC0415
 
     return [
         *(sweep_chart(curve, str(number)) for number, curve in enumerate(analysis.curves)),
@@ -266,7 +266,7 @@ _START_BYTES = 1000
 
 def run_page(folder: RunFolder, record: RunRecord, analysis: Analysis, *, usual: Path) -> Subject:
     """Return the page of one run, with charts of its samples; `usual` is the default folder of runs."""
-    from benchctl.report.charts.evidence import evidence_charts  # noqa: PLC0415 - see `_analysis_charts`
+    from benchctl.evidence.charts import evidence_charts  # noqa: PLC0415 - see `_analysis_charts`
     from benchctl.report.charts.requests import sample_charts  # noqa: PLC0415
 
     compared = [fork for fork in record.forks if not record.plan.is_extra(fork.block)]

@@ -1,0 +1,1 @@
+"""Evidence: what compilers, collectors, profiles and the kernel of a node did."""

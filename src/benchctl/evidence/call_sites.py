@@ -1,0 +1,451 @@
+"""Call sites and methods in inlining logs: found, judged, compared, located in runs."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+import msgspec
+
+from benchctl.errors import UsageError
+from benchctl.evidence.inlining_log import PACKED_SUFFIX, InliningLog
+from benchctl.evidence.inlining_tree import (
+    C2_LEVEL,
+    Call,
+    Compilation,
+    Fate,
+    Receiver,
+    Tree,
+    names,
+    own_name,
+    simple,
+    stable,
+)
+from benchctl.nearest import nearest
+from benchctl.results.model import ForkRecord, NodeRecord, RunRecord
+from benchctl.results.store import RunFolder
+
+Found = Literal["inlined", "partly", "virtual", "refused", "absent"]
+"""All of its calls are inlined; those of its most frequent receiver are, the others dispatched; all are
+dispatched; neither (too big, for example); or no C2 compilation has the site."""
+
+
+class SiteKey(NamedTuple):
+    """A call site, identified across JVMs."""
+
+    caller: str  # method that has the call
+    bci: int  # of the call
+    name: str  # of the called method, without its class, which depends on how the call was dispatched
+
+
+class Site(msgspec.Struct, frozen=True):
+    """The fate of a call site in one compilation."""
+
+    key: SiteKey
+    compilation: Compilation
+    # (method, fate, HotSpot's words) that were tried, without repetition
+    callees: tuple[tuple[str, Fate, str], ...]
+    # of its type profile, the most frequent first; HotSpot prints none for a virtual call
+    receivers: tuple[Receiver, ...]
+    copies: int  # how many copies of the caller the compilation has
+    # when the JVM stopped using the compilation, milliseconds since it started; None if never
+    given_up_ms: int | None = None
+
+    @property
+    def is_virtual(self) -> bool:
+        """Return whether a dispatched call remains."""
+        return any(fate.outcome == "virtual" for _, fate, _ in self.callees)
+
+    @property
+    def is_inlined(self) -> bool:
+        """Return whether a callee is inlined."""
+        return any(fate.outcome == "inlined" for _, fate, _ in self.callees)
+
+    @property
+    def calls(self) -> int:
+        """Number of calls in its profile; 0 without one."""
+        return max((receiver.total for receiver in self.receivers), default=0)
+
+    @property
+    def words(self) -> str:
+        """The fate in one line, equal for sites with the same fate."""
+        tried = sorted(
+            {
+                (stable(callee), fate.value if fate is not Fate.OTHER else said)
+                for callee, fate, said in self.callees
+            }
+        )
+        return "; ".join(f"{callee.rpartition('.')[2]} {said}" for callee, said in tried)
+
+
+def newest_sites(log: InliningLog, *, under: str = "") -> dict[SiteKey, Site]:
+    """Yield every call site in its newest C2 compilation.
+
+    With `under`, only in compilations that are of this method or call it.
+    """
+    newest: dict[tuple[str, int, str], _Copies] = {}
+    for entry in log.mentions(under).all() if under else log:
+        # A fragment has no level, but was chosen by somebody.
+        if entry.compilation.level in {C2_LEVEL, None}:
+            for call in entry.tree().calls:
+                key = (stable(call.caller), call.bci, own_name(call.callee))
+                copies = newest.get(key)
+                if copies is None or copies.number < entry.number:
+                    newest[key] = _Copies(entry.number, entry.compilation, [call])
+                elif copies.number == entry.number:
+                    copies.calls.append(call)
+    sites = (
+        _site(SiteKey(*key), copies, log.given_up_ms(copies.compilation))
+        for key, copies in newest.items()
+        if key[0]
+    )
+    return {site.key: site for site in sites}
+
+
+class _Copies(msgspec.Struct):
+    """The calls at one site of one compilation, which may have several copies of the caller."""
+
+    number: int
+    compilation: Compilation
+    calls: list[Call]
+
+
+def _site(key: SiteKey, copies: _Copies, given_up_ms: int | None) -> Site:
+    # Calls that HotSpot considers rare tell nothing about dispatch, if another copy of the caller in the same
+    # compilation does.
+    telling = [call for call in copies.calls if call.fate.outcome in {"inlined", "virtual"}] or copies.calls
+    callees = dict.fromkeys((call.callee, call.fate, call.text) for call in telling)
+    parents = {call.parent for call in copies.calls}
+    seen = {receiver for call in telling for receiver in call.receivers}
+    return Site(key, copies.compilation, tuple(callees), _newest(seen), len(parents), given_up_ms)
+
+
+def _newest(seen: set[Receiver]) -> tuple[Receiver, ...]:
+    """The newest of several type profiles of a site: they belong to methods, not to copies, and only grow."""
+    total = max((one.total for one in seen), default=0)
+    newest = [one for one in seen if one.total == total]
+    return tuple(sorted(newest, key=lambda one: (-one.count, one.name)))
+
+
+NotInlined = Literal["virtual", "refused"]
+"""The fate of a call site without inlined callees: dispatched, or called directly."""
+
+ENGINE_PACKAGES = ("org.apache.lucene.", "org.elasticsearch.", "org.opensearch.")
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A site with different fates; `moved` if matched by name only, since its bci differs."""
+
+    baseline: Site
+    contender: Site
+    moved: bool
+
+    @property
+    def calls(self) -> int:
+        """Number of calls, from the side that has a profile."""
+        return max(self.baseline.calls, self.contender.calls)
+
+
+@dataclass(frozen=True)
+class Compared:
+    """Two logs, site by site."""
+
+    differences: tuple[Difference, ...]  # the most called first
+    matched: int  # number of sites on both sides
+    baseline_only: int  # number of the others
+    contender_only: int
+    # Call sites in scope that are inlined on one side and not on the other, by what they are there.
+    inlined_in_baseline: Mapping[NotInlined, int]
+    inlined_in_contender: Mapping[NotInlined, int]
+
+
+def compare_sites(
+    baseline: Mapping[SiteKey, Site], contender: Mapping[SiteKey, Site], *, everywhere: bool = False
+) -> Compared:
+    """Find the sites that are inlined on one side and a virtual call on the other.
+
+    Sites match by caller, bci and the called method's name. If the two sides have different versions of a
+    class, bcis differ: then the n-th call of a name in a caller matches the n-th, provided both have equally
+    many.
+
+    `everywhere` includes all callers, not only those of Lucene and the engines.
+    """
+    pairs, moved = _matched(baseline, contender)
+    in_scope = [pair for pair in pairs if everywhere or pair[0].key.caller.startswith(ENGINE_PACKAGES)]
+    differences = [
+        Difference(one, other, (one, other) in moved) for one, other in in_scope if _differ(one, other)
+    ]
+    differences.sort(key=lambda each: (-each.calls, each.baseline.key.caller, each.baseline.key.bci))
+    return Compared(
+        tuple(differences),
+        len(pairs),
+        len(baseline) - len(pairs),
+        len(contender) - len(pairs),
+        _not_inlined(in_scope),
+        _not_inlined((other, one) for one, other in in_scope),
+    )
+
+
+def _not_inlined(pairs: Iterable[tuple[Site, Site]]) -> dict[NotInlined, int]:
+    """Count the second of pairs whose first is inlined and whose second is not."""
+    found: Counter[NotInlined] = Counter(
+        "virtual" if other.is_virtual else "refused"
+        for one, other in pairs
+        if one.is_inlined and not other.is_inlined
+    )
+    return {"virtual": found["virtual"], "refused": found["refused"]}
+
+
+def _differ(one: Site, other: Site) -> bool:
+    if one.is_virtual == other.is_virtual:
+        return False
+    return other.is_inlined if one.is_virtual else one.is_inlined
+
+
+def _matched(
+    baseline: Mapping[SiteKey, Site], contender: Mapping[SiteKey, Site]
+) -> tuple[list[tuple[Site, Site]], set[tuple[Site, Site]]]:
+    pairs = [(site, contender[key]) for key, site in baseline.items() if key in contender]
+    left = _by_name(site for key, site in baseline.items() if key not in contender)
+    right = _by_name(site for key, site in contender.items() if key not in baseline)
+    moved = [
+        pair
+        for name, sites in left.items()
+        if len(sites) == len(right.get(name, ()))
+        for pair in zip(sites, right[name], strict=True)
+    ]
+    return pairs + moved, set(moved)
+
+
+def _by_name(sites: Iterable[Site]) -> dict[tuple[str, str], list[Site]]:
+    found: dict[tuple[str, str], list[Site]] = {}
+    for site in sorted(sites, key=lambda one: one.key.bci):
+        found.setdefault((site.key.caller, site.key.name), []).append(site)
+    return found
+
+
+@dataclass(frozen=True)
+class Called:
+    """All calls of one name in one method, in the newest C2 compilation that shows how they are made."""
+
+    found: Found  # what became of them
+    words: str = ""  # HotSpot's own, by callee; empty if no compilation has such a call
+    # of the call with the largest type profile, the most frequent first; HotSpot prints none for a virtual
+    # call
+    receivers: tuple[Receiver, ...] = ()
+    calls: int = 0  # in this profile, over all receivers; 0 if none is printed
+    # when the JVM stopped using that compilation, milliseconds since it started; None if never
+    given_up_ms: int | None = None
+
+
+def read_called(log: InliningLog, caller: str, callee: str) -> Called:
+    """Look up the calls of `callee`, a name without its class, in a method, as `names` takes it.
+
+    Raises:
+        BenchctlError: If the log cannot be read.
+    """
+    newest = _newest_calls(log, caller, callee)
+    if not newest:
+        return Called("absent")
+    kinds = {found_at(one) for one in newest}
+    # A loop unrolled by javac or Lucene has the call several times, with similar profiles.
+    most = max(newest, key=lambda one: one.calls)
+    given_up = [one.given_up_ms for one in newest if one.given_up_ms is not None]
+    return Called(
+        found=kinds.pop() if len(kinds) == 1 else "partly",
+        words=" | ".join(sorted({one.words for one in newest})),
+        receivers=most.receivers,
+        calls=most.calls,
+        given_up_ms=max(given_up, default=None),
+    )
+
+
+def found_at(site: Site) -> Found:
+    """Return what became of one call site."""
+    if site.is_inlined:
+        # With more than two receivers C2 inlines one that has 90 % of the calls, without printing that it
+        # dispatches the rest; the profile then counts more calls than its named receivers have.
+        known = sum(one.count for one in site.receivers)
+        return "partly" if site.is_virtual or known < site.calls else "inlined"
+    return "virtual" if site.is_virtual else "refused"
+
+
+def _newest_calls(log: InliningLog, caller: str, callee: str) -> Sequence[Site]:
+    """All calls of the callee in the method, from the newest C2 compilation that has any.
+
+    Calls considered rare are left out if others show how they are made.
+    """
+    fitting = [
+        one
+        for key, one in newest_sites(log, under=caller).items()
+        if key.name == callee and names(key.caller, caller)
+    ]
+    telling = [one for one in fitting if one.is_inlined or one.is_virtual] or fitting
+    if not telling:
+        return []
+    last = max(telling, key=lambda one: one.compilation.stamp_ms or 0).compilation
+    return [one for one in telling if one.compilation == last]
+
+
+_MOST_NAMES = 5
+
+
+@dataclass(frozen=True)
+class FoundCompilation:
+    """A compilation, reduced to what was asked for."""
+
+    compilation: Compilation  # the newest that matches
+    tree: Tree  # all of it; if the method is not the root, only its calls and what is inside them
+    as_root: bool  # whether the method is the compiled one, rather than called in it
+    others: int  # number of older compilations that match
+    # when the JVM stopped using it, milliseconds since it started; None if never
+    given_up_ms: int | None = None
+
+
+def find_newest(log: InliningLog, method: str, level: int | None) -> FoundCompilation:
+    """Return the newest compilation of a method, as `names` takes it; without any, the newest that calls it.
+
+    `level` is that of the compilation, 1 to 4; None for any.
+
+    Raises:
+        UsageError: If there is none; suggests similar names.
+    """
+    mentions = log.mentions(method)
+    for as_root, candidates in ((True, mentions.rooted), (False, mentions.calling)):
+        fitting = [one for one in candidates if level is None or one.compilation.level in {level, None}]
+        if fitting:
+            newest, tree = fitting[-1].compilation, fitting[-1].tree()
+            if not as_root:
+                tree = Tree(_around(tree.calls, method), tree.unread)
+            return FoundCompilation(newest, tree, as_root, len(fitting) - 1, log.given_up_ms(newest))
+    found = {one.compilation.level for one in mentions.all()}
+    if found:
+        levels = ", ".join(str(one) for one in sorted(one for one in found if one is not None))
+        raise UsageError(f"no compilation of level {level} has {method}", hint=f"there are of level {levels}")
+    raise UsageError(f"{method} was not compiled, according to the inlining log", hint=_near(log, method))
+
+
+def _around(calls: tuple[Call, ...], method: str) -> tuple[Call, ...]:
+    """The calls of a method, the path to them, and what is inside; parents are renumbered."""
+    kept: set[int] = set()
+    for at, call in enumerate(calls):
+        if call.parent in kept and _inside(calls, call.parent, method):
+            kept.add(at)
+        elif names(call.callee, method):
+            step = at
+            while step >= 0:
+                kept.add(step)
+                step = calls[step].parent
+    places = {at: place for place, at in enumerate(sorted(kept))} | {-1: -1}
+    return tuple(
+        Call(
+            one.depth, one.caller, places[one.parent], one.bci, one.callee, one.size, one.fate, one.text,
+            one.receivers,
+        )
+        for one in (calls[at] for at in sorted(kept))
+    )  # fmt: skip
+
+
+def _inside(calls: tuple[Call, ...], at: int, method: str) -> bool:
+    while at >= 0:
+        if names(calls[at].callee, method):
+            return True
+        at = calls[at].parent
+    return False
+
+
+def _near(log: InliningLog, method: str) -> str:
+    known = {simple(one) for one in log.methods()}
+    alike = sorted(one for one in known if own_name(one) == method.rpartition("::")[2])
+    guess = nearest(simple(stable(method)), known)
+    if "::" not in method and (near := nearest(method, {own_name(one) for one in known})):
+        alike += sorted(one for one in known if own_name(one) == near)
+    found = list(dict.fromkeys([*([guess] if guess else []), *alike]))[:_MOST_NAMES]
+    return f"near are: {', '.join(found)}" if found else "write it as Class::method, as the JVM prints it"
+
+
+_LOG_NAME = "jvm.log"
+_STDOUT_NAME = "stdout.log"
+_FLAG = "-XX:+PrintInlining"
+_HOW = "benchctl run --evidence inlining keeps one of every node start"
+
+
+@dataclass(frozen=True)
+class RunLog:
+    """The log of one node start."""
+
+    path: Path
+    variant: str = ""  # its name; empty for a file that belongs to no run
+    block: int = 0  # which node start
+    boot: int = 0
+    schedules: tuple[int, ...] = ()  # positions of the challenges that ran on it
+    node: str = ""  # which of several; empty for a single one
+
+    @property
+    def label(self) -> str:
+        """The node start or file, for readers."""
+        if not self.variant:
+            return str(self.path)
+        return f"{self.variant}, block {self.block}, boot {self.boot}{self.node and f', {self.node}'}"
+
+
+def logs_of(folder: RunFolder, record: RunRecord) -> list[RunLog]:
+    """Return all logs, by block and boot.
+
+    They are kept as evidence, or are the standard output of nodes whose variant has the flag itself.
+    """
+    return [
+        RunLog(path, fork.variant, fork.block, number, boot.schedules, jvm.name)
+        for fork in sorted(record.forks, key=lambda one: (one.block, one.position))
+        for number, boot in enumerate(fork.boots)
+        for jvm in boot.jvms
+        if (path := _kept(folder, fork, number, jvm)) is not None
+    ]
+
+
+def choose(
+    logs: Sequence[RunLog], variant: str | None, block: int | None, boot: int | None, node: str | None = None
+) -> RunLog:
+    """Return the log that is asked for: the first block, its last boot and the first node, unless specified.
+
+    Raises:
+        UsageError: If there is none, or no variant is named where several have one.
+    """
+    if not logs:
+        raise UsageError("the run has no inlining log", hint=_HOW)
+    variants = list(dict.fromkeys(log.variant for log in logs))
+    if variant is None:
+        if len(variants) > 1:
+            raise UsageError(
+                f"several variants have an inlining log: {', '.join(variants)}",
+                hint="select one with --variant",
+            )
+        variant = variants[0]
+    if variant not in variants:
+        raise UsageError(f"{variant} has no inlining log", hint=f"these have: {', '.join(variants)}")
+    own = [log for log in logs if log.variant == variant]
+    nodes = list(dict.fromkeys(log.node for log in own))
+    if node not in {None, *nodes}:
+        raise UsageError(
+            f"{variant} has no inlining log of a node '{node}'",
+            hint=f"these have: {', '.join(nodes)}" if any(nodes) else "it is a single node; leave --node out",
+        )
+    own = [log for log in own if log.node == (nodes[0] if node is None else node)]
+    fitting = [log for log in own if block is None or log.block == block]
+    fitting = [log for log in fitting if log.block == fitting[0].block and (boot is None or log.boot == boot)]
+    if not fitting:
+        there = ", ".join(f"{log.block} (boot {log.boot})" for log in own)
+        raise UsageError(
+            f"no inlining log for this block and boot of {variant}", hint=f"available blocks: {there}"
+        )
+    return fitting[-1]
+
+
+def _kept(folder: RunFolder, fork: ForkRecord, number: int, jvm: NodeRecord) -> Path | None:
+    evidence = folder.evidence_folder(fork.variant, fork.block, number, jvm.name)
+    candidates = [evidence / _LOG_NAME, evidence / f"{_LOG_NAME}{PACKED_SUFFIX}"]
+    if _FLAG in jvm.command and jvm.logs:
+        candidates.append(folder.inside(jvm.logs) / _STDOUT_NAME)
+    return next((path for path in candidates if path.is_file()), None)

@@ -1,1 +1,0 @@
-"""Reports of a JVM about itself: compilations, inlining, pauses, profiles."""

@@ -1,0 +1,1 @@
+"""Microbenchmarks of JMH, in the forks of variants."""

@@ -1,0 +1,391 @@
+"""Microbenchmarks as runs: variants are JVMs, forks come in random blocks, the record is that of any run."""
+
+import os
+import re
+import shlex
+import tempfile
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from benchctl.disk import disk_errors, read_file
+from benchctl.engine.jdk import provide_jdk
+from benchctl.engine.settings import check_flag
+from benchctl.engine.variant import check_name, placed_jar
+from benchctl.errors import BenchctlError, UsageError
+from benchctl.evidence.collectors import InliningCollector, Scene
+from benchctl.home import Home
+from benchctl.micro import jmh
+from benchctl.micro.results import (
+    MICRO_METRICS,
+    JmhEntry,
+    OwnRow,
+    decode_jmh,
+    entries_file,
+    figures_of,
+    own_row,
+    write_entries,
+)
+from benchctl.network import Progress
+from benchctl.results.figures import OPERATIONS, TaskSummary
+from benchctl.results.model import BootRecord, EngineFacts, ForkRecord
+from benchctl.results.plan import CorpusSpec, EvidenceSpec, MicroSpec, Plan, StopSpec, VariantSpec
+from benchctl.results.store import RunFolder
+from benchctl.run.fork import ForkJob
+from benchctl.run.host import allowed_cpus, probe_host
+from benchctl.run.others import look, used_by_others
+from benchctl.track.model import Challenge
+
+_OPTION = re.compile(r",(?=(?:jar|jvm|jdk):)")
+_FOLDER = "jmh"
+
+
+def micro_spec(
+    source: Path,
+    *,
+    include: str = "",
+    params: Mapping[str, tuple[str, ...]],
+    threads: tuple[int, ...] = (),
+    arguments: str = "",
+    timeout_s: float = 600.0,
+) -> MicroSpec:
+    """Make the specification of a source; `arguments` are more of JMH's, as in a shell.
+
+    Raises:
+        UsageError: If there is no such source, or an argument is invalid.
+    """
+    try:
+        words = tuple(shlex.split(arguments))
+    except ValueError as err:
+        raise UsageError(f"--jmh {arguments}: {err}", hint="write --jmh '-wi 5 -i 5'") from err
+    if any(count < 1 for count in threads):
+        raise UsageError(f"--threads {','.join(map(str, threads))}: each must be at least 1")
+    jmh.check_arguments(words)
+    if timeout_s <= 0:
+        raise UsageError("--timeout must be more than 0")
+    return msgspec.structs.replace(
+        jmh.read_source(source),
+        include=include,
+        params=dict(params),
+        threads=threads,
+        arguments=words,
+        timeout_s=timeout_s,
+    )
+
+
+class MicroEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
+    """Microbenchmarks in a file, as `benchctl micro run` has them."""
+
+    source: Annotated[str, Meta(min_length=1)]  # relative to the file
+    include: str = ""  # regular expression for names of benchmarks
+    params: dict[str, tuple[int | float | str, ...]] = msgspec.field(default_factory=dict)
+    threads: tuple[Annotated[int, Meta(ge=1)], ...] = ()
+    jmh: str = ""  # further arguments of JMH
+    timeout: float = 600.0  # of one benchmark, seconds
+
+    def spec(self, folder: Path) -> MicroSpec:
+        """Make the specification that a file in a directory states.
+
+        Raises:
+            UsageError: If there is no such source, or a value is invalid.
+        """
+        return micro_spec(
+            folder / self.source,
+            include=self.include,
+            params={name: tuple(map(str, values)) for name, values in self.params.items()},
+            threads=self.threads,
+            arguments=self.jmh,
+            timeout_s=self.timeout,
+        )
+
+
+def placed_variant(text: str, folder: Path) -> str:
+    """A variant as a file in a folder writes it, with absolute paths of jars."""
+    pieces = _OPTION.split(text.partition("=")[2])
+    for piece in pieces:
+        kind, _, value = piece.partition(":")
+        if kind == "jar":
+            text = text.replace(piece, f"jar:{placed_jar(value, folder)}")
+    return text
+
+
+def parse_variant(text: str) -> VariantSpec:
+    """A variant of the command line: NAME, or NAME=jar:JAR,jvm:FLAG,jdk:JDK.
+
+    Raises:
+        UsageError: If the text is not of that form.
+    """
+    name, equals, rest = text.partition("=")
+    check_name(name)
+    jars: list[str] = []
+    flags: list[str] = []
+    jdk: str | None = None
+    for piece in _OPTION.split(rest) if equals else ():
+        kind, _, value = piece.partition(":")
+        if not value or kind not in {"jar", "jvm", "jdk"}:
+            raise UsageError(
+                f"variant '{text}': '{piece}' is neither jar:, jvm: nor jdk:",
+                hint="write --variant flat=jvm:-XX:-Inline, or new=jar:org.apache.lucene:lucene-core:9.9.0",
+            )
+        if kind == "jar":
+            jars.append(placed_jar(value, Path.cwd()))
+        elif kind == "jvm":
+            flags.append(check_flag("jvm", value))
+        else:
+            jdk = value
+    return VariantSpec(name, "jvm", "", jdk=jdk, jvm_flags=tuple(flags), jars=tuple(jars))
+
+
+def plan_micro(
+    home: Home,
+    micro: MicroSpec,
+    variants: Sequence[VariantSpec],
+    *,
+    forks: int,
+    seed: int,
+    stop: StopSpec | None,
+    evidence: EvidenceSpec | None,
+    progress: Progress,
+) -> Plan:
+    """A plan of all benchmarks that are to be measured; they are compiled for that, and jars are fetched.
+
+    Raises:
+        UsageError: If there are no benchmarks, or an option does not fit them.
+        BenchctlError: If benchmarks do not compile, or something cannot be fetched.
+    """
+    names = [spec.name for spec in variants]
+    if twice := next((name for name in names if names.count(name) > 1), None):
+        raise UsageError(f"variant '{twice}' is named twice", hint="give each a name of its own")
+    if forks < 1:
+        raise UsageError("--forks must be at least 1")
+    if evidence is not None and (other := [one for one in evidence.kinds if one != "inlining"]):
+        raise UsageError(f"microbenchmarks keep no {other[0]}", hint="their evidence is inlining")
+    bench = jmh.Workbench(home, provide_jdk(home, None), progress)
+    jdks = {spec.name: bench.jdk_of(spec) for spec in variants}
+    if jmh.sources_of(Path(micro.source)):
+        micro = msgspec.structs.replace(micro, release=jmh.least_release([bench.jdk, *jdks.values()]))
+    classes = bench.classes(micro)
+    subjects = [bench.subject(spec, micro, classes) for spec in variants]
+    found = jmh.list_benchmarks(subjects[0].jdk, subjects[0].class_path, micro.include)
+    tasks = jmh.tasks_of(found, micro.params, micro.threads or (0,))
+    resolved = tuple(msgspec.structs.replace(spec, version=jdks[spec.name].version) for spec in variants)
+    return Plan(
+        variants=resolved,
+        schedules=(Challenge(Path(micro.source).stem, tasks),),
+        warmup_challenges=(),
+        forks=forks,
+        seed=seed,
+        heap_mb=0,
+        track=Path(micro.source).stem,
+        track_digest=micro.digest,
+        corpus=CorpusSpec(seed=0, documents=0, generator_version=0, digest=""),
+        params={},
+        paired=True,
+        stop=stop,
+        origin="empty",
+        evidence=evidence,
+        metrics=MICRO_METRICS,
+        micro=micro,
+        segments=0,
+        ingest_clients=0,
+    )
+
+
+def prepare_micro(home: Home, plan: Plan, progress: Progress) -> list[jmh.MicroSubject]:
+    """The variants of a plan, ready to run.
+
+    Raises:
+        BenchctlError: If something cannot be fetched.
+    """
+    if plan.micro is None:
+        raise TypeError("the plan has no microbenchmarks")
+    bench = jmh.Workbench(home, provide_jdk(home, None), progress)
+    classes = bench.classes(plan.micro)
+    return [bench.subject(spec, plan.micro, classes) for spec in plan.variants]
+
+
+def micro_caveats(plan: Plan) -> tuple[str, ...]:
+    """Return caveats of a plan on this host."""
+    cpus = len(allowed_cpus())
+    most = max((task.clients for one in plan.schedules for task in one.schedule), default=1)
+    if plan.micro is None or most <= cpus:
+        return ()
+    text = (
+        f"up to {most} threads on {cpus} CPUs: with more threads than CPUs, figures are also of how the "
+        "kernel schedules them"
+    )
+    return (text,)
+
+
+class MicroRunner:
+    """Runs forks of a plan of microbenchmarks: each of its benchmarks once, in a separate JVM."""
+
+    def __init__(self, plan: Plan, folder: RunFolder, home: Home, stop: threading.Event) -> None:
+        self._plan = plan
+        self._folder = folder
+        self._home = home
+        self._stop = stop
+
+    def run(self, job: ForkJob) -> tuple[ForkRecord, EngineFacts | None]:
+        """Run one fork; a benchmark that fails is counted as such, and takes no other along.
+
+        Raises:
+            BenchctlError: If results cannot be written.
+        """
+        subject, block = job.subject, job.block
+        if not isinstance(subject, jmh.MicroSubject):
+            raise TypeError("only microbenchmarks run without nodes")
+        started, clock = datetime.now(UTC).isoformat(timespec="seconds"), time.monotonic()
+        before = look()
+        probes = [probe_host()]
+        summaries: list[TaskSummary] = []
+        boots: list[BootRecord] = []
+        entries: dict[str, object] = {}
+        reasons: list[str] = []
+        begun = time.monotonic()
+        for place in range(len(self._plan.schedules[0].schedule)):
+            task = self._plan.schedules[0].schedule[place]
+            clock_s = time.monotonic()
+            try:
+                entry = self._trial(subject, block, place)
+                found = figures_of(place, task.label, msgspec.convert(entry, JmhEntry))
+                entries[task.label] = entry
+            except BenchctlError as err:
+                reasons.append(str(err))
+                found = TaskSummary(
+                    0,
+                    place,
+                    task.label,
+                    task.operation,
+                    unit=OPERATIONS,
+                    failures={"failed": 1},
+                    failure_reasons=(str(err),),
+                )
+            summaries.append(found)
+            # Evidence is found by the number of its boot, be that of a JVM that failed.
+            if self._plan.evidence_in(block):
+                boots.append(_boot(time.monotonic() - clock_s))
+        requests_s = time.monotonic() - begun
+        probes.append(probe_host())
+        variant = subject.spec.name
+        write_entries(entries_file(self._folder.path, variant, block), entries)
+        record = ForkRecord.of_figures(variant, block, tuple(summaries), started)
+        wall_s = time.monotonic() - clock
+        record = msgspec.structs.replace(
+            record,
+            position=job.position,
+            # With others that went well, the failed ones are told in their rows.
+            status="done" if entries else "failed",
+            reason="" if entries else "; ".join(dict.fromkeys(reasons)),
+            wall_s=wall_s,
+            requests_s=requests_s,
+            overhead_s=wall_s - requests_s,
+            probes=tuple(probes),
+            boots=tuple(boots),
+            evidence=self._plan.evidence_in(block),
+            others=used_by_others(before, look(), os.getpid()),
+        )
+        return self._folder.described(record), subject.facts
+
+    def _trial(self, subject: jmh.MicroSubject, block: int, place: int) -> object:
+        micro, variant = self._plan.micro, subject.spec.name
+        if micro is None:
+            raise TypeError("the plan has no microbenchmarks")
+        flags: tuple[str, ...] = ()
+        kept = self._folder.evidence_folder(variant, block, place)
+        if self._plan.evidence_in(block):
+            with disk_errors(f"collect evidence in {kept}"):
+                kept.mkdir(parents=True, exist_ok=True)
+            collector = InliningCollector(Scene(kept, subject.jdk.home, subject.jdk.major))
+            # JMH keeps what its JVM prints, and reads of it only its own lines.
+            flags = (*collector.flags(), "-XX:-DisplayVMOutput")
+        task = self._plan.schedules[0].schedule[place]
+        with (
+            disk_errors(f"run a benchmark in {self._home.scratch}"),
+            tempfile.TemporaryDirectory(dir=self._home.scratch, prefix="micro-") as own,
+        ):
+            folder = Path(own) / "trial"
+            trial = jmh.Trial(task, micro.arguments, flags, folder, micro.timeout_s)
+            try:
+                return jmh.run_trial(subject, trial, self._stop.is_set)
+            finally:
+                output = folder / "stdout.log"
+                if output.is_file():
+                    with disk_errors(f"keep JMH's output in {self._folder.path}"):
+                        kept = self._folder.path / _FOLDER
+                        kept.mkdir(exist_ok=True)
+                        (kept / f"{block:03d}-{variant}-{place}.txt").write_bytes(read_file(output))
+
+
+def _boot(wall_s: float) -> BootRecord:
+    return BootRecord(
+        schedules=(0,),
+        start_s=wall_s,
+        idle_s=0.0,
+        stop_s=0.0,
+        searches_sent=0,
+        searches_counted=None,
+        command=(),
+        logs="",
+        origin_ns=0,
+    )
+
+
+_PROFILED = re.compile(r'^Secondary result "[^"]+":?$.*?(?=^# Run complete)', re.MULTILINE | re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Profiled:
+    """Output of JMH's profilers of one benchmark in one fork."""
+
+    variant: str
+    block: int
+    label: str
+    text: str
+
+
+def profiles(folder: RunFolder) -> Iterator[Profiled]:
+    """Return the profilers' output of all finished forks, in order; none without `-prof`.
+
+    Raises:
+        BenchctlError: If a file cannot be read.
+    """
+    record = folder.load()
+    for spec in record.plan.variants:
+        for fork in record.done(spec.name):
+            for place, task in enumerate(record.plan.schedules[0].schedule):
+                path = folder.path / _FOLDER / f"{fork.block:03d}-{spec.name}-{place}.txt"
+                with disk_errors(f"read {path}"):
+                    said = read_file(path).decode(errors="replace") if path.is_file() else ""
+                if found := _PROFILED.search(said):
+                    yield Profiled(spec.name, fork.block, task.label, found[0].rstrip())
+
+
+def own_table(folder: RunFolder) -> dict[str, list[OwnRow]]:
+    """JMH's own table of each variant of a run: label -> its rows.
+
+    Raises:
+        BenchctlError: If JMH's files cannot be read.
+    """
+    record = folder.load()
+    found: dict[str, list[OwnRow]] = {}
+    for spec in record.plan.variants:
+        entries: dict[str, list[JmhEntry]] = {}
+        for fork in record.compared(spec.name):
+            path = entries_file(folder.path, spec.name, fork.block)
+            with disk_errors(f"read {path}"):
+                try:
+                    known = decode_jmh(read_file(path), dict[str, JmhEntry])
+                except ValueError as err:
+                    raise BenchctlError(f"{path} is damaged: {err}") from err
+            for label, entry in known.items():
+                entries.setdefault(label, []).append(entry)
+        found[spec.name] = [own_row(label, one) for label, one in entries.items()]
+    return found

@@ -1,0 +1,1 @@
+"""Red-line: the search for the highest load that meets an objective."""

@@ -1,0 +1,264 @@
+"""`benchctl redline`: the highest rate, factor or number of clients at which an objective is still met."""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+import click
+
+from benchctl.cli.measuring import (
+    benched,
+    conclude,
+    dry_run_option,
+    measuring_options,
+    only_say,
+    require_quiet_option,
+)
+from benchctl.cli.options import (
+    AmountType,
+    ParamOptions,
+    SectionedCommand,
+    completing,
+    format_option,
+    given_options,
+    open_store,
+    param_options,
+    runs_option,
+    verbose_option,
+)
+from benchctl.cli.run_options import (
+    PREPARING,
+    SubjectOptions,
+    run_spec,
+    settings_options,
+    subject_options,
+)
+from benchctl.cli.targets import TargetOptions, target_options, unasked_targets, with_answers
+from benchctl.errors import UsageError
+from benchctl.home import resolve_home
+from benchctl.quantities import PERCENT
+from benchctl.redline.conduct import (
+    Clients,
+    Objective,
+    parse_clients,
+    parse_objective,
+    plan_redline,
+    search_of,
+    searched_by,
+)
+from benchctl.report.formats import Format
+from benchctl.results.plan import SearchedBy
+from benchctl.run.orchestrate import Extras, start_run
+from benchctl.track.library import challenge_names
+
+
+class ObjectiveType(click.ParamType[Objective]):
+    """An objective such as `p90=50ms`."""
+
+    name = "objective"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Objective:
+        """Read it."""
+        if isinstance(value, tuple):
+            return value
+        try:
+            return parse_objective(value)
+        except ValueError as err:
+            return self.fail(str(err), param, ctx)
+
+
+class ClientsType(click.ParamType[Clients]):
+    """A number of clients such as `16`, or the range `1..64` in which it is searched for."""
+
+    name = "clients"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Clients:
+        """Read it."""
+        if isinstance(value, tuple):
+            return value
+        try:
+            return parse_clients(value)
+        except ValueError as err:
+            return self.fail(str(err), param, ctx)
+
+
+# What options of `benchctl run` would mean here, and what to do instead.
+_INSTEAD = {
+    "--sweep": "name what differs as variants, such as --variant a=es,heap:1g --variant b=es,heap:2g; or "
+    "search once for each value",
+    "--metric": "searches are compared by the loads that they find",
+    **dict.fromkeys(("--budget", "--precision", "--until-decided"), "give the number of searches: --forks"),
+    "--until-steady": "raise --warm-up",
+    "--evidence": "collect it with benchctl run, at the rate that a search found",
+    **dict.fromkeys(("--resume", "--more"), "benchctl run goes on with searches, too"),
+}
+
+
+@click.command("redline", cls=SectionedCommand, instead=_INSTEAD)
+@click.option(
+    "--operation",
+    "--task",
+    "names",
+    multiple=True,
+    metavar="NAME",
+    help="A search of the track. With --challenge, tasks whose latency --slo is about; repeatable  "
+    "[default: all with a target].",
+)
+@click.option(
+    "--challenge",
+    metavar="NAME|FILE",
+    shell_complete=completing(challenge_names),
+    help="Search for the factor that all rates of its tasks can be multiplied by.",
+)
+@click.option(
+    "--slo",
+    "objective",
+    type=ObjectiveType(),
+    required=True,
+    metavar="pN=TIME",
+    help="What latency has to keep to, such as p90=50ms: p50, p90, p95, p99 or p99.9; us, ms or s.",
+)
+@subject_options
+@target_options
+@settings_options(*PREPARING, "include_tasks", "exclude_tasks", "hosts", "page_cache")
+@param_options
+@click.option("--forks", type=int, default=3, show_default=True, help="Searches, each on a fresh node.")
+@click.option(
+    "--clients",
+    type=ClientsType(),
+    default="16",
+    show_default=True,
+    metavar="N|LEAST..MOST",
+    help="Connections: more than the node's search threads, so that it is never idle while requests wait. A "
+    "range such as 1..64 searches for their number, in a closed loop.",
+)
+@click.option(
+    "--schedule",
+    type=click.Choice(["deterministic", "poisson"]),
+    default="poisson",
+    show_default=True,
+    help="Arrivals: users come at random, and random bursts are what makes queues.",
+)
+@click.option(
+    "--warm-up", "warm_up_s", type=float, default=10.0, show_default=True, metavar="SECONDS",
+    help="Closed loop before the search; it also says near which load to begin.",
+)  # fmt: skip
+@click.option(
+    "--settle", "settle_s", type=float, default=2.0, show_default=True, metavar="SECONDS",
+    help="Unmeasured part of every step.",
+)  # fmt: skip
+@click.option(
+    "--step-time", "step_s", type=float, default=5.0, show_default=True, metavar="SECONDS",
+    help="Measured part of every step.",
+)  # fmt: skip
+@click.option(
+    "--tolerance", type=AmountType(PERCENT), default="3%", show_default=True,
+    help="How close the last two loads are: the precision of the answer.",
+)  # fmt: skip
+@click.option(
+    "--max-rate", "max_per_s", type=float, default=None, metavar="RATE",
+    help="No higher rate is tried.",
+)  # fmt: skip
+@click.option(
+    "--max-factor",
+    type=float,
+    default=None,
+    metavar="FACTOR",
+    help="With --challenge: no higher factor is tried.",
+)
+@click.option(
+    "--workers",
+    type=int,
+    default=1,
+    show_default=True,
+    help="Processes that clients work in; one is enough unless the search ends driver-limited.",
+)
+@require_quiet_option
+@dry_run_option
+@measuring_options
+@verbose_option
+@runs_option
+@format_option
+def redline_command(
+    names: tuple[str, ...],
+    challenge: str | None,
+    objective: Objective,
+    forks: int,
+    clients: Clients,
+    schedule: Literal["deterministic", "poisson"],
+    warm_up_s: float,
+    settle_s: float,
+    step_s: float,
+    tolerance: float,
+    max_per_s: float | None,
+    max_factor: float | None,
+    workers: int,
+    runs_folder: Path | None,
+    output_format: Format,
+    *,
+    subject_options: SubjectOptions,
+    target_options: TargetOptions,
+    param_options: ParamOptions,
+    settings: dict[str, Any],
+    require_quiet: bool,
+    dry_run: bool,
+    wait: bool,
+    quiet: bool,
+    verbose: bool,
+) -> None:
+    """Find the highest load at which an objective is met, and compare the variants by it.
+
+    The load is the rate of one operation; with --challenge a factor of all rates of its tasks; with a range
+    of --clients, the clients of a closed loop. Every fork searches on a fresh node, load after load, until
+    two neighbouring ones are known of which the lower one meets the objective and goes on doing so. Go on
+    with an interrupted search by `benchctl run --resume RUN`.
+    """
+    _refuse_alien(challenge, clients)
+    search = search_of(
+        names,
+        challenge,
+        objective,
+        clients=clients,
+        schedule=schedule,
+        warm_up_s=warm_up_s,
+        settle_s=settle_s,
+        step_s=step_s,
+        tolerance=tolerance,
+        max_rate=max_per_s,
+        max_factor=max_factor,
+    )
+    home = resolve_home()
+    store = open_store(home, runs_folder)
+    targets = unasked_targets(target_options)
+    spec = run_spec(subject_options, param_options, settings, forks=forks, workers=workers, targets=targets)
+    plan, loaded = plan_redline(spec, search)
+    plan = with_answers(plan, os.environ)
+    if dry_run:
+        only_say(plan, loaded, subject_options.files, home, store, require_quiet=require_quiet)
+        return
+    with benched(home, store, plan, wait=wait, quiet=quiet, require_quiet=require_quiet) as bench:
+        folder, record = start_run(bench, plan, loaded, Extras(files=subject_options.files))
+    conclude(folder, record, home, output_format, details=verbose)
+
+
+# Options that mean something to one kind of search only, as click names them.
+_ONLY: Mapping[SearchedBy, frozenset[str]] = {
+    "rate": frozenset({"schedule", "max_per_s"}),
+    "factor": frozenset({"max_factor", "include_tasks", "exclude_tasks"}),
+    "clients": frozenset(),
+}
+
+
+def _refuse_alien(challenge: str | None, clients: Clients) -> None:
+    """Refuse options that would have no effect."""
+    by = searched_by(challenge, clients)
+    alien = frozenset().union(*_ONLY.values()) - _ONLY[by] | ({"clients"} if by == "factor" else set())
+    for name, option in given_options(click.get_current_context()).items():
+        if name in alien:
+            what = {
+                "rate": "for the rate of an operation",
+                "factor": "for a factor, and each task of the challenge has its own",
+                "clients": "for a number of clients in a closed loop",
+            }
+            raise UsageError(f"{option} has no effect on a search {what[by]}", hint=f"leave out {option}")

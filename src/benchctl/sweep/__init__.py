@@ -1,0 +1,1 @@
+"""Sweeps: one setting at many values, and its curve."""

@@ -1,0 +1,92 @@
+"""Which logs a run has, and which one is meant."""
+
+import re
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from benchctl.errors import UsageError
+from benchctl.evidence.call_sites import RunLog, choose, logs_of
+from benchctl.results.model import BootRecord, NodeRecord
+from benchctl.results.store import RunFolder
+from builders import make_fork, make_record
+
+
+def boot(*command: str, schedules: tuple[int, ...] = (0,), logs: str = "") -> BootRecord:
+    return BootRecord(schedules, 5.0, 0.1, 1.0, 10, 10, ("java", *command), logs)
+
+
+def kept(folder: RunFolder, variant: str, block: int, number: int, name: str = "jvm.log") -> Path:
+    path = folder.evidence_folder(variant, block, number) / name
+    path.parent.mkdir(parents=True)
+    path.touch()
+    return path
+
+
+def test_logs_are_those_kept_as_evidence_and_the_output_of_nodes_with_the_flag(tmp_path: Path):
+    folder = RunFolder(tmp_path)
+    plain = kept(folder, "es", 1, 0)
+    packed = kept(folder, "es", 1, 1, "jvm.log.zst")
+    output = tmp_path / "boots/000-noisy/boot-0/stdout.log"
+    output.parent.mkdir(parents=True)
+    output.touch()
+    forks = (
+        make_fork("es", 0, boots=(boot(logs="boots/000-es/boot-0"),)),
+        make_fork("es", 1, boots=(boot(), boot(schedules=(1, 2)))),
+        make_fork("noisy", 0, boots=(boot("-XX:+PrintInlining", logs="boots/000-noisy/boot-0"),), position=1),
+    )
+    assert logs_of(folder, make_record(forks=forks)) == [
+        RunLog(output, "noisy", 0, 0, (0,)),
+        RunLog(plain, "es", 1, 0, (0,)),
+        RunLog(packed, "es", 1, 1, (1, 2)),
+    ]
+
+
+def test_a_cluster_has_a_log_for_each_node_of_which_the_first_is_meant(tmp_path: Path):
+    folder = RunFolder(tmp_path)
+    nodes = tuple(NodeRecord(f"node-{n}", 1.0, ("java",), "", origin_ns=0) for n in (1, 2))
+    start = msgspec.structs.replace(boot(), node_starts=nodes)
+    paths = [kept(folder, "es3", 0, 0, f"{node.name}/jvm.log") for node in nodes]
+    logs = logs_of(folder, make_record(forks=(make_fork("es3", 0, boots=(start,)),)))
+    assert [(log.path, log.label) for log in logs] == [
+        (paths[0], "es3, block 0, boot 0, node-1"),
+        (paths[1], "es3, block 0, boot 0, node-2"),
+    ]
+    assert choose(logs, None, None, None) == logs[0]
+    assert choose(logs, "es3", 0, 0, "node-2") == logs[1]
+    with pytest.raises(UsageError, match="no inlining log of a node 'node-9'") as caught:
+        choose(logs, None, None, None, "node-9")
+    assert caught.value.hint == "these have: node-1, node-2"
+
+
+LOGS = [
+    RunLog(Path(f"{variant}{block}{boot}"), variant, block, boot)
+    for block in (2, 3)
+    for variant in ("es", "os")
+    for boot in (0, 1)
+]
+
+
+def test_the_first_block_and_its_last_boot_are_meant():
+    assert choose(LOGS, "os", None, None).path == Path("os21")
+    assert choose(LOGS, "os", 3, None).path == Path("os31")
+    assert choose(LOGS, "es", None, 0).path == Path("es20")
+    assert choose(LOGS[:2], None, None, None).path == Path("es21")
+
+
+@pytest.mark.parametrize(
+    ("logs", "asked", "message", "hint"),
+    [
+        ([], (None, None, None), "has no inlining log", "--evidence inlining"),
+        (LOGS, (None, None, None), "several variants have an inlining log: es, os", "--variant"),
+        (LOGS, ("new", None, None), "new has no inlining log", "es, os"),
+        (LOGS, ("es", 0, None), "no inlining log", "blocks: 2 .boot 0., 2 .boot 1., 3"),
+        (LOGS, ("es", None, 7), "no inlining log", "blocks: 2"),
+    ],
+)
+def test_what_is_not_there_is_said(logs: list[RunLog], asked: tuple[str, int, int], message: str, hint: str):
+    with pytest.raises(UsageError, match=message) as caught:
+        choose(logs, *asked)
+    assert caught.value.hint is not None
+    assert re.search(hint, caught.value.hint)

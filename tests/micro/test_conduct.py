@@ -1,0 +1,105 @@
+"""Variants of microbenchmarks as they are written, and the command that repeats their run."""
+
+import shlex
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from benchctl.errors import UsageError
+from benchctl.micro.conduct import micro_caveats, parse_variant, profiles
+from benchctl.micro.results import MICRO_METRICS
+from benchctl.report.command_line import command
+from benchctl.results.plan import EvidenceSpec, MicroSpec, Plan, StopSpec
+from benchctl.results.store import RunStore
+from benchctl.stats.metrics import metrics_in
+from benchctl.track.model import Challenge, Task
+from builders import make_fork, make_plan, make_record
+
+MICRO = MicroSpec(
+    "/b/Sum.java", "d" * 64, params={"size": ("1", "2")}, threads=(1, 64), arguments=("-wi", "5")
+)
+
+
+def plan(*variants: str) -> Plan:
+    return make_plan(
+        variants=tuple(map(parse_variant, variants)),
+        schedules=(Challenge("Sum", (Task("sum", clients=64),)),),
+        micro=MICRO,
+        forks=7,
+        origin="empty",
+        metrics=MICRO_METRICS,
+        evidence=EvidenceSpec(("inlining",), 1),
+        stop=StopSpec(decided=True),
+    )
+
+
+def test_a_variant_has_jars_flags_and_a_runtime(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    found = parse_variant("new=jar:a.b:c:2,jar:own.jar,jar:patched:bulk-visit,jvm:-XX:A=1,2,jdk:17")
+    assert found.jars == ("a.b:c:2", str(tmp_path / "own.jar"), "patched:bulk-visit")
+    assert (found.name, found.engine, found.jvm_flags, found.jdk) == ("new", "jvm", ("-XX:A=1,2",), "17")
+    assert parse_variant("plain").jars == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("X", "'X' cannot be a variant's label"),
+        ("a=heap:1g", "'heap:1g' is neither jar:, jvm: nor jdk:"),
+        ("a=", "'' is neither"),
+        ("a=jvm:Inline", "'Inline' is not a JVM flag"),
+    ],
+)
+def test_what_is_no_variant_is_refused(text: str, said: str):
+    with pytest.raises(UsageError, match=said):
+        parse_variant(text)
+
+
+def test_the_command_that_repeats_a_run_says_all_of_it():
+    words = shlex.split(command(plan("plain", "flat=jvm:-XX:-Inline"), tags=("t",)))
+    assert words[:4] == ["benchctl", "micro", "run", "/b/Sum.java"]
+    rest = " ".join(words[4:])
+    assert "--variant plain --variant flat=jvm:-XX:-Inline --param size=1,2" in rest
+    assert "--jmh" in words
+    assert words[words.index("--jmh") + 1] == "-wi 5"
+    for part in ("--evidence inlining", "--tag t", "--until-decided", "--forks 7", "--threads 1,64"):
+        assert part in rest
+
+
+def test_microbenchmarks_are_compared_by_what_they_have():
+    assert [one.key for one in metrics_in(plan("a"))][:2] == ["throughput", "op_time"]
+
+
+def test_more_threads_than_cpus_are_told():
+    (said,) = micro_caveats(plan("a"))
+    assert "up to 64 threads on" in said
+    assert micro_caveats(msgspec.structs.replace(plan("a"), micro=None)) == ()
+
+
+SAID = """# Benchmark: a.Sum.sum
+Iteration   1: 2.1 ns/op
+
+Result "a.Sum.sum":
+  2.1 ns/op
+
+Secondary result "a.Sum.sum:stack":
+Stack profiler:
+
+ 66.6%         RUNNABLE
+
+# Run complete. Total time: 00:00:01
+"""
+
+
+def test_what_profilers_said_is_found_by_variant_block_and_benchmark(tmp_path: Path):
+    folder = RunStore(tmp_path).create("r")
+    forks = (make_fork("plain", 0), make_fork("flat", 1))
+    folder.save(make_record("r", plan=plan("plain", "flat=jvm:-XX:-Inline"), forks=forks))
+    (folder.path / "jmh").mkdir()
+    (folder.path / "jmh" / "000-plain-0.txt").write_text(SAID.replace("Secondary", "Other"))
+    (folder.path / "jmh" / "001-flat-0.txt").write_text(SAID)
+    (found,) = profiles(folder)
+    assert (found.variant, found.block, found.label) == ("flat", 1, "sum")
+    assert found.text.splitlines()[0] == 'Secondary result "a.Sum.sum:stack":'
+    assert found.text.splitlines()[-1] == " 66.6%         RUNNABLE"

@@ -1,0 +1,67 @@
+import pytest
+
+from benchctl.report.charts import variant_style
+from benchctl.sweep.charts import sweep_chart
+from benchctl.sweep.curve import SweepAxis
+from figures import drawn
+from sweeps import AXIS, forks, make_curve, two_laws
+
+
+def test_every_variant_is_a_line_with_a_band_at_the_numbers_of_its_points():
+    chart = sweep_chart(two_laws(), "range-p90")
+    bands, lines = drawn(chart)["data"][::2], drawn(chart)["data"][1::2]
+    assert [line["name"] for line in lines] == ["es", "os"]
+    for place, (band, line) in enumerate(zip(bands, lines, strict=True)):
+        assert line["x"] == list(AXIS.numbers)
+        assert band["x"] == [*AXIS.numbers, *AXIS.numbers[::-1]]
+        low, high = band["y"][4:][::-1], band["y"][:4]
+        assert all(below < value < above for below, value, above in zip(low, line["y"], high, strict=True))
+        assert line["line"]["color"] == variant_style(place).colour
+    layout = drawn(chart)["layout"]
+    assert layout["xaxis"]["title"]["text"] == "clients"
+    assert layout["yaxis"]["title"]["text"] == "p90 service time, ms"
+    assert (layout["xaxis"]["type"], layout["yaxis"]["type"]) == ("log", "log")
+    assert layout["xaxis"]["ticktext"] == ["1", "2", "4", "8"]
+    assert chart.key == "sweep-range-p90"
+
+
+def test_points_that_are_no_numbers_stand_side_by_side():
+    axis = SweepAxis("collector", ("G1", "ZGC"), fixed="docs 1m")
+    values = {"es": forks(lambda x: x, axis), "os": forks(lambda x: x, axis, seed=2)}
+    chart = sweep_chart(make_curve(values, axis), "k")
+    es, os = drawn(chart)["data"]
+    assert (es["mode"], os["mode"]) == ("markers", "markers")
+    assert all(left < place < right for left, place, right in zip(es["x"], (0, 1), os["x"], strict=True))
+    assert all(end > 0 for end in (*es["error_y"]["array"], *es["error_y"]["arrayminus"]))
+    layout = drawn(chart)["layout"]
+    assert layout["xaxis"]["ticktext"] == ["G1", "ZGC"]
+    assert layout["xaxis"]["title"]["text"] == "collector (docs 1m)"
+
+
+def test_what_may_be_0_is_drawn_on_a_plain_axis():
+    values = {"es": forks(lambda x: x - 1), "os": forks(lambda x: x, seed=2)}
+    layout = drawn(sweep_chart(make_curve(values, metric="gc"), "k"))["layout"]
+    assert "type" not in layout["yaxis"]
+    axis = SweepAxis("replicas", ("0", "1", "2"), (0.0, 1.0, 2.0))
+    values = {"es": forks(lambda x: x + 1, axis)}
+    assert (
+        drawn(sweep_chart(make_curve(values, axis, comparisons=()), "k"))["layout"]["xaxis"]["type"]
+        == "linear"
+    )
+
+
+def test_labels_that_have_no_room_are_left_out():
+    numbers = tuple(float(number) for number in range(100, 116))
+    axis = SweepAxis("rate", tuple(f"{number:g}/s" for number in numbers), numbers)
+    chart = sweep_chart(make_curve({"es": forks(lambda x: x, axis)}, axis, comparisons=()), "k")
+    shown = drawn(chart)["layout"]["xaxis"]["ticktext"]
+    assert shown[0] == "100/s"
+    assert len(shown) < len(numbers)
+
+
+def test_a_point_without_an_interval_or_a_value_does_no_harm():
+    values = {"es": [{0: 1.0}, {0: 2.0}, {}, {0: 4.0}]}
+    band, line = drawn(sweep_chart(make_curve(values, comparisons=()), "k"))["data"]
+    assert line["x"] == [1.0, 2.0, 8.0]
+    assert band["y"] == pytest.approx([1.0, 2.0, 4.0, 4.0, 2.0, 1.0])
+    drawn(sweep_chart(make_curve({"es": [{}, {}, {}, {}]}, comparisons=()), "k"))

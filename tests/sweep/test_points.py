@@ -1,0 +1,313 @@
+"""Sweeps: from what was asked to variants and challenges at every point, and the order of these."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from benchctl.errors import UsageError
+from benchctl.report.command_line import command
+from benchctl.results.figures import Course
+from benchctl.results.model import ForkRecord
+from benchctl.results.plan import Axis, Plan, Swept, TargetSpec
+from benchctl.run.bench import SilentObserver
+from benchctl.run.documents import FileOptions
+from benchctl.run.pilot import check_lengthening, choose_counts
+from benchctl.run.plan import RunSpec, boots, plan_run, reload_track, with_params
+from benchctl.sweep.points import MOST_POINTS, Sweep
+from builders import CORPUS, ES, OS, make_fork, make_summary
+from foreign_tracks import write_files
+
+
+def planned(*sweep: str, **changes: Any) -> Plan:
+    base: dict[str, Any] = {
+        "variants": (ES, OS),
+        "challenges": ("range-only-short",),
+        "forks": 3,
+        "seed": 1,
+        "heap_mb": 512,
+        "track": "big5",
+        "corpus": CORPUS,
+        "params": {},
+        "sweep": sweep,
+    }
+    return plan_run(RunSpec(**{**base, **changes}))[0]
+
+
+def test_a_parameter_is_swept_over_challenges_of_one_fork():
+    plan = planned("clients=8,1,2")
+    assert [(one.name, one.schedule[0].clients) for one in plan.schedules] == [
+        ("range-only-short@clients=1", 1),
+        ("range-only-short@clients=2", 2),
+        ("range-only-short@clients=8", 8),
+    ]
+    assert plan.variants == (ES, OS)
+    assert plan.swept is not None
+    assert plan.swept.axes == (Axis("clients", ("1", "2", "8"), (1, 2, 8)),)
+    assert plan.swept.schedules[2] == Swept("range-only-short", {"clients": "8"})
+    assert plan.challenges == ("range-only-short",)
+
+
+def test_options_of_variants_are_swept_over_variants_with_the_rest_as_it_was():
+    own = msgspec.structs.replace(ES, name="own", jvm_flags=("-Xint",))
+    plan = planned("jvm=,-XX:+UseSerialGC", "setting:index.refresh_interval=1s,30s", variants=(own,))
+    assert [(one.name, one.jvm_flags, one.index_settings) for one in plan.variants] == [
+        ("own.none.1s", ("-Xint",), {"index.refresh_interval": "1s"}),
+        ("own.none.30s", ("-Xint",), {"index.refresh_interval": "30s"}),
+        ("own.xx-useserialgc.1s", ("-Xint", "-XX:+UseSerialGC"), {"index.refresh_interval": "1s"}),
+        ("own.xx-useserialgc.30s", ("-Xint", "-XX:+UseSerialGC"), {"index.refresh_interval": "30s"}),
+    ]
+    assert plan.families == ("own",)
+    assert plan.point("own.none.30s", 0) == "jvm=none,setting:index.refresh_interval=30s"
+    assert plan.swept is not None
+    assert plan.swept.variants["own.none.30s"].at == {"jvm": "", "setting:index.refresh_interval": "30s"}
+    assert [axis.numbers for axis in plan.swept.axes] == [(), (1, 30)]
+
+
+def test_documents_are_swept_and_every_variant_knows_its_own():
+    plan = planned("docs=1k,2k")
+    assert plan.corpus.documents == 2000
+    assert [(one.name, plan.of(one).corpus.documents) for one in plan.variants] == [
+        ("es.1k", 1000),
+        ("es.2k", 2000),
+        ("os.1k", 1000),
+        ("os.2k", 2000),
+    ]
+    assert plan.of(plan.variants[1]) is plan
+    assert plan.compared_together(one.name for one in plan.variants) == [
+        ["es.1k", "os.1k"],
+        ["es.2k", "os.2k"],
+    ]
+
+
+def test_of_a_single_variant_the_first_point_is_the_baseline():
+    plan = planned("heap=512m,1g", variants=(OS,))
+    assert plan.compared_together(["os.512m", "os.1g"]) == [["os.512m", "os.1g"]]
+    assert planned("clients=1,2").compared_together(["es", "os"]) == [["es", "os"]]
+
+
+@pytest.mark.parametrize(
+    ("values", "numbers"),
+    [
+        ("1s,500ms,2m", (0.5, 1, 120)),
+        ("1g,512m", (512, 1024)),
+        ("5%,10%", (0.05, 0.1)),
+        ("-1,1s", ()),
+        ("0,1", ()),
+        ("on,off", ()),
+    ],
+)
+def test_values_are_put_in_order_where_they_are_numbers_of_one_kind(values: str, numbers: tuple[float, ...]):
+    (axis,) = Sweep.of([f"setting:some.thing={values}"]).axes
+    assert axis.numbers == numbers
+    assert set(axis.values) == set(values.split(","))
+    assert numbers or list(axis.values) == values.split(",")
+
+
+def test_versions_of_java_and_engines_are_names():
+    assert [axis.numbers for axis in Sweep.of(["jdk=21,17", "version=8.19.0,8.11.0"]).axes] == [(), ()]
+
+
+def test_a_json_list_has_values_with_commas():
+    (axis,) = Sweep.of(['some=["a,b", 3]']).axes
+    assert axis.values == ("a,b", "3")
+    (flags,) = Sweep.of(["jvm=-Xlog:gc,safepoint,-Xint"]).axes
+    assert flags.values == ("-Xlog:gc,safepoint", "-Xint")
+
+
+@pytest.mark.parametrize(
+    ("sweep", "message"),
+    [
+        (("clients",), "has no name and values"),
+        (("=1,2",), "has no name and values"),
+        (("clients=1",), "two values or more"),
+        (("clients=1,1",), "'1' is given twice"),
+        (("heap=1024m,1g",), "two of 1024m, 1g are the same"),
+        (("clients=1,2", "clients=4,8"), "clients is given twice"),
+        (("clients=[1,2",), "not a JSON list"),
+        (("docs=1x,2",), "invalid document count '1x'"),
+        (("heap=1,2",), "invalid size '1'"),
+        (("nothing=1,2",), "no challenge or track has such a parameter"),
+        (("clients=0,1",), "clients must be at least 1"),
+        ((f"clients={','.join(map(str, range(1, MOST_POINTS + 2)))}",), f"{MOST_POINTS} are the most"),
+    ],
+)
+def test_a_sweep_that_makes_no_sense_is_refused(sweep: tuple[str, ...], message: str):
+    with pytest.raises(UsageError, match=message):
+        planned(*sweep)
+
+
+@pytest.mark.parametrize(
+    ("sweep", "changes", "message"),
+    [
+        (("clients=1,2",), {"params": {"range-only-short.clients": 3}}, "at clients=1 and at clients=2"),
+        (
+            ("heap=,1g",),
+            {"variants": (msgspec.structs.replace(ES, heap_mb=1024),)},
+            "at heap= and at heap=1g",
+        ),
+        (
+            ("index:codec=default,best_compression", "setting:index.codec=default,best_compression"),
+            {},
+            "variant 'es' is the same at index:codec=default,setting:index.codec=default and",
+        ),
+    ],
+)
+def test_points_that_are_the_same_are_not_measured_as_if_they_differed(
+    sweep: tuple[str, ...], changes: dict[str, Any], message: str
+):
+    with pytest.raises(UsageError, match=re.escape(message)):
+        planned(*sweep, **changes)
+
+
+def test_counts_that_are_swept_are_not_raised_to_warm_up():
+    plan = planned("iterations=10,20", settle=True)
+    assert [one.schedule[0].iterations for one in plan.schedules] == [10, 20]
+    assert not plan.settled
+
+
+def test_no_pilot_chooses_the_warm_up_that_is_swept():
+    with pytest.raises(UsageError, match="--sweep warmup_iterations varies it"):
+        check_lengthening(planned("range-only-short.warmup_iterations=10,20"))
+
+
+def test_a_point_never_has_the_name_of_another_variant():
+    plan = planned("heap=1g,2g", variants=(ES, msgspec.structs.replace(ES, name="es.1g")))
+    assert [one.name for one in plan.variants] == ["es.1g.2", "es.2g", "es.1g.1g", "es.1g.2g"]
+
+
+@pytest.mark.parametrize(
+    ("sweep", "message", "hint"),
+    [
+        ("clients=1,,2", "--sweep clients: '' is no value", "such as clients=1,2,4,8"),
+        ("clients=1..4", "--sweep clients: '1..4' is no value", "write clients=1,2,3,4"),
+        ("clients=3..70", "--sweep clients: '3..70' is no value", "write clients=4,8,16,32,64,70"),
+        ("clients=4..1", "--sweep clients: '4..1' is no value", "such as clients=1,2,4,8"),
+        ("clients=one,two", "--sweep clients: challenge range-only-short with clients=one: param", "number"),
+        ("clients=0,1", "--sweep clients: challenge range-only-short with clients=0: $.schedule[0]: cl", ""),
+        ("bulk-size=1,2", "--sweep bulk-size: no challenge", "write {{ bulk_size | default(VALUE) }} in the"),
+        (
+            "page-cache=cold,warm",
+            "--sweep page-cache: --page-cache is one for",
+            "two measurements of an experiment",
+        ),
+        ("codec=a,b", "--sweep codec: no challenge", "a setting of the index is index:codec"),
+        ("client=1,2", "--sweep client: no challenge", "did you mean 'clients'?"),
+    ],
+)
+def test_a_mistake_in_a_sweep_is_told_of_the_sweep_and_not_of_the_file(sweep: str, message: str, hint: str):
+    with pytest.raises(UsageError) as caught:
+        planned(sweep)
+    assert caught.value.message.startswith(message)
+    assert hint in caught.value.hint
+    assert ".json" not in caught.value.message
+
+
+def test_what_is_given_elsewhere_is_not_swept_as_well():
+    with pytest.raises(UsageError, match="--param and --sweep both set clients"):
+        planned("clients=1,2", params={"clients": 3})
+    with pytest.raises(UsageError, match="--sweep docs and --docs"):
+        planned("docs=1k,2k", files=FileOptions(docs=5))
+    assert planned("docs=1k,2k", files=FileOptions(docs=5, at_most=True)).corpus.documents == 2000
+
+
+def test_a_running_cluster_stays_as_it_is():
+    live = msgspec.structs.replace(OS, name="live", target=TargetSpec(("http://search-1:9200",)))
+    with pytest.raises(UsageError, match="'live' is a cluster that runs already"):
+        planned("heap=1g,2g", variants=(live,))
+    assert len(planned("clients=1,2", variants=(live,)).schedules) == 2
+
+
+TRACK = """{
+  "indices": [{"name": "logs", "body": "index.json"}],
+  "operations": [
+    {"name": "find", "operation-type": "search",
+     "body": {"size": {{ size | default(1) }}, "query": {"match_all": {}}}},
+    {"name": "same", "operation-type": "search", "body": {"query": {"match_all": {}}}}
+  ],
+  "challenges": [{"name": "ask", "default": true, "schedule": [
+    {"operation": "find", "iterations": 5}, {"operation": "same", "iterations": 5}]}]
+}"""
+INDEX = '{"settings": {"number_of_shards": {{ shards | default(1) }} } }'
+
+
+def test_operations_that_a_parameter_changes_get_a_name_of_their_own(tmp_path: Path):
+    folder = write_files(tmp_path, {"track.json": TRACK, "index.json": INDEX})
+    plan = planned("size=1,7", track=str(folder), challenges=())
+    assert [one.name for one in plan.schedules] == ["ask@size=1", "ask@size=7"]
+    found = reload_track(plan).operations
+    asked = [found[one.schedule[0].operation] for one in plan.schedules]
+    assert [msgspec.to_builtins(one)["body"]["size"] for one in asked] == [1, 7]
+    assert {one.schedule[0].label for one in plan.schedules} == {"find"}
+    assert {one.schedule[1].operation for one in plan.schedules} == {"same"}
+
+
+def test_a_parameter_of_the_index_itself_is_refused(tmp_path: Path):
+    folder = write_files(tmp_path, {"track.json": TRACK, "index.json": INDEX})
+    with pytest.raises(UsageError, match="changes the track's indices"):
+        planned("param:shards=1,2", track=str(folder), challenges=())
+
+
+@given(st.integers(0, 50), st.sampled_from(["never", "challenge", "task"]))
+def test_points_come_in_random_order_and_each_just_once(block: int, restart: str):
+    plan = planned("clients=1,2,4", challenges=("range-only-short", "range-only"), restart=restart)
+    order = [step[0][0] for boot in boots(plan, block) for step in boot]
+    assert sorted(order) == list(range(6))
+    assert plan.swept is not None
+    # Challenges keep their order within a point.
+    names = [plan.swept.schedules[schedule] for schedule in order]
+    assert [one.of for one in names] == ["range-only-short", "range-only"] * 3
+    assert all(one.at == other.at for one, other in zip(names[::2], names[1::2], strict=True))
+
+
+def test_orders_differ_from_block_to_block_and_are_the_same_again():
+    plan = planned("clients=1,2,4,8")
+    orders = [boots(plan, block) for block in range(8)]
+    assert len(set(orders)) > 1
+    assert orders == [boots(plan, block) for block in range(8)]
+
+
+def test_counts_are_shared_among_clients_where_they_are_raised():
+    plan = planned("clients=1,4", settle=True)
+    assert plan.settled
+    first, second = (one.schedule[0] for one in plan.schedules)
+    assert first.warmup_iterations == 4 * (second.warmup_iterations or 0)
+
+
+def test_other_parameters_reach_every_point():
+    plan = with_params(planned("clients=1,2"), {"iterations": 9})
+    assert [(one.name, one.schedule[0].iterations) for one in plan.schedules] == [
+        ("range-only-short@clients=1", 9),
+        ("range-only-short@clients=2", 9),
+    ]
+
+
+def test_a_pilot_lengthens_all_points_of_a_challenge():
+    plan = planned("clients=1,2", challenges=("range-only-short", "range-only"))
+    requests: list[dict[str, int | None]] = []
+
+    def run_fork(attempted: Plan, variant: str, attempt: int) -> ForkRecord:
+        requests.append({one.name: one.schedule[0].iterations for one in attempted.schedules})
+        summaries = [
+            make_summary("range", 1.0, schedule=place, course=Course("warm-up", 90, 100, (0, 90), (2e6, 1e6)))
+            for place in range(len(attempted.schedules))
+        ]
+        return make_fork(variant, attempt, *summaries)
+
+    chosen, pilot = choose_counts(plan, run_fork, SilentObserver())
+    assert set(pilot.params) == {"range-only-short.warmup_iterations", "range-only.warmup_iterations"}
+    assert len(set(requests[-1].values())) == 1
+    assert (requests[-1]["range-only@clients=2"] or 0) > (requests[0]["range-only@clients=2"] or 0)
+    assert {one.schedule[0].warmup_iterations for one in chosen.schedules} != {None}
+    assert [one.name for one in chosen.schedules] == [one.name for one in plan.schedules]
+
+
+def test_the_command_that_repeats_a_sweep_says_what_was_swept():
+    words = command(planned("clients=1,2", "docs=1k,2k"))
+    assert "--challenge range-only-short --sweep clients=1,2 --sweep docs=1k,2k" in words
+    assert "--variant" not in words
+    assert "--docs" not in words
