@@ -406,28 +406,29 @@ def _metered(
     unit: str,
     meaning: str,
     *,
-    additive: bool = True,
     level: Level = "task",
     own_nodes: str = _PROCESS,
-    target: str = "",
+    **changes: Any,
 ) -> Figure:
-    return Figure(
-        name,
-        title,
-        "",
-        unit,
-        meaning,
-        loop="cost",
-        additive=additive,
-        level=level,
-        own_nodes=own_nodes,
-        target=target,
-    )
+    figure = Figure(name, title, "", unit, meaning, loop="cost", level=level, own_nodes=own_nodes)
+    return msgspec.structs.replace(figure, **changes)
+
+
+def _summed(name: str, title: str, unit: str, meaning: str, **changes: Any) -> Figure:
+    return _metered(name, title, unit, f"{meaning}, per operation", additive=True, **changes)
 
 
 def _writing(name: str, title: str, meaning: str) -> Figure:
-    meaning = f"{meaning}, per operation"
-    return _metered(name, title, "ms", meaning, level="ingest", own_nodes=_ASKED, target=_COUNTERS)
+    return _summed(name, title, "ms", meaning, level="ingest", own_nodes=_ASKED, target=_COUNTERS)
+
+
+def _answered(name: str, title: str, unit: str, meaning: str, **changes: Any) -> Figure:
+    return _metered(name, title, unit, meaning, level="request", own_nodes="", **changes)
+
+
+def _per_second(name: str, title: str, field: str, unit: str = "queries/s", **changes: Any) -> Figure:
+    figure = Figure(name, title, field, unit, higher_is_better=True, margin=0.03, level="task")
+    return msgspec.structs.replace(figure, **changes)
 
 
 def _built(name: str, title: str, built: str, unit: str, meaning: str, **changes: Any) -> Figure:
@@ -449,251 +450,101 @@ FILES = (
 """What files of an index are for."""
 
 
-_PER_SECOND = Figure("", "", "", unit="queries/s", higher_is_better=True, margin=0.03, level="task")
 FIGURES = (
-    msgspec.structs.replace(
-        _PER_SECOND,
-        name="throughput",
-        title="throughput",
-        field="throughput_per_s",
-        loop="closed",
-        usual=True,
-        counts=True,
-    ),
-    Figure(
-        "service_time",
-        "service time",
-        "service_time",
-        usual=True,
-    ),
-    Figure(
-        "latency",
-        "latency",
-        "latency",
-        loop="open",
-        usual=True,
-    ),
-    Figure(
-        "took",
-        "engine's own time",
-        "took",
-        resolution=1.0,
-    ),
-    Figure(
-        "took_sum",
-        "sum of the searches' own times",
-        "took_sum",
-        resolution=1.0,
-    ),
-    Figure(
-        "first_byte",
-        "time to the first byte",
-        "first_byte",
-    ),
+    _per_second("throughput", "throughput", "throughput_per_s", loop="closed", usual=True, counts=True),
+    Figure("service_time", "service time", "service_time", usual=True),
+    Figure("latency", "latency", "latency", loop="open", usual=True),
+    Figure("took", "engine's own time", "took", resolution=1.0),
+    Figure("took_sum", "sum of the searches' own times", "took_sum", resolution=1.0),
+    Figure("first_byte", "time to the first byte", "first_byte"),
     Figure("mean", "mean service time", "mean_ns", per_unit=1e6),
     Figure(
-        "op_time",
-        "time per operation",
-        "mean_ns",
-        unit="ns",
-        meaning="mean time of an operation of a microbenchmark, by JMH",
-        loop="micro",
+        "op_time", "time per operation", "mean_ns", "ns",
+        "mean time of an operation of a microbenchmark, by JMH", loop="micro",
     ),
     _metered(
-        "cpu",
-        "CPU of the node",
-        "ms",
-        "CPU time of the node, over all its threads, per operation",
-        additive=False,
+        "cpu", "CPU of the node", "ms", "CPU time of the node, over all its threads, per operation",
         target=_TICKS,
     ),
-    _metered("cpu_search", "CPU of search threads", "ms", "CPU time of threads that search, per operation"),
-    _metered(
-        "cpu_write",
-        "CPU of write threads",
-        "ms",
-        "CPU time of threads that index, refresh and merge, per operation",
+    _summed("cpu_search", "CPU of search threads", "ms", "CPU time of threads that search"),
+    _summed("cpu_write", "CPU of write threads", "ms", "CPU time of threads that index, refresh and merge"),
+    _summed("cpu_collector", "CPU of the collector", "ms", "CPU time of the garbage collector"),
+    _summed("cpu_compilers", "CPU of compilers", "ms", "CPU time of the JIT compilers"),
+    _summed("cpu_other", "CPU of other threads", "ms", "CPU time of all other threads"),
+    _summed("compilations", "compilations", "methods", "methods that the JIT compilers finished"),
+    _summed(
+        "compiling", "time compiling", "ms", "wall time that the JIT compilers spent on these methods"
     ),
     _metered(
-        "cpu_collector", "CPU of the collector", "ms", "CPU time of the garbage collector, per operation"
-    ),
-    _metered("cpu_compilers", "CPU of compilers", "ms", "CPU time of the JIT compilers, per operation"),
-    _metered("cpu_other", "CPU of other threads", "ms", "CPU time of all other threads, per operation"),
-    _metered(
-        "compilations", "compilations", "methods", "methods that the JIT compilers finished, per operation"
+        "cpu_driver", "CPU of benchctl", "ms",
+        "CPU time of benchctl itself, warm-up included, per operation", own_nodes="",
     ),
     _metered(
-        "compiling",
-        "time compiling",
-        "ms",
-        "wall time that the JIT compilers spent on these methods, per operation",
-    ),
-    _metered(
-        "cpu_driver",
-        "CPU of benchctl",
-        "ms",
-        "CPU time of benchctl itself, warm-up included, per operation",
-        additive=False,
-        own_nodes="",
-    ),
-    _metered(
-        "gc",
-        "collector pauses",
-        "ms",
+        "gc", "collector pauses", "ms",
         "time that all threads of the node stood still, per operation; of targets in whole "
         "milliseconds, and of some collectors with what they do beside the threads",
-        own_nodes=_LOG,
-        target=_TICKS,
+        additive=True, own_nodes=_LOG, target=_TICKS,
     ),
-    _metered(
-        "collections",
-        "collections",
-        "times",
-        "pauses of the collector, per operation",
-        own_nodes=_LOG,
-        target=_TICKS,
+    _summed("collections", "collections", "times", "pauses of the collector", own_nodes=_LOG, target=_TICKS),
+    _metered("allocated", "allocation", "kB", "allocated on the heap, per operation", own_nodes=_LOG),
+    _summed("storage_read", "storage reads", "kB", "read from storage, not from the page cache"),
+    _summed("major_faults", "major page faults", "faults", "page faults that read from storage"),
+    _answered(
+        "engine_time", "engine's own time, mean", "ms", "took, mean of the successful operations",
+        additive=True,
     ),
-    _metered(
-        "allocated",
-        "allocation",
-        "kB",
-        "allocated on the heap, per operation",
-        additive=False,
-        own_nodes=_LOG,
+    _answered(
+        "client_time", "time outside the engine", "ms",
+        "service time beyond took, mean of the successful operations", additive=True,
     ),
-    _metered(
-        "storage_read", "storage reads", "kB", "read from storage, not from the page cache, per operation"
-    ),
-    _metered(
-        "major_faults", "major page faults", "faults", "page faults that read from storage, per operation"
-    ),
-    _metered(
-        "engine_time",
-        "engine's own time, mean",
-        "ms",
-        "took, mean of the successful operations",
-        level="request",
-        own_nodes="",
-    ),
-    _metered(
-        "client_time",
-        "time outside the engine",
-        "ms",
-        "service time beyond took, mean of the successful operations",
-        level="request",
-        own_nodes="",
-    ),
-    msgspec.structs.replace(
-        _metered(
-            "parallelism",
-            "parallelism",
-            "searches",
-            "the sum of the searches' own times over the time of their batch: how many ran at a time",
-            additive=False,
-            level="request",
-            own_nodes="",
-        ),
+    _answered(
+        "parallelism", "parallelism", "searches",
+        "the sum of the searches' own times over the time of their batch: how many ran at a time",
         higher_is_better=True,
     ),
-    _metered(
-        "profile_query",
-        "profiled query",
-        "ms",
-        "time of queries, by the profile API, which inflates it",
-        level="request",
-        own_nodes="",
+    _answered(
+        "profile_query", "profiled query", "ms", "time of queries, by the profile API, which inflates it",
+        additive=True,
     ),
-    msgspec.structs.replace(
-        _metered(
-            "profile_aggs",
-            "profiled aggregations",
-            "ms",
-            "time of aggregations, by the profile API, which inflates it; of one that is in no other, "
-            "profile_aggs.NAME",
-            level="request",
-            own_nodes="",
-        ),
-        parted=True,
+    _answered(
+        "profile_aggs", "profiled aggregations", "ms",
+        "time of aggregations, by the profile API, which inflates it; of one that is in no other, "
+        "profile_aggs.NAME",
+        additive=True, parted=True,
     ),
-    msgspec.structs.replace(
-        _PER_SECOND,
-        name="sent",
-        title="data sent",
-        unit="MB/s",
-        meaning="bulk bodies a second",
-        loop="closed",
-        level="ingest",
+    _per_second(
+        "sent", "data sent", "", "MB/s", meaning="bulk bodies a second", loop="closed", level="ingest"
     ),
     _metered(
-        "heap",
-        "heap after collection",
-        "MB",
-        "heap in use after the last collection before the end of a task",
-        additive=False,
-        level="node",
-        own_nodes=_LOG,
+        "heap", "heap after collection", "MB",
+        "heap in use after the last collection before the end of a task", level="node", own_nodes=_LOG,
     ),
     _metered(
-        "direct_buffers",
-        "direct buffers",
-        "MB",
+        "direct_buffers", "direct buffers", "MB",
         "direct buffers of the JVM after the last task on a node, of targets after every task",
-        additive=False,
-        level="node",
-        own_nodes=_ASKED,
-        target=_TICKS,
+        level="node", own_nodes=_ASKED, target=_TICKS,
     ),
     _metered(
-        "heap_used",
-        "heap in use",
-        "MB",
+        "heap_used", "heap in use", "MB",
         "heap in use at the end of a task, garbage included; of targets only",
-        additive=False,
-        level="node",
-        own_nodes="",
-        target=_TICKS,
+        level="node", own_nodes="", target=_TICKS,
     ),
     _metered(
-        "segments",
-        "segments",
-        "segments",
+        "segments", "segments", "segments",
         "segments of all shards on a target at the end of a task, whatever index they are of",
-        additive=False,
-        level="node",
-        own_nodes="",
-        target=_COUNTERS,
+        level="node", own_nodes="", target=_COUNTERS,
     ),
     _metered(
-        "open_files",
-        "open files",
-        "files",
-        "files and sockets that the node has open at the end of a task",
-        additive=False,
-        level="node",
-        target=_TICKS,
+        "open_files", "open files", "files",
+        "files and sockets that the node has open at the end of a task", level="node", target=_TICKS,
     ),
     _writing("indexing", "indexing", "time indexing, by the engine's clock, over its threads"),
     _writing("refresh", "refresh", "time refreshing, by the engine's clock"),
     _writing("merge", "merging", "time of merges that ended during the task, by the engine's clock"),
     _writing("flush", "flush", "time flushing, by the engine's clock"),
     _writing("throttled", "throttled indexing", "time that indexing was throttled, by the engine's clock"),
-    _metered(
-        "answer",
-        "answer",
-        "kB",
-        "size of an answer, mean of the successful operations",
-        additive=False,
-        level="request",
-        own_nodes="",
-    ),
-    msgspec.structs.replace(
-        _PER_SECOND,
-        name="redline",
-        title="red-line",
-        field="redline_per_s",
-        loop="search",
-        counts=True,
-    ),
+    _answered("answer", "answer", "kB", "size of an answer, mean of the successful operations"),
+    _per_second("redline", "red-line", "redline_per_s", loop="search", counts=True),
     _built(
         "build_rate", "docs/s", "ingest.docs_per_s", "docs/s",
         "documents indexed a second while an index is built", higher_is_better=True, usual=True,
