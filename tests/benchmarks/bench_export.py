@@ -24,13 +24,13 @@ from rich.table import Table
 from benchctl.endpoint import Endpoint
 from benchctl.network import Answer
 from benchctl.official import elasticsearch_over
-from benchctl.results.parquet import read_parquet
 from benchctl.results.races import Layout, Race, sample_bodies
 from benchctl.results.samples import CHUNK_ROWS, empty_columns
 from benchctl.results.sql import StoredRun
 from benchctl.results.store import RunFolder
 from benchctl.run.export import export
 from builders import make_fork, make_plan, make_record, make_summary
+from stored import read_parquet
 
 GOAL = 10.0
 """Times as fast as the helper."""

@@ -15,21 +15,13 @@ import pytest
 pytestmark = pytest.mark.full
 
 HERE = Path(__file__).parent
-LOG = """\
-<writer thread='3'/>
-      1    1       4       org.apache.lucene.util.bkd.BKDReader$BKDPointTree::addAll (98 bytes)
-                              @ 1   java.util.ArrayList::size (5 bytes)   inline (hot)
-"""
 SMALLEST: dict[str, str] = {
     "bench_compare.py": "--runs 2 --samples 2000 --rounds 1",
     "bench_corpus.py": "1k 1",
     "bench_export.py": "--samples 2000 --rounds 1",
     "bench_hosts.py": "--hosts 1 --rounds 1 --rows 100 --idle 0.1",
-    "bench_inlining.py": "jvm.log 1",
-    "bench_memory.py": "--rows 20000 --clients 2",
     "bench_nightly_site.py": "--nights 3 --tasks 2",
     "bench_nights.py": "--nights 3",
-    "bench_readings.py": "--threads 5 --readings 3",
 }
 ROWS = ["one", "signed", "eight", "error", "stall", "fixed", "start", "warmup", "bulk", "memory"]
 
@@ -39,7 +31,6 @@ def home() -> Iterator[Path]:
     """A home where the nodes' user can enter, as commands want it: pytest's folders are private."""
     with tempfile.TemporaryDirectory(prefix="benchctl-test-", dir="/var/tmp") as folder:
         Path(folder).chmod(0o755)
-        (Path(folder) / "jvm.log").write_text(LOG, encoding="ascii")
         yield Path(folder)
 
 

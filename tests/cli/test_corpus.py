@@ -66,12 +66,6 @@ def test_all_corpora_of_a_track_are_fetched(home: Path, track: Path, source: Pat
     ]
 
 
-def test_one_corpus_of_a_track_is_fetched_with_its_parameters(home: Path, track: Path, source: Path):
-    fetch("logs", "--track", track, "--from", source, "--param", "corpus_size=2")
-    found = [path.name for path in (home / "corpora").rglob("*.bz2")]
-    assert found == ["logs-2.json.bz2"]
-
-
 @pytest.mark.parametrize(
     ("arguments", "message", "hint"),
     [

@@ -50,13 +50,6 @@ def test_what_a_store_missed_is_sent_with_the_next_export_to_it(home: Path):
     assert waiting(home) == []
 
 
-def test_what_waits_is_no_trouble_when_it_cannot_be_read(home: Path):
-    (home / "runs" / RUN / "export-waiting.json").write_text("[{", encoding="utf-8")
-    with fake_store() as store:
-        done = call(LATER, "--to", store.url)
-    assert done.stdout.count("races sent") == 1
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

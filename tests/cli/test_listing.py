@@ -10,7 +10,6 @@ from click.testing import CliRunner
 
 from benchctl.cli.listing import list_group
 from benchctl.cli.listing import places as places_of
-from benchctl.cli.streams import WITHOUT_TERMINAL_WIDTH
 from benchctl.errors import UsageError
 from benchctl.results.figures import FIGURES
 from benchctl.search.commands.minimize import minimize_command
@@ -59,20 +58,6 @@ def test_a_metric_is_taken_where_the_list_says_so():
     assert {name for name, places in rows.items() if "minimize" in places} == {*choices.choices} & rows.keys()
 
 
-def test_margins_of_metrics_are_in_per_cent_for_readers():
-    text = CliRunner().invoke(list_group, ["metrics"], catch_exceptions=False).output
-    assert [line.split()[2:5] for line in text.splitlines() if line.startswith("throughput ")] == [
-        ["higher", "3", "%"]
-    ]
-
-
-def test_shipped_tracks_have_their_indices():
-    assert [(row["track"], row["indices"]) for row in listed("tracks")] == [
-        ("big5", "big5"),
-        ("cluster-metrics", "cluster-metrics"),
-    ]
-
-
 @pytest.mark.parametrize(
     ("text", "places"),
     [
@@ -94,12 +79,6 @@ def test_a_table_in_a_pipe_is_as_wide_as_columns_say(monkeypatch: pytest.MonkeyP
         assert max(map(len, text.splitlines())) <= width, what
 
 
-def test_a_table_in_a_pipe_has_a_width_of_its_own(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.delenv("COLUMNS", raising=False)
-    text = CliRunner().invoke(list_group, ["challenges"], catch_exceptions=False).output
-    assert max(map(len, text.splitlines())) <= WITHOUT_TERMINAL_WIDTH
-
-
 def test_challenges_of_a_track_say_how_often_and_how_long(books: str):
     rows = {row["challenge"]: row["schedule"] for row in listed("challenges", "--track", books)}
     assert rows["lend-and-search"].split(";") == [
@@ -111,11 +90,6 @@ def test_challenges_of_a_track_say_how_often_and_how_long(books: str):
         "all-beside 60 s",
     ]
     assert "range-only" not in rows
-
-
-def test_operations_of_a_track_with_several_indices_are_listed(books: str):
-    names = [row["operation"] for row in listed("operations", "--track", books)]
-    assert names == ["index-append", "all", "old", "by-author"]
 
 
 def test_variants_of_a_file_are_listed_with_what_they_add(tmp_path: Path):

@@ -106,30 +106,6 @@ def test_what_is_to_be_fetched_is_told(shop: Path, capsys: pytest.CaptureFixture
     assert "3.1 GB to download" in said
 
 
-def test_times_of_throttled_tasks_are_told_and_how_to_change_them(
-    shop: Path, capsys: pytest.CaptureFixture[str]
-):
-    write_track(
-        shop,
-        {"source-file": "docs.json", "document-count": 7},
-        **{"clients": 4, "iterations": 100, "target-throughput": 20},
-    )
-    assert dry(shop) == ExitCode.OK
-    said = capsys.readouterr().out
-    assert "q: throttled to 20 requests/s, 20 s a fork" in said
-    assert "q: 4 clients x 100 iterations = 400 requests" in said
-    assert dry(shop, "--param", "target_throughput=0") == ExitCode.OK
-    assert "throttled" not in capsys.readouterr().out
-
-
-def test_what_the_loader_remarks_is_told_by_a_dry_run(shop: Path, capsys: pytest.CaptureFixture[str]):
-    write_track(shop, {"source-file": "docs.json", "document-count": 7}, iterations=3)
-    text = (shop / "track.json").read_text()
-    (shop / "track.json").write_text(text.replace('"iterations": 3', '"iterations": 3, "iterations": 4'))
-    assert dry(shop) == ExitCode.OK
-    assert "the key 'iterations' is given twice" in capsys.readouterr().out
-
-
 def test_the_index_of_a_file_is_named_where_there_are_several(shop: Path, capsys: pytest.CaptureFixture[str]):
     write_track(shop, {"source-file": "docs.json", "document-count": 7, "target-index": "other"})
     track = json.loads((shop / "track.json").read_text())

@@ -106,12 +106,6 @@ def test_a_run_that_nobody_measures_any_more_was_cut_off(home: Home, request: py
     assert "--resume" not in CliRunner().invoke(root, ["list", "runs"]).stderr
 
 
-def test_a_run_that_was_cut_off_can_be_deleted(home: Home):
-    run(home, "a", status="running")
-    assert call("rm", "a").exit_code == 0
-    assert left(home) == []
-
-
 def test_what_experiments_nights_and_searches_refer_to_takes_force(home: Home):
     for name in ("a", "b", "c", "d"):
         run(home, name)
@@ -160,12 +154,6 @@ def test_old_runs_are_deleted_and_tagged_ones_stay(home: Home):
     assert left(home) == ["b", "e"]
 
 
-def test_pruning_says_what_is_old_or_nothing_is_done(home: Home):
-    run(home, "a")
-    assert refused("prune").hint == "--keep 20, --older-than 30d, or both"
-    assert left(home) == ["a"]
-
-
 def test_what_a_killed_removal_left_is_no_run_and_goes_with_the_next(home: Home):
     (home.runs / ".removed-old").mkdir(parents=True)
     (home.runs / ".removed-old" / "run.json").write_bytes(b"x" * 2**20)
@@ -184,9 +172,3 @@ def test_of_a_run_that_is_linked_here_the_link_goes(home: Home, tmp_path: Path):
     assert RunFolder(elsewhere).load().id == linked.path.name
     assert call("rm", "0002").exit_code == 0
     assert not other.path.exists()
-
-
-def test_a_run_can_be_named_from_inside(home: Home, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.chdir(run(home, "20260102-000000-c-0002").path / "forks")
-    assert call("rm", "..").exit_code == 0
-    assert left(home) == []

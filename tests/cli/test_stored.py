@@ -69,47 +69,6 @@ def test_an_imported_run_is_shown_listed_and_asked(home: Path):
     assert asked.stdout == "imported,heap_mb,restart,seed\nrally,,,\n"
 
 
-def test_show_latest_says_which_newer_runs_it_is_not(home: Path):
-    """Right after a run that failed, its reader learns by which id to see it."""
-    stored(home / "runs", "20260101-000000-c-0000")
-    failed = make_record("20260102-000000-c-0001", plan=make_plan(), status="failed")
-    stored(home / "runs", failed.id, failed)
-    shown = call("show", "latest")
-    assert shown.stderr == (
-        "note: latest is 20260101-000000-c-0000, the newest finished run; "
-        "newer: 20260102-000000-c-0001 (failed)\n"
-    )
-    assert "More:  benchctl show 20260101-000000-c-0000 -v" in shown.stdout
-    assert call("show", "0001").exit_code == 0
-
-
-def test_parts_of_a_run_are_shown_alone(home: Path):
-    stored(home / "runs", "20260101-000000-c-0000")
-    screen, notes, precision, host, whole = (
-        call("show", "latest", *options).stdout
-        for options in ((), ("--notes",), ("--precision",), ("--host",), ("-v",))
-    )
-    assert screen.startswith("c: ")
-    assert whole.startswith("c: ")
-    assert "all: one index build per engine" in notes
-    assert "VERDICT" not in notes + precision + host
-    assert "Host\n" in host
-    assert host in whole
-    refused = call("show", "latest", "--notes", "--format", "json")
-    assert isinstance(refused.exception, UsageError)
-    assert "--notes" in refused.exception.message
-
-
-def test_races_of_one_tool_are_compared(home: Path):
-    call("import", *races_of_es(home), "--variant", "es")
-    slower = [write(home / f"new-{n}.json", race(n + 3, task_of("range", 20 + n / 10))) for n in range(1, 4)]
-    call("import", *slower, "--variant", "new=es")
-    done = call("compare", "es", "new", "-v")
-    assert done.exit_code == 0, done.output
-    assert "new slower" in done.stdout
-    assert "nothing says that they were measured on the same host" in " ".join(done.stdout.split())
-
-
 def imported(home: Path, name: str, *tasks: dict[str, Any]) -> None:
     paths = [write(home / f"{name}-{number}.json", race(number, *tasks)) for number in range(1, 4)]
     assert call("import", *paths, "--variant", f"{name}=es", "--tag", name).exit_code == 0
@@ -220,19 +179,6 @@ def test_races_of_two_tools_need_force(home: Path):
     )
 
 
-def test_a_race_stands_beside_a_run_of_ours_by_force(home: Path):
-    stored(home / "runs", "20260101-000000-c-0000")
-    files = [
-        write(home / f"{n}.json", race(n, task_of("range", 3 + n / 10), challenge="c")) for n in (1, 2, 3)
-    ]
-    call("import", *files, "--variant", "foreign=os")
-    refused = call("compare", "es", "foreign")
-    assert "host, heap and documents of Rally 2.9.1 are unknown" in str(refused.exception)
-    forced = call("compare", "es", "foreign", "--force", "-v")
-    assert forced.exit_code == 0, forced.output
-    assert "foreign by Rally 2.9.1" in " ".join(forced.stdout.split())
-
-
 def test_a_throttled_race_gets_a_verdict_on_latency_only(home: Path):
     for name, ms in (("es", 14), ("new", 28)):
         latency = times(p50=ms, p90=ms * 1.2, p99=ms * 1.5, top=ms * 2)
@@ -275,21 +221,6 @@ def test_a_version_may_be_told_where_no_file_does(home: Path):
     call("import", silent, "--variant", "es")
     versions = [record.plan.variants[0].version for _, record in readable(home)]
     assert sorted(versions) == ["8.1.0", "unknown"]
-
-
-def test_nothing_is_stored_when_a_file_is_bad(home: Path):
-    refused = call("import", *races_of_es(home), home / "none.json", "--variant", "es")
-    assert isinstance(refused.exception, UsageError)
-    assert not (home / "runs").exists() or list((home / "runs").iterdir()) == []
-
-
-@pytest.mark.parametrize("words", [("list", "runs"), ("sql", "select run from runs")])
-def test_runs_that_cannot_be_read_are_named_where_they_are_left_out(home: Path, words: tuple[str, ...]):
-    stored(home / "runs", "r1")
-    write(home / "runs" / "r2" / "run.json", [])
-    done = call(*words)
-    assert "r1" in done.stdout
-    assert f"note: {home / 'runs' / 'r2' / 'run.json'} is damaged" in done.stderr
 
 
 def test_sql_sees_all_runs_or_those_named(home: Path):
@@ -336,10 +267,6 @@ def test_samples_that_retention_removed_are_not_missed(home: Path):
         assert call(*words).exit_code == 0
 
 
-def test_sql_needs_a_query():
-    assert isinstance(call("sql").exception, UsageError)
-
-
 def test_sql_describes_its_views():
     text = call("sql", "--views").stdout
     rows = list(csv.DictReader(io.StringIO(call("sql", "--views", "--format", "csv").stdout)))
@@ -357,11 +284,6 @@ def test_export_says_what_it_wrote(home: Path):
     done = call("export", "r1", "--parquet", home / "out")
     assert done.exit_code == 0, done.output
     assert f"{home}/out/samples.parquet: {4 * ROWS} rows" in done.stdout
-
-
-@pytest.mark.parametrize(("name", "root_type"), [("analysis", "Document"), ("run", "RunRecord")])
-def test_schemas_are_printed(name: str, root_type: str):
-    assert json.loads(call("schema", name).stdout)["$ref"] == f"#/$defs/{root_type}"
 
 
 @pytest.mark.parametrize("what", ["runs", "challenges", "tracks", "operations", "variants"])
@@ -399,12 +321,6 @@ def test_a_run_with_a_bad_date_hides_no_other(home: Path):
     assert f"note: {home}/runs/r1/run.json: 'some day" in done.stderr
     assert "is not a time, and is left out" in done.stderr
     assert "\x1b" not in done.stderr
-
-
-def test_now_is_a_time_like_any_other():
-    done = call("sql", "select now() as now", "--format", "json")
-    assert done.exit_code == 0, done.output
-    assert json.loads(done.stdout)[0]["now"].startswith("20")
 
 
 def kept(home: Path, record: RunRecord) -> str:

@@ -7,7 +7,7 @@ from click.testing import CliRunner, Result
 
 from benchctl.cli.track import track_group
 from benchctl.errors import UsageError
-from foreign_tracks import BOOKS, SHOP, write_files
+from foreign_tracks import BOOKS, write_files
 
 
 def call(*arguments: str | Path) -> Result:
@@ -66,16 +66,6 @@ def test_show_is_the_expanded_schedule(books: Path):
     ]
 
 
-def test_show_names_a_challenge(books: Path):
-    output = call("show", books, "--challenge", "authors", "--param", "iterations=3").output
-    assert "by by-the-clock" in output
-    assert "scheduler 'by-the-clock'" in output
-    assert " 3 x " in output
-    with pytest.raises(UsageError, match="no challenge 'author'") as caught:
-        call("show", books, "--challenge", "author")
-    assert "did you mean 'authors'" in caught.value.hint
-
-
 def test_show_says_what_ends_a_step_and_whose_iterations_are_meant(tmp_path: Path):
     def step(completed_by: str) -> str:
         main = '{"name": "main", "operation": "refresh", "iterations": 30}'
@@ -99,23 +89,6 @@ def test_show_has_what_the_loader_remarks(tmp_path: Path):
         assert ["'tags' is given twice" in notes[0], "the time period counts" in notes[1]] == [True, True]
 
 
-def test_show_takes_rallys_filters(books: Path):
-    output = call("show", books, "--include-tasks", "type:search", "--exclude-tasks", "old").output
-    assert "all-beside" in output
-    assert "index-append" not in output
-    assert " old " not in output
-
-
-def test_show_without_a_default_asks_for_a_name(tmp_path: Path):
-    text = '{"name": "%s", "schedule": [{"operation": "refresh"}]}'
-    folder = write_files(tmp_path, {"track.json": f'{{"challenges": [{text % "a"}, {text % "b"}]}}'})
-    with pytest.raises(UsageError, match="no default challenge"):
-        call("show", folder)
-    write_files(tmp_path, {"track.json": "{}"})
-    with pytest.raises(UsageError, match="no challenges"):
-        call("show", folder)
-
-
 def test_texts_of_a_track_cannot_command_a_terminal(tmp_path: Path):
     task = '{"name": "ta\\u009b2Jsk", "operation": "refresh"}'
     challenge = f'{{"name": "ch\\u009b2J", "schedule": [{task}]}}'
@@ -128,21 +101,6 @@ def test_texts_of_a_track_cannot_command_a_terminal(tmp_path: Path):
         output = call(command, folder).output
         assert all(name in output for name in names)
         assert not {"\x1b", "\x07", "\x9b"} & set(output)
-
-
-def test_validate_names_what_no_node_can_be_asked(tmp_path: Path):
-    task = '{"operation": {"operation-type": "proto-bulk", "bulk-size": 5}}'
-    folder = write_files(tmp_path, {"workload.json": f'{{"schedule": [{task}]}}'})
-    output = call("validate", folder, "--param", "clients=3").output
-    assert "unsupported: task 'proto-bulk' of default: proto-bulk speaks gRPC: benchctl speaks HTTP" in output
-    assert "default (default)" in output
-
-
-def test_a_workload_is_validated_from_its_main_file(tmp_path: Path):
-    path = write_files(tmp_path, SHOP) / "shop" / "workload.json"
-    output = call("validate", path).output
-    assert "corpus shop: 1 file, 1,000 documents" in output
-    assert "buy (default)" in output
 
 
 def test_validate_lists_every_fault_and_what_can_be_run(tmp_path: Path):

@@ -79,37 +79,11 @@ def test_consent_is_remembered_until_the_plug_in_changes(books: Path):
     assert not executed(books)
 
 
-def test_consent_can_be_taken_back(books: Path):
-    call(track_group, "trust", books)
-    assert call(track_group, "untrust", books).output.startswith("no longer trusted: ")
-    assert call(track_group, "untrust", books).output.startswith("was not trusted: ")
-    with pytest.raises(UsageError, match="needs a Python plug-in"):
-        plan(books)
-    assert not executed(books)
-
-
 @pytest.mark.parametrize("command", ["validate", "show"])
 def test_a_track_can_be_validated_with_its_plug_in(books: Path, command: str):
     output = call(track_group, command, books, "--trust").output
     assert "it was executed, and registers all that is needed" in output
     assert executed(books)
-
-
-def test_a_plug_in_that_lacks_something_is_refused(books: Path):
-    (books / "track.py").write_text(
-        "def register(registry):\n    registry.register_scheduler('lazily', print)\n", encoding="utf-8"
-    )
-    with pytest.raises(UsageError) as caught:
-        call(track_group, "validate", books, "--trust")
-    assert "does not register: param source 'author-source' (it registers none)" in caught.value.message
-    assert "operation type 'count-books' (it registers none)" in caught.value.message
-
-
-def test_a_plug_in_that_fails_is_one_line_and_a_users_mistake(books: Path):
-    (books / "track.py").write_text("\n1 / 0\n", encoding="utf-8")
-    with pytest.raises(UsageError) as caught:
-        call(track_group, "validate", books, "--trust")
-    assert "track.py:2: loading track.py failed: ZeroDivisionError" in caught.value.message
 
 
 @pytest.mark.parametrize("command", ["trust", "untrust"])

@@ -4,8 +4,6 @@ import io
 
 import msgspec
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from rich.console import Console
 from rich.progress import Progress
 
@@ -37,11 +35,6 @@ FORK = make_fork(
 )
 def test_durations_are_for_people(seconds: float, text: str):
     assert duration(seconds) == text
-
-
-@given(st.floats(0, 200_000))
-def test_a_duration_never_has_sixty_of_anything(seconds: float):
-    assert "60" not in duration(seconds).split()
 
 
 def test_a_step_says_how_far_how_fast_and_how_long():
@@ -102,25 +95,6 @@ def test_plain_output_is_one_line_a_fork_on_standard_error(capsys: pytest.Captur
     ]
 
 
-def test_a_run_that_goes_on_says_how_much_is_left(capsys: pytest.CaptureFixture[str]):
-    observer = PlainObserver()
-    observer.fork_started("es", 9, 10, None)
-    assert "measuring 2 forks\n" in capsys.readouterr().err
-    observer.fork_done(FORK)
-    observer.stage("a stage behind it is said")
-    observer.fork_started("os", 10, 10, None)
-    assert "measuring" not in capsys.readouterr().err
-
-
-def test_quiet_says_nothing(capsys: pytest.CaptureFixture[str]):
-    with watching(quiet=True) as observer:
-        observer.stage("preparing")
-        observer.note("a note")
-        observer.fork_done(FORK)
-    shown = capsys.readouterr()
-    assert shown.out + shown.err == ""
-
-
 def test_only_a_long_fork_says_how_far_it_is(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ):
@@ -156,17 +130,6 @@ def test_the_live_line_is_all_forks_with_the_time_that_is_left():
         assert _Left().render(task).plain == ""
 
 
-def test_a_fork_that_failed_stays_above_the_live_line(capsys: pytest.CaptureFixture[str]):
-    with _live() as progress:
-        observer = RichObserver(progress)
-        observer.fork_started("es", 1, 2, None)
-        observer.fork_done(FORK)
-        assert "p90" not in capsys.readouterr().err
-        observer.fork_started("es", 2, 2, None)
-        observer.fork_done(msgspec.structs.replace(FORK, status="failed", reason="the node died"))
-    assert "fork 2/2, es: FAILED: the node died" in capsys.readouterr().err
-
-
 def test_names_and_reasons_cannot_command_a_terminal(capsys: pytest.CaptureFixture[str]):
     PlainObserver().note("range\x1b[2J is slow")
     with _live() as progress:
@@ -176,8 +139,3 @@ def test_names_and_reasons_cannot_command_a_terminal(capsys: pytest.CaptureFixtu
     assert "range\N{REPLACEMENT CHARACTER}[2J is slow" in said
     assert "terms\N{REPLACEMENT CHARACTER}[2J is slow" in said
     assert "\x1b[2J" not in said
-
-
-def test_more_requests_than_operations_are_no_share_of_these():
-    assert step_progress("requests", 4453, 260, 0, 0.0) == "4,453 requests"
-    assert step_progress("requests", 130, 260, 0, 0.0) == "130 requests, 50 %"

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchctl.corpus.bulk import ConflictingIds, ConflictPlan, batches, frame, frame_bodies, frame_with_ids
+from benchctl.corpus.bulk import ConflictingIds, ConflictPlan, frame_bodies, frame_with_ids
 
 LINES = st.lists(st.binary(max_size=12).map(lambda line: line.replace(b"\n", b"x")), max_size=40)
 
@@ -57,21 +57,9 @@ def test_a_body_is_given_out_as_soon_as_it_is_full():
     assert next(frame_bodies(blocks(), 2))[0] == 2
 
 
-@pytest.mark.parametrize("blocks", [[], [b""], [b"", b""]])
-def test_nothing_gives_no_body(blocks: list[bytes]):
-    assert list(frame_bodies(blocks, 3)) == []
-
-
 def test_a_body_needs_a_document():
     with pytest.raises(ValueError, match="at least one"):
         list(frame_bodies([b"a\n"], 0))
-
-
-@given(lines=LINES, per_body=st.integers(1, 12))
-def test_batches_are_the_documents_of_bodies(lines: list[bytes], per_body: int):
-    stream = [line + b"\n" for line in lines]
-    framed = [(len(documents), frame(documents)) for documents in batches(stream, per_body)]
-    assert framed == list(frame_bodies(stream, per_body))
 
 
 def test_documents_bring_their_ids():
@@ -89,11 +77,6 @@ def test_documents_bring_their_ids():
         b'{"update":{"_id":"0000000042"}}',
         b'{"doc":{"a":2}}',
     ]
-
-
-def test_every_document_needs_an_id():
-    with pytest.raises(ValueError, match="zip"):
-        frame_with_ids([b"{}"], [], [], "index")
 
 
 PLANS = st.builds(

@@ -7,7 +7,6 @@ from collections import Counter
 from pathlib import Path
 
 import msgspec
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -20,7 +19,7 @@ from benchctl.corpus.cluster_metrics import (
     generate,
     spans,
 )
-from benchctl.corpus.generated import ensure_corpus, list_corpora, open_documents
+from benchctl.corpus.generated import ensure_corpus
 from benchctl.home import Home
 from benchctl.track.load import load_track
 from benchctl.track.operations.search import Search
@@ -76,21 +75,6 @@ def test_part_files_cover_everything_within_epochs(documents: int):
     for part in parts:
         number = int(part.name.removeprefix("epoch-")[0])
         assert {1 + at * EPOCHS // documents for at in (part.start, part.stop - 1)} == {number}
-
-
-@pytest.mark.parametrize(("start", "stop"), [(-1, 3), (4, 3), (0, 11)])
-def test_slices_outside_of_the_corpus_are_refused(start: int, stop: int):
-    with pytest.raises(ValueError, match="not a slice"):
-        list(generate(1, 10, start, stop))
-
-
-def test_it_is_kept_listed_and_read_beside_the_other(tmp_path: Path):
-    home = Home(tmp_path)
-    made = ensure_corpus(home, 3000, generator="cluster-metrics", seed=2)
-    other = ensure_corpus(home, 100)
-    assert b"".join(open_documents(made)) == _whole(2, 3000)
-    assert [one.generator for one in list_corpora(home)] == ["big5", "cluster-metrics"]
-    assert other.digest != made.digest
 
 
 def test_the_estimate_of_its_files_is_somewhat_above_them(tmp_path: Path):

@@ -18,7 +18,6 @@ from benchctl.corpus.generated import ensure_corpus, open_documents
 from benchctl.corpus.indexed import index_file
 from benchctl.corpus.source import (
     BLOCKS,
-    Stretch,
     corpus_digest,
     find_documents,
     local_file,
@@ -72,16 +71,6 @@ def test_stretches_are_apart_and_not_empty(share: tuple[int, int]):
     found = list(stretches(*share))
     assert all(one.start < one.stop for one in found)
     assert all(one.stop < other.start for one, other in pairwise(found))
-
-
-def test_all_documents_are_one_stretch():
-    assert list(stretches(5, 5)) == [Stretch(0, 5)]
-    assert list(stretches(5, 5, 2, 4)) == [Stretch(2, 4)]
-    assert list(stretches(0, 5)) == []
-
-
-def test_few_documents_lie_in_the_middle_of_their_parts():
-    assert list(stretches(2, 100)) == [Stretch(24, 25), Stretch(74, 75)]
 
 
 @pytest.mark.parametrize("wrong", [(6, 5), (3, 5, 0, 4), (3, 5, 2, 1), (3, 5, -1, 2)])
@@ -295,21 +284,6 @@ def test_a_damaged_index_is_made_anew(tmp_path: Path):
     for kept in (home.corpora / ".files").glob("*.json"):
         kept.write_bytes(kept.read_bytes()[:50])
     assert local_file(path, index="logs", home=home) == first
-
-
-def test_a_file_that_was_touched_is_still_the_same_and_a_changed_one_is_not(tmp_path: Path):
-    path = tmp_path / "documents.json"
-    path.write_bytes(b'{"a":1}\n' * 10)
-    home = Home(tmp_path / "home")
-    file = local_file(path, index="logs", home=home)
-    os.utime(path, ns=(0, 0))
-    assert read(file, home=home) == b'{"a":1}\n' * 10
-    path.write_bytes(b'{"a":2}\n' * 10)
-    with pytest.raises(BenchctlError, match=r"documents\.json was changed since the run was planned"):
-        read(file, home=home)
-    path.unlink()
-    with pytest.raises(BenchctlError, match=r"documents\.json: No such file"):
-        read(file, home=home)
 
 
 def test_action_lines_stay_with_their_documents(tmp_path: Path):

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from benchctl.results.model import RunRecord
-from benchctl.results.parquet import read_parquet
 from benchctl.results.samples import Outcome
 from benchctl.results.store import RunFolder, RunStore
 from integration.calls import Benchctl
+from stored import read_parquet
 
 pytestmark = pytest.mark.timeout(600)
 

@@ -11,11 +11,12 @@ import pytest
 
 from benchctl.home import Home
 from benchctl.results.figures import FILES
-from benchctl.results.parquet import gc_events, read_parquet, read_telemetry
+from benchctl.results.parquet import gc_events, read_telemetry
 from benchctl.results.plan import PinSpec
 from benchctl.results.samples import Columns
 from benchctl.results.store import RunFolder, RunStore
 from integration.calls import Benchctl
+from stored import read_parquet
 
 NODE, DRIVER = (*sorted(os.sched_getaffinity(0)), 0, 0)[:2]
 

@@ -18,11 +18,11 @@ import pytest
 
 from benchctl.home import Home
 from benchctl.results.model import RunRecord
-from benchctl.results.parquet import read_parquet
 from benchctl.results.samples import Outcome
 from benchctl.results.store import RunFolder, RunStore
 from benchctl.track.library import shipped
 from integration.calls import Benchctl
+from stored import read_parquet
 
 pytestmark = pytest.mark.timeout(600)
 

@@ -52,7 +52,7 @@ def test_a_path_comes_first_wherever_it_is(shelf: Shelf, tmp_path: Path, monkeyp
     assert shelf.find(str(elsewhere)) == shelf.find("2027") == elsewhere
 
 
-@pytest.mark.parametrize("name", ["", "x", "2028-without", "2026-a-b-c", "-d", "7-d"])
+@pytest.mark.parametrize("name", ["", "x", "x" * 300, "2028-without", "2026-a-b-c", "-d", "7-d"])
 def test_what_fits_none_is_refused(shelf: Shelf, name: str):
     with pytest.raises(UsageError, match=f"there is no thing '{name}' in") as caught:
         shelf.find(name)

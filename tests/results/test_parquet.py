@@ -15,16 +15,13 @@ from benchctl.results.parquet import (
     DuckDiskError,
     DuckError,
     database,
-    empty_telemetry,
     gc_events,
-    quoted,
-    read_parquet,
     read_telemetry,
     write_parquet,
     write_telemetry,
 )
 from benchctl.results.samples import SAMPLE_DTYPES, Columns, concatenate, empty_columns
-from benchctl.results.store import RunFolder
+from stored import read_parquet
 
 
 def random_columns(rows: int, seed: int) -> Columns:
@@ -62,28 +59,6 @@ def test_a_long_fork_has_row_groups_in_order_and_leaves_no_parts(tmp_path: Path)
     assert groups[0] > 1
     assert np.array_equal(read_parquet(tmp_path / "x.parquet")["start_ns"], np.arange(400_000))
     assert [path.name for path in tmp_path.iterdir()] == ["x.parquet"]
-
-
-@pytest.mark.parametrize("kept", [("end_ns",), ("start_ns", "part"), ("took_ms",)])
-def test_a_file_that_lacks_a_column_is_refused(tmp_path: Path, kept: tuple[str, ...]):
-    path = tmp_path / "x.parquet"
-    with duckdb.connect() as connection:
-        connection.register("samples", {name: np.zeros(2, np.int64) for name in kept})
-        connection.execute(f"COPY samples TO '{path}' (FORMAT parquet)")
-    with pytest.raises(BenchctlError, match="lacks the columns"):
-        read_parquet(path)
-
-
-def test_a_file_that_is_not_there_is_named(tmp_path: Path):
-    with pytest.raises(BenchctlError, match="cannot read the samples in"):
-        read_parquet(tmp_path / "none.parquet")
-
-
-def test_a_path_with_a_quote_is_still_one_path(tmp_path: Path):
-    path = tmp_path / "it's.parquet"
-    with database(threads=1) as connection:
-        connection.execute(f"COPY (SELECT 1 AS one) TO {quoted(path)} (FORMAT parquet)")
-        assert connection.execute("SELECT one FROM read_parquet(?)", [str(path)]).fetchall() == [(1,)]
 
 
 def test_progress_is_never_drawn():
@@ -177,14 +152,6 @@ def test_sql_sees_the_unknown_as_null_and_kinds_apart(tmp_path: Path):
             [str(file)],
         ).fetchall()
     assert found == [("gc", 1, 0, None, "Young '0'"), ("series", 2, 1, 8.0, None)]
-
-
-def test_a_run_keeps_it_beside_its_samples(tmp_path: Path):
-    folder = RunFolder(tmp_path)
-    relative = folder.write_telemetry(series_of([1]), empty_telemetry(GC_DTYPES), "es", 3)
-    assert relative == "telemetry/003-es.parquet"
-    assert read_telemetry(tmp_path / relative)["t_ns"].tolist() == [1]
-    assert [path.name for path in (tmp_path / "telemetry").iterdir()] == ["003-es.parquet"]
 
 
 @pytest.mark.parametrize("read", [read_telemetry, gc_events])

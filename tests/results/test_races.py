@@ -126,11 +126,6 @@ def test_failures_are_the_error_rate_and_a_task_that_cannot_be_done_has_nothing_
     assert not list(make_race(**nothing).results())
 
 
-def test_administrative_tasks_are_left_out_unless_they_failed():
-    assert list(make_race(reported=False).results()) == []
-    assert list(make_race(reported=False, failures={"http_error": 1}).results())
-
-
 def test_a_target_is_a_pipeline_without_nodes():
     race = make_race()
     assert (race.document()["pipeline"], race.document()["meta"]["caveats"]) == (
@@ -169,16 +164,6 @@ def test_streams_only_take_what_is_new_and_want_a_time():
     ((action, record),) = lines_of(bulk_of(race, "races", [(race.id, race.document())]))
     assert action == {"create": {"_index": "rally-races-v1", "_id": race.id}}
     assert record["@timestamp"] == 1_769_903_999_000
-
-
-def test_templates_name_what_records_have():
-    templates = {template: (path, body) for path, template, body in Layout().templates()}
-    assert templates.keys() == {"rally-metrics", "rally-races", "rally-results"}
-    for template, (path, body) in templates.items():
-        assert path == f"/_index_template/{template}"
-        assert body["index_patterns"] == [f"{template}-*"]
-        properties = body["template"]["mappings"]["properties"]
-        assert properties["race-timestamp"]["format"] == "basic_date_time_no_millis"
 
 
 # Samples.

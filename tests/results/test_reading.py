@@ -35,14 +35,6 @@ def test_samples_come_back_in_order_in_the_columns_of_charts_as_often_as_asked(t
         assert chunk["hits"].tolist() == [-1, 0, 1, 2, 3]
 
 
-def test_long_forks_come_in_chunks_that_hold_every_row_once(tmp_path: Path):
-    write_parquet([numbered(100_000, start) for start in range(0, 400_000, 100_000)], tmp_path / "x.parquet")
-    chunks = list(SampleFile(tmp_path / "x.parquet"))
-    assert len(chunks) > 1
-    assert max(chunk["start_ns"].size for chunk in chunks) <= CHUNK_ROWS
-    assert np.array_equal(np.concatenate([chunk["start_ns"] for chunk in chunks]), np.arange(400_000))
-
-
 def test_row_groups_of_other_writers_are_cut(tmp_path: Path):
     path = tmp_path / "x.parquet"
     with duckdb.connect() as connection:
@@ -51,11 +43,6 @@ def test_row_groups_of_other_writers_are_cut(tmp_path: Path):
     chunks = list(SampleFile(path))
     assert max(chunk["start_ns"].size for chunk in chunks) <= CHUNK_ROWS
     assert np.array_equal(np.concatenate([chunk["start_ns"] for chunk in chunks]), np.arange(300_000))
-
-
-def test_a_fork_without_a_request_has_no_rows(tmp_path: Path):
-    write_parquet([], tmp_path / "x.parquet")
-    assert sum(chunk["start_ns"].size for chunk in SampleFile(tmp_path / "x.parquet")) == 0
 
 
 def test_a_file_that_lacks_a_column_is_refused(tmp_path: Path):
@@ -98,11 +85,6 @@ def test_finished_forks_come_in_order_with_what_was_kept_of_them(tmp_path: Path)
 
 def concatenate_starts(chunks: list[Columns]) -> list[int]:
     return [start for chunk in chunks for start in chunk["start_ns"].tolist()]
-
-
-def test_forks_can_have_another_label_than_their_variant(tmp_path: Path):
-    (source,) = fork_sources(RunFolder(tmp_path), [make_fork("es", 0)], label="es of monday")
-    assert source.label == "es of monday"
 
 
 @pytest.mark.parametrize(

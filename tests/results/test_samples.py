@@ -28,7 +28,6 @@ from benchctl.results.samples import (
     concatenate,
     empty_columns,
     gathered,
-    select,
 )
 
 
@@ -36,19 +35,6 @@ def piece(*takes: int) -> Columns:
     made = empty_columns(len(takes))
     made["took_ms"][:] = takes
     return made
-
-
-def test_columns_join_and_select():
-    first, second = empty_columns(2), empty_columns(1)
-    second["task"][:] = 4
-    both = concatenate([first, second])
-    assert both["task"].tolist() == [0, 0, 4]
-    assert select(both, both["task"] == 4)["task"].tolist() == [4]
-    assert concatenate([])["task"].shape == (0,)
-
-
-def test_a_row_and_its_place_are_all_of_a_sample():
-    assert {*ROW_FIELDS, "schedule", "task", "boot", "client"} == SAMPLE_DTYPES.keys()
 
 
 def test_clocks_count_from_the_origin_and_durations_do_not():
@@ -62,15 +48,6 @@ def test_clocks_count_from_the_origin_and_durations_do_not():
     assert (found["end_ns"] + 999 == 0).all()
     assert (found["processing_ns"] == 1).all()
     assert [found[name][1] for name in ("schedule", "task", "boot", "client")] == [-1, 2, 3, 4]
-
-
-@pytest.mark.parametrize("field", ["client", "end_ns", "took_ms"])
-def test_columns_are_no_view_of_the_rows(field: str):
-    rows = np.zeros(1, ROW_DTYPE)
-    found = columns_of(rows, Place(0, 0, 0, 0, 0))
-    rows["end_ns"], rows["took_ms"] = 9, 9
-    assert found[field].tolist() == [0]
-    assert found[field].flags.c_contiguous
 
 
 @given(sizes=st.lists(st.integers(0, 10)), most=st.integers(10, 30))
@@ -130,16 +107,6 @@ def test_a_fork_is_read_file_after_file_with_the_place_of_each(spool: SampleSpoo
     assert columns["client"].tolist() == [0, 1, 0, 0]
     assert columns["task"].tolist() == [0, 0, 1, 0]
     assert columns["schedule"].tolist() == [0, 0, 0, -1]
-
-
-def test_chunks_are_small_whatever_the_files_are(spool: SampleSpool, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(samples_module, "CHUNK_ROWS", 4)
-    spool.file(place(0)).finish(rows(*range(10)))
-    spool.file(place(1)).finish(rows(10))
-    chunks = list(samples_module.Chunks((*spool.all_chunks().files,)))
-    assert max(piece["took_ms"].size for piece in spool.all_chunks().files[0].pieces()) == 4
-    assert sum(chunk["took_ms"].size for chunk in chunks) == 11
-    assert samples_module.CHUNK_ROWS <= 250_000
 
 
 def test_a_client_without_a_request_leaves_nothing(spool: SampleSpool):

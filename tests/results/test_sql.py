@@ -7,7 +7,6 @@ import pytest
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.nightly.folder import SuiteFolder
 from benchctl.nightly.hooks import nights_view
-from benchctl.results.parquet import quoted
 from benchctl.results.sql import VIEWS, StoredRun, answered, export_parquet, view_columns
 from stored import ROWS, stored
 from three_years import make_store
@@ -141,11 +140,6 @@ def test_times_with_a_zone_are_text_and_need_no_further_package(run: StoredRun):
     assert isinstance(several, str)
 
 
-def test_the_order_of_rows_outlives_times_with_a_zone(run: StoredRun):
-    found = answer("SELECT block, now() FROM samples ORDER BY block DESC", run)
-    assert [block for block, _ in found] == [1] * 2 * ROWS + [0] * 2 * ROWS
-
-
 @pytest.fixture(scope="module")
 def suite(tmp_path_factory: pytest.TempPathFactory) -> SuiteFolder:
     return make_store(tmp_path_factory.mktemp("nightly") / "it's", nights=3, tasks=2, variants=2, forks=2)
@@ -177,20 +171,6 @@ def test_figures_are_opened_for_those_only_who_ask_for_nights(tmp_path: Path):
     damaged = pytest.raises(BenchctlError, match=r"figures\.parquet is damaged: ")
     with damaged, answered("SELECT * FROM nights", [], [nights_view(lambda: [suite])]):
         pass
-
-
-def test_nights_can_be_read_and_nothing_beside_them(suite: SuiteFolder):
-    other = suite.night_path("00001-20240225-0300") / "night.json"
-    with (
-        pytest.raises(UsageError),
-        answered(f"FROM nights, read_text({quoted(other)})", [], [nights_view(lambda: [suite])]),
-    ):
-        pass
-
-
-def test_a_home_without_suites_has_no_nights():
-    with answered("SELECT * FROM nights", [], [nights_view(list)]) as found:
-        assert list(found.rows) == []
 
 
 def test_every_view_becomes_a_file_with_its_columns(tmp_path: Path):

@@ -9,7 +9,7 @@ import pytest
 
 from benchctl.errors import BenchctlError
 from benchctl.evidence.files import JIT_DTYPES, write_evidence
-from benchctl.results.model import RunRecord, StoredFile
+from benchctl.results.model import StoredFile
 from benchctl.results.parquet import GC_DTYPES, SERIES_DTYPES, empty_telemetry
 from benchctl.results.reading import UnknownTimesError, fork_sources, task_windows
 from benchctl.results.sql import StoredRun, answered
@@ -104,26 +104,6 @@ def test_what_is_gone_or_of_another_size_is_told_without_reading(
     harm(run.folder.path / SAMPLES)
     with pytest.raises(BenchctlError, match=f"{SAMPLES} .*{said}"):
         run.folder.require_files(run.record)
-
-
-def test_records_without_digests_are_read_as_before(run: StoredRun):
-    text = run.folder.record_path.read_bytes()
-    document = msgspec.json.decode(text)
-    for fork in document["forks"]:
-        del fork["files"]
-    old = msgspec.convert(document, RunRecord)
-    put_another(run.folder.path / SAMPLES)
-    run.folder.require_files(old)
-    assert samples_of(StoredRun(run.folder, old)) == [(4 * ROWS,)]
-
-
-def test_a_damaged_file_of_an_old_record_is_named(run: StoredRun):
-    forks = tuple(msgspec.structs.replace(fork, files={}) for fork in run.record.forks)
-    old = StoredRun(run.folder, msgspec.structs.replace(run.record, forks=forks))
-    cut_off(run.folder.path / SAMPLES)
-    with pytest.raises(BenchctlError, match=f"{SAMPLES} is damaged: ") as caught:
-        samples_of(old)
-    assert caught.value.exit_code == 1
 
 
 def test_of_many_files_that_are_gone_the_first_are_named(run: StoredRun):

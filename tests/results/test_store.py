@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
-import duckdb
 import msgspec
 import pytest
 from hypothesis import given
@@ -24,10 +23,10 @@ from benchctl.results.model import (
     RunRecord,
     VariantAnswers,
 )
-from benchctl.results.parquet import read_parquet
 from benchctl.results.samples import Columns, empty_columns
 from benchctl.results.store import RunFolder, RunStore, contradiction, new_run_id, reference
 from builders import make_fork, make_plan, make_record, make_summary
+from stored import read_parquet
 
 RecordMaker = Callable[..., RunRecord]
 
@@ -75,13 +74,6 @@ def test_where_no_run_is_finished_the_message_says_what_there_is(store: RunStore
     ) as caught:
         store.find("latest")
     assert caught.value.hint == "name one by its id, such as 2-b"
-
-
-def test_a_damaged_record_is_named(store: RunStore):
-    folder = store.create("x")
-    folder.record_path.write_text("{", encoding="utf-8")
-    with pytest.raises(BenchctlError, match="damaged"):
-        folder.load()
 
 
 @pytest.mark.parametrize("version", [RECORD_VERSION - 1, RECORD_VERSION + 1])
@@ -183,17 +175,6 @@ def test_samples_that_cannot_be_written_leave_no_rubbish(store: RunStore):
     assert list((folder.path / "forks").iterdir()) == []
 
 
-def test_anybody_with_duckdb_sees_the_samples(store: RunStore):
-    folder = store.create("x")
-    columns = empty_columns(3)
-    columns["end_ns"][:] = [5, 6, 7]
-    folder.write_samples([columns], "es", 0)
-    with duckdb.connect() as connection:
-        query = "SELECT sum(end_ns) FROM read_parquet(?)"
-        found = connection.execute(query, [f"{store.root}/*/forks/*.parquet"]).fetchall()
-    assert found == [(18,)]
-
-
 @pytest.mark.parametrize(
     ("newest", "time"),
     [
@@ -245,23 +226,6 @@ def test_a_folder_that_cannot_keep_runs_is_refused_at_once(tmp_path: Path):
     assert "--runs" in caught.value.hint
 
 
-def test_a_name_that_no_file_can_have_is_no_run(store: RunStore):
-    for name in ("", "x" * 300):
-        with pytest.raises(UsageError, match="no run"):
-            store.find(name)
-
-
-def test_the_newest_records_come_first_and_none_is_read_before_it_is_asked_for(
-    store: RunStore, record: RecordMaker
-):
-    for name in ("20260101-000000-a-0001", "20260103-000000-a-0003", "20260102-000000-a-0002"):
-        store.create(name).save(record(name))
-    newest = store.newest()
-    assert next(newest).id == "20260103-000000-a-0003"
-    store.find("20260102").record_path.write_text("{", encoding="utf-8")
-    assert [found.id for found in newest] == ["20260101-000000-a-0001"]
-
-
 def test_a_run_that_ended_early_has_the_forks_of_the_blocks_that_it_began():
     forks = tuple(make_fork(name, block) for block in range(3) for name in ("es", "os"))
     running = make_record(plan=make_plan(forks=50), forks=forks[:-1])
@@ -277,10 +241,6 @@ COURSE = Course("warm-up", 40, 200, (0, 40), (8e6, 4e6))
 def record(**course: object) -> RunRecord:
     summary = make_summary("range", 3.0, course=msgspec.structs.replace(COURSE, **course))
     return make_record(forks=(make_fork("es", 0, summary), make_fork("os", 0, make_summary("range", 3.0))))
-
-
-def test_nothing_is_wrong_with_a_record_that_fits():
-    assert contradiction(record()) == ""
 
 
 @pytest.mark.parametrize(

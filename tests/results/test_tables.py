@@ -5,7 +5,6 @@ import duckdb
 import msgspec
 import pytest
 
-from benchctl.errors import BenchctlError
 from benchctl.nightly.folder import SuiteFolder
 from benchctl.nightly.hooks import nights_view
 from benchctl.results.figures import CurvePoint
@@ -74,23 +73,6 @@ def test_samples_know_whose_they_are(tmp_path: Path):
     assert [(run, variant, block) for run, variant, block, *_ in found] == [
         (run, variant, block) for run in ("r1", "r2") for variant in ("es", "os") for block in (0, 1)
     ]
-
-
-def test_samples_that_are_gone_are_named_and_not_left_out(tmp_path: Path):
-    run = stored(tmp_path, "r1")
-    (run.folder.path / "forks" / "001-os.parquet").unlink()
-    with pytest.raises(
-        BenchctlError, match=r"r1 are not as they were written: forks/001-os\.parquet is gone"
-    ):
-        opened(run)
-    forks = tuple(msgspec.structs.replace(fork, samples=None) for fork in run.record.forks)
-    without = StoredRun(run.folder, msgspec.structs.replace(run.record, forks=forks))
-    assert opened(without).execute("SELECT count(*) FROM samples").fetchall() == [(0,)]
-
-
-def test_a_quote_in_a_path_is_a_quote(tmp_path: Path):
-    connection = opened(stored(tmp_path / "it's", "r1"))
-    assert connection.execute("SELECT count(*) FROM samples").fetchall() == [(4 * ROWS,)]
 
 
 def test_steps_of_a_search_have_the_name_of_its_operation(tmp_path: Path):

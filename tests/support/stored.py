@@ -2,11 +2,12 @@
 
 from pathlib import Path
 
+import duckdb
 import msgspec
 import numpy as np
 
 from benchctl.results.model import RunRecord
-from benchctl.results.samples import Columns, empty_columns
+from benchctl.results.samples import SAMPLE_DTYPES, Columns, empty_columns
 from benchctl.results.sql import StoredRun
 from benchctl.results.store import RunFolder
 from builders import make_fork, make_plan, make_record, make_summary
@@ -47,3 +48,10 @@ def described(root: Path, run_id: str) -> StoredRun:
     kept = StoredRun(run.folder, msgspec.structs.replace(run.record, forks=forks))
     run.folder.save(kept.record)
     return kept
+
+
+def read_parquet(path: Path) -> Columns:
+    """All samples of a file."""
+    with duckdb.connect() as connection:
+        found = connection.execute("SELECT * FROM read_parquet(?)", [str(path)]).fetchnumpy()
+    return {name: found[name].astype(dtype) for name, dtype in SAMPLE_DTYPES.items()}

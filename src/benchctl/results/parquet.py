@@ -142,20 +142,6 @@ def write_parquet(chunks: Iterable[Columns], path: Path) -> None:
             _copy(connection, f"read_parquet([{names}])", path)
 
 
-def read_parquet(path: Path) -> Columns:
-    """Read all samples of a file.
-
-    Raises:
-        BenchctlError: If the file is missing or no sample file of this benchctl.
-    """
-    try:
-        with database() as connection:
-            found = connection.execute("SELECT * FROM read_parquet(?)", [str(path)]).fetchnumpy()
-    except DuckError as err:
-        raise BenchctlError(f"cannot read the samples in {path}: {err}") from err
-    return typed(found, SAMPLE_DTYPES, path)
-
-
 def parquet_rows(path: Path) -> int:
     """Return the number of rows of a file, by its metadata.
 

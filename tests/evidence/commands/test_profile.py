@@ -92,15 +92,6 @@ def test_lines_callers_threads_and_a_variant_can_be_asked_for():
     assert r"profile.threads=\[search\]" in done.stdout
 
 
-def test_programs_get_all_of_it():
-    found = json.loads(call("--diff", "es", "os", "--format", "json").stdout)
-    assert [variant["samples"] for variant in found["variants"]] == [4, 2]
-    assert found["differences"][0]["stack"] == ["io.netty.B.read"]
-    assert found["differences"][0]["difference"] == 0.25
-    (variant,) = json.loads(call("--variant", "os", "--format", "json").stdout)["variants"]
-    assert {share["share"] for share in variant["shares"]} == {0.5}
-
-
 def sampled_anew(run: RunFolder, variant: str, count: int) -> None:
     sampled = [Sample(S + at, f"x{SEARCH}", ("org.apache.lucene.A.score:9",)) for at in range(count)]
     target = run.evidence_folder(variant, 2, 0) / PROFILE_NAME
@@ -147,15 +138,6 @@ def test_flame_graphs_are_of_one_variant_or_of_two(tmp_path: Path):
     assert '"names":["es","os"]' in two.read_text()
 
 
-def test_what_is_no_plain_file_is_written_to_and_not_replaced(tmp_path: Path):
-    target, link = tmp_path / "target", tmp_path / "link"
-    link.symlink_to(target)
-    assert call("--variant", "es", "--collapsed", link).exit_code == 0
-    assert link.is_symlink()
-    assert target.read_text().endswith("\n")
-    assert "[search]" in target.read_text()
-
-
 def test_files_of_others_are_not_overwritten_and_own_ones_are(tmp_path: Path):
     for option in ("--flame", "--collapsed"):
         target = tmp_path / option
@@ -165,11 +147,6 @@ def test_files_of_others_are_not_overwritten_and_own_ones_are(tmp_path: Path):
         target.write_text("")
         assert call("--variant", "es", option, target).exit_code == 0
         assert call("--variant", "os", option, target).exit_code == 0
-
-
-def test_a_file_for_one_variant_needs_its_name(tmp_path: Path):
-    assert "--variant" in refused("--flame", tmp_path / "one.html")
-    assert not (tmp_path / "one.html").exists()
 
 
 def test_what_makes_no_sense_is_refused(run: RunFolder):
@@ -186,19 +163,6 @@ def test_what_makes_no_sense_is_refused(run: RunFolder):
     assert "no profile of os" in refused("--diff", "es", "os")
     (run.evidence_folder("es", 2, 0) / PROFILE_NAME).unlink()
     assert "--evidence profile" in refused()
-
-
-def test_pages_get_a_short_table_a_variant_and_none_without_profiles(run: RunFolder):
-    first, second = profile_grids(run, run.load())
-    assert first.title == (
-        "Profile of es: 4 samples of threads that ran Java, 1 fork, while tasks were measured. Too few "
-        "samples of es to rank methods: 4, and it takes 100. Measure for longer, or more forks."
-    )
-    assert first.texts[0] == ("org.apache.lucene.A#score()", "75.00", "3")
-    assert second.title.startswith("Profile of os: 2 samples")
-    for name in ("es", "os"):
-        (run.evidence_folder(name, 2, 0) / PROFILE_NAME).unlink()
-    assert profile_grids(run, run.load()) == []
 
 
 def test_a_page_has_the_tables_and_stands_a_damaged_profile(run: RunFolder):
