@@ -5,14 +5,15 @@ from typing import Any, Literal
 
 SLICES = ("experiment", "nightly", "search")
 
-Hook = Literal["continuation", "listing", "references", "schemas", "sql_view"]
+Hook = Literal["whole", "listing", "references", "schemas", "sql_view"]
 """What a slice may give in its `hooks.py`:
 
-- continuation(home, tags of a run) -> None, or (what it is part of, a command with `{option}` to go on)
 - listing: a command of `benchctl list`
 - references(home, unread) -> (id of a run or its resolved path, who refers to it); `unread` is told what
   cannot be read
 - schemas: name -> (type, key of its version, version), for `benchctl schema`
+- whole(home, id, tags of the run of that id) -> None, or a `cli.resume.Whole` to go on with: that of this id,
+  or that the run is part of
 - sql_view(home) -> a `results.sql.FileView`
 """
 

@@ -147,34 +147,17 @@ def test_nohup_is_respected():
     assert callable(signal.getsignal(signal.SIGHUP))
 
 
-@pytest.mark.parametrize("going", ["--resume", "--more"])
-@pytest.mark.parametrize(
-    "option", [["--precision", "5%"], ["--docs", "1m"], ["--heap", "1g"], ["--paired"], ["--variant", "es"]]
-)
-def test_who_goes_on_cannot_change_what_is_measured(
-    going: str, option: list[str], capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("command", ["resume", "extend"])
+def test_who_goes_on_can_say_how_and_not_what(
+    command: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ):
-    assert guarded(root, ["run", going, "nothing", *option]) == 2
-    assert f"{going} goes on with a run as it was begun: {option[0]} cannot" in capsys.readouterr().err
-
-
-def test_how_much_can_be_said_of_more_and_of_no_rest(capsys: pytest.CaptureFixture[str]):
-    words = ["--forks", "5", "--budget", "1h"]
-    assert guarded(root, ["run", "--resume", "nothing", *words]) == 2
-    assert "--forks, --budget cannot change it" in capsys.readouterr().err
-    assert guarded(root, ["run", "--more", "nothing", *words]) == 2
+    how = ["--quiet", "--wait", "--format", "json", "--budget", "1h"]
+    assert guarded(root, [command, "nothing", "--runs", str(tmp_path), *how]) == 2
     assert "there is no run 'nothing'" in capsys.readouterr().err
-    assert guarded(root, ["run", "--more", "nothing", "--resume", "nothing"]) == 2
-    assert "--resume cannot change it" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("going", ["--resume", "--more"])
-@pytest.mark.parametrize("option", [["--quiet"], ["--wait"], ["--format", "json"]])
-def test_who_goes_on_can_say_what_changes_no_figure(
-    going: str, option: list[str], capsys: pytest.CaptureFixture[str], tmp_path: Path
-):
-    assert guarded(root, ["run", going, "nothing", "--runs", str(tmp_path), *option]) == 2
-    assert "there is no run 'nothing'" in capsys.readouterr().err
+    assert guarded(root, [command, "nothing", "--budget", "0s"]) == 2
+    assert "--budget must be more" in capsys.readouterr().err
+    assert guarded(root, [command, "nothing", "--docs", "1m"]) == 2
+    assert "--docs" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -278,19 +261,16 @@ def test_a_file_of_others_is_not_blamed_on_the_home(capsys: pytest.CaptureFixtur
     assert "BENCHCTL_HOME" not in said
 
 
-@pytest.mark.parametrize("going", ["--resume", "--more"])
-def test_a_run_of_an_experiment_is_not_gone_on_with_alone(
-    going: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
-):
+def test_a_run_of_an_experiment_goes_on_with_all_of_it(capsys: pytest.CaptureFixture[str], tmp_path: Path):
     home, runs = Home(tmp_path / "home"), tmp_path / "runs"
     folder = RunStore(runs).create("one")
     record = make_record("one", tags=tags_of("20261121-used", "fresh"), status="complete")
     folder.save(record)
     (home.experiments / "20261121-used").mkdir(parents=True)
-    assert guarded(root, ["run", going, "one", "--runs", str(runs)]) == 2
+    assert guarded(root, ["resume", "one", "--runs", str(runs)]) == 1
     said = capsys.readouterr().err
-    assert "run one is a measurement of experiment 20261121-used" in said
-    assert f"benchctl experiment run {going} 20261121-used" in said
+    assert "run one is a part of experiment 20261121-used: all of it goes on" in said
+    assert str(home.experiments / "20261121-used") in said
 
 
 HUGE = "90000g"
@@ -331,7 +311,7 @@ MEASURED = ["--challenge", "range-only"]
         (["import", "{folder}/timed.json", "--variant", "es"], "neither Rally's nor OpenSearch Benchmark's"),
         (["sql", "select"], "DuckDB"),
         (["export", "latest", "--parquet", "x", "--samples"], "--samples requires --to"),
-        (["run", "--more", "x", "--forks", "0", "-n"], "leave out --dry-run, or"),
+        (["extend", "x", "--forks", "0"], "--forks must be at least 1"),
         (["run", "--metric", ""], "--metric is empty"),
         (["run", "--exclude-tasks", ""], "--exclude-tasks is empty"),
         (["compare", "es", "os", "--metric", ""], "--metric is empty"),

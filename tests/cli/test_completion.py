@@ -30,7 +30,7 @@ def offered(*words: str) -> list[str]:
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
-        (("ru",), ["run", "runs"]),
+        (("run",), ["run", "runs"]),
         (("--ver",), ["--version"]),
         (("nightly", "s"), ["status"]),
         (("run", "--until"), ["--until-decided", "--until-steady"]),
@@ -39,8 +39,8 @@ def offered(*words: str) -> list[str]:
         (("run", "--variant", ""), ["es", "os"]),
         (("run", "--track", "b"), ["big5"]),
         (("run", "--restart", "n"), ["never"]),
-        (("run", "--resume", "2026"), [RUN]),
-        (("run", "--more", "2026"), [RUN]),
+        (("resume", "2026"), [RUN]),
+        (("extend", "2026"), [RUN]),
         (("show", ""), ["latest", RUN]),
         (("report", "latest", "2"), [RUN]),
         (("inlining", "2"), [RUN]),

@@ -188,9 +188,9 @@ def test_ctrl_c_ends_in_order_and_tells_the_next_step(
     assert "interrupted; 1 of 2 forks are kept in" in said
     assert "Traceback" not in said
     held.released.set()
-    done = call(("run", "--resume", record.id), environ)
+    done = call(("resume", record.id), environ)
     assert done.returncode == 0, done.stderr
-    assert f"benchctl run --resume {record.id}" in said
+    assert f"benchctl resume {record.id}" in said
     assert only_run(home).forks[0] == record.forks[0]
     assert (only_run(home).status, len(only_run(home).forks)) == ("complete", 2)
 
@@ -316,12 +316,12 @@ def test_a_run_that_is_killed_in_any_write_is_readable_and_resumable(
         for folder in (left[1], *left[-3:]):
             before = folder.load()
             assert before.status == "running"
-            assert guarded(root, ["run", "--resume", before.id, "--quiet"]) == 0
+            assert guarded(root, ["resume", before.id, "--quiet"]) == 0
             after = folder.load()
             assert (after.status, len(after.forks)) == ("complete", 1)
             assert before.forks in ((), after.forks)
             assert list(folder.path.rglob("*.partial")) == []
-        assert guarded(root, ["run", "--more", after.id, "--forks", "1", "--quiet"]) == 0
+        assert guarded(root, ["extend", after.id, "--forks", "1", "--quiet"]) == 0
         more = folder.load()
         assert (more.status, more.looks, more.plan.forks) == ("complete", 2, 2)
         assert (more.forks[0], more.total, more.missing()) == (after.forks[0], 2, ())

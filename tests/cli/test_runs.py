@@ -100,10 +100,10 @@ def test_a_run_that_nobody_measures_any_more_was_cut_off(home: Home, request: py
     assert state_of(record) == "cut off"
     run(home, "b")
     listed = CliRunner().invoke(root, ["list", "runs"])
-    assert "benchctl run --resume a" in listed.stderr
+    assert "benchctl resume a" in listed.stderr
     request.getfixturevalue("measuring")
     assert state_of(record) == "running"
-    assert "--resume" not in CliRunner().invoke(root, ["list", "runs"]).stderr
+    assert "benchctl resume" not in CliRunner().invoke(root, ["list", "runs"]).stderr
 
 
 def test_what_experiments_nights_and_searches_refer_to_takes_force(home: Home):

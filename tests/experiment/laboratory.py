@@ -8,7 +8,7 @@ from threading import Event
 from types import SimpleNamespace
 from typing import Any
 
-from benchctl.experiment.conduct import Laboratory, More, conduct, plans_to_open
+from benchctl.experiment.conduct import Laboratory, conduct, plans_to_open
 from benchctl.experiment.execution import adopted, begin
 from benchctl.experiment.plan import Experiment
 from benchctl.experiment.record import ExperimentFolder, ExperimentRecord, ExperimentStore
@@ -19,8 +19,8 @@ from benchctl.results.plan import Plan
 from benchctl.results.store import RunFolder, RunStore
 from benchctl.run.bench import Bench
 from benchctl.run.fork import ForkJob
-from benchctl.run.open_run import OpenRun
-from benchctl.run.orchestrate import Extras, NotResumable
+from benchctl.run.open_run import NotResumable, OpenRun
+from benchctl.run.orchestrate import Extras, More
 from builders import make_environment, make_fork, make_record, make_summary
 from report.test_formats_driver import CALIBRATION
 
@@ -81,7 +81,6 @@ class MadeRun(OpenRun):
         ]
         changes = {"status": "failed", "reason": "no node"} if self._world.fails(one) else {}
         fork = make_fork(variant, job.block, *summaries, wall_s=2.0, **changes)
-        self._seconds.append(fork.wall_s)
         others = [old for old in self.record.forks if (old.block, old.variant) != (fork.block, variant)]
         self._update(forks=(*others, fork), caveats=self._caveats_after(fork))
         self._bench.observer.fork_done(fork)

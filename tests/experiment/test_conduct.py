@@ -12,13 +12,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from benchctl.errors import BenchctlError, ExitCode, UsageError
-from benchctl.experiment.conduct import More
 from benchctl.experiment.execution import experiment_of, forks_missing, runs_of, tags_of
 from benchctl.experiment.judge import analyse_experiment
 from benchctl.experiment.plan import Changes, Experiment
 from benchctl.results.model import MOST_FORKS, RunRecord
 from benchctl.results.plan import Plan
-from benchctl.run.orchestrate import NotResumable
+from benchctl.run.open_run import NotResumable
+from benchctl.run.orchestrate import More
 from benchctl.stats.anytime import FIRST_LOOK
 from experiment.laboratory import Fork, World, not_resumable
 from experiment_files import EXPERIMENT, load
@@ -90,8 +90,8 @@ def test_an_interruption_at_any_fork_loses_none_and_changes_no_order(
     with pytest.raises(BenchctlError) as caught:
         cut.begin(experiment)
     assert caught.value.exit_code == ExitCode.INTERRUPTED
-    assert caught.value.message == f"the experiment is interrupted; {number} of 12 forks are kept"
-    assert caught.value.hint == f"go on with: benchctl experiment run --resume {cut.record.id}"
+    assert caught.value.message == f"interrupted; {number} of 12 forks are kept"
+    assert caught.value.hint == f"go on with: benchctl resume {cut.record.id}"
     assert cut.record.status == "interrupted"
     assert {cut.run(name).status for name in cut.record.runs} <= {"interrupted", "complete"}
     go_on(cut)
@@ -266,13 +266,13 @@ def test_what_ran_out_of_time_still_has_when_it_cannot_be_gone_on_with(world: Wo
 def test_what_cannot_be_prepared_fails_and_says_how_to_go_on(world: World, experiment: Experiment):
     def before(plan: Plan) -> None:
         if plan.restart == "never":
-            raise BenchctlError("the disk is full", hint="free some space, then: benchctl run --resume run-7")
+            raise BenchctlError("the disk is full", hint="free some space")
 
     world.before_open = before
     with pytest.raises(BenchctlError, match="the disk is full") as caught:
         world.begin(experiment)
-    resume = f"benchctl experiment run --resume {world.record.id}"
-    assert caught.value.hint == f"free some space, then: {resume}"
+    resume = f"benchctl resume {world.record.id}"
+    assert caught.value.hint == f"free some space; then: {resume}"
     assert (world.record.status, world.record.stopped) == ("failed", "the disk is full")
     assert world.run("fresh").status == "failed"
     go_on(world)
@@ -287,7 +287,7 @@ def test_advice_of_others_is_kept(world: World, experiment: Experiment):
     with pytest.raises(BenchctlError) as caught:
         world.begin(experiment)
     assert caught.value.exit_code == ExitCode.USAGE
-    assert caught.value.hint == f"check the path; then: benchctl experiment run --resume {world.record.id}"
+    assert caught.value.hint == f"check the path; then: benchctl resume {world.record.id}"
 
 
 def test_a_bug_leaves_no_experiment_that_seems_to_go_on(world: World, experiment: Experiment):
@@ -320,7 +320,7 @@ def test_an_experiment_without_one_of_its_runs_has_to_be_started_anew(world: Wor
     with pytest.raises(NotResumable, match="the run of measurement 'used' is gone") as caught:
         world.resume()
     assert "start the experiment anew" in caught.value.hint
-    assert "--resume" not in caught.value.hint
+    assert "benchctl resume" not in caught.value.hint
     assert world.record == before
     assert world.run("fresh") == kept
     assert len(world.forks) == 5

@@ -105,7 +105,7 @@ def test_what_is_open_proposes_to_go_on_until_it_is_decided():
     record = made_record([alike], [expect("so it is", "alike", "alike")], measurements=("fresh",))
     runs = made_runs({"fresh": {"es": wide, "os": wide[1:] + wide[:1]}})
     text = " ".join(rendered(record, runs, "text").split())
-    assert f"Next, for what is open: benchctl experiment run --more {record.id} --until-decided" in text
+    assert f"Next, for what is open: benchctl extend {record.id} --until-decided" in text
     (one,) = analyse_experiment(record, runs).expectations
     assert one.further is not None
     assert f"1: inconclusive: {further_text(one.further)} forks per variant." in text
@@ -251,7 +251,7 @@ def test_what_few_forks_decide_is_not_to_be_quoted(forks: int, doubt: str):
     assert f"confirmed{doubt} " in line
     assert f"slower{doubt}" in next(one for one in text.splitlines() if one.startswith("engines"))
     assert ("Provisional, not to be quoted: 1 (fewer than 5 forks" in " ".join(text.split())) is bool(doubt)
-    following = f"Next, with 5 forks it may be quoted: benchctl experiment run --more {record.id} --forks 2"
+    following = f"Next, with 5 forks it may be quoted: benchctl extend {record.id} --forks 2"
     assert (following in " ".join(text.split())) is bool(doubt)
     assert (
         following in " ".join(rendered(record, measured_by(forks, es=4.0, os=6.0), "markdown").split())

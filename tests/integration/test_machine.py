@@ -56,7 +56,7 @@ def pinned_run(
     )
     if "benchctl itself did not run" in done.stderr:
         # Nodes of other tests may have taken the driver's only CPU: such a fork is measured once more.
-        done = benchctl("run", "--resume", "latest", "--wait")
+        done = benchctl("resume", "latest", "--wait")
     assert done.returncode == 0, done.stderr
     return store.find("latest", finished=False), done
 

@@ -80,7 +80,7 @@ def test_two_kinds_of_jvm_are_compared_and_their_inlining_is_kept(
     said = (folder.path / "jmh" / "001-plain-0.txt").read_text()
     assert "Iteration   1" in said
     assert "inline" not in said
-    more = benchctl("run", "--more", record.id, "--forks", "1", "--wait")
+    more = benchctl("extend", record.id, "--forks", "1", "--wait")
     assert more.returncode == 0, more.stderr
     assert len(folder.load().compared("none")) == 4
 

@@ -27,7 +27,7 @@ def test_a_run_ends_in_time_and_plans_the_next(benchctl: Benchctl, store: RunSto
     assert "ends when the next block would take the forks beyond 12 s" in done.stderr
     assert "fewer than 8 forks" in " ".join(benchctl("show", record.id, "--notes").stdout.split())
 
-    again = benchctl("run", "--resume", record.id, "--wait")
+    again = benchctl("resume", record.id, "--wait")
     assert again.returncode == 0, again.stderr
     assert "is complete: it ended after" in again.stderr
     assert store.find(record.id).load() == record

@@ -260,18 +260,18 @@ def test_an_interrupted_run_keeps_its_forks_and_is_resumed(
         run.wait_for("fork 1/2")
         run.process.send_signal(signal.SIGINT)
         assert run.end() == 130, run.lines
-        assert any("--resume" in line for line in run.lines)
+        assert any("benchctl resume" in line for line in run.lines)
     assert java_processes(home) == []
     before = store.find("latest", finished=False).load()
     assert before.status == "interrupted"
     assert len(before.done("os")) == 1
-    resumed = benchctl("run", "--resume", before.id)
+    resumed = benchctl("resume", before.id)
     assert resumed.returncode == 0, resumed.stderr
     after = store.find(before.id).load()
     assert after.status == "complete"
     assert after.done("os")[0] == before.done("os")[0]
     assert len(after.done("os")) == 2
-    added = benchctl("run", "--more", "latest", "--forks", "1", "--quiet")
+    added = benchctl("extend", "latest", "--forks", "1", "--quiet")
     assert added.returncode == 0, added.stderr
     more = store.find(before.id).load()
     assert more.forks[:2] == after.forks

@@ -116,7 +116,7 @@ def test_a_run_on_a_cluster_is_resumed(filled: str, benchctl: Benchctl, store: R
     folder = store.find("latest", finished=False)
     record = folder.load()
     folder.save(msgspec.structs.replace(record, status="interrupted", forks=record.forks[:1]))
-    resumed = benchctl("run", "--wait", "--resume", record.id)
+    resumed = benchctl("resume", "--wait", record.id)
     assert resumed.returncode == 0, resumed.stderr
     after = folder.load()
     assert after.status == "complete"

@@ -106,6 +106,6 @@ def test_a_jar_that_changed_cannot_be_gone_on_with(run: RunFolder, benchctl: Ben
     run.save(msgspec.structs.replace(record, forks=lacking, status="interrupted"))
     with zipfile.ZipFile(file.parent / "mine.jar", "a") as jar:
         jar.writestr("another", "")
-    done = benchctl("run", "--resume", run.path.name)
+    done = benchctl("resume", run.path.name)
     assert done.returncode == ExitCode.FAILED
     assert "lucene-core-9.8.0.jar of es-same was" in done.stderr

@@ -20,7 +20,8 @@ from benchctl.results.plan import Plan, VariantSpec
 from benchctl.results.store import RunFolder, RunStore
 from benchctl.run.bench import Bench
 from benchctl.run.fitness import Snapshot
-from benchctl.run.orchestrate import Extras, NotResumable
+from benchctl.run.open_run import NotResumable
+from benchctl.run.orchestrate import Extras
 from builders import make_environment, make_fork, make_record, make_summary
 
 SLOW_FLAG = "-XX:-Inline"

@@ -81,7 +81,6 @@ def test_an_objective_is_required(capsys: pytest.CaptureFixture[str]):
         ("--budget", "--forks"),
         ("--until-steady", "--warm-up"),
         ("--evidence", "benchctl run"),
-        ("--resume", "benchctl run"),
         ("--max-rte", "did you mean '--max-rate'?"),
         ("--color", "see: benchctl redline --help"),
     ],

@@ -110,7 +110,7 @@ def test_nothing_more_is_to_be_run_once_every_verdict_stands(build: Callable[...
 def test_where_tasks_had_settled_more_blocks_are_what_is_lacking(build: Callable[..., RunRecord]):
     record = build()
     analysis = analyse_run(record)
-    assert "--more" not in following(analysis, record.plan).line
+    assert "extend" not in following(analysis, record.plan).line
     settled = msgspec.structs.replace(record.plan, settled=True)
     rows = tuple(
         msgspec.structs.replace(
@@ -125,7 +125,7 @@ def test_where_tasks_had_settled_more_blocks_are_what_is_lacking(build: Callable
             for forks in (5, 30, None)
         )
         found = following(msgspec.structs.replace(analysis, rows=rows, costs=costs), settled)
-        assert found.line == f"benchctl run --more {record.id} --forks {lacking}"
+        assert found.line == f"benchctl extend {record.id} --forks {lacking}"
         assert found.purpose == ("Next, about 10 min" if lacking == 30 else "Next, about 2 min")
 
 

@@ -19,7 +19,7 @@ from benchctl.home import Home
 from benchctl.results.model import IndexFacts, IngestReport, RunRecord, SegmentFacts
 from benchctl.results.plan import TargetSpec
 from benchctl.results.store import RunFolder, RunStore
-from benchctl.run import open_run
+from benchctl.run import open_run, orchestrate
 from benchctl.run.bench import Bench, SilentObserver
 from benchctl.run.orchestrate import engine_changes
 from benchctl.run.session import Subject, TargetSubject
@@ -98,9 +98,9 @@ def test_a_run_never_stays_running(
     bench = Bench(Home(tmp_path / "home"), store, SilentObserver(), threading.Event())
     run = open_run.OpenRun(bench, folder, record("x"), cast("Track", None), [])
     with pytest.raises(raised) as caught:
-        run.execute({})
+        orchestrate._measured(bench, run, {})
     assert folder.load().status == status
     if isinstance(error, KeyboardInterrupt):
         assert isinstance(caught.value, BenchctlError)
         assert caught.value.exit_code == ExitCode.INTERRUPTED
-        assert caught.value.hint == f"go on with: benchctl run --resume {folder.path}"
+        assert caught.value.hint == f"go on with: benchctl resume {folder.path}"

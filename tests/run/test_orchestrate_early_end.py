@@ -14,13 +14,20 @@ from hypothesis import strategies as st
 
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Home
-from benchctl.results.model import AnswerCheck, ForkRecord, Imported, RunRecord
+from benchctl.results.model import (
+    DEFAULT_FORKS,
+    MOST_FORKS,
+    AnswerCheck,
+    ForkRecord,
+    Imported,
+    RunRecord,
+)
 from benchctl.results.plan import EvidenceSpec, Plan, StopSpec
 from benchctl.results.store import RunFolder, RunStore
 from benchctl.run import open_run, orchestrate
 from benchctl.run.bench import Bench, SilentObserver
 from benchctl.run.fork import ForkJob
-from benchctl.run.orchestrate import extended
+from benchctl.run.orchestrate import More, extended
 from benchctl.run.session import AnySubject
 from benchctl.track.model import Track
 from builders import make_fork, make_plan, make_record, make_summary
@@ -72,7 +79,7 @@ def execute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., tu
         folder = RunFolder(tmp_path / "runs" / record.id)
         run = open_run.OpenRun(bench, folder, record, cast("Track", None), subjects)
         try:
-            return run.execute({}), notes
+            return orchestrate._measured(bench, run, {}), notes
         except BenchctlError:
             return folder.load(), notes
 
@@ -247,19 +254,19 @@ def made(plan: Plan, of: Iterable[int], **changes: Any) -> RunRecord:
 
 def test_more_blocks_come_behind_those_that_a_run_has(execute: Callable[..., Any]):
     engines, before = Engines(), finished()
-    record, _ = execute(extended(before, 3, None), engines)
+    record, _ = execute(extended(before, More(3)), engines)
     assert blocks(engines) == [2, 3, 4]
     assert record.forks[:4] == before.forks
     assert (record.status, record.plan.forks, record.looks, record.blocks) == ("complete", 5, 2, 5)
-    again, _ = execute(extended(record, 1, None), Engines())
+    again, _ = execute(extended(record, More(1)), Engines())
     assert (again.plan.forks, again.looks, len(again.forks)) == (6, 3, 12)
 
 
 def test_more_blocks_that_are_interrupted_are_gone_on_with(execute: Callable[..., Any]):
-    cut, _ = execute(extended(finished(), 3, None), Engines(lambda j: "interrupt" if j.block == 3 else None))
+    cut, _ = execute(extended(finished(), More(3)), Engines(lambda j: "interrupt" if j.block == 3 else None))
     assert (cut.status, len(cut.forks), cut.looks) == ("interrupted", 6, 2)
     with pytest.raises(UsageError, match=r"not finished \(interrupted\)"):
-        extended(cut, 1, None)
+        extended(cut, More(1))
     engines = Engines()
     record, _ = execute(cut, engines)
     assert blocks(engines) == [3, 4]
@@ -269,7 +276,7 @@ def test_more_blocks_that_are_interrupted_are_gone_on_with(execute: Callable[...
 def test_what_was_said_of_an_end_is_taken_back_when_more_is_added(execute: Callable[..., Any]):
     ended, _ = execute(planned(precision=0.0001, budget_s=75.0), Engines())
     assert (len(ended.caveats), ended.blocks) == (2, 3)
-    found = extended(ended, 4, None)
+    found = extended(ended, More(4))
     assert (found.stopped, found.caveats, found.plan.forks) == ("", (), 7)
     # What was not reached yet is still wanted.
     assert found.plan.stop == StopSpec(precision=0.0001)
@@ -278,7 +285,7 @@ def test_what_was_said_of_an_end_is_taken_back_when_more_is_added(execute: Calla
 def test_more_of_what_is_precise_enough_is_not_ended_by_that_again(execute: Callable[..., Any]):
     ended, _ = execute(planned(precision=0.05), Engines())
     engines = Engines()
-    record, _ = execute(extended(ended, 2, None), engines)
+    record, _ = execute(extended(ended, More(2)), engines)
     assert (blocks(engines), record.plan.stop, record.status) == ([8, 9], None, "complete")
 
 
@@ -286,32 +293,32 @@ def test_who_adds_to_what_was_decided_has_looked_at_it(
     monkeypatch: pytest.MonkeyPatch,
 ):
     monkeypatch.setattr(orchestrate, "reason_to_stop", lambda *_: "all is decided")
-    found = extended(finished(stop=StopSpec(decided=True, margin=0.1)), 3, None)
+    found = extended(finished(stop=StopSpec(decided=True, margin=0.1)), More(3))
     assert (found.looks, found.plan.stop) == (2, StopSpec(margin=0.1))
     monkeypatch.setattr(orchestrate, "reason_to_stop", lambda *_: "")
-    found = extended(finished(stop=StopSpec(decided=True)), 3, None)
+    found = extended(finished(stop=StopSpec(decided=True)), More(3))
     assert (found.looks, found.plan.stop) == (2, StopSpec(decided=True))
 
 
 def test_a_budget_for_more_counts_from_what_is_spent(execute: Callable[..., Any]):
     engines = Engines()
-    record, _ = execute(extended(finished(), 50, 65.0), engines)
+    record, _ = execute(extended(finished(), More(50, 65.0)), engines)
     assert blocks(engines) == [2, 3, 4]
     assert record.stopped.startswith("ended after 5 of at most 52 forks a side")
     assert (record.status, record.total) == ("complete", 10)
     with pytest.raises(UsageError, match="leaves no time for a block of run r, which takes 20 s"):
-        extended(record, 50, 19.0)
+        extended(record, More(50, 19.0))
 
 
 def test_forks_for_evidence_stay_where_they_are_when_more_is_added(execute: Callable[..., Any]):
     plan = make_plan(forks=2, evidence=EvidenceSpec(("jit",), 2))
     engines, before = Engines(), made(plan, range(4))
-    record, _ = execute(extended(before, 2, 41.0), engines)
+    record, _ = execute(extended(before, More(2, 41.0)), engines)
     assert blocks(engines) == [4, 5]
     assert [fork.block for fork in record.compared("es")] == [0, 1, 4, 5]
     assert (record.own_blocks, record.block_numbers) == ((0, 1, 4, 5), (0, 1, 4, 5, 2, 3))
     early, _ = execute(with_evidence(precision=0.05), Engines())
-    assert extended(early, 2, None).block_numbers == (*range(10), 50, 51)
+    assert extended(early, More(2)).block_numbers == (*range(10), 50, 51)
 
 
 @pytest.mark.parametrize(
@@ -323,9 +330,14 @@ def test_forks_for_evidence_stay_where_they_are_when_more_is_added(execute: Call
 )
 def test_what_cannot_be_added_to_is_refused(changes: dict[str, Any], text: str):
     with pytest.raises(UsageError, match=text):
-        extended(msgspec.structs.replace(finished(), **changes), 1, None)
-    with pytest.raises(UsageError, match="at least 1"):
-        extended(finished(), 0, None)
+        extended(msgspec.structs.replace(finished(), **changes), More(1))
+
+
+def test_what_is_to_be_decided_is_so_from_then_on_and_has_as_many_forks_as_a_run_has_at_most():
+    found = extended(finished(), More(until_decided=True))
+    assert found.plan.stop is not None
+    assert (found.plan.stop.decided, found.plan.forks) == (True, MOST_FORKS)
+    assert extended(finished(), More()).plan.forks == finished().plan.forks + DEFAULT_FORKS
 
 
 @given(

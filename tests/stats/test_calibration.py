@@ -441,7 +441,7 @@ def test_adding_blocks_after_a_look_misleads_little_more_than_looking_once(calib
         beyond, within, _ = verdicts_of(pairs, look)
         later |= beyond | within
     cell = f"five pairs, then five more up to {MOST}"
-    calibration.check("--more until p pleases", cell, float((first | later).mean()), most=0.075)
+    calibration.check("extend until p pleases", cell, float((first | later).mean()), most=0.075)
 
 
 @pytest.mark.parametrize("paired", [False, True])

@@ -44,6 +44,16 @@ _SECTIONS: Mapping[str, Mapping[str, LazyCommand]] = {
             "minimize_command",
             "Find the smallest schedule that still shows an effect.",
         ),
+        "resume": (
+            "benchctl.cli.resume",
+            "resume_command",
+            "Go on with what was interrupted: a run, an experiment, a search.",
+        ),
+        "extend": (
+            "benchctl.cli.resume",
+            "extend_command",
+            "Add forks to a run or an experiment that is complete.",
+        ),
         "plan": (
             "benchctl.cli.plan",
             "plan_command",

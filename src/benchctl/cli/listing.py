@@ -47,7 +47,7 @@ def runs_command(runs_folder: Path | None, output_format: TableFormat) -> None:
     print_listing(Listing(columns, rows, frozenset({3}), grouped=True, title="Stored runs"), output_format)
     resumable = [record.id for record, state in records if state in {"cut off", "interrupted"}]
     if resumable:
-        note(f"resume an unfinished run with: benchctl run --resume {resumable[-1]}")
+        note(f"resume an unfinished run with: benchctl resume {resumable[-1]}")
 
 
 @list_group.command("challenges")

@@ -19,11 +19,9 @@ from benchctl.cli.measuring import (
 from benchctl.cli.options import (
     ParamOptions,
     SectionedCommand,
-    complete_runs,
     format_option,
     open_store,
     param_options,
-    refuse_beside,
     runs_option,
     tags_option,
     under,
@@ -47,27 +45,18 @@ from benchctl.cli.run_options import (
 )
 from benchctl.cli.targets import TargetOptions, target_options, unasked_targets, with_answers
 from benchctl.errors import UsageError
-from benchctl.home import Home, resolve_home
+from benchctl.home import resolve_home
 from benchctl.plugin.code import Consent
 from benchctl.results.figures import Calibration
-from benchctl.results.model import MOST_FORKS, RunRecord
 from benchctl.results.plan import Plan
 from benchctl.run.bench import Bench
 from benchctl.run.calibrate import calibrate, needs_calibration, with_workers
-from benchctl.run.orchestrate import Extras, add_blocks, extended, resume_run, start_run
+from benchctl.run.orchestrate import Extras, start_run
 from benchctl.run.pilot import check_lengthening
-from benchctl.run.plan import in_test_mode, plan_run, reload_track
-from benchctl.run.plugin import confirm_plugin
-from benchctl.slices import hooks
+from benchctl.run.plan import in_test_mode, plan_run
 
 if TYPE_CHECKING:
     from benchctl.report.formats import Format
-
-# What may stand beside --resume: it says where, how and what to show, not what to measure.
-_WITH_RESUME = frozenset(
-    {"resume", "wait", "quiet", "verbose", "runs_folder", "output_format", "trust", "require_quiet"}
-)
-_WITH_MORE = (_WITH_RESUME - {"resume"}) | {"more", "forks", "budget_s"}
 
 
 @click.command("run", cls=SectionedCommand)
@@ -102,25 +91,6 @@ _WITH_MORE = (_WITH_RESUME - {"resume"}) | {"more", "forks", "budget_s"}
         help="First find out, on unmeasured pilot forks, for how long tasks must warm up, and let them.",
     ),
 )
-@under(
-    "What is measured",
-    click.option(
-        "--resume",
-        metavar="RUN",
-        shell_complete=complete_runs,
-        help="Go on with a run that was interrupted; `latest` is the newest of all.",
-    ),
-)
-@under(
-    "How much",
-    click.option(
-        "--more",
-        metavar="RUN",
-        shell_complete=complete_runs,
-        help="Add blocks to a finished run, on the same indices: --forks of them, or as many as fit into "
-        "--budget.",
-    ),
-)
 @require_quiet_option
 @dry_run_option
 @measuring_options
@@ -129,8 +99,6 @@ _WITH_MORE = (_WITH_RESUME - {"resume"}) | {"more", "forks", "budget_s"}
 @format_option
 def run_command(
     tags: tuple[str, ...],
-    resume: str | None,
-    more: str | None,
     runs_folder: Path | None,
     output_format: "Format",
     *,
@@ -162,85 +130,54 @@ def run_command(
     home = resolve_home()
     store = open_store(home, runs_folder)
     consent = Consent(home, given=trust)
-    if resume is None and more is None:
-        spec = run_spec(
-            subject_options,
-            param_options,
-            settings,
-            forks=fork_options.count,
-            workers=workers or 1,
-            targets=unasked_targets(target_options),
-            schedule=schedule_options,
+    spec = run_spec(
+        subject_options,
+        param_options,
+        settings,
+        forks=fork_options.count,
+        workers=workers or 1,
+        targets=unasked_targets(target_options),
+        schedule=schedule_options,
+    )
+    plan, track = plan_run(
+        msgspec.structs.replace(
+            spec,
+            stop=fork_options.stop,
+            evidence=evidence_options.spec,
+            consent=consent,
+            # Both choose counts of their own.
+            settle=spec.settle and not (test_mode or until_steady),
         )
-        plan, track = plan_run(
-            msgspec.structs.replace(
-                spec,
-                stop=fork_options.stop,
-                evidence=evidence_options.spec,
-                consent=consent,
-                # Both choose counts of their own.
-                settle=spec.settle and not (test_mode or until_steady),
-            )
-        )
-        # An experiment may say it of all its measurements, a command only of its own variants.
-        if plan.on_node_loss != "fail" and not any(len(one.nodes) > 1 for one in plan.variants):
-            raise UsageError(
-                "--on-node-loss: no variant has several nodes, and without its only one nothing goes on",
-                hint="leave it out, or write, for instance, --variant es3=es,nodes:3,replicas:1",
-            )
-        plan = in_test_mode(plan) if test_mode else plan
-        if until_steady:
-            check_lengthening(plan)
-        plan = with_answers(plan, os.environ)
-        if dry_run:
-            only_say(plan, track, subject_options.files, home, store, require_quiet=require_quiet)
-            return
-        with benched(home, store, plan, wait=wait, quiet=quiet, require_quiet=require_quiet) as bench:
-            plan, calibration = _calibrated(
-                plan,
-                bench,
-                subject_options,
-                forced=calibrating,
-                choosing=workers == AS_MANY_WORKERS_AS_NEEDED,
-            )
-            extras = Extras(
-                calibration=calibration,
-                tags=tuple(dict.fromkeys(tags)),
-                until_steady=until_steady,
-                files=subject_options.files,
-            )
-            folder, record = start_run(bench, plan, track, extras)
-    else:
-        adding = more is not None
-        option, allowed = ("--more", _WITH_MORE) if adding else ("--resume", _WITH_RESUME)
-        refuse_beside(option, click.get_current_context(), allowed, "a run")
-        folder = store.find(more or resume or "", finished=adding)
-        begun = folder.load()
-        _refuse_measurement(begun, home, option)
-        blocks, budget_s = fork_options.count, fork_options.budget_s
-        if adding and fork_options.forks is None and begun.plan.stop is not None and begun.plan.stop.decided:
-            blocks = max(1, MOST_FORKS - len(begun.own_blocks))
-        if adding:
-            extended(begun, blocks, budget_s)
-        plan = begun.plan
-        confirm_plugin(plan, consent)
-        track = reload_track(plan)
-        with benched(home, store, plan, wait=wait, quiet=quiet, require_quiet=require_quiet) as bench:
-            if adding:
-                record = add_blocks(bench, folder, track, blocks=blocks, budget_s=budget_s)
-            else:
-                record = resume_run(bench, folder, track)
-    conclude(folder, record, home, output_format, details=verbose)
-
-
-def _refuse_measurement(record: RunRecord, home: Home, option: str) -> None:
-    """Refuse to resume a run that is part of something larger, which continues by the same option."""
-    for whole, going_on in filter(None, (found(home, record.tags) for found in hooks("continuation"))):
+    )
+    # An experiment may say it of all its measurements, a command only of its own variants.
+    if plan.on_node_loss != "fail" and not any(len(one.nodes) > 1 for one in plan.variants):
         raise UsageError(
-            f"run {record.id} is a measurement of {whole}: its forks are interleaved with "
-            "those of the other measurements, and alone they would not be",
-            hint=f"go on with all of it: {going_on.format(option=option)}",
+            "--on-node-loss: no variant has several nodes, and without its only one nothing goes on",
+            hint="leave it out, or write, for instance, --variant es3=es,nodes:3,replicas:1",
         )
+    plan = in_test_mode(plan) if test_mode else plan
+    if until_steady:
+        check_lengthening(plan)
+    plan = with_answers(plan, os.environ)
+    if dry_run:
+        only_say(plan, track, subject_options.files, home, store, require_quiet=require_quiet)
+        return
+    with benched(home, store, plan, wait=wait, quiet=quiet, require_quiet=require_quiet) as bench:
+        plan, calibration = _calibrated(
+            plan,
+            bench,
+            subject_options,
+            forced=calibrating,
+            choosing=workers == AS_MANY_WORKERS_AS_NEEDED,
+        )
+        extras = Extras(
+            calibration=calibration,
+            tags=tuple(dict.fromkeys(tags)),
+            until_steady=until_steady,
+            files=subject_options.files,
+        )
+        folder, record = start_run(bench, plan, track, extras)
+    conclude(folder, record, home, output_format, details=verbose)
 
 
 def _calibrated(

@@ -1,17 +1,14 @@
 """The conduct of an experiment: all measurements opened, then interleaved; or the remainder of both."""
 
 import dataclasses
-import math
-import re
 import statistics
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Final
 
 import msgspec
 
-from benchctl.errors import BenchctlError, ExitCode, UsageError
+from benchctl.errors import UsageError
 from benchctl.experiment.execution import runs_of, tags_of
 from benchctl.experiment.judge import analyse_experiment
 from benchctl.experiment.plan import DECIDED, Plans, cut, plan_measurement
@@ -19,17 +16,15 @@ from benchctl.experiment.record import ExperimentFolder, ExperimentRecord, Exper
 from benchctl.home import Home
 from benchctl.report.numbers import counted, duration
 from benchctl.results.figures import Calibration
-from benchctl.results.model import MOST_FORKS, ForkRecord, RunRecord
+from benchctl.results.model import DEFAULT_FORKS, MOST_FORKS, ForkRecord, RunRecord
 from benchctl.results.plan import Plan
 from benchctl.results.store import RunFolder
 from benchctl.run.bench import Bench, Observer
 from benchctl.run.calibrate import calibrate
-from benchctl.run.open_run import MAX_FAILURES_IN_A_ROW, TIME_UP, OpenRun, interleave
-from benchctl.run.orchestrate import Extras, NotResumable, open_run, reopen_run
+from benchctl.run.open_run import MAX_FAILURES_IN_A_ROW, NotResumable, OpenRun
+from benchctl.run.orchestrate import Extras, More, open_run, reopen_run
 from benchctl.run.plan import reload_track
-
-_RESUME_RUN: Final = re.compile(r"benchctl run --resume \S+")
-
+from benchctl.run.study import TIME_UP, Policy, Side, Study, ending
 
 # Progress of one measurement among several: whatever is told of it bears its name.
 
@@ -72,18 +67,7 @@ class Laboratory:
 
     open: Callable[..., tuple[OpenRun, dict[str, float]]] = open_run  # makes a run of a plan; see `open_run`
     reopen: Callable[..., OpenRun] = reopen_run  # goes on with one; see `reopen_run`
-    interleave: Callable[..., str] = interleave
     calibrate: Callable[..., Calibration] = calibrate
-
-
-@dataclass(frozen=True)
-class More:
-    """The forks that an execution gets beyond those that it has."""
-
-    # Of every side, except where the experiment says that fewer are enough; the most of a side with
-    # `until_decided`.
-    forks: int
-    until_decided: bool
 
 
 def plans_to_open(record: ExperimentRecord, home: Home) -> Plans:
@@ -150,114 +134,47 @@ class _Conduct:
         self._calibrated: Calibration | None = None
 
     def all(self, budget_s: float | None, more: More | None) -> ExperimentRecord:
-        with self._ending():
+        with self._unless_changed(), ending(self._end, self._kept, f"benchctl resume {self._record.id}"):
             self._reopen_all(more)
             self._open_all()
             if more is not None:
                 self._extend(more)
-            runs = list(self._open.values())
-            before = _spent_s(runs)
-            if self._reopened and self._record.spec.until_decided:
-                self._bench.observer.note(self._bound_text())
-
-            def left_s() -> float:
-                return math.inf if budget_s is None else budget_s - (_spent_s(runs) - before)
-
-            stopped = self._measure(list(self._open), left_s)
-            if stopped.startswith(TIME_UP):
-                for run in runs:
-                    _end_early(run, stopped)
-            elif self._record.spec.until_decided:
-                stopped = self._decide(left_s) or stopped
+            stopped = self._measure(budget_s)
             if stopped:
                 self._bench.observer.note(stopped)
         missing = any(run.missing() for run in self._runs().values())
         self._end("failed" if missing else "complete", stopped)
         return self._record
 
-    def _measure(self, names: Collection[str], left_s: Callable[[], float]) -> str:
-        """Measure what is missing of some measurements; return why not all of it, if so."""
+    def _measure(self, budget_s: float | None) -> str:
+        """Measure what is missing, then what is open; return why not all of it, if so."""
+        spec = self._record.spec
         # The order within blocks depends on these numbers: it is the same when some are complete.
-        numbers = [number for number, one in enumerate(self._record.spec.measurements) if one.name in names]
-        runs = [self._open[self._record.spec.measurements[number].name] for number in numbers]
-        prepared = [self._prepared.pop(run.record.id, {}) for run in runs]
-        return self._laboratory.interleave(
+        numbers = [number for number, one in enumerate(spec.measurements) if one.name in self._open]
+        runs = [self._open[spec.measurements[number].name] for number in numbers]
+        deciding = _UntilDecided(self._record, list(self._open), self._bench.observer)
+        if self._reopened and spec.until_decided:
+            self._bench.observer.note(deciding.bound_text([run.record for run in runs]))
+        before = _spent_s(runs)
+        study = Study(
             runs,
-            seed=self._record.spec.seed,
-            observer=self._bench.observer,
+            deciding if spec.until_decided else Policy(),
+            self._bench.observer,
+            seed=spec.seed,
             numbers=numbers,
-            left_s=left_s,
-            prepared=prepared,
+            left_s=None if budget_s is None else lambda: budget_s - (_spent_s(runs) - before),
         )
-
-    def _decide(self, left_s: Callable[[], float]) -> str:
-        """Measure blocks of all sides that open expectations rest on; return why it ends."""
-        while True:
-            runs = {name: run.record for name, run in self._open.items()}
-            expectations = analyse_experiment(self._record, runs).expectations
-            still = [one for one in expectations if one.outcome == "inconclusive"]
-            able = [one for one in still if one.undecided and all(map(self._can_grow, one.undecided))]
-            open_now = counted(len(still), "expectation")
-            if not able:
-                if any(self._full(side) for one in still for side in one.undecided):
-                    return f"ended at {self._most} forks of a side, with {open_now} still open"
-                return f"{open_now} still open that no forks decide" if still else ""
-            sides = dict.fromkeys(side for one in able for side in one.undecided)
-            if sum(map(self._fork_s, sides)) > left_s():
-                return f"{TIME_UP} after {_blocks(runs.values())} blocks, with {open_now} still open"
-            self._bench.observer.stage(f"deciding {open_now}")
-            self._measure(self._add_block(sides), left_s)
-
-    def _run_of(self, side: str) -> tuple[RunRecord, str]:
-        """Return the run and the variant of `MEASUREMENT/VARIANT`."""
-        measurement, _, variant = side.partition("/")
-        return self._open[measurement].record, variant
-
-    def _can_grow(self, side: str) -> bool:
-        """Return whether more forks are possible: not of a side that fails, or has as many as it may."""
-        run, variant = self._run_of(side)
-        # What is missing was tried again with every block since.
-        failing = sum(name == variant for _, name in run.missing()) >= MAX_FAILURES_IN_A_ROW
-        return not failing and not self._full(side)
-
-    def _full(self, side: str) -> bool:
-        run, variant = self._run_of(side)
-        return len(run.compared(variant)) >= self._most
-
-    def _fork_s(self, side: str) -> float:
-        run, variant = self._run_of(side)
-        return statistics.median(fork.wall_s for fork in run.compared(variant))
-
-    @property
-    def _most(self) -> int:
-        return self._record.spec.most_forks or MOST_FORKS
-
-    def _bound_text(self) -> str:
-        longest_s = 0.0
-        for side in self._record.spec.expected_sides:
-            run, variant = self._run_of(side)
-            further = self._most - len(run.compared(variant))
-            longest_s += max(0, further) * self._fork_s(side) if run.compared(variant) else 0.0
-        return f"until decided: up to {self._most} forks of a side, which may take {duration(longest_s)}"
-
-    def _add_block(self, sides: Iterable[str]) -> dict[str, set[str]]:
-        """Have runs miss a block of these sides, under a number that no run has yet: so sides stay pairs."""
-        variants: dict[str, set[str]] = {}
-        for side in sides:
-            measurement, _, variant = side.partition("/")
-            variants.setdefault(measurement, set()).add(variant)
-        block = _blocks(run.record for run in self._open.values())
-        for name, names in variants.items():
-            run = self._open[name]
-            run.extend(run.record.with_blocks([block], run.record.plan.stop, names))
-        return variants
+        stopped = study.measure([self._prepared.get(run.record.id, {}) for run in runs])
+        return f"{stopped}{deciding.still_open}" if stopped.startswith(TIME_UP) else stopped
 
     def _extend(self, more: More) -> None:
         spec = self._record.spec
         first = _blocks(run.record for run in self._open.values())
-        everywhere = 0 if more.until_decided else more.forks
+        usual = MOST_FORKS if more.until_decided or more.budget_s else DEFAULT_FORKS
+        forks = usual if more.forks is None else more.forks
+        everywhere = 0 if more.until_decided else forks
         added = range(first, first + everywhere)
-        most = first + more.forks if more.until_decided else spec.most_forks and spec.most_forks + everywhere
+        most = first + forks if more.until_decided else spec.most_forks and spec.most_forks + everywhere
         for one in spec.measurements:
             run = self._open[one.name]
             stop = run.record.plan.stop
@@ -324,11 +241,12 @@ class _Conduct:
         return self._calibrated
 
     def _named(self, name: str) -> Bench:
-        return dataclasses.replace(self._bench, observer=Named(self._bench.observer, name))
+        observer = Named(self._bench.observer, name)
+        return dataclasses.replace(self._bench, observer=observer, whole=self._record.id)
 
     @contextmanager
-    def _ending(self) -> Iterator[None]:
-        """Record how the execution ended, and put into the error how to resume it."""
+    def _unless_changed(self) -> Iterator[None]:
+        """Leave everything as it was if what is measured, or where, has changed."""
         before = self._record
         try:
             yield
@@ -340,43 +258,14 @@ class _Conduct:
                 err.message,
                 hint=f"start the experiment anew; what was measured: benchctl experiment report {before.id}",
             ) from err
-        except KeyboardInterrupt as err:
-            self._end("interrupted", "")
-            raise self._interrupted() from err
-        except BenchctlError as err:
-            if err.exit_code == ExitCode.INTERRUPTED:
-                self._end("interrupted", "")
-                raise self._interrupted() from err
-            self._end("failed", err.message)
-            raise BenchctlError(err.message, hint=self._advice(err.hint), exit_code=err.exit_code) from err
-        except BaseException:
-            # A bug must not leave an experiment that looks as if it were still going on, either.
-            self._end("failed", "")
-            raise
 
-    def _interrupted(self) -> BenchctlError:
-        runs = self._runs()
-        spec = self._record.spec
+    def _kept(self) -> str:
+        runs, spec = self._runs(), self._record.spec
         done = sum(run.total - len(run.missing()) for run in runs.values())
         total = sum(
             runs[one.name].total if one.name in runs else spec.planned(one) for one in spec.measurements
         )
-        return BenchctlError(
-            f"the experiment is interrupted; {done} of {total} forks are kept",
-            hint=f"go on with: {self._resume}",
-            exit_code=ExitCode.INTERRUPTED,
-        )
-
-    def _advice(self, hint: str) -> str:
-        """Return advice to resume the experiment: a run's own would resume that run alone."""
-        advice = _RESUME_RUN.sub(self._resume, hint)
-        if self._resume in advice:
-            return advice
-        return "; ".join(filter(None, (advice, f"then: {self._resume}")))
-
-    @property
-    def _resume(self) -> str:
-        return f"benchctl experiment run --resume {self._record.id}"
+        return f"{done} of {total} forks are kept"
 
     def _end(self, status: ExperimentStatus, stopped: str) -> None:
         for run in self._open.values():
@@ -396,6 +285,60 @@ class _Conduct:
         self._folder.save(self._record)
 
 
+class _UntilDecided(Policy):
+    """Gives blocks to all sides that open expectations rest on."""
+
+    def __init__(self, record: ExperimentRecord, names: Sequence[str], observer: Observer) -> None:
+        self._record = record
+        self._names = names  # of the measurements, in the order of the study's runs
+        self._observer = observer
+        self.still_open = ""  # after a comma, for readers; empty before anybody looked
+
+    def further(self, records: Sequence[RunRecord]) -> Collection[Side] | str:
+        runs = {
+            name: msgspec.structs.replace(run, status="failed" if run.missing() else "complete")
+            for name, run in zip(self._names, records, strict=True)
+        }
+        expectations = analyse_experiment(self._record, runs).expectations
+        still = [one for one in expectations if one.outcome == "inconclusive"]
+        sides_of = [tuple(map(self._side, one.undecided)) for one in still]
+        able = [sides for sides in sides_of if sides and all(self._can_grow(records, one) for one in sides)]
+        open_now = counted(len(still), "expectation")
+        self.still_open = f", with {open_now} still open"
+        if able:
+            self._observer.stage(f"deciding {open_now}")
+            return list(dict.fromkeys(side for sides in able for side in sides))
+        if any(self._full(records, side) for sides in sides_of for side in sides):
+            return f"ended at {self._most} forks of a side{self.still_open}"
+        return f"{open_now} still open that no forks decide" if still else ""
+
+    def bound_text(self, records: Sequence[RunRecord]) -> str:
+        """Tell how long it may take."""
+        longest_s = 0.0
+        for side in map(self._side, self._record.spec.expected_sides):
+            done = records[side.run].compared(side.variant)
+            usual_s = statistics.median(fork.wall_s for fork in done) if done else 0.0
+            longest_s += max(0, self._most - len(done)) * usual_s
+        return f"until decided: up to {self._most} forks of a side, which may take {duration(longest_s)}"
+
+    def _side(self, name: str) -> Side:
+        measurement, _, variant = name.partition("/")
+        return Side(self._names.index(measurement), variant)
+
+    def _can_grow(self, records: Sequence[RunRecord], side: Side) -> bool:
+        """Return whether more forks are possible: not of a side that fails, or has as many as it may."""
+        # What is missing was tried again with every block since.
+        missing = sum(name == side.variant for _, name in records[side.run].missing())
+        return missing < MAX_FAILURES_IN_A_ROW and not self._full(records, side)
+
+    def _full(self, records: Sequence[RunRecord], side: Side) -> bool:
+        return len(records[side.run].compared(side.variant)) >= self._most
+
+    @property
+    def _most(self) -> int:
+        return self._record.spec.most_forks or MOST_FORKS
+
+
 def _blocks(runs: Iterable[RunRecord]) -> int:
     """Return the first number after all blocks."""
     return 1 + max((block for run in runs for block in run.block_numbers), default=-1)
@@ -403,13 +346,3 @@ def _blocks(runs: Iterable[RunRecord]) -> int:
 
 def _spent_s(runs: Sequence[OpenRun]) -> float:
     return sum(fork.wall_s for run in runs for fork in run.record.forks)
-
-
-def _end_early(run: OpenRun, reason: str) -> None:
-    """Have a run's record say that blocks which were not begun do not belong to it."""
-    record = run.record
-    if not record.missing():
-        return
-    ended = msgspec.structs.replace(record, stopped=reason, caveats=(*record.caveats, reason))
-    status = "failed" if ended.missing() else "complete"
-    run.folder.save(msgspec.structs.replace(ended, status=status))

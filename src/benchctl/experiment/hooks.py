@@ -1,10 +1,14 @@
 """The hooks of experiments that the core calls."""
 
 from collections.abc import Callable, Collection, Iterator
+from typing import TYPE_CHECKING
 
 from benchctl.experiment.execution import experiment_of
-from benchctl.experiment.record import ExperimentStore
+from benchctl.experiment.record import ExperimentFolder, ExperimentStore
 from benchctl.home import Home
+
+if TYPE_CHECKING:
+    from benchctl.cli.resume import Whole
 
 
 def references(home: Home, unread: Callable[[str], None]) -> Iterator[tuple[str, str]]:
@@ -14,9 +18,13 @@ def references(home: Home, unread: Callable[[str], None]) -> Iterator[tuple[str,
             yield run, f"experiment {experiment.id}"
 
 
-def continuation(home: Home, tags: Collection[str]) -> tuple[str, str] | None:
-    """Return the experiment that a run is a measurement of, if it still exists."""
-    found = experiment_of(tags)
-    if not found or not (home.experiments / found).is_dir():
+def whole(home: Home, name: str, tags: Collection[str]) -> "Whole | None":
+    """Return the experiment of that name, or that a run with such tags is a measurement of."""
+    found = experiment_of(tags) or name
+    folder = ExperimentFolder(home.root / "experiments" / found)
+    if not found or found in {".", ".."} or "/" in found or not folder.path.is_dir():
         return None
-    return f"experiment {found}", f"benchctl experiment run {{option}} {found}"
+    # The commands load statistics, which whoever only deletes runs need not wait for.
+    from benchctl.experiment.commands.run import BegunExperiment  # noqa: PLC0415 - see above
+
+    return BegunExperiment(home, folder)

@@ -237,7 +237,7 @@ def _expectation_remarks(record: ExperimentRecord, analysis: ExperimentAnalysis)
             yield f"{number}: {'; '.join(remarks)}."
     if record.status != "complete":
         return
-    more = f"benchctl experiment run --more {record.id}"
+    more = f"benchctl extend {record.id}"
     if any(one.undecided for one in analysis.expectations):
         yield f"Next, for what is open: {more} --until-decided"
     elif few := _forks_for_quoting(analysis):

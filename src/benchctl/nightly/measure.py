@@ -44,7 +44,8 @@ from benchctl.run.bench import Bench
 from benchctl.run.documents import GENERATED_DOCUMENTS, FileOptions, named_file
 from benchctl.run.fitness import HostLimits, Snapshot, settle, snapshot
 from benchctl.run.host import allowed_cpus, cores_of, pin_of
-from benchctl.run.orchestrate import Extras, NotResumable, resume_run, start_run
+from benchctl.run.open_run import NotResumable
+from benchctl.run.orchestrate import Extras, resume_run, start_run
 from benchctl.run.plan import RunSpec, plan_run, reload_track
 from benchctl.run.stopping import within
 from benchctl.spec import settings_in

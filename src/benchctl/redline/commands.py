@@ -91,7 +91,6 @@ _INSTEAD = {
     **dict.fromkeys(("--budget", "--precision", "--until-decided"), "give the number of searches: --forks"),
     "--until-steady": "raise --warm-up",
     "--evidence": "collect it with benchctl run, at the rate that a search found",
-    **dict.fromkeys(("--resume", "--more"), "benchctl run goes on with searches, too"),
 }
 
 
@@ -212,7 +211,7 @@ def redline_command(
     The load is the rate of one operation; with --challenge a factor of all rates of its tasks; with a range
     of --clients, the clients of a closed loop. Every fork searches on a fresh node, load after load, until
     two neighbouring ones are known of which the lower one meets the objective and goes on doing so. Go on
-    with an interrupted search by `benchctl run --resume RUN`.
+    with an interrupted search by `benchctl resume RUN`.
     """
     _refuse_alien(challenge, clients)
     search = search_of(

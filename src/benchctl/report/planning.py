@@ -105,7 +105,7 @@ def next_command(analysis: Analysis, plan: Plan) -> Command | None:
     settled &= "busy-host" not in _codes(analysis)
     if settled and lacking and len(analysis.runs) == 1 and not plan.test_mode and not _by_build(analysis):
         minutes, forks = max((one for one in lacking if one[0] <= _COFFEE_MINUTES), default=min(lacking))
-        line = shlex.join(["benchctl", "run", "--more", analysis.runs[0], "--forks", str(forks)])
+        line = shlex.join(["benchctl", "extend", analysis.runs[0], "--forks", str(forks)])
         fewest = min(analysis.forks.values(), default=0)
         # Of few forks, the spread is hardly known.
         time = f"{math.ceil(minutes)} min"

@@ -62,3 +62,4 @@ class Bench:
     stop: threading.Event  # set from outside to end a task early
     # By variant, of clusters that are already running.
     endpoints: Mapping[str, Endpoint] = field(default_factory=dict)
+    whole: str = ""  # the id of what its runs are parts of, which goes on instead of them

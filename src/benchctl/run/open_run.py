@@ -1,18 +1,14 @@
-"""Prepared runs, alone or interleaved: answers, then forks, each on disk before the next."""
+"""A prepared run: its answers, then its forks, each on disk before the next; and its caveats."""
 
-import random
-import statistics
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
-from typing import Final
 
 import msgspec
 
 from benchctl.disk import free_bytes, require_space
 from benchctl.engine.prepared_index import bytes_per_document
-from benchctl.errors import BenchctlError, ExitCode
+from benchctl.errors import BenchctlError
 from benchctl.lock import SHARE_VARIABLE, shares_host
 from benchctl.micro.conduct import MicroRunner
 from benchctl.report.numbers import counted
@@ -20,14 +16,13 @@ from benchctl.results.figures import Calibration
 from benchctl.results.model import Environment, ForkRecord, RunRecord, RunStatus
 from benchctl.results.plan import Plan
 from benchctl.results.store import RunFolder, reference
-from benchctl.run.bench import Bench, Observer
+from benchctl.run.bench import Bench
 from benchctl.run.calibrate import EASY_PER_S, most_offered_per_s
 from benchctl.run.fork import ForkJob, ForkRunner, pool_of
 from benchctl.run.host import pinned
 from benchctl.run.plan import block_order
 from benchctl.run.prepare import check_answers
 from benchctl.run.session import AnySubject
-from benchctl.run.stopping import reason_to_stop, remaining_s, shortfall
 from benchctl.track.model import Track
 
 HIGH_LOAD_PER_CPU = 0.5
@@ -114,11 +109,14 @@ class Hopeless(BenchctlError):  # noqa: N818 - what is so, not a mistake of anyb
     """A variant failed so often that it would again."""
 
 
-class OpenRun:
-    """A prepared run with its folder.
+class NotResumable(BenchctlError):  # noqa: N818 - what is so, not a mistake of anybody
+    """Something that is measured, or where, has changed since the run began."""
 
-    `execute` does everything. Interleaved runs are each held open with `going`, and asked for one fork at a
-    time. `fork_s` are the expected seconds of a fork, until the first is known.
+
+class OpenRun:
+    """A prepared run with its folder, of which a `Study` asks one fork at a time.
+
+    `fork_s` are the expected seconds of a fork, until the first is known.
     """
 
     def __init__(
@@ -141,7 +139,6 @@ class OpenRun:
         self._held: ExitStack | None = None
         self._runner: ForkRunner | MicroRunner | None = None
         self._fork_s = fork_s
-        self._seconds = [fork.wall_s for fork in record.forks if fork.status == "done"]
         self._failures_in_a_row: dict[str, int] = {}
 
     @property
@@ -159,27 +156,20 @@ class OpenRun:
         self._record = record
         self._folder.save(record)
 
-    def execute(self, timings: dict[str, float]) -> RunRecord:
-        """Check the answers, run missing forks, and record how it ended."""
-        with self.going(timings):
-            self.ask(timings)
-            clock = time.monotonic()
-            self._forks()
-            timings["forks-s"] = time.monotonic() - clock
-            lacking = "" if self._record.missing() else shortfall(self._record)
-            if lacking:
-                self._bench.observer.note(lacking)
-                self._update(caveats=tuple(dict.fromkeys((*self._record.caveats, lacking))))
-        return self._record
+    def seconds(self, variant: str = "") -> list[float]:
+        """Return the seconds of finished forks, of a variant or all; else what one is expected to take."""
+        own = [
+            fork.wall_s
+            for fork in self._record.forks
+            if fork.status == "done" and variant in ("", fork.variant)
+        ]
+        return own or ([] if self._fork_s is None else [self._fork_s])
 
     @contextmanager
     def going(self, timings: dict[str, float]) -> Iterator[None]:
         """Hold the run open for forks; however the block ends, the record tells how.
 
         `timings` are seconds by activity, for the record; they may grow meanwhile.
-
-        Raises:
-            BenchctlError: If the block was interrupted.
         """
         status: RunStatus = "failed"
         try:
@@ -188,17 +178,9 @@ class OpenRun:
                     self._update(status="running")  # resumed: it must not be deleted, or count as ended
                 yield
             status = "failed" if self._record.missing() else "complete"
-        except BenchctlError as err:
-            # An interleaved run further in has handled the interrupt.
-            status = "interrupted" if err.exit_code == ExitCode.INTERRUPTED else "failed"
-            raise
-        except KeyboardInterrupt as err:
+        except KeyboardInterrupt:
             status = "interrupted"
-            raise BenchctlError(
-                f"interrupted; {self._summary()}",
-                hint=f"go on with: {self._resume}",
-                exit_code=ExitCode.INTERRUPTED,
-            ) from err
+            raise
         finally:
             # Even after a bug, the run must not look as if it were still going on.
             self._held = self._runner = None
@@ -222,13 +204,13 @@ class OpenRun:
             self._folder.write_answers(kept)
         self._update(answers=answered.check)
 
-    def jobs(self) -> list[ForkJob]:
-        """The missing forks, in the order in which they run."""
+    def jobs(self, number: int = 0) -> list[ForkJob]:
+        """The missing forks, in the order in which they run; `number` is the run's in its study."""
         missing = set(self._record.missing())
         return [
             ForkJob(self._subjects[spec.name], block, position)
             for block in self._record.block_numbers
-            for position, spec in enumerate(block_order(self._record.plan, block))
+            for position, spec in enumerate(block_order(self._record.plan, block, number))
             if (block, spec.name) in missing
         ]
 
@@ -251,21 +233,6 @@ class OpenRun:
             )
         return self._runner
 
-    def _forks(self) -> None:
-        jobs = self.jobs()
-        while jobs:
-            total, left = self._record.total, len(jobs)
-            reason = reason_to_stop(self._record, jobs[0].block)
-            if reason:
-                self._bench.observer.note(reason)
-                self._update(stopped=reason, caveats=(*self._record.caveats, reason))
-                # Only forks for evidence are left.
-                jobs = self.jobs()
-                continue
-            fork_s = statistics.median(self._seconds) if self._seconds else self._fork_s
-            expected = None if fork_s is None else fork_s * left
-            self.fork(jobs.pop(0), total - left + 1, total, remaining_s(self._record, expected))
-
     def fork(self, job: ForkJob, number: int, total: int, left_s: float | None) -> None:
         """Run one fork and put it on disk; `left_s` are expected until the last is done.
 
@@ -284,11 +251,10 @@ class OpenRun:
             needed,
             "run a fork",
             available=free_bytes(scratch),
-            hint=f"free some space, then: {self._resume}",
+            hint=f"free some space, then: {self.resumed_by}",
         )
         self._bench.observer.fork_started(job.subject.spec.name, number, total, left_s)
         fork, facts = runner.run(job)
-        self._seconds.append(fork.wall_s)
         others = [old for old in self._record.forks if (old.block, old.variant) != (fork.block, fork.variant)]
         engines = self._record.engines
         if facts is not None and facts.variant not in {engine.variant for engine in engines}:
@@ -299,7 +265,12 @@ class OpenRun:
 
     def end_early(self, reason: str) -> None:
         """Complete the run with the blocks it has; the reason goes into the record."""
-        self._update(stopped=reason, caveats=(*self._record.caveats, reason))
+        self._update(stopped=reason)
+        self.doubt(reason)
+
+    def doubt(self, caveat: str) -> None:
+        """Add a caveat to the record."""
+        self._update(caveats=tuple(dict.fromkeys((*self._record.caveats, caveat))))
 
     def _caveats_after(self, fork: ForkRecord) -> tuple[str, ...]:
         return tuple(dict.fromkeys((*self._record.caveats, *stand_in_caveats(fork))))
@@ -309,9 +280,9 @@ class OpenRun:
         self._failures_in_a_row[fork.variant] = failures
         if failures >= MAX_FAILURES_IN_A_ROW:
             raise Hopeless(
-                f"{failures} forks of {fork.variant} failed one after the other; {self._summary()}\n"
+                f"{failures} forks of {fork.variant} failed one after the other; {self.summary()}\n"
                 f"  the last: {fork.reason}",
-                hint=f"mend the cause, then: {self._resume}",
+                hint=f"mend the cause, then: {self.resumed_by}",
             )
 
     def _update(self, **changes: object) -> None:
@@ -319,168 +290,11 @@ class OpenRun:
         self._folder.save(self._record)
 
     @property
-    def _resume(self) -> str:
-        """The command that resumes this run."""
-        return f"benchctl run --resume {reference(self._folder, self._bench.home.runs)}"
+    def resumed_by(self) -> str:
+        """The command that resumes this run, or what it is part of."""
+        return f"benchctl resume {self._bench.whole or reference(self._folder, self._bench.home.runs)}"
 
-    def _summary(self) -> str:
+    def summary(self) -> str:
+        """Tell how many forks are kept, and where."""
         total = self._record.total
         return f"{total - len(self._record.missing())} of {total} forks are kept in {self._folder.path}"
-
-
-TIME_UP: Final = "the time was up"
-"""How the reason begins if no time was left for a block."""
-
-
-def interleave(
-    runs: Sequence[OpenRun],
-    *,
-    seed: int,
-    observer: Observer,
-    numbers: Sequence[int] = (),
-    left_s: Callable[[], float] | None = None,
-    enough: Callable[[], str] | None = None,
-    prepared: Sequence[dict[str, float]] = (),
-    clock: Callable[[], float] = time.monotonic,
-) -> str:
-    """Check all runs' answers, then run their missing forks block by block, in one random order per block.
-
-    So time affects all of them alike. A variant that fails repeatedly is given up in its run; the others go
-    on. Forks for evidence run in any case, even if the rest ends early.
-
-    Args:
-        runs: open ones; blocks of the same number are interleaved.
-        seed: of the order within blocks, which does not depend on what is missing.
-        observer: notified.
-        numbers: of the runs in that order, counting complete runs; empty for their positions.
-        left_s: seconds that are left; a block that is not expected to fit, with the forks for evidence after
-            it, is not started, except the first. None for no limit.
-        enough: called before every block: why no more are needed, which all runs then record, or empty.
-        prepared: for every run, the seconds that preparing it took, for its record.
-        clock: seconds, by which forks are timed.
-
-    Returns:
-        Why it ended before all forks were there; empty when nothing is missing.
-
-    Raises:
-        BenchctlError: If it is interrupted, or nothing can be measured any more.
-    """
-    timings: list[dict[str, float]] = [dict(one) for one in prepared] or [{} for _ in runs]
-    with ExitStack() as stack:
-        for run, spent in zip(runs, timings, strict=True):
-            stack.enter_context(run.going(spent))
-        for run, spent in zip(runs, timings, strict=True):
-            run.ask(spent)
-        begun = clock()
-        try:
-            order = _Order(seed, numbers or range(len(runs)))
-            return _Blocks(runs, order, observer, left_s, enough, clock).all()
-        finally:
-            for spent in timings:
-                spent["forks-s"] = clock() - begun
-
-
-@dataclass(frozen=True)
-class _Order:
-    """The order of forks within a block: random, and the same whatever is missing."""
-
-    seed: int
-    numbers: Sequence[int]
-
-    def place(self, block: int, run: int, variant: str) -> float:
-        """Sort key of a fork."""
-        return random.Random(f"{self.seed}/{block}/{self.numbers[run]}/{variant}").random()  # noqa: S311 - reproducible, not secret
-
-
-class _Blocks:
-    """The missing blocks, and how long forks take."""
-
-    def __init__(
-        self,
-        runs: Sequence[OpenRun],
-        order: _Order,
-        observer: Observer,
-        left_s: Callable[[], float] | None,
-        enough: Callable[[], str] | None,
-        clock: Callable[[], float],
-    ) -> None:
-        self._runs = runs
-        self._order = order
-        self._observer = observer
-        self._left_s = left_s
-        self._enough = enough
-        self._clock = clock
-        self._seconds: dict[tuple[int, str], list[float]] = {}
-        self._hopeless: set[tuple[int, str]] = set()
-        self._steps = [(number, job) for number, run in enumerate(runs) for job in run.jobs()]
-        self._total = sum(run.record.total for run in runs)
-        self._done = self._total - len(self._steps)
-
-    def all(self) -> str:
-        """Run them; see `interleave`."""
-        ended = ""
-        for place, block in enumerate(sorted({job.block for _, job in self._steps})):
-            if not ended and any(not self._extra(step) for step in self._of(block)):
-                ended = self._reason_to_end(block, first=place == 0)
-                if ended:
-                    self._steps = [step for step in self._steps if self._extra(step)]
-                    self._total = self._done + len(self._steps)
-            for number, job in self._of(block):
-                self._one(number, job)
-        if ended or not self._hopeless:
-            return ended
-        names = ", ".join(
-            f"{name} in {self._runs[number].record.id}" for number, name in sorted(self._hopeless)
-        )
-        return f"given up after failures in a row: {names}"
-
-    def _extra(self, step: tuple[int, ForkJob]) -> bool:
-        """Return whether a fork is for evidence only."""
-        number, job = step
-        return self._runs[number].record.plan.is_extra(job.block)
-
-    def _reason_to_end(self, block: int, *, first: bool) -> str:
-        """Return why this and later blocks are not started; empty to go on."""
-        reason = self._enough() if self._enough is not None else ""
-        if reason:
-            for run in self._runs:
-                run.end_early(reason)
-            return reason
-        if first or self._left_s is None:
-            return ""
-        steps = [step for step in self._steps if step[1].block == block or self._extra(step)]
-        return f"{TIME_UP} after {block} blocks" if self._expected_s(steps) > self._left_s() else ""
-
-    def _of(self, block: int) -> list[tuple[int, ForkJob]]:
-        """Its missing forks, in an order that does not depend on which are missing."""
-
-        def place(step: tuple[int, ForkJob]) -> float:
-            number, job = step
-            return self._order.place(block, number, job.subject.spec.name)
-
-        return sorted((step for step in self._steps if step[1].block == block), key=place)
-
-    def _one(self, number: int, job: ForkJob) -> None:
-        key = (number, job.subject.spec.name)
-        if key in self._hopeless:
-            return
-        begun = self._clock()
-        self._done += 1
-        # Unknown before the first fork is over.
-        left_s = self._expected_s(self._steps) if self._seconds else None
-        self._steps.remove((number, job))
-        try:
-            self._runs[number].fork(job, self._done, self._total, left_s)
-        except Hopeless as err:
-            self._hopeless.add(key)
-            self._observer.note(f"{err.message}; the rest goes on without it")
-        self._seconds.setdefault(key, []).append(self._clock() - begun)
-
-    def _expected_s(self, steps: Sequence[tuple[int, ForkJob]]) -> float:
-        known = [seconds for each in self._seconds.values() for seconds in each]
-        usual = statistics.median(known) if known else 0.0
-        found = 0.0
-        for number, job in steps:
-            own = self._seconds.get((number, job.subject.spec.name))
-            found += statistics.median(own) if own else usual
-        return found

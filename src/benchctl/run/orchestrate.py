@@ -11,11 +11,19 @@ from functools import cache
 
 import msgspec
 
-from benchctl.errors import BenchctlError, UsageError
+from benchctl.errors import UsageError
 from benchctl.home import Home
 from benchctl.micro.conduct import micro_caveats, prepare_micro
 from benchctl.results.figures import Calibration
-from benchctl.results.model import FORKS_FOR_VERDICT, RECORD_VERSION, Environment, IndexFacts, RunRecord
+from benchctl.results.model import (
+    DEFAULT_FORKS,
+    FORKS_FOR_VERDICT,
+    MOST_FORKS,
+    RECORD_VERSION,
+    Environment,
+    IndexFacts,
+    RunRecord,
+)
 from benchctl.results.plan import CorpusSpec, Plan, StopSpec, VariantSpec, cpu_list
 from benchctl.results.store import RunFolder
 from benchctl.run.bench import Bench
@@ -30,7 +38,14 @@ from benchctl.run.documents import (
 )
 from benchctl.run.forecast import announce
 from benchctl.run.host import allowed_cpus, cores_of, describe_host, pin_caveats
-from benchctl.run.open_run import OpenRun, data_caveats, host_caveats, load_caveats, sharing_caveats
+from benchctl.run.open_run import (
+    NotResumable,
+    OpenRun,
+    data_caveats,
+    host_caveats,
+    load_caveats,
+    sharing_caveats,
+)
 from benchctl.run.pilot import PilotBench, run_pilot
 from benchctl.run.plan import track_remarks
 from benchctl.run.plugin import plugin_changes
@@ -45,7 +60,8 @@ from benchctl.run.prepare import (
 )
 from benchctl.run.session import AnySubject, Subject, TargetSubject
 from benchctl.run.steps import check_work
-from benchctl.run.stopping import budget_behind, reason_to_stop, shortfall, within
+from benchctl.run.stopping import ByRule, budget_behind, reason_to_stop, shortfall, within
+from benchctl.run.study import Study, ending
 from benchctl.run.targets import corpus_of_targets, prepare_target, target_caveats
 from benchctl.run.terms import with_terms
 from benchctl.track.model import Track
@@ -218,7 +234,20 @@ def start_run(
         UsageError, BenchctlError: as for `open_run`, or the run was interrupted.
     """
     run, timings = open_run(bench, plan, track, extras)
-    return run.folder, run.execute(timings)
+    return run.folder, _measured(bench, run, timings)
+
+
+def _measured(bench: Bench, run: OpenRun, timings: dict[str, float]) -> RunRecord:
+    """Measure what a run is missing, and record how it ended."""
+    study = Study([run], ByRule(), bench.observer, seed=run.record.plan.seed)
+    with ending(lambda _status, _reason: None, run.summary, run.resumed_by):
+        ended = study.measure([timings])
+    lacking = "" if run.record.missing() else shortfall(run.record)
+    if lacking:
+        run.doubt(lacking)
+    for text in filter(None, (ended, lacking)):
+        bench.observer.note(text)
+    return run.record
 
 
 def open_run(
@@ -302,10 +331,18 @@ def open_run(
     return OpenRun(bench, folder, record, track, subjects, ask_anew=extras.ask_anew, fork_s=fork_s), timings
 
 
-def resume_run(bench: Bench, folder: RunFolder, track: Track, *, ask_anew: bool = False) -> RunRecord:
+def resume_run(
+    bench: Bench,
+    folder: RunFolder,
+    track: Track,
+    *,
+    ask_anew: bool = False,
+    budget_s: float | None = None,
+) -> RunRecord:
     """Run the forks that a record is missing; none if it ended early by its own rule.
 
     If it was interrupted before its answers were known, they are asked, with `ask_anew` as in `start_run`.
+    `budget_s` is for these forks, instead of what its rule leaves; None for that.
 
     Raises:
         NotResumable: If what is measured, or where, has changed.
@@ -315,12 +352,23 @@ def resume_run(bench: Bench, folder: RunFolder, track: Track, *, ask_anew: bool 
     if record.stopped and not record.missing():
         bench.observer.note(f"run {record.id} is complete: it {record.stopped}; nothing is measured")
         return record
-    return reopen_run(bench, folder, track, ask_anew=ask_anew).execute({})
+    run = reopen_run(bench, folder, track, ask_anew=ask_anew)
+    if budget_s is not None:
+        stop = within(record.plan.stop, budget_behind(record, budget_s), instead=True)
+        run.extend(msgspec.structs.replace(record, plan=msgspec.structs.replace(record.plan, stop=stop)))
+    return _measured(bench, run, {})
 
 
-def add_blocks(
-    bench: Bench, folder: RunFolder, track: Track, *, blocks: int, budget_s: float | None = None
-) -> RunRecord:
+@dataclass(frozen=True)
+class More:
+    """Forks that what is finished gets beyond those that it has."""
+
+    forks: int | None = None  # of every side; the most of a side with `until_decided`; None for as usual
+    budget_s: float | None = None  # for these forks; None for no limit
+    until_decided: bool = False
+
+
+def add_blocks(bench: Bench, folder: RunFolder, track: Track, more: More) -> RunRecord:
     """Add blocks to a finished run if nothing has changed; see `extended`.
 
     Raises:
@@ -328,40 +376,38 @@ def add_blocks(
         BenchctlError: If `start_run` would raise one.
     """
     run = reopen_run(bench, folder, track)
-    run.extend(extended(run.record, blocks, budget_s))
-    return run.execute({})
+    run.extend(extended(run.record, more))
+    return _measured(bench, run, {})
 
 
-def extended(record: RunRecord, blocks: int, budget_s: float | None) -> RunRecord:
+def extended(record: RunRecord, more: More) -> RunRecord:
     """A finished run with further blocks, which counts as a look at its figures.
 
     A rule that would end it at once is dropped: more was asked for.
 
-    Args:
-        record: the run.
-        blocks: one fork of every variant each.
-        budget_s: for their forks; None for no limit.
-
     Raises:
         UsageError: If the run is not finished, was not measured here, or has no time for a block.
     """
-    if blocks < 1:
-        raise UsageError("--forks must be at least 1")
     if record.imported is not None:
         raise UsageError(f"run {record.id} was measured by {record.imported.tool}: only that can add to it")
     if record.unfinished:
         raise UsageError(
             f"run {record.id} is not finished ({record.unfinished})",
-            hint=f"go on with: benchctl run --resume {record.id}",
+            hint=f"go on with: benchctl resume {record.id}",
         )
+    rule = record.plan.stop or StopSpec(least_forks=FORKS_FOR_VERDICT)
+    # Whatever ends it early may have as many as a run that does so has at most.
+    ends_early = more.budget_s is not None or more.until_decided or rule.decided
+    usual = max(1, MOST_FORKS - len(record.own_blocks)) if ends_early else DEFAULT_FORKS
+    blocks = usual if more.forks is None else more.forks
     first = 1 + max(record.own_blocks, default=-1)
     # Skip numbers that belong to forks for evidence.
     free = (block for block in itertools.count(first) if not record.plan.is_extra(block))
     added = tuple(itertools.islice(free, blocks))
-    rule = record.plan.stop or StopSpec(least_forks=FORKS_FOR_VERDICT)
     rule = msgspec.structs.replace(
         rule,
-        budget_s=None if budget_s is None else budget_behind(record, budget_s),
+        budget_s=None if more.budget_s is None else budget_behind(record, more.budget_s),
+        decided=rule.decided or more.until_decided,
     )
     found, looks = record.with_blocks(added, rule), record.looks + 1
     if any(reason_to_stop(found, block) for block in added[: record.plan.index_builds]):
@@ -392,10 +438,6 @@ def reopen_run(bench: Bench, folder: RunFolder, track: Track, *, ask_anew: bool 
     subjects = started_as_before(record.engines, subjects, bench.observer)
     _, track = with_terms(bench, plan, track, subjects)
     return OpenRun(bench, folder, record, track, subjects, ask_anew=ask_anew)
-
-
-class NotResumable(BenchctlError):  # noqa: N818 - what is so, not a mistake of anybody
-    """Something that is measured, or where, has changed since the run began."""
 
 
 def _refuse_changes(record: RunRecord, changes: Sequence[str]) -> None:

@@ -793,11 +793,14 @@ def _check_stop(options: RunSpec, stop: StopSpec) -> None:
             raise UsageError(text, hint=hint)
 
 
-def block_order(plan: Plan, block: int) -> tuple[VariantSpec, ...]:
-    """The order of variants in one block: random, but reproducible."""
-    variants = list(plan.variants)
-    random.Random(f"{plan.seed}/{block}").shuffle(variants)  # noqa: S311 - reproducible, not secret
-    return tuple(variants)
+def block_order(plan: Plan, block: int, run: int = 0) -> tuple[VariantSpec, ...]:
+    """The order of variants in one block: random, but reproducible; `run` is its number in a study."""
+    return tuple(sorted(plan.variants, key=lambda spec: place_in_block(plan.seed, block, run, spec.name)))
+
+
+def place_in_block(seed: int, block: int, run: int, variant: str) -> float:
+    """Return the sort key of a fork in its block, of the run of that number among those of the block."""
+    return random.Random(f"{seed}/{block}/{run}/{variant}").random()  # noqa: S311 - reproducible, not secret
 
 
 def boots(plan: Plan, block: int = 0) -> tuple[tuple[Step, ...], ...]:

@@ -13,8 +13,9 @@ from benchctl.results.plan import Plan
 from benchctl.results.store import RunFolder, RunStore
 from benchctl.run.bench import Bench, Observer
 from benchctl.run.documents import FileOptions
-from benchctl.run.open_run import OpenRun, interleave
-from benchctl.run.orchestrate import Extras, NotResumable, open_run, reopen_run
+from benchctl.run.open_run import NotResumable, OpenRun
+from benchctl.run.orchestrate import Extras, open_run, reopen_run
+from benchctl.run.study import Policy, Study
 from benchctl.stats.answers import Pairs, Reply, Values, Verdict, percents
 from benchctl.track.model import Track
 
@@ -151,14 +152,9 @@ class Nodes:
         runs = self._again(job) if job.runs else self._new(job)
         self._calm.prepared = True
         job.started(tuple(run.folder.path.name for run in runs))
-        interleave(
-            runs,
-            seed=job.plans[0].seed,
-            observer=self._observer,
-            left_s=job.left_s,
-            enough=lambda: job.enough([run.record for run in runs]),
-        )
-        return tuple(run.record for run in runs)
+        study = Study(runs, _Until(job.enough), self._observer, seed=job.plans[0].seed, left_s=job.left_s)
+        study.measure()
+        return tuple(study.records)
 
     def _new(self, job: Job) -> list[OpenRun]:
         extras = Extras(files=self._files)
@@ -177,6 +173,17 @@ class Nodes:
         except NotResumable as err:
             self._observer.note(f"{err.message}; its forks are measured again")
             return self._new(job)
+
+
+class _Until(Policy):
+    """Ends when it is enough."""
+
+    def __init__(self, enough: Callable[[Sequence[RunRecord]], str]) -> None:
+        self._enough = enough
+
+    def ends(self, records: Sequence[RunRecord], block: int) -> str:
+        del block
+        return self._enough(records)
 
 
 class _CalmObserver:

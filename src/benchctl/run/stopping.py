@@ -1,6 +1,7 @@
-"""The end of a run before it has all of its forks: evaluated before every block, from the record alone."""
+"""The policy of a run: it ends by the plan's rule, evaluated before every block, from the record alone."""
 
 import statistics
+from collections.abc import Sequence
 
 import msgspec
 
@@ -8,6 +9,21 @@ from benchctl.errors import UsageError
 from benchctl.report.numbers import duration
 from benchctl.results.model import FORKS_FOR_VERDICT, RunRecord
 from benchctl.results.plan import Plan, StopSpec
+from benchctl.run.study import Policy
+
+
+class ByRule(Policy):
+    """Ends a single run by its plan's rule."""
+
+    goes_on_without = False
+
+    def ends(self, records: Sequence[RunRecord], block: int) -> str:
+        """Return why the rule ends it, as `Policy` does."""
+        return reason_to_stop(records[0], block)
+
+    def remaining_s(self, records: Sequence[RunRecord], expected_s: float | None) -> float | None:
+        """Return what is expected, or less if the budget leaves less."""
+        return remaining_s(records[0], expected_s)
 
 
 def reason_to_stop(record: RunRecord, block: int) -> str:
@@ -34,12 +50,15 @@ def reason_to_stop(record: RunRecord, block: int) -> str:
     return _budget_spent(record, stop)
 
 
-def within(stop: StopSpec | None, seconds: float) -> StopSpec:
-    """A stop rule that also ends forks after so many seconds; the first block always runs."""
+def within(stop: StopSpec | None, seconds: float, *, instead: bool = False) -> StopSpec:
+    """A stop rule that also ends forks after so many seconds; the first block always runs.
+
+    `instead` of the rule's own budget, or within it.
+    """
     seconds = max(seconds, 1.0)
     if stop is None:
         return StopSpec(budget_s=seconds, least_forks=FORKS_FOR_VERDICT)
-    least = seconds if stop.budget_s is None else min(seconds, stop.budget_s)
+    least = seconds if instead or stop.budget_s is None else min(seconds, stop.budget_s)
     return msgspec.structs.replace(stop, budget_s=least)
 
 

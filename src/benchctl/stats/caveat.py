@@ -75,7 +75,7 @@ def run_doubts(record: RunRecord) -> Iterator[Caveat]:
         yield Caveat(
             "unfinished",
             f"run {record.id} is unfinished ({record.unfinished}): {done} of {record.total} forks are done; "
-            f"{unless_measured}resume it with: benchctl run --resume {record.id}",
+            f"{unless_measured}resume it with: benchctl resume {record.id}",
         )
 
 

@@ -161,4 +161,4 @@ def test_a_trial_that_has_not_ended_is_told_with_its_evidence(tmp_path: Path, co
     done = CliRunner().invoke(root, [command[0], str(folder.path), *command[1:]])
     assert "note: run r1 was a trial (--test-mode)" in done.stderr
     assert "note: run r1 is unfinished (interrupted)" in done.stderr
-    assert "--resume r1" in done.stderr
+    assert "benchctl resume r1" in done.stderr

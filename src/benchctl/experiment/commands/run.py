@@ -1,9 +1,10 @@
 """`benchctl experiment run`: measure an experiment, then report on it."""
 
 import threading
-from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import get_args
 
 import click
 
@@ -15,7 +16,8 @@ from benchctl.cli.measuring import (
     require_quiet_option,
     with_documents,
 )
-from benchctl.cli.options import ParamOptions, param_options, refuse_beside
+from benchctl.cli.options import ParamOptions, param_options
+from benchctl.cli.resume import How
 from benchctl.cli.streams import note, say
 from benchctl.cli.watch import watching
 from benchctl.errors import BenchctlError, UsageError
@@ -28,7 +30,7 @@ from benchctl.experiment.commands.show import (
     report_options,
     size_options,
 )
-from benchctl.experiment.conduct import More, conduct, plans_to_open
+from benchctl.experiment.conduct import conduct, plans_to_open
 from benchctl.experiment.estimate import estimate_lines
 from benchctl.experiment.execution import adopted, begin, forks_missing, runs_of
 from benchctl.experiment.file import find_experiment
@@ -38,42 +40,26 @@ from benchctl.experiment.report import Format, documents_text
 from benchctl.home import Home, resolve_home
 from benchctl.plugin.code import Consent
 from benchctl.report.numbers import counted
-from benchctl.results.model import DEFAULT_FORKS, MOST_FORKS, RunRecord, unanswered
+from benchctl.results.model import unanswered
 from benchctl.results.store import RunStore
 from benchctl.run.bench import Bench, Observer
 from benchctl.run.fitness import check_quiet
 from benchctl.run.host import describe_host
+from benchctl.run.orchestrate import More
 from benchctl.run.plugin import confirm_plugin
 from benchctl.run.prepare import check_host
-
-# What may stand beside --resume: it says where, how long and what to show, not what to measure.
-_WITH_RESUME = frozenset({"resume", "wait", "quiet", "output_format", "html_folder", "budget_s"})
-_WITH_MORE = (_WITH_RESUME - {"resume"}) | {"more", "forks", "until_decided"}
 
 
 @click.command("run")
 @click.argument("name", metavar="[NAME|FILE]", required=False)
 @size_options
 @param_options
-@click.option(
-    "--resume",
-    metavar="ID",
-    help="Go on with an execution that was cut off, or ran out of time; --budget counts from then on.",
-)
-@click.option(
-    "--more",
-    metavar="ID",
-    help="Add forks to an execution that is complete: --forks of everything, as many as fit into --budget, "
-    "or with --until-decided what that takes, at most --forks of a side.",
-)
 @require_quiet_option
 @dry_run_option
 @measuring_options
 @report_options
 def run_command(
     name: str | None,
-    resume: str | None,
-    more: str | None,
     output_format: Format,
     html_folder: Path | None,
     *,
@@ -95,37 +81,85 @@ def run_command(
     home = resolve_home()
     store = RunStore(home.runs)
     changes = size_options.changes(param_options)
-    if resume is None and more is None:
-        experiment = _loaded(name, changes, home)
-        for planned in experiment.plans.values():
-            check_host(planned.plan, home)
-        if dry_run:
-            _only_say(experiment, store, home, size_options.budget_s, require_quiet=require_quiet)
-            return
-        plans = [planned.plan for planned in experiment.plans.values()]
-        with measuring(wait=wait, quiet=quiet) as observer:
-            check_quiet(home, plans, describe_host(), observer.note, required=require_quiet)
-            folder = _begun(experiment, store, home, size_options.budget_s, observer)
-            bench = Bench(home, store, observer, threading.Event())
-            record = conduct(folder, bench, experiment.plans, budget_s=size_options.budget_s)
-    else:
-        option, allowed = ("--resume", _WITH_RESUME) if more is None else ("--more", _WITH_MORE)
-        refuse_beside(option, click.get_current_context(), allowed, "an experiment")
-        folder = ExperimentStore(home.experiments).find(more or resume or "", note)
-        record = folder.load()
-        added = None if more is None else _added(record, size_options)
-        if (
-            added is None
-            and record.status == "complete"
-            and not forks_missing(record, runs_of(record, store, note))
-        ):
+    experiment = _loaded(name, changes, home)
+    for planned in experiment.plans.values():
+        check_host(planned.plan, home)
+    if dry_run:
+        _only_say(experiment, store, home, size_options.budget_s, require_quiet=require_quiet)
+        return
+    plans = [planned.plan for planned in experiment.plans.values()]
+    with measuring(wait=wait, quiet=quiet) as observer:
+        check_quiet(home, plans, describe_host(), observer.note, required=require_quiet)
+        folder = _begun(experiment, store, home, size_options.budget_s, observer)
+        bench = Bench(home, store, observer, threading.Event())
+        record = conduct(folder, bench, experiment.plans, budget_s=size_options.budget_s)
+    conclude(record, store, output_format, html_folder)
+
+
+@dataclass(frozen=True)
+class BegunExperiment:
+    """An execution of an experiment that goes on."""
+
+    home: Home
+    folder: ExperimentFolder
+
+    @property
+    def title(self) -> str:
+        """What it is, for readers."""
+        return f"experiment {self.folder.path.name}"
+
+    def resume(self, how: How, budget_s: float | None) -> None:
+        """Measure what is missing, and what expectations are open."""
+        record, store = self.folder.load(), RunStore(self.home.runs)
+        if record.status == "complete" and not forks_missing(record, runs_of(record, store, note)):
             note(f"experiment {record.id} is complete; nothing is measured")
+            conclude(record, store, _format(how))
         else:
-            with measuring(wait=wait, quiet=quiet) as observer:
-                bench = Bench(home, store, observer, threading.Event())
-                record = _gone_on(folder, bench, size_options.budget_s, added)
-    runs = print_report(record, store, output_format, html_folder)
-    _conclude(record, runs)
+            self._go_on(how, budget_s, None)
+
+    def extend(self, more: More, how: How) -> None:
+        """Add forks of everything, or with `until_decided` of what is open."""
+        record = self.folder.load()
+        if record.status != "complete":
+            raise UsageError(
+                f"experiment {record.id} is not finished ({record.status})",
+                hint=f"go on with: benchctl resume {record.id}",
+            )
+        self._go_on(how, more.budget_s, more)
+
+    def _go_on(self, how: How, budget_s: float | None, more: More | None) -> None:
+        """Continue; plans are made before anything is prepared."""
+        store, output_format = RunStore(self.home.runs), _format(how)
+        with measuring(wait=how.wait, quiet=how.quiet) as observer:
+            bench = Bench(self.home, store, observer, threading.Event())
+            record = adopted(self.folder.load(), store)
+            self.folder.save(record)
+            consent = Consent(self.home, given=how.trust)
+            plans: Plans = plans_to_open(record, self.home)
+            runs = runs_of(record, store, observer.note).values()
+            for run in runs:
+                confirm_plugin(run.plan, consent)
+            check_quiet(
+                self.home,
+                [*(run.plan for run in runs), *(one.plan for one in plans.values())],
+                describe_host(),
+                observer.note,
+                required=how.require_quiet,
+            )
+            record = conduct(self.folder, bench, plans, budget_s=budget_s, more=more)
+        conclude(record, store, output_format)
+
+
+def _format(how: How) -> Format:
+    """Return the form of the report, of those that experiments have."""
+    for one in get_args(Format):
+        if one == how.output_format:
+            found: Format = one
+            return found
+    raise UsageError(
+        f"--format {how.output_format}: an experiment is printed as {', '.join(get_args(Format))}",
+        hint="its page: benchctl experiment report --html FOLDER",
+    )
 
 
 def _loaded(name: str | None, changes: Changes, home: Home) -> Experiment:
@@ -173,40 +207,21 @@ def _begun(
     return folder
 
 
-def _added(record: ExperimentRecord, size: SizeOptions) -> More:
-    """Return what `--more` adds."""
-    if record.status != "complete":
-        raise UsageError(
-            f"experiment {record.id} is not finished ({record.status})",
-            hint=f"go on with: benchctl experiment run --resume {record.id}",
-        )
-    if size.forks is not None and size.forks < 1:
-        raise UsageError("--forks must be at least 1")
-    usual = MOST_FORKS if size.until_decided or size.budget_s else DEFAULT_FORKS
-    return More(usual if size.forks is None else size.forks, size.until_decided)
+def conclude(
+    record: ExperimentRecord, store: RunStore, output_format: Format, html_folder: Path | None = None
+) -> None:
+    """Print the report.
 
-
-def _gone_on(
-    folder: ExperimentFolder, bench: Bench, budget_s: float | None, more: More | None
-) -> ExperimentRecord:
-    """Continue an execution, with more; its plans are made before anything is prepared."""
-    record = adopted(folder.load(), bench.store)
-    folder.save(record)
-    consent = Consent(bench.home)
-    for run in runs_of(record, bench.store, bench.observer.note).values():
-        confirm_plugin(run.plan, consent)
-    plans: Plans = plans_to_open(record, bench.home)
-    return conduct(folder, bench, plans, budget_s=budget_s, more=more)
-
-
-def _conclude(record: ExperimentRecord, runs: Mapping[str, RunRecord]) -> None:
-    """Fail if the report does not show everything that was requested."""
+    Raises:
+        BenchctlError: If it does not show everything that was requested.
+    """
+    runs = print_report(record, store, output_format, html_folder)
     missing = {run.id: len(run.missing()) for run in runs.values() if run.missing()}
     if missing:
         shows = ", ".join(f"benchctl show {name}" for name in missing)
         raise BenchctlError(
             f"{counted(sum(missing.values()), 'fork')} failed; the report shows the rest",
-            hint=f"see the reasons with {shows}; go on with: benchctl experiment run --resume {record.id}",
+            hint=f"see the reasons with {shows}; go on with: benchctl resume {record.id}",
         )
     failing = [f"{name}: {', '.join(found)}" for name, run in runs.items() if (found := unanswered(run))]
     if failing:

@@ -1,4 +1,4 @@
-"""Several runs as one: block after block, whatever fails in one of them."""
+"""Several runs as one: block after block, whatever fails in one of them, until the policy ends it."""
 
 from types import SimpleNamespace
 from typing import Any, cast
@@ -7,7 +7,8 @@ import pytest
 
 from benchctl.errors import BenchctlError, ExitCode
 from benchctl.run.bench import SilentObserver
-from benchctl.run.open_run import Hopeless, OpenRun, interleave
+from benchctl.run.open_run import Hopeless, OpenRun
+from benchctl.run.study import Policy, Side, Study, ending
 
 
 class Made:
@@ -18,13 +19,36 @@ class Made:
     ) -> None:
         self.name, self.log, self.fails = name, log, fails
         self.left = [(block, variant) for block in range(blocks + extra) for variant in variants]
-        plan = SimpleNamespace(is_extra=lambda block: block >= blocks)
-        self.record = SimpleNamespace(id=name, total=len(self.left), plan=plan)
+        self.whole, self.extra = len(self.left), extra * len(variants)
+        plan = SimpleNamespace(is_extra=lambda block: block >= blocks, stop=None)
+        self.record = SimpleNamespace(
+            id=name,
+            total=self.whole,
+            plan=plan,
+            block_numbers=range(blocks + extra),
+            with_blocks=self.with_blocks,
+        )
         self.ended: list[str] = []
         self.reasons: list[str] = []
 
+    def with_blocks(self, blocks: list[int], _stop: None, variants: set[str]) -> Any:
+        self.left = [(block, variant) for block in blocks for variant in sorted(variants)]
+        last = 1 + max(blocks)
+        changed = {"total": self.record.total + len(self.left), "block_numbers": range(last)}
+        plan = SimpleNamespace(is_extra=lambda block: block >= last, stop=None)
+        return SimpleNamespace(**{**vars(self.record), **changed, "plan": plan})
+
+    def seconds(self, variant: str = "") -> list[float]:
+        """A fork takes a second."""
+        return [1.0 for entry in forks(self.log) if entry[1] == self.name and variant in ("", entry[2])]
+
+    def extend(self, record: Any) -> None:
+        self.record = record
+
     def end_early(self, reason: str) -> None:
         self.reasons.append(reason)
+        done = sum(entry[1] == self.name for entry in forks(self.log))
+        self.record.total = done + self.extra
 
     def going(self, timings: dict[str, float]) -> Any:
         made = self
@@ -42,7 +66,7 @@ class Made:
     def ask(self, _timings: dict[str, float]) -> None:
         self.log.append((self.name, "asked"))
 
-    def jobs(self) -> list[Any]:
+    def jobs(self, _number: int = 0) -> list[Any]:
         return [
             SimpleNamespace(block=block, subject=SimpleNamespace(spec=SimpleNamespace(name=variant)))
             for block, variant in self.left
@@ -54,11 +78,27 @@ class Made:
         if variant == self.fails:
             raise Hopeless("it failed twice")
         if variant == "!":
-            raise BenchctlError("interrupted", exit_code=ExitCode.INTERRUPTED)
+            raise KeyboardInterrupt
 
 
-def go(runs: list[Made], **options: Any) -> str:
-    return interleave(cast("list[OpenRun]", runs), seed=7, observer=SilentObserver(), **options)
+class Enough(Policy):
+    """Ends when it is enough, and gives further blocks until then."""
+
+    def __init__(self, enough: Any = lambda: "", further: Any = lambda: "") -> None:
+        self.enough, self.more = enough, further
+
+    def ends(self, records: Any, block: int) -> str:
+        del records, block
+        return self.enough()
+
+    def further(self, records: Any) -> Any:
+        del records
+        return self.more()
+
+
+def go(runs: list[Made], enough: Any = lambda: "", further: Any = lambda: "", **options: Any) -> str:
+    policy = Enough(enough, further)
+    return Study(cast("list[OpenRun]", runs), policy, SilentObserver(), seed=7, **options).measure()
 
 
 def forks(log: list[Any]) -> list[Any]:
@@ -111,9 +151,54 @@ def test_a_block_that_does_not_fit_is_not_begun_but_the_first_is() -> None:
 
 def test_an_interruption_ends_all_of_them() -> None:
     runs = [Made("a", "x", 1, []), Made("b", "!", 1, [])]
-    with pytest.raises(BenchctlError, match="interrupted"):
+    with pytest.raises(KeyboardInterrupt):
         go(runs)
-    assert [run.ended for run in runs] == [["BenchctlError"], ["BenchctlError"]]
+    assert [run.ended for run in runs] == [["KeyboardInterrupt"], ["KeyboardInterrupt"]]
+
+
+@pytest.mark.parametrize(
+    ("error", "kept", "code", "hint"),
+    [
+        (KeyboardInterrupt(), ("interrupted", "it was interrupted"), 130, "go on with: benchctl resume r"),
+        (BenchctlError("x", exit_code=ExitCode.INTERRUPTED), ("interrupted", "it was interrupted"), 130,
+         "go on with: benchctl resume r"),
+        (BenchctlError("full", hint="free it"), ("failed", "full"), 1, "free it; then: benchctl resume r"),
+        (BenchctlError("no", hint="then: benchctl resume r"), ("failed", "no"), 1, "then: benchctl resume r"),
+    ],
+)  # fmt: skip
+def test_what_ends_a_measurement_is_kept_and_says_how_to_go_on(
+    error: BaseException, kept: tuple[str, str], code: int, hint: str
+) -> None:
+    ends: list[tuple[str, str]] = []
+    with (
+        pytest.raises(BenchctlError) as caught,
+        ending(lambda *end: ends.append(end), lambda: "2 of 4 are kept", "benchctl resume r"),
+    ):
+        raise error
+    assert (ends, caught.value.exit_code, caught.value.hint) == ([kept], code, hint)
+
+
+def test_a_bug_leaves_nothing_that_looks_as_if_it_went_on() -> None:
+    ends: list[tuple[str, str]] = []
+    with pytest.raises(ZeroDivisionError), ending(lambda *end: ends.append(end), str, "benchctl resume r"):
+        _ = 1 / 0
+    assert ends == [("failed", "")]
+
+
+def test_sides_get_further_blocks_under_new_numbers_until_nobody_is_named() -> None:
+    log: list[Any] = []
+    runs = [Made("a", "xy", 2, log), Made("b", "z", 1, log)]
+    wanted = [[Side(0, "y"), Side(1, "z")], [Side(1, "z")], "2 are open that no forks decide"]
+    assert go(runs, further=lambda: wanted.pop(0)) == "2 are open that no forks decide"
+    assert sorted(forks(log)[-3:]) == [(2, "a", "y"), (2, "b", "z"), (3, "b", "z")]
+    assert [entry[3:] for entry in log if len(entry) > 3][-3:] == [(6, 7), (7, 7), (8, 8)]
+
+
+def test_a_further_block_that_does_not_fit_is_not_added() -> None:
+    log: list[Any] = []
+    runs = [Made("a", "x", 1, log)]
+    assert go(runs, further=lambda: [Side(0, "x")], left_s=lambda: -1.0) == "the time was up after 1 blocks"
+    assert forks(log) == [(0, "a", "x")]
 
 
 def test_nothing_missing_is_nothing_to_do() -> None:
@@ -148,12 +233,7 @@ def test_forks_for_evidence_are_run_although_the_time_is_up() -> None:
 def test_a_block_that_leaves_no_room_for_the_evidence_behind_it_is_not_begun() -> None:
     def blocks(extra: int) -> list[int]:
         log: list[Any] = []
-
-        def clock() -> float:
-            """A fork takes a second."""
-            return float(len(forks(log)))
-
-        go([Made("a", "xy", 3, log, extra=extra)], left_s=lambda: 7.0 - clock(), clock=clock)
+        go([Made("a", "xy", 3, log, extra=extra)], left_s=lambda: 7.0 - len(forks(log)))
         return [entry[0] for entry in forks(log)]
 
     assert blocks(0) == [0, 0, 1, 1, 2, 2]

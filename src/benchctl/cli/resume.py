@@ -1,0 +1,203 @@
+"""`benchctl resume` and `benchctl extend`: whatever was measured goes on, or gets more forks."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+import click
+
+from benchctl.cli.measuring import benched, conclude, measuring_options, require_quiet_option
+from benchctl.cli.options import (
+    AmountType,
+    SectionedCommand,
+    complete_runs,
+    format_option,
+    grouped,
+    open_store,
+    runs_option,
+    verbose_option,
+)
+from benchctl.cli.run_options import trust_option
+from benchctl.cli.streams import note
+from benchctl.errors import BenchctlError, UsageError
+from benchctl.home import Home, resolve_home
+from benchctl.plugin.code import Consent
+from benchctl.quantities import DURATION
+from benchctl.results.model import DEFAULT_FORKS, MOST_FORKS
+from benchctl.results.store import RunFolder, RunStore
+from benchctl.run.orchestrate import More, add_blocks, extended, resume_run
+from benchctl.run.plan import reload_track
+from benchctl.run.plugin import confirm_plugin
+from benchctl.slices import hooks
+
+if TYPE_CHECKING:
+    from benchctl.report.formats import Format
+
+
+@dataclass(frozen=True)
+class How:
+    """The way in which something goes on; what is measured was said when it was begun."""
+
+    output_format: "Format"
+    verbose: bool
+    wait: bool
+    quiet: bool
+    require_quiet: bool
+    trust: bool
+
+
+_how = grouped(
+    "how", How, trust_option, require_quiet_option, measuring_options, verbose_option, format_option
+)
+_name = click.argument("name", metavar="ID", shell_complete=complete_runs)
+_budget = click.option(
+    "--budget",
+    "budget_s",
+    type=AmountType(DURATION),
+    default=None,
+    help="End in time, such as 30m: no block begins that is not expected to fit. It is the time of the forks "
+    "from now on.",
+)
+
+
+class Whole(Protocol):
+    """Something that was begun, and can go on."""
+
+    @property
+    def title(self) -> str:
+        """What it is, for readers: its kind and its id."""
+
+    def resume(self, how: How, budget_s: float | None) -> None:
+        """Measure what is missing, and print what came out; nothing if it is complete.
+
+        `budget_s` is for that; None for what was said when it was begun.
+
+        Raises:
+            BenchctlError: If it cannot go on, or the result does not show all that was asked.
+        """
+
+    def extend(self, more: More, how: How) -> None:
+        """Add forks to what is complete.
+
+        Raises:
+            UsageError: If it is not complete, or is of a kind that ends by its answer.
+            BenchctlError: As `resume` does.
+        """
+
+
+@dataclass(frozen=True)
+class BegunRun:
+    """A run that stands alone."""
+
+    home: Home
+    store: RunStore
+    folder: RunFolder
+
+    @property
+    def title(self) -> str:
+        """What it is, for readers."""
+        return f"run {self.folder.path.name}"
+
+    def resume(self, how: How, budget_s: float | None) -> None:
+        """Measure the forks that are missing."""
+        self._go_on(how, budget_s, None)
+
+    def extend(self, more: More, how: How) -> None:
+        """Add blocks on the same indices."""
+        # Refused before the host is looked at.
+        extended(self.folder.load(), more)
+        self._go_on(how, None, more)
+
+    def _go_on(self, how: How, budget_s: float | None, more: More | None) -> None:
+        plan = self.folder.load().plan
+        confirm_plugin(plan, Consent(self.home, given=how.trust))
+        track = reload_track(plan)
+        with benched(
+            self.home, self.store, plan, wait=how.wait, quiet=how.quiet, require_quiet=how.require_quiet
+        ) as bench:
+            if more is None:
+                record = resume_run(bench, self.folder, track, budget_s=budget_s)
+            else:
+                record = add_blocks(bench, self.folder, track, more)
+        conclude(self.folder, record, self.home, how.output_format, details=how.verbose)
+
+
+@click.command("resume", cls=SectionedCommand)
+@_name
+@_budget
+@_how
+@runs_option
+def resume_command(name: str, budget_s: float | None, runs_folder: Path | None, *, how: How) -> None:
+    """Go on with what was interrupted, or ran out of time: a run, an experiment, a search, a night.
+
+    ID is that of any of these; `latest` is the newest run. Finished forks are kept, and the rest is measured
+    on the same engines, documents and indices; where these have changed, it is refused.
+    """
+    _check(None, budget_s)
+    home = resolve_home()
+    _whole(home, open_store(home, runs_folder), name).resume(how, budget_s)
+
+
+@click.command("extend", cls=SectionedCommand)
+@_name
+@click.option(
+    "--forks",
+    type=int,
+    default=None,
+    help="Further forks of every variant; the most of a side with --until-decided  "
+    f"[default: {DEFAULT_FORKS}; with --budget or --until-decided as many as make {MOST_FORKS}]",
+)
+@click.option(
+    "--until-decided",
+    is_flag=True,
+    help="End when every difference is faster, slower, different or equal; of an experiment, when every "
+    "expectation is confirmed or refuted.",
+)
+@_budget
+@_how
+@runs_option
+def extend_command(
+    name: str,
+    forks: int | None,
+    budget_s: float | None,
+    runs_folder: Path | None,
+    *,
+    until_decided: bool,
+    how: How,
+) -> None:
+    """Add forks to what is complete: a run, or an experiment.
+
+    They are measured on the same engines, documents and indices. Looking at the figures first costs nothing:
+    p and intervals hold in spite of it.
+    """
+    _check(forks, budget_s)
+    home = resolve_home()
+    whole = _whole(home, open_store(home, runs_folder), name)
+    whole.extend(More(forks, budget_s, until_decided), how)
+
+
+def _check(forks: int | None, budget_s: float | None) -> None:
+    if forks is not None and forks < 1:
+        raise UsageError("--forks must be at least 1")
+    if budget_s is not None and budget_s <= 0:
+        raise UsageError("--budget must be more than no time")
+
+
+def _whole(home: Home, store: RunStore, name: str) -> Whole:
+    """Return what has this id, or what the run of this id is a part of."""
+    found: Whole | None
+    for whole in hooks("whole"):
+        found = whole(home, name, ())
+        if found is not None:
+            return found
+    folder = store.find(name)
+    try:
+        tags = folder.load().tags
+    except BenchctlError:
+        tags = ()  # whoever goes on with it says what is wrong
+    for whole in hooks("whole"):
+        found = whole(home, "", tags)
+        if found is not None:
+            note(f"run {folder.path.name} is a part of {found.title}: all of it goes on")
+            return found
+    return BegunRun(home, store, folder)

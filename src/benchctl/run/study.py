@@ -1,0 +1,262 @@
+"""A measurement from its first fork to its end: open runs, and a policy that says who gets the next block.
+
+Whatever measures is a policy over a `Study`: a run by its stop rule, the measurements of an experiment until
+its expectations are decided, a question of a search until it is answered.
+"""
+
+import statistics
+import time
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import Final, Literal, NamedTuple
+
+from benchctl.errors import BenchctlError, ExitCode
+from benchctl.results.model import RunRecord
+from benchctl.run.bench import Observer
+from benchctl.run.fork import ForkJob
+from benchctl.run.open_run import Hopeless, NotResumable, OpenRun
+from benchctl.run.plan import place_in_block
+
+TIME_UP: Final = "the time was up"
+"""How the reason begins if no time was left for a block."""
+
+
+class Side(NamedTuple):
+    """Who gets a fork: a variant of a run, by the run's position in the study."""
+
+    run: int
+    variant: str
+
+
+class Policy:
+    """Decides before every block; this one measures what its runs are missing, and no more."""
+
+    goes_on_without = True
+    """Whether the others go on when a variant has failed so often that it would again."""
+
+    def ends(self, records: Sequence[RunRecord], block: int) -> str:
+        """Return why this block and those after it are not begun; empty to go on."""
+        del records, block
+        return ""
+
+    def further(self, records: Sequence[RunRecord]) -> Collection[Side] | str:
+        """Return who gets one more block, now that no fork is missing, or why nobody does."""
+        del records
+        return ""
+
+    def remaining_s(self, records: Sequence[RunRecord], expected_s: float | None) -> float | None:
+        """Return the seconds until the end, of which so many are expected; None while unknown."""
+        del records
+        return expected_s
+
+
+class Study:
+    """Open runs that are measured together, each fork on disk before the next.
+
+    Time affects all of them alike: their forks run block by block, in one random order per block. Forks for
+    evidence run in any case, even if the rest ends early.
+    """
+
+    def __init__(
+        self,
+        runs: Sequence[OpenRun],
+        policy: Policy,
+        observer: Observer,
+        *,
+        seed: int,
+        numbers: Sequence[int] = (),
+        left_s: Callable[[], float] | None = None,
+    ) -> None:
+        """Take up runs.
+
+        Args:
+            runs: open ones; blocks of the same number are interleaved.
+            policy: decides between blocks.
+            observer: notified.
+            seed: of the order within blocks, which does not depend on what is missing.
+            numbers: of the runs in that order, counting complete runs; empty for their positions.
+            left_s: seconds that are left; a block that is not expected to fit, with the forks for evidence
+                after it, is not begun, except the first. None for no limit.
+        """
+        self._runs = runs
+        self._policy = policy
+        self._observer = observer
+        self._seed = seed
+        self._numbers = numbers or range(len(runs))
+        self._left_s = left_s
+        self._hopeless: set[Side] = set()
+        self._steps: list[tuple[Side, ForkJob]] = []
+        self._begun = 0  # blocks of this session
+
+    def measure(self, prepared: Sequence[dict[str, float]] = ()) -> str:
+        """Check all runs' answers, then run forks until none is missing or the policy ends it.
+
+        Args:
+            prepared: for every run, the seconds that preparing it took by activity, for its record.
+
+        Returns:
+            Why it ended before all forks were there; empty when nothing is missing.
+
+        Raises:
+            Hopeless: If a variant failed too often, and the policy does not go on without it.
+            BenchctlError: If nothing can be measured any more.
+        """
+        timings: list[dict[str, float]] = [dict(one) for one in prepared] or [{} for _ in self._runs]
+        with ExitStack() as stack:
+            for run, spent in zip(self._runs, timings, strict=True):
+                stack.enter_context(run.going(spent))
+            for run, spent in zip(self._runs, timings, strict=True):
+                run.ask(spent)
+            begun = time.monotonic()
+            try:
+                return self._all()
+            finally:
+                for spent in timings:
+                    spent["forks-s"] = time.monotonic() - begun
+
+    @property
+    def records(self) -> list[RunRecord]:
+        """Current states of the runs."""
+        return [run.record for run in self._runs]
+
+    def _all(self) -> str:
+        self._take_up(range(len(self._runs)))
+        ended = self._missing()
+        while not ended:
+            sides = self._policy.further(self.records)
+            if not isinstance(sides, str):
+                ended = self._add_block(sides) or self._missing()
+            elif not sides:
+                break
+            else:
+                ended = sides
+        if ended or not self._hopeless:
+            return ended
+        names = ", ".join(f"{side.variant} in {self.records[side.run].id}" for side in sorted(self._hopeless))
+        return f"given up after failures in a row: {names}"
+
+    def _take_up(self, runs: Collection[int]) -> None:
+        self._steps = [
+            (Side(run, job.subject.spec.name), job)
+            for run in runs
+            for job in self._runs[run].jobs(self._numbers[run])
+        ]
+
+    def _add_block(self, sides: Collection[Side]) -> str:
+        """Have runs miss a block of these sides, under a number that no run has yet: so sides stay pairs.
+
+        Returns the reason if there is no time for it.
+        """
+        block = 1 + max((block for record in self.records for block in record.block_numbers), default=-1)
+        if self._too_long(sides):
+            return f"{TIME_UP} after {block} blocks"
+        variants: dict[int, set[str]] = {}
+        for side in sides:
+            variants.setdefault(side.run, set()).add(side.variant)
+        for number, names in variants.items():
+            run = self._runs[number]
+            run.extend(run.record.with_blocks([block], run.record.plan.stop, names))
+        self._take_up(variants)
+        return ""
+
+    def _missing(self) -> str:
+        """Run what is missing; return why not all of it, if so."""
+        ended = ""
+        for block in sorted({job.block for _, job in self._steps}):
+            if not ended and any(not self._extra(step) for step in self._of(block)):
+                ended = self._reason_to_end(block)
+                if ended:
+                    self._steps = [step for step in self._steps if self._extra(step)]
+            for side, job in self._of(block):
+                self._one(side, job)
+            self._begun += 1
+        return ended
+
+    def _extra(self, step: tuple[Side, ForkJob]) -> bool:
+        """Return whether a fork is for evidence only."""
+        side, job = step
+        return self.records[side.run].plan.is_extra(job.block)
+
+    def _reason_to_end(self, block: int) -> str:
+        """Return why this and later blocks are not begun, which their runs record; empty to go on."""
+        reason = self._policy.ends(self.records, block)
+        if not reason and self._begun:
+            steps = [step for step in self._steps if step[1].block == block or self._extra(step)]
+            if self._too_long([side for side, _ in steps]):
+                reason = f"{TIME_UP} after {block} blocks"
+        if reason:
+            for number in sorted({step[0].run for step in self._steps if not self._extra(step)}):
+                self._runs[number].end_early(reason)
+        return reason
+
+    def _of(self, block: int) -> list[tuple[Side, ForkJob]]:
+        """Its missing forks, in an order that does not depend on which are missing."""
+
+        def place(step: tuple[Side, ForkJob]) -> float:
+            side, _ = step
+            return place_in_block(self._seed, block, self._numbers[side.run], side.variant)
+
+        return sorted((step for step in self._steps if step[1].block == block), key=place)
+
+    def _one(self, side: Side, job: ForkJob) -> None:
+        expected_s = self._expected_s([step[0] for step in self._steps])
+        total = sum(record.total for record in self.records)
+        number = total - len(self._steps) + 1
+        self._steps.remove((side, job))
+        if side in self._hopeless:
+            return
+        try:
+            self._runs[side.run].fork(job, number, total, self._policy.remaining_s(self.records, expected_s))
+        except Hopeless as err:
+            if not self._policy.goes_on_without:
+                raise
+            self._hopeless.add(side)
+            self._observer.note(f"{err.message}; the rest goes on without it")
+
+    def _too_long(self, sides: Collection[Side]) -> bool:
+        """Return whether a fork of each is not expected to fit into what is left of the time."""
+        return self._left_s is not None and (self._expected_s(sides) or 0.0) > self._left_s()
+
+    def _expected_s(self, sides: Collection[Side]) -> float | None:
+        """Return the seconds that a fork of each will take; None before anything is known of their like."""
+        known = [seconds for run in self._runs for seconds in run.seconds()]
+        found = 0.0
+        for side in sides:
+            own = self._runs[side.run].seconds(side.variant) or known
+            if not own:
+                return None
+            found += statistics.median(own)
+        return found
+
+
+Ending = Literal["failed", "interrupted"]
+
+
+@contextmanager
+def ending(keep: Callable[[Ending, str], None], kept: Callable[[], str], go_on: str) -> Iterator[None]:
+    """Have a record tell how a measurement ended that did not end well, and its user how to go on.
+
+    Only the outermost measurement has one: whatever is inside passes the interrupt on.
+
+    Args:
+        keep: puts it on disk, with the reason.
+        kept: what an interrupt leaves, for readers.
+        go_on: the command that goes on.
+
+    Raises:
+        BenchctlError: If the block was interrupted, or raised one.
+    """
+    try:
+        yield
+    except BaseException as err:
+        # A bug must not leave what looks as if it were still going on, either.
+        known = err if isinstance(err, BenchctlError) else None
+        if isinstance(err, KeyboardInterrupt) or (known and known.exit_code == ExitCode.INTERRUPTED):
+            keep("interrupted", "it was interrupted")
+            hint = f"go on with: {go_on}"
+            raise BenchctlError(f"interrupted; {kept()}", hint=hint, exit_code=ExitCode.INTERRUPTED) from err
+        keep("failed", known.message if known else "")
+        if known and go_on not in known.hint and not isinstance(known, NotResumable):
+            hint = "; ".join(filter(None, (known.hint, f"then: {go_on}")))
+            raise BenchctlError(known.message, hint=hint, exit_code=known.exit_code) from err
+        raise
