@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, Protocol, TypeVar
@@ -18,20 +17,21 @@ from benchctl.endpoint import Endpoint
 from benchctl.engine.client import NodeRequestError, SearchClient
 from benchctl.engine.distribution import Installation
 from benchctl.engine.jdk import Jdk
-from benchctl.engine.launch import Starts, UnlearnableError, direct, ruled_out
+from benchctl.engine.launch import Starts, ruled_out
 from benchctl.engine.node import (
     EXIT_STATUS_WAIT_S,
     START_TIMEOUT_S,
     UNKNOWN_HINT,
     VMSTAT,
+    Ground,
     Member,
     Node,
-    Setup,
     StartManner,
+    Wanted,
 )
 from benchctl.engine.prepared_index import entries, link
 from benchctl.engine.process import Command, NodeProcess, describe_exit
-from benchctl.engine.settings import ALONE, BootFolders, environment, hand_over, joining, write_config
+from benchctl.engine.settings import ALONE, hand_over, joining
 from benchctl.engine.usage import Reading
 from benchctl.errors import BenchctlError
 from benchctl.home import Home, Owner, open_folder
@@ -230,101 +230,12 @@ class Cluster:
         self.fates.append((time.monotonic_ns(), node.name, fate))
 
 
-@dataclass(frozen=True)
-class Wanted:
-    """A node to be started, on whichever host."""
-
-    name: str  # empty for a single node
-    heap_mb: int  # of it, MiB
-    jvm_flags: tuple[str, ...]  # behind all other flags
-    settings: Mapping[str, Any]  # over benchctl's own
-    joining: Mapping[str, Any]  # settings by which it finds the others
-    variables: Mapping[str, str]  # of its environment, over benchctl's own
-    timeout_s: float  # how long it may take to get ready
-    spread: bool  # whether nodes of other hosts have to reach it
-
-
 class Elsewhere(Protocol):
     """The counterpart of `Ground` on another host."""
 
     def node(self, wanted: Wanted) -> Member:
         """Configure a node there."""
         ...
-
-
-@dataclass(frozen=True)
-class Ground:
-    """Requirements of nodes that start on this host; the attributes are those of `boot`."""
-
-    installation: Installation
-    jdk: Jdk
-    data: Path
-    folder: Path
-    owner: Owner | None
-    starts: Starts | None = None
-    archive_to: Path | None = None
-    cpus: tuple[int, ...] | None = None
-    vmstat: Path = VMSTAT
-    listen: str = ""
-
-    def node(self, wanted: Wanted) -> Node:
-        """Configure a node.
-
-        Raises:
-            BenchctlError: If the node cannot be configured.
-        """
-        folders = BootFolders.create(place_of(self.folder, wanted.name))
-        data = place_of(self.data, wanted.name)
-        write_config(
-            folders,
-            self.installation,
-            self.jdk,
-            heap_mb=wanted.heap_mb,
-            jvm_flags=wanted.jvm_flags,
-            settings=wanted.settings,
-            data=data,
-            joining=wanted.joining,
-            listen=self.listen,
-            spread=wanted.spread,
-        )
-        data.mkdir(parents=True, exist_ok=True)
-        script = self._script(folders, wanted.variables)
-        command = script
-        manner: StartManner = "script"
-        if self.starts is not None:
-            with contextlib.suppress(UnlearnableError):
-                parts = script, self.starts, folders, self.installation, self.jdk, data
-                command = direct(*parts, archive_to=self.archive_to)
-                manner = "direct"
-        for root in (folders.root, data):
-            hand_over(root, self.owner)
-        return Node(
-            Setup(
-                wanted.name,
-                self.installation,
-                folders,
-                data,
-                command,
-                script,
-                manner,
-                wanted.timeout_s,
-                self.vmstat,
-                self.listen,
-                self.starts,
-            )
-        )
-
-    def _script(self, folders: BootFolders, variables: Mapping[str, str]) -> Command:
-        installation = self.installation
-        return Command(
-            argv=(str(installation.root.absolute() / "bin" / installation.engine),),
-            env=environment(folders, installation, self.jdk, variables),
-            cwd=folders.root,
-            stdout=folders.stdout,
-            stderr=folders.stderr,
-            owner=self.owner,
-            cpus=self.cpus,
-        )
 
 
 @contextmanager
@@ -434,11 +345,6 @@ def _wait_listening(nodes: Sequence[Member]) -> None:
             node.tell_others(addresses)
     for node in nodes:
         node.wait_listening(none_gone)
-
-
-def place_of(folder: Path, name: str) -> Path:
-    """Return a node's part of a folder: the folder itself for the only node, whose name is empty."""
-    return folder / name if name else folder
 
 
 def _at_once(do: Callable[[T], U], items: Sequence[T]) -> list[U]:

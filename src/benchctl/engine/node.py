@@ -6,11 +6,11 @@ import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
-from typing import Final, Literal, Self
+from typing import Any, Final, Literal, Self
 
 import psutil
 
@@ -18,12 +18,14 @@ from benchctl.disk import disk_errors, read_file
 from benchctl.endpoint import Endpoint
 from benchctl.engine.client import NodeInfo, SearchClient, loopback
 from benchctl.engine.distribution import Installation
-from benchctl.engine.launch import ARCHIVE_FLAG, MAIN_CLASSES, Starts
+from benchctl.engine.jdk import Jdk
+from benchctl.engine.launch import ARCHIVE_FLAG, MAIN_CLASSES, Starts, UnlearnableError, direct
 from benchctl.engine.process import STOP_GRACE_S, Command, NodeProcess, describe_exit, lines_since, started_ns
-from benchctl.engine.settings import BootFolders
+from benchctl.engine.settings import BootFolders, environment, hand_over, write_config
 from benchctl.engine.usage import Gauge, LogClock, Meter, ProcessGauge, Reading, thread_kinds
 from benchctl.errors import BenchctlError
 from benchctl.evidence.inlining_log import foreign_lines
+from benchctl.home import Owner
 from benchctl.results.plan import EngineName
 
 _SHOWN_LINES = 3
@@ -161,20 +163,46 @@ ARCHIVED: Final[StartManner] = "direct, classes archived"
 
 
 @dataclass(frozen=True)
-class Setup:
-    """A configured node that may be started."""
+class Wanted:
+    """A node to be started, on whichever host."""
 
-    name: str  # of the node; empty when it is the only one
-    installation: Installation  # what it runs
-    folders: BootFolders  # of its start
-    data: Path  # its data folder
-    command: Command  # what starts it first
-    script: Command  # the engine's own start script, for when it is started again
-    manner: StartManner  # how `command` starts it
+    name: str  # empty for a single node
+    heap_mb: int  # of it, MiB
+    jvm_flags: tuple[str, ...]  # behind all other flags
+    settings: Mapping[str, Any]  # over benchctl's own
+    joining: Mapping[str, Any]  # settings by which it finds the others
+    variables: Mapping[str, str]  # of its environment, over benchctl's own
     timeout_s: float  # how long it may take to get ready
-    vmstat: Path  # where the kernel counts whom it killed
-    listen: str = ""  # the address that it takes requests at; empty for loopback
-    starts: Starts | None = None  # where the recipe of `command` is kept; None where it is the script
+    spread: bool  # whether nodes of other hosts have to reach it
+
+
+@dataclass(frozen=True)
+class Ground:
+    """Requirements of nodes that start on this host; the attributes are those of `boot`."""
+
+    installation: Installation
+    jdk: Jdk
+    data: Path
+    folder: Path
+    owner: Owner | None
+    starts: Starts | None = None
+    archive_to: Path | None = None
+    cpus: tuple[int, ...] | None = None
+    vmstat: Path = VMSTAT
+    listen: str = ""
+
+    def node(self, wanted: Wanted) -> "Node":
+        """Configure a node.
+
+        Raises:
+            BenchctlError: If the node cannot be configured.
+        """
+        return Node(self, wanted)
+
+
+def place_of(folder: Path, name: str) -> Path:
+    """Return a node's part of a folder: the folder itself for the only node, whose name is empty."""
+    return folder / name if name else folder
 
 
 class Member(ABC):
@@ -380,17 +408,13 @@ class Node(Member):
         owner: whom it runs as; None for the current user.
     """
 
-    def __init__(self, setup: Setup) -> None:
-        super().__init__(
-            setup.name,
-            setup.installation.engine,
-            setup.folders,
-            listen=setup.listen,
-            timeout_s=setup.timeout_s,
-        )
-        self._setup = setup
-        self.data = setup.data
-        self.owner = setup.command.owner
+    def __init__(self, ground: Ground, wanted: Wanted) -> None:
+        folders = BootFolders.create(place_of(ground.folder, wanted.name))
+        engine = ground.installation.engine
+        super().__init__(wanted.name, engine, folders, listen=ground.listen, timeout_s=wanted.timeout_s)
+        self._ground = ground
+        self.data = place_of(ground.data, wanted.name)
+        self.owner = ground.owner
         # Of the process, whose keeper has one line to tell things by.
         self._lock = threading.RLock()
         self._server: psutil.Process | None = None
@@ -398,22 +422,54 @@ class Node(Member):
         self._stop_s: float | None = None
         self._gauge: tuple[int, ProcessGauge] | None = None
         self._meter: Meter | None = None
-        self.manner = setup.manner
+        self.manner: StartManner = "script"
+        self._configure(wanted)
+
+    def _configure(self, wanted: Wanted) -> None:
+        ground, folders = self._ground, self.folders
+        write_config(
+            folders,
+            ground.installation,
+            ground.jdk,
+            heap_mb=wanted.heap_mb,
+            jvm_flags=wanted.jvm_flags,
+            settings=wanted.settings,
+            data=self.data,
+            joining=wanted.joining,
+            listen=ground.listen,
+            spread=wanted.spread,
+        )
+        self.data.mkdir(parents=True, exist_ok=True)
+        self._script = self._command = Command(
+            argv=(str(ground.installation.root.absolute() / "bin" / self._engine),),
+            env=environment(folders, ground.installation, ground.jdk, wanted.variables),
+            cwd=folders.root,
+            stdout=folders.stdout,
+            stderr=folders.stderr,
+            owner=ground.owner,
+            cpus=ground.cpus,
+        )
+        if ground.starts is not None:
+            with suppress(UnlearnableError):
+                parts = self._script, ground.starts, folders, ground.installation, ground.jdk, self.data
+                self._command = direct(*parts, archive_to=ground.archive_to)
+                self.manner = "direct"
+        for root in (folders.root, self.data):
+            hand_over(root, ground.owner)
 
     def __enter__(self) -> Self:
-        self._begin(self._setup.command)
+        self._begin(self._command)
         return self
 
     def __exit__(self, *_: object) -> None:
         self._held.close()
 
     def _begin(self, command: Command) -> None:
-        self._started, self._oom_kills = time.monotonic(), _oom_kills(self._setup.vmstat)
-        server = MAIN_CLASSES[self._setup.installation.engine]
+        self._started, self._oom_kills = time.monotonic(), _oom_kills(self._ground.vmstat)
+        server = MAIN_CLASSES[self._engine]
         self._process = self._held.enter_context(NodeProcess(command, server=server))
 
     def wait_address(self, halted: Callable[[], bool]) -> str:
-        """As for any."""
         read = 0
         while True:
             # All of it: a JVM that tells what it compiles writes thousands of lines a second there.
@@ -426,7 +482,6 @@ class Node(Member):
             self._wait_starting("it listens for no other node", halted)
 
     def wait_listening(self, halted: Callable[[], bool]) -> None:
-        """As for any."""
         ports = self.folders.http_ports
         while not ports.exists():
             self._wait_starting("it listens nowhere", halted)
@@ -442,45 +497,37 @@ class Node(Member):
         self._connect()
 
     def tell_others(self, addresses: Iterable[str]) -> None:
-        """As for any."""
         with disk_errors(f"tell nodes of each other in {self.folders.root}"):
             self.folders.write_seeds(addresses)
 
     def forget_start(self) -> bool:
-        """As for any."""
-        if self._setup.starts is None or self.manner == "script":
+        if self._ground.starts is None or self.manner == "script":
             return False
-        self._setup.starts.forget()
+        self._ground.starts.forget()
         return True
 
     def reading(self) -> Reading | None:
-        """As for any."""
         if self._meter is None or self._meter.pid != self.pid:
             self._meter = self._held.enter_context(Meter(self.pid))
         return self._meter.read()
 
     @property
     def gauge(self) -> Gauge:
-        """As for any."""
         if self._gauge is None or self._gauge[0] != self.pid:
             self._gauge = self.pid, ProcessGauge(self.pid)
         return self._gauge[1]
 
     def thread_kinds(self) -> Mapping[int, str]:
-        """As for any."""
         return thread_kinds(self.pid, self.stdout)
 
     def log_clock(self, started_ns: int, origin_ns: int) -> LogClock:
-        """As for any."""
         now_ns = time.monotonic_ns() - origin_ns
         return LogClock(-origin_ns, now_ns - time.time_ns(), started_ns - origin_ns)
 
     def here(self, text: str) -> str:
-        """As for any."""
         return text
 
     def cpu_seconds(self) -> float:
-        """As for any."""
         if self._server is None or self.down:
             return 0.0
         try:
@@ -492,12 +539,10 @@ class Node(Member):
 
     @property
     def lost(self) -> bool:
-        """As for any."""
         with self._lock:
             return not self.down and self._stop_s is None and not self._process.alive()
 
     def check_alive(self, within_s: float = 0.0, when: str = "while it was in use") -> None:
-        """As for any."""
         with self._lock:
             if self.down or self._stop_s is not None:
                 return
@@ -509,31 +554,27 @@ class Node(Member):
         raise self.failure(f"{'died' if status is None else describe_exit(status)} {when}")
 
     def stop(self, *, at_once: bool = False) -> float:
-        """As for any."""
         with self._lock:
             if self._stop_s is None:
                 self._stop_s = self._process.stop(0.0 if at_once else STOP_GRACE_S)
             return self._stop_s
 
     def take_down(self, *, at_once: bool) -> None:
-        """As for any."""
         self.down = True
         with self._lock:
             self._process.stop(0.0 if at_once else STOP_GRACE_S)
 
     def start_again(self, halted: Callable[[], bool]) -> None:
-        """As for any."""
         transport = parse_port(self._address) if self._address else 0
         with disk_errors(f"start {self._title} again in {self.folders.root}"):
-            self.folders.keep_ports(self._setup.installation.engine, self.http_port, transport)
+            self.folders.keep_ports(self._engine, self.http_port, transport)
         with self._lock:
             self.manner = "script"
-            self._begin(self._setup.script)
+            self._begin(self._script)
             self.down = False
         self.wait_listening(halted)
 
     def failure(self, what: str, said: Sequence[str] = ()) -> BenchctlError:
-        """As for any."""
         # What a JVM says of its compilations names exceptions that nobody threw.
         own = foreign_lines(line.encode() for line in self._process.tail(_TAIL_LINES))
         reason, hint = diagnose([*(line.decode() for line in own), *said])
@@ -545,21 +586,21 @@ class Node(Member):
 
     @property
     def _title(self) -> str:
-        of = f"{self._setup.installation.engine} {self._setup.installation.version}"
+        of = f"{self._engine} {self._ground.installation.version}"
         return f"{self.name} of {of}" if self.name else of
 
     def _wait_starting(self, state: str, halted: Callable[[], bool]) -> None:
         self.check_alive(when="before it was ready")
         if halted():
             raise self.failure("was given up while it started")
-        if time.monotonic() - self._started > self._setup.timeout_s:
-            raise self.failure(f"was not ready after {self._setup.timeout_s:g} s: {state}")
+        if time.monotonic() - self._started > self._timeout_s:
+            raise self.failure(f"was not ready after {self._timeout_s:g} s: {state}")
         with self._lock:
             self._process.wait(POLL_S)
 
     def _killed(self) -> tuple[str, str]:
         """Return whether it was the kernel; it counts whom it kills, also for a cgroup's limit."""
-        now = _oom_kills(self._setup.vmstat)
+        now = _oom_kills(self._ground.vmstat)
         if now is None or self._oom_kills is None:
             return "", _KILLED_HINT
         if now > self._oom_kills:

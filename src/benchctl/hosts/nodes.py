@@ -13,10 +13,9 @@ from types import TracebackType
 from typing import Any, Self
 
 from benchctl.disk import disk_errors
-from benchctl.engine.cluster import Wanted, place_of
 from benchctl.engine.distribution import Installation
 from benchctl.engine.launch import Starts
-from benchctl.engine.node import Member
+from benchctl.engine.node import Member, Wanted, place_of
 from benchctl.engine.settings import BootFolders
 from benchctl.engine.unpacking import unpack
 from benchctl.engine.usage import Gauge, LogClock, Reading, Usage
@@ -340,16 +339,13 @@ class RemoteNode(Member):
             fetched.unlink()
 
     def wait_address(self, halted: Callable[[], bool]) -> str:
-        """Do as any member."""
         address: str = self._do("wait_address", self.name, halted=halted)
         return address
 
     def tell_others(self, addresses: Iterable[str]) -> None:
-        """Do as any member."""
         self._ask("tell_others", list(addresses))
 
     def wait_listening(self, halted: Callable[[], bool]) -> None:
-        """Do as any member."""
         self._listens(self._do("wait_listening", self.name, halted=halted))
 
     def _listens(self, facts: dict[str, Any]) -> None:
@@ -361,13 +357,11 @@ class RemoteNode(Member):
         self._connect()
 
     def forget_start(self) -> bool:
-        """Do as any member."""
         with suppress(BenchctlError):
             return bool(self._ask("forget_start"))
         return False
 
     def reading(self) -> Reading | None:
-        """Do as any member."""
         with suppress(BenchctlError):
             found: Reading | None = self._ask("reading")
             return found and replace(found, at_ns=found.at_ns - self._link.clock.offset_ns)
@@ -375,27 +369,22 @@ class RemoteNode(Member):
 
     @property
     def gauge(self) -> Gauge:
-        """As for any."""
         if self._gauge is None or self._gauge[0] != self.pid:
             self._gauge = self.pid, _RemoteGauge(self._link, self.name)
         return self._gauge[1]
 
     def thread_kinds(self) -> Mapping[int, str]:
-        """Do as any member."""
         kinds: Mapping[int, str] = self._ask("thread_kinds")
         return kinds
 
     def own_pid(self, pid: int) -> int:
-        """Do as any member."""
         return pid % _PIDS
 
     def log_clock(self, started_ns: int, origin_ns: int) -> LogClock:
-        """Do as any member."""
         zero_ns = -self._link.clock.offset_ns - origin_ns
         return LogClock(zero_ns, self._link.site.epoch_ns + zero_ns, started_ns - origin_ns)
 
     def here(self, text: str) -> str:
-        """Do as any member."""
         ground, site = self._ground, self._link.site
         theirs = ground.kit.equipment.builder if ground.building else ground.kit.equipment.installation
         text = text.replace(str(site.root), str(ground.folder.parent))
@@ -404,45 +393,37 @@ class RemoteNode(Member):
         return text.replace(str(theirs.root), str(ground.installation.root))
 
     def cpu_seconds(self) -> float:
-        """Do as any member."""
         return 0.0 if self.down else float(self._ask("cpu_seconds"))
 
     @property
     def lost(self) -> bool:
-        """As for any."""
         gone = self._link.lost is not None or self.name in self._link.dead
         return gone and not self.down and self._stop_s is None
 
     @property
     def host_lost(self) -> bool:
-        """As for any."""
         return self._link.lost is not None
 
     def check_alive(self, within_s: float = 0.0, when: str = "while it was in use") -> None:
-        """Do as any member."""
         if not self.down and self._stop_s is None:
             self._ask("check_alive", within_s, when)
 
     def stop(self, *, at_once: bool = False) -> float:
-        """Do as any member."""
         if self._stop_s is None:
             self._stop_s = float(self._do("stop", self.name, at_once))
         return self._stop_s
 
     def take_down(self, *, at_once: bool) -> None:
-        """Do as any member."""
         self.down = True
         self._do("take_down", self.name, at_once)
 
     def start_again(self, halted: Callable[[], bool]) -> None:
-        """Do as any member."""
         self._started = time.monotonic()
         facts = self._do("start_again", self.name, halted=halted)
         self.down = False
         self._listens(facts)
 
     def failure(self, what: str, said: Sequence[str] = ()) -> BenchctlError:
-        """Do as any member."""
         try:
             error: BenchctlError = self._ask("failure", what, list(said))
         except BenchctlError as err:
@@ -472,11 +453,9 @@ class RemoteCollector:
         return self._flags
 
     def begin(self, node: Member) -> None:
-        """Do as any member."""
         self._link.do("collect_from", node.name, "begin")
 
     def measured(self, node: Member) -> None:
-        """Do as any member."""
         self._link.do("collect_from", node.name, "measured")
 
     def end(self) -> None:

@@ -16,10 +16,10 @@ from typing import Any, Literal, Self
 import psutil
 
 from benchctl.disk import disk_errors, free_bytes, open_regular, require_space
-from benchctl.engine.cluster import Ground, Wanted, archive_classes, place_of
+from benchctl.engine.cluster import archive_classes
 from benchctl.engine.equipment import Equipment, equip
 from benchctl.engine.launch import Starts, starts_of
-from benchctl.engine.node import Node
+from benchctl.engine.node import Ground, Node, Wanted, place_of
 from benchctl.engine.prepared_index import (
     DamagedIndexError,
     bytes_by_kind,

@@ -19,10 +19,10 @@ import zstandard
 
 from benchctl.disk import disk_errors, open_regular
 from benchctl.engine.client import totals
-from benchctl.engine.cluster import Cluster, place_of
+from benchctl.engine.cluster import Cluster
 from benchctl.engine.declared import EVERYTHING, places, stand_ins
 from benchctl.engine.filling import settle
-from benchctl.engine.node import Member
+from benchctl.engine.node import Member, place_of
 from benchctl.engine.prepared_index import prepare_page_cache, resident_share
 from benchctl.engine.readings import ClusterMeter
 from benchctl.engine.settings import BootFolders
