@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import cast
 
 import pytest
 
@@ -42,18 +42,7 @@ def collected_inlining(root: Path) -> None:
 
 
 def port(root: Path) -> None:
-    folders = BootFolders(root)
-    setup = SimpleNamespace(
-        name="",
-        folders=folders,
-        data=root,
-        command=SimpleNamespace(owner=None),
-        manner="direct",
-        listen="",
-        timeout_s=1.0,
-        installation=SimpleNamespace(engine=""),
-    )
-    Node(cast("Any", setup)).wait_listening(lambda: False)
+    Node.wait_listening(cast("Node", SimpleNamespace(folders=BootFolders(root))), lambda: False)
 
 
 READERS: dict[str, tuple[str, Callable[[Path], object]]] = {
