@@ -11,9 +11,10 @@ from jobs import Done, Job
 from loops import QUERY, do_job, peak_bytes
 
 from benchctl.endpoint import Auth, Endpoint
-from benchctl.load.executor import Stage, TaskResult, WorkerPool, run_step, run_task
+from benchctl.load.executor import WorkerPool, run_step, run_task
 from benchctl.load.ingest import ingest
 from benchctl.load.task_clients import Job as Step
+from benchctl.load.task_clients import Stage, TaskResult
 from benchctl.load.transport import open_client
 from benchctl.load.workload import WorkContext
 from benchctl.results.samples import SampleSpool
@@ -71,11 +72,10 @@ def _in_workers(job: Job, task: Task) -> Done:
             origin_ns=0,
             boot=0,
             spool=spool,
-            workers=pool,
         )
         jobs = [Step(task, Search(name="range", body=QUERY), 0, 0)]
-        run_step(jobs, stage, stop=Event())
-        (result,) = run_step(jobs, stage, stop=Event())
+        run_step(jobs, stage, stop=Event(), workers=pool)
+        (result,) = run_step(jobs, stage, stop=Event(), workers=pool)
         if result.failures:
             raise RuntimeError(f"requests failed: {result.failures}")
     return Done(

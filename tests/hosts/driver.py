@@ -18,8 +18,8 @@ from benchctl.endpoint import Endpoint
 from benchctl.errors import BenchctlError
 from benchctl.hosts.file import load_hosts
 from benchctl.hosts.pool import HostPool
-from benchctl.load.executor import Stage, TaskResult, WorkerPool, run_step
-from benchctl.load.task_clients import Job
+from benchctl.load.executor import WorkerPool, run_step
+from benchctl.load.task_clients import Job, Stage, TaskResult
 from benchctl.load.transport import open_client
 from benchctl.load.workload import WorkContext
 from benchctl.results.figures import HostFigures
@@ -66,8 +66,8 @@ class Bench:
         stop = threading.Event()
         with SampleSpool(self.folder / f"samples-{time.monotonic_ns()}") as spool:
             opening = partial(open_client, Endpoint.of(self.server.url))
-            stage = Stage(opening, context, origin_ns, boot=0, spool=spool, workers=pool)
-            found = run_step(jobs, stage, stop=stop)
+            stage = Stage(opening, context, origin_ns, boot=0, spool=spool)
+            found = run_step(jobs, stage, stop=stop, workers=pool)
             return [
                 (one, one.columns, [host_figures(job, one, part) for part in one.hosts])
                 for one, job in zip(found, jobs, strict=True)

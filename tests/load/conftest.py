@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from benchctl.load.executor import TaskResult, run_task
+from benchctl.load.executor import run_task
+from benchctl.load.task_clients import TaskResult
 from benchctl.track.model import Task
 from benchctl.track.operations.common import Operation
 from benchctl.track.operations.search import Search

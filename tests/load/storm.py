@@ -12,9 +12,9 @@ import psutil
 
 from benchctl.errors import BenchctlError
 from benchctl.home import Home
-from benchctl.load.executor import Stage, TaskResult, run_step
+from benchctl.load.executor import run_step
 from benchctl.load.request import Exchange, Request
-from benchctl.load.task_clients import Job
+from benchctl.load.task_clients import Job, Stage, TaskResult
 from benchctl.load.transport import open_client
 from benchctl.load.workload import WorkContext
 from benchctl.results.plan import Plan
@@ -33,9 +33,10 @@ from load.hostile_server import found
 def ask(url: str, *jobs: tuple[Task, Operation], **stage: Any) -> tuple[TaskResult, ...]:
     """Run tasks as one step."""
     stop, on_progress = stage.pop("stop", threading.Event()), stage.pop("on_progress", None)
+    workers = stage.pop("workers", None)
     keys = {"open_wire": partial(open_client, url), "context": WorkContext("big5"), "origin_ns": 0, "boot": 0}
     made = [Job(task, operation, 0, place) for place, (task, operation) in enumerate(jobs)]
-    return run_step(made, Stage(**{**keys, **stage}), stop=stop, on_progress=on_progress)
+    return run_step(made, Stage(**{**keys, **stage}), stop=stop, workers=workers, on_progress=on_progress)
 
 
 def ask_one(url: str, operation: Operation | None = None, **task: Any) -> TaskResult:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchctl.load.client import Assignment, Client, NodeGone, TaskAborted
+from benchctl.load.client import Client, NodeGone, TaskAborted
 from benchctl.load.pace import arrivals, turns
 from benchctl.load.recorder import Recorder
 from benchctl.load.request import Answer, Exchange, Request, judge_multi_search, judge_search
@@ -102,7 +102,7 @@ def run(task: Task, *served: Served, client: int = 0, seed: int = 1, work: Any =
     timer = FakeTimer(halt_after_ns)
     wire = FakeWire(timer, list(served))
     program = work if callable(work) else lambda: work
-    one = Client(Assignment(task.label, client, program, **job), wire, timer, Recorder())
+    one = Client(program, wire, timer, Recorder(), label=task.label, **job)
     made = Run(one, wire)
     one.run(turns(task, client=client, seed=seed, start_ns=START_NS, timer=timer, ramp_up_ns=ramp_up_ns))
     return made
@@ -215,14 +215,14 @@ def test_a_rejected_request_is_sent_again_after_a_growing_pause():
     assert [b - a for a, b in itertools.pairwise(starts)] == [51 * MS, 101 * MS]
     # The latency of the success counts from when it was first wanted.
     assert {row[0] for row in made.rows} == {START_NS}
-    assert made.client.searches_sent == 3
+    assert made.client.tally.searches_sent == 3
 
 
 def test_retries_end_and_the_rejection_stands():
     request = Request("POST", "/x", b"", (), 1.0, judge_search, retries=1)
     made = run(Task("range"), Served(MS, 429, b"{}"), work=request)
     assert [row[3] for row in made.rows] == ["REJECTED", "REJECTED"]
-    assert made.client.tally.failures()[0].count == 2
+    assert made.client.tally.failures[0].count == 2
 
 
 def test_a_batch_that_was_rejected_within_an_answer_of_200_is_sent_again_however_quick_it_was():
@@ -245,9 +245,9 @@ def test_every_search_of_a_measured_batch_keeps_its_own_time_and_they_their_sum(
     task = Task("range", warmup_iterations=1, iterations=3, target_throughput=rate)
     failed = Served(MS // 2, 200, b'{"took": 1, "responses": [{"status": 400, "error": "no"}]}')
     made = run(task, took(900, 900), took(10, 20), failed, took(10, 25), work=request)
-    assert made.client.sent_bytes == 2 * len(b"two lines")
-    assert made.client.tooks == [{30: 1, 35: 1}, {10: 2}, {20: 1, 25: 1}]
-    assert [failure.outcome for failure in made.client.tally.failures()] == [Outcome.HTTP_ERROR]
+    assert made.client.tally.sent_bytes == 2 * len(b"two lines")
+    assert made.client.tally.tooks == [{30: 1, 35: 1}, {10: 2}, {20: 1, 25: 1}]
+    assert [failure.outcome for failure in made.client.tally.failures] == [Outcome.HTTP_ERROR]
 
 
 def profiled(_status: int, _body: bytes) -> Answer:
@@ -267,7 +267,7 @@ def test_profiles_of_measured_searches_add_up_those_of_parts_included(rate: floa
         task = Task("range", warmup_iterations=1, iterations=2, target_throughput=rate)
         made = run(task, *[Served(MS // 2) for _ in range(6)], work=work)
         found = {"query": times, "aggs": 320 * times, "aggs.a": 20 * times, "aggs.b": 300 * times}
-        assert made.client.profile_ns == found
+        assert made.client.tally.profile_ns == found
 
 
 def in_a_row() -> Script:
@@ -280,7 +280,7 @@ def test_so_does_every_search_of_an_operation_that_sends_them_in_a_row():
     made = run(
         Task("range", warmup_iterations=1, iterations=2), *[Served(MS) for _ in range(6)], work=in_a_row
     )
-    assert made.client.tooks == [{7: 2}, {3: 2}, {4: 2}]
+    assert made.client.tally.tooks == [{7: 2}, {3: 2}, {4: 2}]
 
 
 def scroll() -> Script:
@@ -305,7 +305,7 @@ def test_an_operation_of_several_requests_is_one_sample_and_each_of_them():
 def test_the_first_failure_of_a_script_is_that_of_the_whole_whatever_it_says():
     made = run(Task("range"), Served(MS, 500, b"{}"), Served(MS), work=careless)
     assert [row[3] for row in made.rows] == ["HTTP_ERROR", "OK", "HTTP_ERROR"]
-    assert [failure.count for failure in made.client.tally.failures()] == [1]
+    assert [failure.count for failure in made.client.tally.failures] == [1]
 
 
 def careless() -> Script:
@@ -322,13 +322,13 @@ def test_work_that_runs_out_ends_the_task():
 
 def test_an_operation_that_the_node_lacks_ends_at_once():
     made = run(Task("range", iterations=9), Served(MS, 400, UNKNOWN))
-    assert made.client.unsupported is not None
+    assert made.client.tally.unsupported is not None
     assert len(made.rows) == 1
 
 
 def test_an_operation_that_worked_once_is_not_unsupported():
     made = run(Task("range", iterations=9), Served(MS), Served(MS, 400, UNKNOWN))
-    assert made.client.unsupported is None
+    assert made.client.tally.unsupported is None
     assert len(made.rows) == 9
 
 

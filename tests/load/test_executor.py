@@ -16,8 +16,8 @@ import pytest
 
 from benchctl.load.client import NodeGone
 from benchctl.load.driver_overhead import driver_figures
-from benchctl.load.executor import Stage, TaskResult, run_step
-from benchctl.load.task_clients import Job
+from benchctl.load.executor import run_step
+from benchctl.load.task_clients import Job, Stage, TaskResult
 from benchctl.load.transport import open_client
 from benchctl.load.workload import WorkContext
 from benchctl.results.samples import SAMPLE_DTYPES, Columns, Outcome

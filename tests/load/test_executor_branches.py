@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from benchctl.load.executor import Stage, TaskResult, run_step
-from benchctl.load.task_clients import Job
+from benchctl.load.executor import run_step
+from benchctl.load.task_clients import Job, Stage, TaskResult
 from benchctl.load.transport import WireClient
 from benchctl.load.workload import WorkContext
 from benchctl.results.samples import Outcome

@@ -14,8 +14,8 @@ import pytest
 
 from benchctl.errors import BenchctlError
 from benchctl.load.client import NodeGone, TaskAborted
-from benchctl.load.executor import Stage, TaskResult, WorkerPool, run_step
-from benchctl.load.task_clients import Job
+from benchctl.load.executor import WorkerPool, run_step
+from benchctl.load.task_clients import Job, Stage, TaskResult
 from benchctl.load.transport import open_client
 from benchctl.load.workload import WorkContext
 from benchctl.results.samples import Outcome, SampleSpool, concatenate
@@ -53,11 +53,10 @@ def run(
         origin_ns=0,
         boot=0,
         spool=spool,
-        workers=pool,
         abort_on_failure=abort,
     )
     jobs = [Job(task, SEARCH, 0, place) for place, task in enumerate(tasks)]
-    return run_step(jobs, stage, stop=stop or threading.Event())
+    return run_step(jobs, stage, stop=stop or threading.Event(), workers=pool)
 
 
 def many(**keys: Any) -> Task:
@@ -160,12 +159,16 @@ def test_a_process_that_is_killed_is_an_error_and_leaves_none_behind(serve: Serv
 
 def marked(server: StubServer, pool: WorkerPool | None, spool: SampleSpool, *tasks: Task) -> list[int]:
     """How many searches had arrived at each mark."""
-    stage = Stage(
-        partial(open_client, server.url), WorkContext("big5"), origin_ns=0, boot=0, spool=spool, workers=pool
-    )
+    stage = Stage(partial(open_client, server.url), WorkContext("big5"), origin_ns=0, boot=0, spool=spool)
     jobs = [Job(task, SEARCH, 0, place) for place, task in enumerate(tasks)]
     found: list[int] = []
-    run_step(jobs, stage, stop=threading.Event(), mark=lambda: found.append(len(server.searches)))
+    run_step(
+        jobs,
+        stage,
+        stop=threading.Event(),
+        workers=pool,
+        mark=lambda: found.append(len(server.searches)),
+    )
     return found
 
 

@@ -13,10 +13,10 @@ import pytest
 
 from benchctl.errors import BenchctlError
 from benchctl.load import task_clients, workload
-from benchctl.load.executor import Stage, TaskResult, WorkerPool, run_step
+from benchctl.load.executor import WorkerPool, run_step
 from benchctl.load.plugin_work import OwnOperations
 from benchctl.load.request import Answer, Exchange
-from benchctl.load.task_clients import Job
+from benchctl.load.task_clients import Job, Stage, TaskResult
 from benchctl.load.transport import open_client
 from benchctl.load.work.programs import open_workload
 from benchctl.load.workload import WorkContext, WorkOrder
@@ -76,11 +76,9 @@ def play(tmp_path: Path) -> Play:
             documents=(lambda: iter([documents])) if documents else None,
             document_count=documents.count(b"\n"),
         )
-        stage = Stage(
-            partial(open_client, server.url), context, origin_ns=0, boot=0, spool=spool, workers=workers
-        )
+        stage = Stage(partial(open_client, server.url), context, origin_ns=0, boot=0, spool=spool)
         job = Job(Task("x", **task), operation_of(**raw), 0, 0)
-        return run_step([job], stage, stop=stop or threading.Event())[0]
+        return run_step([job], stage, stop=stop or threading.Event(), workers=workers)[0]
 
     return run
 

@@ -9,10 +9,10 @@ import pytest
 
 from benchctl.errors import BenchctlError
 from benchctl.load.driver_overhead import driver_figures
-from benchctl.load.executor import Stage, TaskResult, run_step
+from benchctl.load.executor import run_step
 from benchctl.load.pace import Extent
 from benchctl.load.plugin_work import PluginPace
-from benchctl.load.task_clients import Job
+from benchctl.load.task_clients import Job, Stage, TaskResult
 from benchctl.load.transport import open_client
 from benchctl.load.workload import WorkContext
 from benchctl.plugin.session import PluginError, PluginUse

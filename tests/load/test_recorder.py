@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from benchctl.errors import BenchctlError
 from benchctl.load import recorder as recorder_module
-from benchctl.load.recorder import Failure, FailureTally, Recorder, count_tooks, merge_failures, merge_tooks
+from benchctl.load.recorder import Failure, Recorder, Tally, count_tooks, merge_failures, merge_tooks
 from benchctl.load.request import Answer, Exchange
 from benchctl.results.samples import (
     ROW_DTYPE,
@@ -192,11 +192,11 @@ def test_times_of_searches_of_two_clients_are_those_of_one(first: list[list[int]
 
 
 def test_failures_are_counted_by_outcome_with_the_first_few_reasons():
-    tally = FailureTally()
+    tally = Tally()
     for number in range(9):
-        tally.add(Outcome.RESET, f"reason {number // 2}")
-    tally.add(Outcome.HTTP_ERROR, "")
-    assert tally.failures() == (
+        tally.fail(Outcome.RESET, f"reason {number // 2}")
+    tally.fail(Outcome.HTTP_ERROR, "")
+    assert tally.failures == (
         Failure(Outcome.HTTP_ERROR, 1, ()),
         Failure(Outcome.RESET, 9, ("reason 0", "reason 1", "reason 2")),
     )

@@ -16,8 +16,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from benchctl.load.client import Assignment, Client, NodeGone, TaskAborted
-from benchctl.load.executor import TaskResult
+from benchctl.load.client import Client, NodeGone, TaskAborted
 from benchctl.load.pace import Waiter
 from benchctl.load.recorder import Recorder
 from benchctl.load.request import (
@@ -28,6 +27,7 @@ from benchctl.load.request import (
     judge_plain,
     judge_search,
 )
+from benchctl.load.task_clients import TaskResult
 from benchctl.load.transport import WireClient
 from benchctl.load.workload import Script
 from benchctl.results.samples import Outcome, Place
@@ -287,10 +287,10 @@ def test_an_operation_cut_off_between_its_requests_is_cancelled(pages: int, whol
             yield Request("POST", "/_search", b"", (), 1.0, judge_search)
         return None
 
-    client = Client(Assignment("x", 0, script), InterruptedBetween(), Waiter(threading.Event()), Recorder())
+    client = Client(script, InterruptedBetween(), Waiter(threading.Event()), Recorder())
     client.run([(None, False)] * 3)
     assert client.recorder.columns(NO_PLACE)["outcome"].tolist() == [Outcome.OK, whole_is]
-    assert client.tally.failures() == ()
+    assert client.tally.failures == ()
 
 
 @pytest.mark.parametrize("act", [STALLED[0], STALLED[3], STALLED[-1]], ids=lambda act: act.name)

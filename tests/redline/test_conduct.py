@@ -14,10 +14,10 @@ import numpy as np
 import pytest
 
 from benchctl.errors import UsageError
-from benchctl.load.executor import Stage, TaskResult, run_step
+from benchctl.load.executor import run_step
 from benchctl.load.pace import Waiter, turns
 from benchctl.load.recorder import Failure
-from benchctl.load.task_clients import Job
+from benchctl.load.task_clients import Job, Stage, TaskResult
 from benchctl.load.transport import WireClient
 from benchctl.load.workload import WorkContext
 from benchctl.redline.conduct import capacity_per_s, parse_clients, plan_redline, search_of, search_redline

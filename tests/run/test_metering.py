@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from benchctl.engine.readings import ClusterReading
 from benchctl.engine.usage import Reading
 from benchctl.evidence.unified_log import GcPause
-from benchctl.load.executor import TaskResult
-from benchctl.load.task_clients import Job
+from benchctl.load.task_clients import Job, TaskResult
 from benchctl.results.figures import FIGURES, DriverFigures
 from benchctl.results.model import SegmentFacts
 from benchctl.results.samples import Outcome, empty_columns
@@ -44,7 +43,7 @@ def result(starts_ms: list[int], *, warmups: int = 0, failed: int = 0, took_ms: 
     columns["response_bytes"][:] = 2_000
     columns["took_ms"][:] = took_ms
     columns["end_ns"][:] = columns["start_ns"] + 15 * MS
-    return TaskResult([columns], None, (), 0, 0, 0, driver_cpu_s=0.01, wall_s=1.0)
+    return TaskResult(samples=[columns], driver_cpu_s=0.01, wall_s=1.0)
 
 
 def meters(

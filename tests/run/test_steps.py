@@ -11,8 +11,7 @@ import msgspec
 import pytest
 
 from benchctl.home import Home
-from benchctl.load.executor import Stage, TaskResult
-from benchctl.load.task_clients import Job
+from benchctl.load.task_clients import Job, Stage, TaskResult
 from benchctl.run.fork import with_kept_logs
 from benchctl.run.plan import boots
 from benchctl.run.session import Serving

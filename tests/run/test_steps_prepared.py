@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 
 from benchctl.errors import BenchctlError
-from benchctl.load.executor import TaskResult
 from benchctl.load.recorder import Failure
-from benchctl.load.task_clients import Job
+from benchctl.load.task_clients import Job, TaskResult
 from benchctl.results.samples import Outcome
 from benchctl.run.steps import check_prepared, tasks_before_searches
 from benchctl.track.model import Challenge, Task, Track
@@ -44,7 +43,7 @@ def result(
         "outcome": np.array([int(outcome) for outcome, _ in rows], np.int8),
         "part": np.array([part for _, part in rows], np.int32),
     }
-    return TaskResult([columns], unsupported, failures, 0, 0, 0, 0.0, 0.0)
+    return TaskResult(samples=[columns], unsupported=unsupported, failures=failures)
 
 
 FAILED, OK = (Outcome.HTTP_ERROR, 0), (Outcome.OK, 0)

@@ -260,9 +260,9 @@ class HostWorker:
         """Send it."""
         offset_ns = self._link.clock.offset_ns
         match message:
-            case Assigned(order=order):
-                order = replace(order, origin_ns=order.origin_ns + offset_ns)
-                message = replace(message, order=order, folder=self._link.folder)
+            case Assigned(stage=stage):
+                stage = replace(stage, origin_ns=stage.origin_ns + offset_ns)
+                message = replace(message, stage=stage, folder=self._link.folder)
             case Start(start_ns=start_ns):
                 message = Start(start_ns + offset_ns)
         self._link.tell(self._number, message)
@@ -284,13 +284,13 @@ class HostWorker:
         def ours(there_ns: int) -> int:
             return there_ns - offset_ns if there_ns else 0
 
-        shares = tuple(
-            replace(share, samples=self._fetched(share.samples, folder), ended_ns=ours(share.ended_ns))
-            for share in done.shares
+        parts = tuple(
+            replace(part, samples=self._fetched(part.samples, folder), ended_ns=ours(part.ended_ns))
+            for part in done.parts
         )
         return replace(
             done,
-            shares=shares,
+            parts=parts,
             start_ns=ours(done.start_ns),
             stops=tuple((ours(begin_ns), ours(end_ns)) for begin_ns, end_ns in done.stops),
             host=self._link.clock,

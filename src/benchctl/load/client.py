@@ -4,18 +4,17 @@ import queue
 from collections import Counter
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from benchctl.errors import BenchctlError
 from benchctl.load.pace import Timer, Turn
-from benchctl.load.recorder import FailureTally, Recorder, count_tooks
+from benchctl.load.recorder import Recorder, Tally, count_tooks, merge_failures
 from benchctl.load.request import Answer, Exchange, Request, is_unsupported
 from benchctl.load.workload import CANCELLED, Driven, Program, Reply, Script, ScriptTotal, Together
 from benchctl.results.samples import Outcome
 from benchctl.track.operations.composite import MOST_STREAMS
 
-__all__ = ["Assignment", "Client", "NodeGone", "TaskAborted", "Wire"]
+__all__ = ["Client", "NodeGone", "TaskAborted", "Wire"]
 
 _CONNECTION_LOST = frozenset({Outcome.REFUSED, Outcome.RESET})
 _LOST_IN_A_ROW = 3
@@ -180,42 +179,43 @@ class TaskAborted(BenchctlError):  # noqa: N818 - what happened, not a kind of m
     """A request failed, and the run was told to stop on failures."""
 
 
-@dataclass(frozen=True)
-class Assignment:
-    """The task of one client."""
-
-    label: str  # the task's name, for messages
-    client: int  # its number within the task, from 0
-    program: Program
-    measured: bool = True  # False makes every request a warm-up
-    abort_on_failure: bool = False  # the first failed request ends the task with an error
-
-
 class Client:
     """Sends one client's requests over one open connection, one at a time.
 
-    `spares` are further open connections, for scripts that run at the same time.
+    Args:
+        program: what it sends.
+        wire: its connection.
+        timer: its clock.
+        recorder: keeps its samples.
+        label: the task's name, for messages.
+        number: its own within the task, from 0.
+        measured: False makes every request a warm-up.
+        abort_on_failure: whether the first failed request ends the task with an error.
+        spares: further open connections, for scripts that run at the same time.
     """
 
     def __init__(
         self,
-        assignment: Assignment,
+        program: Program,
         wire: Wire,
         timer: Timer,
         recorder: Recorder | Notes,
+        *,
+        label: str = "",
+        number: int = 0,
+        measured: bool = True,
+        abort_on_failure: bool = False,
         spares: Sequence[Wire] = (),
     ) -> None:
-        self.assignment = assignment
         self.recorder = recorder
-        self.tally = FailureTally()  # the failures so far
-        self.searches_sent = 0  # searches that may have reached the node
-        self.unsupported: str | None = None  # the node's reason when it cannot do the operation at all
-        self.ended_ns = 0  # when it completed its assignment; 0 before
-        self.unit = ""  # what its operations' weights count, where they say so; else empty
-        self.tooks: list[Counter[int]] = []  # of its measured batches of searches, as `recorder.Tooks`
-        # What the profiles of its measured searches add up to, by names as in `Answer`.
-        self.profile_ns: Counter[str] = Counter()
-        self.sent_bytes = 0  # bodies of its measured requests that succeeded
+        self.number = number
+        self.tally = Tally()  # so far
+        self._program = program
+        self._label = label
+        self._measured = measured
+        self._abort_on_failure = abort_on_failure
+        self._tooks: list[Counter[int]] = []
+        self.tally.tooks = self._tooks
         self._wire = wire
         self._shared = SharedWires((wire, *spares))
         self._pool: ThreadPoolExecutor | None = None
@@ -237,7 +237,7 @@ class Client:
             TaskAborted: If a request fails and the assignment aborts on failure.
         """
         try:
-            yield from self._run(self.assignment.program, iter(turns))
+            yield from self._run(self._program, iter(turns))
         finally:
             if self._pool is not None:
                 self._pool.shutdown()
@@ -251,8 +251,8 @@ class Client:
         batches, except where a request may have to be retried.
         """
         send, waiting = self._wire.send, self._waiting
-        unmeasured = not self.assignment.measured
-        may_wait = not self.assignment.abort_on_failure
+        unmeasured = not self._measured
+        may_wait = not self._abort_on_failure
         while (work := program()) is not None:
             turn = next(turns, None)
             if turn is None:
@@ -281,21 +281,20 @@ class Client:
     def _do(self, work: Request | Script, due_ns: int | None, sent: Exchange | None, *, warmup: bool) -> bool:
         """Complete one operation, given the exchange if it was already sent; False if none may follow."""
         if isinstance(work, Request):
-            exchange, answer = self._ask(work, due_ns, 0, warmup=warmup, sent=sent)
-            status, body = exchange.status, exchange.body
+            reply = self._ask(work, due_ns, 0, warmup=warmup, sent=sent)
         else:
-            answer, status, body = self._follow(work, due_ns, warmup=warmup)
+            reply = self._follow(work, due_ns, warmup=warmup)
         self._operations += 1
-        if answer.outcome is not Outcome.OK:
-            self._handle_failure(answer, status, body)
-        return not self._wire.interrupted and self.unsupported is None
+        if reply.answer.outcome is not Outcome.OK:
+            self._handle_failure(reply)
+        return not self._wire.interrupted and self.tally.unsupported is None
 
     def _settle(self) -> None:
         """Judge the answers set aside, and record their samples."""
         waiting = self._waiting
         if not waiting:
             return
-        append, now_ns = self.recorder.append, self._timer.now_ns
+        append, now_ns, tally = self.recorder.append, self._timer.now_ns, self.tally
         began_ns = now_ns()
         for request, exchange, warmup in waiting:
             answer = request.judge(_HTTP_OK, exchange.body)
@@ -310,12 +309,12 @@ class Client:
                 processing_ns=exchange.end_ns - start_ns + read_ns - began_ns,
             )
             began_ns = read_ns
-            self.searches_sent += request.searches
+            tally.searches_sent += request.searches
             if answer.outcome is not Outcome.OK:
-                self.tally.add(answer.outcome, answer.reason)
+                tally.fail(answer.outcome, answer.reason)
             elif not warmup:
-                self.sent_bytes += len(request.body)
-                count_tooks(self.tooks, answer.tooks_ms)
+                tally.sent_bytes += len(request.body)
+                count_tooks(self._tooks, answer.tooks_ms)
                 self._count_profile(answer)
         self._operations += len(waiting)
         self._lost_in_a_row = 0
@@ -323,7 +322,7 @@ class Client:
 
     def _count_profile(self, answer: Answer) -> None:
         if answer.profile_ns:
-            self.profile_ns.update(answer.profile_ns)
+            self.tally.profile_ns.update(answer.profile_ns)
 
     def _ask(
         self,
@@ -333,7 +332,7 @@ class Client:
         *,
         warmup: bool,
         sent: Exchange | None = None,
-    ) -> tuple[Exchange, Answer]:
+    ) -> Reply:
         """Send one request, and resend it when the node rejects it (429) and its policy allows.
 
         `due_ns` None means due when sent; `part` numbers the requests of an operation, 0 for the only one;
@@ -344,7 +343,7 @@ class Client:
             exchange = sent or self._wire.send(request)
             sent = None
             if exchange.failure is None:
-                self.searches_sent += request.searches
+                self.tally.searches_sent += request.searches
                 answer = request.judge(exchange.status, exchange.body)
             else:
                 answer = self._lost(request, exchange)
@@ -364,32 +363,32 @@ class Client:
             if answer.outcome is Outcome.OK:
                 self._lost_in_a_row = 0
                 if not warmup:
-                    self.sent_bytes += len(request.body)
+                    self.tally.sent_bytes += len(request.body)
                     self._count_profile(answer)
                     if part == 0:
-                        count_tooks(self.tooks, answer.tooks_ms)
-                return exchange, answer
+                        count_tooks(self._tooks, answer.tooks_ms)
+                return Reply(exchange, answer)
             if answer.outcome in _CONNECTION_LOST:
                 self._lose()
             else:
                 self._lost_in_a_row = 0
             if answer.outcome is not Outcome.REJECTED or attempt >= request.retries:
-                return exchange, answer
+                return Reply(exchange, answer)
             if not self._pause(min(_FIRST_BACKOFF_NS << attempt, _LONGEST_BACKOFF_NS)):
-                return exchange, answer
+                return Reply(exchange, answer)
             # The last rejection is that of the operation, and counted there.
-            self.tally.add(answer.outcome, answer.reason)
+            self.tally.fail(answer.outcome, answer.reason)
             attempt += 1
 
     def _lost(self, request: Request, exchange: Exchange) -> Answer:
         """The answer for a request that got no complete response."""
         if exchange.failure is not Outcome.REFUSED:
-            self.searches_sent += request.searches
+            self.tally.searches_sent += request.searches
         if exchange.failure is None or self._wire.interrupted:
             return CANCELLED
         return Answer(exchange.failure, reason=exchange.detail)
 
-    def _follow(self, script: Script, due_ns: int | None, *, warmup: bool) -> tuple[Answer, int, bytes]:
+    def _follow(self, script: Script, due_ns: int | None, *, warmup: bool) -> Reply:
         """Run an operation of several requests: one sample for each, and one for the total."""
         total = ScriptTotal(self._timer.now_ns())
         reply: Reply | None = None
@@ -399,7 +398,7 @@ class Client:
                 item = script.send(reply)
                 if isinstance(item, Request):
                     parts += 1
-                    reply = Reply(*self._ask(item, None, parts, warmup=warmup))
+                    reply = self._ask(item, None, parts, warmup=warmup)
                     total.add(reply)
                 elif isinstance(item, Together):
                     reply, notes = self._branch(item.scripts, parts + 1, warmup=warmup)
@@ -433,10 +432,10 @@ class Client:
             weight=total.answer.weight,
             processing_ns=self._timer.now_ns() - exchange.start_ns,
         )
-        self.unit = total.answer.unit or self.unit
+        self.tally.unit = total.answer.unit or self.tally.unit
         if total.answer.outcome is Outcome.OK and not warmup:
-            count_tooks(self.tooks, total.answer.tooks_ms)
-        return total.answer, exchange.status, exchange.body
+            count_tooks(self._tooks, total.answer.tooks_ms)
+        return Reply(exchange, total.answer)
 
     def _drive(self, driven: Driven, total: ScriptTotal, parts: int, *, warmup: bool) -> int:
         """Let plug-in code send requests over this client's connection; returns the new number of parts."""
@@ -444,7 +443,7 @@ class Client:
         def send(request: Request) -> Reply:
             nonlocal parts
             parts += 1
-            reply = Reply(*self._ask(request, None, parts, warmup=warmup))
+            reply = self._ask(request, None, parts, warmup=warmup)
             cancelled = reply.answer.outcome is Outcome.CANCELLED
             total.add(reply if cancelled else Reply(reply.exchange, _LEFT_OPEN))
             return reply
@@ -461,7 +460,9 @@ class Client:
         # A stream that waits for the streams inside it keeps its thread.
         pool = self._pool or ThreadPoolExecutor(MOST_STREAMS, thread_name_prefix="stream")
         self._pool = pool
-        branches = [Client(self.assignment, self._shared, self._timer, Notes()) for _ in scripts]
+        branches = [
+            Client(self._program, self._shared, self._timer, Notes(), label=self._label) for _ in scripts
+        ]
         for branch in branches:
             # Those that a branch has itself take their connections and threads from the same ones.
             branch._shared, branch._pool = self._shared, pool  # noqa: SLF001 - of the same class
@@ -470,11 +471,11 @@ class Client:
             pool.submit(branch._follow, script, None, warmup=warmup)  # noqa: SLF001 - of the same class
             for branch, script in zip(branches, scripts, strict=True)
         ]
-        answers = [future.result()[0] for future in running]
+        answers = [future.result().answer for future in running]
         notes: list[Sequence[Note]] = []
         for branch in branches:
-            self.searches_sent += branch.searches_sent
-            self.tally.take(branch.tally)
+            self.tally.searches_sent += branch.tally.searches_sent
+            self.tally.failures = merge_failures((self.tally.failures, branch.tally.failures))
             if isinstance(branch.recorder, Notes):
                 # The last sample is the branch's total.
                 notes.append(branch.recorder.rows[:-1])
@@ -499,20 +500,20 @@ class Client:
     def _lose(self) -> None:
         self._lost_in_a_row += 1
         if self._lost_in_a_row >= _LOST_IN_A_ROW:
-            greet(self._wire, f" in task '{self.assignment.label}'")
+            greet(self._wire, f" in task '{self._label}'")
             self._lost_in_a_row = 0
 
-    def _handle_failure(self, answer: Answer, status: int, body: bytes) -> None:
+    def _handle_failure(self, reply: Reply) -> None:
+        answer, tally = reply.answer, self.tally
         if answer.outcome is Outcome.CANCELLED:
             return
-        self.tally.add(answer.outcome, answer.reason)
+        tally.fail(answer.outcome, answer.reason)
         if answer.lacking:
-            self.unsupported = answer.lacking
+            tally.unsupported = answer.lacking
         elif self._operations == 1 and answer.outcome not in _CONNECTION_LOST:
-            self.unsupported = is_unsupported(status, body)
-        if self.unsupported is None and self.assignment.abort_on_failure:
+            tally.unsupported = is_unsupported(reply.exchange.status, reply.exchange.body)
+        if tally.unsupported is None and self._abort_on_failure:
             raise TaskAborted(
-                f"a request of task '{self.assignment.label}' failed "
-                f"({answer.outcome.name.lower()}): {answer.reason}",
+                f"a request of task '{self._label}' failed ({answer.outcome.name.lower()}): {answer.reason}",
                 hint="--on-error continue counts failures and goes on",
             )

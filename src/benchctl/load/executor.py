@@ -2,11 +2,10 @@
 
 import signal
 import threading
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import chain
 from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
@@ -21,8 +20,6 @@ from benchctl.child import follow_parent
 from benchctl.endpoint import Endpoint
 from benchctl.errors import BenchctlError
 from benchctl.load.client import NodeGone, TaskAborted
-from benchctl.load.driver_overhead import Span
-from benchctl.load.recorder import Failure, Tooks, merge_failures, merge_tooks
 from benchctl.load.task_clients import (
     ClientDone,
     Completion,
@@ -30,16 +27,16 @@ from benchctl.load.task_clients import (
     Event,
     HaltTask,
     HostClock,
+    HostPart,
     Job,
     Lane,
     Listener,
     Mark,
     Measured,
     OnProgress,
-    OpenWire,
-    Order,
-    Share,
+    Stage,
     StartLine,
+    TaskResult,
     Unsupported,
     lanes_of,
     work,
@@ -47,16 +44,18 @@ from benchctl.load.task_clients import (
 from benchctl.load.transport import WireClient
 from benchctl.load.workload import WorkContext
 from benchctl.results.model import LoadHostFacts
-from benchctl.results.samples import Columns, Place, RowFile, SampleSpool, concatenate
+from benchctl.results.samples import Columns, Place, RowFile, SampleSpool
 from benchctl.track.model import Task
 from benchctl.track.operations.common import Operation
 
 
 @dataclass(frozen=True)
 class Assigned:
-    """Message to a worker: an order, and the folder and name prefix of its sample files."""
+    """Message to a worker: its part of a step, and the folder and name prefix of its sample files."""
 
-    order: Order
+    jobs: tuple[Job, ...]  # the tasks of the step, all of them
+    lanes: tuple[Lane, ...]  # those of this worker
+    stage: Stage  # without a spool
     folder: Path
     prefix: str
 
@@ -70,14 +69,9 @@ class Start:
 
 @dataclass(frozen=True)
 class Halt:
-    """Message to a worker: end the clients of a task."""
+    """Message to a worker: end the clients of a task, or with None all."""
 
-    task: int
-
-
-@dataclass(frozen=True)
-class Stop:
-    """Message to a worker: end all clients."""
+    task: int | None = None
 
 
 @dataclass(frozen=True)
@@ -90,13 +84,6 @@ class Progress:
     """Message from a worker: the number of requests so far."""
 
     requests: int
-
-
-@dataclass(frozen=True)
-class Finished:
-    """Message from a worker: its results."""
-
-    done: Done
 
 
 @dataclass(frozen=True)
@@ -113,7 +100,7 @@ class Failed:
         return kinds.get(self.kind, BenchctlError)(self.message, hint=self.hint)
 
 
-Message = Assigned | Start | Halt | Stop | Ready | Event | Progress | Finished | Failed
+Message = Assigned | Start | Halt | Ready | Event | Progress | Done | Failed
 
 
 def serve(line: Connection) -> None:
@@ -135,7 +122,7 @@ def _hear(line: Connection, sessions: "SimpleQueue[_Session | None]") -> None:
         except (EOFError, OSError):
             sessions.put(None)
             if current is not None:
-                current.hear(Stop())
+                current.hear(Halt())
             return
         if isinstance(message, Assigned):
             current = _Session(message, line)
@@ -172,7 +159,7 @@ class _Session:
         self._line = line
         self._sending = threading.Lock()
         self._stop = threading.Event()
-        self._start = _RemoteLine(len(assigned.order.lanes), lambda: self._tell(Ready()))
+        self._start = _RemoteLine(len(assigned.lanes), lambda: self._tell(Ready()))
         self._halt_task: HaltTask | None = None
 
     def hear(self, message: Message) -> None:
@@ -180,7 +167,7 @@ class _Session:
         match message:
             case Start(start_ns=start_ns):
                 self._start.give(start_ns)
-            case Stop():
+            case Halt(task=None):
                 self._stop.set()
                 self._start.give(None)
             case Halt(task=task):
@@ -198,7 +185,9 @@ class _Session:
 
         try:
             done = work(
-                self._assigned.order,
+                self._assigned.jobs,
+                self._assigned.lanes,
+                self._assigned.stage,
                 line=self._start,
                 listen=self._listen,
                 new_file=new_file,
@@ -211,7 +200,7 @@ class _Session:
                 # Behind what is still being written of it.
                 disk.submit(file.close)
         else:
-            self._tell(Finished(done))
+            self._tell(done)
 
     def _listen(self, halt_task: HaltTask) -> Listener:
         self._halt_task = halt_task
@@ -350,14 +339,15 @@ class WorkerPool:
 
     def run(
         self,
-        order: Order,
+        jobs: Sequence[Job],
+        stage: Stage,
         spool: SampleSpool,
         *,
         stop: threading.Event,
         on_progress: OnProgress | None,
         mark: Mark | None = None,
     ) -> list[Done]:
-        """Run an order; its lanes are dealt out to the processes.
+        """Run the tasks of a step; its lanes are dealt out to the processes.
 
         Returns:
             What each process did; those without a lane are left out.
@@ -368,14 +358,12 @@ class WorkerPool:
         try:
             if not self._workers:
                 self._begin()
-            dealt = deal(order.lanes, order.jobs, self.size, self._reader)
+            dealt = deal(lanes_of([job.task for job in jobs]), jobs, self.size, self._reader)
             posts = [(worker, lanes) for worker, lanes in zip(self._workers, dealt, strict=False) if lanes]
             self._steps += 1
             with self._around_step():
-                step = _Step(
-                    self._steps, self.lead_ns, posts, order, stop=stop, on_progress=on_progress, mark=mark
-                )
-                found = step.run(spool.folder)
+                step = _Step(posts, jobs, lead_ns=self.lead_ns, stop=stop, on_progress=on_progress, mark=mark)
+                found = step.run(replace(stage, spool=None), spool.folder, f"step-{self._steps:06d}")
             done = [worker.settle(one, spool.folder) for worker, one in found]
         except (NodeGone, TaskAborted):
             raise
@@ -383,8 +371,8 @@ class WorkerPool:
             self._end()
             raise
         for one in done:
-            for share in one.shares:
-                spool.adopt(share.samples)
+            for part in one.parts:
+                spool.adopt(part.samples)
         return done
 
     @property
@@ -429,33 +417,30 @@ class _Step:
 
     def __init__(
         self,
-        number: int,
-        lead_ns: int,
         posts: Sequence[tuple[Worker, tuple[Lane, ...]]],
-        order: Order,
+        jobs: Sequence[Job],
         *,
+        lead_ns: int,
         stop: threading.Event,
         on_progress: OnProgress | None,
         mark: Mark | None,
     ) -> None:
-        self._number = number
         self._lead_ns = lead_ns
         self._posts = posts
         self._workers = [worker for worker, _ in posts]
-        self._order = order
+        self._jobs = tuple(jobs)
         self._stop = stop
         self._on_progress = on_progress
-        self._completion = Completion([job.task for job in order.jobs], self._stop_all, mark)
+        self._completion = Completion([job.task for job in jobs], self._stop_all, mark)
         self._ready = 0
         self._requests = [0] * len(posts)
         self._finished: dict[int, Done | None] = {}
         self._failed: Failed | None = None
 
-    def run(self, folder: Path) -> list[tuple[Worker, Done]]:
+    def run(self, stage: Stage, folder: Path, prefix: str) -> list[tuple[Worker, Done]]:
         """Run it to its end; what each worker did."""
         for number, (worker, lanes) in enumerate(self._posts):
-            prefix = f"step-{self._number:06d}-worker-{number}"
-            worker.tell(Assigned(replace(self._order, lanes=lanes), folder, prefix))
+            worker.tell(Assigned(self._jobs, lanes, stage, folder, f"{prefix}-worker-{number}"))
         stopping = False
         while len(self._finished) < len(self._workers):
             if self._stop.is_set() and not stopping:
@@ -490,75 +475,18 @@ class _Step:
                 self._failed = self._failed or message
                 self._finished[number] = None
                 self._stop_all()
-            case Finished(done=done):
-                self._finished[number] = done
+            case Done():
+                self._finished[number] = message
             case Progress(requests=requests):
                 self._requests[number] = requests
 
     def _stop_all(self) -> None:
-        self._tell_all(Stop())
+        self._tell_all(Halt())
 
     def _tell_all(self, message: Message) -> None:
         for number, worker in enumerate(self._workers):
             if number not in self._finished:
                 worker.tell(message)
-
-
-@dataclass(frozen=True)
-class Stage:
-    """The place where jobs run."""
-
-    open_wire: OpenWire  # makes the connection of a client, by its number
-    context: WorkContext
-    origin_ns: int  # the fork's origin on the monotonic clock; samples are counted from it
-    boot: int  # which node start of the fork, for the samples
-    spool: SampleSpool | None = None  # takes the samples; without one they stay in memory
-    # Processes that the clients work in; None for this one. They need a spool, and all that the stage holds
-    # must be fit to be sent to them.
-    workers: WorkerPool | None = None
-    # A failed request ends the step with an error, unless its task says otherwise.
-    abort_on_failure: bool = False
-
-
-@dataclass(frozen=True)
-class HostPart:
-    """A host's part of a task."""
-
-    clock: HostClock
-    samples: Iterable[Columns]  # of its clients
-    processes: int  # that these worked in
-    cpu_s: float  # CPU time of these processes
-    start_ns: int  # the common start, on the clock of the samples
-
-
-@dataclass(frozen=True)
-class TaskResult:
-    """The samples and counts of a task."""
-
-    # Client after client, each in the order of its requests, in chunks; every iteration reads them anew.
-    samples: Iterable[Columns]
-    unsupported: str | None  # the node's reason when it cannot do the operation; the task was ended at once
-    failures: tuple[Failure, ...]  # what failed, warm-up included
-    searches_sent: int  # searches that can have reached the node, those cut off by a stop included
-    start_ns: int  # the common start on the monotonic clock; 0 when not all clients could connect
-    ended_ns: int  # when the last client was done; 0 when none began
-    driver_cpu_s: float  # CPU time of the driver's processes over the step
-    wall_s: float  # of the step, as that CPU time: from the common start to the end of its last client
-    disk_waits: int = 0  # how often a client had to wait until its samples were on disk
-    processes: int = 1  # that its clients worked in
-    unit: str = ""  # what its operations' weights count, where only they know; else empty
-    # When one of the driver's processes did not run, on the clock of the samples.
-    stops: tuple[Span, ...] = ()
-    suspended_ns: int = 0  # for how long the host was suspended during the step
-    tooks: Tooks = ()  # of batches of searches, successful and measured
-    profile_ns: Mapping[str, int] = field(default_factory=dict)  # of profiled ones, by names as in `Answer`
-    sent_bytes: int = 0  # bodies of measured requests that succeeded
-    hosts: tuple[HostPart, ...] = ()  # by host, where the load came from hosts that have names
-
-    @property
-    def columns(self) -> Columns:
-        """All samples at once."""
-        return concatenate(list(self.samples))
 
 
 @dataclass(frozen=True)
@@ -571,8 +499,8 @@ class _Joined:
         return chain.from_iterable(self.parts)
 
 
-def _joined(shares: Sequence[Share]) -> Iterable[Columns]:
-    return shares[0].samples if len(shares) == 1 else _Joined(tuple(share.samples for share in shares))
+def _joined(parts: Sequence[TaskResult]) -> Iterable[Columns]:
+    return parts[0].samples if len(parts) == 1 else _Joined(tuple(part.samples for part in parts))
 
 
 def run_step(
@@ -580,6 +508,7 @@ def run_step(
     stage: Stage,
     *,
     stop: threading.Event,
+    workers: WorkerPool | None = None,
     on_progress: OnProgress | None = None,
     mark: Mark | None = None,
 ) -> tuple[TaskResult, ...]:
@@ -590,6 +519,8 @@ def run_step(
         stage: where.
         stop: ends the step when set: at the next request, or after half a second of a hanging one, which is
             then kept as cancelled.
+        workers: processes that the clients work in; None for this one. They need the stage's spool, and all
+            else that the stage holds must be fit to be sent to them.
         on_progress: called with the number of requests so far, a few times a second, in the caller's thread.
         mark: told the bounds of the measured part of a task that runs alone.
 
@@ -602,22 +533,16 @@ def run_step(
         UsageError: If a task's bounds make no sense, or an operation cannot be sent here.
     """
     tasks = [job.task for job in jobs]
-    order = Order(
-        jobs=tuple(jobs),
-        lanes=lanes_of(tasks),
-        open_wire=stage.open_wire,
-        context=stage.context,
-        origin_ns=stage.origin_ns,
-        boot=stage.boot,
-        abort_on_failure=stage.abort_on_failure,
-    )
-    if stage.workers is not None and stage.spool is not None:
-        done = stage.workers.run(order, stage.spool, stop=stop, on_progress=on_progress, mark=mark)
+    if workers is not None and stage.spool is not None:
+        done = workers.run(jobs, stage, stage.spool, stop=stop, on_progress=on_progress, mark=mark)
     else:
+        lanes = lanes_of(tasks)
         done = [
             work(
-                order,
-                line=StartLine(len(order.lanes)),
+                jobs,
+                lanes,
+                stage,
+                line=StartLine(len(lanes)),
                 listen=lambda halt: Completion(tasks, lambda: halt(None), mark),
                 new_file=None if stage.spool is None else stage.spool.file,
                 stop=stop,
@@ -628,34 +553,28 @@ def run_step(
 
 
 def _result(number: int, done: Sequence[Done], origin_ns: int) -> TaskResult:
-    shares: list[Share] = [one.shares[number] for one in done]
+    parts = [one.parts[number] for one in done]
     start_ns = max(one.start_ns for one in done)
-    step_ended_ns = max(share.ended_ns for one in done for share in one.shares)
-    return TaskResult(
-        samples=_joined(shares),
-        unsupported=next((share.unsupported for share in shares if share.unsupported), None),
-        failures=merge_failures(share.failures for share in shares),
-        searches_sent=sum(share.searches_sent for share in shares),
+    step_ended_ns = max(part.ended_ns for one in done for part in one.parts)
+    found = TaskResult(
+        samples=_joined(parts),
         start_ns=start_ns,
-        ended_ns=max(share.ended_ns for share in shares),
         driver_cpu_s=sum(one.cpu_s for one in done),
         wall_s=max(step_ended_ns - start_ns, 0) / 1e9,
-        disk_waits=sum(share.disk_waits for share in shares),
         processes=len(done),
-        unit=next((share.unit for share in shares if share.unit), ""),
         stops=tuple((begin - origin_ns, end - origin_ns) for one in done for begin, end in one.stops),
         suspended_ns=max(one.suspended_ns for one in done),
-        tooks=merge_tooks(share.tooks for share in shares),
-        profile_ns=sum((Counter(share.profile_ns) for share in shares), Counter()),
-        sent_bytes=sum(share.sent_bytes for share in shares),
         hosts=tuple(_by_host(number, done, start_ns - origin_ns)),
     )
+    for part in parts:
+        found.add(part)
+    return found
 
 
 def _by_host(number: int, done: Sequence[Done], start_ns: int) -> Iterator[HostPart]:
     for clock in dict.fromkeys(one.host for one in done if one.host is not None):
         mine = [one for one in done if one.host == clock]
-        samples = _joined([one.shares[number] for one in mine])
+        samples = _joined([one.parts[number] for one in mine])
         yield HostPart(clock, samples, len(mine), sum(one.cpu_s for one in mine), start_ns)
 
 

@@ -11,7 +11,8 @@ import numpy as np
 
 from benchctl.errors import BenchctlError
 from benchctl.load.driver_overhead import driver_figures
-from benchctl.load.executor import TaskResult, run_task
+from benchctl.load.executor import run_task
+from benchctl.load.task_clients import TaskResult
 from benchctl.results.figures import Calibration, DriverFigures, PacedLag
 from benchctl.results.samples import Columns, Outcome, select
 from benchctl.track.model import Task

@@ -3,7 +3,7 @@
 import struct
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import zip_longest
 
 import numpy as np
@@ -21,36 +21,6 @@ class Failure:
     outcome: Outcome
     count: int
     details: tuple[str, ...]  # the first few distinct reasons, in the words of the engine or of libcurl
-
-
-class FailureTally:
-    """Counts one client's failures and remembers the first few reasons of each kind."""
-
-    def __init__(self) -> None:
-        self._counts: dict[Outcome, int] = {}
-        self._details: dict[Outcome, list[str]] = {}
-
-    def add(self, outcome: Outcome, detail: str) -> None:
-        """Count one failed request."""
-        self._counts[outcome] = self._counts.get(outcome, 0) + 1
-        details = self._details.setdefault(outcome, [])
-        if detail and detail not in details and len(details) < _DETAILS_KEPT:
-            details.append(detail)
-
-    def take(self, other: "FailureTally") -> None:
-        """Add what another one counted."""
-        for failure in other.failures():
-            self._counts[failure.outcome] = self._counts.get(failure.outcome, 0) + failure.count
-            details = self._details.setdefault(failure.outcome, [])
-            new = [detail for detail in failure.details if detail not in details]
-            details += new[: _DETAILS_KEPT - len(details)]
-
-    def failures(self) -> tuple[Failure, ...]:
-        """Everything counted, by outcome."""
-        return tuple(
-            Failure(outcome, count, tuple(self._details[outcome]))
-            for outcome, count in sorted(self._counts.items())
-        )
 
 
 def merge_failures(parts: Iterable[tuple[Failure, ...]]) -> tuple[Failure, ...]:
@@ -82,6 +52,39 @@ def count_tooks(counts: list[Counter[int]], tooks_ms: Sequence[int]) -> None:
 def merge_tooks(parts: Iterable[Sequence[Counter[int]]]) -> Tooks:
     """Add up what several clients counted."""
     return tuple(sum(place, Counter()) for place in zip_longest(*parts, fillvalue=Counter()))
+
+
+@dataclass(kw_only=True)
+class Tally:
+    """What requests came to beyond their samples: of a client, of a process's clients, of a task."""
+
+    unsupported: str | None = None  # the node's reason when it cannot do the operation; that ends the task
+    failures: tuple[Failure, ...] = ()  # what failed, warm-up included
+    searches_sent: int = 0  # searches that may have reached the node, those cut off by a stop included
+    ended_ns: int = 0  # when the last client had completed its assignment; 0 when none did
+    disk_waits: int = 0  # how often a client had to wait until its samples were on disk
+    unit: str = ""  # what the operations' weights count, where only they know; else empty
+    tooks: Sequence[Counter[int]] = ()  # of batches of searches, successful and measured, as `Tooks`
+    # Of profiled and measured searches, by names as in `Answer`.
+    profile_ns: Counter[str] = field(default_factory=Counter)
+    sent_bytes: int = 0  # bodies of measured requests that succeeded
+
+    def fail(self, outcome: Outcome, detail: str) -> None:
+        """Count one failed request."""
+        failed = Failure(outcome, 1, (detail,) if detail else ())
+        self.failures = merge_failures((self.failures, (failed,)))
+
+    def add(self, other: "Tally") -> None:
+        """Add what others came to."""
+        self.unsupported = self.unsupported or other.unsupported
+        self.failures = merge_failures((self.failures, other.failures))
+        self.searches_sent += other.searches_sent
+        self.ended_ns = max(self.ended_ns, other.ended_ns)
+        self.disk_waits += other.disk_waits
+        self.unit = self.unit or other.unit
+        self.tooks = merge_tooks((self.tooks, other.tooks))
+        self.profile_ns = self.profile_ns + other.profile_ns
+        self.sent_bytes += other.sent_bytes
 
 
 _INTEGERS = {1: "b", 2: "h", 4: "i", 8: "q"}

@@ -5,23 +5,22 @@ import gc
 import random
 import threading
 import time
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 from typing import NamedTuple
 
-from benchctl.load.client import Assignment, Client, Wire, greet
+from benchctl.load.client import Client, Wire, greet
 from benchctl.load.driver_overhead import Pulse, Span, suspended_ns
 from benchctl.load.pace import NS_PER_S, Turn, Waiter, endless_turns, extent, open_ended, turns
 from benchctl.load.plugin_work import NewPace, PluginPace, plugin_paces
-from benchctl.load.recorder import Failure, Recorder, Tooks, merge_failures, merge_tooks
+from benchctl.load.recorder import Recorder, Tally
 from benchctl.load.work.programs import open_workload
 from benchctl.load.workload import Program, WorkContext, Workload
-from benchctl.results.samples import Chunks, Columns, Place, RowFile
+from benchctl.results.samples import Chunks, Columns, Place, RowFile, SampleSpool, concatenate
 from benchctl.track.model import Task
 from benchctl.track.operations.common import Operation
 
@@ -110,31 +109,51 @@ def lanes_of(tasks: Sequence[Task]) -> tuple[Lane, ...]:
     return tuple(Lane(number, of, tuple(posts[number::of])) for number in range(of))
 
 
-@dataclass
 class TaskRun:
-    """A task while it runs."""
+    """A task while it runs in this process.
 
-    task: Task
-    workload: Workload
-    recorders: "Recorders"  # makes the recorder of a client, for as many rows as it is expected to have
-    seed: int  # of Poisson arrivals
-    measured: bool  # False makes all of it warm-up
-    abort_on_failure: bool  # the first failed request ends everything with an error
-    new_pace: NewPace | None = None  # makes the pace of a client, where the track's plug-in has a say in that
-    halt: threading.Event = field(default_factory=threading.Event)  # ends its clients
-    clients: list[Client] = field(default_factory=list)  # those that have begun, in any order
-    _paces: dict[int, PluginPace] = field(default_factory=dict)
+    Args:
+        job: the task.
+        stage: where.
+        workload: what its clients ask.
+        new_file: makes the files of the samples; without it they stay in memory.
+        new_pace: makes the pace of a client, where the track's plug-in has a say in that.
+    """
+
+    def __init__(
+        self,
+        job: "Job",
+        stage: "Stage",
+        workload: Workload,
+        new_file: "NewFile | None" = None,
+        new_pace: NewPace | None = None,
+    ) -> None:
+        self.task = job.task
+        self.workload = workload
+        self.seed = stage.context.seed
+        self.halt = threading.Event()  # ends its clients
+        self.clients: list[Client] = []  # those that have begun, in any order
+        self._job = job
+        self._stage = stage
+        self._new_file = new_file
+        self._new_pace = new_pace
+        self._paces: dict[int, PluginPace] = {}
+        self._recorders: dict[int, tuple[Recorder, Place, RowFile | None]] = {}
 
     def client(self, number: int, wire: Wire, spares: Sequence[Wire] = ()) -> Client:
         """Make one of its clients, with further connections where its work needs them."""
-        assignment = Assignment(
+        client = Client(
+            self._program(number),
+            wire,
+            Waiter(self.halt),
+            self._recorder(number),
             label=self.task.label,
-            client=number,
-            program=self._program(number),
-            measured=self.measured,
-            abort_on_failure=self.abort_on_failure,
+            number=number,
+            measured=self._job.measured,
+            abort_on_failure=self._stage.abort_on_failure
+            and self.task.ignore_response_error_level != "non-fatal",
+            spares=spares,
         )
-        client = Client(assignment, wire, Waiter(self.halt), self.recorders(number, self._expected()), spares)
         self.clients.append(client)
         return client
 
@@ -149,11 +168,37 @@ class TaskRun:
             self.task, client=number, seed=self.seed, start_ns=start_ns, timer=timer, ramp_up_ns=ramp_up_ns
         )
 
+    def result(self) -> "TaskResult":
+        """Return the samples in order of clients, and what they came to."""
+        made = [self._recorders[client] for client in sorted(self._recorders)]
+        for recorder, _, _ in made:
+            recorder.finish()
+        files = tuple(file for _, _, file in made if file is not None)
+        kept = [] if self._new_file is not None else [one.columns(place) for one, place, _ in made]
+        found = TaskResult(samples=kept if self._new_file is None else Chunks(files))
+        for client in sorted(self.clients, key=lambda client: client.number):
+            found.add(client.tally)
+        found.disk_waits = sum(file.waits for file in files)
+        return found
+
+    def _recorder(self, client: int) -> Recorder:
+        place = Place(
+            origin_ns=self._stage.origin_ns,
+            schedule=self._job.schedule,
+            task=self._job.position,
+            boot=self._stage.boot,
+            client=client,
+        )
+        file = None if self._new_file is None else self._new_file(place)
+        recorder = Recorder(self._expected(), file, clients=self.task.clients)
+        self._recorders[client] = (recorder, place, file)
+        return recorder
+
     def _program(self, number: int) -> Program:
         """Return what a client asks; of work that all share, it takes no more than it sends."""
         program, most = self.workload.program(number), self._expected()
-        if self.new_pace is not None:
-            self._paces[number] = self.new_pace(program)
+        if self._new_pace is not None:
+            self._paces[number] = self._new_pace(program)
             program = self._paces[number].paced(program)
         if self.workload.endless or most is None:
             return program
@@ -332,7 +377,7 @@ class Crew:
             if wire.interrupted:
                 break
             next(steps[place], None)
-            if clients[place].unsupported is not None:
+            if clients[place].tally.unsupported is not None:
                 self.halt(lane.posts[place][0])
         for place, (task, _) in enumerate(lane.posts):
             steps[place].close()
@@ -343,8 +388,8 @@ class Crew:
         self._ended(task, client, listener)
 
     def _ended(self, task: int, client: Client, listener: Listener) -> None:
-        client.ended_ns = time.monotonic_ns()
-        if client.unsupported is not None:
+        client.tally.ended_ns = time.monotonic_ns()
+        if client.tally.unsupported is not None:
             self.halt(task)
             listener(Unsupported(task))
         listener(ClientDone(task))
@@ -446,33 +491,16 @@ class Job:
 
 
 @dataclass(frozen=True)
-class Order:
-    """The work of one process; can be sent to another."""
+class Stage:
+    """The place where jobs run; without a spool, it can be sent to another process."""
 
-    jobs: tuple[Job, ...]  # the tasks of the step, all of them
-    lanes: tuple[Lane, ...]  # those of this process
-    open_wire: OpenWire
+    open_wire: OpenWire  # makes the connection of a client, by its number
     context: WorkContext
     origin_ns: int  # the fork's origin on the monotonic clock; samples are counted from it
     boot: int  # which node start of the fork, for the samples
-    abort_on_failure: bool  # a failed request ends the step with an error, unless its task says otherwise
-
-
-@dataclass(frozen=True)
-class Share:
-    """A process's part of a task."""
-
-    samples: Iterable[Columns]  # client after client, in chunks
-    unsupported: str | None  # the node's reason when it cannot do the operation
-    failures: tuple[Failure, ...]
-    searches_sent: int  # searches that can have reached the node
-    ended_ns: int  # when its last client had done all of it; 0 without one
-    disk_waits: int  # how often a client had to wait until its samples were on disk
-    unit: str = ""  # what its operations' weights count, where they say so; else empty
-    tooks: Tooks = ()  # of batches of searches
-    # Of profiled searches, by names as in `Answer`.
-    profile_ns: Mapping[str, int] = field(default_factory=dict)
-    sent_bytes: int = 0  # bodies of measured requests that succeeded
+    spool: SampleSpool | None = None  # takes the samples; without one they stay in memory
+    # A failed request ends the step with an error, unless its task says otherwise.
+    abort_on_failure: bool = False
 
 
 @dataclass(frozen=True)
@@ -485,10 +513,42 @@ class HostClock:
 
 
 @dataclass(frozen=True)
+class HostPart:
+    """A host's part of a task."""
+
+    clock: HostClock
+    samples: Iterable[Columns]  # of its clients
+    processes: int  # that these worked in
+    cpu_s: float  # CPU time of these processes
+    start_ns: int  # the common start, on the clock of the samples
+
+
+@dataclass(kw_only=True)
+class TaskResult(Tally):
+    """The samples and counts of a task, or of a process's part of it, which has no more than these two."""
+
+    # Client after client, each in the order of its requests, in chunks; every iteration reads them anew.
+    samples: Iterable[Columns]
+    start_ns: int = 0  # the common start on the monotonic clock; 0 when not all clients could connect
+    driver_cpu_s: float = 0.0  # CPU time of the driver's processes over the step
+    wall_s: float = 0.0  # of the step, as that CPU time: from the common start to the end of its last client
+    processes: int = 1  # that its clients worked in
+    # When one of the driver's processes did not run, on the clock of the samples.
+    stops: tuple[Span, ...] = ()
+    suspended_ns: int = 0  # for how long the host was suspended during the step
+    hosts: tuple[HostPart, ...] = ()  # by host, where the load came from hosts that have names
+
+    @property
+    def columns(self) -> Columns:
+        """All samples at once."""
+        return concatenate(list(self.samples))
+
+
+@dataclass(frozen=True)
 class Done:
     """A process's part of a step."""
 
-    shares: tuple[Share, ...]  # one a job, in order
+    parts: tuple[TaskResult, ...]  # one a job, in order
     start_ns: int  # the common start on the monotonic clock; 0 when not all clients could connect
     cpu_s: float  # CPU time of the process from the start on
     stops: tuple[Span, ...] = ()  # when the process did not run, on the monotonic clock
@@ -497,7 +557,9 @@ class Done:
 
 
 def work(
-    order: Order,
+    jobs: Sequence[Job],
+    lanes: Sequence[Lane],
+    stage: Stage,
     *,
     line: StartLine,
     listen: Callable[[HaltTask], Listener],
@@ -505,11 +567,13 @@ def work(
     stop: threading.Event,
     on_progress: OnProgress | None,
 ) -> Done:
-    """Run an order in this process.
+    """Run clients of a step in this process.
 
     Args:
-        order: what to do.
-        line: gives the start to as many clients as the order has lanes.
+        jobs: the tasks of the step, all of them.
+        lanes: the clients of this process.
+        stage: where.
+        line: gives the start to as many clients as there are lanes.
         listen: makes who is told what happens; gets the function that ends clients.
         new_file: makes the files of the samples; without it they stay in memory.
         stop: ends it when set.
@@ -521,79 +585,22 @@ def work(
         UsageError: If a task's bounds make no sense, or an operation cannot be sent here.
     """
     with ExitStack() as stack:
-        recorders = [Recorders(job, order, new_file) for job in order.jobs]
-        runs = [
-            stack.enter_context(_open(job, order, kept))
-            for job, kept in zip(order.jobs, recorders, strict=True)
-        ]
-        crew = Crew(runs, order.lanes, order.open_wire, line)
+        runs = [stack.enter_context(_open(job, stage, new_file)) for job in jobs]
+        crew = Crew(runs, lanes, stage.open_wire, line)
         stack.enter_context(_collector_paused())
         crew.run(listen(crew.halt), stop, on_progress)
         began = line.start_ns != 0
         cpu_s = time.process_time() - line.cpu_s if began else 0.0
         suspended = suspended_ns() - line.suspended_ns if began else 0
-        shares = tuple(_share(run) for run in runs)
-        return Done(shares, line.start_ns, cpu_s, tuple(crew.pulse.stops), suspended)
+        parts = tuple(run.result() for run in runs)
+        return Done(parts, line.start_ns, cpu_s, tuple(crew.pulse.stops), suspended)
 
 
 @contextmanager
-def _open(job: Job, order: Order, recorders: "Recorders") -> Iterator[TaskRun]:
-    workload = open_workload(job.operation, order.context, clients=job.task.clients, key=job.task.label)
-    abort = order.abort_on_failure and job.task.ignore_response_error_level != "non-fatal"
+def _open(job: Job, stage: Stage, new_file: NewFile | None) -> Iterator[TaskRun]:
+    workload = open_workload(job.operation, stage.context, clients=job.task.clients, key=job.task.label)
     with closing(workload):
-        paces = plugin_paces(job.task, job.operation, order.context)
-        yield TaskRun(job.task, workload, recorders, order.context.seed, job.measured, abort, paces)
-
-
-class Recorders:
-    """The recorders of a task, and what they hold at its end."""
-
-    def __init__(self, job: Job, order: Order, new_file: NewFile | None) -> None:
-        self._job = job
-        self._order = order
-        self._new_file = new_file
-        self._made: dict[int, tuple[Recorder, Place, RowFile | None]] = {}
-
-    def __call__(self, client: int, expected: int | None) -> Recorder:
-        """Make the recorder of a client, for as many rows as are expected where that is known."""
-        place = Place(
-            origin_ns=self._order.origin_ns,
-            schedule=self._job.schedule,
-            task=self._job.position,
-            boot=self._order.boot,
-            client=client,
-        )
-        file = None if self._new_file is None else self._new_file(place)
-        recorder = Recorder(expected, file, clients=self._job.task.clients)
-        self._made[client] = (recorder, place, file)
-        return recorder
-
-    def finish(self) -> tuple[Iterable[Columns], int]:
-        """Return the samples in order of clients, and how often a client had to wait for the disk."""
-        made = [self._made[client] for client in sorted(self._made)]
-        for recorder, _, _ in made:
-            recorder.finish()
-        files = tuple(file for _, _, file in made if file is not None)
-        if self._new_file is not None:
-            return Chunks(files), sum(file.waits for file in files)
-        return [recorder.columns(place) for recorder, place, _ in made], 0
-
-
-def _share(run: TaskRun) -> Share:
-    samples, disk_waits = run.recorders.finish()
-    clients = sorted(run.clients, key=lambda client: client.assignment.client)
-    return Share(
-        samples=samples,
-        unsupported=next((client.unsupported for client in clients if client.unsupported), None),
-        failures=merge_failures(client.tally.failures() for client in clients),
-        searches_sent=sum(client.searches_sent for client in clients),
-        ended_ns=max((client.ended_ns for client in clients), default=0),
-        disk_waits=disk_waits,
-        unit=next((client.unit for client in clients if client.unit), ""),
-        tooks=merge_tooks(client.tooks for client in clients),
-        profile_ns=sum((client.profile_ns for client in clients), Counter()),
-        sent_bytes=sum(client.sent_bytes for client in clients),
-    )
+        yield TaskRun(job, stage, workload, new_file, plugin_paces(job.task, job.operation, stage.context))
 
 
 @contextmanager

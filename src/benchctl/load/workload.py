@@ -3,7 +3,7 @@
 from collections.abc import Callable, Generator, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import count
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from benchctl.load.request import Answer, Exchange, Request
@@ -15,8 +15,7 @@ from benchctl.track.model import Template
 from benchctl.track.operations.common import Operation, Varying
 
 
-@dataclass(frozen=True)
-class Reply:
+class Reply(NamedTuple):
     """The exchange and answer of one request of a script."""
 
     exchange: Exchange

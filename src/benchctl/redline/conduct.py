@@ -13,8 +13,7 @@ import msgspec
 
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.load.driver_overhead import driver_figures
-from benchctl.load.executor import TaskResult
-from benchctl.load.task_clients import Job
+from benchctl.load.task_clients import Job, TaskResult
 from benchctl.nearest import suggestion
 from benchctl.quantities import DURATION
 from benchctl.redline.judge import Offer, hardest, judge_step

@@ -32,8 +32,8 @@ from benchctl.errors import BenchctlError
 from benchctl.evidence.collectors import Collector, Scene, collectors
 from benchctl.evidence.unified_log import GcPause
 from benchctl.home import Home
-from benchctl.load.executor import Stage, TaskResult, WorkerPool
-from benchctl.load.task_clients import Job
+from benchctl.load.executor import WorkerPool
+from benchctl.load.task_clients import Job, Stage, TaskResult
 from benchctl.micro.jmh import MicroSubject
 from benchctl.results.figures import CurvePoint, TaskSummary
 from benchctl.results.model import (

@@ -7,7 +7,7 @@ from itertools import pairwise
 from benchctl.engine.readings import ClusterReading
 from benchctl.engine.usage import Reading, cpu_by_kind
 from benchctl.evidence.unified_log import GcPause
-from benchctl.load.executor import TaskResult
+from benchctl.load.task_clients import TaskResult
 from benchctl.results.figures import DOCUMENTS, FILES, TaskSummary
 from benchctl.results.model import SegmentFacts
 from benchctl.results.samples import Outcome

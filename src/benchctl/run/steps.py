@@ -22,8 +22,8 @@ from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Home
 from benchctl.load.client import NodeGone
 from benchctl.load.driver_overhead import driver_figures, start_late_ns
-from benchctl.load.executor import HostPart, Stage, TaskResult, WorkerPool, run_step
-from benchctl.load.task_clients import Job
+from benchctl.load.executor import WorkerPool, run_step
+from benchctl.load.task_clients import HostPart, Job, Stage, TaskResult
 from benchctl.load.transport import open_client
 from benchctl.load.work.programs import open_workload
 from benchctl.load.workload import WorkContext
@@ -301,7 +301,6 @@ class StepRunner:
             origin_ns=origin_ns,
             boot=boot,
             spool=spool,
-            workers=self._workers,
             abort_on_failure=self._plan.on_error == "abort",
         )
 
@@ -358,6 +357,7 @@ class StepRunner:
                 jobs,
                 stage,
                 stop=self._stop,
+                workers=self._workers,
                 on_progress=on_progress,
                 mark=bounds.mark,
             )

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from benchctl.load.executor import Stage, run_step
+from benchctl.load.executor import run_step
 from benchctl.load.request import Request
-from benchctl.load.task_clients import Job
+from benchctl.load.task_clients import Job, Stage
 from benchctl.load.transport import WireClient
 from benchctl.load.workload import WorkContext
 from benchctl.results.samples import Outcome
