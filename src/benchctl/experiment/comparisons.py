@@ -1,6 +1,5 @@
 """The analysis of an experiment: its parts, and every comparison with its test and doubts."""
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from operator import attrgetter
@@ -28,16 +27,15 @@ from benchctl.results.figures import TaskSummary
 from benchctl.results.model import ForkRecord, RunRecord
 from benchctl.results.plan import Plan
 from benchctl.stats import caveat
-from benchctl.stats.analyse import any_bound, doubting, settled_tasks, task_doubts, unsteady_nodes
+from benchctl.stats.analyse import doubting, settled_tasks, side_figures, task_doubts, unsteady_nodes
 from benchctl.stats.analysis import Figures
 from benchctl.stats.caveat import WITHHOLDING, Caveat, Replicate
-from benchctl.stats.compare import Comparison, Series, Side, compare_sides, several_builds
-from benchctl.stats.disturbed import Disturbance, most_stalled
-from benchctl.stats.doubts import unfit_values, unit_doubts, unsupported_reason
+from benchctl.stats.compare import Comparison, Side, compare_sides, several_builds
+from benchctl.stats.disturbed import Disturbance
+from benchctl.stats.doubts import unfit_values, unit_doubts
 from benchctl.stats.driver import LoadCheck, check_load
 from benchctl.stats.forecast import Forecast
 from benchctl.stats.metrics import (
-    REDLINE,
     ForkSummaries,
     Metric,
     builds_as_forks,
@@ -272,19 +270,10 @@ class _TaskSide(msgspec.Struct, frozen=True):
 
     def scale(self, run: RunRecord | None) -> ScaleNote | None:
         """Return the distance from the blog, by exact counts if there are any."""
-        measured = [summary for summary in self.summaries if summary.samples > 0]
-        if run is None or self.task is None or not measured:
+        if run is None or self.task is None:
             return None
-        operation = self.task.operation
-        exact = list(run.answers.exact_hits.get(operation, {}).values()) if run.answers else []
-        known = [*exact, *(one.hits for one in measured if one.hits_exact and one.hits is not None)]
-        return operation_scale(
-            operation,
-            self.challenge,
-            hits=known[0] if known else None,
-            requests=max(one.samples + one.warmup_samples for one in measured),
-            documents=run.plan.corpus.documents,
-        )
+        documents = run.plan.corpus.documents
+        return operation_scale(self.task.operation, self.challenge, self.summaries, documents, run.answers)
 
 
 class _Sum(msgspec.Struct, frozen=True):
@@ -327,25 +316,14 @@ class _Sum(msgspec.Struct, frozen=True):
         )
 
     def figures(self, metric: Metric, replicate: Replicate) -> Figures:
-        side = self.side(metric)
-        alone = Series.of(side.values, additive=side.additive, signed=side.signed)
         steady = [task.steady for task in self.tasks]
-        bounded = metric.key == REDLINE.key and any(any_bound(task.summaries) for task in self.tasks)
-        loads = [load for task in self.tasks if (load := task.doubts_of_load) is not None]
-        figures = Figures(
-            variant=self.label,
-            blocks=side.blocks,
-            values=tuple(None if math.isnan(value) else value for value in side.values),
-            value=alone.value,
-            cv_percent=None if bounded else alone.cv_percent,
-            samples=min((one.samples for task in self.tasks for one in task.summaries), default=0),
-            steady=next((one for one in steady if one.trend), steady[0]),
-            unsupported=next(filter(None, (unsupported_reason(task.found) for task in self.tasks)), None),
-            at_least=bounded,
-            load=tuple(dict.fromkeys(state for load in loads for state in load.states)),
-            stalled=most_stalled(summary for task in self.tasks for summary in task.summaries),
+        return side_figures(
+            metric,
+            self.side(metric),
+            [(task.found, task.doubts_of_load) for task in self.tasks],
+            next((one for one in steady if one.trend), steady[0]),
+            replicate,
         )
-        return msgspec.structs.replace(figures, **({} if replicate == "fork" else side.unit_figures()))
 
 
 # One comparison: its test, and the doubts that a run's own analysis would have.

@@ -69,7 +69,6 @@ from benchctl.stats.metrics import (
     builds_as_forks,
     challenge_title,
     collect,
-    fork_values,
     metric_of,
     metrics_in,
     open_loop,
@@ -83,7 +82,7 @@ from benchctl.stats.metrics import (
 from benchctl.stats.multiplicity import Method, sequential
 from benchctl.stats.order import OrderEffect, order_effects
 from benchctl.stats.outlook import verdict_costs, with_least_effects
-from benchctl.stats.scale import ScaleNote, operation_scale
+from benchctl.stats.scale import operation_scale
 from benchctl.stats.steady import Steadiness, Trend, steadiness
 from benchctl.sweep.curve import ByBlock, SweepAxis, SweepCurve, sweep_curve
 from benchctl.track.model import Task
@@ -559,9 +558,12 @@ def _row(  # noqa: PLR0913 - a task and what it is held against, by name
         unit=metric.unit,
         higher_is_better=metric.higher_is_better,
         figures=tuple(
-            msgspec.structs.replace(
-                _figures(metric, label, forks, checks[label], steady[label]),
-                **({} if replicate == "fork" else sides[label].unit_figures()),
+            side_figures(
+                metric,
+                sides[label],
+                [(forks, None if metric.key == REDLINE.key else checks[label])],
+                steady[label],
+                replicate,
             )
             for label, forks in found.items()
         ),
@@ -580,7 +582,13 @@ def _row(  # noqa: PLR0913 - a task and what it is held against, by name
             )
             for contender in contenders
         ),
-        scale=_scale(task.operation, challenge.name, found, plan, answers),
+        scale=operation_scale(
+            task.operation,
+            challenge.name,
+            [summary for forks in found.values() for _, summary in forks],
+            plan.corpus.documents,
+            answers,
+        ),
         caveats=caveats,
         # What a curve of a single variant does not tell are its comparisons.
         swept=(bool(task.swept) or plan.swept is not None)
@@ -652,26 +660,32 @@ def settled_tasks(done: Mapping[str, Sequence[ForkRecord]], plan: Plan) -> Settl
     )
 
 
-def _figures(
-    metric: Metric, label: str, forks: ForkSummaries, check: LoadCheck, steady: Steadiness
+def side_figures(
+    metric: Metric,
+    side: Side,
+    tasks: Sequence[tuple[ForkSummaries, LoadCheck | None]],
+    steady: Steadiness,
+    replicate: Replicate,
 ) -> Figures:
-    searched = metric.key == REDLINE.key
-    bounded = searched and any_bound([summary for _, summary in forks])
-    alone = Series.of(fork_values(metric, forks), additive=metric.additive)
-    return Figures(
-        variant=label,
-        blocks=tuple(block for block, _ in forks),
-        values=tuple(metric.value(summary) for _, summary in forks),
+    """Return a variant's figures, of one task or of several that were combined; checks of the load if any."""
+    summaries = [summary for found, _ in tasks for _, summary in found]
+    bounded = metric.key == REDLINE.key and any_bound(summaries)
+    alone = Series.of(side.values, additive=side.additive, signed=side.signed)
+    figures = Figures(
+        variant=side.label,
+        blocks=side.blocks,
+        values=tuple(None if math.isnan(value) else value for value in side.values),
         value=alone.value,
         # Bounds differ by where searches ended, not by what nodes can do.
         cv_percent=None if bounded else alone.cv_percent,
-        samples=min((summary.samples for _, summary in forks), default=0),
+        samples=min((summary.samples for summary in summaries), default=0),
         steady=steady,
-        stalled=most_stalled(summary for _, summary in forks),
-        unsupported=unsupported_reason(forks),
+        stalled=most_stalled(summaries),
+        unsupported=next(filter(None, (unsupported_reason(found) for found, _ in tasks)), None),
         at_least=bounded,
-        load=() if searched else check.states,
+        load=tuple(dict.fromkeys(state for _, check in tasks if check for state in check.states)),
     )
+    return figures if replicate == "fork" else msgspec.structs.replace(figures, **side.unit_figures())
 
 
 def _adjusted(rows: Sequence[Row], method: Method) -> list[Row]:
@@ -698,26 +712,6 @@ def _family(row: Row) -> str:
     if row.level == "task":
         return row.metric
     return f"builds, {metric_of(row.metric).figure.usual}"
-
-
-def _scale(
-    operation: str,
-    challenge: str,
-    found: Mapping[str, ForkSummaries],
-    plan: Plan,
-    answers: AnswerCheck | None,
-) -> ScaleNote | None:
-    """From exact counts if there are any, and the requests of the fork that got most."""
-    summaries = [summary for forks in found.values() for _, summary in forks if summary.samples > 0]
-    exact = answers.exact_hits.get(operation, {}) if answers else {}
-    known = [*exact.values(), *(one.hits for one in summaries if one.hits_exact and one.hits is not None)]
-    return operation_scale(
-        operation,
-        challenge,
-        hits=known[0] if known else None,
-        requests=max((one.samples + one.warmup_samples for one in summaries), default=0),
-        documents=plan.corpus.documents,
-    )
 
 
 def with_imports(analysis: Analysis, imported: Mapping[str, Imported | None]) -> Analysis:

@@ -1,9 +1,12 @@
 """How far a measurement is from the scale of the blog's, in documents that the engine had to visit."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 import msgspec
+
+from benchctl.results.figures import TaskSummary
+from benchctl.results.model import AnswerCheck
 
 BLOG_DOCUMENTS = 1_740_763_348
 BLOG_RANGE_HITS = 486_989_570
@@ -57,37 +60,36 @@ class ScaleNote(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     text: str
 
 
-def scale_note(hits_per_request: int, requests: int, blog_hits: int, blog_requests: int) -> ScaleNote | None:
+def operation_scale(
+    operation: str,
+    challenge: str,
+    summaries: Sequence[TaskSummary],
+    documents: int,
+    answers: AnswerCheck | None = None,
+) -> ScaleNote | None:
     """Compare document visits, which is what trains and exercises the JIT's code.
 
-    Hits are documents that one request matches, requests those of one fork or of the blog; None when
-    nothing was visited here, so that there is no ratio.
-    """
-    visits = hits_per_request * requests
-    if visits <= 0:
-        return None
-    ratio = blog_hits * blog_requests / visits
-    if ratio >= 1:
-        distance = f"{rounded_ratio(ratio)} times fewer document visits than in the blog"
-    else:
-        distance = f"{rounded_ratio(1 / ratio)} times more document visits than in the blog"
-    text = f"{distance} ({hits_per_request:,} x {requests:,} here, {blog_hits:,} x {blog_requests:,} there)"
-    return ScaleNote(hits_per_request, requests, blog_hits, blog_requests, ratio, text)
+    Hits are those that the answer check or a fork counted exactly, or else the blog's share of this corpus of
+    `documents`; requests are those of the fork that got most, warm-up included.
 
-
-def operation_scale(
-    operation: str, challenge: str, *, hits: int | None, requests: int, documents: int
-) -> ScaleNote | None:
-    """Return the distance of one task whose operation and challenge the blog has; None if it has not.
-
-    `requests` are those of one fork, warm-up included; `hits` None falls back to the blog's share of this
-    corpus of `documents`.
+    Returns:
+        None where the blog has no such operation and challenge, or nothing was visited here.
     """
     blog_hits, blog_requests = BLOG_HITS.get(operation), BLOG_REQUESTS.get(challenge)
     if blog_hits is None or blog_requests is None:
         return None
-    estimated = round(documents * blog_hits / BLOG_DOCUMENTS)
-    return scale_note(estimated if hits is None else hits, requests, blog_hits, blog_requests)
+    measured = [one for one in summaries if one.samples > 0]
+    exact = answers.exact_hits.get(operation, {}).values() if answers else ()
+    known = [*exact, *(one.hits for one in measured if one.hits_exact and one.hits is not None)]
+    hits = known[0] if known else round(documents * blog_hits / BLOG_DOCUMENTS)
+    requests = max((one.samples + one.warmup_samples for one in measured), default=0)
+    if hits * requests <= 0:
+        return None
+    ratio = blog_hits * blog_requests / (hits * requests)
+    way, times = ("fewer", ratio) if ratio >= 1 else ("more", 1 / ratio)
+    distance = f"{rounded_ratio(times)} times {way} document visits than in the blog"
+    text = f"{distance} ({hits:,} x {requests:,} here, {blog_hits:,} x {blog_requests:,} there)"
+    return ScaleNote(hits, requests, blog_hits, blog_requests, ratio, text)
 
 
 def rounded_ratio(ratio: float) -> str:
