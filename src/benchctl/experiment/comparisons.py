@@ -23,11 +23,12 @@ from benchctl.experiment.record import (
     side_text,
     terms_of,
 )
+from benchctl.redline.judge import unsteady_nodes
 from benchctl.results.figures import TaskSummary
 from benchctl.results.model import ForkRecord, RunRecord
 from benchctl.results.plan import Plan
 from benchctl.stats import caveat
-from benchctl.stats.analyse import doubting, settled_tasks, side_figures, task_doubts, unsteady_nodes
+from benchctl.stats.analyse import doubting, settled_tasks, side_figures, task_doubts
 from benchctl.stats.analysis import Figures
 from benchctl.stats.caveat import WITHHOLDING, Caveat, Replicate
 from benchctl.stats.compare import Comparison, Side, compare_sides, several_builds

@@ -12,13 +12,16 @@ from typing import Literal
 import msgspec
 import numpy as np
 
-from benchctl.results.figures import CurvePoint, RedlineEnd, StepVerdict
+from benchctl.results.figures import CurvePoint, RedlineEnd, StepVerdict, TaskSummary
 from benchctl.results.model import ForkRecord
 from benchctl.results.plan import Plan, RedlineSpec
 from benchctl.results.samples import Columns, Outcome, select
 from benchctl.stats.arrays import Integers, ValueCounts
+from benchctl.stats.caveat import Caveat
 from benchctl.stats.compare import own_interval
+from benchctl.stats.metrics import ForkSummaries
 from benchctl.stats.quantiles import quantile
+from benchctl.stats.steady import Steadiness, Trend
 from benchctl.track.model import Task
 
 _NS_PER_MS = 1e6
@@ -30,6 +33,7 @@ MOST_THINK_SHARE = 0.05
 _SETTLED = 1.1
 # A percentile rests on at least so many samples beyond it.
 _BEYOND = 10
+_STEPS_APART = 2
 Phase = Literal["search", "retry", "confirm"]
 
 
@@ -458,3 +462,113 @@ def _spread(forks: Sequence[Sequence[float | None]]) -> Spread | None:
     known = [[value for value in fork if value is not None] for fork in forks]
     values = [median(fork) for fork in known if fork]
     return Spread(median(values), min(values), max(values)) if values else None
+
+
+# Doubts about the red-lines of a run.
+
+
+def redline_doubts(
+    search: RedlineSpec, found: Mapping[str, ForkSummaries], done: Mapping[str, Sequence[ForkRecord]]
+) -> Iterator[Caveat]:
+    """Doubts about the red-lines of variants, by label; `done` has their steps."""
+    for label, forks in found.items():
+        summaries = [summary for _, summary in forks]
+        bounded = [one for one in summaries if is_bound(one)]
+        if bounded:
+            yield Caveat(
+                "lower-bound",
+                f"the red-line of {label} is a lower bound, so there is no verdict: "
+                f"{bounded[0].redline_text} ({len(bounded)} of {len(summaries)} forks)",
+            )
+        missed = [one for one in summaries if one.redline_end is not None and one.redline_per_s is None]
+        if missed:
+            text = f"{missed[0].redline_text} ({len(missed)} of {len(summaries)} forks)"
+            yield Caveat("no-redline", f"{label} is n/a: {text}")
+    yield from _few_samples(search, found)
+    unsteady = unsteady_nodes(search, done)
+    for label, one in unsteady.items():
+        yield Caveat("not-steady", f"{one.trend or 'drifting'}: {label} {one.text}; raise --warm-up")
+    for label, searches in done.items():
+        if label not in unsteady and (text := _contradicted(searches)):
+            yield Caveat("course", f"{label} {text}")
+
+
+def whole_clients(search: RedlineSpec, found: Mapping[str, ForkSummaries]) -> Iterator[Caveat]:
+    """Numbers of clients are cut to a grid that no block shifts, so forks may agree without being equal.
+
+    Of two values that are cut to whole steps, either may be a step off: a difference has to be larger.
+    """
+    values = {
+        label: [one.redline_per_s for _, one in forks if one.redline_per_s is not None]
+        for label, forks in found.items()
+    }
+    means = {label: geometric_mean(known) for label, known in values.items() if known}
+    step = max(1, int(search.tolerance * max(means.values(), default=0.0)))
+    if len(means) > 1 and max(means.values()) - min(means.values()) < _STEPS_APART * step:
+        yield Caveat(
+            "coarse",
+            f"clients are searched for in steps of {step}, and {' and '.join(means)} are less than two steps "
+            "apart: too little for a verdict",
+        )
+    for label, known in values.items():
+        if len(known) > 1 and len(set(known)) == 1 and not any_bound([one for _, one in found[label]]):
+            yield Caveat(
+                "whole-clients",
+                f"all {len(known)} forks of {label} found {known[0]:g} clients: what they differ by is less "
+                f"than a step of {step}, which the interval does not include",
+            )
+
+
+def unsteady_nodes(search: RedlineSpec, done: Mapping[str, Sequence[ForkRecord]]) -> dict[str, Steadiness]:
+    """Return the variants whose nodes changed while a load was searched for, by label.
+
+    They got faster with as many clients, or at least half of their forks passed at a load after, or although,
+    they failed well below it.
+    """
+    found: dict[str, Steadiness] = {}
+    for label, forks in done.items():
+        rise = still_rising(forks) if search.by == "clients" else None
+        if rise is not None:
+            text = f"got {100 * rise:.0f} % more done in its last step than in its first with as many clients"
+            found[label] = Steadiness("not steady", text=text, trend="not warmed up")
+            continue
+        contradictions = [one for one in map(contradiction, forks) if one is not None]
+        if contradictions and 2 * len(contradictions) >= len(forks):
+            trend: Trend = "not warmed up" if all(one.is_early for one in contradictions) else "drifting"
+            found[label] = Steadiness("not steady", text=_contradicted(forks), trend=trend)
+    return found
+
+
+def _contradicted(forks: Sequence[ForkRecord]) -> str:
+    """Say where forks failed below what they found; empty if none did."""
+    contradictions = [one for one in map(contradiction, forks) if one is not None]
+    if not contradictions:
+        return ""
+    worst = max(contradictions, key=lambda one: len(one.failed))
+    loads = ", ".join(f"{load:,.4g}" for load in worst.failed)
+    return (
+        f"failed at {loads}, below the {worst.found:,.4g} that it passed at "
+        f"({len(contradictions)} of {len(forks)} forks)"
+    )
+
+
+def is_bound(summary: TaskSummary) -> bool:
+    """Return whether a fork's red-line is only known to be at least its rate."""
+    return summary.redline_per_s is not None and summary.redline_end != "found"
+
+
+def any_bound(summaries: Sequence[TaskSummary]) -> bool:
+    """Return whether any fork's red-line is a bound: then so is their mean."""
+    return any(is_bound(summary) for summary in summaries)
+
+
+def _few_samples(search: RedlineSpec, found: Mapping[str, ForkSummaries]) -> Iterator[Caveat]:
+    needed = needed_samples(search.percentile)
+    for label, forks in found.items():
+        counts = [summary.samples for _, summary in forks if summary.redline_per_s is not None]
+        if counts and min(counts) < needed:
+            yield Caveat(
+                "few-samples",
+                f"{percentile_name(search.percentile)} of {label} rests on {min(counts):,} requests a step; "
+                f"it needs {needed:,} to be precise: raise --step-time",
+            )

@@ -3,22 +3,15 @@
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
-from statistics import geometric_mean, median
+from statistics import median
 from types import MappingProxyType
 
 import msgspec
 
 from benchctl.evidence.activity import evidence_cost, evidence_everywhere
-from benchctl.redline.judge import (
-    contradiction,
-    needed_samples,
-    percentile_name,
-    redline_curves,
-    still_rising,
-)
+from benchctl.redline.judge import any_bound, redline_curves, redline_doubts, unsteady_nodes, whole_clients
 from benchctl.results.figures import Calibration, Quantiles, TaskSummary
 from benchctl.results.foreign import TITLES
 from benchctl.results.likeness import resolved, variant_differences
@@ -30,7 +23,7 @@ from benchctl.results.model import (
     IndexFacts,
     RunRecord,
 )
-from benchctl.results.plan import Axis, Place, Plan, RedlineSpec, SweepSpec, Swept
+from benchctl.results.plan import Place, Plan
 from benchctl.stats.analysis import (
     SCHEMA_VERSION,
     Analysis,
@@ -40,7 +33,6 @@ from benchctl.stats.analysis import (
     TimeKind,
     TimeRow,
     provisional,
-    weaknesses,
 )
 from benchctl.stats.caveat import WITHHOLDING, Caveat, Replicate, run_doubts
 from benchctl.stats.compare import Comparison, Series, Side, adjust, compare_sides, several_builds
@@ -83,8 +75,8 @@ from benchctl.stats.multiplicity import Method, sequential
 from benchctl.stats.order import OrderEffect, order_effects
 from benchctl.stats.outlook import verdict_costs, with_least_effects
 from benchctl.stats.scale import operation_scale
-from benchctl.stats.steady import Steadiness, Trend, steadiness
-from benchctl.sweep.curve import ByBlock, SweepAxis, SweepCurve, sweep_curve
+from benchctl.stats.steady import Steadiness, steadiness
+from benchctl.sweep.rows import swept_curves
 from benchctl.track.model import Task
 
 LEAST_FOR_P90 = 10
@@ -104,9 +96,6 @@ _KINDS: Mapping[TimeKind, Callable[[TaskSummary], Quantiles | None]] = {
 
 SettledTasks = Mapping[tuple[str, Place], Steadiness]
 """(label, place of a task) -> whether its forks had settled; index builds have no such thing."""
-
-_STEPS_APART = 2
-_FEWEST_POINTS = 3
 
 
 def analyse_run(
@@ -244,7 +233,7 @@ def analyse(  # noqa: PLR0913 - forks and what they are held against, by name
     rows = _adjusted([*rows, *built_rows], method)
     tasks = [row for row in rows if row.level == "task"]
     built = [Section(len(plan.schedules), INDEX_BUILDS, (), "build")] if len(tasks) < len(rows) else []
-    curves = () if several else tuple(_curves(tasks, plan, paired=paired, sequential=sequential))
+    curves = () if several else tuple(swept_curves(tasks, plan, paired=paired, sequential=sequential))
     if not curves:
         rows = [msgspec.structs.replace(row, swept=False) for row in rows]
     return Analysis(
@@ -357,131 +346,6 @@ def _build_rows(
                     yield msgspec.structs.replace(
                         row, caveats=(*row.caveats, *lacking, *doubts), swept=False, level="build"
                     )
-
-
-def _curves(rows: Sequence[Row], plan: Plan, *, paired: bool, sequential: bool) -> Iterator[SweepCurve]:
-    """Every task and metric of a sweep along its first axis, at each point of the others.
-
-    So is every `clients_list` of a challenge, a sweep over clients within a fork, and every parameter of a
-    microbenchmark with three numbers or more.
-    """
-    swept = plan.swept or SweepSpec((), plan.variants, {}, ())
-    if swept.variants and {side.variant for row in rows for side in row.figures} != swept.variants.keys():
-        return
-    found: dict[tuple[_Curve, Axis], dict[str, dict[str, tuple[Row, Figures]]]] = {}
-    for row in rows:
-        of = swept.schedules[row.schedule] if swept.schedules else Swept(row.challenge)
-        own = _own_axis(plan, row)
-        axes = [*((own.axis,) if own else ()), *swept.axes]
-        for side in row.figures if axes else ():
-            first, *others = axes
-            variant = swept.variants.get(side.variant, Swept(side.variant))
-            at = {**({own.axis.name: own.value} if own else {}), **of.at, **variant.at}
-            fixed = ", ".join(f"{axis.name} {at[axis.name] or 'none'}" for axis in others)
-            curve_of = (0, own.name) if own else (row.task, row.label)
-            key = (of.of, *curve_of, row.metric, row.unit, fixed), first
-            found.setdefault(key, {}).setdefault(variant.of, {})[at[first.name]] = row, side
-    for ((challenge, _, label, metric, unit, fixed), axis), lines in found.items():
-        additive = metric_of(metric).figure.additive
-        # A task may be none of the metric at some points: closed loops have no latency of their own.
-        places = [
-            place for place, value in enumerate(axis.values) if any(value in one for one in lines.values())
-        ]
-        points = [[lines[name][axis.values[place]] for name in lines] for place in places]
-        curve = sweep_curve(
-            {
-                name: [_by_unit(point[number][1], additive=additive) for point in points]
-                for number, name in enumerate(lines)
-            },
-            SweepAxis(
-                axis.name,
-                tuple(axis.labels[place] for place in places),
-                tuple(axis.numbers[place] for place in places if axis.numbers),
-                fixed,
-            ),
-            task=label,
-            metric=metric,
-            challenge=challenge,
-            unit=unit,
-            # Points of a single variant are compared with the first one, which rows tell.
-            comparisons=[
-                [one for row, side in point for one in row.comparisons if one.contender == side.variant]
-                for point in points
-                if len(lines) > 1
-            ],
-            paired=paired,
-            sequential=sequential,
-        )
-        yield msgspec.structs.replace(
-            curve,
-            caveats=tuple(
-                tuple(dict.fromkeys(doubt for row, _ in point for doubt in row.caveats)) for point in points
-            ),
-            lines=tuple(
-                msgspec.structs.replace(
-                    line,
-                    remarks=tuple(
-                        weaknesses([point[number][1]], point[number][0].caveats) for point in points
-                    ),
-                )
-                for number, line in enumerate(curve.lines)
-            ),
-        )
-
-
-def _by_unit(side: Figures, *, additive: bool) -> ByBlock:
-    """The values of a side by block, or where builds of the index are what counts, their means by build."""
-    if not side.units:
-        return dict(zip(side.blocks, side.values, strict=True))
-    by_build: dict[int, list[float]] = {}
-    for build, value in zip(side.units, side.values, strict=True):
-        by_build.setdefault(build, []).append(math.nan if value is None else value)
-    return {build: Series.of(values, additive=additive).value for build, values in by_build.items()}
-
-
-@dataclass(frozen=True)
-class _OwnAxis:
-    """What a challenge or microbenchmark sweeps by itself: the curve, and where on it a task is."""
-
-    name: str
-    axis: Axis
-    value: str
-
-
-def _own_axis(plan: Plan, row: Row) -> _OwnAxis | None:
-    tasks = plan.schedules[row.schedule].schedule
-    task = tasks[row.task]
-    if plan.micro is not None:
-        return _param_axis(tasks, task)
-    counts = sorted({one.clients for one in tasks if one.swept == task.swept})
-    if not task.swept or len(counts) < 2:  # noqa: PLR2004 - a point is no curve
-        return None
-    axis = Axis("clients", tuple(map(str, counts)), tuple(map(float, counts)))
-    return _OwnAxis(task.swept, axis, str(task.clients))
-
-
-def _param_axis(tasks: Sequence[Task], task: Task) -> _OwnAxis | None:
-    """Of a microbenchmark's parameters, the one with most numbers."""
-    found: list[_OwnAxis] = []
-    alike = [_params(one) for one in tasks if one.meta.get("benchmark") == task.meta.get("benchmark")]
-    for name, value in _params(task).items():
-        try:
-            numbers = {one[name]: float(one[name]) for one in alike}
-        except ValueError:
-            continue
-        values = sorted(numbers, key=numbers.__getitem__)
-        axis = Axis(name, tuple(values), tuple(numbers[one] for one in values))
-        benchmark, _, marks = task.label.partition(":")
-        others = [mark for mark in marks.split(",") if mark != f"{name}={value}"]
-        found.append(_OwnAxis(":".join(filter(None, (benchmark, ",".join(others)))), axis, value))
-    most = max(found, key=lambda one: len(one.axis.values), default=None)
-    return most if most is not None and len(most.axis.values) >= _FEWEST_POINTS else None
-
-
-def _params(task: Task) -> dict[str, str]:
-    """Of a microbenchmark, with its number of threads; none of an imported one."""
-    meta = task.meta
-    return {**meta["params"], "threads": str(meta["threads"])} if "benchmark" in meta else {}
 
 
 def _reported(done: Mapping[str, Sequence[ForkRecord]], plan: Plan) -> list[Place]:
@@ -634,9 +498,9 @@ def task_doubts(
         return doubts
     by_clients = plan.redline.by == "clients" and metric.key == REDLINE.key
     return (
-        *_redline_doubts(plan.redline, found, done),
+        *redline_doubts(plan.redline, found, done),
         *doubts,
-        *(_whole_clients(plan.redline, found) if by_clients else ()),
+        *(whole_clients(plan.redline, found) if by_clients else ()),
     )
 
 
@@ -743,113 +607,6 @@ def with_imports(analysis: Analysis, imported: Mapping[str, Imported | None]) ->
     return msgspec.structs.replace(analysis, caveats=(*said, *own), order_effects=orders)
 
 
-def _redline_doubts(
-    search: RedlineSpec, found: Mapping[str, ForkSummaries], done: Mapping[str, Sequence[ForkRecord]]
-) -> Iterator[Caveat]:
-    """Doubts about the red-lines of variants, by label; `done` has their steps."""
-    for label, forks in found.items():
-        summaries = [summary for _, summary in forks]
-        bounded = [one for one in summaries if is_bound(one)]
-        if bounded:
-            yield Caveat(
-                "lower-bound",
-                f"the red-line of {label} is a lower bound, so there is no verdict: "
-                f"{bounded[0].redline_text} ({len(bounded)} of {len(summaries)} forks)",
-            )
-        missed = [one for one in summaries if one.redline_end is not None and one.redline_per_s is None]
-        if missed:
-            text = f"{missed[0].redline_text} ({len(missed)} of {len(summaries)} forks)"
-            yield Caveat("no-redline", f"{label} is n/a: {text}")
-    yield from _few_samples(search, found)
-    unsteady = unsteady_nodes(search, done)
-    for label, one in unsteady.items():
-        yield Caveat("not-steady", f"{one.trend or 'drifting'}: {label} {one.text}; raise --warm-up")
-    for label, searches in done.items():
-        if label not in unsteady and (text := _contradicted(searches)):
-            yield Caveat("course", f"{label} {text}")
-
-
-def _whole_clients(search: RedlineSpec, found: Mapping[str, ForkSummaries]) -> Iterator[Caveat]:
-    """Numbers of clients are cut to a grid that no block shifts, so forks may agree without being equal.
-
-    Of two values that are cut to whole steps, either may be a step off: a difference has to be larger.
-    """
-    values = {
-        label: [one.redline_per_s for _, one in forks if one.redline_per_s is not None]
-        for label, forks in found.items()
-    }
-    means = {label: geometric_mean(known) for label, known in values.items() if known}
-    step = max(1, int(search.tolerance * max(means.values(), default=0.0)))
-    if len(means) > 1 and max(means.values()) - min(means.values()) < _STEPS_APART * step:
-        yield Caveat(
-            "coarse",
-            f"clients are searched for in steps of {step}, and {' and '.join(means)} are less than two steps "
-            "apart: too little for a verdict",
-        )
-    for label, known in values.items():
-        if len(known) > 1 and len(set(known)) == 1 and not any_bound([one for _, one in found[label]]):
-            yield Caveat(
-                "whole-clients",
-                f"all {len(known)} forks of {label} found {known[0]:g} clients: what they differ by is less "
-                f"than a step of {step}, which the interval does not include",
-            )
-
-
-def unsteady_nodes(search: RedlineSpec, done: Mapping[str, Sequence[ForkRecord]]) -> dict[str, Steadiness]:
-    """Return the variants whose nodes changed while a load was searched for, by label.
-
-    They got faster with as many clients, or at least half of their forks passed at a load after, or although,
-    they failed well below it.
-    """
-    found: dict[str, Steadiness] = {}
-    for label, forks in done.items():
-        rise = still_rising(forks) if search.by == "clients" else None
-        if rise is not None:
-            text = f"got {100 * rise:.0f} % more done in its last step than in its first with as many clients"
-            found[label] = Steadiness("not steady", text=text, trend="not warmed up")
-            continue
-        contradictions = [one for one in map(contradiction, forks) if one is not None]
-        if contradictions and 2 * len(contradictions) >= len(forks):
-            trend: Trend = "not warmed up" if all(one.is_early for one in contradictions) else "drifting"
-            found[label] = Steadiness("not steady", text=_contradicted(forks), trend=trend)
-    return found
-
-
-def _contradicted(forks: Sequence[ForkRecord]) -> str:
-    """Say where forks failed below what they found; empty if none did."""
-    contradictions = [one for one in map(contradiction, forks) if one is not None]
-    if not contradictions:
-        return ""
-    worst = max(contradictions, key=lambda one: len(one.failed))
-    loads = ", ".join(f"{load:,.4g}" for load in worst.failed)
-    return (
-        f"failed at {loads}, below the {worst.found:,.4g} that it passed at "
-        f"({len(contradictions)} of {len(forks)} forks)"
-    )
-
-
-def is_bound(summary: TaskSummary) -> bool:
-    """Return whether a fork's red-line is only known to be at least its rate."""
-    return summary.redline_per_s is not None and summary.redline_end != "found"
-
-
-def any_bound(summaries: Sequence[TaskSummary]) -> bool:
-    """Return whether any fork's red-line is a bound: then so is their mean."""
-    return any(is_bound(summary) for summary in summaries)
-
-
-def _few_samples(search: RedlineSpec, found: Mapping[str, ForkSummaries]) -> Iterator[Caveat]:
-    needed = needed_samples(search.percentile)
-    for label, forks in found.items():
-        counts = [summary.samples for _, summary in forks if summary.redline_per_s is not None]
-        if counts and min(counts) < needed:
-            yield Caveat(
-                "few-samples",
-                f"{percentile_name(search.percentile)} of {label} rests on {min(counts):,} requests a step; "
-                f"it needs {needed:,} to be precise: raise --step-time",
-            )
-
-
 def time_rows(done: Mapping[str, Sequence[ForkRecord]], plan: Plan) -> tuple[TimeRow, ...]:
     """Return every known time, task by task and variant by variant."""
     return tuple(
@@ -896,7 +653,3 @@ def _typical_ms(values_ns: Sequence[float | None]) -> float | None:
     """Median over forks, ms; None where one has no upper bound."""
     known = [value for value in values_ns if value is not None]
     return median(known) / _NS_PER_MS if len(known) == len(values_ns) else None
-
-
-_Curve = tuple[str, int, str, MetricKey, str, str]
-"""(challenge, task, label, metric, unit, the other axes) of a curve."""
