@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.stats import ttest_ind, ttest_rel
 
 from benchctl.stats.analyse import analyse
-from benchctl.stats.compare import compare, nested, several_builds
+from benchctl.stats.compare import Series, compare, several_builds
 from builders import make_fork, make_plan, make_summary
 
 # Three builds of two forks each, block by block: forks take the builds in turn.
@@ -23,6 +23,10 @@ def forks(variant: str, times: Sequence[float], builds: Sequence[int] = BUILDS):
         make_fork(variant, block, make_summary("range", ms), index_build=build)
         for block, (ms, build) in enumerate(zip(times, builds, strict=True))
     ]
+
+
+def nested(logs: Sequence[float], builds: Sequence[int]):
+    return Series.of(np.exp(logs).tolist()).nested(builds)
 
 
 def means(times: Sequence[float], builds: Sequence[int] = BUILDS):
@@ -64,7 +68,7 @@ def test_a_fork_without_a_figure_keeps_its_build_number_to_itself():
 
 def test_components_of_a_balanced_design():
     """Means 1, 2, 3; within, deviations of +-0.1 on 2 forks each: mean squares 2 and 0.02."""
-    found = nested(np.array([0.9, 1.1, 1.9, 2.1, 2.9, 3.1]), (0, 0, 1, 1, 2, 2))
+    found = nested([0.9, 1.1, 1.9, 2.1, 2.9, 3.1], (0, 0, 1, 1, 2, 2))
     assert found.within_sd == pytest.approx(math.sqrt(0.02))
     assert found.between_sd == pytest.approx(math.sqrt((2.0 - 0.02) / 2))
 
@@ -86,7 +90,7 @@ def test_components_of_an_uneven_design_are_right_on_average():
     ("builds", "between", "within"), [((0, 1, 2), False, False), ((0, 0, 0), False, True), ((), False, False)]
 )
 def test_what_cannot_be_told_is_none(builds: Sequence[int], *, between: bool, within: bool):
-    found = nested(np.array([1.0, 2.0, 3.0][: len(builds)]), builds)
+    found = nested([1.0, 2.0, 3.0][: len(builds)], builds)
     assert (found.between_sd is not None, found.within_sd is not None) == (between, within)
 
 
@@ -94,7 +98,7 @@ def test_what_cannot_be_told_is_none(builds: Sequence[int], *, between: bool, wi
 @given(st.lists(st.tuples(st.floats(-5, 5), st.integers(0, 4)), min_size=1, max_size=20))
 def test_the_order_of_forks_does_not_matter(drawn: list[tuple[float, int]]):
     logs, builds = zip(*drawn, strict=True)
-    forth, back = nested(np.array(logs), builds), nested(np.array(logs[::-1]), builds[::-1])
+    forth, back = nested(logs, builds), nested(logs[::-1], builds[::-1])
     assert forth.means == pytest.approx(back.means)
     assert forth.forks == back.forks
     assert sum(forth.forks) == len(drawn)

@@ -1,4 +1,3 @@
-import math
 from typing import Any
 
 import msgspec
@@ -120,18 +119,6 @@ def test_the_half_width_is_a_ratio_whatever_the_effect(half: float, effect: floa
         high_percent=100 * ((1 + effect) * (1 + half) - 1),
     )
     assert half_width(moved) == pytest.approx(half, rel=1e-6)
-
-
-def test_an_interval_down_to_nothing_is_infinitely_wide():
-    assert half_width(comparison(None, low_percent=-100.0, high_percent=50.0)) == math.inf
-
-
-@settings(deadline=None)
-@given(st.floats(0.001, 0.5), st.floats(0, 1), st.floats(-0.5, 0.5))
-def test_p_has_no_say(half: float, p: float, effect: float):
-    plain = decide([row(comparison(half))], FIVE_PERCENT, 8)
-    other = comparison(half, p=p, p_adjusted=p, verdict="slower", mde_percent=100 * abs(effect))
-    assert decide([row(other)], FIVE_PERCENT, 8) == plain
 
 
 DECIDED = StopSpec(least_forks=5, decided=True)

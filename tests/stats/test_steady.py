@@ -35,31 +35,30 @@ def forks(*courses: Course | None) -> list[TaskSummary]:
     return [make_summary("range", 1.0, course=course) for course in courses]
 
 
-def test_forks_that_all_got_faster_had_not_settled():
-    found = of_task([math.log(0.66), math.log(0.65), math.log(0.67)])
-    assert (found.state, found.trend) == ("not steady", "not warmed up")
-    assert found.text == "was still getting faster: last third 34 % faster than the first"
-
-
-def test_forks_that_all_got_slower_are_drifting():
-    found = of_task([math.log(1.19), math.log(1.2), math.log(1.21)])
-    assert (found.state, found.trend) == ("not steady", "drifting")
-    assert found.text == "was getting slower: last third 20 % slower than the first"
-
-
-def test_drift_in_one_fork_of_many_is_no_trend():
-    assert of_task([0.0, 0.01, -0.01, 0.5]).trend is None
-
-
-def test_a_significant_drift_of_less_than_five_percent_does_not_matter():
-    found = of_task([0.030, 0.031, 0.029])
-    assert found.p < 0.001
-    assert found.state == "steady"
-
-
-@pytest.mark.parametrize("drifts", [[], [None, None], [math.log(0.5)], [None, math.log(2)], [0.1, 0.1]])
-def test_without_a_spread_over_forks_nothing_is_tested(drifts: list[float | None]):
-    assert of_task(drifts).state == "unknown"
+@pytest.mark.parametrize(
+    ("drifts", "state", "trend", "text"),
+    [
+        (
+            [-0.42, -0.43, -0.41],
+            "not steady",
+            "not warmed up",
+            "was still getting faster: last third 34 % faster",
+        ),
+        ([0.17, 0.18, 0.19], "not steady", "drifting", "was getting slower: last third 20 % slower"),
+        # One fork of many, and what is significant and under 5 %.
+        ([0.0, 0.01, -0.01, 0.5], "steady", None, ""),
+        ([0.030, 0.031, 0.029], "steady", None, ""),
+        # Without a spread over forks nothing is tested.
+        ([], "unknown", None, ""),
+        ([None, None], "unknown", None, ""),
+        ([None, 0.7], "unknown", None, ""),
+        ([0.1, 0.1], "unknown", None, ""),
+    ],
+)
+def test_drifts_and_what_they_say(drifts: list[float | None], state: str, trend: str | None, text: str):
+    found = of_task(drifts)
+    assert (found.state, found.trend) == (state, trend)
+    assert found.text.startswith(text)
 
 
 def test_what_stalls_and_changing_documents_did_is_not_the_engine_s():
@@ -102,14 +101,11 @@ def test_settled_is_what_stays_within_the_margin_of_the_last_level():
     assert settled_from(course, 0.01) == 200
     assert settled_from(course, 0.15) == 50
     assert settled_from(course, 2.0) == 0
+    # Levels that come back count from their return.
+    assert settled_from(Course("warm-up", 200, 300, (0, 150, 200), (1e6, 2e6, 1e6)), 0.03) == 200
     assert settled_from(FLAT, 0.03) == 0
     assert settled_from(LATE, 0.03) is None
     assert settled_from(LATE_TRIFLE, 0.03) == 0
-
-
-def test_levels_that_come_back_count_from_their_return():
-    course = Course("warm-up", 200, 300, (0, 150, 200), (1e6, 2e6, 1e6))
-    assert settled_from(course, 0.03) == 200
 
 
 def test_what_one_fork_alone_says():
@@ -119,40 +115,32 @@ def test_what_one_fork_alone_says():
     assert settling(forks(None)[0], 0.03) == (0, False)
 
 
-def test_advice_adds_the_warm_up_that_there_was():
-    warmed = msgspec.structs.replace(COUNTED, warmup_iterations=85)
-    assert advice("not warmed up", forks(WARM_UP, WARM_UP), COUNTED) == "raise warmup-iterations to about 90"
-    assert advice("not warmed up", forks(WARM_UP, WARM_UP), warmed) == "raise warmup-iterations to about 180"
+SLOW = Course("warm-up", 203, 300, (0, 203), (2e6, 1e6))
+LONG = Course("warm-up", 9000, 30_000, (0, 9000), (4e6, 2e6))
+TIMED = {"iterations": None, "time_period": 60, "warmup_time_period": 5}
 
 
-def test_advice_takes_the_slowest_fork_and_counts_by_client():
-    slow = Course("warm-up", 203, 300, (0, 203), (2e6, 1e6))
-    assert advice("not warmed up", forks(WARM_UP, slow), COUNTED) == "raise warmup-iterations to about 210"
-    shared = msgspec.structs.replace(COUNTED, clients=4)
-    assert advice("not warmed up", forks(WARM_UP, slow), shared) == "raise warmup-iterations to about 60"
-
-
-def test_advice_says_at_least_where_no_level_lasted():
-    assert (
-        advice("not warmed up", forks(LATE, LATE, WARM_UP), COUNTED)
-        == "raise warmup-iterations to at least 270"
-    )
-    assert advice("not warmed up", forks(FLAT, FLAT), COUNTED) == "raise warmup-iterations to at least 300"
-
-
-def test_advice_for_time_periods_is_in_seconds():
-    course = Course("warm-up", 9000, 30_000, (0, 9000), (4e6, 2e6))
-    timed = Task("range", time_period=60, warmup_time_period=5)
-    assert advice("not warmed up", forks(course), timed) == "raise warmup-time-period to about 50 s"
-    shared = msgspec.structs.replace(timed, clients=2)
-    assert advice("not warmed up", forks(course), shared) == "raise warmup-time-period to about 30 s"
-    paced = msgspec.structs.replace(timed, target_throughput=500)
-    assert advice("not warmed up", forks(course), paced) == "raise warmup-time-period to about 30 s"
-
-
-def test_no_advice_without_a_course_or_a_count():
-    assert advice("not warmed up", forks(None), COUNTED) == ""
-    assert advice("not warmed up", forks(WARM_UP), Task("bulk")) == ""
+@pytest.mark.parametrize(
+    ("courses", "task", "expected"),
+    [
+        ((WARM_UP, WARM_UP), {}, "raise warmup-iterations to about 90"),
+        ((WARM_UP, WARM_UP), {"warmup_iterations": 85}, "raise warmup-iterations to about 180"),
+        # The slowest fork decides, and counts are by client.
+        ((WARM_UP, SLOW), {}, "raise warmup-iterations to about 210"),
+        ((WARM_UP, SLOW), {"clients": 4}, "raise warmup-iterations to about 60"),
+        # No level lasted.
+        ((LATE, LATE, WARM_UP), {}, "raise warmup-iterations to at least 270"),
+        ((FLAT, FLAT), {}, "raise warmup-iterations to at least 300"),
+        ((LONG,), TIMED, "raise warmup-time-period to about 50 s"),
+        ((LONG,), TIMED | {"clients": 2}, "raise warmup-time-period to about 30 s"),
+        ((LONG,), TIMED | {"target_throughput": 500}, "raise warmup-time-period to about 30 s"),
+        ((None,), {}, ""),
+        ((WARM_UP,), {"iterations": None}, ""),
+    ],
+)
+def test_advice(courses: Sequence[Course | None], task: dict[str, Any], expected: str):
+    asked = msgspec.structs.replace(COUNTED, **task)
+    assert advice("not warmed up", forks(*courses), asked) == expected
 
 
 @settings(deadline=None)

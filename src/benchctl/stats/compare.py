@@ -84,19 +84,14 @@ class Series(msgspec.Struct, frozen=True):
         return float(100 * scaled.std(ddof=1) / mean) if mean > 0 else None
 
     def nested(self, builds: Sequence[int]) -> "Nested":
-        """By index build.
-
-        Args:
-            builds: of each value that the series was made of, those left out included.
-        """
-        found = nested(self.points, self.own(builds), additive=self.additive)
-        if not self.additive or not self.value or self.value < 0:
-            return found
-        return msgspec.structs.replace(
-            found,
-            between_sd=None if found.between_sd is None else found.between_sd / self.value,
-            within_sd=None if found.within_sd is None else found.within_sd / self.value,
-        )
+        """By index build or run, the number of which `builds` has for each value, those left out included."""
+        numbers = np.asarray(self.own(builds), dtype=np.int64)
+        means, counts = build_means(self.points, numbers), np.unique(numbers, return_counts=True)[1]
+        between, within = _components(self.points, numbers, means, counts)
+        value = _mean(means, additive=self.additive)
+        if self.additive and self.value and self.value > 0:
+            between, within = (None if sd is None else sd / self.value for sd in (between, within))
+        return Nested(means, tuple(counts.tolist()), between, within, value)
 
     def own(self, builds: Sequence[int]) -> list[int]:
         """Return the builds of the values that were kept."""
@@ -131,12 +126,7 @@ class Nested(msgspec.Struct, frozen=True):
     # no build has two forks.
     between_sd: float | None
     within_sd: float | None  # of forks on the same build; None when no build has two
-    additive: bool = False  # as of the series
-
-    @property
-    def value(self) -> float | None:
-        """Mean over builds; None without any."""
-        return _mean(self.means, additive=self.additive)
+    value: float | None  # mean over builds; None without any
 
 
 def several_builds(done: Mapping[str, Sequence[ForkRecord]]) -> bool:
@@ -150,34 +140,10 @@ def forks_by_build(forks: Sequence[ForkRecord]) -> tuple[int, ...]:
     return tuple(counts[build] for build in sorted(counts))
 
 
-def build_means(values: Floats, builds: Sequence[int]) -> Floats:
-    """Return the mean over the forks of each build, by number of build.
-
-    Args:
-        values: one row a fork, shape (n,) or (n, columns).
-        builds: the number of each fork's build, n of them.
-
-    Returns:
-        Shape (builds,) or (builds, columns).
-    """
+def build_means(values: Floats, builds: Sequence[int] | Integers) -> Floats:
+    """Return the mean over the forks of each build, shape (builds,), from values of shape (n,)."""
     numbers = np.asarray(builds, dtype=np.int64)
-    means = [values[numbers == build].mean(axis=0) for build in np.unique(numbers)]
-    return np.asarray(means, dtype=np.float64).reshape(len(means), *values.shape[1:])
-
-
-def nested(logs: Floats, builds: Sequence[int], *, additive: bool = False) -> Nested:
-    """Sort forks by build, and part their variance by the method of moments.
-
-    Args:
-        logs: ln of one value a fork, or the value itself, shape (n,).
-        builds: the number of each fork's build, n of them.
-        additive: whether it is the value itself.
-    """
-    numbers = np.asarray(builds, dtype=np.int64)
-    means = build_means(logs, builds)
-    counts = np.unique(numbers, return_counts=True)[1]
-    between, within = _components(logs, numbers, means, counts)
-    return Nested(means, tuple(int(count) for count in counts), between, within, additive)
+    return np.asarray([values[numbers == build].mean() for build in np.unique(numbers)], dtype=np.float64)
 
 
 def _components(

@@ -55,11 +55,6 @@ class Contrast(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         half = self.critical(confidence) * self.error
         return self.estimate - half, self.estimate + half
 
-    def p_at_most(self, truth: float) -> float:
-        """One-sided: how likely an estimate as low as this one, or lower, would be around `truth`."""
-        half = self._two_sided(self.estimate - truth) / 2
-        return half if self.estimate < truth else 1 - half
-
     def p_at_least(self, truth: float) -> float:
         """One-sided: how likely an estimate as high as this one, or higher, would be around `truth`."""
         half = self._two_sided(self.estimate - truth) / 2

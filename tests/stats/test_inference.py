@@ -8,7 +8,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy.stats import ttest_ind, ttest_rel
 
-from benchctl.stats.inference import Ratio, contrast
+from benchctl.stats.inference import Ratio, contrast, cv_of, sd_of
 
 GROUP = st.lists(st.floats(-3, 3, allow_nan=False), min_size=2, max_size=12)
 
@@ -48,9 +48,7 @@ def test_one_sided_p_values_are_scipys(left: list[float], right: list[float]):
     assert found is not None
     for truth in (0.0, 0.3):
         shifted = np.array(right) - truth
-        less = ttest_ind(shifted, left, equal_var=False, alternative="less")
         greater = ttest_ind(shifted, left, equal_var=False, alternative="greater")
-        assert found.p_at_most(truth) == pytest.approx(less.pvalue, abs=1e-12)
         assert found.p_at_least(truth) == pytest.approx(greater.pvalue, abs=1e-12)
 
 
@@ -87,11 +85,6 @@ def test_without_a_spread_there_is_nothing_to_test(groups: list[list[float]]):
     assert contrast([np.array(group) for group in groups], [1.0] * len(groups)) is None
 
 
-def test_every_group_needs_a_weight():
-    with pytest.raises(ValueError, match="zip"):
-        contrast([np.array([1.0, 2.0])], [1, 2])
-
-
 @given(
     st.lists(st.tuples(st.integers(0, 20), st.integers(0, 20)), min_size=3, max_size=12),
     st.booleans(),
@@ -105,3 +98,13 @@ def test_a_ratio_of_means_is_told_from_1_just_where_p_says_so(pairs: list[tuple[
     low, high = found.bounds(0.95)
     assume(abs(found.p - 0.05) > 1e-6 and math.isfinite(high))
     assert (found.p <= 0.05) == (not low <= 1 <= high)
+
+
+@given(st.floats(0, 9))
+def test_a_cv_and_an_sd_of_logarithms_give_each_other_back(sd: float):
+    assert sd_of(cv_of(sd)) == pytest.approx(sd, abs=1e-9)
+
+
+def test_the_cv_is_that_of_log_normal_values():
+    values = np.exp(np.random.default_rng(1).normal(0, 0.3, 1_000_000))
+    assert cv_of(0.3) == pytest.approx(values.std() / values.mean(), rel=0.01)
