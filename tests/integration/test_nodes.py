@@ -278,25 +278,3 @@ def test_a_flag_that_the_jvm_does_not_know_is_named(start: Start, engine: Engine
     assert caught.value.message.startswith(engine)
     assert "exited with status 1 before it was ready" in caught.value.message
     assert "does not take that flag" in caught.value.hint
-
-
-@pytest.mark.full
-def test_a_setting_that_the_node_does_not_know_is_named(start: Start):
-    with (
-        pytest.raises(BenchctlError, match=r"unknown setting \[no\.such\.setting\]") as caught,
-        start("opensearch", settings={"no.such.setting": 1}),
-    ):
-        pass
-    assert "that node setting" in caught.value.hint
-
-
-@pytest.mark.full
-def test_a_port_that_is_taken_is_named(start: Start):
-    with socket.create_server(("127.0.0.1", 0)) as other:
-        port = other.getsockname()[1]
-        with (
-            pytest.raises(BenchctlError, match=rf"{port}") as caught,
-            start("elasticsearch", settings={"http.port": port}),
-        ):
-            pass
-    assert "another process has that port" in caught.value.hint

@@ -129,9 +129,3 @@ def test_a_challenge_is_searched_for_the_factor_that_all_its_rates_bear(
         assert searching.target_per_s == pytest.approx(40 * searching.redline_per_s)
         assert sending.target_per_s == pytest.approx(10 * searching.redline_per_s)
         assert searching.redline_per_s <= 1.5
-
-
-def test_a_misspelt_operation_starts_nothing(benchctl: Benchctl):
-    done = benchctl("redline", "--operation", "rnage", "--slo", "p90=50ms")
-    assert done.returncode == 2
-    assert "did you mean 'range'?" in done.stderr

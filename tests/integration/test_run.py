@@ -350,23 +350,6 @@ def test_no_node_survives_a_benchctl_that_is_killed(environ: dict[str, str], hom
     wait_until_gone(nodes)
 
 
-@pytest.mark.full
-def test_a_flag_that_stops_the_node_is_named(benchctl: Benchctl):
-    done = benchctl(
-        "run",
-        "--variant",
-        "bad=es,jvm:-XX:+NoSuchFlag",
-        "--forks",
-        "1",
-        "--challenge",
-        "range-only-short",
-        *SMALL,
-    )
-    assert done.returncode == 1
-    assert "NoSuchFlag" in done.stderr
-    assert "Traceback" not in done.stderr
-
-
 def test_a_node_to_play_with(benchctl: Benchctl, environ: dict[str, str], home: Home):
     # Its process ends, and leaves the node's to somebody else.
     command = [sys.executable, "-m", "benchctl", "node", "start", "os", "--heap", "512m"]
@@ -383,25 +366,3 @@ def test_a_node_to_play_with(benchctl: Benchctl, environ: dict[str, str], home: 
     assert stopped.returncode == 0, stopped.stderr
     assert java_processes(home) == []
     assert "no node is up" in benchctl("node", "status").stdout
-
-
-MISTAKES = (
-    (["run", "--challenge", "rangeonly"], "did you mean 'range-only'"),
-    (["run"], "no challenge"),
-    (["run", "--challenge", "range-only", "--variant", "solr"], "solr"),
-    (["run", "--challenge", "range-only", "--docs", "lots"], "lots"),
-    (["run", "--challenge", "range-only", "--param", "iteratons=3"], "did you mean 'iterations'"),
-    (["run", "--challenge", "range-only", "--heap", "4"], "heap"),
-    (["compare", "es"], "two variants"),
-    (["show", "nothing"], "no run"),
-)
-
-
-def test_mistakes_are_told_before_anything_starts(benchctl: Benchctl, home: Home):
-    runs = {path.name for path in Path(home.runs).iterdir()}
-    for arguments, text in MISTAKES:
-        done = benchctl(*arguments)
-        assert done.returncode == 2, (arguments, done.stderr)
-        assert text in done.stderr
-        assert "Traceback" not in done.stderr
-    assert {path.name for path in Path(home.runs).iterdir()} == runs

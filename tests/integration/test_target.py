@@ -100,16 +100,6 @@ def test_a_running_cluster_is_measured_as_it_is(
 
 @pytest.mark.full
 @ON_ONE
-def test_the_last_line_proposes_the_target_again(filled: str, benchctl: Benchctl):
-    assert benchctl(*RUN, "--target", filled, "--forks", "1", "--quiet").returncode == 0
-    done = benchctl("show", "latest", "-v")
-    assert done.returncode == 0, done.stderr
-    assert f"--target {filled}" in " ".join(done.stdout.replace("\\\n", " ").split())
-    assert "found on the cluster, not filled by this run" in done.stdout
-
-
-@pytest.mark.full
-@ON_ONE
 def test_a_run_on_a_cluster_is_resumed(filled: str, benchctl: Benchctl, store: RunStore):
     done = benchctl(*RUN, "--target", filled, "--forks", "2", "--quiet")
     assert done.returncode == 0, done.stderr
@@ -563,57 +553,3 @@ def test_an_api_key_from_a_file_of_ones_own_that_may_not_do_much(
         assert not [
             path for path in folder.path.rglob("*") if path.is_file() and hidden.encode() in path.read_bytes()
         ]
-
-
-@pytest.mark.full
-def test_a_user_without_privileges_is_told_which(shielded: Shielded, ca: Path, benchctl: Benchctl):
-    """Fleet's service account may monitor a cluster, and read nothing of ours."""
-    done = benchctl(
-        *RUN,
-        "--target",
-        f"prod={shielded.url}",
-        "--target-ca",
-        f"prod={ca}",
-        BENCHCTL_PROD_BEARER=shielded.token,
-    )
-    assert done.returncode == 1
-    assert "does not allow this user what benchctl asks (HTTP 403)" in done.stderr
-    assert "'view_index_metadata'" in done.stderr
-    assert shielded.token not in done.stdout + done.stderr
-
-
-@pytest.mark.parametrize(
-    ("scheme", "trusted", "variables", "message"),
-    [
-        ("https", True, {}, "asks for credentials (HTTP 401)"),
-        (
-            "https",
-            True,
-            {"BENCHCTL_PROD_USER": "elastic", "BENCHCTL_PROD_PASSWORD": "wrong-horse"},
-            "does not accept the basic (HTTP 401)",
-        ),
-        ("https", False, {}, "has a certificate that is not trusted"),
-        ("http", True, {}, "if it speaks TLS, write https:"),
-    ],
-)
-def test_what_is_wrong_is_told_with_what_to_do(
-    shielded: Shielded,
-    ca: Path,
-    benchctl: Benchctl,
-    scheme: str,
-    variables: dict[str, str],
-    message: str,
-    *,
-    trusted: bool,
-):
-    url = shielded.url.replace("https", scheme)
-    trust = ("--target-ca", f"prod={ca}") if trusted else ()
-    done = benchctl(*RUN, "--target", f"prod={url}", *trust, **variables)
-    assert done.returncode == 1
-    assert message in done.stderr
-    assert "Traceback" not in done.stderr
-    assert "wrong-horse" not in done.stderr
-    if "401" in message:
-        assert "BENCHCTL_PROD_USER" in done.stderr
-    if not trusted:
-        assert "--target-ca prod=PATH" in done.stderr
