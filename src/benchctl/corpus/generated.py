@@ -169,18 +169,23 @@ MANIFEST = "manifest.json"
 """Of a generated corpus, in its folder."""
 
 
-@dataclass(frozen=True)
-class Corpus:
-    """A complete corpus on disk."""
+class Corpus(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab", omit_defaults=True):
+    """A complete corpus on disk, as its manifest has it."""
 
-    root: Path
-    generator: GeneratorName
+    format_version: int
+    generator_version: int
     seed: int
     documents: int
-    generator_version: int
     # SHA-256 of the documents and their division into parts, whatever the compression; hexadecimal.
     digest: str
     parts: tuple[CorpusPart, ...]  # its files, in document order
+    generator: GeneratorName = "big5"
+    folder: str = ""  # in no manifest
+
+    @property
+    def root(self) -> Path:
+        """The folder of its files."""
+        return Path(self.folder)
 
     @property
     def raw_bytes(self) -> int:
@@ -191,30 +196,6 @@ class Corpus:
     def file_bytes(self) -> int:
         """Size of all part files."""
         return sum(part.file_bytes for part in self.parts)
-
-
-class _Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab", omit_defaults=True):
-    format_version: int
-    generator_version: int
-    seed: int
-    documents: int
-    digest: str
-    parts: tuple[CorpusPart, ...]
-    generator: GeneratorName = "big5"
-
-
-def _save_manifest(folder: Path, corpus: Corpus) -> None:
-    manifest = _Manifest(
-        FORMAT_VERSION,
-        corpus.generator_version,
-        corpus.seed,
-        corpus.documents,
-        corpus.digest,
-        corpus.parts,
-        corpus.generator,
-    )
-    text = msgspec.json.format(msgspec.json.encode(manifest), indent=1)
-    (folder / MANIFEST).write_bytes(text + b"\n")
 
 
 def corpus_digest(parts: Iterable[CorpusPart]) -> str:
@@ -233,22 +214,14 @@ def load_corpus(folder: Path) -> Corpus:
     """
     path = folder / MANIFEST
     try:
-        manifest = msgspec.json.decode(read_file(path), type=_Manifest)
+        corpus = msgspec.json.decode(read_file(path), type=Corpus)
     except (OSError, msgspec.DecodeError) as err:
         raise damaged(path, str(err)) from err
-    if manifest.format_version != FORMAT_VERSION or manifest.digest != corpus_digest(manifest.parts):
+    if corpus.format_version != FORMAT_VERSION or corpus.digest != corpus_digest(corpus.parts):
         raise damaged(path, "its digest or format version does not match")
-    for part in manifest.parts:
+    for part in corpus.parts:
         _check_file(folder / part.name, part.file_bytes)
-    return Corpus(
-        folder,
-        manifest.generator,
-        manifest.seed,
-        manifest.documents,
-        manifest.generator_version,
-        manifest.digest,
-        manifest.parts,
-    )
+    return msgspec.structs.replace(corpus, folder=str(folder))
 
 
 def _check_file(path: Path, expected_bytes: int) -> None:
@@ -419,9 +392,10 @@ def _build(
             for part in written:
                 parts.append(part)
                 progress(part.stop - part.start)
-        digest = corpus_digest(parts)
-        version = GENERATORS[generator].version
-        _save_manifest(building, Corpus(folder, generator, seed, documents, version, digest, tuple(parts)))
+        version, digest = GENERATORS[generator].version, corpus_digest(parts)
+        corpus = Corpus(FORMAT_VERSION, version, seed, documents, digest, tuple(parts), generator)
+        text = msgspec.json.format(msgspec.json.encode(corpus), indent=1)
+        (building / MANIFEST).write_bytes(text + b"\n")
 
 
 @contextmanager

@@ -222,22 +222,18 @@ class Site:
         self._up.add(name)
 
     def wait_address(self, name: str) -> str:
-        """Do as `Member`."""
         return self._nodes[name].wait_address(lambda: name not in self._up)
 
     def wait_listening(self, name: str) -> dict[str, Any]:
-        """Do as `Member`, and return what the node is then."""
         node = self._nodes[name]
         node.wait_listening(lambda: name not in self._up)
         return _told(node)
 
     def take_down(self, name: str, at_once: bool) -> None:  # noqa: FBT001 - called from afar
-        """Do as `Member`."""
         self._up.discard(name)
         self._nodes[name].take_down(at_once=at_once)
 
     def start_again(self, name: str) -> dict[str, Any]:
-        """Do as `Member`, and return what the node is then."""
         node = self._nodes[name]
         self._up.add(name)
         node.start_again(lambda: name not in self._up)
@@ -252,7 +248,6 @@ class Site:
         return self._nodes[name].gauge.read()
 
     def stop(self, name: str, at_once: bool) -> float:  # noqa: FBT001 - called from afar
-        """Do as `Member`."""
         self._up.discard(name)
         return self._nodes[name].stop(at_once=at_once)
 

@@ -30,10 +30,6 @@ class RallyAssertionError(RallyError):
     """An assumption is violated."""
 
 
-class RallyTaskAssertionError(RallyAssertionError):
-    """An assertion of a task does not hold."""
-
-
 class SystemSetupError(RallyError):
     """Something is not set up correctly."""
 
@@ -50,38 +46,34 @@ class InvalidName(RallyError):  # noqa: N818 - the name that plug-ins know
     """An unknown name."""
 
 
-class NotFound(RallyError):  # noqa: N818 - the name that plug-ins know
-    """Something does not exist."""
-
-
-class TrackConfigError(RallyError):
-    """A track's parameters contradict each other."""
-
-
-class TrackSyntaxError(InvalidSyntax):
-    """A track cannot be parsed."""
-
-
 class Unsupported(SystemSetupError):  # noqa: N818 - what is so, not a mistake of the plug-in
     """A plug-in needs something benchctl does not support: its task is n/a."""
 
 
-OTHERS: dict[str, type[RallyError]] = {
-    name: type(name, (RallyError,), {})
-    for name in (
-        "BuildError", "ConfigError", "ConfigurationError", "DataStreamingError", "InstallError",
-        "InvalidExtensionException", "LaunchError", "MappingsError", "SupplyError", "UserInterrupted",
-    )
-}  # fmt: skip
-"""Exceptions that public plug-ins rarely use: name -> class."""
+def _others(base: type[RallyError], *names: str) -> dict[str, type[RallyError]]:
+    return {name: type(name, (base,), {}) for name in names}
 
-NotFoundError = NotFound
-BenchmarkError = RallyError
-BenchmarkAssertionError = RallyAssertionError
-BenchmarkTaskAssertionError = RallyTaskAssertionError
-ExecutorError = SystemSetupError
-WorkloadConfigError = TrackConfigError
-WorkloadSyntaxError = TrackSyntaxError
+
+OTHERS: dict[str, type[RallyError]] = {
+    **_others(
+        RallyError, "BuildError", "ConfigError", "ConfigurationError", "DataStreamingError", "InstallError",
+        "InvalidExtensionException", "LaunchError", "MappingsError", "NotFound", "SupplyError",
+        "TrackConfigError", "UserInterrupted",
+    ),
+    **_others(InvalidSyntax, "TrackSyntaxError"),
+    **_others(RallyAssertionError, "RallyTaskAssertionError"),
+}  # fmt: skip
+"""Exceptions that benchctl itself raises nowhere: name -> class."""
+
+OTHERS |= {
+    "NotFoundError": OTHERS["NotFound"],
+    "BenchmarkError": RallyError,
+    "BenchmarkAssertionError": RallyAssertionError,
+    "BenchmarkTaskAssertionError": OTHERS["RallyTaskAssertionError"],
+    "ExecutorError": SystemSetupError,
+    "WorkloadConfigError": OTHERS["TrackConfigError"],
+    "WorkloadSyntaxError": OTHERS["TrackSyntaxError"],
+}
 
 
 class Scheduler(ABC):
@@ -109,7 +101,6 @@ class SimpleScheduler(ABC):
 
     @abstractmethod
     def next(self, current: float) -> float:
-        """See `Scheduler`."""
         raise NotImplementedError("abstract method")
 
 
@@ -123,7 +114,6 @@ class DeterministicScheduler(SimpleScheduler):
         self.wait_time = 1 / target_throughput
 
     def next(self, current: float) -> float:
-        """Return the time one interval later."""
         return current + self.wait_time
 
 
@@ -131,7 +121,6 @@ class Unthrottled(Scheduler):
     """Immediately."""
 
     def next(self, current: float) -> float:
-        """Immediately."""
         del current
         return 0
 
@@ -152,11 +141,9 @@ class ParamSource:
 
     @property
     def infinite(self) -> bool:
-        """Return whether it never ends of its own."""
         return self.size() is None
 
     def size(self) -> int | None:
-        """Return how many parameters there are; None for no end."""
         return None
 
     def params(self) -> dict[str, Any]:
@@ -178,7 +165,6 @@ class DelegatingParamSource(ParamSource):
         self.delegate = delegate
 
     def params(self) -> dict[str, Any]:
-        """Return the function's result."""
         return self.delegate(self.track, self._params, **self.kwargs)
 
 
@@ -190,7 +176,6 @@ class SearchParamSource(ParamSource):
         self.query_params = dict(params)
 
     def params(self) -> dict[str, Any]:
-        """Return the search's parameters."""
         return self.query_params
 
 
@@ -275,7 +260,6 @@ class Slice:
         return self
 
     def close(self) -> None:
-        """Close the file."""
         self.source.close()
         self.source = None
 
@@ -319,7 +303,6 @@ class BulkIndexParamSource(ParamSource):
 
     @property
     def infinite(self) -> bool:
-        """Return whether it never ends of its own."""
         return False
 
     @classmethod
@@ -541,7 +524,6 @@ class BuiltIn(Runner):
     kind = ""
 
     async def __call__(self, es: Client, params: dict[str, Any]) -> dict[str, Any]:
-        """Run one operation of that type."""
         return await es.perform_operation(self.kind, params)
 
     def __repr__(self) -> str:
@@ -597,20 +579,12 @@ class RequestContextHolder:
 
     @contextmanager
     def new_request_context(self) -> Iterator["RequestContextHolder"]:
-        """Does nothing."""
         yield self
 
-    def on_client_request_start(self) -> None:
-        """Does nothing."""
+    def _ignore(self) -> None:
+        pass
 
-    def on_client_request_end(self) -> None:
-        """Does nothing."""
-
-    def on_request_start(self) -> None:
-        """Does nothing."""
-
-    def on_request_end(self) -> None:
-        """Does nothing."""
+    on_client_request_start = on_client_request_end = on_request_start = on_request_end = _ignore
 
 
 request_context_holder = RequestContextHolder()

@@ -44,30 +44,24 @@ class FileSource:
         self._file: BinaryIO | None = None
 
     def open(self) -> "FileSource":
-        """Open it."""
         self._file = open(self.file_name, "rb")  # noqa: PTH123, SIM115 - closed by its `close`
         return self
 
     def close(self) -> None:
-        """Close it; idempotent."""
         if self._file is not None:
             self._file.close()
         self._file = None
 
     def seek(self, offset: int) -> None:
-        """Go to a byte offset."""
         self._open_file.seek(offset)
 
     def read(self) -> bytes:
-        """Return the rest."""
         return self._open_file.read()
 
     def readline(self) -> bytes:
-        """Return the next line; empty at the end."""
         return self._open_file.readline()
 
     def readlines(self, num_lines: int) -> list[bytes]:
-        """Return the next lines, fewer at the end."""
         lines = (self._open_file.readline() for _ in range(num_lines))
         return [line for line in lines if line]
 
@@ -180,7 +174,6 @@ class Downloader:
     def download(
         self, base_url: str | None, target_path: str, size_in_bytes: int | None = None, *_: object
     ) -> None:
-        """See `download`."""
         del size_in_bytes
         download(f"{(base_url or '').rstrip('/')}/{os.path.basename(target_path)}", target_path)  # noqa: PTH119 - texts
 
@@ -213,7 +206,6 @@ class DocumentSetPreparator:
         self.decompressor = decompressor
 
     def is_locally_available(self, file_name: str) -> bool:
-        """Return whether a file exists."""
         return os.path.isfile(file_name)  # noqa: PTH113 - plug-ins give texts
 
     def prepare_document_set(self, document_set: Any, data_root: str) -> None:

@@ -24,7 +24,6 @@ class _OperationType(Enum):
         return not OPERATION_TYPES[self.value].shown
 
     def to_hyphenated_string(self) -> str:
-        """Return the type's name in tracks."""
         return str(self.value)
 
     @classmethod
@@ -50,7 +49,6 @@ class TypeName(str):
 
     @property
     def name(self) -> str:
-        """Itself."""
         return str(self)
 
 
@@ -112,42 +110,26 @@ class Documents:
         target_type: str | None = None,
         meta_data: dict[str, Any] | None = None,
     ) -> None:
-        given = {
-            "source_format": source_format,
-            "document_file": document_file,
-            "document_archive": document_archive,
-            "base_url": base_url,
-            "includes_action_and_meta_data": includes_action_and_meta_data,
-            "number_of_documents": number_of_documents,
-            "compressed_size_in_bytes": compressed_size_in_bytes,
-            "uncompressed_size_in_bytes": uncompressed_size_in_bytes,
-            "target_index": target_index,
-            "target_data_stream": target_data_stream,
-            "target_type": target_type,
-            "meta_data": meta_data or {},
-        }
+        given = {name: value for name, value in locals().items() if name != "self"}
+        given["meta_data"] = meta_data or {}
         for name, value in given.items():
             own = getattr(type(self), name, None)
             if not isinstance(own, property) or own.fset is not None:
                 setattr(self, name, value)
 
     def has_compressed_corpus(self) -> bool:
-        """Return whether its compressed file is known."""
         return self.document_archive is not None  # type: ignore[attr-defined]
 
     def has_uncompressed_corpus(self) -> bool:
-        """Return whether its uncompressed file is known."""
         return self.document_file is not None  # type: ignore[attr-defined]
 
     @property
     def number_of_lines(self) -> int:
-        """Lines of the uncompressed file."""
         lines: int = self.number_of_documents * (2 if self.includes_action_and_meta_data else 1)  # type: ignore[attr-defined]
         return lines
 
     @property
     def is_bulk(self) -> bool:
-        """Return whether its lines are documents."""
         return bool(self.source_format == self.SOURCE_FORMAT_BULK)  # type: ignore[attr-defined]
 
 
@@ -160,7 +142,6 @@ class DocumentCorpus:
     meta_data: dict[str, Any] = field(default_factory=dict)
 
     def number_of_documents(self, source_format: str = Documents.SOURCE_FORMAT_BULK) -> int:
-        """Number of documents in files of that format."""
         return sum(
             one.number_of_documents  # type: ignore[attr-defined]
             for one in self.documents
@@ -199,7 +180,6 @@ class Operation:
 
     @property
     def type(self) -> str:
-        """Its operation type."""
         return self.operation_type
 
 
@@ -221,7 +201,6 @@ class Task:
 
     @property
     def target_throughput(self) -> float | None:
-        """Requests per second over all clients."""
         if self.params.get("target-interval"):
             return 1 / float(self.params["target-interval"])
         found: float | None = self.params.get("target-throughput")
@@ -265,18 +244,15 @@ class Track:
 
     @property
     def default_challenge(self) -> Challenge | None:
-        """The marked or only challenge."""
         marked = [one for one in self.challenges if one.default]
         return marked[0] if marked else self.challenges[0] if len(self.challenges) == 1 else None
 
     @property
     def selected_challenge(self) -> Challenge | None:
-        """The challenge being run."""
         return next((one for one in self.challenges if one.selected), None)
 
     @property
     def selected_challenge_or_default(self) -> Challenge | None:
-        """The challenge being run, or the default."""
         return self.selected_challenge or self.default_challenge
 
     selected_test_procedure = selected_challenge
@@ -284,7 +260,6 @@ class Track:
 
     @property
     def test_procedures(self) -> list[Challenge]:
-        """OpenSearch Benchmark's name of challenges."""
         return self.challenges
 
     def find_challenge_or_default(self, name: str) -> Challenge | None:
@@ -301,16 +276,13 @@ class Track:
         return found
 
     def index_names(self) -> list[str]:
-        """Names of all indices."""
         return [index.name for index in self.indices]
 
     def data_stream_names(self) -> list[str]:
-        """Names of all data streams."""
         return [stream.name for stream in self.data_streams]
 
     @property
     def number_of_documents(self) -> int:
-        """Of all corpora."""
         return sum(corpus.number_of_documents() for corpus in self.corpora)
 
 

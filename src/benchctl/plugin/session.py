@@ -280,9 +280,7 @@ class Registry:
                 setattr(processor, name, kind())
         self.processors.append(processor)
 
-    def register_workload_processor(self, processor: Any) -> None:
-        """OpenSearch Benchmark's name of the same."""
-        self.register_track_processor(processor)
+    register_workload_processor = register_track_processor  # OpenSearch Benchmark's name of the same
 
     def register_standard_value_source(
         self, operation_name: str, field_name: str, source: Callable[[], object]

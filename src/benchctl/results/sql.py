@@ -188,14 +188,9 @@ def create_file_view(connection: duckdb.DuckDBPyConnection, view: FileView) -> t
     files = view.files()
     _fill(connection, f"{view.name}_files", {"path": "VARCHAR", owner: "VARCHAR"}, _turned(files, 2))
     paths = tuple(path for path, _ in files)
-    source = "SELECT NULL::VARCHAR AS filename, " + ", ".join(
-        f"NULL::{sql_type} AS {name}" for name, (sql_type, _) in view.columns.items()
-    )
-    if paths:
-        source = f"FROM read_parquet([{', '.join(map(quoted, paths))}], filename = true)"
     # As for samples, names come by a join.
     own = ", ".join(f"s.{name}" for name in view.columns)
-    joined = f"({source}) s JOIN {view.name}_files f ON s.filename = f.path"
+    joined = f"{_rows_of(paths, view.columns)} s JOIN {view.name}_files f ON s.filename = f.path"
     with damage_named(paths):
         connection.execute(f"CREATE VIEW {view.name} AS SELECT f.{owner}, {own} FROM {joined}")  # noqa: S608 - all names are ours
     return paths
@@ -222,18 +217,22 @@ def damage_named(paths: Iterable[str]) -> Iterator[None]:
 
 def _samples_query(paths: Sequence[str]) -> str:
     """Names come by joins, so that a condition on them skips whole files."""
-    typed = ", ".join(f"NULL::{sql_type} AS {name}" for name, (sql_type, _) in SAMPLES.items())
-    source = f"SELECT {typed}, NULL::VARCHAR AS filename WHERE false"
-    if paths:
-        source = f"FROM read_parquet([{', '.join(map(quoted, paths))}], filename = true)"
     own = ", ".join(f"s.{name}" for name in SAMPLES)
     derived = ", ".join(f"{formula} AS {name}" for name, (_, _, formula) in DERIVED.items())
     whose = "f.run, f.variant, f.block, f.compared, n.challenge, n.label, n.operation"
     joins = (
-        f"({source}) s JOIN sample_files f ON s.filename = f.path "
+        f"{_rows_of(paths, SAMPLES)} s JOIN sample_files f ON s.filename = f.path "
         "LEFT JOIN task_names n ON n.run = f.run AND n.schedule = s.schedule AND n.task = s.task"
     )
     return f"SELECT {whose}, {own}, {derived} FROM {joins}"  # noqa: S608 - all names are ours
+
+
+def _rows_of(paths: Sequence[str], columns: Mapping[str, tuple[str, str]]) -> str:
+    """The rows of files with these columns, and `filename`; without files, none."""
+    if paths:
+        return f"(FROM read_parquet([{', '.join(map(quoted, paths))}], filename = true))"
+    typed = ", ".join(f"NULL::{sql_type} AS {name}" for name, (sql_type, _) in columns.items())
+    return f"(SELECT {typed}, NULL::VARCHAR AS filename WHERE false)"
 
 
 def _create(
