@@ -25,7 +25,7 @@ import numpy as np
 
 from benchctl.corpus import random_bits, tables
 from benchctl.corpus.random_bits import Indices, Words
-from benchctl.corpus.rows import RowLayout, Slice, Span
+from benchctl.corpus.rows import RowLayout, Span, check_slice
 from benchctl.corpus.tables import NAMES, NOUN_PAIRS, Texts
 
 # Days and part files: pure arithmetic on the size of the corpus.
@@ -124,79 +124,6 @@ class Field(IntEnum):
     FIRST_PAIR = auto()  # and the following numbers, one a pair
 
 
-class DayDraws:
-    """The draws of one non-empty day; methods map document numbers, shape (n,), to shape (n,)."""
-
-    def __init__(self, seed: int, day: Day) -> None:
-        self._seed = seed
-        self._day = day
-        self._pool = min(max(1, day.documents // _DOCUMENTS_A_POOL_ENTRY), NAMES)
-
-    def below(self, field: int, numbers: Words, bound: int) -> Indices:
-        """Return a uniform integer of [0, bound) for a field."""
-        return random_bits.below(random_bits.key(self._seed, field), numbers, bound)
-
-    def second(self, numbers: Words) -> Indices:
-        """Return seconds of `@timestamp` since midnight."""
-        return self.below(Field.TIME, numbers, self._day.seconds)
-
-    def file(self, numbers: Words) -> Indices:
-        """Return the number of the file of the day, from 0: in document order."""
-        within = (numbers - np.uint64(self._day.start)).astype(np.intp)
-        return within * FILES_A_DAY // self._day.documents
-
-    def stream(self, numbers: Words) -> Indices:
-        """Return indices into `tables.streams()`: the day's pool, and rarely those searched for."""
-        stream = self.pooled_name(Field.STREAM, numbers)
-        chance = self.below(Field.STREAM_RARE, numbers, 10_000)
-        rare = chance // _RARE_IN_10_000
-        return np.where(rare < len(tables.streams()) - NAMES, NAMES + rare, stream)
-
-    def pooled_name(self, field: Field, numbers: Words) -> Indices:
-        """Return names from the day's pool for a field, as indices into `tables.streams()`."""
-        entry = self.below(field, numbers, self._pool)
-        offset = random_bits.key(self._seed, field, self._day.number) % NAMES
-        return (entry * NAME_STRIDE + offset) % NAMES
-
-    def address(self, numbers: Words) -> Indices:
-        """Return at least 32 bits of an address from the day's pool."""
-        entry = self.below(Field.ADDRESS, numbers, self._pool).astype(np.uint64)
-        stream = random_bits.key(self._seed, Field.ADDRESS_VALUE, self._day.number)
-        return random_bits.words(stream, entry).astype(np.intp)
-
-    def process(self, numbers: Words) -> Indices:
-        """Return indices into `tables.processes()`."""
-        return self.below(Field.PROCESS, numbers, len(tables.processes()))
-
-    def region(self, numbers: Words) -> Indices:
-        """Return indices into `tables.regions()`."""
-        return self.below(Field.REGION, numbers, len(tables.regions()))
-
-    def size(self, numbers: Words) -> Indices:
-        """Return `metrics.size`."""
-        small = self.below(Field.SIZE_KIND, numbers, 100) < _SMALL_SIZES_PERCENT
-        return np.where(
-            small, 1 + self.below(Field.SIZE, numbers, 999), 1000 + self.below(Field.SIZE, numbers, 9001)
-        )
-
-    def tmin(self, numbers: Words) -> Indices:
-        """Return `metrics.tmin`."""
-        return 1 + self.below(Field.TMIN, numbers, 2000)
-
-    def word_count(self, numbers: Words) -> Indices:
-        """Return the number of words of a message."""
-        return 1 + np.minimum(
-            self.below(Field.WORDS, numbers, MOST_WORDS), self.below(Field.WORDS_AGAIN, numbers, MOST_WORDS)
-        )
-
-    def pair(self, slot: int, numbers: Words) -> Indices:
-        """Return the nouns of pair number `slot` < PAIRS of a message, if it is long enough.
-
-        The first noun's index times the number of nouns, plus the second's.
-        """
-        return self.below(Field.FIRST_PAIR + slot, numbers, NOUN_PAIRS)
-
-
 GENERATOR_VERSION = 1
 FILE_BYTES_A_DOCUMENT = 145  # 132 measured, and a tenth to spare
 
@@ -228,10 +155,15 @@ _TEMPLATE = (
 
 
 class _DayGenerator:
-    """Generates documents of one day; constant text and lookup tables are laid out once."""
+    """Generates documents of one non-empty day; constant text and lookup tables are laid out once.
+
+    Methods take document numbers, shape (n,), and give as many values.
+    """
 
     def __init__(self, seed: int, day: Day) -> None:
-        self._draws = DayDraws(seed, day)
+        self._seed = seed
+        self._day = day
+        self._pool = min(max(1, day.documents // _DOCUMENTS_A_POOL_ENTRY), NAMES)
         self._layout = RowLayout(_template_of(day))
         self._file_names = file_names(day)
 
@@ -243,51 +175,68 @@ class _DayGenerator:
         )
         return self._layout.lines(stop - start, columns)
 
-    def _clocks(self, numbers: random_bits.Words) -> dict[str, Texts]:
+    def _below(self, field: int, numbers: Words, bound: int) -> Indices:
+        """Uniform integers of [0, bound) for a field."""
+        return random_bits.below(random_bits.key(self._seed, field), numbers, bound)
+
+    def _any(self, field: int, numbers: Words, texts: Texts) -> Texts:
+        return texts[self._below(field, numbers, len(texts))]
+
+    def _clocks(self, numbers: Words) -> dict[str, Texts]:
         clock, thousandths = tables.clock(), tables.thousandths()
-        below, file = self._draws.below, self._draws.file(numbers)
-        second = file * _SECONDS_A_FILE + below(Field.INGESTION_SECOND, numbers, _SECONDS_A_FILE)
+        # Files follow each other in document order.
+        file = (numbers - np.uint64(self._day.start)).astype(np.intp) * FILES_A_DAY // self._day.documents
+        second = file * _SECONDS_A_FILE + self._below(Field.INGESTION_SECOND, numbers, _SECONDS_A_FILE)
         return {
-            "time": clock[self._draws.second(numbers)],
+            "time": clock[self._below(Field.TIME, numbers, self._day.seconds)],
             "ingestion-time": clock[second],
-            "ingestion-ms": thousandths[below(Field.INGESTION_MS, numbers, len(thousandths))],
-            "run-time": clock[below(Field.RUN_TIME, numbers, len(clock))],
-            "run-ms": thousandths[below(Field.RUN_MS, numbers, len(thousandths))],
-            "run-us": thousandths[below(Field.RUN_US, numbers, len(thousandths))],
+            "ingestion-ms": self._any(Field.INGESTION_MS, numbers, thousandths),
+            "run-time": self._any(Field.RUN_TIME, numbers, clock),
+            "run-ms": self._any(Field.RUN_MS, numbers, thousandths),
+            "run-us": self._any(Field.RUN_US, numbers, thousandths),
             "file": self._file_names[file],
         }
 
-    def _sources(self, numbers: random_bits.Words) -> dict[str, Texts]:
+    def _sources(self, numbers: Words) -> dict[str, Texts]:
         """Log stream, host and address, from the day's pools."""
-        names = tables.streams()
-        address = self._draws.address(numbers)
+        names, octets = tables.streams(), tables.octet_pairs()
+        rare = self._below(Field.STREAM_RARE, numbers, 10_000) // _RARE_IN_10_000
+        stream = self._pooled_name(Field.STREAM, numbers)
+        entry = self._below(Field.ADDRESS, numbers, self._pool).astype(np.uint64)
+        address_key = random_bits.key(self._seed, Field.ADDRESS_VALUE, self._day.number)
+        address = random_bits.words(address_key, entry).astype(np.intp)
         return {
-            "stream": names[self._draws.stream(numbers)],
-            "host": names[self._draws.pooled_name(Field.HOST, numbers)],
-            "network": tables.octet_pairs()[address & 0xFFFF],
-            "host-part": tables.octet_pairs()[(address >> 16) & 0xFFFF],
+            "stream": names[np.where(rare < len(names) - NAMES, NAMES + rare, stream)],
+            "host": names[self._pooled_name(Field.HOST, numbers)],
+            "network": octets[address & 0xFFFF],
+            "host-part": octets[(address >> 16) & 0xFFFF],
         }
 
-    def _values(self, numbers: random_bits.Words) -> dict[str, Texts]:
-        draws, below = self._draws, self._draws.below
-        agents, nouns = tables.agents(), tables.optional_nouns()
+    def _pooled_name(self, field: Field, numbers: Words) -> Indices:
+        """Names from the day's pool for a field, as indices into `tables.streams()`."""
+        offset = random_bits.key(self._seed, field, self._day.number) % NAMES
+        return (self._below(field, numbers, self._pool) * NAME_STRIDE + offset) % NAMES
+
+    def _values(self, numbers: Words) -> dict[str, Texts]:
+        small = self._below(Field.SIZE_KIND, numbers, 100) < _SMALL_SIZES_PERCENT
+        sizes = 1 + self._below(Field.SIZE, numbers, 999), 1000 + self._below(Field.SIZE, numbers, 9001)
         return {
-            "size": tables.integers(10_001)[draws.size(numbers)],
-            "tmin": tables.integers(2001)[draws.tmin(numbers)],
-            "region": tables.regions()[draws.region(numbers)],
-            "process": tables.processes()[draws.process(numbers)],
-            "agent": agents[below(Field.AGENT, numbers, len(agents))],
-            "event-name": tables.streams()[below(Field.EVENT_NAME, numbers, NAMES)],
-            "event-noun": nouns[below(Field.EVENT_NOUN, numbers, len(nouns))],
+            "size": tables.integers(10_001)[np.where(small, *sizes)],
+            "tmin": tables.integers(2001)[1 + self._below(Field.TMIN, numbers, 2000)],
+            "region": self._any(Field.REGION, numbers, tables.table(tables.REGIONS)),
+            "process": self._any(Field.PROCESS, numbers, tables.table(tables.PROCESSES)),
+            "agent": self._any(Field.AGENT, numbers, tables.table(tables.AGENT_IDS)),
+            "event-name": self._any(Field.EVENT_NAME, numbers, tables.streams()[:NAMES]),
+            "event-noun": self._any(Field.EVENT_NOUN, numbers, tables.optional_nouns()),
         }
 
-    def _message(self, numbers: random_bits.Words) -> dict[str, Texts]:
-        count = self._draws.word_count(numbers)
-        pairs = count // 2
-        closing = (count & 1) * (1 + self._draws.below(Field.CLOSING_WORD, numbers, NAMES))
+    def _message(self, numbers: Words) -> dict[str, Texts]:
+        draws = (self._below(field, numbers, MOST_WORDS) for field in (Field.WORDS, Field.WORDS_AGAIN))
+        count = 1 + np.minimum(*draws)
+        closing = (count & 1) * (1 + self._below(Field.CLOSING_WORD, numbers, NAMES))
         columns = {"closing-word": tables.closing_words()[closing]}
         for slot in range(PAIRS):
-            pair = (slot < pairs) * (1 + self._draws.pair(slot, numbers))
+            pair = (slot < count // 2) * (1 + self._below(Field.FIRST_PAIR + slot, numbers, NOUN_PAIRS))
             columns[f"pair-{slot}"] = tables.noun_pairs()[pair]
         return columns
 
@@ -337,7 +286,7 @@ def generate(seed: int, documents: int, start: int, stop: int) -> Iterator[bytes
     Raises:
         ValueError: If the slice is not within the corpus.
     """
-    Slice(seed, documents, start, stop).check()
+    check_slice(start, stop, documents)
     for day in days(documents):
         first, last = max(start, day.start), min(stop, day.stop)
         if first >= last:

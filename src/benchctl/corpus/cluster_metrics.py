@@ -15,7 +15,7 @@ import numpy as np
 
 from benchctl.corpus import random_bits
 from benchctl.corpus.random_bits import Indices, Words
-from benchctl.corpus.rows import RowLayout, Slice, Span
+from benchctl.corpus.rows import RowLayout, Span, check_slice
 from benchctl.corpus.tables import Texts, integers, thousandths
 
 GENERATOR_VERSION = 1
@@ -67,7 +67,7 @@ def generate(seed: int, documents: int, start: int, stop: int) -> Iterator[bytes
     Raises:
         ValueError: If the slice is not within the corpus.
     """
-    Slice(seed, documents, start, stop).check()
+    check_slice(start, stop, documents)
     layout = RowLayout(_TEMPLATE)
     for first in range(start, stop, _BLOCK_DOCUMENTS):
         numbers: Words = np.arange(first, min(first + _BLOCK_DOCUMENTS, stop), dtype=np.uint64)

@@ -18,44 +18,40 @@ from dataclasses import dataclass
 from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
+from typing import Protocol
 
 import msgspec
 import zstandard
 
 from benchctl.child import follow_parent
 from benchctl.corpus import big5, cluster_metrics
-from benchctl.corpus.rows import Span
+from benchctl.corpus.rows import Span, check_slice
 from benchctl.disk import FreeBytes, disk_errors, free_bytes, read_file, require_space
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Home
 from benchctl.track.model import GeneratorName
 
 
-@dataclass(frozen=True)
-class CorpusGenerator:
+class CorpusGenerator(Protocol):
     """A module that makes documents."""
 
-    version: int  # raised whenever a document changes
-    file_bytes_a_document: int  # an upper estimate, compressed
-    # (seed, documents, start, stop) -> the documents [start, stop) of a corpus, as blocks of whole lines.
-    generate: Callable[[int, int, int, int], Iterator[bytes]]
-    # The part files of a corpus of so many documents, in document order.
-    spans: Callable[[int], Iterator[Span]]
+    GENERATOR_VERSION: int
+    """Raised whenever a document changes."""
+    FILE_BYTES_A_DOCUMENT: int
+    """An upper estimate, compressed."""
+
+    def generate(self, seed: int, documents: int, start: int, stop: int) -> Iterator[bytes]:
+        """Yield the documents [start, stop) of a corpus, as blocks of whole lines."""
+        ...
+
+    def spans(self, documents: int) -> Iterator[Span]:
+        """Yield the part files of a corpus of so many documents, in document order."""
+        ...
 
 
 GENERATORS: Mapping[GeneratorName, CorpusGenerator] = {
-    "big5": CorpusGenerator(
-        big5.GENERATOR_VERSION,
-        big5.FILE_BYTES_A_DOCUMENT,
-        big5.generate,
-        big5.spans,
-    ),
-    "cluster-metrics": CorpusGenerator(
-        cluster_metrics.GENERATOR_VERSION,
-        cluster_metrics.FILE_BYTES_A_DOCUMENT,
-        cluster_metrics.generate,
-        cluster_metrics.spans,
-    ),
+    "big5": big5,
+    "cluster-metrics": cluster_metrics,
 }
 """The generators, by the names that tracks call them: each is a module."""
 
@@ -327,12 +323,12 @@ def ensure_corpus(
 
 def corpus_name(generator: GeneratorName, documents: int, seed: int) -> str:
     """Return the name of its folder."""
-    return f"{generator}-v{GENERATORS[generator].version}-seed{seed}-{documents}"
+    return f"{generator}-v{GENERATORS[generator].GENERATOR_VERSION}-seed{seed}-{documents}"
 
 
 def needed_bytes(generator: GeneratorName, documents: int) -> int:
     """Estimate the size of a corpus's files from above."""
-    return documents * GENERATORS[generator].file_bytes_a_document
+    return documents * GENERATORS[generator].FILE_BYTES_A_DOCUMENT
 
 
 def list_corpora(home: Home) -> tuple[Corpus, ...]:
@@ -365,8 +361,7 @@ def open_documents(
             yielded.
     """
     stop = corpus.documents if stop is None else stop
-    if not 0 <= start <= stop <= corpus.documents:
-        raise ValueError(f"documents [{start}, {stop}) are not a slice of a corpus of {corpus.documents}")
+    check_slice(start, stop, corpus.documents)
     for part in corpus.parts:
         first, last = max(start, part.start), min(stop, part.stop)
         if first >= last:
@@ -392,7 +387,7 @@ def _build(
             for part in written:
                 parts.append(part)
                 progress(part.stop - part.start)
-        version, digest = GENERATORS[generator].version, corpus_digest(parts)
+        version, digest = GENERATORS[generator].GENERATOR_VERSION, corpus_digest(parts)
         corpus = Corpus(FORMAT_VERSION, version, seed, documents, digest, tuple(parts), generator)
         text = msgspec.json.format(msgspec.json.encode(corpus), indent=1)
         (building / MANIFEST).write_bytes(text + b"\n")

@@ -21,7 +21,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import IO, Protocol, cast
+from typing import IO, NamedTuple, Protocol, cast
 
 import msgspec
 import zstandard
@@ -58,11 +58,6 @@ def unreadable(path: Path, reason: str) -> BenchctlError:
 
 # Any format into bytes, by its magic number, not its name.
 
-_BZIP2 = b"BZh"
-_GZIP = b"\x1f\x8b"
-_ZIP = (b"PK\x03\x04", b"PK\x05\x06")
-_ZSTANDARD = (b"\x28\xb5\x2f\xfd", b"\x2a\x4d\x18")  # the second, after a byte of 0x5., of a skippable frame
-_SKIPPABLE = 5
 _TAR_MAGIC, _TAR_MAGIC_AT = b"ustar", 257
 _HEAD_BYTES = 512
 
@@ -88,9 +83,9 @@ def unpacked(path: Path) -> Iterator[bytes]:
     """
     try:
         with path.open("rb") as file:
-            opener = _opener(file.read(_HEAD_BYTES))
+            packing = _format_of(file.read(_HEAD_BYTES))
             file.seek(0)
-            chunks = opener(file)
+            chunks = packing.chunks(file)
             head = b""
             while len(head) < _HEAD_BYTES and (chunk := next(chunks, None)) is not None:
                 head += chunk
@@ -102,22 +97,17 @@ def unpacked(path: Path) -> Iterator[bytes]:
         raise unreadable(path, err.strerror or str(err)) from err
 
 
-def _opener(head: bytes) -> Callable[[IO[bytes]], Iterator[bytes]]:
-    if head.startswith(_BZIP2):
-        return partial(_streams, bz2.BZ2Decompressor)
-    if head[:4] == _ZSTANDARD[0] or (head[1:4] == _ZSTANDARD[1] and head[0] >> 4 == _SKIPPABLE):
-        return partial(_streams, _zstandard)
-    if head.startswith(_GZIP):
-        return lambda file: _plain(cast("IO[bytes]", gzip.open(file)))
-    return _zip if head.startswith(_ZIP) else _plain
-
-
 def _is_tar(head: bytes) -> bool:
     return head[_TAR_MAGIC_AT:].startswith(_TAR_MAGIC)
 
 
 def _plain(file: IO[bytes]) -> Iterator[bytes]:
     return iter(partial(file.read, _READ_BYTES), b"")
+
+
+def _gzip(file: IO[bytes]) -> Iterator[bytes]:
+    with gzip.open(file) as unpacked_file:
+        yield from _plain(cast("IO[bytes]", unpacked_file))
 
 
 def _zstandard() -> _Decompressor:
@@ -167,6 +157,28 @@ def _tar_member(chunks: Iterator[bytes]) -> Iterator[bytes]:
         raise DamageError("a tar of documents has one file; it has none")
     for _ in chunks:  # to the end of the archive's padding, and of its checksums
         pass
+
+
+class _Format(NamedTuple):
+    """A form in which files of documents are published."""
+
+    name: str
+    magic: re.Pattern[bytes]
+    chunks: Callable[[IO[bytes]], Iterator[bytes]]
+
+
+_FORMATS = (
+    _Format("bzip2", re.compile(rb"BZh"), partial(_streams, bz2.BZ2Decompressor)),
+    # The second is that of a skippable frame.
+    _Format("zstd", re.compile(rb"\x28\xb5\x2f\xfd|[\x50-\x5f]\x2a\x4d\x18"), partial(_streams, _zstandard)),
+    _Format("gzip", re.compile(rb"\x1f\x8b"), _gzip),
+    _Format("zip", re.compile(rb"PK(\x03\x04|\x05\x06)"), _zip),
+    _Format("", re.compile(rb""), _plain),
+)
+
+
+def _format_of(head: bytes) -> _Format:
+    return next(one for one in _FORMATS if one.magic.match(head))
 
 
 class _Chunks:
@@ -338,7 +350,6 @@ def glance(path: Path, home: Home, most_bytes: int) -> Glance:
 
 
 _TAIL_BYTES = 1 << 16
-_PACKINGS = ((_BZIP2, "bzip2"), (_GZIP, "gzip"), (_ZIP[0], "zip"), (_ZIP[1], "zip"), (_ZSTANDARD[0], "zstd"))
 
 
 class _LongError(Exception):
@@ -348,8 +359,7 @@ class _LongError(Exception):
 def _packing(path: Path) -> str:
     with path.open("rb") as file:
         head = file.read(_HEAD_BYTES)
-    named = next((name for magic, name in _PACKINGS if head.startswith(magic)), "")
-    return named or ("tar" if _is_tar(head) else "")
+    return _format_of(head).name or ("tar" if _is_tar(head) else "")
 
 
 def _block(file: IO[bytes], index: FileIndex, position: int) -> bytes:
@@ -413,9 +423,7 @@ def _read(
 ) -> FileIndex:
     """Read a whole file, copying a packed one, and keep its index."""
     facts = _facts(path)
-    with path.open("rb") as file:
-        head = file.read(_HEAD_BYTES)
-    if _opener(head) is _plain and not _is_tar(head):
+    if not _packing(path):
         index = _indexed(path, facts, _whole_lines(path, block_bytes), progress, len)
         _keep(index, kept)
         return index

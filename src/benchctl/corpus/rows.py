@@ -28,23 +28,14 @@ class Span:
     stop: int
 
 
-@dataclass(frozen=True)
-class Slice:
-    """Documents [start, stop) of the corpus (seed, documents)."""
+def check_slice(start: int, stop: int, documents: int) -> None:
+    """Check that documents [start, stop) are among so many.
 
-    seed: int
-    documents: int
-    start: int
-    stop: int
-
-    def check(self) -> None:
-        """Check that there are such documents.
-
-        Raises:
-            ValueError: If the slice is not within the corpus.
-        """
-        if not 0 <= self.start <= self.stop <= self.documents:
-            raise ValueError(f"[{self.start}, {self.stop}) is not a slice of a corpus of {self.documents}")
+    Raises:
+        ValueError: If they are not.
+    """
+    if not 0 <= start <= stop <= documents:
+        raise ValueError(f"documents [{start}, {stop}) are not a slice of {documents}")
 
 
 class RowLayout:

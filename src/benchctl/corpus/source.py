@@ -16,6 +16,7 @@ from benchctl.corpus.published import (
     is_published,
     not_found,
 )
+from benchctl.corpus.rows import check_slice
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Home
 from benchctl.network import Progress
@@ -51,8 +52,8 @@ def stretches(documents: int, held: int, start: int = 0, stop: int | None = None
         ValueError: If the share is larger than the file, or the slice is not within the share.
     """
     stop = documents if stop is None else stop
-    if not 0 <= start <= stop <= documents <= held:
-        raise ValueError(f"documents [{start}, {stop}) are not a slice of {documents} out of {held}")
+    check_slice(start, stop, documents)
+    check_slice(0, documents, held)
     left_out = held - documents
     if left_out == 0:
         if start < stop:

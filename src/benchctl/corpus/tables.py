@@ -131,6 +131,12 @@ def _table(texts: Iterable[str]) -> Texts:
     return _read_only(np.array([text.encode("ascii") for text in texts]))
 
 
+@cache
+def table(texts: tuple[str, ...]) -> Texts:
+    """Return words such as REGIONS as a table, in order."""
+    return _table(texts)
+
+
 def _joined(first: Iterable[str], second: Iterable[str]) -> Texts:
     """Return all concatenations of two lists, the second changing faster; shape (n * m,)."""
     return np.strings.add(_table(first)[:, np.newaxis], _table(second)).ravel()
@@ -161,24 +167,6 @@ def closing_words() -> Texts:
 def optional_nouns() -> Texts:
     """Return every noun, then as many empty strings; shape (2 * nouns,)."""
     return _table([*NOUNS, *([""] * len(NOUNS))])
-
-
-@cache
-def processes() -> Texts:
-    """Return the names of processes."""
-    return _table(PROCESSES)
-
-
-@cache
-def regions() -> Texts:
-    """Return the names of cloud regions."""
-    return _table(REGIONS)
-
-
-@cache
-def agents() -> Texts:
-    """Return agents' ids."""
-    return _table(AGENT_IDS)
 
 
 @cache
