@@ -126,7 +126,7 @@ def percentile_name(percentile: float) -> str:
 
 
 def needed_samples(percentile: float) -> int:
-    """Return how many samples a percentile needs to be precise: 100 for p90, 10,000 for p99.9."""
+    """Return how many samples leave ten beyond a percentile: 100 for p90, 10,000 for p99.9."""
     return round(_BEYOND / (1 - percentile / 100))
 
 
@@ -569,6 +569,6 @@ def _few_samples(search: RedlineSpec, found: Mapping[str, ForkSummaries]) -> Ite
         if counts and min(counts) < needed:
             yield Caveat(
                 "few-samples",
-                f"{percentile_name(search.percentile)} of {label} rests on {min(counts):,} requests a step; "
-                f"it needs {needed:,} to be precise: raise --step-time",
+                f"{percentile_name(search.percentile)} of {label} rests on {min(counts):,} requests a step, "
+                f"fewer than {_BEYOND} of them beyond it: raise --step-time",
             )
