@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal
 
 import msgspec
@@ -179,12 +179,7 @@ class Decision(msgspec.Struct, frozen=True):
     text: str
 
 
-class _Width(msgspec.Struct, frozen=True):
-    """An interval that counts; infinite where there is none yet."""
-
-    half: float
-    forks: int
-    name: str
+_Compared = Sequence[tuple[Row, Comparison]]
 
 
 def decide(rows: Sequence[Row], stop: StopSpec, forks_done: int, most: int | None = None) -> Decision:
@@ -195,63 +190,67 @@ def decide(rows: Sequence[Row], stop: StopSpec, forks_done: int, most: int | Non
     text names them.
     `forks_done` are finished forks of the variant that has fewest, `most` those that the run may have.
     """
-    if stop.only:
-        rows = [row for row in rows if (row.schedule, row.task, row.metric) in stop.only]
-    widths, left_out = _sort_out(rows)
-    named = f"; left out, because there can be no verdict: {left_out}" if left_out else ""
+    chosen = [row for row in rows if not stop.only or (row.schedule, row.task, row.metric) in stop.only]
+    # Of tasks: there are as many index builds as there are, however many forks are added.
+    compared = [(row, one) for row in chosen if row.level == "task" for one in row.comparisons]
+
+    def counts(one: Comparison) -> bool:
+        # What is 0 in every fork has a verdict, and no width.
+        return not _hopeless(one) and (stop.decided or not one.has_zero)
+
+    counting = [(row, one) for row, one in compared if counts(one)]
+    excluded = [(row, one) for row, one in compared if not counts(one)]
+    named = f"; left out, because there can be no verdict: {_listed(excluded)}" if excluded else ""
+    enough, text = False, ""
     if stop.decided:
-        return _all_decided(rows, stop, forks_done, named, most if most and most > forks_done else None)
-    return _all_narrow(widths, stop, forks_done, named)
+        weights = {
+            metric: family_weight(one for row, one in compared if row.metric == metric)
+            for metric in {row.metric for row, _ in compared}
+        }
+        least, most = max(stop.least_forks, FIRST_LOOK), most if most and most > forks_done else None
+        enough, text = _all_decided(counting, weights, forks_done, least, most)
+    elif stop.precision is not None:
+        enough, text = _all_narrow(counting, stop.precision, forks_done, stop.least_forks)
+    return Decision(enough, text and f"{text}{named}")
 
 
-def _all_narrow(widths: Sequence[_Width], stop: StopSpec, forks_done: int, named: str) -> Decision:
-    if stop.precision is None:
-        return Decision(enough=False, text="")
-    if not widths:
-        return Decision(enough=False, text=f"there is no interval to be precise about{named}")
-    widest = max(widths, key=lambda width: width.half)
-    fewest = min(forks_done, *(width.forks for width in widths))
-    if fewest < stop.least_forks:
-        return Decision(enough=False, text=f"{fewest} of at least {stop.least_forks} forks a side{named}")
-    if not math.isfinite(widest.half):
-        return Decision(enough=False, text=f"there is no interval yet ({widest.name}){named}")
-    found = f"the widest interval is {half_width_text(widest.half)} ({widest.name})"
-    if widest.half <= stop.precision:
-        return Decision(enough=True, text=f"{found}{named}")
-    return Decision(enough=False, text=f"{found}, {half_width_text(stop.precision)} is wanted{named}")
+def _all_narrow(counting: _Compared, precision: float, forks_done: int, least: int) -> tuple[bool, str]:
+    if not counting:
+        return False, "there is no interval to be precise about"
+    halves = [math.inf if (half := half_width(one)) is None else half for _, one in counting]
+    widest = max(halves)
+    name = _row_name(*counting[halves.index(widest)])
+    fewest = min(forks_done, *(min(one.n_baseline, one.n_contender) for _, one in counting))
+    if fewest < least:
+        return False, f"{fewest} of at least {least} forks a side"
+    if not math.isfinite(widest):
+        return False, f"there is no interval yet ({name})"
+    found = f"the widest interval is +-{100 * widest:.1f} % ({name})"
+    return (
+        widest <= precision,
+        found if widest <= precision else f"{found}, +-{100 * precision:.1f} % is wanted",
+    )
 
 
 def _all_decided(
-    rows: Sequence[Row], stop: StopSpec, forks_done: int, named: str, most: int | None
-) -> Decision:
-    least = max(stop.least_forks, FIRST_LOOK)
-    judged = [(row, one) for row, one in _comparisons(rows) if not _hopeless(one)]
-    if not judged:
-        return Decision(enough=False, text=f"there is nothing to decide{named}")
+    counting: _Compared, weights: Mapping[str, float], forks_done: int, least: int, most: int | None
+) -> tuple[bool, str]:
+    if not counting:
+        return False, "there is nothing to decide"
     if forks_done < least:
-        return Decision(enough=False, text=f"{forks_done} of at least {least} forks a side{named}")
-    undecided = [(row, one) for row, one in judged if one.verdict not in DECIDED]
+        return False, f"{forks_done} of at least {least} forks a side"
+    undecided = [(row, one) for row, one in counting if one.verdict not in DECIDED]
     if not undecided:
-        return Decision(enough=True, text=f"{len(judged)} of {len(judged)} are decided{named}")
-    weights = {
-        metric: family_weight(one for row, one in _comparisons(rows) if row.metric == metric)
-        for metric in {row.metric for row, _ in undecided}
-    }
+        return True, f"{len(counting)} of {len(counting)} are decided"
     needs = sorted(
         ((further_forks(one, weights[row.metric], most), _row_name(row, one)) for row, one in undecided),
-        key=_nearest_first,
+        key=lambda need: (math.inf, 0.0) if need[0] is None else need[0].sort_key,
     )
     lacking = [f"{name} ({further_text(forks)})" for forks, name in needs[:_MOST_NAMED]]
     if len(needs) > _MOST_NAMED:
         others = len(needs) - _MOST_NAMED
         lacking.append(f"{others} others, which lack more" if others > 1 else "another, which lacks more")
-    return Decision(
-        enough=False, text=f"{len(undecided)} of {len(judged)} are open: {', '.join(lacking)}{named}"
-    )
-
-
-def _nearest_first(need: tuple[Forecast | None, str]) -> tuple[float, float]:
-    return (math.inf, 0.0) if need[0] is None else need[0].sort_key
+    return False, f"{len(undecided)} of {len(counting)} are open: {', '.join(lacking)}"
 
 
 def further_text(further: Forecast | None) -> str:
@@ -276,25 +275,12 @@ def half_width(comparison: Comparison) -> float | None:
     return math.expm1((math.log1p(high / 100) - math.log1p(low / 100)) / 2)
 
 
-def half_width_text(half: float) -> str:
-    """In words: `+-4.8 %`."""
-    return f"+-{100 * half:.1f} %"
-
-
-def _sort_out(rows: Sequence[Row]) -> tuple[list[_Width], str]:
-    """The intervals that count, and the names of those that cannot, metric by metric."""
-    widths: list[_Width] = []
-    left_out: dict[str, list[str]] = {}
-    for row, comparison in _comparisons(rows):
-        title = metric_of(row.metric).title
-        task = _task(row, comparison)
-        if _hopeless(comparison) or comparison.has_zero:
-            left_out.setdefault(title, []).append(task)
-            continue
-        half = half_width(comparison)
-        forks = min(comparison.n_baseline, comparison.n_contender)
-        widths.append(_Width(math.inf if half is None else half, forks, _row_name(row, comparison)))
-    return widths, "; ".join(f"{title} of {', '.join(tasks)}" for title, tasks in left_out.items())
+def _listed(excluded: _Compared) -> str:
+    """Name comparisons metric by metric."""
+    by_title: dict[str, list[str]] = {}
+    for row, one in excluded:
+        by_title.setdefault(metric_of(row.metric).title, []).append(_task(row, one))
+    return "; ".join(f"{title} of {', '.join(tasks)}" for title, tasks in by_title.items())
 
 
 def _task(row: Row, comparison: Comparison) -> str:
@@ -303,11 +289,6 @@ def _task(row: Row, comparison: Comparison) -> str:
 
 def _row_name(row: Row, comparison: Comparison) -> str:
     return f"{metric_of(row.metric).title} of {_task(row, comparison)}"
-
-
-def _comparisons(rows: Sequence[Row]) -> Iterator[tuple[Row, Comparison]]:
-    """Of tasks: there are as many index builds as there are, however many forks are added."""
-    return ((row, comparison) for row in rows if row.level == "task" for comparison in row.comparisons)
 
 
 def _hopeless(comparison: Comparison) -> bool:
