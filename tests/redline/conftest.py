@@ -1,6 +1,5 @@
-"""Commands with a home of the test's, and samples."""
+"""Commands with a home of the test's."""
 
 from cli.conftest import home
-from stats.conftest import samples
 
-__all__ = ["home", "samples"]
+__all__ = ["home"]

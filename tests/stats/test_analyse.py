@@ -1,5 +1,5 @@
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -9,31 +9,25 @@ from scipy.stats import ttest_ind, ttest_rel
 
 from benchctl.results.figures import Quantiles, TaskSummary
 from benchctl.results.model import AnswerCheck, ForkRecord
-from benchctl.results.plan import Plan
 from benchctl.stats.analyse import analyse
 from benchctl.stats.decisions import gate
 from benchctl.stats.metrics import METRICS, metric_of
 from benchctl.track.model import Challenge, Task
 from builders import make_fork, make_summary
+from stats.made import fork, plan, summary
 
 ES_MS = (10.0, 10.2, 9.9, 10.1, 10.0)
 OS_MS = (13.0, 13.1, 12.8, 13.2, 13.0)
 
 
-@pytest.fixture
-def forks(fork: Callable[..., ForkRecord], summary: Callable[..., TaskSummary]):
-    def build(**sides: Sequence[float]) -> dict[str, list[ForkRecord]]:
-        return {
-            name: [fork(name, block, summary(ms)) for block, ms in enumerate(side)]
-            for name, side in sides.items()
-        }
-
-    return build
+def forks(**sides: Sequence[float]) -> dict[str, list[ForkRecord]]:
+    return {
+        name: [fork(name, block, summary(ms)) for block, ms in enumerate(side)]
+        for name, side in sides.items()
+    }
 
 
-def test_every_metric_of_a_closed_task_is_compared(
-    forks: Callable[..., dict[str, list[ForkRecord]]], plan: Callable[..., Plan]
-):
+def test_every_metric_of_a_closed_task_is_compared():
     found = analyse(forks(es=ES_MS, os=OS_MS), plan(Task("range", iterations=200)))
     assert [row.metric for row in found.rows] == ["throughput", "service_time_p90"]
     assert [row.comparisons[0].verdict for row in found.rows] == ["slower", "slower"]
@@ -41,9 +35,7 @@ def test_every_metric_of_a_closed_task_is_compared(
     assert found.variants == ("es", "os")
 
 
-def test_a_throttled_task_is_judged_by_its_latency(
-    fork: Callable[..., ForkRecord], summary: Callable[..., TaskSummary], plan: Callable[..., Plan]
-):
+def test_a_throttled_task_is_judged_by_its_latency():
     def throttled(ms: float) -> TaskSummary:
         plain = summary(ms, throughput_per_s=20.0, target_per_s=20.0)
         return msgspec.structs.replace(plain, latency=plain.service_time)
@@ -57,15 +49,11 @@ def test_a_throttled_task_is_judged_by_its_latency(
     assert verdicts == {"throughput": "n/a", "service_time_p90": "slower", "latency_p90": "slower"}
 
 
-def costing(
-    summary: Callable[..., TaskSummary], ms: float, cpu_ms: float | None, **changes: Any
-) -> TaskSummary:
+def costing(ms: float, cpu_ms: float | None, **changes: Any) -> TaskSummary:
     return summary(ms, meters={} if cpu_ms is None else {"cpu": cpu_ms}, **changes)
 
 
-def test_cpu_of_the_node_is_judged_beside_the_times(
-    fork: Callable[..., ForkRecord], summary: Callable[..., TaskSummary], plan: Callable[..., Plan]
-):
+def test_cpu_of_the_node_is_judged_beside_the_times():
     """As a family of its own, which no gate looks at; not where metrics were chosen, or a side has none."""
     noisy = {"es": (10.0, 14.0, 8.0, 12.0, 9.0), "os": (11.0, 9.0, 15.0, 12.0, 13.0)}
     made = {
@@ -96,9 +84,7 @@ def test_cpu_of_the_node_is_judged_beside_the_times(
     assert analyse({"es": made["es"]}, planned).beside == ()
 
 
-def test_more_variants_are_each_compared_with_the_first(
-    forks: Callable[..., dict[str, list[ForkRecord]]], plan: Callable[..., Plan]
-):
+def test_more_variants_are_each_compared_with_the_first():
     found = analyse(forks(es=ES_MS, os=OS_MS, patched=ES_MS), plan(Task("range", iterations=200)))
     row = found.rows[0]
     assert [(one.baseline, one.contender) for one in row.comparisons] == [("es", "os"), ("es", "patched")]
@@ -106,9 +92,7 @@ def test_more_variants_are_each_compared_with_the_first(
     assert row.comparisons[0].p_adjusted == pytest.approx(2 * row.comparisons[0].p)
 
 
-def test_p_is_adjusted_over_the_tasks_of_one_metric_only(
-    fork: Callable[..., ForkRecord], summary: Callable[..., TaskSummary], plan: Callable[..., Plan]
-):
+def test_p_is_adjusted_over_the_tasks_of_one_metric_only():
     made = {
         name: [
             fork(name, block, summary(ms, "a"), summary(other, "b", 1))
@@ -122,9 +106,7 @@ def test_p_is_adjusted_over_the_tasks_of_one_metric_only(
         assert comparison.p_adjusted == pytest.approx(2 * comparison.p)
 
 
-def test_pairs_only_within_runs_that_declared_them(
-    forks: Callable[..., dict[str, list[ForkRecord]]], plan: Callable[..., Plan]
-):
+def test_pairs_only_within_runs_that_declared_them():
     made, declared = forks(es=ES_MS, os=OS_MS), plan(Task("range"), paired=True)
     assert analyse(made, declared, runs=["a"]).rows[0].comparisons[0].paired
     other = {"es": made["es"], "os": [msgspec.structs.replace(one, index_build=1) for one in made["os"]]}
@@ -146,7 +128,7 @@ def in_runs(*factors: float, first: int = 0, label: str = "es") -> list[ForkReco
     ]
 
 
-def test_runs_are_the_units_of_several_runs(plan: Callable[..., Plan]):
+def test_runs_are_the_units_of_several_runs():
     es, os = (1.0, 1.02, 0.99), (1.1, 1.13, 1.12)
     made = {"es": in_runs(*es), "os": in_runs(*os, first=3, label="os")}
     found = analyse(made, plan(Task("range"), paired=True), runs=list("abcdef"))
@@ -158,7 +140,7 @@ def test_runs_are_the_units_of_several_runs(plan: Callable[..., Plan]):
     assert (one.verdict, one.provisional) == ("slower", True)
 
 
-def test_runs_that_each_have_both_sides_are_pairs(plan: Callable[..., Plan]):
+def test_runs_that_each_have_both_sides_are_pairs():
     es, os = (1.0, 1.3, 0.7), (1.1, 1.44, 0.77)
     made = {"es": in_runs(*es), "os": in_runs(*os, label="os")}
     found = analyse(made, plan(Task("range"), paired=True), runs=list("abc"))
@@ -169,7 +151,7 @@ def test_runs_that_each_have_both_sides_are_pairs(plan: Callable[..., Plan]):
 
 @pytest.mark.parametrize("count", [1, 2])
 @pytest.mark.parametrize("together", [True, False])
-def test_one_or_two_runs_get_no_verdict(plan: Callable[..., Plan], count: int, together: bool):  # noqa: FBT001 - drawn
+def test_one_or_two_runs_get_no_verdict(count: int, together: bool):  # noqa: FBT001 - drawn
     made = {
         "es": in_runs(*(1.0, 1.01)[:count]),
         "os": in_runs(*(1.5, 1.51)[:count], first=0 if together else count, label="os"),
@@ -183,9 +165,7 @@ def test_one_or_two_runs_get_no_verdict(plan: Callable[..., Plan], count: int, t
     assert [doubt.code for doubt in found.caveats][:1] == ["few-runs"]
 
 
-def test_forks_without_a_partner_are_counted(
-    forks: Callable[..., dict[str, list[ForkRecord]]], plan: Callable[..., Plan]
-):
+def test_forks_without_a_partner_are_counted():
     made = forks(es=ES_MS, os=OS_MS[:3])
     (row, *_) = analyse(made, plan(Task("range"), paired=True), runs=["a"]).rows
     assert row.comparisons[0].n_baseline == 3
@@ -194,11 +174,7 @@ def test_forks_without_a_partner_are_counted(
     ]
 
 
-def test_failed_forks_are_left_out_and_counted(
-    forks: Callable[..., dict[str, list[ForkRecord]]],
-    fork: Callable[..., ForkRecord],
-    plan: Callable[..., Plan],
-):
+def test_failed_forks_are_left_out_and_counted():
     made = forks(es=ES_MS, os=OS_MS)
     made["os"].append(fork("os", 5, status="failed", reason="no"))
     found = analyse(made, plan(Task("range")))
@@ -206,16 +182,14 @@ def test_failed_forks_are_left_out_and_counted(
     assert "failed-forks" in [doubt.code for doubt in found.caveats]
 
 
-def test_unlike_runs_reach_the_reader(
-    forks: Callable[..., dict[str, list[ForkRecord]]], plan: Callable[..., Plan]
-):
+def test_unlike_runs_reach_the_reader():
     made = forks(es=ES_MS, os=OS_MS)
     found = analyse(made, plan(Task("range")), unlike=["the hosts differ"])
     assert found.caveats[0].code == "unlike"
     assert found.rows[0].comparisons[0].n_contender == 5
 
 
-def test_what_ran_before_on_the_same_node_is_named(plan: Callable[..., Plan]):
+def test_what_ran_before_on_the_same_node_is_named():
     schedules = (Challenge("first", ()), Challenge("second", (Task("range"),)))
     warm = (Challenge("warmup", ()),)
     made = plan(schedules=schedules, warmup_challenges=warm, restart="never")
@@ -224,23 +198,19 @@ def test_what_ran_before_on_the_same_node_is_named(plan: Callable[..., Plan]):
     assert analyse({"es": []}, fresh).sections[1].preceded_by == ("warmup",)
 
 
-def test_scale_uses_the_exact_count_of_the_answer_check(
-    forks: Callable[..., dict[str, list[ForkRecord]]], plan: Callable[..., Plan]
-):
+def test_scale_uses_the_exact_count_of_the_answer_check():
     made = plan(schedules=(Challenge("big5rangedebug", (Task("range"),)),))
     answers = AnswerCheck(("range",), {"range": {"es": 276_000}}, ())
     row = analyse(forks(es=ES_MS, os=OS_MS), made, answers=answers).rows[0]
     assert (row.scale.hits_per_request, row.scale.requests) == (276_000, 200)
 
 
-def test_margins_can_be_set(forks: Callable[..., dict[str, list[ForkRecord]]], plan: Callable[..., Plan]):
+def test_margins_can_be_set():
     found = analyse(forks(es=ES_MS, os=OS_MS), plan(Task("range")), margins={"throughput": 0.5})
     assert [row.comparisons[0].verdict for row in found.rows] == ["equivalent", "slower"]
 
 
-def test_a_time_of_no_whole_millisecond_is_a_value(
-    fork: Callable[..., ForkRecord], summary: Callable[..., TaskSummary], plan: Callable[..., Plan]
-):
+def test_a_time_of_no_whole_millisecond_is_a_value():
     forks = {
         label: [
             fork(label, block, summary(5.0, took=Quantiles(*([1e6 * ms] * 3))))

@@ -9,7 +9,7 @@ from benchctl.stats.compare import compare
 from benchctl.stats.decisions import gate
 from benchctl.track.model import Task
 from builders import make_fork, make_summary
-from stats.conftest import plan_of
+from stats.made import plan as plan_of
 from stats.processes import Table, Values
 from stats.recorded_noise import recorded
 

@@ -11,7 +11,7 @@ from benchctl.stats.decisions import GateResult, gate
 from benchctl.stats.metrics import THROUGHPUT, Metric, metric
 from benchctl.track.model import Task
 from builders import make_fork, make_summary
-from stats.conftest import plan_of
+from stats.made import plan as plan_of
 
 FLAT = (1.0, 1.001, 0.999, 1.0, 1.0)
 SLIGHTLY = (0.994, 1.006, 1.0, 0.997, 1.003)

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchctl.results.figures import TaskSummary
-from benchctl.results.model import ForkRecord, HostProbe, OtherLoad
-from benchctl.results.samples import Columns, Outcome
+from benchctl.results.model import HostProbe, OtherLoad
+from benchctl.results.samples import Outcome
 from benchctl.stats.disturbed import Stall, busy_host, disturbances, large_stalls, stalls
 from benchctl.stats.summary import summarise
 from benchctl.track.model import Task
 from builders import make_driver, make_fork
+from stats.made import fork, samples, summary
 
 
 def probe(cpu_ns: int = 100, memory_ns: int = 100):
@@ -51,7 +51,7 @@ def test_a_busy_host_whose_processes_are_hidden_says_so():
     assert "50 % of the CPUs in 1 of 1 fork (of processes that cannot be seen" in found.text
 
 
-def test_a_slow_host_during_one_fork(fork: Callable[..., ForkRecord]):
+def test_a_slow_host_during_one_fork():
     quiet = [fork("es", block, probes=(probe(), probe(cpu_ns=104))) for block in range(4)]
     loud = fork("os", 2, probes=(probe(), probe(memory_ns=130)))
     found = disturbances({"es": quiet, "os": [loud]})
@@ -59,7 +59,7 @@ def test_a_slow_host_during_one_fork(fork: Callable[..., ForkRecord]):
     assert found[0].text == "the host's memory probe ran 30 % slower than its median in this run"
 
 
-def test_a_host_that_is_never_quiet_marks_few_forks(fork: Callable[..., ForkRecord]):
+def test_a_host_that_is_never_quiet_marks_few_forks():
     """A mark that nearly all forks bear says nothing."""
     ran = (100, 130, 80, 112, 95, 121, 88, 104, 140, 92)
     forks = [fork("es", block, probes=(probe(cpu_ns=cpu),)) for block, cpu in enumerate(ran)]
@@ -83,7 +83,7 @@ def test_at_most_half_of_the_forks_stand_out_whatever_the_unit(cpu: list[int], f
     assert 2 * len(marked[0]) <= len(cpu)
 
 
-def test_without_probes_nothing_is_known(fork: Callable[..., ForkRecord]):
+def test_without_probes_nothing_is_known():
     assert disturbances({"es": [fork("es", 0)]}) == []
 
 
@@ -125,9 +125,7 @@ def test_without_probes_nothing_is_known(fork: Callable[..., ForkRecord]):
         ({"suspended_s": 3600.0}, ["the machine was suspended for 3,600 s"], 0),
     ],
 )
-def test_waits_that_are_reported(
-    changes: dict[str, Any], texts: list[str], share: float, summary: Callable[..., TaskSummary]
-):
+def test_waits_that_are_reported(changes: dict[str, Any], texts: list[str], share: float):
     stalled = {name: changes.pop(name) for name in list(changes) if name.startswith("stalled")}
     found = summary(10.0, driver=make_driver(**{"window_s": 44.0, **changes}), **stalled)
     assert [stall.text for stall in stalls(found)] == texts
@@ -178,30 +176,28 @@ def warming_up(generator: np.random.Generator, size: int):
         warming_up,
     ],
 )
-def test_ordinary_processes_hardly_ever_stall(draw: Draw, size: int, samples: Callable[..., Columns]):
+def test_ordinary_processes_hardly_ever_stall(draw: Draw, size: int):
     generator = np.random.default_rng(20240301)
-    found = [stall_of(draw(generator, size), samples) for _ in range(20)]
+    found = [stall_of(draw(generator, size)) for _ in range(20)]
     assert np.mean([bool(stalls) for stalls in found]) <= 0.05
 
 
 @pytest.mark.parametrize(
     ("sigma", "every", "wait_s"), [(0.2, 500, 2.0), (0.6, 500, 2.0), (0.3, 100, 0.15), (0.3, 2999, 1.0)]
 )
-def test_what_every_few_hundred_requests_wait_is_added_up(
-    sigma: float, every: int, wait_s: float, samples: Callable[..., Columns]
-):
+def test_what_every_few_hundred_requests_wait_is_added_up(sigma: float, every: int, wait_s: float):
     """One of these waits alone is a small part of the time."""
     generator = np.random.default_rng(20240301)
     for _ in range(10):
         times = lognormal(sigma)(generator, 3000)
         times[every - 1 :: every] += wait_s
         count = 3000 // every
-        (stall,) = stall_of(times, samples)
+        (stall,) = stall_of(times)
         assert stall.text.startswith(f"{count:,} of 3,000 requests took ")
         assert stall.share == pytest.approx(times[every - 1 :: every].sum() / times.sum(), rel=1e-6)
 
 
-def test_requests_that_fail_after_a_long_time_stall_too(samples: Callable[..., Columns]):
+def test_requests_that_fail_after_a_long_time_stall_too():
     times = np.full(100, 10_000_000, np.int64)
     times[[40, 41]] = 3_000_000_000
     outcomes = np.where(times > 10_000_000, Outcome.TIMEOUT, Outcome.OK)
@@ -210,7 +206,7 @@ def test_requests_that_fail_after_a_long_time_stall_too(samples: Callable[..., C
     assert (found.stalled, found.stalled_s, found.samples) == (2, 6.0, 98)
 
 
-def test_first_requests_of_clients_are_slow_by_nature(samples: Callable[..., Columns]):
+def test_first_requests_of_clients_are_slow_by_nature():
     """So is what follows a request that took as long."""
     times = np.full(100, 10_000_000, np.int64)
     times[[0, 1, 50]] = 3_000_000_000
@@ -219,7 +215,7 @@ def test_first_requests_of_clients_are_slow_by_nature(samples: Callable[..., Col
     assert (found.stalled, found.stalled_share) == (0, 0.0)
 
 
-def stall_of(times_s: npt.NDArray[np.float64], samples: Callable[..., Columns]) -> list[Stall]:
+def stall_of(times_s: npt.NDArray[np.float64]) -> list[Stall]:
     """Large stalls of a task of these service times."""
     drawn = samples((times_s * 1e9).astype(np.int64))
     found = summarise(drawn, schedule=0, task_index=0, task=Task("range", iterations=times_s.size))

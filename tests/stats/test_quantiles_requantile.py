@@ -15,7 +15,7 @@ from benchctl.stats.quantiles import requantiled
 from benchctl.stats.summary import summarise
 from benchctl.track.model import Task
 from builders import make_fork
-from stats.conftest import make_samples
+from stats.made import samples as make_samples
 
 CLOSED = Task("range", iterations=10)
 THROTTLED = Task("paced", iterations=10, target_throughput=10)

@@ -13,11 +13,11 @@ import pytest
 from scipy.signal import lfilter
 
 from benchctl.results.figures import CourseKind
-from benchctl.results.samples import Columns
 from benchctl.stats.steady import steadiness
 from benchctl.stats.summary import summarise
 from benchctl.track.model import Task
 from builders import make_summary
+from stats.made import samples
 
 REPETITIONS = 50
 MS = 1e6
@@ -39,9 +39,7 @@ def service_times(generator: np.random.Generator, size: int, sigma: float, phi: 
     return math.log(MS) + lfilter([1.0], [1.0, -phi], shocks)
 
 
-def rates(
-    samples: Callable[..., Columns], process: Process, size: int, sigma: float, phi: float
-) -> tuple[float, float]:
+def rates(process: Process, size: int, sigma: float, phi: float) -> tuple[float, float]:
     """Shares of courses whose kind was right, and whose cut was within 10 % of n."""
     kind, factor, (low, high) = process
     generator = np.random.default_rng(20240301)
@@ -67,16 +65,14 @@ def rates(
         *((process, 1000, 0.3, 0.3) for process in (WARM_UP, SLOWDOWN, LATE)),
     ],
 )
-def test_a_known_cut_is_found(
-    samples: Callable[..., Columns], process: Process, size: int, sigma: float, phi: float
-):
-    right, near = rates(samples, process, size, sigma, phi)
+def test_a_known_cut_is_found(process: Process, size: int, sigma: float, phi: float):
+    right, near = rates(process, size, sigma, phi)
     assert right >= 0.90
     assert near >= 0.90
 
 
-def test_what_it_cannot_see(samples: Callable[..., Columns]):
-    right, _ = rates(samples, WARM_UP, 100, 0.3, 0.7)
+def test_what_it_cannot_see():
+    right, _ = rates(WARM_UP, 100, 0.3, 0.7)
     assert right < 0.5
 
 
@@ -132,7 +128,7 @@ def test_a_row_that_drifts_is_marked_and_its_neighbours_are_not():
         assert marks[:, 1:].any(axis=1).mean() <= 0.065
 
 
-def test_five_forks_show_what_none_shows_alone(samples: Callable[..., Columns]):
+def test_five_forks_show_what_none_shows_alone():
     """A third of the requests 40 % slower, in such noise: few courses show it, five forks nearly always."""
     generator = np.random.default_rng(7)
     found = []

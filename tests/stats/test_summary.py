@@ -1,4 +1,4 @@
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -10,6 +10,7 @@ from benchctl.results.figures import Quantiles
 from benchctl.results.samples import Columns, Outcome, concatenate, empty_columns, gathered, select
 from benchctl.stats.summary import summarise, took_quantiles
 from benchctl.track.model import Task
+from stats.made import samples
 from stats.plain_summary import plain_summary
 
 SECOND = 1_000_000_000
@@ -20,12 +21,12 @@ def summarised(chunks: Columns | Iterable[Columns], task: Task = TASK, **places:
     return summarise(chunks, schedule=places.get("schedule", 0), task_index=places.get("task", 0), task=task)
 
 
-def test_no_samples_at_all(samples: Callable[..., Columns]):
+def test_no_samples_at_all():
     found = summarise(samples([]), schedule=0, task_index=0, task=TASK, unsupported="no such aggregation")
     assert (found.samples, found.unsupported, found.throughput_per_s) == (0, "no such aggregation", None)
 
 
-def test_latency_counts_from_the_intended_start_and_service_time_does_not(samples: Callable[..., Columns]):
+def test_latency_counts_from_the_intended_start_and_service_time_does_not():
     columns = samples([10] * 4, start_ns=[100, 200, 300, 400], end_ns=[110, 210, 310, 410])
     columns["intended_ns"][:] = [50, 150, 250, 350]
     throttled = summarised(columns, Task("range", iterations=4, target_throughput=2))
@@ -38,14 +39,14 @@ def test_latency_counts_from_the_intended_start_and_service_time_does_not(sample
     assert closed.throughput_per_s == pytest.approx(4 * SECOND / (410 - 100))
 
 
-def test_clients_that_end_their_warmup_apart_share_one_window(samples: Callable[..., Columns]):
+def test_clients_that_end_their_warmup_apart_share_one_window():
     quick = samples([10] * 4, client=0, warmup=[True, False, False, False])
     slow = samples([20] * 4, client=1, warmup=[True, True, False, False])
     found = summarised(concatenate([quick, slow]))
     assert found.throughput_per_s == pytest.approx(5 * SECOND / (80 - 10))
 
 
-def test_errors_that_count_as_successes_are_counted(samples: Callable[..., Columns]):
+def test_errors_that_count_as_successes_are_counted():
     status = [200, 404, 404, 503, 200]
     outcome = [Outcome.OK, Outcome.OK, Outcome.OK, Outcome.HTTP_ERROR, Outcome.OK]
     warmup = [False, True, False, False, False]
@@ -55,7 +56,7 @@ def test_errors_that_count_as_successes_are_counted(samples: Callable[..., Colum
     assert summarised(paged).ignored_errors == 0
 
 
-def test_hits_only_when_every_answer_agrees(samples: Callable[..., Columns]):
+def test_hits_only_when_every_answer_agrees():
     agreed = summarised(samples([1] * 3, hits=7, hits_exact=True))
     assert (agreed.hits, agreed.hits_exact) == (7, True)
     assert summarised(samples([1] * 3, hits=[7, 7, 8], hits_exact=True)).hits is None
@@ -78,7 +79,6 @@ def test_hits_only_when_every_answer_agrees(samples: Callable[..., Columns]):
 )
 @pytest.mark.parametrize("apart", [False, True])
 def test_the_hits_of_constant_requests_are_compared(
-    samples: Callable[..., Columns],
     hits: list[int],
     exact: bool | list[bool],  # noqa: FBT001 - a column of samples
     expected: tuple[int | None, int | None],
@@ -159,7 +159,7 @@ def same_as(found: Any, expected: Any, name: str) -> None:
         assert found == expected, name
 
 
-def test_realistic_samples_give_what_all_in_memory_give(samples: Callable[..., Columns]):
+def test_realistic_samples_give_what_all_in_memory_give():
     random = np.random.default_rng(5)
     service_ns = (random.lognormal(7, 0.6, 20_000)).astype(np.int64) * 1_000
     parts = [samples(service_ns[client::4], client=client, weight=2) for client in range(4)]
@@ -170,12 +170,12 @@ def test_realistic_samples_give_what_all_in_memory_give(samples: Callable[..., C
         same_as(getattr(found, name), value, name)
 
 
-def test_samples_that_can_be_read_only_once_are_refused(samples: Callable[..., Columns]):
+def test_samples_that_can_be_read_only_once_are_refused():
     with pytest.raises(TypeError, match="read twice"):
         summarised(iter([samples([1, 2])]))
 
 
-def test_a_retried_request_is_one_success_and_its_rejections_are_failures(samples: Callable[..., Columns]):
+def test_a_retried_request_is_one_success_and_its_rejections_are_failures():
     columns = samples([5, 5, 10], attempt=[0, 1, 2], outcome=[Outcome.REJECTED, Outcome.REJECTED, Outcome.OK])
     columns["intended_ns"][:] = 0
     found = summarised(columns, Task("bulk", iterations=1, target_throughput=1))
@@ -183,7 +183,7 @@ def test_a_retried_request_is_one_success_and_its_rejections_are_failures(sample
     assert (found.latency.p50, found.service_time.p50) == (20, 10)
 
 
-def test_the_course_is_that_of_all_clients_in_the_order_of_starts(samples: Callable[..., Columns]):
+def test_the_course_is_that_of_all_clients_in_the_order_of_starts():
     slow, quick = samples([200] * 30, client=0), samples([100] * 90, client=1)
     quick["start_ns"] += 6000
     quick["end_ns"] += 6000
@@ -192,7 +192,7 @@ def test_the_course_is_that_of_all_clients_in_the_order_of_starts(samples: Calla
     assert found.levels_ns == pytest.approx((200, 100))
 
 
-def test_under_twenty_samples_have_no_course(samples: Callable[..., Columns]):
+def test_under_twenty_samples_have_no_course():
     assert summarised(samples([100] * 19)).course is None
     assert summarised(samples([100] * 20)).course.kind == "flat"
     assert summarised(samples([0] * 20)).course is None

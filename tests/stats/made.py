@@ -1,20 +1,21 @@
 """Builders of samples, summaries and forks, with plain values for what a test does not care about."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import pytest
 
 from benchctl.results.figures import TaskSummary
-from benchctl.results.model import ForkRecord
 from benchctl.results.plan import Plan
 from benchctl.results.samples import Columns, empty_columns
 from benchctl.track.model import Challenge, Task
-from builders import make_fork, make_plan, make_summary
+from builders import make_fork as fork
+from builders import make_plan, make_summary
+
+__all__ = ["fork", "plan", "samples", "summary"]
 
 
-def make_samples(durations_ns: Sequence[int], **columns: Any) -> Columns:
+def samples(durations_ns: Sequence[int], **columns: Any) -> Columns:
     """Back-to-back requests of one client, unless the columns say otherwise."""
     ends = np.cumsum(np.asarray(durations_ns, dtype=np.int64))
     made = empty_columns(len(durations_ns))
@@ -29,28 +30,9 @@ def make_samples(durations_ns: Sequence[int], **columns: Any) -> Columns:
     return made
 
 
-def plan_of(*tasks: Task, **changes: Any) -> Plan:
+def plan(*tasks: Task, **changes: Any) -> Plan:
     return make_plan(**{"schedules": (Challenge("c", tasks),), **changes})
 
 
-@pytest.fixture
-def samples() -> Callable[..., Columns]:
-    return make_samples
-
-
-@pytest.fixture
-def summary() -> Callable[..., TaskSummary]:
-    def make(mean_ms: float, label: str = "range", task: int = 0, **changes: Any) -> TaskSummary:
-        return make_summary(label, mean_ms, task=task, **changes)
-
-    return make
-
-
-@pytest.fixture
-def fork() -> Callable[..., ForkRecord]:
-    return make_fork
-
-
-@pytest.fixture
-def plan() -> Callable[..., Plan]:
-    return plan_of
+def summary(mean_ms: float, label: str = "range", task: int = 0, **changes: Any) -> TaskSummary:
+    return make_summary(label, mean_ms, task=task, **changes)
