@@ -4,6 +4,7 @@ import asyncio
 import io
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from functools import cached_property
 from http import HTTPStatus
 from typing import Any
 
@@ -25,10 +26,9 @@ from benchctl.load.workload import (
     Script,
     Send,
     Together,
-    WorkContext,
     WorkOrder,
 )
-from benchctl.official import JSON, elasticsearch_over, opensearch_over
+from benchctl.official import JSON, Carry, elasticsearch_over, opensearch_over
 from benchctl.plugin.code import Code
 from benchctl.plugin.rally_classes import Unsupported
 from benchctl.plugin.session import PluginError, blamed
@@ -40,7 +40,6 @@ _PRODUCT = {"x-elastic-product": "Elasticsearch"}
 _CHATTY = ("opensearch", "elastic_transport")
 # What they say of themselves and of the connection is the wire's business.
 _OWN_HEADERS = frozenset({"user-agent", "connection", "x-elastic-client-meta", "accept-encoding"})
-_TO_OPTIONS = {"ignore": "ignore_status"}
 
 ENGINE_ERRORS = (
     elasticsearch.ApiError,
@@ -54,60 +53,6 @@ class Cancelled(BaseException):
     """The client of the task is to end; no plug-in is meant to catch it."""
 
 
-class Channel:
-    """The way of one client's requests to whoever does its operation at the moment.
-
-    Args:
-        context: of the task.
-    """
-
-    def __init__(self, context: WorkContext) -> None:
-        self._context = context
-        self.send: Send | None = None  # sends a request; None between operations
-        self.last: Reply | None = None  # what came back last in the operation
-        self.partial: Answer | None = (
-            None  # the first response with status 200 that is no success all the same
-        )
-
-    def open(self, send: Send) -> None:
-        """Begin an operation."""
-        self.send, self.last, self.partial = send, None, None
-
-    def carry(
-        self, method: str, target: str, body: bytes, headers: Mapping[str, str], timeout_s: float | None
-    ) -> network.Answer:
-        """Send one request of the operation.
-
-        Raises:
-            Cancelled: If the client is to end.
-            urllib3.exceptions.HTTPError: If there was no whole answer, as the clients expect it.
-        """
-        if self.send is None:
-            raise RuntimeError("a client of benchctl's was used outside of its runner")
-        path = target if target.startswith("/") else f"/{target}"
-        request = Request(
-            method=method,
-            path=answerable(method, path),
-            body=body,
-            headers=tuple(f"{name}: {value}" for name, value in _plain_headers(headers).items()),
-            timeout_s=_TIMEOUT_S if timeout_s is None else timeout_s,
-            judge=judge_of(method, path),
-            searches=searches_in(method, path, body, self._context),
-        )
-        self.last = self.send(request)
-        if self.last.answer.outcome is Outcome.CANCELLED:
-            raise Cancelled
-        found = self.last.exchange
-        if found.failure is Outcome.TIMEOUT:
-            raise ReadTimeoutError(HTTPConnectionPool("carried"), target, found.detail)
-        if found.failure is not None:
-            raise ProtocolError(found.detail)
-        if found.status < HTTPStatus.MULTIPLE_CHOICES and self.last.answer.outcome is not Outcome.OK:
-            self.partial = self.partial or self.last.answer
-        said = {**_PRODUCT, "content-type": _content_type(found.body)}
-        return network.Answer(found.status, said, found.body)
-
-
 def _plain_headers(headers: Mapping[str, str]) -> dict[str, str]:
     """Without what clients say of themselves, and plain JSON whatever the major version of the client."""
     given = {name.lower(): value for name, value in headers.items()}
@@ -119,14 +64,16 @@ def _plain_headers(headers: Mapping[str, str]) -> dict[str, str]:
 
 
 class Engine:
-    """An official client that sends over a channel, in what the two differ."""
+    """An official client that sends by a function, in what the two differ."""
 
-    title: str
-
-    def __init__(self, client: Any) -> None:
-        self.client = client
+    def __init__(self, engine: EngineName, carry: Carry) -> None:
+        for name in _CHATTY:
+            logging.getLogger(name).setLevel(logging.CRITICAL)
+        self._elastic = engine == "elasticsearch"
+        self.title = "elasticsearch-py" if self._elastic else "opensearch-py"
+        self.client: Any = (elasticsearch_over if self._elastic else opensearch_over)(carry)
         # What all parts of a client derive from, such as the one for indices.
-        self._part: type = type(client.indices).__bases__[0]
+        self._part: type = type(self.client.indices).__bases__[0]
 
     def is_part(self, value: object) -> bool:
         """Return whether a value is a part of the client with methods of its own."""
@@ -134,46 +81,22 @@ class Engine:
 
     def options(self, given: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
         """Return the client with options for the next request, and options that must be arguments instead."""
-        raise NotImplementedError
-
-    def ask(self, client: Any, method: str, path: str, params: Mapping[str, Any], **sent: Any) -> Any:
-        """Send any request, with `headers` and `body`, by the client or one with other options."""
-        raise NotImplementedError
-
-
-class _Elasticsearch(Engine):
-    title = "elasticsearch-py"
-
-    def options(self, given: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
-        named = {_TO_OPTIONS.get(name, name): value for name, value in given.items() if value is not None}
+        ours, theirs = ("ignore", "ignore_status") if self._elastic else ("ignore_status", "ignore")
+        named = {
+            theirs if name == ours else name: value for name, value in given.items() if value is not None
+        }
+        if not self._elastic:
+            return self.client, named
         return (self.client.options(**named) if named else self.client), {}
 
     def ask(self, client: Any, method: str, path: str, params: Mapping[str, Any], **sent: Any) -> Any:
+        """Send any request, with `headers` and `body`, by the client or one with other options."""
+        if not self._elastic:
+            target = path if path.startswith("/") else f"/{path}"
+            return client.transport.perform_request(method, target, params=dict(params), **sent)
         kind = {} if sent["body"] is None else {"content-type": JSON}
         sent["headers"] = {"accept": JSON, **kind, **sent["headers"]}
         return client.perform_request(method, path, params=params or None, **sent)
-
-
-class _OpenSearch(Engine):
-    title = "opensearch-py"
-
-    def options(self, given: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
-        back = {other: name for name, other in _TO_OPTIONS.items()}
-        return self.client, {
-            back.get(name, name): value for name, value in given.items() if value is not None
-        }
-
-    def ask(self, client: Any, method: str, path: str, params: Mapping[str, Any], **sent: Any) -> Any:
-        target = path if path.startswith("/") else f"/{path}"
-        return client.transport.perform_request(method, target, params=dict(params), **sent)
-
-
-def _open_engine(engine: EngineName, channel: Channel) -> Engine:
-    for name in _CHATTY:
-        logging.getLogger(name).setLevel(logging.CRITICAL)
-    if engine == "elasticsearch":
-        return _Elasticsearch(elasticsearch_over(channel.carry))
-    return _OpenSearch(opensearch_over(channel.carry))
 
 
 def _content_type(body: bytes) -> str:
@@ -205,10 +128,6 @@ LACKING = (ClientLacksError, ClientRefusesError)
 """What the other engine's client may well have: its operations are unsupported on this one."""
 
 
-PerformOperation = Callable[[str, Mapping[str, Any]], Awaitable[dict[str, Any]]]
-"""Does an operation of a type of benchctl's own with these parameters."""
-
-
 class RawResponse(io.BytesIO):
     """An answer that was asked for as it came."""
 
@@ -218,61 +137,41 @@ class RawResponse(io.BytesIO):
         return self
 
 
-class _Use:
-    """The things that clients of one operation share."""
-
-    def __init__(self, engine: Engine, channel: Channel, perform: PerformOperation) -> None:
-        self.engine = engine
-        self.channel = channel
-        self.perform = perform
-        self.raw = False  # whether answers are to be given as they came
-
-    def answer(self, decoded: Any) -> Any:
-        """Return a decoded response, or the raw one."""
-        last = self.channel.last
-        return RawResponse(last.exchange.body) if self.raw and last is not None else decoded
-
-
 class RunnerClient:
     """The official client as a runner gets it: its methods can be awaited.
 
     Args:
-        use: of one operation.
+        work: whose runner it is.
         path: names of the part of the client that it is.
         options: for all of its requests.
     """
 
     def __init__(
-        self, use: _Use, path: tuple[str, ...] = (), options: Mapping[str, Any] | None = None
+        self, work: "RunnerWork", path: tuple[str, ...] = (), options: Mapping[str, Any] | None = None
     ) -> None:
-        self._use = use
+        self._work = work
         self._path = path
         self._options = dict(options or {})
-
-    @classmethod
-    def for_operation(cls, engine: Engine, channel: Channel, perform: PerformOperation) -> "RunnerClient":
-        """Return the client for one operation of a runner."""
-        return cls(_Use(engine, channel, perform))
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
             raise AttributeError(name)
         try:
-            value = _at(self._use.engine.client, (*self._path, name))
+            value = _at(self._work.engine.client, (*self._path, name))
         except AttributeError as err:
             where = ".".join((*self._path, name))
-            raise ClientLacksError(f"{self._use.engine.title} has no '{where}'") from err
-        if self._use.engine.is_part(value):
-            return RunnerClient(self._use, (*self._path, name), self._options)
+            raise ClientLacksError(f"{self._work.engine.title} has no '{where}'") from err
+        if self._work.engine.is_part(value):
+            return RunnerClient(self._work, (*self._path, name), self._options)
         return self._method(name) if callable(value) else value
 
     def options(self, **options: Any) -> "RunnerClient":
         """Return the same client with options for its requests."""
-        return RunnerClient(self._use, self._path, {**self._options, **options})
+        return RunnerClient(self._work, self._path, {**self._options, **options})
 
     def return_raw_response(self) -> None:
         """Return further responses of this operation undecoded."""
-        self._use.raw = True
+        self._work.raw = True
 
     @property
     def transport(self) -> "_Transport":
@@ -299,33 +198,33 @@ class RunnerClient:
         query = dict(params or {})
         if "request_timeout" in query:
             options["request_timeout"] = query.pop("request_timeout")
-        engine = self._use.engine
+        engine = self._work.engine
         client, more = engine.options(options)
-        return self._use.answer(engine.ask(client, method, path, query | more, headers=said, body=body))
+        return self._work.response(engine.ask(client, method, path, query | more, headers=said, body=body))
 
     async def perform_operation(self, kind: str, params: Mapping[str, Any]) -> dict[str, Any]:
         """Run an operation of a built-in type."""
-        return await self._use.perform(kind, params)
+        return await self._work.perform(kind, params)
 
     def __repr__(self) -> str:
-        return f"<{' '.join((self._use.engine.title, *self._path))} of benchctl>"
+        return f"<{' '.join((self._work.engine.title, *self._path))} of benchctl>"
 
     def _method(self, name: str) -> Callable[..., Awaitable[Any]]:
-        use, path, options = self._use, (*self._path, name), self._options
+        work, path, options = self._work, (*self._path, name), self._options
 
         async def call(*args: Any, **kwargs: Any) -> Any:
             # Clients of an earlier age took these as arguments, and plug-ins still give them so.
             kwargs |= kwargs.pop("params", None) or {}
             own = {key: kwargs.pop(key) for key in _OPTIONS & kwargs.keys()}
-            client, more = use.engine.options({**options, **own})
-            before = use.channel.last
+            client, more = work.engine.options({**options, **own})
+            before = work.reply
             try:
                 found = _at(client, path)(*args, **{**kwargs, **more})
             except TypeError as err:
-                if use.channel.last is not before:
+                if work.reply is not before:
                     raise
-                raise ClientRefusesError(f"{use.engine.title}: {err}") from err
-            return use.answer(found)
+                raise ClientRefusesError(f"{work.engine.title}: {err}") from err
+            return work.response(found)
 
         return call
 
@@ -430,8 +329,12 @@ class RunnerWork:
         self._order = order
         self._client = client
         self._loop = Loop()
-        self._channel = Channel(order.context)
-        self._engine: Engine | None = None
+        self._send: Send | None = None  # sends a request; None between operations
+        # Of the operation: what came back last, the first response with status 200 that is no success all the
+        # same, and whether the runner wants responses undecoded.
+        self.reply: Reply | None = None
+        self._partial: Answer | None = None
+        self.raw = False
         self._own: dict[str, OwnOperations] = {}
         self.last: Answer | None = None  # what the last operation came to
 
@@ -456,8 +359,50 @@ class RunnerWork:
         """Close the event loop."""
         self._loop.close()
 
+    @cached_property
+    def engine(self) -> Engine:
+        """The official client of its engine, made when it is first needed."""
+        return Engine(self._order.context.engine, self._carry)
+
+    def response(self, decoded: Any) -> Any:
+        """Return a decoded response, or the raw one."""
+        return RawResponse(self.reply.exchange.body) if self.raw and self.reply is not None else decoded
+
+    def _carry(
+        self, method: str, target: str, body: bytes, headers: Mapping[str, str], timeout_s: float | None
+    ) -> network.Answer:
+        """Send one request of the operation for an official client.
+
+        Raises:
+            Cancelled: If the client is to end.
+            urllib3.exceptions.HTTPError: If there was no whole answer, as the clients expect it.
+        """
+        if self._send is None:
+            raise RuntimeError("a client of benchctl's was used outside of its runner")
+        path = target if target.startswith("/") else f"/{target}"
+        reply = self._ask(
+            Request(
+                method=method,
+                path=answerable(method, path),
+                body=body,
+                headers=tuple(f"{name}: {value}" for name, value in _plain_headers(headers).items()),
+                timeout_s=_TIMEOUT_S if timeout_s is None else timeout_s,
+                judge=judge_of(method, path),
+                searches=searches_in(method, path, body, self._order.context),
+            )
+        )
+        found = reply.exchange
+        if found.failure is Outcome.TIMEOUT:
+            raise ReadTimeoutError(HTTPConnectionPool("carried"), target, found.detail)
+        if found.failure is not None:
+            raise ProtocolError(found.detail)
+        if found.status < HTTPStatus.MULTIPLE_CHOICES and reply.answer.outcome is not Outcome.OK:
+            self._partial = self._partial or reply.answer
+        said = {**_PRODUCT, "content-type": _content_type(found.body)}
+        return network.Answer(found.status, said, found.body)
+
     def _run(self, params: dict[str, Any], send: Send, halted: Callable[[], bool]) -> Answer:
-        self._channel.open(send)
+        self._send, self.reply, self._partial, self.raw = send, None, None, False
         try:
             result = self._loop.run(self._operate(params), halted)
         except (Cancelled, asyncio.CancelledError):
@@ -472,8 +417,8 @@ class RunnerWork:
         except BaseException as err:
             raise blamed(err, self._code, f"the runner of operation '{self._name}'") from err
         finally:
-            self._channel.send = None
-        answer, partial = self._judged(result), self._channel.partial
+            self._send = None
+        answer, partial = self._judged(result), self._partial
         # Clients raise nothing about failed shards and refused documents: the runner may not have looked.
         if partial is None or (isinstance(result, dict) and "success" in result):
             return answer
@@ -486,9 +431,7 @@ class RunnerWork:
             raise blamed(err, self._code, f"the runner of operation '{self._name}'") from err
 
     async def _call(self, params: dict[str, Any]) -> Any:
-        if self._engine is None:
-            self._engine = _open_engine(self._order.context.engine, self._channel)
-        client: Any = RunnerClient.for_operation(self._engine, self._channel, self._perform)
+        client: Any = RunnerClient(self)
         if getattr(self._runner, "multi_cluster", False):
             client = {"default": client}
         if hasattr(self._runner, "__aenter__") and hasattr(self._runner, "__aexit__"):
@@ -496,8 +439,8 @@ class RunnerWork:
                 return await self._runner(client, params)
         return await self._runner(client, params)
 
-    async def _perform(self, kind: str, params: Mapping[str, Any]) -> dict[str, Any]:
-        """An operation of benchctl's own within one of the runner's."""
+    async def perform(self, kind: str, params: Mapping[str, Any]) -> dict[str, Any]:
+        """Do an operation of benchctl's own within one of the runner's."""
         own = self._own.get(kind)
         if own is None:
             own = OwnOperations(kind, self._name, self._order, self._client)
@@ -506,7 +449,7 @@ class RunnerWork:
         if made is None:
             return {"weight": 0, "unit": "ops", "success": True}
         if isinstance(made, Request):
-            answer, weight = self._send(made).answer, made.weight
+            answer, weight = self._ask(made).answer, made.weight
         else:
             answer, weight = await self._follow(made), 1
         found = {"weight": weight, "unit": "ops", "success": answer.outcome is Outcome.OK}
@@ -514,10 +457,10 @@ class RunnerWork:
             found |= {"hits": answer.hits, "hits_relation": "eq" if answer.hits_exact else "gte"}
         return found | ({"took": answer.took_ms} if answer.took_ms >= 0 else {})
 
-    def _send(self, request: Request) -> Reply:
-        if self._channel.send is None:
+    def _ask(self, request: Request) -> Reply:
+        if self._send is None:
             raise PluginError("an operation was asked for outside of a runner")
-        reply = self._channel.last = self._channel.send(request)
+        reply = self.reply = self._send(request)
         if reply.answer.outcome is Outcome.CANCELLED:
             raise Cancelled
         return reply
@@ -533,7 +476,7 @@ class RunnerWork:
                 return end.value or answer
             reply = None
             if isinstance(item, Request):
-                reply = self._send(item)
+                reply = self._ask(item)
                 answer = reply.answer
             elif isinstance(item, Together):
                 for one in item.scripts:
@@ -546,7 +489,7 @@ class RunnerWork:
 
     def _failure(self, err: Exception) -> Answer:
         """Return what the wire saw of a request whose failure the runner did not handle."""
-        last = self._channel.last
+        last = self.reply
         if last is not None and last.answer.outcome is not Outcome.OK:
             return last.answer
         return Answer(Outcome.BAD_BODY, reason=shorten(f"{type(err).__name__}: {err}"))
@@ -570,7 +513,7 @@ class RunnerWork:
         )
 
     def _refused(self, result: Mapping[str, Any], weight: int, unit: str) -> Answer:
-        last = self._channel.last
+        last = self.reply
         said = result.get("error-description") or result.get("error-type") or "nothing more"
         outcome, reason = Outcome.BAD_BODY, f"its runner says that it did not succeed, and {said}"
         if last is not None and last.answer.outcome is not Outcome.OK:
