@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from queue import Queue
 from typing import Any, Self
 from urllib.parse import quote
@@ -72,15 +72,6 @@ Action = tuple[Any, Any]
 """What to do with a document, and the document."""
 
 
-@dataclass(frozen=True)
-class Helped:
-    """Seconds of a request: the engine's own, from sending to the last byte, and what the client adds."""
-
-    took_s: float
-    answered_s: float
-    client_s: float
-
-
 class _Took(msgspec.Struct, frozen=True):
     took: int = 0
 
@@ -98,12 +89,17 @@ class BulkHelper:
         self._client = (elasticsearch_over if engine == "elasticsearch" else opensearch_over)(self._carry)
         self._answers: list[tuple[int, bytes]] = []
 
-    def index(self, pairs: Sequence[Action], target: str | None, timeout_s: float) -> Helped:
-        """Send documents as one request.
+    def index(self, body: Body, timeout_s: float) -> Body:
+        """Send a body as one request, and return it with its times.
+
+        The library gets documents as objects, as an application has them: decoding them is nobody's time.
 
         Raises:
             BenchctlError: If the node refuses some of them or gives no whole answer.
         """
+        lines = [msgspec.json.decode(line) for line in body.payload.splitlines()]
+        pairs: list[Action] = list(zip(lines[::2], lines[1::2], strict=True))
+        target = body.target or None
         self._answers.clear()
         start_ns = time.monotonic_ns()
         try:
@@ -131,7 +127,12 @@ class BulkHelper:
         whole_ns = time.monotonic_ns() - start_ns
         answered_ns = sum(spent_ns for spent_ns, _ in self._answers)
         took_ms = sum(msgspec.json.decode(body, type=_Took).took for _, body in self._answers)
-        return Helped(took_ms / 1e3, answered_ns / 1e9, (whole_ns - answered_ns) / 1e9)
+        return replace(
+            body,
+            took_s=took_ms / 1e3,
+            answered_s=answered_ns / 1e9,
+            client_s=(whole_ns - answered_ns) / 1e9,
+        )
 
     def interrupt(self) -> None:
         """End a request in flight from another thread."""
@@ -263,14 +264,9 @@ class Senders:
 
 
 def _send(client: IngestWire, body: Body) -> Body:
-    """Send a body, and return it with its times.
-
-    A library gets documents as objects, as an application has them: decoding them is nobody's time.
-    """
+    """Send a body, and return it with its times."""
     if isinstance(client, BulkHelper):
-        lines = [msgspec.json.decode(line) for line in body.payload.splitlines()]
-        pairs = list(zip(lines[::2], lines[1::2], strict=True))
-        return replace(body, **asdict(client.index(pairs, body.target or None, BULK_TIMEOUT_S)))
+        return client.index(body, BULK_TIMEOUT_S)
     target = f"/{quote(body.target)}" if body.target else ""
     request = Request(
         method="POST",

@@ -23,10 +23,8 @@ from benchctl.track.values import (
     EPOCH_UNITS_US,
     Choice,
     Date,
-    DateRange,
     Grid,
     Number,
-    NumberRange,
     Placeholder,
     Pool,
     ValueSource,
@@ -270,9 +268,9 @@ def _pooled(grid: Grid, pool: Pool, root: int) -> Draw:
 def _renderer(source: ValueSource, form: _Form) -> Render:
     if isinstance(source, Choice):
         return [_shown(item, form) for item in source.items or ("",)].__getitem__
-    if isinstance(source, Date | DateRange):
+    if isinstance(source, Date):
         return _date_renderer(source.format, form)
-    if isinstance(source, Number | NumberRange):
+    if isinstance(source, Number):
         # The nearest binary number prints as the decimal it stands for.
         scale = 10**source.decimals
         return lambda position: repr(position / scale).encode()

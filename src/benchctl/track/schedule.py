@@ -235,11 +235,9 @@ class _Entry:
 
     raw: dict[str, Any]
     where: str
-    group: int | None = None
-    lanes: int | None = None
-    completes: bool = False
-    mixed: bool = False
-    swept: str = ""
+    shared: Mapping[str, Any] = field(
+        default_factory=dict
+    )  # attributes of the task that its element gives it
 
 
 def read_challenge(raw: Any, context: Context, where: str = "$") -> Challenge:
@@ -253,18 +251,8 @@ def read_challenge(raw: Any, context: Context, where: str = "$") -> Challenge:
     tasks = tuple(
         reader.task(found) for found in _entries(entry.schedule, context.document, f"{where}.schedule")
     )
-    return Challenge(
-        name=entry.name,
-        schedule=_numbered(tasks),
-        default=entry.default or False,
-        description=entry.description or "",
-        operations=reader.operations,
-        cluster_settings=entry.cluster_settings or {},
-        user_info=entry.user_info or "",
-        meta=entry.meta or {},
-        parameters=entry.parameters or {},
-        order=entry.order,
-    )
+    said = {key: value for key, value in msgspec.structs.asdict(entry).items() if value is not None}
+    return Challenge(**{**said, "schedule": _numbered(tasks), "operations": reader.operations})
 
 
 def _numbered(tasks: Sequence[Task]) -> tuple[Task, ...]:
@@ -303,7 +291,7 @@ def _client_counts(element: dict[str, Any], where: str) -> Iterator[_Entry]:
     label = next(iter(_names(element)), "task")
     for clients in element["clients_list"]:
         named = {**plain, "clients": clients, "name": f"{label}_{clients}_clients"}
-        yield _Entry(named, where, swept=label)
+        yield _Entry(named, where, {"swept": label})
 
 
 def _parallel(raw: Any, where: str, group: int, document: Document) -> Iterator[_Entry]:
@@ -328,11 +316,13 @@ def _parallel(raw: Any, where: str, group: int, document: Document) -> Iterator[
                     here, "the tasks of a mix share its clients", hint="give `parallel` the clients"
                 )
             clients = 1 if element.clients is None else element.clients
-            yield _Entry({**inherited, **task, "clients": clients}, here, group, clients, mixed=True)
+            shared: dict[str, Any] = {"group": group, "lanes": clients, "mixed": True}
+            yield _Entry({**inherited, **task, "clients": clients}, here, shared)
             continue
         completes = element.completed_by == _ANY or element.completed_by in _names(task)
         completing += completes
-        yield _Entry({**inherited, **task}, here, group, element.clients, completes)
+        shared = {"group": group, "lanes": element.clients, "completes": completes}
+        yield _Entry({**inherited, **task}, here, shared)
     if element.completed_by is not None and not completing:
         names = [name for task in element.tasks for name in _names(task)[:1]]
         raise document.refuse(
@@ -371,30 +361,20 @@ class _Reader:
         if self._document.lenient and spacing == "poisson" and target is None and interval is None:
             self._document.note(found.where, "has no rate: it is unthrottled, not poisson", key="schedule")
             spacing = "deterministic"
-        return Task(
-            operation=operation.name,
-            name=entry.name or called,
-            clients=entry.clients,
-            warmup_iterations=entry.warmup_iterations,
-            iterations=entry.iterations,
-            warmup_time_period=entry.warmup_time_period,
-            time_period=entry.time_period,
-            target_throughput=target,
-            target_interval=interval,
-            schedule=spacing,
-            ramp_up_time_period=entry.ramp_up_time_period,
-            ignore_response_error_level=entry.ignore_response_error_level,
-            per_request=per_request,
-            group=found.group,
-            lanes=found.lanes,
-            completes=found.completes,
-            mixed=found.mixed,
-            tags=(entry.tags,) if isinstance(entry.tags, str) else entry.tags or (),
-            meta=entry.meta or {},
-            scheduler=scheduler,
-            scheduler_params=params,
-            swept=found.swept,
-        )
+        plain = {
+            **msgspec.structs.asdict(entry),
+            "operation": operation.name,
+            "name": entry.name or called,
+            "target_throughput": target,
+            "target_interval": interval,
+            "schedule": spacing,
+            "per_request": per_request,
+            "tags": (entry.tags,) if isinstance(entry.tags, str) else entry.tags or (),
+            "meta": entry.meta or {},
+            "scheduler": scheduler,
+            "scheduler_params": params,
+        }
+        return Task(**plain, **found.shared)
 
     def _of_one_kind(self, entry: _TaskEntry, found: _Entry) -> _TaskEntry:
         """A task with both iterations and a time period: as in Rally, the time period counts.
@@ -406,7 +386,7 @@ class _Reader:
         # Rally also refuses a warm-up of a different kind than the measured part.
         crossed = None not in (counts[0], periods[1]) or None not in (periods[0], counts[1])
         both = counts != (None, None) and periods != (None, None)
-        if not self._document.lenient or not both or (crossed and found.group is None):
+        if not self._document.lenient or not both or (crossed and "group" not in found.shared):
             return entry
         if entry.time_period is None:
             self._document.note(found.where, "has iterations and a warm-up in seconds: the iterations count")

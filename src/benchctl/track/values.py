@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
-from typing import Any, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import msgspec
 
@@ -282,10 +282,8 @@ class _Source(
 ):
     """The base of all sources."""
 
-    @property
-    def ends(self) -> tuple[End, ...]:
-        """The possible suffixes of its name in a placeholder: none, or the ends of a range."""
-        return ("",)
+    ends: ClassVar[tuple[End, ...]] = ("",)
+    """The possible suffixes of its name in a placeholder: none, or the ends of a range."""
 
 
 class Choice(_Source, frozen=True, kw_only=True, tag="list"):
@@ -367,15 +365,6 @@ class _Drawn(_Source, frozen=True, kw_only=True):
         return f"pool: {wrong}" if wrong else ""
 
 
-class _Range(_Drawn, frozen=True, kw_only=True):
-    """A source of ranges."""
-
-    @property
-    def ends(self) -> tuple[End, ...]:
-        """The suffixes of its name in a placeholder."""
-        return ("from", "to")
-
-
 class Integer(_Drawn, frozen=True, kw_only=True, tag="integer"):
     """A whole number from `min` to `max`, both included."""
 
@@ -417,14 +406,14 @@ class Date(_Drawn, frozen=True, kw_only=True, tag="date"):
         return date_grid(self.min, self.max, self.step, self.format)
 
 
-class IntegerRange(_Range, frozen=True, kw_only=True, tag="integer-range"):
+class IntegerRange(Integer, frozen=True, kw_only=True, tag="integer-range"):
     """A range of whole numbers within `min` and `max`: `${name.from}` and `${name.to}`.
 
     All widths are equally likely, and so are all places for a width.
     """
 
-    min: int
-    max: int
+    ends: ClassVar[tuple[End, ...]] = ("from", "to")
+
     # `min_width`, `max_width`: `to` minus `from`.
     min_width: int
     max_width: int
@@ -432,43 +421,37 @@ class IntegerRange(_Range, frozen=True, kw_only=True, tag="integer-range"):
     @property
     def grid(self) -> Grid:
         """The grid, in ones."""
-        grid = integer_grid(self.min, self.max)
-        return with_widths(grid, self.min_width, self.max_width)
+        return with_widths(super().grid, self.min_width, self.max_width)
 
 
-class NumberRange(_Range, frozen=True, kw_only=True, tag="number-range"):
+class NumberRange(Number, frozen=True, kw_only=True, tag="number-range"):
     """A range of decimal numbers; drawn as those of whole numbers are."""
 
-    min: float
-    max: float
+    ends: ClassVar[tuple[End, ...]] = ("from", "to")
+
     # `min_width`, `max_width`: `to` minus `from`.
     min_width: float
     max_width: float
-    decimals: int = 6  # digits behind the point
 
     @property
     def grid(self) -> Grid:
         """The grid, in units of 10^-decimals."""
-        grid = number_grid(self.min, self.max, self.decimals)
-        return with_widths(grid, self.min_width, self.max_width, self.decimals)
+        return with_widths(super().grid, self.min_width, self.max_width, self.decimals)
 
 
-class DateRange(_Range, frozen=True, kw_only=True, tag="date-range"):
+class DateRange(Date, frozen=True, kw_only=True, tag="date-range"):
     """A range of time within `min` and `max`; drawn as those of whole numbers are."""
 
-    min: str
-    max: str
+    ends: ClassVar[tuple[End, ...]] = ("from", "to")
+
     # `min_width`, `max_width`: `to` minus `from`, seconds.
     min_width: float
     max_width: float
-    step: float = 1.0  # grid of both ends, seconds, from `min` on
-    format: str = "%Y-%m-%dT%H:%M:%S"
 
     @property
     def grid(self) -> Grid:
         """The grid, in microseconds since 1970."""
-        grid = date_grid(self.min, self.max, self.step, self.format)
-        return with_widths(grid, self.min_width, self.max_width, US_DIGITS)
+        return with_widths(super().grid, self.min_width, self.max_width, US_DIGITS)
 
 
 ValueSource = Choice | Terms | Integer | Number | Date | IntegerRange | NumberRange | DateRange
