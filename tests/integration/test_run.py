@@ -265,7 +265,7 @@ def test_an_interrupted_run_keeps_its_forks_and_is_resumed(
     before = store.find("latest", finished=False).load()
     assert before.status == "interrupted"
     assert len(before.done("os")) == 1
-    resumed = benchctl("resume", before.id)
+    resumed = benchctl("resume", "latest")
     assert resumed.returncode == 0, resumed.stderr
     after = store.find(before.id).load()
     assert after.status == "complete"

@@ -135,7 +135,7 @@ def resume_command(name: str, budget_s: float | None, runs_folder: Path | None, 
     """
     _check(None, budget_s)
     home = resolve_home()
-    _whole(home, open_store(home, runs_folder), name).resume(how, budget_s)
+    _whole(home, open_store(home, runs_folder), name, finished=False).resume(how, budget_s)
 
 
 @click.command("extend", cls=SectionedCommand)
@@ -172,7 +172,7 @@ def extend_command(
     """
     _check(forks, budget_s)
     home = resolve_home()
-    whole = _whole(home, open_store(home, runs_folder), name)
+    whole = _whole(home, open_store(home, runs_folder), name, finished=True)
     whole.extend(More(forks, budget_s, until_decided), how)
 
 
@@ -183,14 +183,14 @@ def _check(forks: int | None, budget_s: float | None) -> None:
         raise UsageError("--budget must be more than no time")
 
 
-def _whole(home: Home, store: RunStore, name: str) -> Whole:
-    """Return what has this id, or what the run of this id is a part of."""
+def _whole(home: Home, store: RunStore, name: str, *, finished: bool) -> Whole:
+    """Return what has this id, or what the run of this id is a part of; `latest` has to be `finished`."""
     found: Whole | None
     for whole in hooks("whole"):
         found = whole(home, name, ())
         if found is not None:
             return found
-    folder = store.find(name)
+    folder = store.find(name, finished=finished)
     try:
         tags = folder.load().tags
     except BenchctlError:
