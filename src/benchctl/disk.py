@@ -12,6 +12,9 @@ import tempfile
 from collections.abc import Callable, Iterator
 from io import BufferedReader
 from pathlib import Path
+from typing import TypeVar
+
+import msgspec
 
 from benchctl.errors import BenchctlError
 from benchctl.home import UNPRIVILEGED_USER
@@ -24,6 +27,11 @@ MOST_BYTES = 256 * 1024 * 1024
 
 _MORE_SPACE = "free some space, or set BENCHCTL_HOME to a folder on a larger disk"
 _MIB = 1024 * 1024
+
+NO_LINKS = frozenset({errno.EXDEV, errno.EPERM, errno.EMLINK, errno.ENOTSUP, errno.EACCES})
+"""What a file system says that makes no hard link of a file."""
+
+T = TypeVar("T")
 
 FreeBytes = Callable[[Path], int]
 """Bytes that can still be written to the file system that holds a folder."""
@@ -161,6 +169,34 @@ def read_file(path: Path, most_bytes: int = MOST_BYTES, *, follow: bool = True) 
     if len(content) > most_bytes:
         raise OSError(errno.EFBIG, f"it is larger than {most_bytes / _MIB:g} MiB", str(path))
     return content
+
+
+def stored(path: Path, form: type[T]) -> T | None:
+    """Return what JSON in a file says; None where there is none, or no whole one: it can be made again.
+
+    Raises:
+        OSError: As for `read_file`, but for a missing file.
+    """
+    try:
+        return msgspec.json.decode(read_file(path), type=form)
+    except (FileNotFoundError, NotADirectoryError, msgspec.DecodeError):
+        return None
+
+
+def link_or_copy(source: str | Path, target: str | Path) -> None:
+    """Make a hard link, of a link itself too; a copy where the file system has none.
+
+    Raises:
+        OSError: If the disk refuses.
+    """
+    try:
+        os.link(source, target, follow_symlinks=False)
+    except OSError as err:
+        if err.errno not in NO_LINKS:
+            raise
+        shutil.copyfile(source, target, follow_symlinks=False)
+        if not Path(target).is_symlink():
+            Path(target).chmod(0o755 if Path(source).stat().st_mode & 0o111 else 0o644)
 
 
 def replace_past_nodes(path: Path, content: bytes) -> None:

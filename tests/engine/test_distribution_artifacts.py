@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from benchctl.disk import RESERVE_BYTES
-from benchctl.engine.distribution import Archive, download_archive, fetch_archive, local_archive
+from benchctl.engine.distribution import Archive, download_archive, fetch_published, local_archive
+from benchctl.engine.maven import engine_coordinates
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Home
 from engine.archive_server import Reply, Server, sha, zipped
@@ -24,7 +25,7 @@ def kept(home: Home) -> list[str]:
 
 
 def fetch(home: Home, server: Server) -> Archive:
-    return fetch_archive(home, "elasticsearch", VERSION, ignore, environ=server.environ)
+    return fetch_published(home, engine_coordinates("elasticsearch"), VERSION, ignore, environ=server.environ)
 
 
 @pytest.mark.parametrize("kind", ["sha512", "sha1"])
@@ -56,8 +57,13 @@ def test_a_bad_archive_is_not_kept(
 def test_no_space_for_a_version_leaves_nothing(server: Server, home: Home):
     server.serve("elasticsearch", VERSION, zipped())
     with pytest.raises(BenchctlError, match="not enough space"):
-        fetch_archive(
-            home, "elasticsearch", VERSION, ignore, environ=server.environ, free=lambda _: RESERVE_BYTES
+        fetch_published(
+            home,
+            engine_coordinates("elasticsearch"),
+            VERSION,
+            ignore,
+            environ=server.environ,
+            free=lambda _: RESERVE_BYTES,
         )
     assert kept(home) == []
 
@@ -94,7 +100,7 @@ def test_an_interrupted_download_leaves_nothing(failure: BaseException, server: 
         raise failure
 
     with pytest.raises((KeyboardInterrupt, BenchctlError)) as caught:
-        fetch_archive(home, "elasticsearch", VERSION, fail, environ=server.environ)
+        fetch_published(home, engine_coordinates("elasticsearch"), VERSION, fail, environ=server.environ)
     if isinstance(caught.value, BenchctlError):
         assert "No space left" in caught.value.message
         assert "free some space" in caught.value.hint

@@ -205,7 +205,7 @@ def test_a_folder_that_is_built_again_is_taken_as_it_is_now(plain: Installation,
 def test_where_linking_is_impossible_everything_is_copied(
     plain: Installation, home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    def refuse(*_args: object) -> None:
+    def refuse(*_: object, **__: object) -> None:
         raise OSError(18, os.strerror(18))
 
     monkeypatch.setattr(os, "link", refuse)

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from benchctl.disk import disk_errors, read_file, replacing
+from benchctl.disk import disk_errors, replacing, stored
 from benchctl.engine.client import NodeRequestError, SearchClient
 from benchctl.results.model import (
     ANSWERS_VERSION,
@@ -290,13 +290,8 @@ class AnswerBook:
 
     def __init__(self, path: Path | None = None) -> None:
         self._path = path
-        self._answers: dict[str, Answer] = {}
-        if path is not None and path.is_file():
-            try:
-                self._answers = msgspec.json.decode(read_file(path), type=dict[str, Answer])
-            except msgspec.DecodeError:
-                # A half-written book is no loss: everything in it can be asked again.
-                self._answers = {}
+        # A half-written book is no loss: everything in it can be asked again.
+        self._answers = (None if path is None else stored(path, dict[str, Answer])) or {}
 
     def get(self, operation: Operation) -> Answer | None:
         """Return the stored answer, or None."""

