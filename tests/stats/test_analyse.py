@@ -35,20 +35,6 @@ def test_every_metric_of_a_closed_task_is_compared():
     assert found.variants == ("es", "os")
 
 
-def test_a_throttled_task_is_judged_by_its_latency():
-    def throttled(ms: float) -> TaskSummary:
-        plain = summary(ms, throughput_per_s=20.0, target_per_s=20.0)
-        return msgspec.structs.replace(plain, latency=plain.service_time)
-
-    made = {
-        name: [fork(name, block, throttled(ms)) for block, ms in enumerate(side)]
-        for name, side in (("es", ES_MS), ("os", OS_MS))
-    }
-    found = analyse(made, plan(Task("range", iterations=200, target_throughput=20)))
-    verdicts = {row.metric: row.comparisons[0].verdict for row in found.rows}
-    assert verdicts == {"throughput": "n/a", "service_time_p90": "slower", "latency_p90": "slower"}
-
-
 def costing(ms: float, cpu_ms: float | None, **changes: Any) -> TaskSummary:
     return summary(ms, meters={} if cpu_ms is None else {"cpu": cpu_ms}, **changes)
 
@@ -61,8 +47,8 @@ def test_cpu_of_the_node_is_judged_beside_the_times():
             fork(
                 name,
                 block,
-                costing(summary, ms, {"es": 4.0, "os": 7.0}[name] + 0.1 * block, label="a"),
-                costing(summary, ms, 3.0 if name == "es" else None, label="b", task=1),
+                costing(ms, {"es": 4.0, "os": 7.0}[name] + 0.1 * block, label="a"),
+                costing(ms, 3.0 if name == "es" else None, label="b", task=1),
             )
             for block, ms in enumerate(side)
         ]

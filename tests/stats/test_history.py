@@ -9,9 +9,9 @@ import msgspec
 import pytest
 
 from benchctl.results.model import Imported, RunRecord
-from benchctl.results.plan import PinSpec, Plan, TargetSpec
-from benchctl.stats.history import ENOUGH_FORKS, History, collect_history, kind_of
-from benchctl.stats.metrics import LATENCY, SERVICE_TIME, THROUGHPUT, metric
+from benchctl.results.plan import PinSpec, Plan, TargetSpec, VariantSpec
+from benchctl.stats.history import ENOUGH_FORKS, History, Noise, collect_history, kind_of
+from benchctl.stats.metrics import LATENCY, SERVICE_TIME, THROUGHPUT, Metric, metric
 from benchctl.track.model import Challenge, Task
 from builders import CORPUS, ES, OS, make_environment, make_fork, make_plan, make_record, make_summary
 
@@ -38,10 +38,15 @@ def look(*records: RunRecord, plan: Plan = PLAN) -> History:
     return collect_history(records, plan, HOST)
 
 
+def noise_of(found: History, metric: Metric, *specs: VariantSpec) -> Noise:
+    noise = found.noise(RANGE, metric, *specs)
+    assert noise is not None
+    return noise
+
+
 def test_forks_of_the_same_plan_give_its_spread_and_its_time():
     found = look(run("a", {"es": [10, 11, 12], "os": [20, 22, 20]}, wall_s=12.5))
-    noise = found.noise(RANGE, SERVICE_TIME, ES)
-    assert noise is not None
+    noise = noise_of(found, SERVICE_TIME, ES)
     assert noise.sd == pytest.approx(statistics.stdev(math.log(value) for value in (10, 11, 12)))
     assert (noise.df, noise.forks, noise.match) == (2, 3, "same")
     assert found.noise(RANGE, THROUGHPUT, OS) is not None
@@ -51,16 +56,14 @@ def test_forks_of_the_same_plan_give_its_spread_and_its_time():
 
 def test_spread_is_pooled_within_runs_so_that_a_changed_machine_does_not_add_to_it():
     steady = look(run("b", {"es": [10, 11, 12]}), run("a", {"es": [30, 33, 36]}))
-    noise = steady.noise(RANGE, SERVICE_TIME, ES)
-    assert noise is not None
+    noise = noise_of(steady, SERVICE_TIME, ES)
     assert noise.sd == pytest.approx(statistics.stdev(math.log(value) for value in (10, 11, 12)))
     assert (noise.df, noise.forks) == (4, 6)
 
 
 def test_without_forks_of_its_own_all_variants_of_the_engine_say_something_each_around_its_own_mean():
     found = look(run("a", {"es": [10, 11], "slow": [50, 55, 60]}, make_plan(variants=(ES, SLOW))), plan=NEW)
-    noise = found.noise(RANGE, SERVICE_TIME, NEW.variants[0])
-    assert noise is not None
+    noise = noise_of(found, SERVICE_TIME, NEW.variants[0])
     assert (noise.df, noise.forks, noise.match) == (3, 5, "similar")
     assert (found.forks, found.runs) == (5, ("a",))
     assert found.block_s(NEW) == 20.0
@@ -90,8 +93,7 @@ def test_forks_of_another_variant_of_the_engine_are_not_mixed_with_its_own(trait
     ]
     found = look(*records, plan=both)
     for spec, df in ((ES, 1), (slow, 2)):
-        noise = found.noise(RANGE, SERVICE_TIME, spec)
-        assert noise is not None
+        noise = noise_of(found, SERVICE_TIME, spec)
         assert (noise.df, noise.match) == (df, "same")
     assert found.block_s(both) == 80.0
     assert look(*records).fork_time_s(ES) == 10.0
@@ -139,8 +141,7 @@ def test_runs_of_the_same_sizes_come_before_newer_ones_of_others():
     other = run("b", {"es": [10, 30]}, make_plan(heap_mb=1024))
     same = run("a", {"es": [10, 11]})
     found = look(other, same)
-    noise = found.noise(RANGE, SERVICE_TIME, ES)
-    assert noise is not None
+    noise = noise_of(found, SERVICE_TIME, ES)
     assert noise.sd == pytest.approx(math.log(11 / 10) / math.sqrt(2))
     assert (noise.match, found.runs, found.forks) == ("same", ("a",), 2)
 
@@ -197,16 +198,14 @@ def test_of_what_may_be_0_the_spread_is_a_share_of_the_mean():
         for block, value in enumerate(values)
     ]
     found = look(make_record("a", plan=plan, forks=tuple(forks)), plan=plan)
-    noise = found.noise(RANGE, metric("gc"), ES)
-    assert noise is not None
+    noise = noise_of(found, metric("gc"), ES)
     assert (noise.sd, noise.forks) == (1.0, 3)
     assert found.noise(RANGE, metric("gc"), OS) is None
 
 
 def test_differences_within_blocks_have_a_spread_of_their_own():
     found = look(run("a", {"es": [10, 20, 40], "os": [22, 40, 80]}))
-    pairs = found.noise(RANGE, SERVICE_TIME, ES, OS)
-    assert pairs is not None
+    pairs = noise_of(found, SERVICE_TIME, ES, OS)
     assert pairs.sd == pytest.approx(statistics.stdev([math.log(2.2), math.log(2), math.log(2)]))
     assert (pairs.df, pairs.forks, pairs.match) == (2, 3, "same")
 
@@ -214,8 +213,7 @@ def test_differences_within_blocks_have_a_spread_of_their_own():
 def test_blocks_without_both_forks_make_no_pair_and_runs_are_pooled_about_their_own_means():
     alone = run("c", {"es": [10, 20]})
     first, second = run("b", {"es": [10, 10, 10], "os": [20, 22]}), run("a", {"es": [10, 10], "os": [50, 55]})
-    pairs = look(alone, first, second).noise(RANGE, SERVICE_TIME, ES, OS)
-    assert pairs is not None
+    pairs = noise_of(look(alone, first, second), SERVICE_TIME, ES, OS)
     assert pairs.df == 2
     assert pairs.sd == pytest.approx(statistics.stdev([0, math.log(1.1)]))
 
@@ -224,13 +222,11 @@ def test_the_same_variant_under_two_names_makes_pairs_once():
     again = msgspec.structs.replace(ES, name="again")
     both = make_plan(variants=(ES, again))
     found = look(run("a", {"es": [10, 11, 10], "again": [10, 10, 10]}, both), plan=both)
-    pairs = found.noise(RANGE, SERVICE_TIME, ES, again)
-    assert pairs is not None
+    pairs = noise_of(found, SERVICE_TIME, ES, again)
     assert (pairs.df, pairs.match) == (2, "same")
 
 
 def test_pairs_of_other_variants_of_the_engines_have_to_do():
     found = look(run("a", {"slow": [10, 11, 12], "os": [20, 20, 21]}, make_plan(variants=(SLOW, OS))))
-    pairs = found.noise(RANGE, SERVICE_TIME, ES, OS)
-    assert pairs is not None
+    pairs = noise_of(found, SERVICE_TIME, ES, OS)
     assert (pairs.df, pairs.match) == (2, "similar")
