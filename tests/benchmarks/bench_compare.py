@@ -1,6 +1,6 @@
 """How long `benchctl compare` takes over a store of many runs, as a process, imports included.
 
-    python tests/benchmarks/bench_compare.py [--runs 200] [--samples 5000000] [--rounds 5]
+    PYTHONPATH=tests/support python tests/benchmarks/bench_compare.py [--runs 200] [--samples 5000000]
 
 Two stores are made for it, of hand-made records and samples. In the plain one every run has both engines; in
 the mixed one every run has one, all are unlike but for the oldest two, and so every record has to be read.
@@ -19,32 +19,23 @@ from pathlib import Path
 from statistics import median
 from typing import NamedTuple
 
+import msgspec
 import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from benchctl.results.figures import Course, DriverFigures, Quantiles, TaskSummary
-from benchctl.results.model import (
-    RECORD_VERSION,
-    BootRecord,
-    EngineFacts,
-    Environment,
-    ForkRecord,
-    HostProbe,
-    RunRecord,
-)
-from benchctl.results.plan import CorpusSpec, Plan, VariantSpec
+from benchctl.results.figures import Course, TaskSummary
+from benchctl.results.foreign import unknown_engine
+from benchctl.results.model import BootRecord, ForkRecord, HostProbe, RunRecord
 from benchctl.results.samples import Columns, empty_columns
 from benchctl.results.store import RunFolder, RunStore
 from benchctl.track.model import Challenge, Task
+from builders import ES, OS, make_driver, make_fork, make_plan, make_record, make_summary
 
 GOAL_S = 2.0
 FORKS = 5
 TASKS = ("desc_sort_timestamp", "composite-date_histogram-daily", "range")
-ENGINES = {
-    "es": VariantSpec("es", "elasticsearch", "8.11.0"),
-    "os": VariantSpec("os", "opensearch", "2.11.0"),
-}
+ENGINES = {"es": ES, "os": OS}
 SAMPLE_FILES = FORKS * len(ENGINES)
 
 
@@ -69,109 +60,44 @@ def make_samples(rows: int, draw: np.random.Generator) -> Columns:
     return columns
 
 
-def make_summary(task: int, samples: int, draw: np.random.Generator) -> TaskSummary:
+def measured_task(task: int, samples: int, draw: np.random.Generator) -> TaskSummary:
     """With everything that a real one holds."""
-    mean_ns = 1e7 * float(draw.lognormal(0, 0.05))
-    times = Quantiles(*(mean_ns * factor for factor in (1, 1.3, 1.8)))
-    return TaskSummary(
-        0,
-        task,
-        TASKS[task],
-        TASKS[task],
-        samples=samples,
-        throughput_per_s=1e9 / mean_ns,
-        service_time=times,
-        took=times,
-        processing_time=times,
-        first_byte=times,
-        mean_ns=mean_ns,
-        sd_ns=mean_ns * 0.3,
-        min_ns=mean_ns * 0.5,
-        max_ns=mean_ns * 3,
-        lag1=0.1,
-        effective_samples=samples * 0.8,
-        drift=0.01,
-        driver=DriverFigures(
-            requests=samples, offered_per_s=1e9 / mean_ns, think_share=0.004, cpu_share=0.01
-        ),
-        course=Course("flat", 0, samples, (0,), (mean_ns,)),
+    mean_ms = 10 * float(draw.lognormal(0, 0.05))
+    summary = make_summary(TASKS[task], mean_ms, task=task, samples=samples, driver=make_driver())
+    times = summary.service_time
+    course = Course("flat", 0, samples, (0,), (1e6 * mean_ms,))
+    return msgspec.structs.replace(
+        summary, took=times, processing_time=times, first_byte=times, course=course
     )
 
 
-def make_fork(variant: str, block: int, samples: int, draw: np.random.Generator) -> ForkRecord:
+def measured_fork(variant: str, block: int, samples: int, draw: np.random.Generator) -> ForkRecord:
     """A fork on one node start, whose command line is as long as they are."""
     probe = HostProbe(int(draw.normal(1e8, 1e6)), int(draw.normal(1e8, 1e6)))
-    command = (
-        "java",
-        *(f"-Dexample.property.number.{number}=a-value-of-some-length" for number in range(40)),
+    command = (f"-Dexample.property.number.{number}=a-value-of-some-length" for number in range(40))
+    boot = BootRecord(
+        (0,), 4.5, 0.5, 1.0, samples, samples, ("java", *command), f"boots/{block:03d}-{variant}-0", 1
     )
-    boot = BootRecord((0,), 4.5, 0.5, 1.0, samples, samples, command, f"boots/{block:03d}-{variant}-0", 1)
-    return ForkRecord(
-        variant=variant,
-        block=block,
-        position=block % 2,
-        status="done",
-        reason="",
-        started="2026-01-01T00:00:00Z",
-        wall_s=20.0,
-        requests_s=13.0,
-        overhead_s=0.5,
-        copy_s=0.01,
-        probe_s=0.4,
-        boots=(boot,),
-        summaries=tuple(make_summary(task, samples // len(TASKS), draw) for task in range(len(TASKS))),
-        probes=(probe, probe),
-        samples=f"forks/{block:03d}-{variant}.parquet",
-    )
+    tasks = (measured_task(task, samples // len(TASKS), draw) for task in range(len(TASKS)))
+    path = f"forks/{block:03d}-{variant}.parquet"
+    return make_fork(variant, block, *tasks, boots=(boot,), probes=(probe, probe), samples=path)
 
 
-def make_record(
+def measured_run(
     run_id: str, variants: Sequence[str], samples: int, heap_mb: int, draw: np.random.Generator
 ) -> RunRecord:
     """A complete run; the heap makes it unlike others where that is wanted."""
-    facts = tuple(
-        EngineFacts(
-            name, ENGINES[name].version, "b" * 40, "9.8.0", "a" * 64, "Temurin 21.0.8", ("-Xmx1g",), ()
-        )
-        for name in variants
-    )
-    return RunRecord(
-        record_version=RECORD_VERSION,
-        id=run_id,
-        created="2026-01-01T00:00:00Z",
+    return make_record(
+        run_id,
         status="complete",
-        plan=Plan(
+        plan=make_plan(
             variants=tuple(ENGINES[name] for name in variants),
             schedules=(Challenge("big5rangedebug", tuple(Task(name, iterations=100) for name in TASKS)),),
-            warmup_challenges=(),
-            restart="challenge",
             forks=FORKS,
-            seed=1,
             heap_mb=heap_mb,
-            track="big5",
-            track_digest="d" * 64,
-            corpus=CorpusSpec(1, 1_000_000, 1, "c" * 64),
-            segments=1,
-            params={"iterations": 100},
         ),
-        environment=Environment(
-            fingerprint="f" * 64,
-            hostname="lab1",
-            kernel="6.1.0",
-            distribution="Debian 12",
-            cpu_model="Example CPU 3000",
-            cpus=2,
-            governor=None,
-            memory_bytes=24 * 2**30,
-            virtualization="kvm",
-            python="3.11.7",
-            benchctl="0.1.0",
-            benchctl_commit=None,
-            libcurl="libcurl/8.5.0",
-            load_before=(0.1, 0.2, 0.3),
-        ),
-        engines=facts,
-        forks=tuple(make_fork(name, block, samples, draw) for block in range(FORKS) for name in variants),
+        engines=tuple(unknown_engine(ENGINES[name]) for name in variants),
+        forks=tuple(measured_fork(name, block, samples, draw) for block in range(FORKS) for name in variants),
         tags=("oldest",) if run_id.endswith("-0000") else (),
     )
 
@@ -202,7 +128,7 @@ def make_store(root: Path, runs: int, samples: int, *, mixed: bool) -> int:
             files = write_samples(folder, per_fork, draw)
         variants = ("os" if number % 2 else "es",) if mixed else tuple(ENGINES)
         heap_mb = 1024 + (number if mixed and number > 1 else 0)
-        folder.save(make_record(run_id, variants, per_fork, heap_mb, draw))
+        folder.save(measured_run(run_id, variants, per_fork, heap_mb, draw))
         size += folder.record_path.stat().st_size
     return size
 

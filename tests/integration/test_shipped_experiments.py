@@ -39,7 +39,8 @@ def test_phases_of_a_metrics_workload_are_measured_and_its_answers_known(
         for one in known[name].indices.values():
             assert one.ingest is not None
             assert one.ingest.documents == 3000
-            assert (one.ingest.client_s or 0) > 0
+            assert one.ingest.costs is not None
+            assert (one.ingest.costs.client_s or 0) > 0
     (fork,) = known["options"].forks
     assert [one.label for one in fork.summaries].count("send") == 5
     assert not [one.failure_reasons for one in fork.summaries if one.failures]

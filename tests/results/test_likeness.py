@@ -18,6 +18,7 @@ from benchctl.results.model import EngineFacts, RunRecord
 from benchctl.results.plan import (
     CorpusFile,
     CorpusSpec,
+    EvidenceKind,
     EvidenceSpec,
     NodeSpec,
     PinSpec,
@@ -107,100 +108,78 @@ def test_another_host_is_another_world(record: RecordMaker):
     assert unlike(here, here) == ()
 
 
-def test_another_plug_in_is_a_difference_wherever_it_lies(planned: RecordMaker):
-    here = planned("1", plugin=PluginSpec("/a/track.py", "1" * 64))
-    assert unlike(here, planned("2", plugin=PluginSpec("/b/track.py", "1" * 64))) == ()
-    (reason,) = unlike(here, planned("2", plugin=PluginSpec("/a/track.py", "2" * 64)))
-    assert reason.startswith("plugin differs (")
-    (reason,) = unlike(here, planned("2"))
-    assert reason.startswith("plugin differs (")
+def plugin(folder: str, digest: str) -> dict[str, Any]:
+    return {"plugin": PluginSpec(f"/{folder}/track.py", digest * 64)}
 
 
-def test_evidence_in_what_is_compared_is_a_difference_and_in_other_forks_none(planned: RecordMaker):
-    plain, inlining = planned("1"), planned("2", evidence=EvidenceSpec(("inlining",), extra_forks=0))
-    assert unlike(plain, inlining) == ("evidence differs (none, inlining)",)
-    assert unlike(inlining, plain) == ("evidence differs (inlining, none)",)
-    assert unlike(inlining, planned("3", evidence=EvidenceSpec(("inlining",), extra_forks=0))) == ()
-    more = planned("4", evidence=EvidenceSpec(("gc", "inlining"), extra_forks=0))
-    assert unlike(inlining, more) == ("evidence differs (inlining, gc+inlining)",)
-    assert unlike(plain, planned("5", evidence=EvidenceSpec(("inlining",), extra_forks=1))) == ()
+def evidence(*kinds: EvidenceKind, extra_forks: int = 0) -> dict[str, Any]:
+    return {"evidence": EvidenceSpec(kinds, extra_forks=extra_forks)}
 
 
-def test_the_same_documents_are_the_same_wherever_their_files_lie(planned: RecordMaker):
-    def run(run_id: str, path: str, digest: str) -> RunRecord:
-        file = CorpusFile(path=path, documents=3, held=3, raw_bytes=9, sha256="s", index="a")
-        return planned(run_id, corpus=CorpusSpec(0, 3, 0, digest, (file,)))
-
-    assert unlike(run("1", "/here/f", "d"), run("2", "/there/f", "d")) == ()
-    (reason,) = unlike(run("1", "/here/f", "d"), run("2", "/here/f", "e"))
-    assert reason == "corpus differs (digest: d, e)"
+def corpus(path: str, digest: str) -> dict[str, Any]:
+    file = CorpusFile(path=path, documents=3, held=3, raw_bytes=9, sha256="s", index="a")
+    return {"corpus": CorpusSpec(0, 3, 0, digest, (file,))}
 
 
-def test_challenges_of_one_name_are_told_apart_by_their_tasks(planned: RecordMaker):
-    more = Challenge("c", (Task("range", iterations=300),))
-    assert unlike(planned("1"), planned("2", schedules=(more,))) == (
-        "schedules differ (in c, task 1 (range).iterations: 3, 300)",
-    )
+def schedule(*tasks: Task, name: str = "c", **words: Any) -> dict[str, Any]:
+    return {"schedules": (Challenge(name, tasks, **words),)}
 
 
-def test_challenges_that_differ_in_an_inline_operation_show_what_it_is(planned: RecordMaker):
-    found = unlike(*(planned(gte, schedules=(searching(gte),)) for gte in ("2023-01-01", "2023-01-02")))
-    assert found == (
-        "schedules differ (in c, operations.mine.body.query.range.@timestamp.gte: 2023-01-01, 2023-01-02)",
-    )
+RANGE, SORT = Task("range", iterations=3), Task("sort")
+BESIDE = schedule(msgspec.structs.replace(RANGE, group=0), msgspec.structs.replace(SORT, group=0))
+WAY = "schedules differ (in c, operations.mine.body.query.range.@timestamp.gte: "
+LOOSER = {"redline": msgspec.structs.replace(SEARCH, limit_ns=100_000_000)}
 
 
-def test_a_task_more_is_no_reason_but_the_others_must_be_the_same(planned: RecordMaker):
-    longer = Challenge("c", (Task("range", iterations=3), Task("sort")))
-    assert unlike(planned("1"), planned("2", schedules=(longer,))) == ()
-    assert not alike_variants(("es", planned("1")), ("es", planned("2", schedules=(longer,))))
-    other = Challenge("c", (Task("sort"), Task("range", iterations=4)))
-    (text,) = unlike(planned("1"), planned("2", schedules=(other,)))
-    assert text == "schedules differ (in c, task 1 (range).iterations: 3, 4)"
+@pytest.mark.parametrize(
+    ("here", "there", "reasons"),
+    [
+        (plugin("a", "1"), plugin("b", "1"), ()),
+        (plugin("a", "1"), plugin("a", "2"), (f"plugin differs ({'1' * 40}..., {'2' * 40}...)",)),
+        (plugin("a", "1"), {}, (f"plugin differs ({'1' * 40}..., none)",)),
+        ({}, evidence("inlining"), ("evidence differs (none, inlining)",)),
+        (evidence("inlining"), {}, ("evidence differs (inlining, none)",)),
+        (evidence("inlining"), evidence("inlining"), ()),
+        (evidence("inlining"), evidence("gc", "inlining"), ("evidence differs (inlining, gc+inlining)",)),
+        # Forks of its own are not compared.
+        ({}, evidence("inlining", extra_forks=1), ()),
+        (corpus("/here/f", "d"), corpus("/there/f", "d"), ()),
+        (corpus("/here/f", "d"), corpus("/here/f", "e"), ("corpus differs (digest: d, e)",)),
+        ({}, schedule(Task("range", iterations=300)),
+         ("schedules differ (in c, task 1 (range).iterations: 3, 300)",)),
+        ({"schedules": (searching("2023-01-01"),)}, {"schedules": (searching("2023-01-02"),)},
+         (f"{WAY}2023-01-01, 2023-01-02)",)),
+        # Long texts are shown from where they differ.
+        ({"schedules": (searching("y" * 90 + "3"),)}, {"schedules": (searching("y" * 90 + "4"),)},
+         (f"{WAY}...yyyyyyyyyyyy3, ...yyyyyyyyyyyy4)",)),
+        # A task more is no reason, but the others must be the same, also in what runs beside them.
+        ({}, schedule(RANGE, SORT), ()),
+        ({}, schedule(SORT, Task("range", iterations=4)),
+         ("schedules differ (in c, task 1 (range).iterations: 3, 4)",)),
+        (BESIDE, schedule(RANGE, SORT),
+         tuple(f"what runs beside {one} differs ({other}; nothing)"
+               for one, other in (("range", "sort"), ("sort", "range")))),
+        ({}, schedule(RANGE, name="d"), ("schedules differ (c, d)",)),
+        ({}, {"warmup_challenges": schedule(RANGE, name="d")["schedules"]},
+         ("warmup challenges differ (none, d)",)),
+        # Words about a challenge are none.
+        ({}, schedule(Task("range", iterations=3, tags=("x",)), description="d", default=True, meta={"a": 1}),
+         ()),
+        ({"redline": SEARCH}, LOOSER, ("redline differs (limit-ns: 50000000, 100000000)",)),
+        ({"redline": SEARCH}, {"redline": SEARCH}, ()),
+        ({}, {"pin": PinSpec((0, 1), (2,)), "index_builds": 3},
+         ('pin differs (none, {"node":[0,1],"driver":[2]})', "index builds differ (1, 3)")),
+    ],
+)  # fmt: skip
+def test_what_decides_figures_is_a_difference_and_nothing_else(
+    planned: RecordMaker, here: dict[str, Any], there: dict[str, Any], reasons: tuple[str, ...]
+):
+    assert unlike(planned("1", **here), planned("2", **there)) == reasons
 
 
-def test_a_task_beside_others_is_not_one_that_runs_alone(planned: RecordMaker):
-    beside = Challenge("c", (Task("range", iterations=3, group=0), Task("sort", group=0)))
-    alone = Challenge("c", (Task("range", iterations=3), Task("sort")))
-    (text, *_) = unlike(planned("1", schedules=(beside,)), planned("2", schedules=(alone,)))
-    assert text == "what runs beside range differs (sort; nothing)"
-
-
-def test_other_challenges_are_named(planned: RecordMaker):
-    other = Challenge("d", (Task("range", iterations=3),))
-    assert unlike(planned("1"), planned("2", schedules=(other,))) == ("schedules differ (c, d)",)
-    assert unlike(planned("1"), planned("2", warmup_challenges=(other,))) == (
-        "warmup challenges differ (none, d)",
-    )
-
-
-def test_words_about_a_challenge_are_no_difference(planned: RecordMaker):
-    described = Challenge(
-        "c", (Task("range", iterations=3, tags=("x",)),), description="d", default=True, meta={"a": 1}
-    )
-    assert unlike(planned("1"), planned("2", schedules=(described,))) == ()
-    assert alike_variants(("es", planned("1")), ("es", planned("2", schedules=(described,))))
-
-
-def test_long_texts_are_shown_from_where_they_differ(planned: RecordMaker):
-    found = unlike(*(planned(end, schedules=(searching("y" * 90 + end),)) for end in ("3", "4")))
-    assert "...yyyyyyyyyyyy3, ...yyyyyyyyyyyy4)" in found[0]
-
-
-def test_a_search_is_compared_with_searches_for_the_same_objective_only(planned: RecordMaker):
-    looser = msgspec.structs.replace(SEARCH, limit_ns=100_000_000)
-    found = planned("1", redline=SEARCH), planned("2", redline=looser)
-    assert unlike(*found) == ("redline differs (limit-ns: 50000000, 100000000)",)
-    assert unlike(found[0], planned("2", redline=SEARCH)) == ()
-    assert unlike(found[0], planned("2")) != ()
-
-
-def test_nodes_on_other_cpus_and_other_numbers_of_builds_are_unlike(planned: RecordMaker):
-    plain, pinned = planned("1"), planned("2", pin=PinSpec((0, 1), (2,)), index_builds=3)
-    found = unlike(plain, pinned)
-    assert [text.partition(" (")[0] for text in found] == ["pin differs", "index builds differ"]
-    assert "1, 3" in found[1]
-    assert unlike(pinned, planned("3", pin=PinSpec((0, 1), (2,)), index_builds=3)) == ()
+def test_variants_are_alike_only_with_the_same_tasks(planned: RecordMaker):
+    assert not alike_variants(("es", planned("1")), ("es", planned("2", **schedule(RANGE, SORT))))
+    assert alike_variants(("es", planned("1")), ("es", planned("2", **schedule(RANGE, description="d"))))
 
 
 SHA = "0123456789abcdef" * 4

@@ -554,7 +554,7 @@ FIGURES = (
         higher_is_better=True,
     ),
     _built(
-        "build_took", "sum of took", "ingest.took_s", "s",
+        "build_took", "sum of took", "ingest.costs.took_s", "s",
         "the engine's own time of all bulk requests of a build",
     ),
     _built(
@@ -562,11 +562,11 @@ FIGURES = (
         "what that has beyond indexing: durability, answers", additive=True, resolution=0.001,
     ),
     _built(
-        "build_client", "time beyond took", "ingest.network_s", "s",
+        "build_client", "time beyond took", "ingest.costs.network_s", "s",
         "from sending to the answer beyond it, over all bulk requests of a build", additive=True,
     ),
     _built(
-        "build_own", "client's own time", "ingest.client_s", "s",
+        "build_own", "client's own time", "ingest.costs.client_s", "s",
         "to frame bodies, or to encode documents and decode answers, over all bulk requests of a build",
         additive=True,
     ),

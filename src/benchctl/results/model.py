@@ -214,6 +214,11 @@ class IngestCosts(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
     # and decode answers; None where it was not read.
     client_s: float | None = None
 
+    @property
+    def network_s(self) -> float:
+        """From sending requests to their answers beyond the engine's own seconds."""
+        return max(self.answered_s - self.took_s, 0.0)
+
 
 class IngestReport(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
     """A prepared index's filling: the client's view beside the engine's own clocks."""
@@ -245,21 +250,6 @@ class IngestReport(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rena
     def mb_per_s(self) -> float:
         """Megabytes of bodies a second of sending; 0 where nothing was sent."""
         return self.body_bytes / 1e6 / self.ingest_s if self.ingest_s > 0 else 0.0
-
-    @property
-    def took_s(self) -> float | None:
-        """The engine's own seconds, summed up over requests; None where that was not kept."""
-        return None if self.costs is None else self.costs.took_s
-
-    @property
-    def network_s(self) -> float | None:
-        """From sending requests to their answers beyond the engine's own seconds; None where not kept."""
-        return None if self.costs is None else max(self.costs.answered_s - self.costs.took_s, 0.0)
-
-    @property
-    def client_s(self) -> float | None:
-        """The client's own seconds; None where they were not kept."""
-        return None if self.costs is None else self.costs.client_s
 
     @property
     def rest_s(self) -> float | None:
@@ -321,10 +311,11 @@ class IndexFacts(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename
             return None
         found: Any = self
         for name in figure.built.split("."):
-            # Where others of its kind are known, there is nothing of a kind that is not among them.
-            found = (
-                (found.get(name, 0) if found else None) if isinstance(found, dict) else getattr(found, name)
-            )
+            if isinstance(found, dict):
+                # Where others of its kind are known, there is nothing of a kind that is not among them.
+                found = found.get(name, 0) if found else None
+            elif found is not None:
+                found = getattr(found, name)
         return None if found is None else float(found) / figure.per_unit
 
 
