@@ -1,24 +1,54 @@
-"""The register of features on top of the core, and the hooks that it calls."""
+"""The register of features on top of the core, and the hooks that the core calls."""
 
 import importlib
+from collections.abc import Mapping
+from pkgutil import resolve_name
 from typing import Any, Literal
 
-SLICES = ("experiment", "nightly", "search")
+Hook = Literal[
+    "check_runtime", "collectors", "fork_runner", "foreign_lines", "imported", "listing",
+    "micro_caveats", "micro_source", "micro_subjects", "redline_search", "references", "schemas", "sql_view",
+    "sweep", "whole",
+]  # fmt: skip
+"""What a slice may give in its `hooks.py`, or the `module:name` of it, which is imported when it is called:
 
-Hook = Literal["whole", "listing", "references", "schemas", "sql_view"]
-"""What a slice may give in its `hooks.py`:
-
+- check_runtime(kinds of evidence, Java home): refuses a runtime that cannot provide them
+- collectors(kinds of evidence, `engine.collecting.Scene`) -> their `Collector`s
+- fork_runner(plan, run folder, home, stop event) -> a `run.fork.Runner` of forks without nodes
+- foreign_lines(lines of standard output) -> those that are not of a JVM's own log
+- imported(files, variant, tags) -> None, or (label, record, what keeps the rest) of JMH's
 - listing: a command of `benchctl list`
+- micro_caveats(plan), micro_source(path), micro_subjects(home, plan, progress): of microbenchmarks
+- redline_search(plan, track, block, measure) -> `run.fork.SearchResult`
 - references(home, unread) -> (id of a run or its resolved path, who refers to it); `unread` is told what
   cannot be read
 - schemas: name -> (type, key of its version, version), for `benchctl schema`
 - whole(home, id, tags of the run of that id) -> None, or a `cli.resume.Whole` to go on with: that of this id,
   or that the run is part of
 - sql_view(home) -> a `results.sql.FileView`
+- sweep(texts of `--sweep`) -> a `run.plan.Axes`
 """
+
+# A slice is a folder and a line here: what its `hooks.py` gives.
+SLICES: Mapping[str, tuple[Hook, ...]] = {
+    "evidence": ("check_runtime", "collectors", "foreign_lines"),
+    "experiment": ("references", "whole"),
+    "micro": ("fork_runner", "imported", "micro_caveats", "micro_source", "micro_subjects"),
+    "nightly": ("references", "schemas", "sql_view"),
+    "redline": ("redline_search",),
+    "search": ("listing", "references"),
+    "sweep": ("sweep",),
+}
 
 
 def hooks(name: Hook) -> list[Any]:
-    """Return what the slices give by that name; those that give nothing are left out."""
-    modules = [importlib.import_module(f"benchctl.{one}.hooks") for one in SLICES]
-    return [getattr(module, name) for module in modules if hasattr(module, name)]
+    """Return what the slices give by that name."""
+    givers = [slice_ for slice_, given in SLICES.items() if name in given]
+    found = [getattr(importlib.import_module(f"benchctl.{giver}.hooks"), name) for giver in givers]
+    return [resolve_name(one) if isinstance(one, str) else one for one in found]
+
+
+def hook(name: Hook) -> Any:
+    """Return what the one slice that has it gives by that name."""
+    (found,) = hooks(name)
+    return found

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchctl.engine.usage import LogClock, read_pauses
-from benchctl.evidence.unified_log import GcPause
+from benchctl.engine.usage import GcPause, LogClock, read_pauses
 
 PID = 11037
 MB = 1024 * 1024

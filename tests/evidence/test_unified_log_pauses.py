@@ -2,7 +2,8 @@
 
 import pytest
 
-from benchctl.evidence.unified_log import GcPause, Safepoint, parse_pause, read_stops
+from benchctl.engine.usage import GcPause, parse_pause
+from benchctl.evidence.unified_log import Safepoint, read_stops
 
 MB = 1 << 20
 PID = 3204

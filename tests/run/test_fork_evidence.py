@@ -56,7 +56,7 @@ def recorders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Recorders:
     scene = Scene(tmp_path / "boot-0" / "evidence", tmp_path, 21)
     scene.folder.mkdir(parents=True)
     made = [Recorder(scene), Recorder(scene, "gc")]
-    monkeypatch.setattr(fork, "collectors", lambda *_: made)
+    monkeypatch.setattr(fork, "hook", lambda _: lambda *_: made)
     return made
 
 
@@ -87,7 +87,7 @@ def test_every_node_has_its_own_and_of_one_that_went_nothing_more_is_asked(
         name: Recorder(Scene(tmp_path / "scratch" / name, tmp_path, 21), "gc", breaks=breaks)
         for name, breaks in (("stayed", ""), ("killed", "end"), ("restarted", "end"))
     }
-    monkeypatch.setattr(fork, "collectors", lambda _, scene: [made[scene.folder.name]])
+    monkeypatch.setattr(fork, "hook", lambda _: lambda _, scene: [made[scene.folder.name]])
     scenes = {name: one.scene for name, one in made.items()}
     for scene in scenes.values():
         scene.folder.mkdir(parents=True)

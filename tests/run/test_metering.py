@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchctl.engine.readings import ClusterReading
-from benchctl.engine.usage import Reading
-from benchctl.evidence.unified_log import GcPause
+from benchctl.engine.usage import GcPause, Reading
 from benchctl.load.task_clients import Job, TaskResult
 from benchctl.results.figures import FIGURES, DriverFigures
 from benchctl.results.model import SegmentFacts

@@ -10,8 +10,7 @@ import psutil
 import pytest
 
 from benchctl.engine.client import NodeRequestError
-from benchctl.engine.usage import Usage
-from benchctl.evidence.unified_log import GcPause
+from benchctl.engine.usage import GcPause, Usage
 from benchctl.results.parquet import GC_DTYPES, SERIES_DTYPES
 from benchctl.run.telemetry import DriverClock, NodeWatch, Telemetry, _Watch
 from waiting import eventually

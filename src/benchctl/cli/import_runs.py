@@ -1,5 +1,6 @@
 """`benchctl import`: results of Rally, OpenSearch Benchmark and JMH as a run."""
 
+from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 
@@ -8,13 +9,14 @@ import msgspec
 
 from benchctl.cli.options import open_store, runs_option, tags_option
 from benchctl.cli.streams import note, say
-from benchctl.engine.variant import check_name, parse_variant
+from benchctl.engine.variant import parse_variant
 from benchctl.errors import UsageError
 from benchctl.home import resolve_home
-from benchctl.micro.results import JmhEntry, entries_file, is_jmh, record_of_jmh, write_entries
 from benchctl.results.foreign import Race, Tool, read_races, record_of
+from benchctl.results.model import RunRecord
 from benchctl.results.plan import VariantSpec
 from benchctl.results.store import new_run_id, reference
+from benchctl.slices import hook
 
 _LAST_ONLY_OF_OPENSEARCH = 4  # no tool that is left measures Elasticsearch before 5
 _TOOLS: dict[str, Tool] = {"rally": "rally", "osb": "opensearch-benchmark"}
@@ -55,10 +57,9 @@ def import_command(
             hint="name it: --variant es, os, es@8.19.0, or LABEL=es to keep it apart from others",
         )
     home = resolve_home()
-    entries: list[dict[str, JmhEntry]] = []
-    if is_jmh(files[0]):
-        label = f"jmh-{files[0].stem}"
-        made, entries = record_of_jmh(files, check_name(variant_text), "", tags=tags)
+    keep_rest: Callable[[Path, RunRecord], None] | None = None
+    if found := hook("imported")(files, variant_text, tags):
+        label, made, keep_rest = found
     else:
         races = read_races(files, None if tool is None else _TOOLS[tool])
         spec = _variant(variant_text, races[0])
@@ -70,8 +71,8 @@ def import_command(
     moment = datetime.fromisoformat(max(fork.started for fork in made.forks))
     folder = store.create(new_run_id(label, f"{moment:%Y%m%d-%H%M%S}"))
     record = msgspec.structs.replace(made, id=folder.path.name)
-    for fork, own in zip(record.forks, entries, strict=bool(entries)):
-        write_entries(entries_file(folder.path, fork.variant, fork.block), own)
+    if keep_rest is not None:
+        keep_rest(folder.path, record)
     folder.save(record)
     say(f"Run: {folder.path}\nShow: benchctl show {reference(folder, home.runs)}")
     for remark in record.caveats:

@@ -24,9 +24,9 @@ from benchctl.engine.process import STOP_GRACE_S, Command, NodeProcess, describe
 from benchctl.engine.settings import BootFolders, environment, hand_over, write_config
 from benchctl.engine.usage import Gauge, LogClock, Meter, ProcessGauge, Reading, thread_kinds
 from benchctl.errors import BenchctlError
-from benchctl.evidence.inlining_log import foreign_lines
 from benchctl.home import Owner
 from benchctl.results.plan import EngineName
+from benchctl.slices import hook
 
 _SHOWN_LINES = 3
 _LINE_LENGTH = 300
@@ -576,7 +576,7 @@ class Node(Member):
 
     def failure(self, what: str, said: Sequence[str] = ()) -> BenchctlError:
         # What a JVM says of its compilations names exceptions that nobody threw.
-        own = foreign_lines(line.encode() for line in self._process.tail(_TAIL_LINES))
+        own = hook("foreign_lines")(line.encode() for line in self._process.tail(_TAIL_LINES))
         reason, hint = diagnose([*(line.decode() for line in own), *said])
         if hint == UNKNOWN_HINT and signal.SIGKILL.name in what:
             # Nobody gets to log this end; the last lines are about something else.

@@ -20,7 +20,6 @@ from typing import Any, Protocol, Self
 import psutil
 
 from benchctl.disk import disk_errors, open_regular
-from benchctl.evidence.unified_log import GcPause, parse_pause
 
 # `man 2 clock_getres`: the CPU clock of a process; it counts nanoseconds, ahead of what /proc tells in ticks.
 _CPUCLOCK_SCHED = 2
@@ -379,6 +378,44 @@ class LogClock:
     started_ns: int
 
 
+# Pauses of the collector, with the heap, as of `-Xlog:gc*`.
+
+_NS_PER_MS = 1_000_000
+_BYTES = {"B": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
+
+# Numbers have no more digits than fit into 64 bits in their unit: others were not written by a JVM.
+# Generational ZGC names the generation first; not all pauses state the heap before and after.
+_PAUSE = re.compile(
+    r"(?:\[[^]]*\])* *GC\(\d+\) (?:[YyOo]: )?Pause (?P<what>.+?)"
+    r"(?: (?P<before>\d{1,9})(?P<before_unit>[BKMG])->(?P<after>\d{1,9})(?P<after_unit>[BKMG])\(\d+[BKMG]\))?"
+    r" (?P<ms>\d{1,9}\.\d+)ms"
+)
+
+
+@dataclass(frozen=True)
+class GcPause:
+    """A stop of all threads by the collector."""
+
+    start_ns: int  # when it began, on the clock of its end
+    pause_ns: int  # its length
+    what: str  # the kind and cause, as the JVM names it: `Young (Normal) (G1 Evacuation Pause)`
+    before_bytes: int | None = None  # heap in use, rounded by the JVM; None if it does not tell
+    after_bytes: int | None = None
+
+
+def parse_pause(text: str, end_ns: int) -> GcPause | None:
+    """Return the pause that a log line reports at its end, for any collector; None for other lines.
+
+    Leading decorations of the line are skipped; `end_ns` is when it was written.
+    """
+    # Most lines are irrelevant, and a log may be long.
+    if "Pause" not in text or (found := _PAUSE.fullmatch(text)) is None:
+        return None
+    pause_ns = round(float(found["ms"]) * _NS_PER_MS)
+    before, after = _bytes(found, "before"), _bytes(found, "after")
+    return GcPause(end_ns - pause_ns, pause_ns, found["what"], before, after)
+
+
 def read_pauses(logs: Path, pid: int, clock: LogClock) -> list[GcPause]:
     """Read the pauses that a JVM logged, in order.
 
@@ -426,3 +463,8 @@ def _time_ns(decorations: list[str], clock: LogClock) -> int | None:
         if _UPTIME.fullmatch(text):
             return clock.started_ns + round(float(text.removesuffix("s")) * _NS_PER_S)
     return None
+
+
+def _bytes(found: re.Match[str], name: str) -> int | None:
+    number = found[name]
+    return None if number is None else int(number) * _BYTES[found[f"{name}_unit"]]

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 import msgspec
 import numpy as np
 
-from benchctl.evidence.files import C2_LEVEL
-from benchctl.results.model import ForkRecord, RunRecord
+from benchctl.results.model import C2_LEVEL, ForkRecord, RunRecord
 from benchctl.results.plan import EvidenceKind, Place, Plan
 from benchctl.results.reading import TaskWindow
 from benchctl.results.samples import Columns

@@ -11,7 +11,6 @@ import msgspec
 from benchctl.errors import UsageError
 from benchctl.evidence.inlining_log import PACKED_SUFFIX, InliningLog
 from benchctl.evidence.inlining_tree import (
-    C2_LEVEL,
     Call,
     Compilation,
     Fate,
@@ -23,7 +22,7 @@ from benchctl.evidence.inlining_tree import (
     stable,
 )
 from benchctl.nearest import nearest
-from benchctl.results.model import ForkRecord, NodeRecord, RunRecord
+from benchctl.results.model import C2_LEVEL, ForkRecord, NodeRecord, RunRecord
 from benchctl.results.store import RunFolder
 
 Found = Literal["inlined", "partly", "virtual", "refused", "absent"]

@@ -10,17 +10,17 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Protocol, TypedDict
+from typing import Any, TypedDict
 
 import msgspec
 
 from benchctl.disk import disk_errors, open_regular
+from benchctl.engine.collecting import Collector, Scene
 from benchctl.engine.node import Member
-from benchctl.engine.usage import Gauge, ProcessGauge
+from benchctl.engine.usage import Gauge, GcPause, ProcessGauge
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.evidence.files import (
     GC_DTYPES,
@@ -48,44 +48,11 @@ from benchctl.evidence.profile import (
 from benchctl.evidence.unified_log import (
     DECORATIONS,
     FIRST_WITH_DEOPTIMIZATION,
-    GcPause,
     Safepoint,
     read_events,
     read_stops,
 )
 from benchctl.results.plan import EvidenceKind
-
-
-@dataclass(frozen=True)
-class Scene:
-    """Destination of the evidence of one node start while it runs."""
-
-    # empty, and writable for the node's user; what is in it when the node is gone is kept with the run
-    folder: Path
-    java_home: Path  # of the node's runtime, whose `bin` may have jcmd and jfr
-    java_major: int  # its feature release, such as 21
-    cpus: tuple[int, ...] | None = None  # that helpers may use; None for all
-
-
-class Collector(Protocol):
-    """Collects evidence of one node start. Its methods are called in this order, each once.
-
-    `end` is called even if the node fails or never gets ready. None of them may send the node a request: a
-    search, and to a lesser degree anything else, changes what is measured.
-    """
-
-    def flags(self) -> tuple[str, ...]:
-        """Return JVM flags, appended to all others."""
-
-    def begin(self, node: Member) -> None:
-        """Begin: the first task of a measured challenge, or its warm-up, is about to start."""
-
-    def measured(self, node: Member) -> None:
-        """Handle the end of the last measured task; the node is still up."""
-
-    def end(self) -> None:
-        """Convert what the node, now gone, left into the form that is kept."""
-
 
 Row = tuple[Any, ...]
 
@@ -574,5 +541,5 @@ def collectors(kinds: Sequence[EvidenceKind], scene: Scene) -> list[Collector]:
         BenchctlError: If the folder cannot be made.
     """
     with disk_errors(f"collect evidence in {scene.folder}"):
-        scene.folder.mkdir(parents=True)
+        scene.folder.mkdir(parents=True, exist_ok=True)
     return [COLLECTORS[kind](scene) for kind in kinds]

@@ -22,9 +22,6 @@ Dtypes = Mapping[str, np.dtype[Any]]
 
 _TEXT = np.dtype(np.object_)
 
-C2_LEVEL = 4
-"""Of a compilation: the optimising compiler's; 1 to 3 are those of C1, 0 that of a wrapper of native code."""
-
 JIT_FILE = "jit.parquet"
 JIT_DTYPES: Dtypes = {
     "uptime_ns": np.dtype(np.int64),

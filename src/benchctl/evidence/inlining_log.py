@@ -13,7 +13,6 @@ import zstandard
 
 from benchctl.errors import BenchctlError
 from benchctl.evidence.inlining_tree import (
-    C2_LEVEL,
     Call,
     Compilation,
     CompilationKey,
@@ -23,6 +22,7 @@ from benchctl.evidence.inlining_tree import (
     fate_of,
     names,
 )
+from benchctl.results.model import C2_LEVEL
 
 # HotSpot's XML file has escaped text, standard output has not.
 _ENTITIES = ((b"&lt;", b"<"), (b"&gt;", b">"), (b"&apos;", b"'"), (b"&quot;", b'"'), (b"&amp;", b"&"))

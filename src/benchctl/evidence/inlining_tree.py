@@ -133,7 +133,6 @@ def fate_of(text: str) -> Fate:
 # Addresses of hidden classes differ between JVMs: `Foo$$Lambda/0x00007f..::m`, `Foo$$Lambda$12/0x00..::m`.
 _HIDDEN = re.compile(r"(?<=\$\$Lambda)(?:\$\d+)?/0x[0-9a-f]+|/0x[0-9a-f]+")
 _LIBRARY = ("java.", "javax.", "jdk.", "sun.", "com.sun.")
-C2_LEVEL = 4
 
 
 # A log has as many calls as lines, and structs are created ten times as fast as dataclasses.

@@ -5,7 +5,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from benchctl.evidence.files import C2_LEVEL
+from benchctl.engine.usage import GcPause, parse_pause
+from benchctl.results.model import C2_LEVEL
 
 # Lines that begin with `[NANOSECONDSns][PID]`: System.nanoTime, and the process.
 
@@ -110,29 +111,8 @@ def _as_compiled(method: str) -> str:
 
 # Pauses of the collector, with the heap, and safepoints, as of `-Xlog:gc*,safepoint`.
 
-_NS_PER_MS = 1_000_000
-_BYTES = {"B": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
-
-# Numbers have no more digits than fit into 64 bits in their unit: others were not written by a JVM.
-# Generational ZGC names the generation first; not all pauses state the heap before and after.
-_PAUSE = re.compile(
-    r"(?:\[[^]]*\])* *GC\(\d+\) (?:[YyOo]: )?Pause (?P<what>.+?)"
-    r"(?: (?P<before>\d{1,9})(?P<before_unit>[BKMG])->(?P<after>\d{1,9})(?P<after_unit>[BKMG])\(\d+[BKMG]\))?"
-    r" (?P<ms>\d{1,9}\.\d+)ms"
-)
 _SAFEPOINT = re.compile(r'(?:\[[^]]*\])* *Safepoint "(?P<what>[^"]+)", (?P<parts>.*)')
 _PART = re.compile(r"(?P<name>[A-Z][A-Za-z ]+): (?P<ns>\d{1,18}) ns")
-
-
-@dataclass(frozen=True)
-class GcPause:
-    """A stop of all threads by the collector."""
-
-    start_ns: int  # when it began, on the clock of its end
-    pause_ns: int  # its length
-    what: str  # the kind and cause, as the JVM names it: `Young (Normal) (G1 Evacuation Pause)`
-    before_bytes: int | None = None  # heap in use, rounded by the JVM; None if it does not tell
-    after_bytes: int | None = None
 
 
 @dataclass(frozen=True)
@@ -145,19 +125,6 @@ class Safepoint:
     what: str  # the JVM's name of the operation
 
 
-def parse_pause(text: str, end_ns: int) -> GcPause | None:
-    """Return the pause that a log line reports at its end, for any collector; None for other lines.
-
-    Leading decorations of the line are skipped; `end_ns` is when it was written.
-    """
-    # Most lines are irrelevant, and a log may be long.
-    if "Pause" not in text or (found := _PAUSE.fullmatch(text)) is None:
-        return None
-    pause_ns = round(float(found["ms"]) * _NS_PER_MS)
-    before, after = _bytes(found, "before"), _bytes(found, "after")
-    return GcPause(end_ns - pause_ns, pause_ns, found["what"], before, after)
-
-
 def read_stops(lines: Iterable[str], pid: int, started_ns: int) -> Iterator[GcPause | Safepoint]:
     """Yield the stops of one process, in the order of the log; arguments as for `decorated`."""
     for end_ns, text in decorated(lines, pid, started_ns):
@@ -168,8 +135,3 @@ def read_stops(lines: Iterable[str], pid: int, started_ns: int) -> Iterator[GcPa
             if "Reaching safepoint" in parts and "Total" in parts:
                 total_ns = parts["Total"]
                 yield Safepoint(end_ns - total_ns, parts["Reaching safepoint"], total_ns, found["what"])
-
-
-def _bytes(found: re.Match[str], name: str) -> int | None:
-    number = found[name]
-    return None if number is None else int(number) * _BYTES[found[f"{name}_unit"]]

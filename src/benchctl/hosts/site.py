@@ -17,6 +17,7 @@ import psutil
 
 from benchctl.disk import disk_errors, free_bytes, open_regular, require_space
 from benchctl.engine.cluster import archive_classes
+from benchctl.engine.collecting import Collector, Scene
 from benchctl.engine.equipment import Equipment, equip
 from benchctl.engine.launch import Starts, starts_of
 from benchctl.engine.node import Ground, Node, Wanted, place_of
@@ -30,10 +31,10 @@ from benchctl.engine.prepared_index import (
 )
 from benchctl.engine.usage import Usage
 from benchctl.errors import BenchctlError
-from benchctl.evidence.collectors import Collector, Scene, check_runtime, collectors
 from benchctl.home import Home, open_folder
 from benchctl.results.model import IndexFacts
 from benchctl.results.plan import EvidenceKind, VariantSpec
+from benchctl.slices import hook
 
 # Of a node's folder: what its JVM and libraries unpack for themselves.
 _NOT_FETCHED = "tmp"
@@ -125,7 +126,7 @@ class Site:
             BenchctlError: If one of them cannot be had, or the runtime cannot provide the evidence.
         """
         equipment = equip(self._home, spec, lambda *_: None)
-        check_runtime(evidence, equipment.jdk.home)
+        hook("check_runtime")(evidence, equipment.jdk.home)
         if spec.start != "direct":
             return Kit(equipment, None, ())
         installation, jdk = equipment.installation, equipment.jdk
@@ -175,7 +176,7 @@ class Site:
         jdk = kit.equipment.jdk
         scene = Scene(place_of(self._root / folder, name) / "evidence", jdk.home, jdk.major)
         self._uncollected.pop(name, None)
-        self._collectors[name] = collectors(kinds, scene)
+        self._collectors[name] = hook("collectors")(kinds, scene)
         return tuple(flag for one in self._collectors[name] for flag in one.flags())
 
     def collect_from(self, name: str, step: Literal["begin", "measured"]) -> None:

@@ -10,17 +10,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, cast
 
 import msgspec
 from msgspec import Meta
 
 from benchctl.disk import disk_errors, read_file
+from benchctl.engine.collecting import Collector, Scene
 from benchctl.engine.jdk import provide_jdk
 from benchctl.engine.settings import check_flag
 from benchctl.engine.variant import check_name, placed_jar
 from benchctl.errors import BenchctlError, UsageError
-from benchctl.evidence.collectors import InliningCollector, Scene
 from benchctl.home import Home
 from benchctl.micro import jmh
 from benchctl.micro.results import (
@@ -41,6 +41,7 @@ from benchctl.results.store import RunFolder
 from benchctl.run.fork import ForkJob
 from benchctl.run.host import allowed_cpus, probe_host
 from benchctl.run.others import look, used_by_others
+from benchctl.slices import hook
 from benchctl.track.model import Challenge
 
 _OPTION = re.compile(r",(?=(?:jar|jvm|jdk):)")
@@ -301,9 +302,8 @@ class MicroRunner:
         flags: tuple[str, ...] = ()
         kept = self._folder.evidence_folder(variant, block, place)
         if self._plan.evidence_in(block):
-            with disk_errors(f"collect evidence in {kept}"):
-                kept.mkdir(parents=True, exist_ok=True)
-            collector = InliningCollector(Scene(kept, subject.jdk.home, subject.jdk.major))
+            scene = Scene(kept, subject.jdk.home, subject.jdk.major)
+            (collector,) = cast("list[Collector]", hook("collectors")(("inlining",), scene))
             # JMH keeps what its JVM prints, and reads of it only its own lines.
             flags = (*collector.flags(), "-XX:-DisplayVMOutput")
         task = self._plan.schedules[0].schedule[place]

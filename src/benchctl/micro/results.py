@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,6 +11,7 @@ from typing import TypeVar
 import msgspec
 
 from benchctl.disk import disk_errors, read_file
+from benchctl.engine.variant import check_name
 from benchctl.errors import BenchctlError
 from benchctl.results.figures import OPERATIONS, Quantiles, TaskSummary
 from benchctl.results.foreign import NS, UNKNOWN, unknown_engine, unknown_environment
@@ -260,6 +261,25 @@ def own_row(label: str, entries: Sequence[JmhEntry]) -> OwnRow:
         t = float(stats.t.ppf(1 - (1 - _CONFIDENCE) / 2, count - 1))
         error = t * spread / math.sqrt(count)
     return OwnRow(label, entries[0].mode, count, mean, error, entries[0].primary_metric.score_unit)
+
+
+def imported(
+    paths: Sequence[Path], variant: str, tags: Sequence[str]
+) -> tuple[str, RunRecord, Callable[[Path, RunRecord], None]] | None:
+    """Return a label, the run, and what writes JMH's entries into its folder; None if a file is not of JMH.
+
+    Raises:
+        BenchctlError: If a file cannot be read, or files do not belong together.
+    """
+    if not is_jmh(paths[0]):
+        return None
+    made, entries = record_of_jmh(paths, check_name(variant), "", tags=tags)
+
+    def write(folder: Path, record: RunRecord) -> None:
+        for fork, own in zip(record.forks, entries, strict=True):
+            write_entries(entries_file(folder, fork.variant, fork.block), own)
+
+    return f"jmh-{paths[0].stem}", made, write
 
 
 def record_of_jmh(

@@ -5,7 +5,6 @@ import random
 import re
 import zlib
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Literal
 
@@ -21,6 +20,7 @@ from benchctl.redline.search import MOST_STEPS, ClientLadder, Found, Ladder, Pha
 from benchctl.results.figures import CurvePoint, StepVerdict, TaskSummary, load_text
 from benchctl.results.plan import Plan, RedlineSpec, SearchedBy
 from benchctl.results.samples import Columns, Outcome
+from benchctl.run.fork import SearchResult
 from benchctl.run.plan import RunSpec, check_options, freeze, plan_run, refuse_sweep
 from benchctl.run.steps import WARMUP_SCHEDULE
 from benchctl.run.targets import check_targets
@@ -333,16 +333,7 @@ Measure = Callable[[Sequence[Job], int], Sequence[TaskResult]]
 """Runs tasks at the same time on the running node, with this seed."""
 
 
-@dataclass(frozen=True)
-class RedlineResult:
-    """The result of a search on one node."""
-
-    curve: tuple[CurvePoint, ...]
-    # Computes the figures of the fork, task by task; slow, so to be called when the node is gone.
-    summaries: Callable[[], tuple[TaskSummary, ...]]
-
-
-def search_redline(plan: Plan, track: Track, block: int, measure: Measure) -> RedlineResult:
+def search_redline(plan: Plan, track: Track, block: int, measure: Measure) -> SearchResult:
     """Search for the red-line of a plan on a fresh node.
 
     Variants of a block get the same arrivals and the same grid of loads.
@@ -392,7 +383,7 @@ class _NodeSearch:
     def _operation(self, place: int) -> TrackOperation:
         return self._track.operations[self._tasks[place].operation]
 
-    def run(self) -> RedlineResult:
+    def run(self) -> SearchResult:
         for number, places in enumerate(self._before):
             jobs = [
                 Job(self._tasks[place], self._operation(place), WARMUP_SCHEDULE, place, measured=False)
@@ -406,11 +397,11 @@ class _NodeSearch:
             job, result = warmed[place]
             silent = place in self._judged and capacity_per_s(result.columns) is None
             if result.unsupported is not None or silent:
-                return RedlineResult((), partial(self._unsearched, job, result))
+                return SearchResult((), partial(self._unsearched, job, result))
         found = self._search(warmed)
         curve = tuple(self._curve)
         decisive = self._decisive(found)
-        return RedlineResult(curve, lambda: tuple(self._found_summaries(found, decisive)))
+        return SearchResult(curve, lambda: tuple(self._found_summaries(found, decisive)))
 
     def _search(self, warmed: dict[int, tuple[Job, TaskResult]]) -> Found:
         first = self._first_load(warmed)

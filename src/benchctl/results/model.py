@@ -9,6 +9,9 @@ import msgspec
 from benchctl.results.figures import Calibration, CurvePoint, Figure, TaskSummary, about
 from benchctl.results.plan import EvidenceKind, Plan, StopSpec
 
+C2_LEVEL = 4
+"""Of a compilation: the optimising compiler's; 1 to 3 are those of C1, 0 that of a wrapper of native code."""
+
 RECORD_VERSION = 3
 
 FORKS_FOR_VERDICT = 3

@@ -6,13 +6,13 @@ import os
 import shutil
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import msgspec
 import zstandard
@@ -20,6 +20,7 @@ import zstandard
 from benchctl.disk import disk_errors, open_regular
 from benchctl.engine.client import totals
 from benchctl.engine.cluster import Cluster
+from benchctl.engine.collecting import Collector, Scene
 from benchctl.engine.declared import EVERYTHING, places, stand_ins
 from benchctl.engine.filling import settle
 from benchctl.engine.node import Member, place_of
@@ -27,14 +28,11 @@ from benchctl.engine.prepared_index import prepare_page_cache, resident_share
 from benchctl.engine.readings import ClusterMeter
 from benchctl.engine.settings import BootFolders
 from benchctl.engine.target import Target
-from benchctl.engine.usage import read_pauses
+from benchctl.engine.usage import GcPause, read_pauses
 from benchctl.errors import BenchctlError
-from benchctl.evidence.collectors import Collector, Scene, collectors
-from benchctl.evidence.unified_log import GcPause
 from benchctl.home import Home
 from benchctl.load.executor import WorkerPool
 from benchctl.load.task_clients import Job, Stage, TaskResult
-from benchctl.micro.jmh import MicroSubject
 from benchctl.results.figures import CurvePoint, TaskSummary
 from benchctl.results.model import (
     BootRecord,
@@ -56,13 +54,11 @@ from benchctl.run.documents import streams_made
 from benchctl.run.host import probe_host, thread_on
 from benchctl.run.others import look, used_by_others
 from benchctl.run.plan import SETTLING_DOCUMENTS, Step, boots, checked_hosts
-from benchctl.run.session import AnySubject, NodeSubject, Serving, Start, Subject, Workspace
+from benchctl.run.session import AnySubject, NodeSubject, Serving, Start, Subject, TargetSubject, Workspace
 from benchctl.run.steps import Load, StepRunner
 from benchctl.run.telemetry import MERGES_TIMEOUT_S, DriverClock, NodeWatch, Telemetry
+from benchctl.slices import hook
 from benchctl.track.model import Track
-
-if TYPE_CHECKING:
-    from benchctl.redline.conduct import RedlineResult
 
 # Shorter logs stay uncompressed, for grep.
 _PACKED_FROM_BYTES = 1 << 20
@@ -128,7 +124,9 @@ def collecting(
     Raises:
         BenchctlError: If a collector fails, or the disk is full or cannot be written; else the block's.
     """
-    own = {node: collectors(kinds, scene) for node, scene in scenes.items() if node not in elsewhere}
+    own: dict[str, list[Collector]] = {
+        node: hook("collectors")(kinds, scene) for node, scene in scenes.items() if node not in elsewhere
+    }
     collection = Collection({**own, **{node: [one] for node, one in elsewhere.items()}})
     try:
         yield collection
@@ -205,6 +203,26 @@ class ForkJob:
     subject: AnySubject
     block: int
     position: int  # within the block
+
+
+class Runner(Protocol):
+    """Runs forks of a plan."""
+
+    def run(self, job: ForkJob) -> tuple[ForkRecord, EngineFacts | None]:
+        """Run one fork.
+
+        Raises:
+            BenchctlError: If results cannot be written.
+        """
+
+
+@dataclass(frozen=True)
+class SearchResult:
+    """The result of a search for a load on one node."""
+
+    curve: tuple[CurvePoint, ...]
+    # Computes the figures of the fork, task by task; slow, so to be called when the node is gone.
+    summaries: Callable[[], tuple[TaskSummary, ...]]
 
 
 @dataclass
@@ -330,7 +348,7 @@ class ForkRunner:
         self._probe(progress)
         clock = time.monotonic()
         subject, variant = job.subject, job.subject.spec.name
-        if isinstance(subject, MicroSubject):
+        if not isinstance(subject, Subject | TargetSubject):
             raise TypeError("microbenchmarks have no nodes")
         with subject.workspace(self._home, f"fork-{job.block:03d}", self._build(job)) as workspace:
             progress.copy_s = time.monotonic() - clock
@@ -496,14 +514,11 @@ class ForkRunner:
 
     def _offer(
         self, serving: Serving, steps: Sequence[Step], stage: Stage, load: Load, place: _Place
-    ) -> "RedlineResult | None":
+    ) -> "SearchResult | None":
         """Return what the plan wants of a node that is up: its schedules, or a search."""
         if self._plan.redline is None:
             self._steps.run(serving, steps, stage, load, variant=place.subject.spec.name)
             return None
-
-        # It needs statistics that take half a second to load, for which no other run need wait.
-        from benchctl.redline.conduct import search_redline  # noqa: PLC0415 - see above
 
         def measure(jobs: Sequence[Job], seed: int) -> Sequence[TaskResult]:
             context = dataclasses.replace(stage.context, seed=seed)
@@ -512,7 +527,7 @@ class ForkRunner:
         clock = time.monotonic()
         if settings := self._plan.schedules[0].cluster_settings:
             serving.client.put_cluster_settings(settings)
-        found = search_redline(self._plan, self._track, place.block, measure)
+        found: SearchResult = hook("redline_search")(self._plan, self._track, place.block, measure)
         load.requests_s += time.monotonic() - clock
         return found
 

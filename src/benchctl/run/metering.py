@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from benchctl.engine.readings import ClusterReading
-from benchctl.engine.usage import Reading, cpu_by_kind
-from benchctl.evidence.unified_log import GcPause
+from benchctl.engine.usage import GcPause, Reading, cpu_by_kind
 from benchctl.load.task_clients import TaskResult
 from benchctl.results.figures import DOCUMENTS, FILES, TaskSummary
 from benchctl.results.model import SegmentFacts

@@ -10,7 +10,6 @@ from benchctl.disk import free_bytes, require_space
 from benchctl.engine.prepared_index import bytes_per_document
 from benchctl.errors import BenchctlError
 from benchctl.lock import SHARE_VARIABLE, shares_host
-from benchctl.micro.conduct import MicroRunner
 from benchctl.report.numbers import counted
 from benchctl.results.figures import Calibration
 from benchctl.results.model import Environment, ForkRecord, RunRecord, RunStatus
@@ -18,11 +17,12 @@ from benchctl.results.plan import Plan
 from benchctl.results.store import RunFolder, reference
 from benchctl.run.bench import Bench
 from benchctl.run.calibrate import EASY_PER_S, most_offered_per_s
-from benchctl.run.fork import ForkJob, ForkRunner, pool_of
+from benchctl.run.fork import ForkJob, ForkRunner, Runner, pool_of
 from benchctl.run.host import pinned
 from benchctl.run.plan import block_order
 from benchctl.run.prepare import check_answers
 from benchctl.run.session import AnySubject
+from benchctl.slices import hook
 from benchctl.track.model import Track
 
 HIGH_LOAD_PER_CPU = 0.5
@@ -137,7 +137,7 @@ class OpenRun:
         self._track = track
         self._subjects = {subject.spec.name: subject for subject in subjects}
         self._held: ExitStack | None = None
-        self._runner: ForkRunner | MicroRunner | None = None
+        self._runner: Runner | None = None
         self._fork_s = fork_s
         self._failures_in_a_row: dict[str, int] = {}
 
@@ -214,14 +214,14 @@ class OpenRun:
             if (block, spec.name) in missing
         ]
 
-    def _fork_runner(self) -> ForkRunner | MicroRunner:
+    def _fork_runner(self) -> Runner:
         """Runs forks; CPUs are pinned and workers started only once answers are known."""
         if self._runner is None:
             if self._held is None:
                 raise RuntimeError("the run is not held open")
             plan, bench = self._record.plan, self._bench
             if plan.micro is not None:
-                self._runner = MicroRunner(plan, self._folder, bench.home, bench.stop)
+                self._runner = hook("fork_runner")(plan, self._folder, bench.home, bench.stop)
                 return self._runner
             self._held.enter_context(pinned(plan.pin))
             workers = pool_of(plan)

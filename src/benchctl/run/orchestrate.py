@@ -13,7 +13,6 @@ import msgspec
 
 from benchctl.errors import UsageError
 from benchctl.home import Home
-from benchctl.micro.conduct import micro_caveats, prepare_micro
 from benchctl.results.figures import Calibration
 from benchctl.results.model import (
     DEFAULT_FORKS,
@@ -64,13 +63,14 @@ from benchctl.run.stopping import ByRule, budget_behind, reason_to_stop, shortfa
 from benchctl.run.study import Study, ending
 from benchctl.run.targets import corpus_of_targets, prepare_target, target_caveats
 from benchctl.run.terms import with_terms
+from benchctl.slices import hook
 from benchctl.track.model import Track
 
 
 def prepare_subjects(bench: Bench, plan: Plan, track: Track) -> tuple[Plan, list[AnySubject]]:
     """Prepare all that forks need; running clusters first, since their problems show at once."""
     if plan.micro is not None:
-        return plan, [*prepare_micro(bench.home, plan, bench.observer.progress)]
+        return plan, [*hook("micro_subjects")(bench.home, plan, bench.observer.progress)]
 
     @cache
     def corpus(count: int = plan.corpus.documents) -> tuple[CorpusSpec, Sequence[Parcel]]:
@@ -309,7 +309,7 @@ def open_run(
             *sharing_caveats(os.environ),
             *load_caveats(plan, extras.calibration),
             *data_caveats(plan),
-            *micro_caveats(plan),
+            *([] if on_nodes else hook("micro_caveats")(plan)),
             *lacking_caveats(subjects),
             *machine_caveats(subjects),
             *pin_caveats(plan, cores_of(allowed_cpus())),

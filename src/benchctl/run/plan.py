@@ -3,10 +3,10 @@
 import itertools
 import math
 import random
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, get_args
+from typing import Any, Protocol, get_args
 
 import msgspec
 import psutil
@@ -16,15 +16,16 @@ from benchctl.engine.declared import places
 from benchctl.engine.variant import VARIANT_OPTIONS
 from benchctl.errors import UsageError
 from benchctl.hosts.file import Hosts, load_hosts
-from benchctl.micro.jmh import read_source
 from benchctl.nearest import guess
 from benchctl.plugin.code import Consent
 from benchctl.quantities import COUNT
 from benchctl.results.plan import (
+    Axis,
     CorpusSpec,
     DataOrigin,
     EvidenceKind,
     EvidenceSpec,
+    MicroSpec,
     PinSpec,
     Place,
     Plan,
@@ -37,16 +38,15 @@ from benchctl.run.documents import (
     GENERATED_DOCUMENTS,
     FileOptions,
     expected_corpus,
-    is_generated,
     needs_documents,
     origin_of,
 )
 from benchctl.run.plugin import allowed_plugin
 from benchctl.run.targets import check_targets
+from benchctl.slices import hook
 from benchctl.spec import MAX_SEED, MOST_WORKERS, RunSettings, check_settings, run_settings, settings_in
 from benchctl.stats.metrics import check_told_by_clusters, figure_names, metric
 from benchctl.stats.scale import BLOG_DOCUMENTS
-from benchctl.sweep.points import DOCS, Sweep, refuse_alike
 from benchctl.track.library import challenge_names, track_names
 from benchctl.track.load import (
     TASK_PARAMETERS,
@@ -213,6 +213,34 @@ def default_heap_mb(memory_bytes: int, documents: int | None = None) -> int:
     return max(MIN_HEAP_MB, min(most, memory_bytes // 4 // 2**20))
 
 
+class Axes(Protocol):
+    """What a sweep makes of variants and challenges."""
+
+    @property
+    def axes(self) -> tuple[Axis, ...]:
+        """What is swept."""
+
+    @property
+    def documents(self) -> tuple[int, ...]:
+        """Numbers of documents of the prepared indices, where these are swept."""
+
+    def variants(self, families: Sequence[VariantSpec]) -> list[tuple[VariantSpec, Swept]]:
+        """Return every variant at every point of the axes that are about variants."""
+
+    def schedules(
+        self, load: Callable[[Mapping[str, Any]], tuple[tuple[Challenge, ...], Track]]
+    ) -> tuple[tuple[Challenge, ...], tuple[Swept, ...]]:
+        """Return every challenge at every point of the axes that are parameters."""
+
+    def check(self, plan: Plan) -> None:
+        """Refuse a plan that measures one thing at several points."""
+
+
+def _axes(texts: Sequence[str]) -> Axes:
+    axes: Axes = hook("sweep")(texts)
+    return axes
+
+
 def usual_heap_mb(track: str, docs: int | None, *, of_file: bool, sweep: Sequence[str] = ()) -> int:
     """The heap of nodes on this host when none is given, MiB; the rule is that of `default_heap_mb`.
 
@@ -223,7 +251,7 @@ def usual_heap_mb(track: str, docs: int | None, *, of_file: bool, sweep: Sequenc
         sweep: as written; all points share a heap.
     """
     usual = GENERATED_DOCUMENTS if track in track_names() and not of_file else None
-    documents = max(Sweep.of(sweep).documents, default=docs or usual)
+    documents = max(_axes(sweep).documents, default=docs or usual)
     return default_heap_mb(psutil.virtual_memory().total, documents)
 
 
@@ -237,7 +265,7 @@ def plan_run(options: RunSpec) -> tuple[Plan, Track]:
     Raises:
         UsageError: If an option, file or combination is invalid; nothing has been started.
     """
-    sweep = Sweep.of(options.sweep)
+    sweep = _axes(options.sweep)
     families = options.variants
     options = _swept_options(options, sweep)
     check_options(options)
@@ -287,7 +315,7 @@ def plan_run(options: RunSpec) -> tuple[Plan, Track]:
         points = {spec.name: point for spec, point in sweep.variants(families)}
         of_plan = SweepSpec(sweep.axes, families, points, swept)
         plan = msgspec.structs.replace(plan, swept=of_plan)
-        _check_sweep(plan, of_plan)
+        sweep.check(plan)
     plan = msgspec.structs.replace(plan, plugin=plugin, variant_warmups=own_warmups, settled=raised)
     return plan, track
 
@@ -321,7 +349,7 @@ def refuse_sweep(options: RunSpec, what: str) -> None:
         )
 
 
-def _swept_options(options: RunSpec, sweep: Sweep) -> RunSpec:
+def _swept_options(options: RunSpec, sweep: Axes) -> RunSpec:
     """The options with every variant at every point, and the largest number of documents."""
     variants = tuple(spec for spec, _ in sweep.variants(options.variants)) if sweep.axes else options.variants
     options = msgspec.structs.replace(options, variants=variants)
@@ -363,20 +391,6 @@ def _check_metrics(plan: Plan, track: Track) -> None:
             )
 
 
-def _check_sweep(plan: Plan, swept: SweepSpec) -> None:
-    """Refuse what would be measured several times, and called a sweep."""
-    if DOCS in (axis.name for axis in swept.axes) and not is_generated(plan):
-        raise UsageError(
-            "--sweep docs: only generated documents come in any number",
-            hint="run a track of files once for each --docs, and compare the runs",
-        )
-    nameless = [msgspec.structs.replace(one, name="") for one in plan.schedules]
-    refuse_alike(
-        ((swept.schedules[one[0]].at, [nameless[place] for place in one]) for one in swept.rounds()),
-        f"challenge {' and '.join(swept.challenges)}",
-    )
-
-
 def _schedules(
     settings: RunSpec | Plan,
     names: Sequence[str],
@@ -394,7 +408,7 @@ def _schedules(
         found = _load(names, track, merged, common, used, sources)
         unused = next((name for name in values if name not in used), None)
         if unused is not None:
-            there = dict.fromkeys((*used, *TASK_PARAMETERS, DOCS, *VARIANT_OPTIONS))
+            there = dict.fromkeys((*used, *TASK_PARAMETERS, "docs", *VARIANT_OPTIONS))
             if any(one.option == f"--{unused.replace('_', '-')}" for one in run_settings()):
                 raise UsageError(
                     f"--sweep {unused}: --{unused.replace('_', '-')} is one for the whole run",
@@ -411,7 +425,7 @@ def _schedules(
             found = filter_tasks(found, track.operations, include=include, exclude=exclude)
         return found, track
 
-    return Sweep.of(settings.sweep).schedules(load)
+    return _axes(settings.sweep).schedules(load)
 
 
 def _only_counts(challenge: Challenge, of: Swept, params: Mapping[str, Any]) -> bool:
@@ -591,7 +605,7 @@ def reload_track(plan: Plan) -> Track:
         UsageError: If the track is missing or broken.
     """
     if plan.micro is not None:
-        now = read_source(Path(plan.micro.source))
+        now: MicroSpec = hook("micro_source")(Path(plan.micro.source))
         return Track(name=plan.track, operations={}, digest=now.digest)
     track, _ = load_track(plan.track, _common(plan.params))
     return track.with_challenges(*plan.all_warmups, *plan.schedules)

@@ -21,7 +21,6 @@ from benchctl.engine.node import ARCHIVED
 from benchctl.engine.prepared_index import DamagedIndexError, IndexKey, PreparedIndex, find_prepared
 from benchctl.engine.target import explained
 from benchctl.errors import BenchctlError, UsageError
-from benchctl.evidence.collectors import check_runtime
 from benchctl.home import Home
 from benchctl.hosts.file import Spread
 from benchctl.results.model import AnswerCheck, EngineFacts, VariantAnswers
@@ -32,6 +31,7 @@ from benchctl.run.documents import Parcel
 from benchctl.run.plan import MIN_HEAP_MB, checked_hosts, operations_used
 from benchctl.run.session import AnySubject, Start, Subject, TargetSubject, reaching
 from benchctl.run.steps import default_target
+from benchctl.slices import hook
 from benchctl.track.model import GeneratorName, Track
 from benchctl.track.operations.common import Asking
 
@@ -97,7 +97,8 @@ def prepare_subject(
     installation, builder, jdk = equipment.installation, equipment.builder, equipment.jdk
     for lacking in installation.lacking:
         observer.note(f"{spec.name}: {lacking}")
-    check_runtime(plan.evidence_kinds, jdk.home)
+    if plan.evidence_kinds:
+        hook("check_runtime")(plan.evidence_kinds, jdk.home)
     starts = starts_of(home, installation) if spec.start == "direct" else None
     unarchived = (
         ""

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from benchctl.disk import disk_errors
 from benchctl.engine.cluster import Cluster, boot
@@ -20,7 +20,6 @@ from benchctl.engine.target import Address, ClusterFacts, Target, attach, descri
 from benchctl.errors import BenchctlError
 from benchctl.home import Home, open_folder
 from benchctl.hosts.file import Spread
-from benchctl.micro.jmh import MicroSubject
 from benchctl.results.model import EngineFacts, IndexFacts
 from benchctl.results.plan import VariantSpec
 
@@ -360,7 +359,31 @@ class TargetSubject:
 NodeSubject = Subject | TargetSubject
 """A variant that has nodes, ready to run."""
 
-AnySubject = NodeSubject | MicroSubject
+
+class NodelessSubject(Protocol):
+    """A variant without nodes, such as a JVM of microbenchmarks, ready to run."""
+
+    @property
+    def spec(self) -> VariantSpec:
+        """What was asked for."""
+
+    @property
+    def builds(self) -> tuple[IndexFacts, ...]:
+        """None."""
+
+    @property
+    def index_facts(self) -> IndexFacts | None:
+        """None."""
+
+    @property
+    def facts(self) -> EngineFacts:
+        """What the variant resolved to."""
+
+    def changes(self, known: EngineFacts) -> list[str]:
+        """Return what is not as it was."""
+
+
+AnySubject = NodeSubject | NodelessSubject
 """A variant, ready to run."""
 
 

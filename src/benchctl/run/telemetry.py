@@ -14,8 +14,7 @@ import psutil
 
 from benchctl.engine.client import NodeRequestError
 from benchctl.engine.readings import ClusterReading
-from benchctl.engine.usage import Gauge
-from benchctl.evidence.unified_log import GcPause
+from benchctl.engine.usage import Gauge, GcPause
 from benchctl.results.parquet import GC_DTYPES, SERIES_DTYPES
 from benchctl.results.samples import Columns
 

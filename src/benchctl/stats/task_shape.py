@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from benchctl.errors import BenchctlError
-from benchctl.evidence.files import C2_LEVEL
 from benchctl.results.figures import Course
+from benchctl.results.model import C2_LEVEL
 from benchctl.results.plan import Place, Plan
 from benchctl.results.reading import ForkSource, TaskWindow, Telemetry
 from benchctl.results.samples import Columns, Outcome, select

@@ -13,7 +13,8 @@ from benchctl.engine.variant import VARIANT_OPTIONS, with_option
 from benchctl.engine.variant_file import check_spec, with_newest
 from benchctl.errors import UsageError
 from benchctl.quantities import COUNT, DURATION, PERCENT, SIZE
-from benchctl.results.plan import Axis, Swept, VariantSpec
+from benchctl.results.plan import Axis, Plan, Swept, VariantSpec
+from benchctl.run.documents import is_generated
 from benchctl.track.model import Challenge, Track
 from benchctl.track.parameters import parse_params
 
@@ -130,6 +131,26 @@ class Sweep:
                 challenges = tuple(_own(one, base_track, track, point) for one in challenges)
             loaded.append((point, challenges))
         return _in_order(loaded)
+
+    def check(self, plan: Plan) -> None:
+        """Refuse what would be measured several times, and called a sweep.
+
+        Raises:
+            UsageError: If points are alike, or documents are swept that are not generated.
+        """
+        swept = plan.swept
+        if swept is None:
+            return
+        if self.documents and not is_generated(plan):
+            raise UsageError(
+                "--sweep docs: only generated documents come in any number",
+                hint="run a track of files once for each --docs, and compare the runs",
+            )
+        nameless = [msgspec.structs.replace(one, name="") for one in plan.schedules]
+        refuse_alike(
+            ((swept.schedules[one[0]].at, [nameless[place] for place in one]) for one in swept.rounds()),
+            f"challenge {' and '.join(swept.challenges)}",
+        )
 
 
 def _axis(text: str) -> Axis:

@@ -31,8 +31,8 @@ from benchctl.evidence.inlining_report import (
     tree_document,
     tree_text,
 )
-from benchctl.evidence.inlining_tree import C2_LEVEL, cut_tree, simple
-from benchctl.results.model import RunRecord
+from benchctl.evidence.inlining_tree import cut_tree, simple
+from benchctl.results.model import C2_LEVEL, RunRecord
 from benchctl.results.plan import task_named
 
 Format = Literal["text", "json"]

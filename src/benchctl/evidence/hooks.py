@@ -1,0 +1,5 @@
+"""The hooks of evidence that the core calls."""
+
+check_runtime = "benchctl.evidence.collectors:check_runtime"
+collectors = "benchctl.evidence.collectors:collectors"
+foreign_lines = "benchctl.evidence.inlining_log:foreign_lines"

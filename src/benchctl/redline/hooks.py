@@ -1,0 +1,3 @@
+"""The hooks of red-line searches that the core calls."""
+
+redline_search = "benchctl.redline.conduct:search_redline"

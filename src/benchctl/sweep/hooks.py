@@ -1,0 +1,3 @@
+"""The hooks of sweeps that the core calls."""
+
+sweep = "benchctl.sweep.points:Sweep.of"
