@@ -72,10 +72,7 @@ class Home:
     runs = _Folder()  # runs: samples, summaries, logs
     nightly = _Folder()  # suites that run unattended: nights, alarms, pages
     experiments = _Folder()  # executions of experiments; their runs are among the runs
-    # Searches for the smallest schedule that shows an effect, each with the runs behind it.
-    minimize = _Folder()
-    # Searches for the first revision that behaves otherwise, each with the runs behind it.
-    bisections = _Folder()
+    searches = _Folder()  # of minimize and bisect, each with the runs behind it
     builds = _Folder()  # what was built of commits, and copies of remote repositories
     logs = _Folder()  # logs of node starts that failed before there was a run to keep them
     trusted = _Folder()  # consents to execute tracks' Python plug-ins, by digest

@@ -30,21 +30,21 @@ def test_the_task_that_warms_a_range_up_is_found(benchctl: Benchctl, home: Home,
         "--output", str(output), "--wait",
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    folder = find_search(home.minimize, "latest")
+    folder = find_search(home, "latest")
     record = folder.load()
-    assert record.minimal
-    assert [one.verdict for one in record.decisions] == ["present", "present"], done.stdout
-    assert record.decisions[1].removed == ("one",)
-    assert [task.label for task in record.found.schedule] == ["warm-up", "range"]
+    assert record.status == "complete"
+    assert [one.verdict for one in record.questions] == ["present", "present"], done.stdout
+    assert record.questions[1].against == ("one",)
+    assert record.questions[1].subject == ("warm-up",)
     assert "persists with 1 of 2 steps before it: warm-up" in " ".join(done.stdout.split())
-    for decision in record.decisions:
-        for name in decision.runs:
+    for question in record.questions:
+        for name in question.runs:
             run = folder.runs.find(name).load()
             assert run.status == "complete"
-            assert len(run.done("os")) == len(decision.contender)
+            assert len(run.done("os")) == len(question.contender)
 
     # What came out can be run.
-    document = json.loads(benchctl("minimize", "--resume", record.id, "--format", "json").stdout)
+    document = json.loads(benchctl("resume", record.id, "--format", "json").stdout)
     command, *words = shlex.split(document["commands"]["To see it again"])[1:]
     assert command == "run"
     at = words.index("--forks")

@@ -66,9 +66,12 @@ def test_the_first_slow_commit_is_found_past_one_that_does_not_build(
     words = (*words, "--challenge", str(challenge), "--metric", "cpu_search", "--format", "json", "--wait")
     done = benchctl(*words)
     assert done.returncode == 4, done.stderr
-    record = json.loads(done.stdout)
-    assert [one["question"]["phase"] for one in record["answers"]] == ["ends", "step"]
-    assert [one["verdict"] for one in record["answers"]] == ["present", "present"]
+    record = json.loads(done.stdout)["search"]
+    assert [(one["phase"], one["verdict"]) for one in record["questions"]] == [
+        ("ends", "present"),
+        ("step", "present"),
+    ]
     assert "does not build: python3 build.py exited with status 1" in record["skipped"]["1"]
-    again = benchctl(*words)
-    assert (again.stdout, again.returncode) == (done.stdout, 4)
+    for again in (words, ("resume", record["id"], "--format", "json")):
+        done_again = benchctl(*again)
+        assert (done_again.stdout, done_again.returncode) == (done.stdout, 4)

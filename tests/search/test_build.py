@@ -12,7 +12,8 @@ import pytest
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Home
 from benchctl.results.plan import VariantSpec
-from benchctl.search.build import Recipe, Repository, Workshop
+from benchctl.search.build import Repository, Workshop
+from benchctl.search.record import Source
 from scripted_history import Step, git, write_history
 from waiting import eventually
 
@@ -34,7 +35,7 @@ def home(tmp_path: Path) -> Home:
 def workshop(
     home: Home, source: Path | str, build: str = BUILD, artifact: str = "out/*", timeout_s: float = 60
 ) -> Workshop:
-    return Workshop(home, Repository(home, str(source)), Recipe(build, artifact, timeout_s))
+    return Workshop(home, Source(str(source), build, artifact, timeout_s))
 
 
 def built(
@@ -127,10 +128,10 @@ def test_ctrl_c_ends_all_that_a_build_started(home: Home, source: Path, tmp_path
     build = f"sleep 1000 & echo $! >> {told}; echo $$ >> {told}; sleep 1000"
     script = (
         "import sys; from pathlib import Path; from benchctl.home import Home\n"
-        "from benchctl.search.build import Recipe, Repository, Workshop\n"
-        "home = Home(Path(sys.argv[1])); source = Repository(home, sys.argv[2])\n"
-        "shop = Workshop(home, source, Recipe(sys.argv[3], 'out/*', 600.0))\n"
-        "shop.build(source.commit('--head', 'HEAD'), print)\n"
+        "from benchctl.search.build import Workshop; from benchctl.search.record import Source\n"
+        "home = Home(Path(sys.argv[1]))\n"
+        "shop = Workshop(home, Source(sys.argv[2], sys.argv[3], 'out/*', 600.0))\n"
+        "shop.build(shop.repository.commit('--head', 'HEAD'), print)\n"
     )
     with subprocess.Popen(
         [sys.executable, "-c", script, home.root, source, build], stderr=subprocess.DEVNULL
@@ -201,6 +202,6 @@ def test_a_history_goes_by_first_parents(home: Home, source: Path):
 
 
 @pytest.mark.parametrize("artifact", ["../*.zip", "/srv/*.zip", ""])
-def test_a_pattern_outside_of_the_checkout_is_refused(artifact: str):
+def test_a_pattern_outside_of_the_checkout_is_refused(home: Home, artifact: str):
     with pytest.raises(UsageError, match="is no pattern within a checkout"):
-        Recipe("make", artifact, 60.0).check()
+        workshop(home, "nowhere", artifact=artifact)

@@ -23,6 +23,7 @@ from benchctl.git import environment, git, said
 from benchctl.home import Home
 from benchctl.report.numbers import duration
 from benchctl.results.plan import VariantSpec
+from benchctl.search.record import Source
 
 _FORMAT: Final = "1"
 _URL: Final = re.compile(r"(https?|ssh|file)://.+|[\w.-]+@[\w.-]+:.+")
@@ -130,46 +131,17 @@ class Repository:
         return done.stdout.decode(errors="replace").strip()
 
 
-@dataclass(frozen=True)
-class Recipe:
-    """The way from a commit to a build that can be measured."""
-
-    command: str  # for the shell, in a checkout of the commit
-    artifact: str  # pattern of files, relative to the checkout
-    timeout_s: float
-
-    @property
-    def identity(self) -> tuple[str, ...]:
-        """Everything that decides what the recipe makes of a commit."""
-        return self.command, self.artifact, self.java
-
-    @cached_property
-    def java(self) -> str:
-        """Return the version that the JDK of a build reports; empty if there is none."""
-        home = os.environ.get("JAVA_HOME")
-        program = shutil.which("java", path=f"{home}/bin") if home else shutil.which("java")
-        if program is None:
-            return ""
-        try:
-            told = subprocess.run([program, "-version"], capture_output=True, check=False, timeout=_JAVA_S)
-        except (OSError, subprocess.TimeoutExpired):
-            return ""
-        return told.stderr.decode(errors="replace").strip()
-
-    def check(self) -> None:
-        """Refuse a pattern that leads out of the checkout.
-
-        Raises:
-            UsageError: If the recipe needs something that is missing, or has no command.
-        """
-        parts = PurePosixPath(self.artifact).parts
-        if not parts or self.artifact.startswith("/") or ".." in parts:
-            raise UsageError(
-                f"--artifact {self.artifact!r} is no pattern within a checkout",
-                hint="write build/distributions/*.tar.gz, for instance",
-            )
-        if not self.command.strip():
-            raise UsageError("--build is empty", hint="give the command that builds a checkout")
+def java_version() -> str:
+    """Return the version that the JDK of a build reports; empty if there is none."""
+    home = os.environ.get("JAVA_HOME")
+    program = shutil.which("java", path=f"{home}/bin") if home else shutil.which("java")
+    if program is None:
+        return ""
+    try:
+        reported = subprocess.run([program, "-version"], capture_output=True, check=False, timeout=_JAVA_S)
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return reported.stderr.decode(errors="replace").strip()
 
 
 @dataclass(frozen=True)
@@ -190,10 +162,29 @@ class Built:
 class Workshop:
     """Builds commits, each once: what it made is kept by commit, command, pattern and JDK."""
 
-    def __init__(self, home: Home, repository: Repository, recipe: Recipe) -> None:
-        self.repository = repository
-        self.recipe = recipe
+    def __init__(self, home: Home, source: Source) -> None:
+        """Find the repository.
+
+        Raises:
+            UsageError: If there is no repository, or the source is incomplete.
+            BenchctlError: If the repository cannot be fetched.
+        """
+        parts = PurePosixPath(source.artifact).parts
+        if not parts or source.artifact.startswith("/") or ".." in parts:
+            raise UsageError(
+                f"--artifact {source.artifact!r} is no pattern within a checkout",
+                hint="write build/distributions/*.tar.gz, for instance",
+            )
+        if not source.command.strip():
+            raise UsageError("--build is empty", hint="give the command that builds a checkout")
+        self.repository = Repository(home, source.repository)
+        self.source = source
         self._home = home
+
+    @cached_property
+    def identity(self) -> tuple[str, ...]:
+        """Everything that decides what becomes of a commit."""
+        return self.source.command, self.source.artifact, java_version()
 
     def build(self, commit: Commit, stage: Callable[[str], None]) -> Built:
         """Build a commit, unless it was; `stage` is told when it takes a build.
@@ -202,7 +193,7 @@ class Workshop:
             BenchctlError: If the command fails, takes too long or makes nothing of that name, or the disk or
                 git fails.
         """
-        parts = (_FORMAT, commit.sha, *self.recipe.identity)
+        parts = (_FORMAT, commit.sha, *self.identity)
         key = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:12]
         final = self._home.builds / f"{commit.short}-{key}"
         log = self._home.logs / f"build-{final.name}.log"
@@ -245,30 +236,30 @@ class Workshop:
         return tree
 
     def _run(self, commit: Commit, tree: Path, log: Path) -> None:
-        recipe = self.recipe
+        source = self.source
         log.unlink(missing_ok=True)
-        command = Command(("/bin/sh", "-c", recipe.command), environment(), tree, log, log)
+        command = Command(("/bin/sh", "-c", source.command), environment(), tree, log, log)
         begun = time.monotonic()
         with NodeProcess(command, grace_s=_GRACE_S) as process:
             while (status := process.wait(_POLL_S)) is None:
-                if time.monotonic() - begun > recipe.timeout_s:
+                if time.monotonic() - begun > source.timeout_s:
                     raise BenchctlError(
-                        f"{commit.short} was not built within {duration(recipe.timeout_s)} (log: {log})",
+                        f"{commit.short} was not built within {duration(source.timeout_s)} (log: {log})",
                         hint="give it more with --build-timeout",
                     )
         if status != 0:
             lines = "\n  ".join(last_lines(log, _TAIL) or ["it printed nothing"])
             raise BenchctlError(
-                f"{commit.short} does not build: {recipe.command} {describe_exit(status)} (log: {log})\n"
+                f"{commit.short} does not build: {source.command} {describe_exit(status)} (log: {log})\n"
                 f"  {lines}"
             )
 
     def _made(self, commit: Commit, tree: Path) -> list[Path]:
-        with disk_errors(f"look for {self.recipe.artifact}"):
+        with disk_errors(f"look for {self.source.artifact}"):
             inside = tree.resolve()
             found = [
                 path
-                for path in sorted(tree.glob(self.recipe.artifact))
+                for path in sorted(tree.glob(self.source.artifact))
                 # A link may lead to anything that this user can read.
                 if path.is_file() and path.resolve().is_relative_to(inside)
             ]
@@ -282,7 +273,7 @@ class Workshop:
         ):
             names = ", ".join(str(path.relative_to(tree)) for path in found) or "nothing"
             raise BenchctlError(
-                f"{commit.short}: --artifact {self.recipe.artifact} finds {names}",
+                f"{commit.short}: --artifact {self.source.artifact} finds {names}",
                 hint="it has to find jars, or one .zip or .tar.gz of an engine",
             )
         return found

@@ -1,6 +1,7 @@
 """The hooks of searches that the core calls."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
+from typing import TYPE_CHECKING
 
 import click
 
@@ -8,33 +9,49 @@ from benchctl.cli.options import TableFormat, print_listing, table_format_option
 from benchctl.cli.streams import note
 from benchctl.home import Home, resolve_home
 from benchctl.report.listing import Listing
-from benchctl.search.record import all_searches
+from benchctl.search.record import MinimizeSpec, SearchFolder, all_searches, shelf
+
+if TYPE_CHECKING:
+    from benchctl.cli.resume import Whole
 
 
 def references(home: Home, unread: Callable[[str], None]) -> Iterator[tuple[str, str]]:
-    """Yield the runs that searches and bisections rest on, which lie in their directories."""
+    """Yield the runs that searches rest on, which lie in their directories."""
     del unread
-    for folder, label in (("minimize", "search"), ("bisections", "bisection")):
-        for run in (home.root / folder).glob("*/runs/*"):
-            yield str(run.resolve()), f"{label} {run.parents[1].name}"
+    for run in shelf(home).root.glob("*/runs/*"):
+        yield str(run.resolve()), f"search {run.parents[1].name}"
+
+
+def whole(home: Home, name: str, tags: Collection[str]) -> "Whole | None":
+    """Return the search of that name."""
+    del tags
+    folder = SearchFolder(shelf(home).root / name)
+    if not name or "/" in name or not folder.exists:
+        return None
+    # The commands load statistics, which whoever only deletes runs need not wait for.
+    from benchctl.search.commands.resume import BegunSearch  # noqa: PLC0415 - see above
+
+    return BegunSearch(home, folder)
 
 
 @click.command("searches")
 @table_format_option
 def listing(output_format: TableFormat) -> None:
-    """Searches for the smallest schedule with an effect (`minimize`), oldest first."""
+    """Searches for a small schedule (`minimize`) or a change (`bisect`), oldest first."""
+    # Judging takes the statistics, which whoever only deletes runs need not wait for.
+    from benchctl.search import bisect, minimize  # noqa: PLC0415 - see above
+
     # Whoever only looks makes no folder.
     rows = [
         (
             record.id,
             record.status,
             record.plan.schedules[0].name,
-            str(record.spec.effect),
-            len(record.decisions),
-            None if record.found is None else [task.label for task in record.found.schedule],
+            record.spec.label,
+            len(record.questions),
+            (minimize if isinstance(record.spec, MinimizeSpec) else bisect).found_labels(record) or None,
         )
-        for record in all_searches(resolve_home().root / "minimize", note)
+        for _, record in all_searches(resolve_home(), note)
     ]
-    columns = ("search", "status", "challenge", "effect", "questions", "found")
-    title = "Searches for the smallest schedule"
-    print_listing(Listing(columns, rows, frozenset({4}), title=title), output_format)
+    columns = ("search", "status", "challenge", "looks for", "questions", "found")
+    print_listing(Listing(columns, rows, frozenset({4}), title="Searches"), output_format)

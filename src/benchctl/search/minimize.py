@@ -1,19 +1,17 @@
-"""A search from its check to its end: question after question, each on disk before the next, resumable."""
+"""The smallest schedule that still shows an effect: delta debugging, a question for every removal."""
 
 import math
-import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
 
 import msgspec
 
-from benchctl.errors import BenchctlError, ExitCode, UsageError
-from benchctl.report.numbers import counted, duration, percent, signed_percent
+from benchctl.errors import BenchctlError, UsageError
+from benchctl.report.numbers import counted, duration, interval, percent, signed_percent
 from benchctl.results.model import RunRecord
 from benchctl.results.plan import Plan
-from benchctl.run.bench import Observer
-from benchctl.run.questions import Inquiry, Measurer, all_begun, ask, failure
 from benchctl.search.candidates import (
     Candidates,
     Subset,
@@ -23,28 +21,30 @@ from benchctl.search.candidates import (
     usual_questions,
 )
 from benchctl.search.record import (
-    Decision,
-    MinimizeFolder,
-    MinimizeRecord,
+    Effect,
     MinimizeSpec,
     Phase,
-    require_values,
-    rule_of,
+    Policy,
+    Question,
+    SearchRecord,
+    others_of,
     signed,
-    values_of,
 )
-from benchctl.stats.answers import MIN_PAIRS, Answer, Values, answer
-from benchctl.stats.forecast import Rule, Spread, least_effect
+from benchctl.stats.answers import MIN_PAIRS, Answer, Pairs, Rule, Values, Verdict, answer
+from benchctl.stats.forecast import Rule as ForecastRule
+from benchctl.stats.forecast import Spread, least_effect
 from benchctl.stats.history import History
 from benchctl.stats.inference import cv_of
-from benchctl.stats.metrics import metric_of
+from benchctl.stats.metrics import Metric, block_values, collect, metric_of, task_at
 from benchctl.track.model import Challenge, Task, Track
 from benchctl.track.schedule import challenge_text
 
-# A new search, checked against the challenge.
+BETA: Final = 0.05
+"""Chance that one question says `absent` where the effect is there: the result is then larger than needed."""
 
-
-_LEAST_FORKS = 5
+_LEAST_FORKS: Final = 5
+_MOST_OF_NAME: Final = 60
+"""Of each name in that of a file; file systems take 255 bytes in all."""
 
 
 def default_metric(target: Task) -> str:
@@ -52,7 +52,7 @@ def default_metric(target: Task) -> str:
     return "service_time_p50" if target.throttled else "throughput"
 
 
-def check_search(plan: Plan, track: Track, spec: MinimizeSpec) -> Candidates:
+def check_search(plan: Plan, track: Track, record: SearchRecord) -> Candidates:
     """Check that a search makes sense, and return what it can try.
 
     The plan is of a run of the whole schedule; an empty metric means the usual one.
@@ -60,6 +60,7 @@ def check_search(plan: Plan, track: Track, spec: MinimizeSpec) -> Candidates:
     Raises:
         UsageError: If the search makes no sense; nothing has been started.
     """
+    spec = minimize_spec(record)
     if len(plan.schedules) != 1:
         raise UsageError(
             f"tasks are removed from one challenge, and {len(plan.schedules)} are given",
@@ -71,15 +72,13 @@ def check_search(plan: Plan, track: Track, spec: MinimizeSpec) -> Candidates:
             f"challenge '{challenge.name}' makes its own data, which its tasks cannot be without",
             hint="give a challenge that runs on data that benchctl prepares",
         )
-    if spec.most_forks < _LEAST_FORKS:
+    if record.most < _LEAST_FORKS:
         raise UsageError(
             f"--forks must be at least {_LEAST_FORKS}", hint="fewer pairs confirm no effect, however large"
         )
-    if spec.prefix_iterations is not None and spec.prefix_iterations < 1:
-        raise UsageError("--prefix-iterations must be at least 1", hint="0 leaves counts as they are")
     if spec.by is not None and spec.by <= 0:
         raise UsageError("--by must be more than 0 %")
-    if spec.budget_s is not None and spec.budget_s <= 0:
+    if record.budget_s is not None and record.budget_s <= 0:
         raise UsageError("--budget must be more than no time")
     operations = track.with_challenges(challenge).operations
     candidates = candidates_of(challenge, spec.effect.task, operations, spec.prefix_iterations)
@@ -89,9 +88,9 @@ def check_search(plan: Plan, track: Track, spec: MinimizeSpec) -> Candidates:
             f"--effect: '{spec.effect.task}' is a {target.type_name}, which has no figures to show it",
             hint="name a task that asks or indexes something",
         )
-    if spec.metric and metric_of(spec.metric).figure.loop == "closed" and candidates.target.throttled:
+    if record.metric and metric_of(record.metric).figure.loop == "closed" and candidates.target.throttled:
         raise UsageError(
-            f"--metric {spec.metric}: that of '{spec.effect.task}' is asked for, and shows no effect",
+            f"--metric {record.metric}: that of '{spec.effect.task}' is asked for, and shows no effect",
             hint="use --metric service_time_p50, or --param target_throughput=0",
         )
     # What comes out has to be a file.
@@ -99,29 +98,23 @@ def check_search(plan: Plan, track: Track, spec: MinimizeSpec) -> Candidates:
     return candidates
 
 
-def new_search(folder_of: MinimizeFolder, plan: Plan, spec: MinimizeSpec) -> MinimizeRecord:
-    """The record of a search that is about to start; the plan is of a run of the whole schedule."""
-    return MinimizeRecord(
-        id=folder_of.path.name,
-        created=datetime.now(UTC).isoformat(timespec="seconds"),
-        status="running",
-        spec=spec,
-        plan=msgspec.structs.replace(plan, restart="never", forks=spec.most_forks, stop=None),
-    )
+def minimize_spec(record: SearchRecord) -> MinimizeSpec:
+    """Return what is searched for."""
+    assert isinstance(record.spec, MinimizeSpec)  # noqa: S101 - the record's kind chose this module
+    return record.spec
 
 
-# What it is going to take.
-
-
-def start_forecast(spec: MinimizeSpec, candidates: Candidates, plan: Plan, history: History) -> Iterator[str]:
+def start_forecast(
+    record: SearchRecord, candidates: Candidates, plan: Plan, history: History
+) -> Iterator[str]:
     """Lines before the first fork: number of questions, duration of a block, precision of the first one."""
+    spec = minimize_spec(record)
     count = len(candidates.front)
-    needs_some = not spec.effect.against
-    usual = 2 + usual_questions(count, needs_some=needs_some)
+    usual = 2 + usual_questions(count, needs_some=not spec.effect.against)
     yield (
         f"{counted(count, 'step')} before {candidates.target.label}: about {usual} questions where two of "
         f"them matter, at most {2 + most_questions(count)}; each takes from {MIN_PAIRS} to "
-        f"{spec.most_forks} pairs of forks"
+        f"{record.most} pairs of forks"
     )
     known = history.block_s(plan)
     least = candidates.least_s(candidates.every)
@@ -133,253 +126,286 @@ def start_forecast(spec: MinimizeSpec, candidates: Candidates, plan: Plan, histo
             "(--prefix-iterations, or --param target_throughput=0) if that is too long"
         )
     task = candidates.challenge.schedule.index(candidates.target)
-    noise = history.noise((0, task), metric_of(spec.metric), plan.variants[0])
+    noise = history.noise((0, task), metric_of(record.metric), plan.variants[0])
     if noise is not None:
         spread = Spread(noise.sd * 2**0.5, noise.df).of_coming_run
-        rule = Rule(math.log1p(spec.by or 0.0), paired=True, sequential=True)
-        seen = math.expm1(least_effect(spread, rule, spec.most_forks))
+        rule = ForecastRule(math.log1p(spec.by or 0.0), paired=True, sequential=True)
+        seen = math.expm1(least_effect(spread, rule, record.most))
         yield (
             f"forks of {candidates.target.label} had a CV of {percent(100 * cv_of(noise.sd))} here: "
             f"effects from {percent(100 * seen)} would probably be confirmed"
         )
 
 
-_MOST_OF_NAME = 60
-"""Of each name in that of a file; file systems take 255 bytes in all."""
+# How far a search has come, from its answers alone.
 
 
-# Questions and answers in words, for whoever watches.
+class Progress(msgspec.Struct, frozen=True):
+    """The effect to keep, the smallest schedule with it so far, and what to try next."""
+
+    begun: Question  # the one that found the effect
+    kept: Subset
+    untried: Subset | None  # None where nothing is left to try
+
+    @property
+    def is_short(self) -> bool:
+        """Whether tasks in front have their counts cut."""
+        return self.begun.phase == "shorten"
 
 
-def _title(decision: Decision, target: str) -> str:
-    tasks = " > ".join((*decision.tasks, target))
-    cut = ", counts cut" if decision.short else ""
-    without = f", without {', '.join(decision.removed)}" if decision.removed else ""
-    return f"question {decision.number}{cut}{without}: is it there in {tasks}?"
+class _UntriedError(Exception):
+    """No answer about these steps is known."""
 
 
-def _outcome(decision: Decision) -> str:
-    because = f" ({decision.reason})" if decision.reason else ""
-    effect = ""
-    if decision.effect_percent is not None:
-        effect = f", {signed_percent(decision.effect_percent)} %"
-    return (
-        f"question {decision.number}: {decision.verdict}{because}{effect} after "
-        f"{counted(len(decision.contender), 'pair')}, {duration(decision.seconds)}"
-    )
+def begun_of(record: SearchRecord) -> Question | None:
+    """Return the question that found the effect."""
+    return next((one for one in record.questions if one.phase != "remove" and one.verdict == "present"), None)
 
 
-# The search as it is carried out.
+def progress(record: SearchRecord) -> Progress | None:
+    """Return how far a search has come; None while the effect is not found."""
+    begun = begun_of(record)
+    if begun is None:
+        return None
+    known: dict[Subset, Answer] = {
+        one.about: one.verdict
+        for one in record.answered
+        if one.phase == "remove" and one.verdict != "measuring"
+    }
+    kept = begun.about
+
+    def judge(subset: Subset) -> Answer:
+        nonlocal kept
+        if subset not in known:
+            raise _UntriedError(subset)
+        if known[subset] == "present":
+            kept = subset
+        return known[subset]
+
+    try:
+        smallest(len(begun.about), judge, needs_some=not minimize_spec(record).effect.against)
+    except _UntriedError as err:
+        return Progress(begun, kept, err.args[0])
+    return Progress(begun, kept, None)
+
+
+def rule_of(record: SearchRecord, phase: Phase, number: int) -> Rule:
+    """Return when the question of that number is answered.
+
+    The first ones, two at most, ask whether there is more than the least effect that counts. Later ones tell
+    that, or by default no effect, from the whole effect that an earlier question found. It is not known how
+    many these are going to be: the k-th gets 6 / (pi k)^2 of alpha, which adds up to all of it.
+    """
+    spec = minimize_spec(record)
+    least = math.log1p(spec.by or 0.0)
+    begun = begun_of(record)
+    if phase != "remove" or begun is None:
+        return Rule(least, least, least, spec.alpha / 2, spec.alpha / 2, record.most)
+    pairs = signed(begun.pairs, direction_of(spec.effect, metric_of(record.metric)))
+    whole = sum(pairs) / len(pairs)
+    # Half of it persists, or as much as was asked for.
+    middle = whole / 2 if spec.by is None else least
+    removal = 1 + sum(one.phase == "remove" and one.number < number for one in record.questions)
+    alpha = spec.alpha * 6 / (math.pi * removal) ** 2
+    return Rule(least, whole, middle, alpha, BETA, record.most)
+
+
+def direction_of(effect: Effect, metric: Metric) -> float:
+    """Return the sign of log ratios, contender / reference, with the effect."""
+    return -1.0 if (effect.direction == "slower") == metric.higher_is_better else 1.0
+
+
+def values_of(records: Sequence[RunRecord], effect: Effect, metric: Metric) -> Values:
+    """Read them from runs: the schedule's, and after it the fresh node's, unless variants are compared."""
+    whole = records[0]
+    place = (0, len(whole.plan.schedules[0].schedule) - 1)
+    task = task_at(whole.plan, place)
+    contender = collect({"": whole.compared(effect.variant)}, place, task)[""]
+    if effect.against:
+        reference = collect({"": whole.compared(effect.against)}, place, task)[""]
+    else:
+        reference = collect({"": records[1].compared(effect.variant)}, (0, 0), task)[""]
+    return block_values(metric, contender, reference)
 
 
 @dataclass(frozen=True)
-class SearchContext:
-    """Surroundings of a search."""
+class Minimizing(Policy):
+    """Asks for the effect, and then without which steps it persists."""
 
-    folder: MinimizeFolder
     candidates: Candidates
-    measurer: Measurer
-    observer: Observer
-    budget_s: float | None = None  # for this session, from its first fork; None for no limit
-    clock: Callable[[], float] = field(default=time.monotonic)  # seconds, monotonic
 
+    @cached_property
+    def _first(self) -> tuple[Phase, ...]:
+        """What asks for the effect; counts are cut first, which saves hours."""
+        return ("shorten", "whole") if self.candidates.can_shorten else ("whole",)
 
-class _OutOfTimeError(Exception):
-    """The budget is spent; what is known stays."""
+    def following(self, record: SearchRecord) -> Question | None:
+        """Return the question that comes next."""
+        known = progress(record)
+        if known is not None:
+            return None if known.untried is None else self._question(record, "remove", known.untried, known)
+        answered = {one.phase for one in record.answered}
+        every = self.candidates.every
+        return next((self._question(record, one, every) for one in self._first if one not in answered), None)
 
-
-def conduct(context: SearchContext, record: MinimizeRecord) -> MinimizeRecord:
-    """Search, or continue, until the schedule is minimal, the time is up, or there is no effect.
-
-    Returns:
-        The final record, which is on disk as well.
-
-    Raises:
-        BenchctlError: If interrupted, or the target cannot be measured; the record says how far it came.
-    """
-    return _Search(context, record).go()
-
-
-class _Search:
-    def __init__(self, context: SearchContext, record: MinimizeRecord) -> None:
-        self._context = context
-        self._record = msgspec.structs.replace(record, status="running", stopped="", minimal=False)
-        self._spec = record.spec
-        self._effect = record.spec.effect
-        self._metric = metric_of(record.spec.metric)
-        self._began: float | None = None
-
-    def go(self) -> MinimizeRecord:
-        self._save()
-        try:
-            self._all()
-        except _OutOfTimeError:
-            self._save(status="interrupted", stopped="the time was up")
-        except KeyboardInterrupt as err:
-            raise self._interrupted() from err
-        except BenchctlError as err:
-            if err.exit_code == ExitCode.INTERRUPTED:
-                raise self._interrupted() from err
-            self._save(status="failed", stopped=err.message)
-            raise
-        return self._record
-
-    def _interrupted(self) -> BenchctlError:
-        self._save(status="interrupted", stopped="it was interrupted")
-        return BenchctlError(
-            f"interrupted; {counted(len(self._decided()), 'answer')} kept in {self._context.folder.path}",
-            hint=f"go on with: benchctl minimize --resume {self._record.id}",
-            exit_code=ExitCode.INTERRUPTED,
+    def _question(
+        self, record: SearchRecord, phase: Phase, steps: Subset, known: Progress | None = None
+    ) -> Question:
+        removed = tuple(step for step in known.kept if step not in steps) if known else ()
+        labels = self.candidates.labels
+        return record.question(phase, steps) or Question(
+            phase=phase, about=steps, subject=labels(steps), against=labels(removed)
         )
 
-    def _all(self) -> None:
-        begun = self._first()
-        if begun is None:
-            self._save(status="complete", stopped="the effect is not confirmed: there is nothing to keep")
-            return
-        self._adopt(begun.steps, short=begun.short)
-        count = len(self._context.candidates.front)
-        needs_some = not self._effect.against
-        kept = smallest(count, lambda subset: self._removed(subset, begun), needs_some=needs_some)
-        self._adopt(kept, short=begun.short)
-        self._save(status="complete", minimal=True)
-
-    def _first(self) -> Decision | None:
-        """Return the decision that found the effect; counts are cut first, which saves hours."""
-        every = self._context.candidates.every
-        if self._context.candidates.can_shorten:
-            short = self._asked("shorten", every, (), short=True)
-            if short.verdict == "present":
-                return short
-        whole = self._asked("whole", every, (), short=False)
-        return whole if whole.verdict == "present" else None
-
-    def _removed(self, subset: Subset, begun: Decision) -> Answer:
-        """The judge's answer; a schedule that shows the effect is the smallest so far."""
-        present = [one for one in self._decided() if one.verdict == "present"]
-        removed = tuple(step for step in present[-1].steps if step not in subset)
-        decision = self._asked("remove", subset, removed, short=begun.short)
-        if decision.verdict == "present":
-            self._adopt(subset, short=begun.short)
-        return "undecided" if decision.verdict == "measuring" else decision.verdict
-
-    def _asked(self, phase: Phase, steps: Subset, removed: Subset, *, short: bool) -> Decision:
-        """The answer to a question: a kept one, or measured."""
-        known = [
-            one
-            for one in self._record.decisions
-            if (one.phase, one.steps, one.short) == (phase, steps, short)
-        ]
-        if known and known[0].verdict != "measuring":
-            return known[0]
-        candidates = self._context.candidates
-        decision = (
-            known[0]
-            if known
-            else Decision(
-                number=len(self._record.decisions) + 1,
-                phase=phase,
-                short=short,
-                steps=steps,
-                tasks=candidates.labels(steps),
-                removed=candidates.labels(removed),
-            )
+    def plans(self, record: SearchRecord, question: Question) -> tuple[Plan, ...]:
+        """Return the run of the schedule, and of the target alone unless variants are compared."""
+        short = self._is_short(record, question)
+        name = f"{self.candidates.challenge.name}-{question.number}"
+        names = {name: question.about}
+        if not minimize_spec(record).effect.against:
+            names[f"{name}-fresh"] = ()
+        return tuple(
+            msgspec.structs.replace(record.plan, schedules=(self.candidates.build(steps, one, short=short),))
+            for one, steps in names.items()
         )
-        self._require_time(candidates.least_s(steps, short=short))
-        self._context.observer.note(_title(decision, candidates.target.label))
-        decision = self._measured(decision)
-        self._context.observer.note(_outcome(decision))
-        return decision
 
-    def _measured(self, decision: Decision) -> Decision:
-        before = [one for one in self._record.decisions if one.number < decision.number]
-        rule = rule_of(self._spec, before, decision.phase)
-        others = [one.pairs for one in before]
+    def values(self, record: SearchRecord, runs: Sequence[RunRecord]) -> Values:
+        """Read the values of both sides."""
+        return values_of(runs, minimize_spec(record).effect, metric_of(record.metric))
 
-        def values(records: Sequence[RunRecord]) -> Values:
-            self._require_same_documents(records[0].plan)
-            return values_of(records, self._effect, self._metric)
+    def verdict(self, record: SearchRecord, question: Question, pairs: Pairs) -> tuple[Verdict, float]:
+        """Answer it by its pairs."""
+        rule = rule_of(record, question.phase, question.number)
+        direction = direction_of(minimize_spec(record).effect, metric_of(record.metric))
+        return answer(signed(pairs, direction), others_of(record, question), rule), rule.alpha
 
-        inquiry = Inquiry(
-            plans=self._plans(decision),
-            values=values,
-            answer=lambda pairs: answer(signed(pairs, self._effect, self._metric), others, rule),
-            others=others,
-            left_s=None if self._context.budget_s is None else self._left_s,
-        )
-        decision = msgspec.structs.replace(decision, alpha=rule.alpha)
-        decision, records = ask(self._context.measurer, inquiry, decision, self._keep)
-        if decision.verdict == "measuring":
-            reason = failure(records) or ("too few values" if all_begun(records) else "")
-            if not reason:
-                raise _OutOfTimeError
-            decision = self._keep(msgspec.structs.replace(decision, verdict="undecided", reason=reason))
-        if decision.phase != "remove":
-            require_values(decision, self._effect.task)
-        return decision
-
-    def _require_same_documents(self, plan: Plan) -> None:
-        """The documents are known once the first run is prepared; they are the same for all."""
-        known = self._record.plan.corpus.digest
-        if not known:
-            self._save(plan=msgspec.structs.replace(self._record.plan, corpus=plan.corpus))
-        elif plan.corpus.digest != known:
-            raise UsageError(
-                f"these are not the documents of the search: {plan.corpus.digest[:12]}, not {known[:12]}",
-                hint="name the same --corpus, --corpus-dir and --docs, or start a new search",
+    def require_measured(self, record: SearchRecord, question: Question, reason: str) -> None:
+        """Refuse a target that was never answered."""
+        if question.phase != "remove" and not question.pairs:
+            why = reason or "its requests failed, or it is unsupported"
+            raise BenchctlError(
+                f"task '{minimize_spec(record).effect.task}' has no figure in any block: {why}",
+                hint="try it first with: benchctl run",
             )
 
-    def _plans(self, decision: Decision) -> tuple[Plan, ...]:
-        candidates, base = self._context.candidates, self._record.plan
-        name = f"{candidates.challenge.name}-{decision.number}"
-        plan = msgspec.structs.replace(
-            base, schedules=(candidates.build(decision.steps, name, short=decision.short),)
-        )
-        if self._effect.against:
-            return (plan,)
-        alone = candidates.build(
-            (), f"{candidates.challenge.name}-{decision.number}-fresh", short=decision.short
-        )
-        return plan, msgspec.structs.replace(base, schedules=(alone,))
+    def least_s(self, record: SearchRecord, question: Question) -> float:
+        """Return what a fork takes by the rates of its schedule."""
+        return self.candidates.least_s(question.about, short=self._is_short(record, question))
 
-    def _adopt(self, steps: Subset, *, short: bool) -> None:
-        candidates = self._context.candidates
-        name = f"{_safe(candidates.challenge.name)}-minimal-{_safe(self._effect.task)}"
-        whole = len(steps) == len(candidates.front) and not short
-        about = f"'{self._effect}': {'the whole of' if whole else 'reduced from'} {candidates.challenge.name}"
-        found: Challenge = msgspec.structs.replace(
-            candidates.build(steps, name, short=short), description=about
-        )
-        self._save(found=found)
+    def title(self, question: Question) -> str:
+        """Return what it asks, in words."""
+        tasks = " > ".join((*question.subject, self.candidates.target.label))
+        cut = ", counts cut" if question.phase == "shorten" else ""
+        without = f", without {', '.join(question.against)}" if question.against else ""
+        return f"question {question.number}{cut}{without}: is it there in {tasks}?"
 
-    def _require_time(self, least_s: float) -> None:
-        """Do not begin a question whose first block will not fit; a fork takes `least_s` by its own rates."""
-        if self._context.budget_s is None or self._began is None:
-            return
-        blocks = [one.seconds / len(one.contender) for one in self._decided() if one.contender]
-        if self._left_s() < max(least_s, min(blocks, default=0.0)):
-            raise _OutOfTimeError
+    def _is_short(self, record: SearchRecord, question: Question) -> bool:
+        begun = begun_of(record)
+        return "shorten" in (question.phase, begun.phase if begun else "")
 
-    def _left_s(self) -> float:
-        spent = 0.0 if self._began is None else self._context.clock() - self._began
-        return (self._context.budget_s or 0.0) - spent
-
-    def _decided(self) -> list[Decision]:
-        return [one for one in self._record.decisions if one.verdict != "measuring"]
-
-    def _keep(self, decision: Decision) -> Decision:
-        if self._began is None:
-            self._began = self._context.clock()
-        others = [one for one in self._record.decisions if one.number != decision.number]
-        self._save(decisions=(*others, decision))
-        return decision
-
-    def _save(self, **changes: object) -> None:
-        self._record = msgspec.structs.replace(self._record, **changes)
-        self._context.folder.save(self._record)
+    def schedules(self, record: SearchRecord) -> tuple[Challenge, ...]:
+        """Return the smallest schedule so far, and the target alone if that is the reference."""
+        known = progress(record)
+        if known is None:
+            return ()
+        candidates, effect = self.candidates, minimize_spec(record).effect
+        name = f"{_safe(candidates.challenge.name)}-minimal-{_safe(effect.task)}"
+        whole = len(known.kept) == len(candidates.front) and not known.is_short
+        about = f"'{effect}': {'the whole of' if whole else 'reduced from'} {candidates.challenge.name}"
+        found = candidates.build(known.kept, name, short=known.is_short)
+        found = msgspec.structs.replace(found, description=about)
+        if effect.against:
+            return (found,)
+        return found, candidates.build((), f"{name}-alone", short=known.is_short)
 
 
 def _safe(name: str) -> str:
     """A challenge's name or a task's label as part of a file's name."""
     plain = (char if char.isascii() and (char.isalnum() or char in "-_.") else "-" for char in name)
     return "".join(plain)[:_MOST_OF_NAME]
+
+
+# What it found, for readers.
+
+
+def found_labels(record: SearchRecord) -> tuple[str, ...]:
+    """Return the tasks of the smallest schedule so far; none without an effect."""
+    known = progress(record)
+    if known is None:
+        return ()
+    left = record.question("remove", known.kept) or known.begun
+    return (*left.subject, minimize_spec(record).effect.task)
+
+
+def inconclusive(record: SearchRecord) -> str:
+    """Return why there is no smaller schedule; empty if there is."""
+    if begun_of(record) is not None:
+        return ""
+    if record.status != "complete":
+        return "the time was up before it was known whether the effect is there"
+    return f"the effect is not confirmed: {record.spec.label}"
+
+
+def conclusion(record: SearchRecord) -> Iterator[str]:
+    """Yield what was found, in sentences."""
+    effect, known = f"'{record.spec.label}'", progress(record)
+    if known is None:
+        seen = f" ({_size(record.questions[-1])})" if record.questions else ""
+        ended = "" if record.status == "complete" else f"; {record.stopped}"
+        yield f"{effect} is not confirmed{seen}: there is nothing to keep while tasks go{ended}."
+        return
+    left = record.question("remove", known.kept) or known.begun
+    names = ", ".join(left.subject) or "nothing"
+    count = len(known.begun.about)
+    yield f"{effect} persists with {len(left.about)} of {count} steps before it: {names}."
+    yield f"There it is {_size(left)}; at the beginning it was {_size(known.begun)}."
+    if known.is_short:
+        iterations = minimize_spec(record).prefix_iterations
+        yield f"Counts in front were cut to at most {iterations} requests, without warm-up and rates."
+    if known.untried is None:
+        yield _minimal(record, left)
+    else:
+        yield f"It may get smaller: the search ended before every step was tried: {record.stopped}."
+
+
+def _minimal(record: SearchRecord, left: Question) -> str:
+    names = ", ".join(
+        name
+        for one in record.questions
+        if one.phase == "remove"
+        and one.verdict == "undecided"
+        and len(one.about) == len(left.about) - 1
+        and {*one.about} < {*left.about}
+        for name in one.against
+    )
+    if not left.about:
+        return "Nothing in front of it is needed."
+    if not names:
+        return "None of them can go: without any single one, the effect was found gone."
+    return (
+        f"Without any other one, the effect was found gone. Whether it takes {names} stayed open after "
+        f"{record.most} pairs of forks, so it is kept: more --forks might tell."
+    )
+
+
+def explanation(record: SearchRecord) -> Iterator[str]:
+    """Yield how to read the table."""
+    spec = minimize_spec(record)
+    counts = "half of what the first question found" if spec.by is None else percent(100 * spec.by)
+    gone = "0" if spec.by is None else "that"
+    yield (
+        f"An effect counts from {counts}. It is present when its interval excludes {gone}, and absent when "
+        "the interval excludes the whole effect; what stays open is kept. Intervals hold after any number "
+        "of pairs; questions share their error, so each takes a wider one than the 95 % shown. With a chance "
+        f"of {percent(100 * spec.alpha)} at most, over all questions, a needed step was removed."
+    )
+    yield f"Its forks took {duration(record.spent_s)}."
+
+
+def _size(question: Question) -> str:
+    if question.effect_percent is None:
+        return "not measured"
+    return (
+        f"{signed_percent(question.effect_percent)} % "
+        f"({interval(question.low_percent, question.high_percent)})"
+    )

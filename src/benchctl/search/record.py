@@ -1,4 +1,4 @@
-"""Searches for the smallest schedule with an effect, as they are kept: the record, and its folder on disk."""
+"""Searches as they are kept: what is looked for, questions with their answers, and the runs behind them."""
 
 import math
 from collections.abc import Callable, Iterator, Sequence
@@ -8,20 +8,23 @@ from typing import Literal
 
 import msgspec
 
-from benchctl.errors import BenchctlError, UsageError
+from benchctl.errors import UsageError
+from benchctl.home import Home
 from benchctl.results.folders import Shelf, read_versioned, readable, write_versioned
 from benchctl.results.model import RunRecord
-from benchctl.results.plan import Plan
+from benchctl.results.plan import Plan, VariantSpec
 from benchctl.results.store import RunStore
-from benchctl.stats.answers import Pairs, Reply, Rule, Values
-from benchctl.stats.metrics import Metric, block_values, collect, metric_of, task_at
+from benchctl.stats.answers import Pairs, Reply, Values, Verdict
 from benchctl.track.model import Challenge
 
-MINIMIZE_VERSION = 3
+SEARCH_VERSION = 4
 
 Direction = Literal["slower", "faster"]
-Phase = Literal["whole", "shorten", "remove"]
-MinimizeStatus = Literal["running", "complete", "interrupted", "failed"]
+# Of minimize: is the effect there with cut counts, in the whole schedule, or still without some steps? Of
+# bisect: do the ends differ; does a point between them differ from the first; do the neighbours of the change
+# differ from each other; one of them again if they do not; and points midway on either side.
+Phase = Literal["shorten", "whole", "remove", "ends", "halve", "step", "again", "before", "after"]
+SearchStatus = Literal["running", "complete", "interrupted", "failed"]
 
 
 class Effect(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
@@ -38,179 +41,268 @@ class Effect(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="ke
         return f"{self.task} {self.direction} than fresh"
 
 
-class Decision(Reply, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_only=True):
-    """A question to the nodes: does the effect persist with these tasks before the target?"""
-
-    number: int  # from 1
-    phase: Phase  # `whole` and `shorten` ask for an effect to begin with, `remove` whether it persists
-    short: bool  # tasks in front have their counts cut
-    steps: tuple[int, ...]  # positions in the whole schedule of the steps left in front
-    tasks: tuple[str, ...]  # labels of these
-    removed: tuple[str, ...] = ()  # labels of those that it tried to do without
-    alpha: float = 0.0  # spent: chance of calling it present wrongly
-
-
-class MinimizeSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_only=True):
+class MinimizeSpec(
+    msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_only=True, tag="minimize"
+):
     """The effect that is searched for, and the required certainty."""
 
     effect: Effect
-    metric: str
     # Least effect that counts, as a ratio - 1; None for half of what the first question finds.
-    by: float | None
-    most_forks: int  # pairs per question
-    prefix_iterations: int | None  # counts of tasks in front are cut to this before any goes
-    budget_s: float | None
-    alpha: float  # chance, over all questions, that a task is removed which the effect needs
+    by: float | None = None
+    prefix_iterations: int | None = None  # counts of tasks in front are cut to this before any goes
+    alpha: float = 0.05  # chance, over all questions, that a task is removed which the effect needs
+    output: str = ""  # where the challenge goes that is found; empty for the search's directory
+
+    @property
+    def label(self) -> str:
+        """What is searched for, in lists."""
+        return str(self.effect)
 
 
-class MinimizeRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_only=True):
+class Point(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A point of a history: the name of its variant, and what more is known of it, such as a subject."""
+
+    name: str
+    about: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.about})" if self.about else self.name
+
+
+class Source(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
+    """The way from commits to builds."""
+
+    repository: str  # a directory, or the URL of a git repository
+    command: str  # for the shell, in a checkout of the commit
+    artifact: str  # pattern of files, relative to the checkout
+    timeout_s: float
+    shas: tuple[str, ...] = ()  # of the points
+
+
+class BisectSpec(
+    msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_only=True, tag="bisect"
+):
+    """The history whose change is searched for."""
+
+    points: tuple[Point, ...]  # the reference first
+    variants: tuple[VariantSpec, ...]  # of the points; of commits, the engine that they are built into
+    place: tuple[int, int] = (0, 0)  # schedule and number of `task`, which shows the difference
+    task: str = ""
+    source: Source | None = None
+    key: str = ""  # of what was asked for: whoever asks for the same again continues
+
+    @property
+    def label(self) -> str:
+        """What is searched for, in lists."""
+        return f"{self.task} from {self.points[0].name} to {self.points[-1].name}"
+
+
+class Files(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
+    """Documents of the user's own, as `FileOptions` has them."""
+
+    local: str = ""
+    has_actions: bool = False
+    folders: tuple[str, ...] = ()
+    docs: int | None = None
+    local_index: str = ""
+
+
+class Question(Reply, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_only=True):
+    """A question to the nodes, and what came of it so far; `seconds` hold builds, too."""
+
+    number: int = 0  # from 1
+    phase: Phase
+    # Of minimize: positions of the steps left before the target; of bisect: numbers of the point and of the
+    # one that it is compared with.
+    about: tuple[int, ...]
+    subject: tuple[str, ...] = ()  # labels of the tasks that are left; of the point
+    against: tuple[str, ...] = ()  # labels of those it tried to do without; of the other point
+    most: int = 0  # pairs after which it was, or is to be, left open
+    alpha: float = 0.0  # spent: chance of calling it present wrongly
+
+    @property
+    def is_answered(self) -> bool:
+        """Whether it has an answer, though that may be that it stayed open."""
+        return self.verdict != "measuring"
+
+
+class SearchRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_only=True):
     """A search, as far as it has come."""
 
-    record_version: int = MINIMIZE_VERSION
+    record_version: int = SEARCH_VERSION
     id: str
-    created: str  # ISO 8601, a label only
-    status: MinimizeStatus  # one that ran out of time is `interrupted`, and can be resumed
-    spec: MinimizeSpec
-    plan: Plan  # of a run of the whole schedule
-    decisions: tuple[Decision, ...] = ()
-    found: Challenge | None = None  # the smallest schedule that is known to show the effect
-    minimal: bool = False  # no single task of it can go
-    stopped: str = ""  # why it ended before that
+    created: str = ""  # ISO 8601, a label only
+    status: SearchStatus = "running"  # one that ran out of time is `interrupted`, and can be resumed
+    stopped: str = ""  # why it ended before it was complete
+    spec: MinimizeSpec | BisectSpec
+    metric: str
+    most: int  # pairs of forks per question
+    budget_s: float | None = None  # of all its questions; None for no limit
+    plan: Plan  # of a run of the whole schedule, or of all points
+    files: Files = Files()
+    questions: tuple[Question, ...] = ()
+    skipped: dict[int, str] = {}  # point -> why it cannot be measured; tried again on resuming
+
+    @property
+    def answered(self) -> list[Question]:
+        """The questions that have an answer; one that stayed open may take more pairs by now."""
+        return [
+            one
+            for one in self.questions
+            if one.is_answered and (one.verdict != "undecided" or one.most >= self.most)
+        ]
 
     @property
     def spent_s(self) -> float:
-        """Seconds that forks took so far."""
-        return sum(decision.seconds for decision in self.decisions)
+        """Seconds that it took so far."""
+        return sum(one.seconds for one in self.questions)
+
+    def question(self, phase: Phase, about: tuple[int, ...]) -> Question | None:
+        """Return a question that was begun."""
+        return next((one for one in self.questions if (one.phase, one.about) == (phase, about)), None)
+
+    def with_question(self, question: Question) -> "SearchRecord":
+        """Return the record with a question as it is now."""
+        others = (one for one in self.questions if one.number != question.number)
+        questions = sorted((*others, question), key=lambda one: one.number)
+        return msgspec.structs.replace(self, questions=tuple(questions))
 
 
-# Searches on disk: `minimize.json`, the schedule found, and the runs behind every decision.
+class Policy:
+    """What a kind of search asks next, or why it ends, and what answers it."""
+
+    counts_preparing: bool = False
+    """Whether times and the budget hold what comes before a first fork, such as builds."""
+
+    def following(self, record: SearchRecord) -> Question | None:
+        """Return the question that comes next, new or begun before; None when nothing is left to ask."""
+        raise NotImplementedError
+
+    def plans(self, record: SearchRecord, question: Question) -> tuple[Plan, ...]:
+        """Return the runs whose forks answer it, side by side; may have to build what they measure.
+
+        Raises:
+            BenchctlError: If that fails.
+        """
+        raise NotImplementedError
+
+    def values(self, record: SearchRecord, runs: Sequence[RunRecord]) -> Values:
+        """Read the values of both sides from the runs."""
+        raise NotImplementedError
+
+    def verdict(self, record: SearchRecord, question: Question, pairs: Pairs) -> tuple[Verdict, float]:
+        """Answer it by its pairs, at least one; also the alpha that it spends."""
+        raise NotImplementedError
+
+    def require_measured(self, record: SearchRecord, question: Question, reason: str) -> None:
+        """Refuse to go on without an answer to it; else it stays open.
+
+        Args:
+            record: of the search.
+            question: without an answer.
+            reason: why its runs get no further, if they failed.
+
+        Raises:
+            BenchctlError: If the search makes no sense without it.
+        """
+        raise NotImplementedError
+
+    def can_skip(self, question: Question) -> bool:
+        """Return whether the search goes on without the point if it cannot be measured."""
+        del question
+        return False
+
+    def least_s(self, record: SearchRecord, question: Question) -> float:
+        """Return the seconds that a block of it takes at least."""
+        del record, question
+        return 0.0
+
+    def title(self, question: Question) -> str:
+        """Return what it asks, in words."""
+        raise NotImplementedError
+
+    def schedules(self, record: SearchRecord) -> tuple[Challenge, ...]:
+        """Return the challenges that it found, to be written as files."""
+        del record
+        return ()
 
 
-_RECORD_NAME = "minimize.json"
+def others_of(record: SearchRecord, question: Question) -> list[Pairs]:
+    """Return the pairs of all other answered questions, which show how much pairs differ."""
+    return [one.pairs for one in record.questions if one.is_answered and one.number != question.number]
+
+
+def signed(pairs: Pairs, direction: float) -> list[float]:
+    """Return pairs with the sign that makes the direction positive."""
+    return [math.copysign(1.0, direction) * pair for pair in pairs]
+
+
+# Searches on disk: `search.json`, what was found, and the runs behind every answer.
+
+
+_RECORD_NAME = "search.json"
 
 
 @dataclass(frozen=True)
-class MinimizeFolder:
+class SearchFolder:
     """The directory of one search."""
 
     path: Path
 
     @property
     def runs(self) -> RunStore:
-        """The runs that decisions rest on: apart from others, since nobody compares with them."""
+        """The runs that answers rest on: apart from others, since nobody compares with them."""
         return RunStore(self.path / "runs")
 
     @property
-    def record_path(self) -> Path:
-        """Path of the record."""
-        return self.path / _RECORD_NAME
+    def exists(self) -> bool:
+        """Whether there is a record."""
+        return (self.path / _RECORD_NAME).is_file()
 
-    def save(self, record: MinimizeRecord) -> None:
+    def save(self, record: SearchRecord) -> None:
         """Replace the record; see `write_versioned`.
 
         Raises:
             BenchctlError: If the disk is full or cannot be written.
         """
-        write_versioned(self.record_path, record)
+        write_versioned(self.path / _RECORD_NAME, record)
 
-    def load(self) -> MinimizeRecord:
+    def load(self) -> SearchRecord:
         """Read the record.
 
         Raises:
             UsageError: If there is no record.
             BenchctlError: If the record is broken, or of another version.
         """
-        record = read_versioned(self.record_path, MinimizeRecord, "record", MINIMIZE_VERSION)
+        record = read_versioned(self.path / _RECORD_NAME, SearchRecord, "record", SEARCH_VERSION)
         if record is None:
             raise UsageError(f"there is no search in {self.path}")
         return record
 
 
-def find_search(root: Path, name: str) -> MinimizeFolder:
-    """A search in `root` by id, by a beginning of it that only one has, or by path; `latest` for the newest.
+def shelf(home: Home) -> Shelf:
+    """Return the place of all searches, which need not exist."""
+    return Shelf(home.root / "searches", _RECORD_NAME, "search", "searches", "see: benchctl list searches")
+
+
+def find_search(home: Home, name: str) -> SearchFolder:
+    """Return a search by id, by a beginning of it that only one has, or by path; `latest` for the newest.
 
     Raises:
         UsageError: If no search or several match.
         BenchctlError: If records cannot be read.
     """
-    return MinimizeFolder(_shelf(root).find(name))
+    return SearchFolder(shelf(home).find(name))
 
 
-def all_searches(root: Path, unreadable: Callable[[str], None]) -> Iterator[MinimizeRecord]:
-    """The records of all readable searches in `root`, if it exists, oldest first.
+def all_searches(
+    home: Home, unreadable: Callable[[str], None]
+) -> Iterator[tuple[SearchFolder, SearchRecord]]:
+    """Yield all readable searches, oldest first.
 
     `unreadable` is called with the reason for each that is skipped.
 
     Raises:
         BenchctlError: If records cannot be read.
     """
-    folders = map(MinimizeFolder, _shelf(root).folders())
-    return (record for _, record in readable(folders, MinimizeFolder.load, unreadable))
-
-
-def _shelf(root: Path) -> Shelf:
-    return Shelf(root, _RECORD_NAME, "search", "searches", "see: benchctl list searches")
-
-
-# What runs say about an effect: values block by block, and their log ratios, which grow with it.
-
-
-def values_of(records: Sequence[RunRecord], effect: Effect, metric: Metric) -> Values:
-    """Read them from runs: the schedule's, and after it the fresh node's, unless variants are compared."""
-    whole = records[0]
-    place = (0, len(whole.plan.schedules[0].schedule) - 1)
-    task = task_at(whole.plan, place)
-    contender = collect({"": whole.compared(effect.variant)}, place, task)[""]
-    if effect.against:
-        reference = collect({"": whole.compared(effect.against)}, place, task)[""]
-    else:
-        reference = collect({"": records[1].compared(effect.variant)}, (0, 0), task)[""]
-    return block_values(metric, contender, reference)
-
-
-def signed(pairs: Pairs, effect: Effect, metric: Metric) -> list[float]:
-    """Return log ratios, contender / reference, with the sign of the effect: more of it is more."""
-    sign = -1.0 if (effect.direction == "slower") == metric.higher_is_better else 1.0
-    return [sign * pair for pair in pairs]
-
-
-def require_values(decision: Decision, task: str) -> None:
-    """Refuse a target that was never answered.
-
-    Raises:
-        BenchctlError: If no block has a value.
-    """
-    if not decision.pairs:
-        raise BenchctlError(
-            f"task '{task}' has no figure in any block: its requests failed, or it is unsupported",
-            hint="try it first with: benchctl run",
-        )
-
-
-# The questions of a search, from its decisions so far.
-
-
-BETA = 0.05
-"""Chance that one question says `absent` where the effect is there: the result is then larger than needed."""
-ALPHA = 0.05
-"""Chance that a search begins without an effect; and that one with an effect loses a task that it needs."""
-
-
-def rule_of(spec: MinimizeSpec, decisions: Sequence[Decision], phase: Phase) -> Rule:
-    """Return when the question after these decisions is answered.
-
-    The first ones, two at most, ask whether there is more than the least effect that counts. Later ones tell
-    that, or by default no effect, from the whole effect that an earlier decision found. It is not known how
-    many these are going to be: the k-th gets 6 / (pi k)^2 of alpha, which adds up to all of it.
-    """
-    least = math.log1p(spec.by or 0.0)
-    if phase != "remove":
-        return Rule(least, least, least, spec.alpha / 2, spec.alpha / 2, spec.most_forks)
-    begun = next(one for one in decisions if one.phase != "remove" and one.verdict == "present")
-    pairs = signed(begun.pairs, spec.effect, metric_of(spec.metric))
-    whole = sum(pairs) / len(pairs)
-    # Half of it persists, or as much as was asked for.
-    middle = whole / 2 if spec.by is None else least
-    number = 1 + sum(one.phase == "remove" for one in decisions)
-    alpha = spec.alpha * 6 / (math.pi * number) ** 2
-    return Rule(least, whole, middle, alpha, BETA, spec.most_forks)
+    return readable(map(SearchFolder, shelf(home).folders()), SearchFolder.load, unreadable)

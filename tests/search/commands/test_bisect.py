@@ -9,7 +9,7 @@ from benchctl.cli import root
 from benchctl.errors import BenchctlError, ExitCode
 from benchctl.results.model import RunRecord
 from benchctl.results.plan import VariantSpec
-from benchctl.run.questions import Job
+from benchctl.search.nodes import Job
 from scripted_history import Step, git, write_history
 
 BUILD = ("--build", "echo built >> $LOG; false", "--artifact", "out/*.zip")
@@ -100,7 +100,7 @@ def asked(source: Path, monkeypatch: pytest.MonkeyPatch) -> list[tuple[VariantSp
             found.append(job.plans[0].variants)
             raise BenchctlError("there are no nodes here")
 
-    monkeypatch.setattr("benchctl.search.commands.bisect.Nodes", lambda *_: Refusing())
+    monkeypatch.setattr("benchctl.search.commands.Nodes", lambda *_: Refusing())
     return found
 
 

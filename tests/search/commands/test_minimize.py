@@ -13,21 +13,25 @@ from benchctl.errors import BenchctlError, ExitCode, UsageError
 from benchctl.results.plan import Plan
 from benchctl.run.plan import RunSpec, plan_run
 from benchctl.search.minimize import check_search, default_metric
-from benchctl.search.record import Decision, Effect, MinimizeFolder, MinimizeRecord, MinimizeSpec
+from benchctl.search.record import Effect, MinimizeSpec, Question, SearchFolder, SearchRecord, SearchStatus
 from benchctl.track.load import load_challenge, load_track
 from benchctl.track.model import Challenge, Task
 from builders import CORPUS, ES
 
 EFFECT = ("--effect", "range slower than fresh")
-SPEC = MinimizeSpec(
-    effect=Effect("range", "slower", "es"),
-    metric="throughput",
-    by=None,
-    most_forks=12,
-    prefix_iterations=None,
-    budget_s=None,
-    alpha=0.05,
-)
+
+
+def searching(plan: Plan, *questions: Question, status: SearchStatus = "complete") -> SearchRecord:
+    spec = MinimizeSpec(effect=Effect("range", "slower", "es"))
+    return SearchRecord(
+        id="20260101-a",
+        status=status,
+        spec=spec,
+        metric="throughput",
+        most=12,
+        plan=plan,
+        questions=questions,
+    )
 
 
 @pytest.fixture(autouse=True)
@@ -41,6 +45,10 @@ def call(*arguments: str) -> Result:
     return CliRunner().invoke(root, ["minimize", *arguments])
 
 
+def resumed(*arguments: str) -> Result:
+    return CliRunner().invoke(root, ["resume", "20260101-a", *arguments])
+
+
 def refused(*arguments: str) -> UsageError:
     error = call(*arguments).exception
     assert isinstance(error, UsageError), error
@@ -50,12 +58,9 @@ def refused(*arguments: str) -> UsageError:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ((), "--challenge and --effect"),
-        (("--challenge", "big5"), "--challenge and --effect"),
         (("--challenge", "big5", "--effect", "range slow"), "cannot read"),
         (("--challenge", "big5", *EFFECT, "--variant", "es", "--variant", "os"), "about one variant"),
         (("--challenge", "range-only-short", *EFFECT), "first task"),
-        (("--challenge", "big5", *EFFECT, "--forks", "4"), "at least 5"),
         (("--challenge", "big5", *EFFECT, "--by", "0%"), "more than 0"),
         (("--challenge", "big5", *EFFECT, "--budget", "0s"), "more than no time"),
         (("--challenge", "big5", *EFFECT, "--metric", "throughput"), "is asked for, and shows no effect"),
@@ -63,15 +68,13 @@ def refused(*arguments: str) -> UsageError:
         (("--challenge", "nosuch", *EFFECT), "unknown challenge"),
         (("--challenge", "big5", *EFFECT, "--unpaired"), "are pairs in any case"),
         (("--challenge", "big5", *EFFECT, "--param", "itertions=3"), "itertions"),
-        (("--resume", "x"), "there is no search 'x' in"),
-        (("--resume", "x", "--forks", "5"), "with a search as it was begun: --forks cannot change it"),
     ],
 )
 def test_what_makes_no_search_is_refused_before_anything_starts(
     arguments: tuple[str, ...], words: str, home: Path
 ) -> None:
     assert words in refused(*arguments).message
-    assert not list(home.glob("minimize/*"))
+    assert not list(home.glob("searches/*"))
 
 
 @pytest.mark.parametrize(
@@ -87,7 +90,7 @@ def test_what_reports_nothing_shows_no_effect(
     path.write_text(json.dumps({"name": "mine", "schedule": schedule}))
     error = refused("--challenge", str(path), "--effect", "last slower than fresh")
     assert f"'last' is a {kind}, which has no figures" in error.message
-    assert not list(home.glob("minimize/*"))
+    assert not list(home.glob("searches/*"))
 
 
 def test_all_variants_of_a_file_are_measured_when_none_is_named(tmp_path: Path) -> None:
@@ -98,29 +101,10 @@ def test_all_variants_of_a_file_are_measured_when_none_is_named(tmp_path: Path) 
     assert "about one variant" in refused(*words, "range slower than fresh").message
 
 
-@pytest.mark.usefixtures("maven")
-def test_a_search_whose_time_was_up_says_so_and_how_to_go_on(home: Path) -> None:
-    folder = finished(home, found=False)
-    record = msgspec.structs.replace(folder.load(), status="interrupted", decisions=())
-
-    def searched(*_: object) -> MinimizeRecord:
-        return record
-
-    folder.save(record)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("benchctl.search.commands.minimize._searched", searched)
-        patch.setattr("benchctl.search.commands.minimize._announce", lambda *_: None)
-        error = call("--resume", "latest").exception
-    assert isinstance(error, BenchctlError)
-    assert error.exit_code == ExitCode.INCONCLUSIVE
-    assert "the time was up" in error.message
-    assert f"--resume {record.id}" in error.hint
-
-
 def test_challenges_that_make_their_own_data_cannot_lose_tasks() -> None:
     plan = msgspec.structs.replace(planned(), origin="empty")
     with pytest.raises(UsageError, match="makes its own data"):
-        check_search(plan, load_track("big5", {})[0], SPEC)
+        check_search(plan, load_track("big5", {})[0], searching(plan))
 
 
 def test_a_task_with_a_rate_is_judged_by_its_times() -> None:
@@ -145,35 +129,26 @@ def planned() -> Plan:
     return plan_run(options)[0]
 
 
-def finished(home: Path, *, found: bool = True) -> MinimizeFolder:
-    plan = planned()
-    begun = Decision(
+def finished(home: Path, *, found: bool = True) -> SearchFolder:
+    begun = Question(
         number=1,
         phase="whole",
-        short=False,
-        steps=(0, 1),
-        tasks=("desc_sort_timestamp", "composite-date_histogram-daily"),
+        about=(0, 1),
+        subject=("desc_sort_timestamp", "composite-date_histogram-daily"),
         verdict="present" if found else "undecided",
         contender=(5.0,) * 5,
         reference=(9.0,) * 5,
         effect_percent=-44.0,
         low_percent=-45.0,
         high_percent=-43.0,
+        most=12,
     )
-    smallest = msgspec.structs.replace(plan.schedules[0], name="big5rangedebug-minimal-range")
-    record = MinimizeRecord(
-        id="20260101-a",
-        created="",
-        status="complete",
-        spec=SPEC,
-        plan=plan,
-        decisions=(begun,),
-        found=smallest if found else None,
-        minimal=True,
-        stopped="" if found else "the effect is not confirmed",
-    )
-    folder = MinimizeFolder(home / "minimize" / record.id)
-    folder.save(record)
+    kept = [
+        msgspec.structs.replace(begun, number=number, phase="remove", about=about, verdict="absent")
+        for number, about in ((2, (1,)), (3, (0,)))
+    ]
+    folder = SearchFolder(home / "searches" / "20260101-a")
+    folder.save(searching(planned(), begun, *(kept if found else ())))
     return folder
 
 
@@ -181,9 +156,9 @@ def loaded(path: Path) -> Challenge:
     return load_challenge(str(path), load_track("big5", {})[0], {})[0]
 
 
-def test_a_finished_search_is_printed_again_and_its_challenge_loads(home: Path, tmp_path: Path) -> None:
+def test_a_finished_search_is_printed_again_and_its_challenge_loads(home: Path) -> None:
     folder = finished(home)
-    done = call("--resume", "latest")
+    done = resumed()
     assert done.exit_code == 0
     path = folder.path / "big5rangedebug-minimal-range.json"
     assert [(task.label, task.iterations) for task in loaded(path).schedule] == [
@@ -194,16 +169,12 @@ def test_a_finished_search_is_printed_again_and_its_challenge_loads(home: Path, 
     alone = folder.path / "big5rangedebug-minimal-range-alone.json"
     assert [task.label for task in loaded(alone).schedule] == ["range"]
     assert "To see it again" in done.stdout
-    other = tmp_path / "mine.json"
-    assert call("--resume", "2026", "--output", str(other)).exit_code == 0
-    assert loaded(other).name == "big5rangedebug-minimal-range"
-    assert loaded(tmp_path / "mine-alone.json").name == "big5rangedebug-minimal-range-alone"
 
 
 def test_programs_get_the_decisions_the_files_and_the_command_to_run_them(home: Path) -> None:
     finished(home)
-    document = json.loads(call("--resume", "latest", "--format", "json").stdout)
-    assert document["search"]["decisions"][0]["verdict"] == "present"
+    document = json.loads(resumed("--format", "json").stdout)
+    assert document["search"]["questions"][0]["verdict"] == "present"
     found, alone = document["files"]
     command = document["commands"]["To see it again"]
     assert command.startswith(f"benchctl run --challenge {found} --challenge {alone} --variant es")
@@ -211,20 +182,34 @@ def test_programs_get_the_decisions_the_files_and_the_command_to_run_them(home: 
     assert "--param" not in command
 
 
+@pytest.mark.parametrize(
+    ("output_format", "shown"),
+    [
+        ("markdown", ["| # | Left | Without |", "| 1 | 2 | the whole schedule |", "```json"]),
+        ("csv", ["number,phase,verdict,effect_percent", "1,whole,present,-44.0,-45.0,-43.0,0.0,0.0,5,desc_"]),
+        ("html", ["<table", "a fresh node", "benchctl run --challenge"]),
+    ],
+)
+def test_readers_elsewhere_get_the_same(home: Path, output_format: str, shown: list[str]) -> None:
+    finished(home)
+    done = resumed("--format", output_format)
+    assert [words for words in shown if words not in done.stdout] == []
+
+
 def test_searches_are_listed_and_a_broken_one_is_passed_over_with_a_word(home: Path) -> None:
     asked = ["list", "searches", "--format", "json"]
     assert json.loads(CliRunner().invoke(root, asked).stdout) == []
-    assert not (home / "minimize").exists()
+    assert not (home / "searches").exists()
     finished(home)
     folder = finished(home, found=False)
-    broken = MinimizeFolder(home / "minimize" / "20260102-b")
-    broken.path.mkdir()
-    broken.record_path.write_text("{")
+    broken = home / "searches" / "20260102-b" / "search.json"
+    broken.parent.mkdir()
+    broken.write_text("{")
     done = CliRunner().invoke(root, asked)
     (row,) = json.loads(done.stdout)
     assert row["search"] == folder.path.name
-    assert (row["effect"], row["questions"], row["found"]) == ("range slower than fresh", 1, None)
-    assert str(broken.record_path) in done.stderr
+    assert (row["looks for"], row["questions"]) == ("range slower than fresh", 1)
+    assert str(broken) in done.stderr
 
 
 def test_a_file_that_cannot_be_written_is_said_in_words(home: Path, tmp_path: Path) -> None:
@@ -241,14 +226,44 @@ def test_a_file_that_cannot_be_written_is_said_in_words(home: Path, tmp_path: Pa
         error = call("--challenge", "nosuch", *EFFECT, "--output", name and str(tmp_path / name)).exception
         assert isinstance(error, UsageError)
         assert words in error.message
-    error = call("--resume", "latest", "--output", str(tmp_path / f"{'x' * 300}.json")).exception
-    assert isinstance(error, BenchctlError)
-    assert "cannot write" in error.message
 
 
 def test_an_effect_that_is_not_confirmed_is_inconclusive(home: Path) -> None:
     finished(home, found=False)
-    done = call("--resume", "latest")
+    done = resumed()
     assert "is not confirmed" in done.stdout
     assert isinstance(done.exception, BenchctlError)
     assert done.exception.exit_code == ExitCode.INCONCLUSIVE
+
+
+def test_a_search_whose_time_was_up_shows_how_to_resume(home: Path) -> None:
+    folder = finished(home)
+    record = searching(planned(), status="interrupted")
+    folder.save(msgspec.structs.replace(record, stopped="the time was up"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("benchctl.search.commands.conduct", lambda _context, record: record)
+        patch.setattr("benchctl.search.commands.check_host", lambda *_: None)
+        error = resumed().exception
+    assert isinstance(error, BenchctlError)
+    assert error.exit_code == ExitCode.INCONCLUSIVE
+    assert f"benchctl resume {record.id}" in error.hint
+
+
+@pytest.mark.usefixtures("home")
+def test_a_finished_search_gets_further_pairs_where_it_stayed_open(home: Path) -> None:
+    folder = finished(home, found=False)
+    asked: list[SearchRecord] = []
+
+    def conduct(_context: object, record: SearchRecord) -> SearchRecord:
+        asked.append(record)
+        return record
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("benchctl.search.commands.conduct", conduct)
+        patch.setattr("benchctl.search.commands.check_host", lambda *_: None)
+        CliRunner().invoke(root, ["extend", folder.path.name, "--forks", "8", "--budget", "1h"])
+    assert [(one.most, one.budget_s) for one in asked] == [(20, 3600.0)]
+    assert asked[0].answered == []
+    folder.save(searching(planned(), status="interrupted"))
+    error = CliRunner().invoke(root, ["extend", folder.path.name]).exception
+    assert isinstance(error, UsageError)

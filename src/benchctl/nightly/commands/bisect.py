@@ -19,8 +19,10 @@ from benchctl.nightly.model import Raised, alarms_of
 from benchctl.results.plan import Plan, VariantSpec
 from benchctl.results.store import RunStore
 from benchctl.run.plan import reload_track
-from benchctl.search.bisection import Point
-from benchctl.search.commands.bisect import Bisected, BisectionOptions, bisection_options, conclude
+from benchctl.search.commands import SearchOptions, search_options
+from benchctl.search.commands.bisect import MOST_FORKS, bisection, opened_bisection
+from benchctl.search.record import BisectSpec, Point
+from benchctl.stats.metrics import task_at
 
 _WHOLE: Mapping[str, tuple[str, ...]] = {
     "version": ("engine", "version", "distribution"),
@@ -111,11 +113,9 @@ def _list_changes(
 @click.command("bisect")
 @click.argument("suite", metavar="SUITE")
 @click.argument("alarm", type=int, metavar="ALARM")
-@bisection_options
+@search_options(MOST_FORKS)
 @measuring_options
-def bisect_command(
-    suite: str, alarm: int, *, bisection_options: BisectionOptions, wait: bool, quiet: bool
-) -> None:
+def bisect_command(suite: str, alarm: int, *, search_options: SearchOptions, wait: bool, quiet: bool) -> None:
     """Find which of several changes caused an alarm.
 
     A version, JDK, flag, jar or setting: they are added one after the other to the engine of the last good
@@ -136,20 +136,20 @@ def bisect_command(
         what = "; ".join(point.about for point, _ in steps[1:]) or "nothing that benchctl can set"
         say(f"{what} is all that differs: there is nothing to tell apart")
         return
-    plan = _plan(run.plan, raised, bisection_options.most)
+    plan = _plan(run.plan, raised, search_options.most)
     task = raised.key.challenge, raised.key.task
     (place,) = (place for place, name in task_names(plan).items() if name == task)
-    bisected = Bisected(
-        name=f"{folder.root.name}-alarm-{alarm}",
+    spec = BisectSpec(
         points=tuple(point for point, _ in steps),
+        variants=tuple(variant for _, variant in steps),
         place=place,
-        metric=raised.key.metric,
-        plan=plan,
-        track=reload_track(plan),
-        make=lambda number, _stage: steps[number][1],
-        planned=lambda variants: msgspec.structs.replace(plan, variants=variants),
+        task=task_at(plan, place).label,
     )
-    conclude(home, bisected, bisection_options, wait=wait, quiet=quiet)
+    record = bisection(
+        spec, plan, search_options, metric=raised.key.metric, identity=(f"{folder.root.name}-alarm-{alarm}",)
+    )
+    opened = opened_bisection(home, record, reload_track(plan))
+    opened.again(search_options).conclude(search_options.output_format, wait=wait, quiet=quiet)
 
 
 def _alarm(folder: SuiteFolder, number: int) -> Raised:

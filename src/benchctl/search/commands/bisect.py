@@ -3,10 +3,11 @@
 import hashlib
 import re
 import threading
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import click
 import msgspec
@@ -21,7 +22,6 @@ from benchctl.cli.options import (
     grouped,
     open_store,
     param_options,
-    printed_as,
     runs_option,
 )
 from benchctl.cli.run_options import (
@@ -36,10 +36,10 @@ from benchctl.cli.run_options import (
     subject_options,
     trust_option,
 )
-from benchctl.cli.streams import emit, text_width
+from benchctl.cli.streams import emit, note
 from benchctl.engine.maven import digest
 from benchctl.engine.variant import VARIANT_OPTIONS, check_parts, placed_jar
-from benchctl.errors import BenchctlError, ExitCode, UsageError
+from benchctl.errors import UsageError
 from benchctl.home import Home, resolve_home
 from benchctl.plugin.code import Consent
 from benchctl.quantities import DURATION
@@ -55,12 +55,12 @@ from benchctl.run.documents import FileOptions
 from benchctl.run.orchestrate import Extras, start_run
 from benchctl.run.plan import plan_run
 from benchctl.run.prepare import check_host
-from benchctl.run.questions import Nodes
-from benchctl.search.bisect import BisectContext, bisect
-from benchctl.search.bisect_report import open_matter, render_bisection
-from benchctl.search.bisection import Bisection, BisectionFolder, Point, questions_at_most
-from benchctl.search.build import Built, Commit, Recipe, Repository, Workshop
+from benchctl.search.bisect import Bisecting, bisect_spec, questions_at_most
+from benchctl.search.build import Built, Commit, Workshop
+from benchctl.search.commands import Opened, SearchOptions, files_of, new_folder, search_options
+from benchctl.search.record import BisectSpec, Point, SearchFolder, SearchRecord, Source, all_searches
 from benchctl.spec import run_settings
+from benchctl.stats.answers import MIN_PAIRS
 from benchctl.stats.decisions import gate
 from benchctl.stats.metrics import kept_keys, kept_metric_of, places, task_at, used_by
 from benchctl.track.model import Track
@@ -79,25 +79,18 @@ class BuildOptions:
     artifact: str | None
     build_timeout_s: float
 
-    def recipe(self) -> Recipe:
-        """Return the recipe that the options state.
+    def workshop(self, home: Home) -> Workshop:
+        """Return the place of builds.
 
         Raises:
-            UsageError: If something is missing.
+            UsageError: If something is missing, or there is no such repository.
         """
         if self.source is None or self.build is None or self.artifact is None:
             raise UsageError(
                 "to build commits takes --source, --build and --artifact",
                 hint="such as --source . --build './gradlew assemble' --artifact 'build/libs/*.jar'",
             )
-        found = Recipe(self.build, self.artifact, self.build_timeout_s)
-        found.check()
-        return found
-
-    def workshop(self, home: Home) -> Workshop:
-        """Return the place of builds; see `Repository`, which it finds."""
-        recipe = self.recipe()
-        return Workshop(home, Repository(home, self.source or ""), recipe)
+        return Workshop(home, Source(self.source, self.build, self.artifact, self.build_timeout_s))
 
 
 build_options = grouped(
@@ -230,8 +223,7 @@ _METRICS = [
     if "minimize" in used_by(one) or (one.additive and one.loop == "cost" and not one.resolution)
     for key in dict.fromkeys([*kept_keys(one), one.name])
 ]
-_MOST_FORKS = 24
-_LEAST_FORKS = 5
+MOST_FORKS = 24
 _LEAST_POINTS = 2
 
 
@@ -243,16 +235,6 @@ class HistoryOptions:
     bad: str | None
     versions: str | None
     jars: str | None
-
-
-@dataclass(frozen=True)
-class _History:
-    """Points, the oldest first."""
-
-    points: tuple[Point, ...]
-    variants: tuple[VariantSpec, ...]  # of all points; of commits, the engine that they are built into
-    make: Callable[[int, Callable[[str], None]], VariantSpec]  # a variant by its point's number
-    identity: tuple[str, ...] = ()  # what else decides what is measured
 
 
 history_options = grouped(
@@ -282,27 +264,22 @@ def _subject(options: HistoryOptions, build: BuildOptions, subject: SubjectOptio
     return replace(subject, variants=tuple(filter(None, map(str.strip, versions))))
 
 
+@dataclass(frozen=True)
+class _History:
+    """What is bisected: points, the oldest first, and what they are built into."""
+
+    spec: BisectSpec  # without its task
+    identity: tuple[str, ...] = ()  # what else decides what is measured
+    workshop: Workshop | None = None
+
+
 def _history(
     home: Home, options: HistoryOptions, build: BuildOptions, specs: tuple[VariantSpec, ...]
 ) -> _History:
     if options.versions is not None:
         return _of_specs([Point(one.name) for one in specs], specs)
     if options.jars is not None:
-        engine = _one_engine(specs, "jars")
-        texts = [*filter(None, map(str.strip, options.jars.split(",")))]
-        paths = [placed_jar(text, Path.cwd()) for text in texts]
-        stems = [Path(path).name.removesuffix(".jar").lower() for path in paths]
-        names = [f"{number}-{re.sub(r'[^a-z0-9._-]+', '-', stem)}" for number, stem in enumerate(stems, 1)]
-        specs = tuple(
-            msgspec.structs.replace(engine, name=name, jars=(*engine.jars, path))
-            for name, path in zip(names, paths, strict=True)
-        )
-        for spec in specs:
-            check_parts(spec)
-        held = tuple(digest(Path(path), "sha256") for path in paths if Path(path).is_file())
-        if len(held) == len(paths) and held[0] == held[-1]:
-            raise UsageError(f"{texts[0]} and {texts[-1]} are the same jar", hint="the ends have to differ")
-        return _of_specs([*map(Point, names, texts)], specs, held)
+        return _of_jars([*filter(None, map(str.strip, options.jars.split(",")))], _one_engine(specs, "jars"))
     if options.good is None or options.bad is None:
         raise UsageError("a bisection of commits takes --good and --bad")
     engine, workshop = _one_engine(specs, "commits"), build.workshop(home)
@@ -311,14 +288,30 @@ def _history(
         for name, ref in (("good", options.good), ("bad", options.bad))
     )
     commits = workshop.repository.between(good, bad)
-    return _History(
-        points=tuple(Point(one.short, one.subject) for one in commits),
-        variants=(engine,),
-        make=lambda number, stage: workshop.build(commits[number], stage).variant(
-            engine, commits[number].short
-        ),
-        identity=workshop.recipe.identity,
+    points = tuple(Point(one.short, one.subject) for one in commits)
+    source = msgspec.structs.replace(
+        workshop.source,
+        repository=str(workshop.repository.path),
+        shas=tuple(one.sha for one in commits),
     )
+    spec = BisectSpec(points=points, variants=(engine,), source=source)
+    return _History(spec, workshop.identity, workshop)
+
+
+def _of_jars(texts: list[str], engine: VariantSpec) -> _History:
+    paths = [placed_jar(text, Path.cwd()) for text in texts]
+    stems = [Path(path).name.removesuffix(".jar").lower() for path in paths]
+    names = [f"{number}-{re.sub(r'[^a-z0-9._-]+', '-', stem)}" for number, stem in enumerate(stems, 1)]
+    specs = tuple(
+        msgspec.structs.replace(engine, name=name, jars=(*engine.jars, path))
+        for name, path in zip(names, paths, strict=True)
+    )
+    for spec in specs:
+        check_parts(spec)
+    held = tuple(digest(Path(path), "sha256") for path in paths if Path(path).is_file())
+    if len(held) == len(paths) and held[0] == held[-1]:
+        raise UsageError(f"{texts[0]} and {texts[-1]} are the same jar", hint="the ends have to differ")
+    return _of_specs([*map(Point, names, texts)], specs, held)
 
 
 def _of_specs(
@@ -326,101 +319,76 @@ def _of_specs(
 ) -> _History:
     if len(specs) < _LEAST_POINTS:
         raise UsageError("a bisection takes at least two points, and an unchanged one first")
-    return _History(tuple(points), specs, lambda number, _stage: specs[number], identity)
+    return _History(BisectSpec(points=tuple(points), variants=specs), identity)
 
 
-@dataclass(frozen=True)
-class BisectionOptions:
-    """Options of a bisection's end and progress."""
-
-    most: int
-    budget_s: float | None
-    output_format: Literal["text", "markdown", "json"]
-
-
-bisection_options = grouped(
-    "bisection_options",
-    BisectionOptions,
-    "How much",
-    click.option(
-        "--forks",
-        "most",
-        type=click.IntRange(min=_LEAST_FORKS),
-        default=_MOST_FORKS,
-        show_default=True,
-        help="The most pairs of forks that a question may take; what is open then is passed over.",
-    ),
-    click.option(
-        "--budget",
-        "budget_s",
-        type=AmountType(DURATION),
-        default=None,
-        help="End after this time, such as 60m, builds included; the same command goes on.",
-    ),
-    "Output",
-    printed_as("text", "markdown", "json"),
-)
-"""The options; the command gets them as one, `bisection_options`."""
-
-
-@dataclass(frozen=True)
-class Bisected:
-    """The history that is bisected."""
-
-    name: str  # of its folder, before what distinguishes it from others
-    points: tuple[Point, ...]  # the oldest first
-    place: tuple[int, int]  # of the task that shows the difference, in `plan`
-    metric: str
-    plan: Plan  # of a run of two points, whatever these are
-    track: Track
-    # A variant by its point's number; may have to build it.
-    make: Callable[[int, Callable[[str], None]], VariantSpec]
-    planned: Callable[[tuple[VariantSpec, ...]], Plan]  # the plan of a run of these variants
-    identity: tuple[str, ...] = ()  # what else decides what is measured
-    files: FileOptions = field(default_factory=FileOptions)
-
-
-def conclude(home: Home, what: Bisected, options: BisectionOptions, *, wait: bool, quiet: bool) -> None:
-    """Bisect, or go on where the same was interrupted, and print what came of it.
+def opened_bisection(
+    home: Home,
+    record: SearchRecord,
+    track: Track,
+    *,
+    folder: SearchFolder | None = None,
+    workshop: Workshop | None = None,
+) -> Opened:
+    """Return a new bisection, or that of the same which was begun before.
 
     Raises:
-        BenchctlError: If the bisection stays open, or cannot be measured.
+        UsageError: If commits are to be built, and there is no such repository.
     """
-    new = Bisection(
+    spec = bisect_spec(record)
+    if folder is None:
+        same = (one for one in all_searches(home, note) if getattr(one[1].spec, "key", "") == spec.key)
+        folder, record = next(same, (new_folder(home, record.plan), record))
+        record = msgspec.structs.replace(record, id=folder.path.name)
+    source = spec.source
+    if source is not None and workshop is None:
+        workshop = Workshop(home, source)
+
+    def variant(number: int, stage: Callable[[str], None]) -> VariantSpec:
+        if source is None or workshop is None:
+            return spec.variants[number]
+        point = spec.points[number]
+        built = workshop.build(Commit(source.shas[number], point.about), stage)
+        return built.variant(spec.variants[0], point.name)
+
+    def remarks() -> Iterator[str]:
+        count = len(spec.points)
+        yield (
+            f"{counted(count, 'point')}: at most {counted(questions_at_most(count), 'question')} for the "
+            f"first that differs, and a few that check it; each takes from {MIN_PAIRS} to {record.most} "
+            "pairs of forks"
+        )
+
+    def policy(stage: Callable[[str], None]) -> Bisecting:
+        return Bisecting(lambda number: variant(number, stage))
+
+    return Opened(home, folder, record, track, policy, remarks)
+
+
+def bisection(
+    spec: BisectSpec,
+    plan: Plan,
+    options: SearchOptions,
+    *,
+    metric: str,
+    identity: tuple[str, ...] = (),
+    files: FileOptions | None = None,
+) -> SearchRecord:
+    """Return the record of a bisection to be; `identity` is what else decides what is measured."""
+    plan = msgspec.structs.replace(plan, forks=options.most, stop=None)
+    source = spec.source and msgspec.structs.replace(spec.source, repository="", timeout_s=0.0)
+    same = (msgspec.structs.replace(spec, source=source), metric, plan, identity)
+    key = hashlib.sha256(msgspec.json.encode(same)).hexdigest()[:12]
+    return SearchRecord(
         id="",
-        points=what.points,
-        place=what.place,
-        task=task_at(what.plan, what.place).label,
-        metric=what.metric,
+        created=datetime.now(UTC).isoformat(timespec="seconds"),
+        spec=msgspec.structs.replace(spec, key=key),
+        metric=metric,
         most=options.most,
+        budget_s=options.budget_s,
+        plan=plan,
+        files=files_of(files or FileOptions()),
     )
-    key = hashlib.sha256(msgspec.json.encode([new, what.plan, what.identity])).hexdigest()[:12]
-    folder = BisectionFolder(home.bisections / f"{what.name}-{key}")
-    record = folder.load() or msgspec.structs.replace(new, id=folder.path.name)
-    if not record.complete:
-        check_host(what.plan, home)
-        folder.runs.open()
-        with measuring(wait=wait, quiet=quiet) as observer:
-            count = len(record.points)
-            observer.note(
-                f"{counted(count, 'point')}: at most {counted(questions_at_most(count), 'question')} for the "
-                f"first that differs, and a few that check it; each takes from 3 to {options.most} pairs of "
-                "forks"
-            )
-            bench = Bench(home, folder.runs, observer, threading.Event())
-            context = BisectContext(
-                folder,
-                lambda number: what.make(number, observer.stage),
-                what.planned,
-                Nodes(bench, folder.runs, what.track, what.files),
-                observer,
-                options.budget_s,
-            )
-            record = bisect(context, record)
-    emit(render_bisection(record, options.output_format, width=text_width()))
-    reason = open_matter(record)
-    if reason:
-        raise BenchctlError(f"bisect: {reason}", exit_code=ExitCode.INCONCLUSIVE)
 
 
 @click.command("bisect", cls=SectionedCommand)
@@ -439,14 +407,14 @@ def conclude(home: Home, what: Bisected, options: BisectionOptions, *, wait: boo
 @param_options
 @settings_options(*(one for one in _SETTINGS if one not in _OF_COMPARISONS))
 @subject_options
-@bisection_options
+@search_options(MOST_FORKS)
 @trust_option
 @measuring_options
 def bisect_command(
     task: str | None,
     metric: str | None,
     *,
-    bisection_options: BisectionOptions,
+    search_options: SearchOptions,
     history_options: HistoryOptions,
     build_options: BuildOptions,
     schedule_options: ScheduleOptions,
@@ -469,32 +437,27 @@ def bisect_command(
         _subject(history_options, build_options, subject_options),
         param_options,
         settings,
-        forks=bisection_options.most,
+        forks=search_options.most,
         schedule=schedule_options,
         usual=BUILT_IN[:1],
     )
     asked = msgspec.structs.replace(asked, consent=Consent(home, given=trust))
     history = _history(home, history_options, build_options, asked.variants)
 
-    def planned(variants: tuple[VariantSpec, ...]) -> tuple[Plan, Track]:
-        return plan_run(msgspec.structs.replace(asked, variants=variants))
-
-    plan, track = planned(history.variants)
+    plan, track = plan_run(msgspec.structs.replace(asked, variants=history.spec.variants))
     place = _place(plan, track, task)
     shown = metric or ("service_time_p50" if task_at(plan, place).throttled else "throughput")
-    what = Bisected(
-        name=plan.schedules[0].name,
-        points=history.points,
-        place=place,
+    spec = msgspec.structs.replace(history.spec, place=place, task=task_at(plan, place).label)
+    record = bisection(
+        spec,
+        plan,
+        search_options,
         metric=kept_metric_of(shown).key,
-        plan=plan,
-        track=track,
-        make=history.make,
-        planned=lambda variants: planned(variants)[0],
         identity=history.identity,
         files=subject_options.files,
     )
-    conclude(home, what, bisection_options, wait=wait, quiet=quiet)
+    opened = opened_bisection(home, record, track, workshop=history.workshop)
+    opened.again(search_options).conclude(search_options.output_format, wait=wait, quiet=quiet)
 
 
 def _place(plan: Plan, track: Track, name: str | None) -> tuple[int, int]:

@@ -1,6 +1,5 @@
 """What whoever watches a search is told of its runs, and what not."""
 
-import math
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -8,13 +7,11 @@ from typing import Any
 import pytest
 
 from benchctl.home import Home
-from benchctl.results.model import RunRecord
 from benchctl.results.store import RunStore
 from benchctl.run.bench import Bench
 from benchctl.run.documents import FileOptions
 from benchctl.run.open_run import OpenRun
-from benchctl.run.questions import Inquiry, Job, Nodes, _CalmObserver, ask
-from benchctl.stats.answers import Reply
+from benchctl.search.nodes import Job, Nodes, _CalmObserver
 from benchctl.track.model import Track
 from builders import make_fork, make_plan, make_record
 
@@ -84,57 +81,3 @@ def test_a_question_whose_runs_are_gone_is_asked_anew(tmp_path: Path) -> None:
     with pytest.raises(OpenedAnew):
         nodes.measure(Job((make_plan(),), names, started=print, enough=str, left_s=None))
     assert heard.told == [("note", "20260101-gone is gone; its forks are measured again")]
-
-
-class Scripted:
-    """A measurer of runs that are nothing but blocks."""
-
-    def __init__(self, blocks: int) -> None:
-        self.blocks = blocks
-
-    def measure(self, job: Job) -> tuple[RunRecord, ...]:
-        record = make_record("r", plan=job.plans[0])
-        job.started(("r",))
-        for block in range(self.blocks):
-            if job.enough([record]):
-                break
-            record = make_record("r", plan=job.plans[0], forks=(*record.forks, make_fork("es", block)))
-        return (record,)
-
-
-def asked(values: list[tuple[float, float]], most: int = 8) -> tuple[Reply, list[Reply]]:
-    kept: list[Reply] = []
-
-    def keep(reply: Reply) -> Reply:
-        kept.append(reply)
-        return reply
-
-    inquiry = Inquiry(
-        plans=(make_plan(forks=most),),
-        values=lambda records: tuple(zip(*values[: len(records[0].forks)], strict=True)) or ((), ()),  # type: ignore[arg-type, return-value]
-        answer=lambda pairs: "present" if len(pairs) >= 3 else "undecided" if max(pairs) > 9 else "measuring",
-        others=[],
-        left_s=None,
-    )
-    reply, _ = ask(Scripted(len(values)), inquiry, Reply(), keep)
-    return reply, kept
-
-
-def test_a_question_is_kept_block_by_block_and_ends_with_its_answer() -> None:
-    reply, kept = asked([(2.0, 1.0)] * 6)
-    assert (reply.verdict, reply.runs, reply.contender, reply.reference) == (
-        "present", ("r",), (2.0,) * 3, (1.0,) * 3,
-    )  # fmt: skip
-    assert reply.effect_percent == pytest.approx(100)
-    assert [len(one.pairs) for one in kept] == [0, 0, 1, 2, 3, 3]
-
-
-def test_a_block_without_a_value_is_no_pair() -> None:
-    reply, _ = asked([(2.0, 1.0), (0.0, 1.0), (1.0, float("nan")), (1.0, 4.0)])
-    assert reply.verdict == "measuring"
-    assert reply.pairs == pytest.approx((math.log(2), -math.log(4)))
-
-
-def test_what_stays_open_says_after_how_many_pairs() -> None:
-    reply, _ = asked([(1.0, 1e-5)])
-    assert (reply.verdict, reply.reason) == ("undecided", "no answer after 1 pair of forks")

@@ -1,0 +1,61 @@
+"""Searches that go on: `benchctl resume` and `benchctl extend`."""
+
+from dataclasses import dataclass
+
+import msgspec
+
+from benchctl.cli.options import FORMATS
+from benchctl.cli.resume import How
+from benchctl.errors import UsageError
+from benchctl.home import Home
+from benchctl.plugin.code import Consent
+from benchctl.results.model import DEFAULT_FORKS
+from benchctl.run.orchestrate import More
+from benchctl.run.plan import reload_track
+from benchctl.run.plugin import confirm_plugin
+from benchctl.search.commands.bisect import opened_bisection
+from benchctl.search.commands.minimize import opened_minimize
+from benchctl.search.record import MinimizeSpec, SearchFolder, SearchRecord
+
+
+@dataclass(frozen=True)
+class BegunSearch:
+    """A search that can go on."""
+
+    home: Home
+    folder: SearchFolder
+
+    @property
+    def title(self) -> str:
+        """What it is, for readers."""
+        return f"search {self.folder.path.name}"
+
+    def resume(self, how: How, budget_s: float | None) -> None:
+        """Ask what is left to be asked; a budget is for that."""
+        record = self.folder.load()
+        if budget_s is not None:
+            record = msgspec.structs.replace(record, budget_s=record.spent_s + budget_s)
+        self._go_on(record, how)
+
+    def extend(self, more: More, how: How) -> None:
+        """Measure further pairs where a question stayed open."""
+        record = self.folder.load()
+        if record.status != "complete":
+            hint = f"benchctl resume {record.id}"
+            raise UsageError(f"{self.title} is not complete", hint=hint)
+        if more.until_decided:
+            raise UsageError("--until-decided: a search ends with its answers", hint="leave it out")
+        budget_s = more.budget_s and record.spent_s + more.budget_s
+        most = record.most + (more.forks or DEFAULT_FORKS)
+        self._go_on(msgspec.structs.replace(record, status="running", most=most, budget_s=budget_s), how)
+
+    def _go_on(self, record: SearchRecord, how: How) -> None:
+        if how.output_format not in FORMATS:
+            raise UsageError(f"--format {how.output_format} is of runs", hint=f"one of {', '.join(FORMATS)}")
+        confirm_plugin(record.plan, Consent(self.home, given=how.trust))
+        track = reload_track(record.plan)
+        if isinstance(record.spec, MinimizeSpec):
+            opened = opened_minimize(self.home, self.folder, record, track)
+        else:
+            opened = opened_bisection(self.home, record, track, folder=self.folder)
+        opened.conclude(how.output_format, wait=how.wait, quiet=how.quiet)

@@ -1,0 +1,204 @@
+"""A search as it is carried out: question after question, each on disk before the next fork, resumable."""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import msgspec
+
+from benchctl.errors import BenchctlError, ExitCode, UsageError
+from benchctl.report.numbers import counted, duration, signed_percent
+from benchctl.results.model import RunRecord
+from benchctl.results.plan import Plan
+from benchctl.run.bench import Observer
+from benchctl.run.study import ending
+from benchctl.search.nodes import Job
+from benchctl.search.record import Policy, Question, SearchFolder, SearchRecord, others_of
+from benchctl.stats.answers import percents
+
+_MOST_FAILURES = 2
+
+
+@dataclass(frozen=True)
+class SearchContext:
+    """Surroundings of a search."""
+
+    folder: SearchFolder
+    policy: Policy
+    measure: Callable[[Job], tuple[RunRecord, ...]]  # as `Nodes` does
+    observer: Observer
+    clock: Callable[[], float] = field(default=time.monotonic)  # seconds, monotonic
+
+
+class _TimeUpError(Exception):
+    """The budget is spent; what is known stays."""
+
+
+def conduct(context: SearchContext, record: SearchRecord) -> SearchRecord:
+    """Search, or continue, until nothing is left to ask or the time is up.
+
+    Returns:
+        The final record, which is on disk as well.
+
+    Raises:
+        BenchctlError: If interrupted, or something that it cannot do without cannot be measured; the record
+            shows how far it came.
+    """
+    return _Search(context, record).go()
+
+
+class _Search:
+    def __init__(self, context: SearchContext, record: SearchRecord) -> None:
+        self._context = context
+        self._policy = context.policy
+        self._record = msgspec.structs.replace(record, status="running", stopped="", skipped={})
+        self._spent_s = record.spent_s  # before this session
+        self._began = context.clock() if self._policy.counts_preparing else None
+
+    def go(self) -> SearchRecord:
+        self._save()
+        with ending(
+            lambda status, reason: self._save(status=status, stopped=reason),
+            lambda: f"{counted(len(self._record.answered), 'answer')} kept in {self._context.folder.path}",
+            f"benchctl resume {self._record.id}",
+        ):
+            try:
+                while question := self._policy.following(self._record):
+                    self._answer(question)
+            except _TimeUpError:
+                self._save(status="interrupted", stopped="the time was up")
+            else:
+                self._save(status="complete")
+        return self._record
+
+    def _answer(self, question: Question) -> None:
+        """Measure a question until it is answered, stays open, or its point is skipped."""
+        record, note = self._record, self._context.observer.note
+        question = msgspec.structs.replace(
+            question,
+            number=question.number or 1 + max((one.number for one in record.questions), default=0),
+            most=record.most,
+            verdict="measuring",
+            reason="",
+        )
+        self._require_time(question)
+        note(self._policy.title(question))
+        try:
+            question = self._measured(question)
+        except BenchctlError as err:
+            # A build that is broken in a way that only a node shows, most likely.
+            if err.exit_code != ExitCode.FAILED or not self._policy.can_skip(question):
+                raise
+            reason = err.message.splitlines()[0]
+            note(f"{', '.join(question.subject)} is skipped: {reason}")
+            questions = tuple(one for one in record.questions if one.number != question.number)
+            self._save(questions=questions, skipped={**record.skipped, question.about[0]: reason})
+            return
+        because = f" ({question.reason})" if question.reason else ""
+        effect = "" if question.effect_percent is None else f", {signed_percent(question.effect_percent)} %"
+        pairs = counted(len(question.pairs), "pair")
+        note(
+            f"question {question.number}: {question.verdict}{because}{effect} after {pairs} of forks, "
+            f"{duration(question.seconds)}"
+        )
+
+    def _measured(self, question: Question) -> Question:
+        """Measure pair after pair, each kept on disk, until there is an answer or none is to be had."""
+        before_s = question.seconds
+        begun = self._context.clock() if self._policy.counts_preparing else None
+
+        def keep(**changes: object) -> None:
+            nonlocal question, begun
+            now = self._context.clock()
+            begun = now if begun is None else begun
+            self._began = begun if self._began is None else self._began
+            question = msgspec.structs.replace(question, seconds=before_s + now - begun, **changes)
+            self._save(questions=self._record.with_question(question).questions)
+
+        def enough(runs: Sequence[RunRecord]) -> str:
+            keep(**self._seen(question, runs))
+            return failure(runs) or ("answered" if question.is_answered else "")
+
+        plans = self._policy.plans(self._record, question)
+        job = Job(
+            plans=tuple(msgspec.structs.replace(plan, forks=question.most) for plan in plans),
+            runs=question.runs,
+            started=lambda names: keep(runs=names),
+            enough=enough,
+            left_s=None if self._record.budget_s is None else self._left_s,
+        )
+        try:
+            runs = self._context.measure(job)
+        except BaseException:
+            # The time of a block that was cut off counts, too.
+            keep()
+            raise
+        keep(**self._seen(question, runs))
+        if not question.is_answered:
+            reason, most = failure(runs), self._record.most
+            if not reason and any(len({fork.block for fork in run.forks}) < most for run in runs):
+                raise _TimeUpError
+            self._policy.require_measured(self._record, question, reason)
+            keep(verdict="undecided", reason=reason or "too few values")
+        return question
+
+    def _seen(self, question: Question, runs: Sequence[RunRecord]) -> dict[str, object]:
+        """Return what the runs show so far."""
+        self._require_same_documents(runs[0].plan)
+        values = zip(*self._policy.values(self._record, runs), strict=True)
+        both = [(left, right) for left, right in values if left > 0 and right > 0]
+        contender, reference = (tuple(pair[side] for pair in both) for side in (0, 1))
+        seen = msgspec.structs.replace(question, contender=contender, reference=reference)
+        others = others_of(self._record, question)
+        mean, low, high = percents(seen.pairs, others)
+        verdict, alpha = ("measuring", question.alpha)
+        if both:
+            verdict, alpha = self._policy.verdict(self._record, seen, seen.pairs)
+        is_open = verdict == "undecided"
+        return {
+            "contender": contender,
+            "reference": reference,
+            "verdict": verdict,
+            "reason": f"no answer after {counted(len(both), 'pair')} of forks" if is_open else "",
+            "alpha": alpha,
+            "effect_percent": mean,
+            "low_percent": low,
+            "high_percent": high,
+        }
+
+    def _require_same_documents(self, plan: Plan) -> None:
+        """The documents are known once the first run is prepared; they are the same for all."""
+        known = self._record.plan.corpus.digest
+        if not known:
+            self._save(plan=msgspec.structs.replace(self._record.plan, corpus=plan.corpus))
+        elif plan.corpus.digest != known:
+            raise UsageError(
+                f"these are not the documents of the search: {plan.corpus.digest[:12]}, not {known[:12]}",
+                hint="put the files back, or start a new search",
+            )
+
+    def _require_time(self, question: Question) -> None:
+        """Do not begin a question whose first block will not fit."""
+        if self._record.budget_s is None or (self._began is None and not self._record.answered):
+            return
+        blocks = [one.seconds / len(one.pairs) for one in self._record.answered if one.pairs]
+        least_s = self._policy.least_s(self._record, question)
+        if self._left_s() < max(least_s, min(blocks, default=0.0)):
+            raise _TimeUpError
+
+    def _left_s(self) -> float:
+        spent = 0.0 if self._began is None else self._context.clock() - self._began
+        return (self._record.budget_s or 0.0) - self._spent_s - spent
+
+    def _save(self, **changes: object) -> None:
+        self._record = msgspec.structs.replace(self._record, **changes)
+        self._context.folder.save(self._record)
+
+
+def failure(runs: Sequence[RunRecord]) -> str:
+    """Return why these runs cannot get any further; empty while they can."""
+    for run in runs:
+        failed = [fork for fork in run.forks if fork.status == "failed"]
+        if len(failed) >= _MOST_FAILURES:
+            return f"{len(failed)} forks failed, the last: {failed[-1].reason}"
+    return ""

@@ -1,0 +1,115 @@
+"""A search as it is printed: what it found, its questions as a table, and what to do next."""
+
+import csv
+import io
+from collections.abc import Iterator
+
+import msgspec
+
+from benchctl.report.formats import planning_item
+from benchctl.report.layout import Command
+from benchctl.report.numbers import duration, json_text, signed_percent
+from benchctl.report.table import INTERVAL, Cell, Column, Table, bounds, grid_table, worded
+from benchctl.report.tables import WIDE, render_page
+from benchctl.search import bisect, minimize
+from benchctl.search.record import MinimizeSpec, Question, SearchRecord
+from benchctl.stats.metrics import metric_of
+from benchctl.track.model import Challenge
+from benchctl.track.schedule import challenge_text
+
+_CSV_COLUMNS = (
+    "number", "phase", "verdict", "effect_percent", "low_percent", "high_percent", "alpha", "seconds",
+)  # fmt: skip
+_ASKED = {"whole": "the whole schedule", "shorten": "counts cut"}
+_DIFFERS = {"present": "yes", "absent": "no", "undecided": "open", "measuring": "measuring"}
+
+
+class Ended(msgspec.Struct, frozen=True, rename="kebab"):
+    """The result of a search, as it is printed."""
+
+    search: SearchRecord
+    found: Challenge | None = None  # the smallest schedule
+    # The schedule, and if the effect is relative to a fresh node, the target alone.
+    files: tuple[str, ...] = ()
+    commands: dict[str, str] = {}  # to run next, by purpose
+
+
+def inconclusive(record: SearchRecord) -> str:
+    """Return why the search has no result; empty if it has one."""
+    if isinstance(record.spec, MinimizeSpec):
+        return minimize.inconclusive(record)
+    return bisect.inconclusive(record)
+
+
+def render_search(ended: Ended, output_format: str = "text", *, width: int = WIDE) -> str:
+    """Write the result of a search.
+
+    Text (of `width` columns), Markdown and HTML (a page) are for readers; CSV (one line a question) and
+    JSON (everything) for programs.
+    """
+    record = ended.search
+    if output_format == "csv":
+        return _csv(record)
+    if output_format == "json":
+        return json_text(ended)
+    kind = minimize if isinstance(record.spec, MinimizeSpec) else bisect
+    files = (f"Challenge file: {path}" for path in ended.files)
+    commands = (Command(purpose, line) for purpose, line in ended.commands.items())
+    lines = [*kind.conclusion(record), *kind.explanation(record), *files, *commands]
+    table = _table(record)
+    if output_format == "html":
+        # Templates take a while to load, which no other form needs.
+        from benchctl.report.html.parts import render_tables  # noqa: PLC0415 - see above
+
+        return render_tables(f"Search {record.id}", [table], lines=lines)
+    # A page has its address; in a terminal, or in an issue, the schedule itself is what is wanted.
+    found = "" if ended.found is None else challenge_text(ended.found)
+    if output_format == "markdown":
+        listed = "\n".join(f"- {planning_item(line)}" for line in lines)
+        fenced = f"\n```json\n{found}```\n" if found else ""
+        return f"{grid_table(table)}\n\n{listed}\n{fenced}"
+    text = render_page([table], lines, width)
+    return f"{text}\n{found}" if found else text
+
+
+def _table(record: SearchRecord) -> Table:
+    metric = metric_of(record.metric).title
+    if isinstance(record.spec, MinimizeSpec):
+        effect = record.spec.effect
+        against = effect.against or "a fresh node"
+        title = f"{effect.task} on {effect.variant} against {against}: {metric}, pairs of forks"
+        heads = (Column("Left"), worded("Without"), worded("Answer"))
+    else:
+        title = f"{record.spec.task}: {metric}, point against the other, pairs of forks"
+        heads = (worded("Point"), worded("Against"), worded("Differs"))
+    columns = ("#", *heads[:2], "Diff %", INTERVAL, heads[2], "Pairs", "Time")
+    of_steps = isinstance(record.spec, MinimizeSpec)
+    return Table.of(title, columns, (_line(one, of_steps=of_steps) for one in record.questions))
+
+
+def _line(one: Question, *, of_steps: bool) -> Iterator[Cell | str]:
+    yield str(one.number)
+    if of_steps:
+        yield str(len(one.about))
+        yield ", ".join(one.against) or _ASKED.get(one.phase, "")
+    else:
+        yield from (*one.subject, *one.against)
+    yield signed_percent(one.effect_percent)
+    yield bounds(one.low_percent, one.high_percent)
+    if of_steps:
+        yield one.verdict if one.is_answered else "not answered yet"
+    else:
+        yield _DIFFERS[one.verdict]
+    yield str(len(one.pairs))
+    yield duration(one.seconds)
+
+
+def _csv(record: SearchRecord) -> str:
+    """One line a question, in full precision; labels are joined by vertical bars."""
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow([*_CSV_COLUMNS, "pairs", "subject", "against"])
+    for one in record.questions:
+        labels = ("|".join(one.subject), "|".join(one.against))
+        writer.writerow([*(getattr(one, name) for name in _CSV_COLUMNS), len(one.pairs), *labels])
+    return stream.getvalue()
